@@ -1,0 +1,126 @@
+// Package api holds the wire types of the daemon's own interface, /v1: JSON
+// over HTTP, on a Unix socket. Errors are problem+json (Problem).
+//
+// Vocabulary: as in docs; a *run* is one agent task and has an id; a *command*
+// is one process started in a sandbox through the API.
+package api
+
+import "time"
+
+// Mount shows a host path in the sandbox.
+type Mount struct {
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+	ReadWrite   bool   `json:"read_write,omitempty"`
+}
+
+// Policy is a document and where it came from. Source is for messages and for
+// the check that no read-write mount covers it; the daemon never opens it.
+type Policy struct {
+	Source   string `json:"source,omitempty"` // absolute path, "" for the built-in default
+	Document []byte `json:"document,omitempty"`
+}
+
+// CreateSandbox is the body of POST /v1/sandboxes.
+type CreateSandbox struct {
+	Run      string            `json:"run,omitempty"` // "" makes one
+	Task     string            `json:"task,omitempty"`
+	Template string            `json:"template,omitempty"`
+	Engine   string            `json:"engine,omitempty"`
+	Policy   Policy            `json:"policy"`
+	Mounts   []Mount           `json:"mounts,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
+	Workdir  string            `json:"workdir,omitempty"`
+	// Linger keeps the sandbox when no client is attached; otherwise it is
+	// destroyed some minutes after its last command ended.
+	Linger bool `json:"linger,omitempty"`
+}
+
+// Sandbox is one sandbox.
+type Sandbox struct {
+	ID       string    `json:"id"`
+	Run      string    `json:"run"`
+	Task     string    `json:"task,omitempty"`
+	State    string    `json:"state"` // creating running destroying destroyed failed
+	Template string    `json:"template"`
+	Engine   string    `json:"engine"`
+	Policy   string    `json:"policy_digest"`
+	Created  time.Time `json:"created"`
+	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, a line each
+	Missing  []string  `json:"missing,omitempty"` // controls that this host can't enforce
+	Commands []Command `json:"commands,omitempty"`
+}
+
+// StartCommand is the body of POST /v1/sandboxes/{id}/commands.
+type StartCommand struct {
+	Argv      []string          `json:"argv"`
+	Env       map[string]string `json:"env,omitempty"`
+	Dir       string            `json:"dir,omitempty"`
+	User      string            `json:"user,omitempty"`
+	Stdin     bool              `json:"stdin,omitempty"`
+	Rows      uint16            `json:"rows,omitempty"` // with Cols: a terminal
+	Cols      uint16            `json:"cols,omitempty"`
+	TimeoutMS int64             `json:"timeout_ms,omitempty"` // 0: the policy's
+	CapBytes  int64             `json:"cap_bytes,omitempty"`  // per output stream; 0: none
+}
+
+// Command is one command's state. Its output is read by attaching:
+// GET /v1/sandboxes/{id}/commands/{command}/attach?offset=N with
+// "Upgrade: cofferdam-frames", then frames of package channel both ways.
+type Command struct {
+	ID      string    `json:"id"`
+	Argv    []string  `json:"argv"`
+	Started time.Time `json:"started"`
+	Exit    *Exit     `json:"exit,omitempty"` // nil while it runs
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code        int    `json:"code"`
+	Signal      string `json:"signal,omitempty"`
+	TimedOut    bool   `json:"timed_out,omitempty"`
+	Error       string `json:"error,omitempty"`
+	StdoutBytes int64  `json:"stdout_bytes"`
+	StderrBytes int64  `json:"stderr_bytes"`
+	Truncated   bool   `json:"truncated"`
+}
+
+// RunSummary is what became of a run's packages: GET /v1/runs/{run}/summary.
+type RunSummary struct {
+	Run       string    `json:"run"`
+	Task      string    `json:"task,omitempty"`
+	Installed []Package `json:"installed"`
+	Served    []Package `json:"served"`
+	Withheld  []Package `json:"withheld"`
+	Refused   []Package `json:"refused"`
+	Names     []Name    `json:"names"` // names that did not resolve
+}
+
+// Package is one line of a summary.
+type Package struct {
+	Ecosystem string `json:"ecosystem"`
+	Name      string `json:"name"`
+	Version   string `json:"version,omitempty"` // a range "1.0 .. 2.3" for withheld
+	File      string `json:"file,omitempty"`
+	SHA256    string `json:"sha256,omitempty"`
+	Rule      string `json:"rule,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	Suggest   string `json:"suggest,omitempty"`
+	Count     int    `json:"count,omitempty"`
+}
+
+// Name is a refused name.
+type Name struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// Problem is RFC 9457.
+type Problem struct {
+	Type   string `json:"type,omitempty"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}

@@ -1,0 +1,3 @@
+module github.com/cofferdam-dev/cofferdam
+
+go 1.26.0

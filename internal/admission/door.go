@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"context"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Door is everything that the gateway may ask of the daemon. The Controller
+// implements it; Client carries it over the connection that the gateway
+// inherits. A Sandbox argument comes from the keeper, never from the guest.
+//
+// Errors fail closed: whoever gets one refuses what was asked.
+type Door interface {
+	// Index judges all files of one index page in one call and records what it
+	// withholds (once per run, project, index digest and policy). If
+	// ask.Files is nil and no verdict is remembered for ask.IndexDigest the
+	// answer has NeedFiles set, and the caller asks again with them.
+	Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error)
+
+	// Artifact judges one file and, if allowed, appends its `served` record
+	// (durable when it returns); if not, its `blocked` record.
+	Artifact(ctx context.Context, ask ArtifactAsk) (Answer, error)
+
+	// Name judges a DNS question or a stream to a name that is no registry's.
+	// Refusals are recorded, once per distinct name, up to the run's quota.
+	Name(ctx context.Context, ask NameAsk) (Answer, error)
+
+	// Failed records that the gateway refused something that it could not
+	// parse or verify (a lying upstream, a name that is not canonical).
+	Failed(ctx context.Context, f Failure) (Answer, error)
+
+	// Edges reports what verified metadata requires; returned when the daemon
+	// has them, so that the client's next request meets them.
+	Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error
+
+	// Aborted records that a served artifact did not reach the client whole.
+	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
+
+	// Refusals returns the run's last refusals, oldest first, at most max.
+	Refusals(ctx context.Context, sandbox string, max int) ([]Refusal, error)
+
+	// Trust is called once the gateway knows which host names it answers for;
+	// it returns a certificate for exactly these, under the installation's CA.
+	Trust(ctx context.Context, hosts []string) (Certificate, error)
+}
+
+// File is one file of an index page, as far as policy cares.
+type File struct {
+	Name      string              `json:"name"`
+	Version   string              `json:"version"` // canonical
+	Kind      policy.ArtifactKind `json:"kind"`
+	Digest    string              `json:"digest,omitempty"` // "sha256:<hex>"
+	Published time.Time           `json:"published,omitzero"`
+	Yanked    bool                `json:"yanked,omitempty"`
+}
+
+// IndexAsk asks about a project's files.
+type IndexAsk struct {
+	Sandbox     string     `json:"sandbox"`
+	Package     pkgref.Ref `json:"package"` // no version
+	SourceURL   string     `json:"source_url"`
+	IndexDigest string     `json:"index_digest"` // of the upstream's page
+	Files       []File     `json:"files,omitempty"`
+}
+
+// IndexAnswer has one verdict per distinct decision and, per file in the order
+// of the ask, its verdict's position. Epoch names the whole answer: equal
+// epochs mean equal verdicts, so a rendered page can be kept under it.
+type IndexAnswer struct {
+	NeedFiles bool              `json:"need_files,omitempty"`
+	Epoch     string            `json:"epoch"`
+	Verdicts  []policy.Decision `json:"verdicts"`
+	OfFile    []int             `json:"of_file"`
+	RequestID string            `json:"request_id,omitempty"` // of the withheld record, to show
+}
+
+// ArtifactAsk asks for one file, whose bytes are verified and in the cache.
+type ArtifactAsk struct {
+	Sandbox   string     `json:"sandbox"`
+	Package   pkgref.Ref `json:"package"` // with version
+	File      File       `json:"file"`
+	SourceURL string     `json:"source_url"`
+	SHA256    string     `json:"sha256"` // hex; "" when Serve is false
+	Size      int64      `json:"size"`
+	// Serve false asks only for the verdict, before anything is fetched: a
+	// denial is recorded, an allowance is not.
+	Serve bool `json:"serve"`
+}
+
+// NameAsk asks whether a name may be resolved or dialled.
+type NameAsk struct {
+	Sandbox string `json:"sandbox"`
+	Name    string `json:"name"`
+	Port    int    `json:"port,omitempty"` // 0 for a DNS question
+}
+
+// Failure is something that the gateway itself refused.
+type Failure struct {
+	Sandbox    string            `json:"sandbox"`
+	Package    pkgref.Ref        `json:"package"`
+	File       string            `json:"file,omitempty"`
+	SourceURL  string            `json:"source_url,omitempty"`
+	ResolvedBy policy.ResolvedBy `json:"resolved_by"` // ByIntegrity or ByCanonical
+	Reason     string            `json:"reason"`
+}
+
+// Answer is a decision that was recorded.
+type Answer struct {
+	Decision  policy.Decision `json:"decision"`
+	RequestID string          `json:"request_id,omitempty"` // of the record, short, to show to the client
+	Seq       uint64          `json:"seq"`
+}
+
+// Requirement is one requirement of a release's metadata.
+type Requirement struct {
+	Name      string `json:"name"`      // canonical
+	Specifier string `json:"specifier"` // "" is any
+}
+
+// Refusal is what `cofferdam why` prints.
+type Refusal struct {
+	Time      time.Time  `json:"time"`
+	Package   pkgref.Ref `json:"package"`
+	File      string     `json:"file,omitempty"`
+	What      string     `json:"what"` // package, index, name, command
+	Name      string     `json:"name,omitempty"`
+	Outcome   string     `json:"outcome"`
+	Rule      string     `json:"rule"`
+	Reason    string     `json:"reason"`
+	Suggest   string     `json:"suggest,omitempty"`
+	RequestID string     `json:"request_id"`
+	Count     int        `json:"count"`
+}
+
+// Certificate is what the gateway answers TLS with.
+type Certificate struct {
+	ChainPEM []byte `json:"chain_pem"`
+	KeyPEM   []byte `json:"key_pem"`
+}

@@ -1,0 +1,108 @@
+// Package audit is the append-only log: who asked for what, what was decided
+// and by which rule, written before anything happens. The daemon is its only
+// appender.
+//
+// Vocabulary: a *record* is one line of the log; its *outcome* says what became
+// of the ask; a *run* is one agent task; *durable* means that the bytes are on
+// the disk (fdatasync returned) when Append returns.
+package audit
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Outcome is what became of an ask.
+type Outcome string
+
+// The outcomes.
+const (
+	Served    Outcome = "served"    // an artifact, recorded before its first byte is sent
+	Aborted   Outcome = "aborted"   // served, but the client went away before the last byte
+	Installed Outcome = "installed" // the inventory found it on the sandbox's disk
+	Blocked   Outcome = "blocked"   // refused by policy
+	Withheld  Outcome = "withheld"  // left out of an index: one record per (run, project, index, policy)
+	Pending   Outcome = "pending_approval"
+	Failed    Outcome = "failed"   // refused because it could not be verified; Detail says why
+	Started   Outcome = "started"  // a sandbox, a command
+	Finished  Outcome = "finished" // a sandbox, a command: Detail has the exit
+	Exceeded  Outcome = "exceeded" // a quota: the run is cut, not the log
+)
+
+// Kind is what a record is about.
+type Kind string
+
+// The kinds.
+const (
+	KindPackage Kind = "package"
+	KindCommand Kind = "command"
+	KindSandbox Kind = "sandbox"
+	KindNetwork Kind = "network" // a name asked for that does not resolve, a stream refused
+	KindDaemon  Kind = "daemon"  // start, policy loaded, torn tail repaired
+)
+
+// Record is one line of the log. Strings are data that publishers, agents and
+// people control; they are JSON-escaped on disk and must be escaped again for
+// whatever shows them.
+type Record struct {
+	Seq     uint64    `json:"seq"`       // set by Append: 0, 1, 2, ...
+	Time    time.Time `json:"timestamp"` // set by Append, UTC
+	Kind    Kind      `json:"kind"`
+	Outcome Outcome   `json:"outcome"`
+
+	Run     string `json:"agent_run_id,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
+	Policy  string `json:"policy_digest,omitempty"` // "sha256:<hex>" of the document
+
+	Ecosystem        string          `json:"ecosystem,omitempty"`
+	Package          string          `json:"package_name,omitempty"` // canonical
+	RequestedVersion string          `json:"requested_version,omitempty"`
+	RequestedClaimed bool            `json:"requested_claimed,omitempty"` // it comes from the exec'd command
+	InstalledVersion string          `json:"installed_version,omitempty"` // the release's version
+	File             string          `json:"file,omitempty"`
+	SourceURL        string          `json:"source_url,omitempty"` // without credentials
+	SHA256           string          `json:"package_hash_sha256,omitempty"`
+	Size             int64           `json:"size,omitempty"`
+	ResolvedBy       string          `json:"resolved_by,omitempty"`
+	Rule             string          `json:"rule,omitempty"`
+	Reason           string          `json:"reason,omitempty"`
+	RequestID        string          `json:"request_id,omitempty"` // what the client was shown
+	Withheld         []WithheldRange `json:"withheld,omitempty"`
+	Count            int             `json:"count,omitempty"`         // how many like this the record stands for; 0 means 1
+	GuestClaimed     bool            `json:"guest_claimed,omitempty"` // the facts come from inside the sandbox
+
+	Command []string          `json:"command,omitempty"`
+	User    string            `json:"user,omitempty"` // who, on the host
+	Task    string            `json:"task,omitempty"`
+	Exit    *int              `json:"exit_code,omitempty"`
+	Detail  map[string]string `json:"detail,omitempty"`
+}
+
+// WithheldRange summarises versions left out of an index by one rule.
+type WithheldRange struct {
+	Rule     string `json:"rule"`
+	From     string `json:"from"` // lowest version
+	To       string `json:"to"`   // highest version
+	Versions int    `json:"versions"`
+	Files    int    `json:"files"`
+	Reason   string `json:"reason"`
+}
+
+// Filter selects records; its zero value selects all.
+type Filter struct {
+	Run      string
+	Sandbox  string
+	Kinds    []Kind
+	Outcomes []Outcome
+	FromSeq  uint64
+}
+
+// Log is the append-only log. Append is safe for concurrent use and returns
+// when the record is durable; an error means that it is not, and what was to
+// be recorded must not happen.
+type Log interface {
+	Append(ctx context.Context, r Record) (Record, error)
+	Records(ctx context.Context, f Filter) iter.Seq2[Record, error]
+	Close() error
+}

@@ -1,0 +1,180 @@
+// Package channel is the one connection between the host and a guest: a yamux
+// session over a socketpair that is the guest agent's stdin and stdout, and on
+// each of its streams the frames of this file.
+//
+// Vocabulary: a *stream* is one yamux stream; its first frame is FrameOpen,
+// whose payload is a JSON message (Open from the guest, Call from the host);
+// what follows depends on the kind. The *host* side never trusts a frame: each
+// has a size limit, the first one a deadline, and a violation closes the
+// stream (or, in the multiplexer's own framing, the session).
+//
+// Wire form of a frame: one byte type, four bytes big-endian payload length,
+// payload.
+package channel
+
+// FrameType says what a payload is.
+type FrameType byte
+
+// The frames of a stream.
+const (
+	FrameOpen    FrameType = 1  // JSON: Open (guest to host) or Call (host to guest)
+	FrameReply   FrameType = 2  // JSON: Reply; answers FrameOpen
+	FrameStdin   FrameType = 3  // bytes; empty payload: end of input
+	FrameStdout  FrameType = 4  // bytes (all output under a PTY)
+	FrameStderr  FrameType = 5  // bytes
+	FrameExit    FrameType = 6  // JSON: Exit; the last frame of an exec stream
+	FrameResize  FrameType = 7  // JSON: WindowSize
+	FrameSignal  FrameType = 8  // JSON: Signal
+	FrameGap     FrameType = 9  // JSON: Gap; only between keeper and daemon or client: output that was not kept
+	FrameStarted FrameType = 10 // JSON: Started
+)
+
+// Limits. A payload is at most MaxPayload bytes, a JSON one at most MaxJSON.
+const (
+	HeaderSize = 5
+	MaxPayload = 64 << 10
+	MaxJSON    = 256 << 10 // only FrameOpen and FrameReply may be this large
+)
+
+// OpenKind is what the guest wants from a stream that it opens.
+type OpenKind string
+
+// The kinds of guest-opened streams. There is no verb to approve or configure.
+const (
+	OpenDNS OpenKind = "dns" // one question; the reply is a DNSAnswer
+	OpenTCP OpenKind = "tcp" // after an OK reply the stream is raw bytes, both ways
+	OpenWhy OpenKind = "why" // the reply's Text is what `cofferdam why` prints
+)
+
+// Open is the first frame of a guest-opened stream.
+type Open struct {
+	Kind OpenKind `json:"kind"`
+	Name string   `json:"name,omitempty"` // a DNS name, lower case, no trailing dot
+	Port int      `json:"port,omitempty"`
+	JSON bool     `json:"json,omitempty"` // why: machine-readable
+}
+
+// Reply answers an Open or a Call.
+type Reply struct {
+	OK    bool       `json:"ok"`
+	Error string     `json:"error,omitempty"` // one sentence
+	DNS   *DNSAnswer `json:"dns,omitempty"`
+	Text  string     `json:"text,omitempty"`
+	Body  []byte     `json:"body,omitempty"` // JSON of the verb's own type (Inventory for CallInventory)
+}
+
+// DNSAnswer tells the guest agent whether a name exists. If it does, the agent
+// gives it an address of its own in 127.64.0.0/10 and listens on Ports.
+type DNSAnswer struct {
+	Exists bool  `json:"exists"`
+	Ports  []int `json:"ports,omitempty"`
+}
+
+// CallKind is what the host wants from the guest agent.
+type CallKind string
+
+// The kinds of host-opened streams.
+const (
+	CallPing      CallKind = "ping"
+	CallConfigure CallKind = "configure" // once after start, and again after a restore
+	CallExec      CallKind = "exec"      // reply, then exec frames
+	CallInventory CallKind = "inventory" // installed packages; guest-claimed
+)
+
+// Call is the first frame of a host-opened stream.
+type Call struct {
+	Kind      CallKind   `json:"kind"`
+	Configure *Configure `json:"configure,omitempty"`
+	Exec      *Exec      `json:"exec,omitempty"`
+}
+
+// Configure gives the guest its identity. Nothing of it is secret.
+type Configure struct {
+	Hostname string            `json:"hostname"`
+	Env      map[string]string `json:"env"` // defaults of every exec
+	User     User              `json:"user"`
+	// CAPEM is the installation's CA certificate. The agent writes it, and a
+	// bundle of the template's roots plus it, under /run/cofferdam/tls.
+	CAPEM  []byte     `json:"ca_pem"`
+	Seed   []byte     `json:"seed"`  // entropy
+	Now    int64      `json:"now"`   // unix nanoseconds
+	Names  []string   `json:"names"` // registry names: answered by the agent without asking the host, port 443
+	Limits ExecLimits `json:"limits"`
+}
+
+// User is who runs commands in the sandbox.
+type User struct {
+	Name string `json:"name"`
+	UID  int    `json:"uid"`
+	GID  int    `json:"gid"`
+	Home string `json:"home"`
+}
+
+// ExecLimits are the resource limits of every command.
+type ExecLimits struct {
+	NProc  int `json:"nproc"`  // RLIMIT_NPROC
+	NoFile int `json:"nofile"` // RLIMIT_NOFILE
+}
+
+// Exec starts a command. Argv is passed verbatim, never through a shell.
+type Exec struct {
+	ID      string            `json:"id"` // the command's id, unique in the sandbox
+	Argv    []string          `json:"argv"`
+	Env     map[string]string `json:"env,omitempty"`  // over Configure.Env
+	Dir     string            `json:"dir,omitempty"`  // "" is the home
+	User    string            `json:"user,omitempty"` // "" is the default user; "root" is root without capabilities
+	PTY     *WindowSize       `json:"pty,omitempty"`
+	Stdin   bool              `json:"stdin"`                // false: /dev/null
+	Timeout int64             `json:"timeout_ms,omitempty"` // 0: none; the whole process tree is killed
+	Grace   int64             `json:"grace_ms,omitempty"`   // SIGTERM to SIGKILL at the timeout
+}
+
+// WindowSize of a terminal.
+type WindowSize struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
+
+// Signal to a command's process group ("INT", "TERM", ...); Tree also reaches
+// processes that left the group.
+type Signal struct {
+	Name string `json:"name"`
+	Tree bool   `json:"tree,omitempty"`
+}
+
+// Started tells that the command runs.
+type Started struct {
+	PID int `json:"pid"`
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code     int    `json:"code"`             // as a shell would say it: 128+n for signal n, 127 not found, 126 not executable
+	Signal   string `json:"signal,omitempty"` // "KILL", ...
+	TimedOut bool   `json:"timed_out,omitempty"`
+	Error    string `json:"error,omitempty"` // the command could not be started: one sentence
+	// Filled by the keeper, which counts: bytes the guest sent, and whether
+	// some were not kept.
+	StdoutBytes int64 `json:"stdout_bytes"`
+	StderrBytes int64 `json:"stderr_bytes"`
+	Truncated   bool  `json:"truncated"`
+}
+
+// Gap stands where output was dropped.
+type Gap struct {
+	Bytes int64 `json:"bytes"`
+}
+
+// Inventory is what the guest says is installed. It is a claim.
+type Inventory struct {
+	Packages  []InstalledPackage `json:"packages"`
+	Truncated bool               `json:"truncated,omitempty"`
+}
+
+// InstalledPackage is one dist-info directory (later: node_modules, ...).
+type InstalledPackage struct {
+	Ecosystem string `json:"ecosystem"` // pkgref.Ecosystem
+	Name      string `json:"name"`      // as written there
+	Version   string `json:"version"`
+	Path      string `json:"path"`
+}

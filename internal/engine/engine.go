@@ -1,0 +1,154 @@
+// Package engine is the contract of what runs sandboxes, and the only place
+// that neutral code knows it by. Implementations are child folders, all/ lists
+// them, enginetest/ is the suite that each must pass.
+//
+// Vocabulary: an *engine* makes *instances*; an instance is the running body of
+// one sandbox: a root filesystem, PID 1 (the guest agent) and the limits around
+// them. A *control* is something that isolates or limits; an engine declares
+// which controls it can enforce, and what a policy asks beyond that is refused,
+// never silently weakened.
+//
+// One use, end to end: the daemon asks Capabilities, compares them with what
+// the policy needs, calls Create with a Spec (which starts PID 1 under the
+// keeper), talks to the guest through the keeper, calls Wait in the background,
+// and in the end Destroy. After a restart of the daemon it calls Open with
+// the Handle that it stored as the keeper's meta, and goes on.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Control is one thing that an engine enforces.
+type Control string
+
+// The controls.
+const (
+	ControlNoNetwork    Control = "no-network"     // loopback only
+	ControlReadOnlyRoot Control = "read-only-root" // the template is never written
+	ControlDiskCap      Control = "disk-cap"
+	ControlMemory       Control = "memory"
+	ControlCPU          Control = "cpu"
+	ControlPids         Control = "pids"
+	ControlNProc        Control = "nproc"        // RLIMIT_NPROC, a fork bomb stays inside
+	ControlOwnKernel    Control = "own-kernel"   // the host kernel's system calls are not the guest's
+	ControlUserMapping  Control = "user-mapping" // mounted files keep their owner
+	ControlNonRootUser  Control = "non-root-user"
+)
+
+// Capabilities is what an engine can do on this host, now.
+type Capabilities struct {
+	Enforces []Control          `json:"enforces"`
+	Missing  map[Control]string `json:"missing,omitempty"` // why not, and how to get it
+	Rootless bool               `json:"rootless"`
+}
+
+// RootKind is the form of a root filesystem.
+type RootKind string
+
+// The forms.
+const (
+	RootDir   RootKind = "dir"   // a directory
+	RootImage RootKind = "image" // a read-only file-system image (EROFS)
+)
+
+// Root is a template's root filesystem; it is never written to.
+type Root struct {
+	Kind RootKind `json:"kind"`
+	Path string   `json:"path"`
+}
+
+// Mount is a host path shown inside, or with an empty Source a tmpfs.
+type Mount struct {
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+	ReadOnly    bool   `json:"read_only"`
+	SizeBytes   int64  `json:"size_bytes,omitempty"` // tmpfs only; must be > 0
+	Mode        uint32 `json:"mode,omitempty"`       // tmpfs only
+}
+
+// Limits of an instance; zero means the engine's default, never "none".
+type Limits struct {
+	CPU         float64 `json:"cpu"`
+	MemoryBytes int64   `json:"memory_bytes"`
+	DiskBytes   int64   `json:"disk_bytes"` // the writable layer over the root
+	Pids        int     `json:"pids"`       // guest processes; the engine adds its own overhead
+}
+
+// Owner says which host user the sandbox's default user stands for: files on
+// read-write mounts are created as HostUID:HostGID and seen inside as UID:GID.
+type Owner struct {
+	UID     int `json:"uid"`
+	GID     int `json:"gid"`
+	HostUID int `json:"host_uid"`
+	HostGID int `json:"host_gid"`
+}
+
+// Spec describes an instance to be made.
+type Spec struct {
+	ID       string            `json:"id"` // [a-z0-9-]{1,64}
+	Root     Root              `json:"root"`
+	Mounts   []Mount           `json:"mounts"`
+	Init     []string          `json:"init"` // PID 1's argv
+	Env      []string          `json:"env"`
+	Hostname string            `json:"hostname"`
+	Limits   Limits            `json:"limits"`
+	Owner    Owner             `json:"owner"`
+	Weak     bool              `json:"-"` // tests only: the deliberately weak sandbox of positive controls (host network)
+	Labels   map[string]string `json:"labels,omitempty"`
+}
+
+// Handle is an engine's own memory of an instance, kept as data by whoever
+// must open it again.
+type Handle struct {
+	Engine string          `json:"engine"`
+	ID     string          `json:"id"`
+	State  json.RawMessage `json:"state"`
+}
+
+// Exit is how an instance ended.
+type Exit struct {
+	Code   int    `json:"code"`
+	OOM    bool   `json:"oom"`
+	Reason string `json:"reason"` // "destroyed", "agent exited", "out of memory", "killed"
+}
+
+// Stats is what an instance uses now.
+type Stats struct {
+	MemoryBytes int64 `json:"memory_bytes"`
+	CPUNanos    int64 `json:"cpu_nanos"`
+	Pids        int   `json:"pids"`
+}
+
+// Engine makes and re-opens instances. Safe for concurrent use.
+type Engine interface {
+	// Name is what a policy's `isolation` and --engine say.
+	Name() string
+	// Capabilities probes the host; an engine that can't run here at all
+	// returns fault.ErrUnavailable with how to get what is missing.
+	Capabilities(ctx context.Context) (Capabilities, error)
+	// Create makes and starts an instance: on return PID 1 runs and the keeper
+	// owns its channel under Spec.ID. On error nothing is left behind.
+	Create(ctx context.Context, spec Spec) (Instance, error)
+	// Open finds a running or ended instance again; fault.ErrNotFound if it is gone.
+	Open(ctx context.Context, h Handle) (Instance, error)
+	// List returns the ids of all instances of this installation, also those
+	// whose processes are dead but whose remains are not yet destroyed.
+	List(ctx context.Context) ([]string, error)
+	// Sweep destroys the remains of an id that can't be opened.
+	Sweep(ctx context.Context, id string) error
+}
+
+// Instance is one sandbox's body. Safe for concurrent use.
+type Instance interface {
+	Handle() Handle
+	// Signal sends a host signal to PID 1 and all that it isolates (by number).
+	Signal(ctx context.Context, signal int) error
+	// Wait returns when the instance has ended, by itself or destroyed.
+	Wait(ctx context.Context) (Exit, error)
+	Stats(ctx context.Context) (Stats, error)
+	// Destroy kills, waits and unlinks: processes, mounts, cgroups, sockets,
+	// files. Idempotent.
+	Destroy(ctx context.Context) error
+}

@@ -1,0 +1,82 @@
+// Package keeper is the parent of every sandbox process. It owns each
+// sandbox's channel (the multiplexer, the output rings, the exit codes) and
+// survives the daemon: the daemon can be killed or upgraded and no sandbox
+// notices. Payloads are opaque to it. Small and boring on purpose.
+//
+// Vocabulary: a *sandbox* here is an id, a channel and the pids behind it;
+// *launch* runs an engine's start command with the channel's guest end as its
+// stdin and stdout; *meta* is the daemon's own data about a sandbox, kept and
+// handed back verbatim; a *command* is an exec on the channel whose output is
+// kept in a *ring*; the *uplink* is the socket to which guest-opened streams
+// go, with the sandbox's identity in front.
+//
+// Protocol: a Unix socket, one connection a stream. The client sends one
+// channel frame FrameOpen with a Request, the keeper answers one FrameReply
+// with a Response; Attach and Stream connections then carry frames or bytes
+// until either side closes.
+package keeper
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// Launch asks for an engine's start command to be run as the keeper's child.
+type Launch struct {
+	ID   string   `json:"id"`
+	Argv []string `json:"argv"`
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"`
+	Log  string   `json:"log"` // file for stderr, appended
+	// Attached: the process is the sandbox itself; the keeper tracks its pid.
+	// Otherwise it is a starter that must exit with 0, and Track names the pids.
+	Attached bool            `json:"attached,omitempty"`
+	Meta     json.RawMessage `json:"meta"`
+	// CgroupProcs lists files into which the child's pid is written before exec.
+	CgroupProcs []string `json:"cgroup_procs,omitempty"`
+}
+
+// Sandbox is the keeper's view of one sandbox.
+type Sandbox struct {
+	ID       string          `json:"id"`
+	Meta     json.RawMessage `json:"meta"`
+	Pids     []int           `json:"pids"` // tracked and alive
+	Alive    bool            `json:"alive"`
+	Exit     *ProcessExit    `json:"exit,omitempty"` // of the first tracked pid
+	Started  time.Time       `json:"started"`
+	Commands []Command       `json:"commands,omitempty"`
+}
+
+// ProcessExit is a host process's wait status.
+type ProcessExit struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal"` // 0: exited
+}
+
+// Command is one exec on a sandbox's channel.
+type Command struct {
+	ID      string        `json:"id"`
+	Argv    []string      `json:"argv"`
+	Started time.Time     `json:"started"`
+	Ended   time.Time     `json:"ended,omitzero"`
+	Exit    *channel.Exit `json:"exit,omitempty"` // nil while it runs
+	Offset  int64         `json:"offset"`         // output bytes so far, stdout and stderr together
+}
+
+// ExecOptions bound what the keeper keeps of a command.
+type ExecOptions struct {
+	RingBytes int64 `json:"ring_bytes"` // kept for replay; 0: 1 MiB
+	// CapBytes per output stream, past which output is counted but not kept
+	// (Exit.Truncated). 0: no cap; then an attached reader that does not read
+	// holds the guest back, and without a reader the ring drops the oldest.
+	CapBytes int64 `json:"cap_bytes"`
+}
+
+// StreamIdentity precedes each guest-opened stream on the uplink as one
+// FrameOpen frame; the guest's own FrameOpen follows verbatim, then the
+// stream's bytes both ways.
+type StreamIdentity struct {
+	Sandbox string `json:"sandbox"`
+}

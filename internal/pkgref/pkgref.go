@@ -1,0 +1,36 @@
+// Package pkgref names packages: an ecosystem, a canonical name and a version.
+// It has one canonicaliser per ecosystem and nothing else; two spellings of one
+// package have one Ref, so every decision, cache key and record agrees.
+//
+// Vocabulary: *canonical name*, the one spelling by the registry's own rule
+// (PEP 503 for Python); *version*, canonical too where the ecosystem has a
+// canonical form, else verbatim.
+package pkgref
+
+// Ecosystem is the name that policy documents use for a family of packages.
+type Ecosystem string
+
+// The ecosystems that a policy document may name.
+const (
+	Python Ecosystem = "python"
+	Node   Ecosystem = "node"
+	Go     Ecosystem = "go"
+	Rust   Ecosystem = "rust"
+)
+
+// Ref is a package, or with Version a release of it. Name is canonical: make
+// one with New, which refuses what is not.
+type Ref struct {
+	Ecosystem Ecosystem `json:"ecosystem"`
+	Name      string    `json:"name"`
+	Version   string    `json:"version,omitempty"`
+}
+
+// String is "python requests 2.31.0", or without a version "python requests".
+func (r Ref) String() string {
+	s := string(r.Ecosystem) + " " + r.Name
+	if r.Version != "" {
+		s += " " + r.Version
+	}
+	return s
+}

@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Effect is what a decision does.
+type Effect string
+
+// The effects. The zero Effect is no decision and must be treated as Deny.
+const (
+	Allow Effect = "allow"
+	Deny  Effect = "deny"
+	Hold  Effect = "hold" // a human must answer
+)
+
+// ArtifactKind is the kind of a release's file.
+type ArtifactKind string
+
+// The kinds. KindOther is what no ecosystem recognised; it is always refused.
+const (
+	KindWheel ArtifactKind = "wheel"
+	KindSdist ArtifactKind = "sdist"
+	KindOther ArtifactKind = "other"
+)
+
+// ResolvedBy tells which step of the order in docs/policy.md decided.
+type ResolvedBy string
+
+// The steps. A later issue adds lockfile, approval, advisory and namespace.
+const (
+	ByBlocklist  ResolvedBy = "blocklist"
+	ByAllowlist  ResolvedBy = "allowlist"
+	ByDependency ResolvedBy = "dependency" // admitted through with_dependencies
+	ByDefault    ResolvedBy = "default"    // packages.default
+	ByRule       ResolvedBy = "rule"       // commands, code, tools
+	ByIntegrity  ResolvedBy = "integrity"  // not policy's: the gateway refused unverifiable bytes
+	ByCanonical  ResolvedBy = "canonical"  // the name is not a canonical name
+	ByNetwork    ResolvedBy = "network"    // a name that resolves to nothing
+)
+
+// Edge is a fact: verified metadata of release Parent, served in this run,
+// requires the package Name within Specifier (the ecosystem's own syntax, ""
+// means any version).
+type Edge struct {
+	Parent    pkgref.Ref `json:"parent"`
+	Through   string     `json:"through"` // Decision.Through of Parent; "" if its entry has no with_dependencies
+	Name      string     `json:"name"`    // canonical
+	Specifier string     `json:"specifier"`
+}
+
+// Input is one question about one file of one release. The zero Published
+// means that the time is unknown.
+type Input struct {
+	Package   pkgref.Ref
+	File      string
+	Kind      ArtifactKind
+	Digest    string // "sha256:<hex>", "" if the index gave none
+	Published time.Time
+	Edges     []Edge // only those whose Name is Package.Name
+}
+
+// Decision is the answer, a value: a denial is not an error.
+type Decision struct {
+	Effect     Effect     `json:"effect"`
+	Rule       string     `json:"rule"`                // stable id, e.g. "allowed_packages.python.requests"
+	ResolvedBy ResolvedBy `json:"resolved_by"`         //
+	Reason     string     `json:"reason"`              // one ASCII sentence from fixed text, names and versions; no publisher text
+	Through    string     `json:"through,omitempty"`   // the with_dependencies entry that admitted it, directly or by edges
+	Suggest    string     `json:"suggest,omitempty"`   // YAML lines that would allow it, "" if nothing would
+	WantedBy   []Edge     `json:"wanted_by,omitempty"` // allowed parents that require it
+}
+
+// Allowed reports whether the effect is Allow.
+func (d Decision) Allowed() bool { return d.Effect == Allow }
+
+// CommandInput is what rules judge: a command that we start (argv joined by
+// spaces), code handed over as text, or a tool's name. A nil field is missing,
+// and a rule on a missing field never matches.
+type CommandInput struct {
+	Command *string
+	Code    *string
+	Tool    *string
+}

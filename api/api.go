@@ -124,3 +124,38 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 }
+
+// Version is GET /v1/version.
+type Version struct {
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	State   string    `json:"state_dir"`
+}
+
+// Template is one line of GET /v1/templates.
+type Template struct {
+	Name    string    `json:"name"`
+	Digest  string    `json:"digest"`
+	Created time.Time `json:"created"`
+	Bytes   int64     `json:"bytes"`
+}
+
+// TemplateEvent is one line of the NDJSON answer of POST /v1/templates/{name}:
+// progress until Done or Error.
+type TemplateEvent struct {
+	Step    string    `json:"step,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+	Percent int       `json:"percent,omitempty"`
+	Done    *Template `json:"done,omitempty"`
+	Error   string    `json:"error,omitempty"`
+}
+
+// Suggestion is GET /v1/runs/{run}/suggest: the run's policy and what it would
+// be with the refused packages allowed.
+type Suggestion struct {
+	Source    string `json:"source"`
+	Document  []byte `json:"document"`
+	Suggested []byte `json:"suggested"`
+	Diff      string `json:"diff"` // unified
+}

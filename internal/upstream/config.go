@@ -1,0 +1,28 @@
+// Package upstream is the one polite, suspicious HTTP client to registries: it
+// dials only configured upstreams and the file hosts learnt from their indexes,
+// re-checks each hop of a redirect, limits everything, and believes nothing
+// that it has not verified.
+//
+// Vocabulary: an *upstream* is a registry that this installation uses, found by
+// discovery or configured; a *learnt host* is a file host that its index links
+// to; an *address class* is loopback, link-local, private or public.
+package upstream
+
+import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
+
+// Config is one upstream. It is made on the host (package discover, or the
+// configuration file), handed to the gateway, and never shown to a sandbox;
+// credentials are stripped from everything that is recorded or printed.
+type Config struct {
+	Ecosystem pkgref.Ecosystem `json:"ecosystem"`
+	// Index is the base URL, with a trailing slash and without credentials
+	// (for Python the simple index).
+	Index    string `json:"index"`
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+	Proxy    string `json:"proxy,omitempty"`  // HTTP proxy URL
+	CAPEM    []byte `json:"ca_pem,omitempty"` // extra roots
+	// FileHosts are the learnt hosts ("host" or "host:port"), kept between starts.
+	FileHosts []string `json:"file_hosts,omitempty"`
+	Source    string   `json:"source,omitempty"` // where it was found, for `doctor`
+}

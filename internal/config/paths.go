@@ -1,0 +1,102 @@
+// Package config says where an installation keeps its things and how it is set
+// up. Its file is optional and decoded strictly: an unknown key is an error.
+//
+// Vocabulary: the *state* directory survives a reboot (log, cache, templates,
+// CA); the *runtime* directory does not (sockets, the engine's own files).
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Paths are an installation's two directories. There is one installation per
+// user; root's serves the machine.
+type Paths struct {
+	State   string
+	Runtime string
+}
+
+// DefaultPaths are root's or the user's directories; COFFERDAM_STATE and
+// COFFERDAM_RUNTIME override them.
+func DefaultPaths() (Paths, error) {
+	p := Paths{State: "/var/lib/cofferdam", Runtime: "/run/cofferdam"}
+	if os.Geteuid() != 0 {
+		user, err := userPaths()
+		if err != nil {
+			return Paths{}, err
+		}
+		p = user
+	}
+	if s := os.Getenv("COFFERDAM_STATE"); s != "" {
+		p.State = s
+	}
+	if s := os.Getenv("COFFERDAM_RUNTIME"); s != "" {
+		p.Runtime = s
+	}
+	for _, d := range []string{p.State, p.Runtime} {
+		if !filepath.IsAbs(d) {
+			return Paths{}, fmt.Errorf("the directory %q must be an absolute path", d)
+		}
+	}
+	return p, nil
+}
+
+func userPaths() (Paths, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return Paths{}, fmt.Errorf("no home directory for the state; set COFFERDAM_STATE: %w", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	runtime := os.Getenv("XDG_RUNTIME_DIR")
+	if runtime == "" {
+		runtime = filepath.Join(os.TempDir(), "cofferdam-"+strconv.Itoa(os.Geteuid()))
+	} else {
+		runtime = filepath.Join(runtime, "cofferdam")
+	}
+	return Paths{State: filepath.Join(state, "cofferdam"), Runtime: runtime}, nil
+}
+
+// Make creates both directories and refuses ones that another user could have
+// prepared: they must belong to this user, be no symlinks and be closed to
+// writers.
+func (p Paths) Make() error {
+	for _, d := range []struct {
+		path string
+		mode os.FileMode
+	}{{p.State, 0o711}, {p.Runtime, 0o700}} {
+		if err := os.MkdirAll(d.path, d.mode); err != nil {
+			return fmt.Errorf("make the directory: %w", err)
+		}
+		if err := checkOwned(d.path); err != nil {
+			return err
+		}
+		if err := os.Chmod(d.path, d.mode); err != nil {
+			return fmt.Errorf("close the directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// The files of an installation.
+func (p Paths) DaemonSocket() string { return filepath.Join(p.Runtime, "daemon.sock") }
+func (p Paths) DaemonLock() string   { return filepath.Join(p.Runtime, "daemon.lock") }
+func (p Paths) DaemonLog() string    { return filepath.Join(p.Runtime, "daemon.log") }
+func (p Paths) KeeperSocket() string { return filepath.Join(p.Runtime, "keeper.sock") }
+func (p Paths) KeeperLog() string    { return filepath.Join(p.Runtime, "keeper.log") }
+func (p Paths) Uplink() string       { return filepath.Join(p.Runtime, "uplink.sock") }
+func (p Paths) Runsc() string        { return filepath.Join(p.Runtime, "runsc") }
+func (p Paths) Audit() string        { return filepath.Join(p.State, "audit") }
+func (p Paths) Cache() string        { return filepath.Join(p.State, "cache") }
+func (p Paths) Templates() string    { return filepath.Join(p.State, "templates") }
+func (p Paths) Authority() string    { return filepath.Join(p.State, "ca") }
+func (p Paths) Sandboxes() string    { return filepath.Join(p.State, "sandboxes") }
+func (p Paths) Policies() string     { return filepath.Join(p.State, "policies") }
+func (p Paths) Agent() string        { return filepath.Join(p.State, "agent") }
+func (p Paths) Upstreams() string    { return filepath.Join(p.State, "upstreams") }
+func (p Paths) File() string         { return filepath.Join(p.State, "config.yaml") }

@@ -1,0 +1,58 @@
+# Cofferdam. `make demo` and `make test` work on a fresh Debian or Ubuntu
+# machine: `deps` installs what is missing, with a line for each thing.
+
+GO       ?= go
+BIN      := bin
+AGENT    := internal/guest/embedded/bin/cofferdam-guest
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+TOOL     := $(GO) tool -modfile=tools.mod
+SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
+PACKAGES  = $(shell $(GO) list ./... | grep -v /test/e2e)
+
+.PHONY: build deps demo test test-all check bench clean lint fmt
+
+build: $(BIN)/cofferdam $(BIN)/runsc
+
+# The guest agent is static and embedded in the one binary.
+$(AGENT): $(SOURCES)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/cofferdam-guest
+
+$(BIN)/cofferdam: $(AGENT) $(SOURCES)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/cofferdam
+
+# runsc must be static: a dynamically linked one dies at its start.
+$(BIN)/runsc: $(wildcard runsc/*.go) runsc/go.mod runsc/go.sum
+	@echo "building runsc from the pinned gVisor (a minute the first time)"
+	cd runsc && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../$@ .
+
+deps:
+	@sh scripts/deps
+
+demo: deps build
+	@sh scripts/demo
+
+test: deps build
+	$(GO) test -count=1 $(PACKAGES)
+	$(GO) test -count=1 ./test/e2e/...
+
+test-all: deps build
+	$(GO) test -count=1 -race $(PACKAGES)
+	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 60m ./test/e2e/...
+
+check: lint $(AGENT)
+	$(GO) test -race -count=1 $(PACKAGES)
+
+lint: $(AGENT)
+	@test -z "$$($(TOOL) gofumpt -l api client cmd internal runsc test bench)" || { $(TOOL) gofumpt -l api client cmd internal runsc test bench; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) golangci-lint run ./...
+
+fmt:
+	$(TOOL) gofumpt -w api client cmd internal runsc test bench
+
+bench: deps build
+	$(GO) run ./bench
+
+clean:
+	rm -rf $(BIN) $(AGENT)

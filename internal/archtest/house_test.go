@@ -1,0 +1,102 @@
+package archtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPackageComments: every package says once what it is for.
+func TestPackageComments(t *testing.T) {
+	comments := map[string]int{}
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		if f.syntax.Doc != nil {
+			comments[f.pkg]++
+		} else if _, seen := comments[f.pkg]; !seen {
+			comments[f.pkg] = 0
+		}
+	}
+	for pkg, n := range comments {
+		if n != 1 {
+			t.Errorf("%s has %d package comments; it needs exactly one", pkg, n)
+		}
+	}
+}
+
+// TestNoDrawers: a package is a domain noun.
+func TestNoDrawers(t *testing.T) {
+	drawers := regexp.MustCompile(`(^|/)(util|utils|common|shared|helpers|helper|types|misc|base)(/|$)`)
+	for _, f := range tree(t) {
+		if drawers.MatchString(f.pkg) {
+			t.Errorf("%s: %s names a drawer, not a thing", f.path, f.pkg)
+		}
+	}
+}
+
+// TestEngineNamesStayHome: neutral code names no technology. Command-line help
+// and the composition root may.
+func TestEngineNamesStayHome(t *testing.T) {
+	tech := regexp.MustCompile(`(?i)\b(runsc|gvisor|firecracker|docker|kubernetes|qemu)\b`)
+	neutral := []string{"internal/sandbox", "internal/admission", "internal/gateway", "internal/egress", "internal/channel", "internal/keeper", "internal/audit", "internal/pkgref", "internal/fault", "client"}
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		for _, dir := range neutral {
+			if !below(f.pkg, dir) {
+				continue
+			}
+			data, err := os.ReadFile(filepath.Join("..", "..", f.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := tech.Find(data); m != nil {
+				t.Errorf("%s names %q; only internal/engine/%s and the composition root may", f.path, m, strings.ToLower(string(m)))
+			}
+		}
+	}
+}
+
+// TestDependenciesAreExplained: each direct dependency has its line in
+// docs/dependencies.md.
+func TestDependenciesAreExplained(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1)
+	if len(direct) == 0 {
+		t.Fatal("go.mod lists no direct dependency; the pattern is broken")
+	}
+	for _, d := range direct {
+		if !strings.Contains(string(doc), "`"+d[1]+"`") {
+			t.Errorf("docs/dependencies.md does not say what %s is for", d[1])
+		}
+	}
+}
+
+// TestFoldersAreListed: ARCHITECTURE.md names every folder of internal.
+func TestFoldersAreListed(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.Contains(string(doc), "`"+e.Name()) {
+			t.Errorf("ARCHITECTURE.md does not name internal/%s", e.Name())
+		}
+	}
+}

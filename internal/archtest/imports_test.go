@@ -1,0 +1,132 @@
+package archtest_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// layers lists who stands above whom: a package may import packages of its own
+// or a lower layer. The first matching prefix counts.
+func layers() []struct {
+	prefix string
+	layer  int
+} {
+	return []struct {
+		prefix string
+		layer  int
+	}{
+		{"internal/archtest", 9},
+		{"internal/fault", 0},
+		{"internal/pkgref", 0},
+		{"api", 0},
+		{"internal/policy", 1},
+		{"internal/audit", 1},
+		{"internal/channel", 1},
+		{"internal/cache", 1},
+		{"internal/cgroup", 1},
+		{"internal/authority", 2},
+		{"internal/keeper", 2},
+		{"internal/guest", 2},
+		{"internal/engine/enginetest", 7},
+		{"internal/engine/all", 4},
+		{"internal/engine/gvisor", 3},
+		{"internal/engine/fake", 3},
+		{"internal/engine", 1},
+		{"internal/upstream", 1},
+		{"internal/template", 3},
+		{"internal/admission", 4},
+		{"internal/ecosystem", 4},
+		{"internal/sandbox", 5},
+		{"internal/gateway", 5},
+		{"internal/egress", 5},
+		{"internal/config", 6},
+		{"internal/httpapi", 6},
+		{"internal/doctor", 6},
+		{"internal/daemon", 7},
+		{"client", 1},
+		{"cmd", 8},
+		{"test", 9},
+		{"bench", 9},
+	}
+}
+
+func layerOf(pkg string) (int, bool) {
+	for _, l := range layers() {
+		if below(pkg, l.prefix) {
+			return l.layer, true
+		}
+	}
+	return 0, false
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		from, known := layerOf(f.pkg)
+		if !known {
+			t.Errorf("%s: the folder %s is in no layer; add it to layers() where it belongs", f.path, f.pkg)
+			continue
+		}
+		for _, imp := range f.imports {
+			rel, ours := strings.CutPrefix(imp, module+"/")
+			if !ours {
+				continue
+			}
+			to, known := layerOf(rel)
+			if !known || to > from {
+				t.Errorf("%s (layer %d) imports %s (layer %d): imports point down", f.path, from, rel, to)
+			}
+		}
+	}
+}
+
+// strangers are pairs that must not know each other, whatever their layers.
+func TestStrangers(t *testing.T) {
+	strangers := []struct{ from, to, why string }{
+		{"internal/gateway", "internal/egress", "streams and registries meet in the composition root"},
+		{"internal/egress", "internal/gateway", "streams and registries meet in the composition root"},
+		{"internal/gateway", "internal/sandbox", "the gateway knows a sandbox by its id only"},
+		{"internal/sandbox", "internal/gateway", "the gateway is another process"},
+		{"internal/ecosystem/pypi", "internal/upstream", "a protocol never fetches"},
+		{"internal/ecosystem/pypi", "internal/cache", "a protocol never stores"},
+		{"internal/gateway", "internal/ecosystem/pypi", "the gateway knows ecosystems by their contract"},
+		{"internal/admission", "internal/ecosystem", "decisions know no protocol"},
+		{"internal/sandbox", "internal/engine/gvisor", "neutral code knows engines by their contract"},
+		{"internal/keeper", "internal/engine", "payloads are opaque to the keeper"},
+		{"cmd/cofferdam-guest", "internal/policy", "the guest agent knows nothing of policy"},
+		{"client", "internal/channel", "the public client uses the standard library and api only"},
+	}
+	files := tree(t)
+	for _, s := range strangers {
+		for _, f := range files {
+			if f.test || !below(f.pkg, s.from) {
+				continue
+			}
+			for _, imp := range f.imports {
+				if rel, ours := strings.CutPrefix(imp, module+"/"); ours && below(rel, s.to) {
+					t.Errorf("%s imports %s: %s", f.path, rel, s.why)
+				}
+			}
+		}
+	}
+}
+
+// TestPurity: what decides and what speaks a protocol does no input or output.
+func TestPurity(t *testing.T) {
+	impure := map[string]bool{"os": true, "net": true, "net/http": true, "database/sql": true, "log": true, "log/slog": true, "os/exec": true, "syscall": true}
+	for _, f := range tree(t) {
+		if f.test || below(f.pkg, "internal/ecosystem/ecosystemtest") {
+			continue
+		}
+		if !below(f.pkg, "internal/policy") && !below(f.pkg, "internal/pkgref") && !below(f.pkg, "internal/ecosystem") {
+			continue
+		}
+		for _, imp := range f.imports {
+			if impure[imp] {
+				t.Errorf("%s imports %s: the package is pure", f.path, imp)
+			}
+		}
+	}
+}

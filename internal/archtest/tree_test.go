@@ -1,0 +1,67 @@
+package archtest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/cofferdam-dev/cofferdam"
+
+// file is one Go file of the module.
+type file struct {
+	path    string // relative to the root
+	pkg     string // import path below the module, "" for the root
+	test    bool
+	syntax  *ast.File
+	imports []string
+}
+
+// tree parses every Go file of the module; the nested module runsc/ is not
+// part of it.
+func tree(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var files []file
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() {
+			if rel == "runsc" || d.Name() == "testdata" || (strings.HasPrefix(d.Name(), ".") && rel != ".") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		f := file{path: rel, pkg: filepath.ToSlash(filepath.Dir(rel)), test: strings.HasSuffix(rel, "_test.go"), syntax: syntax}
+		for _, spec := range syntax.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			f.imports = append(f.imports, imp)
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Fatalf("found only %d Go files; the walk is broken", len(files))
+	}
+	return files
+}
+
+// below reports whether pkg is dir or lies in it.
+func below(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }

@@ -1,0 +1,105 @@
+// Package sandbox makes sandboxes, runs commands in them and takes them away.
+//
+// Vocabulary: a *sandbox* is an engine's instance plus what the daemon knows
+// about it (run, policy, template, owner); a *command* is a process that was
+// started through the API; a command is *settled* when its end and what it
+// installed are on record; *recover* is what a restarted daemon does with the
+// sandboxes that the keeper held meanwhile.
+package sandbox
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// State is where a sandbox stands.
+type State string
+
+// The states.
+const (
+	Creating   State = "creating"
+	Running    State = "running"
+	Destroying State = "destroying"
+	Destroyed  State = "destroyed"
+	Failed     State = "failed" // its processes ended without being asked
+)
+
+// Request is what somebody wants a sandbox to be.
+type Request struct {
+	Run      string
+	Task     string
+	Template string
+	Engine   string
+	Policy   *policy.Policy
+	// PolicySource is the document's path on the host, "" for the built-in one.
+	PolicySource string
+	PolicyText   []byte
+	Mounts       []Mount
+	Env          map[string]string
+	Workdir      string
+	Linger       bool
+	// User is who asked, for the record; HostUID and HostGID own the files
+	// that the sandbox makes on read-write mounts.
+	User             string
+	HostUID, HostGID int
+}
+
+// Info is what the daemon knows about a sandbox, and what the keeper hands back
+// as meta after a restart of the daemon.
+type Info struct {
+	ID           string        `json:"id"`
+	Run          string        `json:"run"`
+	Task         string        `json:"task,omitempty"`
+	Template     string        `json:"template"`
+	Digest       string        `json:"template_digest"`
+	Engine       string        `json:"engine"`
+	PolicyDigest string        `json:"policy_digest"`
+	PolicySource string        `json:"policy_source,omitempty"`
+	User         string        `json:"user,omitempty"`
+	Workdir      string        `json:"workdir,omitempty"`
+	Linger       bool          `json:"linger,omitempty"`
+	Created      time.Time     `json:"created"`
+	Notes        []string      `json:"notes,omitempty"`
+	Missing      []string      `json:"missing,omitempty"`
+	Handle       engine.Handle `json:"handle"`
+}
+
+// Sandbox is one sandbox of a running daemon.
+type Sandbox struct {
+	info     Info // never changes after creation
+	policy   *policy.Policy
+	instance engine.Instance
+
+	mu       sync.Mutex // guards what follows
+	state    State
+	exit     *engine.Exit
+	commands map[string]*command
+	lastUsed time.Time
+	attached int           // clients attached to a command's output now
+	gone     chan struct{} // closed when the instance has been destroyed
+}
+
+// Info returns what does not change.
+func (s *Sandbox) Info() Info { return s.info }
+
+// State returns where the sandbox stands, and how it ended if it has.
+func (s *Sandbox) State() (State, *engine.Exit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, s.exit
+}
+
+func (s *Sandbox) setState(to State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = to
+}
+
+// command is one started process; settled is closed when its end is on record.
+type command struct {
+	id      string
+	settled chan struct{}
+}

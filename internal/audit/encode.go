@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// MaxRecord is the longest line that Append takes, in bytes, newline included.
+const MaxRecord = 256 << 10
+
+// unstamped is how every encoded record begins before the writer gives it its
+// place: the two fields that only the writer knows come first.
+const unstamped = `{"seq":0,"timestamp":"0001-01-01T00:00:00Z"`
+
+// body encodes a record as its line without the stamp: what follows the first
+// two fields, newline included. The encoding is canonical: fields in the order
+// of Record, map keys sorted, no optional white space, invalid UTF-8 replaced by
+// U+FFFD, and that and every control or format character (terminal escapes, text
+// direction) written as \uXXXX. A line decoded and encoded again gives the same
+// bytes, so a hash of the line is a hash of the record.
+func body(r Record) ([]byte, error) {
+	r.Seq, r.Time = 0, time.Time{}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the record can't be written as JSON")
+	}
+	line := escapeControls(buf.Bytes())
+	if len(line)+64 > MaxRecord {
+		return nil, fault.Invalid("the record is %d bytes long; the log takes at most %d", len(line), MaxRecord)
+	}
+	return line[len(unstamped):], nil
+}
+
+// stamp appends the whole line to dst.
+func stamp(dst []byte, seq uint64, at time.Time, rest []byte) []byte {
+	dst = append(dst, `{"seq":`...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	dst = append(dst, `,"timestamp":"`...)
+	dst = at.AppendFormat(dst, time.RFC3339Nano)
+	dst = append(dst, '"')
+	return append(dst, rest...)
+}
+
+// escapeControls writes control and format characters outside ASCII, and DEL,
+// as \uXXXX. They can only stand inside JSON strings, so no parsing is needed.
+func escapeControls(line []byte) []byte {
+	first := bytes.IndexFunc(line, unprintable)
+	if first < 0 {
+		return line
+	}
+	out := append(make([]byte, 0, len(line)+32), line[:first]...)
+	for rest := line[first:]; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if unprintable(r) {
+			out = appendEscape(out, r)
+		} else {
+			out = append(out, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+func unprintable(r rune) bool {
+	// U+FFFD: package json escapes it where it replaces, and not where it was
+	// in the string; here both are one spelling.
+	return r == utf8.RuneError || r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+func appendEscape(dst []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	units := []rune{r}
+	if r > 0xffff {
+		r -= 0x10000
+		units = []rune{0xd800 + r>>10, 0xdc00 + r&0x3ff}
+	}
+	for _, u := range units {
+		dst = append(dst, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+	}
+	return dst
+}
+
+// seqOf reads a line's sequence number without decoding the rest.
+func seqOf(line []byte) (uint64, bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
+	if !ok {
+		return 0, false
+	}
+	digits, _, ok := bytes.Cut(rest, []byte(","))
+	if !ok || len(digits) > 20 {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(string(digits), 10, 64)
+	return seq, err == nil
+}
+
+// decode reads one line and checks that it is the record with this number.
+func decode(line []byte, want uint64) (Record, error) {
+	var r Record
+	if got, ok := seqOf(line); !ok || got != want {
+		return r, fault.Invalid("the log is damaged: record %d is not where it belongs", want)
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fault.Wrap(fault.ErrInvalid, err, "the log is damaged: record %d can't be read", want)
+	}
+	return r, nil
+}

@@ -1,0 +1,48 @@
+package channel
+
+import (
+	"io"
+	"net"
+
+	"github.com/hashicorp/yamux"
+)
+
+// Conn is one stream of a Session, or any other net.Conn that carries frames.
+// Reading frames and raw bytes may alternate freely: a frame read takes not a
+// byte more than the frame. One goroutine may read while others write frames.
+type Conn struct {
+	*Reader
+	*Writer
+	raw net.Conn
+}
+
+// NewConn makes a Conn of a connection that carries frames.
+func NewConn(raw net.Conn) *Conn {
+	return &Conn{Reader: NewReader(raw), Writer: NewWriter(raw), raw: raw}
+}
+
+// Raw is the connection below: what follows the last frame is read from it
+// as it is. Use it for deadlines too. On a stream of a session its Close is
+// only a half-close; prefer Conn's own Close and CloseWrite.
+func (c *Conn) Raw() net.Conn { return c.raw }
+
+// CloseWrite tells the peer that nothing more comes; reading goes on.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.raw.Close() // a session's stream: Close is the half-close
+}
+
+// Close gives the connection up. The multiplexer has no verb for "I read no
+// more", and a peer that goes on writing would be stuck with a full window and
+// the stream never freed; so what still comes on a session's stream is read
+// and thrown away in the background until the peer closes or the session ends.
+// May block while the peer does not read the session.
+func (c *Conn) Close() error {
+	err := c.raw.Close()
+	if _, ok := c.raw.(*yamux.Stream); ok {
+		go func() { _, _ = io.Copy(io.Discard, struct{ io.Reader }{c.raw}) }()
+	}
+	return err
+}

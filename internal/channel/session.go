@@ -1,0 +1,140 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// The multiplexer's limits.
+const (
+	// GuestWindow is what the guest lets the host have in flight on a stream:
+	// downloads, the direction that must be fast.
+	GuestWindow = 4 << 20
+	// HostWindow is what the host lets the guest have in flight on a stream. A
+	// guest that fills every stream costs the host MaxStreams times this.
+	HostWindow = 256 << 10
+	// MaxStreams that a session may have, of both directions and with those
+	// half closed. A guest that goes past it loses the session.
+	MaxStreams = 512
+	// Backlog of streams opened and not accepted yet; an honest opener waits
+	// when it is full, for any other the session's own limit holds.
+	Backlog = 64
+)
+
+// Session is the multiplexer on a channel. Both ends may open streams.
+type Session struct {
+	mux *yamux.Session
+}
+
+// NewHostSession starts the host's end. It owns conn from now on. Everything
+// that arrives is inspected before the multiplexer sees it; a violation ends
+// the session.
+func NewHostSession(conn net.Conn) (*Session, error) {
+	g := &guard{Conn: conn}
+	mux, err := yamux.Client(g, muxConfig(HostWindow))
+	if err != nil {
+		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
+	}
+	g.session.Store(mux)
+	return &Session{mux: mux}, nil
+}
+
+// NewGuestSession starts the guest's end. It owns conn from now on.
+func NewGuestSession(conn io.ReadWriteCloser) (*Session, error) {
+	mux, err := yamux.Server(conn, muxConfig(GuestWindow))
+	if err != nil {
+		return nil, fmt.Errorf("start the guest's end of a channel: %w", err)
+	}
+	return &Session{mux: mux}, nil
+}
+
+// muxConfig is made for a peer that may be frozen for days and then goes on as
+// if nothing had been: nothing that only time decides ends a stream or the
+// session. No keep-alive, no open or close time-out, and a write waits for as
+// long as it takes (yamux has no "never" for it, and a write that times out
+// would leave its stream's accounts wrong). Who needs a limit sets a deadline
+// on the stream or closes the session.
+func muxConfig(window uint32) *yamux.Config {
+	return &yamux.Config{
+		AcceptBacklog:          Backlog,
+		EnableKeepAlive:        false,
+		KeepAliveInterval:      time.Hour, // unused, but checked to be positive
+		ConnectionWriteTimeout: 20 * 365 * 24 * time.Hour,
+		MaxStreamWindowSize:    window,
+		StreamOpenTimeout:      0,
+		StreamCloseTimeout:     0,
+		Logger:                 silent{},
+	}
+}
+
+// silent discards the multiplexer's log: what matters comes back as an error,
+// and the peer must not be able to write our logs.
+type silent struct{}
+
+func (silent) Print(...any)          {}
+func (silent) Printf(string, ...any) {}
+func (silent) Println(...any)        {}
+
+// Open opens a stream. It waits while too many are opened and not accepted;
+// when ctx ends first, the stream is closed as soon as it opens.
+func (s *Session) Open(ctx context.Context) (*Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	type opened struct {
+		stream *yamux.Stream
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		stream, err := s.mux.OpenStream()
+		done <- opened{stream, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, o.err
+		}
+		return NewConn(o.stream), nil
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				_ = NewConn(o.stream).Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// Accept waits for the peer to open a stream. After the session ended it
+// returns an error.
+func (s *Session) Accept() (*Conn, error) {
+	stream, err := s.mux.AcceptStream()
+	if err != nil {
+		return nil, err
+	}
+	return NewConn(stream), nil
+}
+
+// Done is closed when the session has ended: closed here, by the peer, or for
+// a violation.
+func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
+
+// Streams is the number of streams that are not closed by both ends.
+func (s *Session) Streams() int { return s.mux.NumStreams() }
+
+// Close ends the session and all its streams. What has already arrived on a
+// stream can still be read.
+func (s *Session) Close() error { return s.mux.Close() }
+
+// IsTimeout tells whether err is a passed deadline of a stream or a socket.
+func IsTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}

@@ -1,0 +1,121 @@
+package pkgref
+
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+)
+
+// maxName bounds a name before anything looks at it. npm's own limit is 214;
+// Go module paths are longer.
+const (
+	maxName       = 214
+	maxModulePath = 500
+	maxVersion    = 256
+)
+
+// Ecosystems are those that a document may name, in the order of documentation.
+func Ecosystems() []Ecosystem { return []Ecosystem{Python, Node, Go, Rust} }
+
+// ParseEcosystem accepts exactly the names that policy documents use.
+func ParseEcosystem(s string) (Ecosystem, error) {
+	switch e := Ecosystem(s); e {
+	case Python, Node, Go, Rust:
+		return e, nil
+	}
+	return "", fault.Invalid("%q is no ecosystem; write python, node, go or rust", clip(s))
+}
+
+// New makes a Ref of a name and a version as somebody spelled them; version ""
+// means the package as a whole. The error is fault.ErrInvalid and quotes what
+// it refuses, clipped.
+func New(ecosystem Ecosystem, name, version string) (Ref, error) {
+	canonical, err := CanonicalName(ecosystem, name)
+	if err != nil {
+		return Ref{}, err
+	}
+	if version == "" {
+		return Ref{Ecosystem: ecosystem, Name: canonical}, nil
+	}
+	v, err := CanonicalVersion(ecosystem, version)
+	if err != nil {
+		return Ref{}, err
+	}
+	return Ref{Ecosystem: ecosystem, Name: canonical, Version: v}, nil
+}
+
+// CanonicalName gives the one spelling of a name, or fault.ErrInvalid if no
+// package of that ecosystem can have it. Names are ASCII in every ecosystem.
+func CanonicalName(ecosystem Ecosystem, name string) (string, error) {
+	var canonical string
+	var ok bool
+	switch ecosystem {
+	case Python:
+		canonical, ok = pythonName(name)
+	case Node:
+		canonical, ok = nodeName(name)
+	case Go:
+		canonical, ok = goName(name)
+	case Rust:
+		canonical, ok = rustName(name)
+	default:
+		return "", fault.Invalid("%q is no ecosystem", clip(string(ecosystem)))
+	}
+	if !ok {
+		return "", fault.Invalid("%q is not a %s package name", clip(name), ecosystem)
+	}
+	return canonical, nil
+}
+
+// IsCanonicalName reports whether name is already its own canonical spelling.
+func IsCanonicalName(ecosystem Ecosystem, name string) bool {
+	canonical, err := CanonicalName(ecosystem, name)
+	return err == nil && canonical == name
+}
+
+// CanonicalVersion gives the one spelling of a version: PEP 440's normal form
+// for Python (which keeps trailing zeros, as files and people write them, so
+// "1.0" and "1.0.0" stay two spellings: compare with SameVersion), the
+// verbatim text of a strict semantic version elsewhere.
+func CanonicalVersion(ecosystem Ecosystem, version string) (string, error) {
+	if len(version) > maxVersion {
+		return "", fault.Invalid("a version of %d bytes is too long", len(version))
+	}
+	switch ecosystem {
+	case Python:
+		if v, ok := pep440.Parse(version); ok {
+			return v.String(), nil
+		}
+	case Node, Rust:
+		if _, ok := semantic.Parse(version); ok {
+			return version, nil
+		}
+	case Go:
+		if _, ok := semantic.ParseGo(version); ok {
+			return version, nil
+		}
+	}
+	return "", fault.Invalid("%q is not a version that %s packages can have", clip(version), clip(string(ecosystem)))
+}
+
+// SameVersion reports whether two spellings name one release.
+func SameVersion(ecosystem Ecosystem, a, b string) bool {
+	if a == b {
+		return true
+	}
+	if ecosystem != Python {
+		return false
+	}
+	va, okA := pep440.Parse(a)
+	vb, okB := pep440.Parse(b)
+	return okA && okB && va.Compare(vb) == 0
+}
+
+// clip keeps hostile text in messages short.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

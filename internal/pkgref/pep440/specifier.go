@@ -1,0 +1,188 @@
+package pep440
+
+import "strings"
+
+// operator of a clause.
+type operator uint8
+
+const (
+	equal operator = iota
+	notEqual
+	less
+	lessEqual
+	greater
+	greaterEqual
+	compatible
+	arbitrary
+)
+
+// Clause of a specifier.
+type clause struct {
+	op      operator
+	version Version
+	prefix  bool   // "==1.2.*"
+	text    string // of "===", lower case
+}
+
+// Specifier is a set of clauses that must all hold. The zero value matches
+// every version.
+type Specifier struct{ clauses []clause }
+
+const maxClauses = 64
+
+// ParseSpecifier reads "", ">=2.31,<3", "~=1.4.2", "==1.*". What PEP 440 does
+// not know is refused.
+func ParseSpecifier(s string) (Specifier, bool) {
+	if strings.Trim(s, " \t") == "" {
+		return Specifier{}, true
+	}
+	parts := strings.Split(s, ",")
+	if len(parts) > maxClauses {
+		return Specifier{}, false
+	}
+	spec := Specifier{clauses: make([]clause, 0, len(parts))}
+	for i, part := range parts {
+		part = strings.Trim(part, " \t")
+		if part == "" && i == len(parts)-1 && i > 0 {
+			continue // a trailing comma is common in the wild
+		}
+		c, ok := parseClause(part)
+		if !ok {
+			return Specifier{}, false
+		}
+		spec.clauses = append(spec.clauses, c)
+	}
+	return spec, true
+}
+
+func cutOperator(s string) (operator, string, bool) {
+	for _, o := range [...]struct {
+		text string
+		op   operator
+	}{
+		{"===", arbitrary}, {"==", equal}, {"!=", notEqual}, {"<=", lessEqual},
+		{">=", greaterEqual}, {"~=", compatible}, {"<", less}, {">", greater},
+	} {
+		if rest, ok := strings.CutPrefix(s, o.text); ok {
+			return o.op, strings.Trim(rest, " \t"), true
+		}
+	}
+	return 0, "", false
+}
+
+func parseClause(s string) (clause, bool) {
+	op, text, ok := cutOperator(s)
+	if !ok || text == "" || len(text) > maxLength {
+		return clause{}, false
+	}
+	c := clause{op: op, text: strings.ToLower(text)}
+	if op == arbitrary {
+		return c, !strings.ContainsAny(text, " \t;)")
+	}
+	if bare, found := strings.CutSuffix(text, ".*"); found {
+		c.prefix, text = true, bare
+	}
+	if c.version, ok = Parse(text); !ok {
+		return clause{}, false
+	}
+	v := c.version
+	switch op {
+	case equal, notEqual:
+		return c, !c.prefix || (v.dev == none && v.local == "")
+	case compatible:
+		return c, !c.prefix && v.local == "" && len(v.release) >= 2
+	case less, lessEqual, greater, greaterEqual, arbitrary:
+	}
+	return c, !c.prefix && v.local == ""
+}
+
+// Match reports whether v satisfies every clause. Pre-releases are compared
+// like any version; whether they are wanted is the caller's question. As the
+// specification says, "<3" matches no pre-release of 3, and ">3" no post or
+// local release of 3.
+func (s Specifier) Match(v Version) bool {
+	for i := range s.clauses {
+		if !s.clauses[i].match(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// Any reports whether it has no clause.
+func (s Specifier) Any() bool { return len(s.clauses) == 0 }
+
+// PinsLocal reports whether a clause names a local version ("==1.0+cu118").
+func (s Specifier) PinsLocal() bool {
+	for i := range s.clauses {
+		if s.clauses[i].version.local != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *clause) match(v Version) bool {
+	switch c.op {
+	case equal:
+		return c.equal(v)
+	case notEqual:
+		return !c.equal(v)
+	case lessEqual:
+		return v.comparePublic(c.version) <= 0
+	case greaterEqual:
+		return v.comparePublic(c.version) >= 0
+	case less:
+		return v.Compare(c.version) < 0 &&
+			(c.version.PreRelease() || !v.PreRelease() || v.compareBase(c.version) != 0)
+	case greater:
+		return c.greater(v)
+	case compatible:
+		return v.comparePublic(c.version) >= 0 && v.hasPrefix(c.version, len(c.version.release)-1, false)
+	case arbitrary:
+		return strings.EqualFold(v.String(), c.text)
+	}
+	return false
+}
+
+func (c *clause) equal(v Version) bool {
+	if c.prefix {
+		return v.hasPrefix(c.version, len(c.version.release), true)
+	}
+	if c.version.local == "" {
+		return v.comparePublic(c.version) == 0
+	}
+	return v.Compare(c.version) == 0
+}
+
+func (c *clause) greater(v Version) bool {
+	if v.Compare(c.version) <= 0 {
+		return false
+	}
+	sameBase := v.compareBase(c.version) == 0
+	if sameBase && v.post != none && c.version.post == none {
+		return false
+	}
+	return !sameBase || v.local == ""
+}
+
+// hasPrefix reports whether v begins with the first n release segments of p
+// and, if parts is set, with p's pre and post parts too.
+func (v Version) hasPrefix(p Version, n int, parts bool) bool {
+	if v.epoch != p.epoch {
+		return false
+	}
+	for i := range n {
+		if v.Segment(i) != p.Segment(i) {
+			return false
+		}
+	}
+	if !parts || (p.pre == 0 && p.post == none) {
+		return true
+	}
+	// "==1.0rc1.*" continues the parts after exactly this release.
+	if v.compareBase(p) != 0 || v.pre != p.pre || v.preN != p.preN {
+		return false
+	}
+	return p.post == none || v.post == p.post
+}

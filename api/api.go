@@ -48,6 +48,7 @@ type Sandbox struct {
 	Created  time.Time `json:"created"`
 	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, a line each
 	Missing  []string  `json:"missing,omitempty"` // controls that this host can't enforce
+	Ended    string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
 	Commands []Command `json:"commands,omitempty"`
 }
 

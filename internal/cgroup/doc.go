@@ -1,0 +1,15 @@
+// Package cgroup makes the control group of one sandbox: the memory, cpu and
+// pids limits around all of its host processes, what they use, and whether the
+// kernel killed for memory.
+//
+// Vocabulary: a *controller* is what the kernel limits (memory, cpu, pids); a
+// *hierarchy* is a mounted tree of groups that controllers live in: version 1
+// has one per controller, version 2 one for all, and a *hybrid* host has both,
+// each controller being in one of them. The *parent* is the group under which
+// all of an installation's groups are made; a *group* is one sandbox's.
+//
+// One use, end to end: New finds out which controllers can be used and why the
+// others can't, Create makes a group, its Joins are the files into which a
+// starter's pid is written before exec, Stats and OOMKills read it, Kill and
+// Remove end it. Open finds it again after a restart.
+package cgroup

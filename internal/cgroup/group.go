@@ -1,0 +1,208 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// cpuPeriod is the kernel's default accounting period, in microseconds.
+const cpuPeriod = 100_000
+
+// Group is one sandbox's control group, in each hierarchy that has a usable
+// controller. Safe for concurrent use.
+type Group struct {
+	places map[Controller]place // parent is here the group's own directory
+}
+
+// Create makes the group and sets its limits; a limit for a controller that
+// is missing is an error, and then nothing is left behind.
+func (h *Hierarchy) Create(id string, limits Limits) (*Group, error) {
+	g, err := h.group(id)
+	if err != nil {
+		return nil, err
+	}
+	for i, dir := range g.dirs() {
+		if err := makeDir(dir); err != nil {
+			for _, made := range g.dirs()[:i] {
+				_ = unix.Rmdir(made) // The first error is the one to tell.
+			}
+			return nil, err
+		}
+	}
+	if err := g.limit(h, limits); err != nil {
+		return nil, errors.Join(err, g.Remove(context.Background()))
+	}
+	return g, nil
+}
+
+// Open finds a group that Create made; fault.ErrNotFound if none of it is
+// left.
+func (h *Hierarchy) Open(id string) (*Group, error) {
+	g, err := h.group(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range g.dirs() {
+		if _, err := os.Stat(dir); err == nil {
+			return g, nil
+		}
+	}
+	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no control group", id)
+}
+
+func (h *Hierarchy) group(id string) (*Group, error) {
+	if id == "" || id == "." || id == ".." || filepath.Base(id) != id {
+		return nil, fault.Invalid("control group %q: the name must be a single path element", id)
+	}
+	g := &Group{places: map[Controller]place{}}
+	for c, p := range h.places {
+		if p.missing == "" {
+			g.places[c] = place{version: p.version, parent: filepath.Join(p.parent, id)}
+		}
+	}
+	return g, nil
+}
+
+// makeDir makes a group's directory, and its parent again if a last
+// RemoveParent took it away.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o755) //nolint:gosec // Limits are no secret, and others' tools read them.
+	if errors.Is(err, os.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o755) //nolint:gosec // As above.
+	}
+	if errors.Is(err, os.ErrExist) {
+		return fault.Wrap(fault.ErrConflict, err, "the control group %s exists already", dir)
+	}
+	return err
+}
+
+// dirs lists the group's distinct directories.
+func (g *Group) dirs() []string {
+	var dirs []string
+	for _, c := range append(Controllers(), cpuacct) {
+		if p, ok := g.places[c]; ok && !slices.Contains(dirs, p.parent) {
+			dirs = append(dirs, p.parent)
+		}
+	}
+	return dirs
+}
+
+func (g *Group) limit(h *Hierarchy, l Limits) error {
+	wanted := map[Controller]bool{Memory: l.MemoryBytes > 0, CPU: l.CPU > 0, Pids: l.Pids > 0}
+	for _, c := range Controllers() {
+		if !wanted[c] {
+			continue
+		}
+		p, ok := g.places[c]
+		if !ok {
+			return fault.New(fault.ErrUnavailable, "the %s limit can't be set: %s", c, h.places[c].missing)
+		}
+		for _, w := range controls(c, p.version, l) {
+			path := filepath.Join(p.parent, w.file)
+			if w.optional {
+				if _, err := os.Stat(path); err != nil {
+					continue
+				}
+			}
+			if err := writeControl(path, w.value); err != nil {
+				return fmt.Errorf("limit %s: %w", c, err)
+			}
+		}
+	}
+	return nil
+}
+
+// control is one write that sets a limit.
+type control struct {
+	file, value string
+	optional    bool // swap accounting and the like may be off in the kernel
+}
+
+func controls(c Controller, version int, l Limits) []control {
+	memory := strconv.FormatInt(l.MemoryBytes, 10)
+	quota := strconv.FormatInt(max(1000, int64(l.CPU*cpuPeriod)), 10) // The kernel takes no less than 1 ms.
+	period := strconv.Itoa(cpuPeriod)
+	switch {
+	case c == Pids:
+		return []control{{file: "pids.max", value: strconv.Itoa(l.Pids)}}
+	case c == Memory && version == 1:
+		return []control{
+			{file: "memory.limit_in_bytes", value: memory},
+			{file: "memory.memsw.limit_in_bytes", value: memory, optional: true},
+		}
+	case c == Memory:
+		return []control{
+			{file: "memory.max", value: memory},
+			{file: "memory.swap.max", value: "0", optional: true},
+			{file: "memory.oom.group", value: "1", optional: true}, // A sandbox dies as a whole.
+		}
+	case version == 1:
+		return []control{{file: "cpu.cfs_period_us", value: period}, {file: "cpu.cfs_quota_us", value: quota}}
+	default:
+		return []control{{file: "cpu.max", value: quota + " " + period}}
+	}
+}
+
+// Joins lists the files into which a process id is written to put that
+// process, with what it starts later, into the group.
+func (g *Group) Joins() []string {
+	dirs := g.dirs()
+	for i, dir := range dirs {
+		dirs[i] = filepath.Join(dir, "cgroup.procs")
+	}
+	return dirs
+}
+
+// Stats reads what the group uses; a controller that is missing reads zero.
+func (g *Group) Stats() (Stats, error) {
+	var s Stats
+	var errs []error
+	read := func(c Controller, v1, v2 string, into *int64) {
+		p, ok := g.places[c]
+		if !ok {
+			return
+		}
+		file := v1
+		if p.version == 2 {
+			file = v2
+		}
+		n, err := readNumber(filepath.Join(p.parent, file))
+		*into = n
+		errs = append(errs, err)
+	}
+	var pids int64
+	read(Memory, "memory.usage_in_bytes", "memory.current", &s.MemoryBytes)
+	read(Pids, "pids.current", "pids.current", &pids)
+	s.Pids = int(pids)
+	if p, ok := g.places[CPU]; ok && p.version == 2 {
+		micros, err := readKey(filepath.Join(p.parent, "cpu.stat"), "usage_usec")
+		s.CPUNanos = micros * int64(time.Microsecond)
+		errs = append(errs, err)
+	} else {
+		read(cpuacct, "cpuacct.usage", "", &s.CPUNanos)
+	}
+	return s, errors.Join(errs...)
+}
+
+// OOMKills counts the group's processes that the kernel killed for memory.
+func (g *Group) OOMKills() (int64, error) {
+	p, ok := g.places[Memory]
+	if !ok {
+		return 0, nil
+	}
+	file := "memory.oom_control"
+	if p.version == 2 {
+		file = "memory.events"
+	}
+	return readKey(filepath.Join(p.parent, file), "oom_kill")
+}

@@ -1,0 +1,145 @@
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config says where to look. Zero values are the running host's.
+type Config struct {
+	// Parent is the group that all of this installation's groups are made
+	// under, relative to a hierarchy's root. Required.
+	Parent string
+	// MountInfo and Self stand in for /proc/self/mountinfo and
+	// /proc/self/cgroup.
+	MountInfo string
+	Self      string
+	// UID is the user who will make groups; 0 makes them under a hierarchy's
+	// root, anyone else under the part of version 2 that systemd delegated.
+	UID int
+}
+
+// place is where one controller's groups are.
+type place struct {
+	version int    // 1 or 2
+	parent  string // the absolute directory of the parent group
+	missing string // why the controller can't be used; then the rest is unset
+}
+
+// Hierarchy is the usable part of the host's control groups. It is immutable
+// after New and safe for concurrent use.
+type Hierarchy struct {
+	places map[Controller]place
+}
+
+// New finds the host's hierarchies and prepares the parent group in each. It
+// never fails: a controller that can't be used is told by Missing.
+func New(cfg Config) *Hierarchy {
+	if cfg.MountInfo == "" {
+		cfg.MountInfo = "/proc/self/mountinfo"
+	}
+	if cfg.Self == "" {
+		cfg.Self = "/proc/self/cgroup"
+	}
+	h := &Hierarchy{places: map[Controller]place{}}
+	mounts, err := readMounts(cfg.MountInfo)
+	if err != nil {
+		for _, c := range Controllers() {
+			h.places[c] = place{missing: fmt.Sprintf("the mounted control groups can't be read (%v)", err)}
+		}
+		return h
+	}
+	unified := prepareUnified(cfg, mounts.unified)
+	for _, c := range append(Controllers(), cpuacct) {
+		if dir, ok := mounts.v1[c]; ok {
+			h.places[c] = prepareV1(cfg, dir)
+		} else if c != cpuacct {
+			h.places[c] = unified.place(c)
+		}
+	}
+	return h
+}
+
+// Missing says for each controller that can't be used why, and how to get it.
+func (h *Hierarchy) Missing() map[Controller]string {
+	missing := map[Controller]string{}
+	for _, c := range Controllers() {
+		if reason := h.places[c].missing; reason != "" {
+			missing[c] = reason
+		}
+	}
+	return missing
+}
+
+// RemoveParent removes the parent group where it is empty. Groups that are
+// still in it keep it.
+func (h *Hierarchy) RemoveParent() error {
+	var errs []error
+	for _, dir := range h.parents() {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("remove %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parents lists the distinct parent directories of the usable controllers.
+func (h *Hierarchy) parents() []string {
+	var dirs []string
+	for _, c := range append(Controllers(), cpuacct) {
+		if p, ok := h.places[c]; ok && p.missing == "" && !slices.Contains(dirs, p.parent) {
+			dirs = append(dirs, p.parent)
+		}
+	}
+	return dirs
+}
+
+// mounts are the mounted hierarchies: a directory for each controller of
+// version 1, and that of version 2 ("" if there is none).
+type mounts struct {
+	v1      map[Controller]string
+	unified string
+}
+
+// readMounts reads mountinfo(5): field 5 is the mount point, and after the
+// separator come the type, the source and the options, which name controllers.
+func readMounts(path string) (mounts, error) {
+	found := mounts{v1: map[Controller]string{}}
+	f, err := os.Open(path) //nolint:gosec // The path is the kernel's own file, or a test's.
+	if err != nil {
+		return found, err
+	}
+	defer f.Close() //nolint:errcheck // Read only.
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		before, after, ok := strings.Cut(lines.Text(), " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 3 {
+			continue
+		}
+		switch right[0] {
+		case "cgroup2":
+			found.unified = left[4]
+		case "cgroup":
+			for option := range strings.SplitSeq(right[2], ",") {
+				found.v1[Controller(option)] = left[4]
+			}
+		}
+	}
+	return found, lines.Err()
+}
+
+func prepareV1(cfg Config, mount string) place {
+	parent := filepath.Join(mount, cfg.Parent)
+	if err := os.MkdirAll(parent, 0o755); err != nil { //nolint:gosec // Limits are no secret, and others' tools read them.
+		return place{missing: fmt.Sprintf("%s is not writable (%v): run the daemon as root, or boot with cgroup version 2 for limits without root", mount, err)}
+	}
+	return place{version: 1, parent: parent}
+}

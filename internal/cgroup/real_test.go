@@ -1,0 +1,182 @@
+package cgroup_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// real is the running host's hierarchy under a parent of the test's own.
+func real(t *testing.T) *cgroup.Hierarchy {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("these tests make control groups on the host: run them as root")
+	}
+	h := cgroup.New(cgroup.Config{Parent: "cofferdam-test-" + strconv.Itoa(os.Getpid())})
+	if missing := h.Missing(); len(missing) > 0 {
+		t.Fatalf("this host can't limit: %v", missing)
+	}
+	t.Cleanup(func() {
+		if err := h.RemoveParent(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// start runs a shell in the group: it waits for a line on its stdin, so that
+// it is in the group before it does anything.
+func start(t *testing.T, g *cgroup.Group, script string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read _; "+script)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, join := range g.Joins() {
+		if err := os.WriteFile(join, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := stdin.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func TestKillEmptiesAndRemoveLeavesNothing(t *testing.T) {
+	h := real(t)
+	g, err := h.Create("one", cgroup.Limits{MemoryBytes: 64 << 20, CPU: 0.5, Pids: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := start(t, g, "sleep 1000 & sleep 1000 & echo; wait")
+	reaped := make(chan error, 1)
+	go func() { reaped <- cmd.Wait() }()
+	if pids := g.Pids(); len(pids) == 0 {
+		t.Fatal("the process is not in the group")
+	}
+	stats, err := g.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Pids < 1 || stats.MemoryBytes <= 0 {
+		t.Errorf("stats of a living group: %+v", stats)
+	}
+	if err := g.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-reaped
+	for range 2 { // The second finds nothing to do.
+		if err := g.Remove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Open("one"); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("open of a removed group: %v", err)
+	}
+	for _, join := range g.Joins() {
+		if _, err := os.Stat(filepath.Dir(join)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", filepath.Dir(join), err)
+		}
+	}
+}
+
+func TestMemoryLimitKillsAndIsCounted(t *testing.T) {
+	h := real(t)
+	g, err := h.Create("oom", cgroup.Limits{MemoryBytes: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := start(t, g, "head -c 200000000 /dev/zero | tail")
+	if err := cmd.Wait(); err == nil {
+		t.Error("200 MB in a 16 MiB group succeeded")
+	}
+	kills, err := g.OOMKills()
+	if err != nil || kills == 0 {
+		t.Errorf("OOMKills = %d, %v; want at least one", kills, err)
+	}
+	if err := g.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPidsLimitRefusesAFork(t *testing.T) {
+	h := real(t)
+	g, err := h.Create("pids", cgroup.Limits{Pids: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := start(t, g, "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo survived >&2")
+	if err := cmd.Wait(); err == nil {
+		t.Error("eight children in a group of four succeeded")
+	}
+	if err := errors.Join(g.Kill(t.Context()), g.Remove(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCreateTwiceIsAConflictAndKeepsTheFirst(t *testing.T) {
+	h := real(t)
+	g, err := h.Create("twice", cgroup.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Create("twice", cgroup.Limits{}); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("second create: %v", err)
+	}
+	if _, err := h.Open("twice"); err != nil {
+		t.Errorf("the first is gone: %v", err)
+	}
+	if err := g.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARefusedLimitLeavesNothing(t *testing.T) {
+	h := real(t)
+	if _, err := h.Create("bad", cgroup.Limits{Pids: 1 << 40}); err == nil {
+		t.Fatal("a pids limit beyond the kernel's was taken")
+	}
+	if _, err := h.Open("bad"); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("something of it is left: %v", err)
+	}
+}
+
+func TestCPULimitIsWritten(t *testing.T) {
+	h := real(t)
+	g, err := h.Create("cpu", cgroup.Limits{CPU: 1.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, join := range g.Joins() {
+		for name, want := range map[string]string{"cpu.cfs_quota_us": "150000", "cpu.max": "150000 100000"} {
+			f, err := os.Open(filepath.Join(filepath.Dir(join), name))
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			line, err := bufio.NewReader(f).ReadString('\n')
+			if got := strings.TrimSpace(line); err != nil || got != want {
+				t.Errorf("%s is %q (%v), want %q", name, got, err, want)
+			}
+			return
+		}
+	}
+	t.Error("no file holds the cpu limit")
+}

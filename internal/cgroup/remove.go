@@ -1,0 +1,88 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pids lists the processes in the group, each once.
+func (g *Group) Pids() []int {
+	var pids []int
+	for _, join := range g.Joins() {
+		for _, word := range fields(join) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 0 && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// Kill sends SIGKILL to all that is in the group, again and again until it is
+// empty. Zombies whose parent does not reap them keep a version 1 group
+// occupied, so the context bounds the wait.
+func (g *Group) Kill(ctx context.Context) error {
+	return retry(ctx, func() error {
+		pids := g.Pids()
+		if len(pids) == 0 {
+			return nil
+		}
+		for _, p := range g.places {
+			if p.version == 2 {
+				// One write kills even those that fork meanwhile; kernels
+				// before 5.14 don't have it, so its absence is no error.
+				_ = os.WriteFile(filepath.Join(p.parent, "cgroup.kill"), []byte("1"), 0o600)
+			}
+		}
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL) // It may be gone already; the next look tells.
+		}
+		return fmt.Errorf("processes %v are still in the group", pids)
+	})
+}
+
+// Remove removes the group, waiting until the kernel has let go of the last
+// dead process. A group that is gone is no error; one that stays occupied is,
+// when the context ends or after five seconds.
+func (g *Group) Remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var errs []error
+	for _, dir := range g.dirs() {
+		errs = append(errs, retry(ctx, func() error {
+			err := unix.Rmdir(dir)
+			if err == nil || errors.Is(err, unix.ENOENT) {
+				return nil
+			}
+			return fmt.Errorf("remove %s: %w", dir, err)
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// retry calls try until it succeeds or the context ends, waiting longer each
+// time, and returns its last error.
+func retry(ctx context.Context, try func() error) error {
+	const longest = 50 * time.Millisecond
+	for wait := 200 * time.Microsecond; ; wait = min(2*wait, longest) {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
+}

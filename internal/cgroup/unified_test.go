@@ -1,0 +1,141 @@
+package cgroup_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+)
+
+// tree is a directory laid out as a version 2 hierarchy. It is not the kernel:
+// what is written stays as it is, and nothing appears by itself.
+type tree struct {
+	root string
+	cfg  cgroup.Config
+}
+
+func newTree(t *testing.T, uid int, self string, groups map[string]string) tree {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "cgroup")
+	for group, controllers := range groups {
+		write(t, filepath.Join(root, group, "cgroup.controllers"), controllers)
+		write(t, filepath.Join(root, group, "cgroup.subtree_control"), "")
+	}
+	info := filepath.Join(t.TempDir(), "mountinfo")
+	write(t, info, fmt.Sprintf("30 24 0:26 / %s rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n", root))
+	own := filepath.Join(t.TempDir(), "self")
+	write(t, own, "0::"+self+"\n")
+	return tree{root: root, cfg: cgroup.Config{Parent: "cofferdam", MountInfo: info, Self: own, UID: uid}}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
+}
+
+func TestUnifiedLimitsAndStats(t *testing.T) {
+	tr := newTree(t, 0, "/", map[string]string{"": "cpuset cpu io memory pids", "cofferdam": "cpu memory pids"})
+	cgroup.New(tr.cfg)
+	// The kernel would list what was switched on without the plus signs.
+	write(t, filepath.Join(tr.root, "cofferdam/cgroup.subtree_control"), "cpu memory pids")
+	h := cgroup.New(tr.cfg)
+	if missing := h.Missing(); len(missing) > 0 {
+		t.Fatalf("missing: %v", missing)
+	}
+	if got := read(t, filepath.Join(tr.root, "cgroup.subtree_control")); got != "+memory +cpu +pids" {
+		t.Errorf("switched on at the root: %q", got)
+	}
+	g, err := h.Create("box", cgroup.Limits{MemoryBytes: 1 << 20, CPU: 0.25, Pids: 33})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(tr.root, "cofferdam/box")
+	for file, want := range map[string]string{"memory.max": "1048576", "cpu.max": "25000 100000", "pids.max": "33"} {
+		if got := read(t, filepath.Join(dir, file)); got != want {
+			t.Errorf("%s = %q, want %q", file, got, want)
+		}
+	}
+	if joins := g.Joins(); len(joins) != 1 || joins[0] != filepath.Join(dir, "cgroup.procs") {
+		t.Errorf("joins: %v", joins)
+	}
+	write(t, filepath.Join(dir, "memory.current"), "4096\n")
+	write(t, filepath.Join(dir, "pids.current"), "7\n")
+	write(t, filepath.Join(dir, "cpu.stat"), "usage_usec 12\nuser_usec 10\n")
+	write(t, filepath.Join(dir, "memory.events"), "low 0\nhigh 0\nmax 5\noom 1\noom_kill 3\n")
+	if s, err := g.Stats(); err != nil || s != (cgroup.Stats{MemoryBytes: 4096, CPUNanos: 12000, Pids: 7}) {
+		t.Errorf("stats %+v, %v", s, err)
+	}
+	if n, err := g.OOMKills(); err != nil || n != 3 {
+		t.Errorf("oom kills %d, %v", n, err)
+	}
+}
+
+func TestUnifiedSaysWhatIsMissing(t *testing.T) {
+	tests := map[string]struct {
+		uid     int
+		self    string
+		groups  map[string]string
+		missing []cgroup.Controller
+		says    string
+	}{
+		"an empty version 2": {groups: map[string]string{"": ""}, missing: cgroup.Controllers(), says: "does not offer"},
+		"a user outside a delegated service": {
+			uid: 1000, self: "/user.slice/user-1000.slice/session-1.scope",
+			groups: map[string]string{"": "cpu memory pids"}, missing: cgroup.Controllers(), says: "Delegate=yes",
+		},
+		"a user with memory and pids only": {
+			uid: 1000, self: "/user.slice/user@1000.service/app.slice/x.scope",
+			groups:  map[string]string{"": "cpu memory pids", "user.slice/user@1000.service": "memory pids", "user.slice/user@1000.service/cofferdam": "memory pids"},
+			missing: []cgroup.Controller{cgroup.CPU}, says: "cpu controller",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := newTree(t, tc.uid, tc.self, tc.groups)
+			if _, ok := tc.groups["user.slice/user@1000.service/cofferdam"]; ok {
+				write(t, filepath.Join(tr.root, "user.slice/user@1000.service/cofferdam/cgroup.subtree_control"), "memory pids")
+			}
+			h := cgroup.New(tr.cfg)
+			missing := h.Missing()
+			if len(missing) != len(tc.missing) {
+				t.Fatalf("missing %v, want %v", missing, tc.missing)
+			}
+			for _, c := range tc.missing {
+				if !strings.Contains(missing[c], tc.says) {
+					t.Errorf("%s: %q does not say %q", c, missing[c], tc.says)
+				}
+			}
+			if _, err := h.Create("box", cgroup.Limits{CPU: 1}); err == nil {
+				t.Error("a cpu limit that can't be enforced was taken")
+			}
+		})
+	}
+}
+
+func TestNoHierarchyAtAll(t *testing.T) {
+	info := filepath.Join(t.TempDir(), "mountinfo")
+	write(t, info, "22 1 8:1 / / rw - ext4 /dev/x rw\n")
+	for _, path := range []string{info, filepath.Join(t.TempDir(), "absent")} {
+		h := cgroup.New(cgroup.Config{Parent: "cofferdam", MountInfo: path})
+		if got := len(h.Missing()); got != len(cgroup.Controllers()) {
+			t.Errorf("%s: %d controllers missing", path, got)
+		}
+	}
+}

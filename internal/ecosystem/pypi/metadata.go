@@ -1,0 +1,94 @@
+package pypi
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// maxRequirements bounds the requirements of one release; the largest real
+// ones have some two thousand, nearly all behind extras.
+const maxRequirements = 10_000
+
+// Describe reads the header of a METADATA file: Name, Version, Requires-Dist.
+// A requirement that no client could read either is left out: it then admits
+// nothing.
+func (Protocol) Describe(metadata []byte) (ecosystem.Description, error) {
+	var h header
+	for line := range bytes.Lines(metadata) {
+		text := strings.TrimRight(string(line), "\r\n")
+		if text == "" {
+			break
+		}
+		if err := h.line(text); err != nil {
+			return ecosystem.Description{}, err
+		}
+		if h.ended {
+			break
+		}
+	}
+	ref, err := pkgref.New(pkgref.Python, h.name, h.version)
+	if err != nil || ref.Version == "" {
+		return ecosystem.Description{}, fault.Invalid("the metadata's Name and Version are not a package and its version")
+	}
+	d := ecosystem.Description{Name: ref.Name, Version: ref.Version}
+	if len(h.requires) > maxRequirements {
+		return ecosystem.Description{}, fault.Invalid("the metadata has more than %d requirements", maxRequirements)
+	}
+	for _, text := range h.requires {
+		if r, ok := parseRequirement(text); ok {
+			d.Requirements = append(d.Requirements, r)
+		}
+	}
+	return d, nil
+}
+
+// header collects the fields that matter, as Python's email parser would.
+type header struct {
+	name, version string
+	requires      []string
+	last          *string // the field that a continuation line continues
+	ended         bool
+}
+
+func (h *header) line(text string) error {
+	if text[0] == ' ' || text[0] == '\t' {
+		if h.last != nil {
+			*h.last += " " + strings.TrimSpace(text)
+		}
+		return nil
+	}
+	key, value, ok := strings.Cut(text, ":")
+	if !ok || strings.ContainsAny(key, " \t") { // the body begins
+		h.ended = true
+		return nil
+	}
+	value = strings.TrimSpace(value)
+	h.last = nil
+	switch strings.ToLower(key) {
+	case "name":
+		return h.once(&h.name, value)
+	case "version":
+		return h.once(&h.version, value)
+	case "requires-dist":
+		if !utf8.ValidString(value) {
+			return fault.Invalid("the metadata has a requirement that is not UTF-8")
+		}
+		h.requires = append(h.requires, value)
+		h.last = &h.requires[len(h.requires)-1]
+	}
+	return nil
+}
+
+func (h *header) once(field *string, value string) error {
+	if *field != "" {
+		return fault.Invalid("the metadata has two names or two versions")
+	}
+	*field = value
+	h.last = field
+	return nil
+}

@@ -1,0 +1,104 @@
+// Package pypi is the Python simple repository protocol: project pages in JSON
+// and HTML, wheels and source distributions, and the `.metadata` sidecar of a
+// wheel. Nothing here fetches, stores or decides.
+//
+// Vocabulary: a *wheel* is a built distribution (.whl), an *sdist* a source
+// one; *yanked* is the registry's mark for "resolve to this only if it is
+// pinned", which this package also uses to show a file that a run's policy
+// withholds; *core metadata* is the METADATA file of a wheel.
+//
+// How a page shows what a run may not have, as pip and uv were seen to need it
+// (docs/ecosystems.md): where some file is allowed, the others are marked
+// yanked with the reason, so that an open requirement takes an allowed version
+// and a pinned one reaches the file, whose refusal is printed. Where none is,
+// they are listed unmarked, since pip prints a reason only for files.
+package pypi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// The media types of a project's page.
+const (
+	typeJSON   = "application/vnd.pypi.simple.v1+json"
+	typeHTML   = "application/vnd.pypi.simple.v1+html"
+	typeText   = "text/html"
+	typeLatest = "application/vnd.pypi.simple.latest+json"
+	typeLatHTM = "application/vnd.pypi.simple.latest+html"
+)
+
+// Protocol implements ecosystem.Protocol and ecosystem.Describer.
+type Protocol struct{}
+
+var (
+	_ ecosystem.Protocol  = Protocol{}
+	_ ecosystem.Describer = Protocol{}
+)
+
+// New returns the protocol.
+func New() Protocol { return Protocol{} }
+
+// Ecosystem is pkgref.Python.
+func (Protocol) Ecosystem() pkgref.Ecosystem { return pkgref.Python }
+
+// IndexAsk asks for JSON, since HTML has no upload time, and accepts HTML of
+// an index that speaks nothing else.
+func (Protocol) IndexAsk(base, project string) ecosystem.Ask {
+	return ecosystem.Ask{
+		URL:    base + project + "/",
+		Accept: typeJSON + ", " + typeHTML + ";q=0.2, " + typeText + ";q=0.1",
+		Types:  []string{typeJSON, typeHTML, typeText},
+	}
+}
+
+// ParseIndex reads a project's page in JSON or HTML.
+func (Protocol) ParseIndex(project string, page ecosystem.Page) (*ecosystem.Index, error) {
+	media, _, _ := strings.Cut(page.ContentType, ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
+	case typeJSON:
+		return parseJSON(project, page)
+	case typeHTML, typeText:
+		return parseHTML(project, page)
+	}
+	return nil, fault.Invalid("the index answered with the content type %q; a project's page is JSON or HTML", clip(page.ContentType))
+}
+
+// Refuse words a refusal: a reason phrase, which pip prints for files, and a
+// problem document, which uv prints. Statuses: docs/ecosystems.md.
+func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
+	return ecosystem.Problem(statusOf(r), r)
+}
+
+func statusOf(r ecosystem.Refusal) int {
+	switch r.Cause {
+	case ecosystem.Malformed:
+		return http.StatusBadRequest
+	case ecosystem.Missing, ecosystem.NoSuchRoute:
+		return http.StatusNotFound
+	case ecosystem.TooMuch:
+		return http.StatusTooManyRequests
+	case ecosystem.Unverified, ecosystem.Unreachable:
+		// Neither client retries it, and uv, which takes 401, 403 and 404 of an
+		// index for "ask the next one", shows the reason.
+		return http.StatusFailedDependency
+	case ecosystem.ByPolicy:
+	}
+	if r.Route == ecosystem.RouteIndex {
+		return http.StatusUnavailableForLegalReasons
+	}
+	return http.StatusForbidden
+}
+
+// clip keeps hostile text in messages short.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -1,0 +1,156 @@
+package pypi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// perFile is about what one file takes on a page, for the first allocation.
+const perFile = 512
+
+// Render writes the page. Order and members depend only on the arguments, so
+// equal arguments give equal bytes.
+func (Protocol) Render(ix *ecosystem.Index, verdicts []ecosystem.Verdict, form ecosystem.Form) (ecosystem.Rendered, error) {
+	if len(verdicts) != len(ix.Files) {
+		return ecosystem.Rendered{}, fault.Invalid("%d verdicts for the %d files of %s", len(verdicts), len(ix.Files), ix.Project)
+	}
+	switch form {
+	case formJSON:
+		return ecosystem.Rendered{ContentType: typeJSON, Body: renderJSON(ix, verdicts)}, nil
+	case formHTML:
+		return ecosystem.Rendered{ContentType: typeHTML, Body: renderHTML(ix, verdicts)}, nil
+	case formText:
+		return ecosystem.Rendered{ContentType: typeText + "; charset=utf-8", Body: renderHTML(ix, verdicts)}, nil
+	}
+	return ecosystem.Rendered{}, fault.Invalid("no form %q of a project's page", string(form))
+}
+
+// mark is how a file is shown: withheld ones get the reason as their yank,
+// unless nothing at all is allowed (see the package comment).
+type mark struct {
+	yanked   bool
+	reason   string
+	metadata bool // clients may ask for the sidecar
+}
+
+func marks(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []mark {
+	some := false
+	for _, v := range verdicts {
+		some = some || v.Allowed
+	}
+	out := make([]mark, len(verdicts))
+	for i, v := range verdicts {
+		f := ix.Files[i]
+		switch {
+		case v.Allowed:
+			out[i] = mark{yanked: f.Yanked, metadata: f.Kind == policy.KindWheel}
+			if f.Yanked {
+				out[i].reason = "yanked by its publisher"
+			}
+		case some:
+			out[i] = mark{yanked: true, reason: ecosystem.Line("Blocked by cofferdam: " + v.Reason)}
+		}
+	}
+	return out
+}
+
+func renderJSON(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []byte {
+	b := make([]byte, 0, perFile*(len(ix.Files)+1))
+	version := "1.1"
+	for _, f := range ix.Files {
+		if f.Size == 0 { // 1.1 demands every size
+			version = "1.0"
+			break
+		}
+	}
+	b = append(b, `{"meta":{"api-version":"`+version+`"},"name":`...)
+	b = quote(b, ix.Project)
+	if ix.Status != "" {
+		b = append(b, `,"project-status":{"status":`...)
+		b = append(quote(b, ix.Status), '}')
+	}
+	if version == "1.1" {
+		b = append(b, `,"versions":[`...)
+		b = append(appendVersions(b, ix), ']')
+	}
+	b = append(b, `,"files":[`...)
+	for i, m := range marks(ix, verdicts) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendFile(b, ix.Files[i], m)
+	}
+	return append(b, `]}`...)
+}
+
+func appendVersions(b []byte, ix *ecosystem.Index) []byte {
+	seen := make(map[string]bool, len(ix.Files))
+	for _, f := range ix.Files {
+		if seen[f.Version] {
+			continue
+		}
+		if len(seen) > 0 {
+			b = append(b, ',')
+		}
+		seen[f.Version] = true
+		b = quote(b, f.Version)
+	}
+	return b
+}
+
+func appendFile(b []byte, f ecosystem.File, m mark) []byte {
+	b = append(b, `{"filename":`...)
+	b = quote(b, f.Name)
+	b = append(b, `,"url":`...)
+	b = quote(b, f.ClientURL())
+	b = append(b, `,"hashes":{"sha256":`...)
+	b = quote(b, hexOf(f.Digest))
+	b = append(b, '}')
+	if f.Size > 0 {
+		b = append(b, `,"size":`...)
+		b = strconv.AppendInt(b, f.Size, 10)
+	}
+	if f.Requires != "" {
+		b = append(b, `,"requires-python":`...)
+		b = quote(b, f.Requires)
+	}
+	if !f.Published.IsZero() {
+		b = append(b, `,"upload-time":"`...)
+		b = f.Published.UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, '"')
+	}
+	if m.yanked {
+		b = append(b, `,"yanked":`...)
+		b = quote(b, m.reason)
+	}
+	if m.metadata {
+		b = append(b, `,"core-metadata":`...)
+		b = appendSidecar(b, f.Sidecar)
+	}
+	return append(b, '}')
+}
+
+func appendSidecar(b []byte, digest string) []byte {
+	if digest == "" {
+		return append(b, "true"...)
+	}
+	b = append(b, `{"sha256":`...)
+	return append(quote(b, hexOf(digest)), '}')
+}
+
+// quote appends a JSON string. What it is given was checked to be UTF-8.
+func quote(b []byte, s string) []byte {
+	q, err := jsontext.AppendQuote(b, s)
+	if err != nil { // not reached; an empty string breaks nothing
+		return append(b, `""`...)
+	}
+	return q
+}
+
+func hexOf(digest string) string { return digest[len("sha256:"):] }

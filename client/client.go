@@ -1,0 +1,129 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// Client talks to one daemon. It is safe for concurrent use.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// New makes a client of the daemon that listens on the Unix socket at path.
+// Nothing is dialled before the first call.
+func New(path string) *Client {
+	c := &Client{socket: path}
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
+		// One connection a call: a kept one would outlive a killed daemon and
+		// fail the call after it.
+		DisableKeepAlives: true,
+	}}
+	return c
+}
+
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w at %s: %w", ErrNoDaemon, c.socket, err)
+	}
+	return conn, err
+}
+
+// Version asks who the daemon is; it also serves as a ping.
+func (c *Client) Version(ctx context.Context) (api.Version, error) {
+	var v api.Version
+	return v, c.call(ctx, http.MethodGet, "/v1/version", nil, &v)
+}
+
+// Shutdown asks the daemon to end. With sandboxes alive it refuses (status
+// 409) unless force is set, which destroys them. It returns when the daemon
+// has agreed, not when it has ended.
+func (c *Client) Shutdown(ctx context.Context, force bool) error {
+	path := "/v1/shutdown"
+	if force {
+		path += "?force=1"
+	}
+	return c.call(ctx, http.MethodPost, path, nil, nil)
+}
+
+// RunSummary tells what became of a run's packages.
+func (c *Client) RunSummary(ctx context.Context, run string) (api.RunSummary, error) {
+	var s api.RunSummary
+	return s, c.call(ctx, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil, &s)
+}
+
+// Suggest returns the run's policy and what it would be with the refused
+// packages allowed.
+func (c *Client) Suggest(ctx context.Context, run string) (api.Suggestion, error) {
+	var s api.Suggestion
+	return s, c.call(ctx, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/suggest", nil, &s)
+}
+
+// call sends body as JSON (nil: none) and decodes the answer into out (nil:
+// it is dropped).
+func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if out == nil || resp.StatusCode == http.StatusNoContent {
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxProblem))
+		return err
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("the daemon's answer to %s %s is not what was expected: %w", method, path, err)
+	}
+	return nil
+}
+
+// send returns the response of a success; any other status is an *Error. The
+// caller closes the body.
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	req, err := newRequest(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, plainTransport(err)
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer func() { _ = resp.Body.Close() }()
+		return nil, problem(resp)
+	}
+	return resp, nil
+}
+
+func newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://daemon"+path, payload)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}

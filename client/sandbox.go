@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+func sandboxPath(id string) string { return "/v1/sandboxes/" + url.PathEscape(id) }
+
+func commandPath(sandbox, command string) string {
+	return sandboxPath(sandbox) + "/commands/" + url.PathEscape(command)
+}
+
+// CreateSandbox makes a sandbox and returns when commands can be started in
+// it. If ctx ends before, the daemon takes back what it has begun.
+func (c *Client) CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.Sandbox, error) {
+	var s api.Sandbox
+	return s, c.call(ctx, http.MethodPost, "/v1/sandboxes", req, &s)
+}
+
+// Sandboxes lists all of this installation.
+func (c *Client) Sandboxes(ctx context.Context) ([]api.Sandbox, error) {
+	var s []api.Sandbox
+	return s, c.call(ctx, http.MethodGet, "/v1/sandboxes", nil, &s)
+}
+
+// Sandbox returns one; status 404 if it is gone.
+func (c *Client) Sandbox(ctx context.Context, id string) (api.Sandbox, error) {
+	var s api.Sandbox
+	return s, c.call(ctx, http.MethodGet, sandboxPath(id), nil, &s)
+}
+
+// DestroySandbox ends all that runs in a sandbox and removes it; it returns
+// when nothing of it is left.
+func (c *Client) DestroySandbox(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, sandboxPath(id), nil, nil)
+}
+
+// StartCommand starts a command; its output is kept until somebody attaches.
+// Status 403: the policy's rules refuse it.
+func (c *Client) StartCommand(ctx context.Context, sandbox string, req api.StartCommand) (api.Command, error) {
+	var cmd api.Command
+	return cmd, c.call(ctx, http.MethodPost, sandboxPath(sandbox)+"/commands", req, &cmd)
+}
+
+// Command returns the state of a command.
+func (c *Client) Command(ctx context.Context, sandbox, command string) (api.Command, error) {
+	var cmd api.Command
+	return cmd, c.call(ctx, http.MethodGet, commandPath(sandbox, command), nil, &cmd)
+}

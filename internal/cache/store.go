@@ -1,0 +1,148 @@
+// Package cache keeps what the gateway has verified: artifacts by digest, the
+// digest that each file had when it was first seen, and the last page of each
+// index. It is files in one directory, each put there whole by a rename; there
+// is no database and nothing to repair.
+//
+// Vocabulary: a *blob* is an artifact's bytes under their digest; a digest is
+// "sha256:<hex>"; a *stamp* is what the file system says of a blob that was
+// verified (inode, size, times), so that an unchanged blob isn't read again; a
+// blob that is not what its name says is *quarantined*: moved aside, kept for
+// the operator, never served; a *first digest* binds a file of an upstream for
+// ever; a *page* is an upstream's index page as it came.
+//
+// Whoever may write in the directory as this user can replace blobs between
+// two reads; what is guaranteed is that a change is found before it is served.
+package cache
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Limits bound what the cache takes. Zero fields take the default.
+type Limits struct {
+	MaxBytes    int64 // of all blobs, past which the least recently used go; default 20 GiB
+	MaxArtifact int64 // of one blob; default 8 GiB
+	Reserve     int64 // bytes that stay free on the file system; default 512 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.MaxBytes == 0 {
+		l.MaxBytes = 20 << 30
+	}
+	if l.MaxArtifact == 0 {
+		l.MaxArtifact = 8 << 30
+	}
+	if l.Reserve == 0 {
+		l.Reserve = 512 << 20
+	}
+	return l
+}
+
+// The directories of a store.
+const (
+	dirBlobs      = "blobs"
+	dirSeen       = "seen"
+	dirPages      = "pages"
+	dirTemp       = "tmp"
+	dirQuarantine = "quarantine"
+)
+
+// Store is a cache directory. It is safe for concurrent use; two processes may
+// share a directory, and each then counts only what it saw itself.
+type Store struct {
+	dir    string
+	limits Limits
+
+	mu    sync.Mutex
+	blobs map[string]*entry // by hex digest
+	total int64
+}
+
+// entry is a blob that this process knows. Guarded by Store.mu.
+type entry struct {
+	size  int64
+	used  time.Time
+	open  int   // handles; never evicted while there is one
+	stamp stamp // zero: not verified in this process
+}
+
+// Open makes the directories that are missing, removes what a crash left
+// half-written, and counts the blobs.
+func Open(dir string, limits Limits) (*Store, error) {
+	s := &Store{dir: dir, limits: limits.withDefaults(), blobs: map[string]*entry{}}
+	for _, sub := range []string{dirBlobs, dirSeen, dirPages, dirTemp, dirQuarantine} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be made")
+		}
+	}
+	if err := s.clearTemp(); err != nil {
+		return nil, err
+	}
+	if err := s.scan(); err != nil {
+		return nil, err
+	}
+	return s, s.prunePages(maxPages)
+}
+
+func (s *Store) clearTemp() error {
+	left, err := os.ReadDir(filepath.Join(s.dir, dirTemp))
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
+	}
+	for _, e := range left {
+		if err := os.Remove(filepath.Join(s.dir, dirTemp, e.Name())); err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "a half-written file in the cache can't be removed")
+		}
+	}
+	return nil
+}
+
+func (s *Store) scan() error {
+	shards, err := os.ReadDir(filepath.Join(s.dir, dirBlobs))
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
+	}
+	for _, shard := range shards {
+		blobs, err := os.ReadDir(filepath.Join(s.dir, dirBlobs, shard.Name()))
+		if err != nil {
+			continue // not a directory of ours: Get quarantines what is asked for
+		}
+		for _, b := range blobs {
+			if !isHex(b.Name()) {
+				continue
+			}
+			info, err := b.Info()
+			if err != nil {
+				continue
+			}
+			s.blobs[b.Name()] = &entry{size: info.Size(), used: info.ModTime()}
+			s.total += info.Size()
+		}
+	}
+	return nil
+}
+
+// parseDigest gives the hex of "sha256:<hex>".
+func parseDigest(digest string) (string, error) {
+	h, ok := strings.CutPrefix(digest, "sha256:")
+	if !ok || !isHex(h) {
+		return "", fault.Invalid("a digest that is not sha256 in lower-case hex")
+	}
+	return h, nil
+}
+
+func isHex(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == 32 && strings.ToLower(s) == s
+}
+
+func (s *Store) blobPath(hexDigest string) string {
+	return filepath.Join(s.dir, dirBlobs, hexDigest[:2], hexDigest)
+}

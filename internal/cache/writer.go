@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// spaceEvery is how many bytes are written between two looks at the free space.
+const spaceEvery = 32 << 20
+
+// Writer takes an artifact's bytes. Nobody sees them before Commit.
+type Writer struct {
+	store *Store
+	file  *os.File
+	sum   hash.Hash
+	size  int64
+	most  int64
+	check int64 // size at which the free space is looked at next
+}
+
+// Create starts an artifact of at most size bytes; size 0 means that it is not
+// known. Call Commit or Abort.
+func (s *Store) Create(size int64) (*Writer, error) {
+	most := s.limits.MaxArtifact
+	if size > most {
+		return nil, fault.New(fault.ErrForbidden, "the file has %d bytes; at most %d are taken", size, most)
+	}
+	if size > 0 {
+		most = size
+	}
+	if err := s.space(size); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Join(s.dir, dirTemp), "artifact-")
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	return &Writer{store: s, file: f, sum: sha256.New(), most: most, check: spaceEvery}, nil
+}
+
+// space refuses when writing size more bytes would eat into the reserve.
+func (s *Store) space(size int64) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(s.dir, &st); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache's file system can't be looked at")
+	}
+	free := int64(min(st.Bavail, 1<<40)) * st.Bsize //nolint:gosec // bounded above
+	if free-size < s.limits.Reserve {
+		return fault.New(fault.ErrUnavailable, "the cache's file system is nearly full; free some space or set a smaller reserve")
+	}
+	return nil
+}
+
+// Write implements io.Writer. It refuses more bytes than the artifact may have.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.size+int64(len(p)) > w.most {
+		return 0, fault.Invalid("the file has more bytes than the %d that it should have", w.most)
+	}
+	if w.size >= w.check {
+		w.check = w.size + spaceEvery
+		if err := w.store.space(0); err != nil {
+			return 0, err
+		}
+	}
+	n, err := w.file.Write(p)
+	w.size += int64(n)
+	w.sum.Write(p[:n])
+	if err != nil {
+		return n, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	return n, nil
+}
+
+// Size is the number of bytes so far.
+func (w *Writer) Size() int64 { return w.size }
+
+// Reset begins again.
+func (w *Writer) Reset() error {
+	w.sum.Reset()
+	w.size, w.check = 0, spaceEvery
+	if err := w.file.Truncate(0); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	if _, err := w.file.Seek(0, io.SeekStart); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	return nil
+}
+
+// Commit checks the bytes against digest and puts the blob in its place:
+// fsync, rename, fsync of the directory. fault.ErrInvalid: they are others, and
+// nothing is kept.
+func (w *Writer) Commit(digest string) error {
+	h, err := parseDigest(digest)
+	if err == nil && (w.size == 0 || hex.EncodeToString(w.sum.Sum(nil)) != h) {
+		err = fault.Invalid("the file's sha256 is not the one that the index gives")
+	}
+	if err == nil {
+		err = w.publish(h)
+	}
+	if err != nil {
+		w.Abort()
+		return err
+	}
+	w.store.evict(w.store.limits.MaxBytes)
+	return nil
+}
+
+func (w *Writer) publish(h string) error {
+	path := w.store.blobPath(h)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	if err := w.file.Sync(); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	if err := os.Rename(w.file.Name(), path); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if now, ok := stampOf(w.file); ok {
+		w.store.remember(h, now)
+		w.store.release(h)
+	}
+	if err := w.file.Close(); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	return nil
+}
+
+// Abort throws the bytes away. It may be called after Commit failed.
+func (w *Writer) Abort() {
+	// Nothing can be done about either error: Open clears what is left.
+	_ = w.file.Close()
+	_ = os.Remove(w.file.Name())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	}
+	return nil
+}

@@ -45,8 +45,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 
 // Version asks who the daemon is; it also serves as a ping.
 func (c *Client) Version(ctx context.Context) (api.Version, error) {
-	var v api.Version
-	return v, c.call(ctx, http.MethodGet, "/v1/version", nil, &v)
+	return fetch[api.Version](ctx, c, http.MethodGet, "/v1/version", nil)
 }
 
 // Shutdown asks the daemon to end. With sandboxes alive it refuses (status
@@ -62,15 +61,13 @@ func (c *Client) Shutdown(ctx context.Context, force bool) error {
 
 // RunSummary tells what became of a run's packages.
 func (c *Client) RunSummary(ctx context.Context, run string) (api.RunSummary, error) {
-	var s api.RunSummary
-	return s, c.call(ctx, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil, &s)
+	return fetch[api.RunSummary](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil)
 }
 
 // Suggest returns the run's policy and what it would be with the refused
 // packages allowed.
 func (c *Client) Suggest(ctx context.Context, run string) (api.Suggestion, error) {
-	var s api.Suggestion
-	return s, c.call(ctx, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/suggest", nil, &s)
+	return fetch[api.Suggestion](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/suggest", nil)
 }
 
 // call sends body as JSON (nil: none) and decodes the answer into out (nil:
@@ -89,6 +86,13 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 		return fmt.Errorf("the daemon's answer to %s %s is not what was expected: %w", method, path, err)
 	}
 	return nil
+}
+
+// fetch is call with the answer as its result.
+func fetch[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+	var answer T
+	err := c.call(ctx, method, path, body, &answer)
+	return answer, err
 }
 
 // send returns the response of a success; any other status is an *Error. The

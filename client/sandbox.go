@@ -17,20 +17,17 @@ func commandPath(sandbox, command string) string {
 // CreateSandbox makes a sandbox and returns when commands can be started in
 // it. If ctx ends before, the daemon takes back what it has begun.
 func (c *Client) CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.Sandbox, error) {
-	var s api.Sandbox
-	return s, c.call(ctx, http.MethodPost, "/v1/sandboxes", req, &s)
+	return fetch[api.Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", req)
 }
 
 // Sandboxes lists all of this installation.
 func (c *Client) Sandboxes(ctx context.Context) ([]api.Sandbox, error) {
-	var s []api.Sandbox
-	return s, c.call(ctx, http.MethodGet, "/v1/sandboxes", nil, &s)
+	return fetch[[]api.Sandbox](ctx, c, http.MethodGet, "/v1/sandboxes", nil)
 }
 
 // Sandbox returns one; status 404 if it is gone.
 func (c *Client) Sandbox(ctx context.Context, id string) (api.Sandbox, error) {
-	var s api.Sandbox
-	return s, c.call(ctx, http.MethodGet, sandboxPath(id), nil, &s)
+	return fetch[api.Sandbox](ctx, c, http.MethodGet, sandboxPath(id), nil)
 }
 
 // DestroySandbox ends all that runs in a sandbox and removes it; it returns
@@ -42,12 +39,10 @@ func (c *Client) DestroySandbox(ctx context.Context, id string) error {
 // StartCommand starts a command; its output is kept until somebody attaches.
 // Status 403: the policy's rules refuse it.
 func (c *Client) StartCommand(ctx context.Context, sandbox string, req api.StartCommand) (api.Command, error) {
-	var cmd api.Command
-	return cmd, c.call(ctx, http.MethodPost, sandboxPath(sandbox)+"/commands", req, &cmd)
+	return fetch[api.Command](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/commands", req)
 }
 
 // Command returns the state of a command.
 func (c *Client) Command(ctx context.Context, sandbox, command string) (api.Command, error) {
-	var cmd api.Command
-	return cmd, c.call(ctx, http.MethodGet, commandPath(sandbox, command), nil, &cmd)
+	return fetch[api.Command](ctx, c, http.MethodGet, commandPath(sandbox, command), nil)
 }

@@ -14,8 +14,7 @@ import (
 
 // Templates lists the templates that are built.
 func (c *Client) Templates(ctx context.Context) ([]api.Template, error) {
-	var t []api.Template
-	return t, c.call(ctx, http.MethodGet, "/v1/templates", nil, &t)
+	return fetch[[]api.Template](ctx, c, http.MethodGet, "/v1/templates", nil)
 }
 
 // RemoveTemplate deletes one; status 409 if a sandbox uses it.

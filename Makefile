@@ -1,7 +1,7 @@
 # Cofferdam. `make demo` and `make test` work on a fresh Debian or Ubuntu
 # machine: `deps` installs what is missing, with a line for each thing.
 
-GO       ?= go
+GO       := $(CURDIR)/scripts/go
 BIN      := bin
 AGENT    := internal/guest/embedded/bin/cofferdam-guest
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -9,6 +9,9 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 PACKAGES  = $(shell $(GO) list ./... | grep -v /test/e2e)
+
+# Tests that build something find the same Go.
+export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
 .PHONY: build deps demo test test-all check bench clean lint fmt
 

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs testdata/*.txt. Scripts in testdata/long need
+// COFFERDAM_LONG=1 (make test-all).
+func TestScripts(t *testing.T) {
+	runScripts(t, "testdata")
+}
+
+func TestLongScripts(t *testing.T) {
+	if os.Getenv("COFFERDAM_LONG") == "" {
+		t.Log("the long scripts are part of make test-all (COFFERDAM_LONG=1)")
+		return
+	}
+	runScripts(t, filepath.Join("testdata", "long"))
+}
+
+func runScripts(t *testing.T, dir string) {
+	root := repository(t)
+	buildTemplate(t, root)
+	testscript.Run(t, testscript.Params{
+		Dir:                 dir,
+		UpdateScripts:       os.Getenv("COFFERDAM_UPDATE") != "",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup:               func(env *testscript.Env) error { return install(env, root) },
+		Cmds:                commands(),
+		Condition:           condition,
+	})
+}
+
+// condition: [root] holds when the tests run as root.
+func condition(cond string) (bool, error) {
+	if cond == "root" {
+		return os.Geteuid() == 0, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+// repository is the module's root; its bin/ must be built.
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []string{"cofferdam", "runsc"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", b)); err != nil {
+			t.Fatalf("bin/%s is missing: run make build first", b)
+		}
+	}
+	return root
+}
+
+// sharedState is the installation whose templates all scripts use; the demo
+// uses it too.
+func sharedState(root string) string { return filepath.Join(root, ".cofferdam") }
+
+// buildTemplate builds the debian template once for all scripts.
+func buildTemplate(t *testing.T, root string) {
+	t.Helper()
+	run, err := os.MkdirTemp("", "cfd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(run) })
+	env := append(os.Environ(), "COFFERDAM_STATE="+sharedState(root), "COFFERDAM_RUNTIME="+run)
+	cofferdam := func(args ...string) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "cofferdam"), args...)
+		cmd.Env = env
+		cmd.WaitDelay = time.Second
+		return cmd.CombinedOutput()
+	}
+	if out, err := cofferdam("template", "build", "debian"); err != nil {
+		t.Fatalf("build the template: %v\n%s", err, out)
+	}
+	if out, err := cofferdam("stop"); err != nil {
+		t.Fatalf("stop: %v\n%s", err, out)
+	}
+}
+
+// install gives a script an installation of its own and takes it away at its end.
+func install(env *testscript.Env, root string) error {
+	state := filepath.Join(env.WorkDir, ".state")
+	if err := os.Mkdir(state, 0o711); err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Join(sharedState(root), "templates"), filepath.Join(state, "templates")); err != nil {
+		return err
+	}
+	runtime, err := os.MkdirTemp("", "cfd")
+	if err != nil {
+		return err
+	}
+	bin := filepath.Join(root, "bin")
+	env.Setenv("COFFERDAM_STATE", state)
+	env.Setenv("COFFERDAM_RUNTIME", runtime)
+	env.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	env.Setenv("REPO", root)
+	for _, k := range []string{"HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_INDEX_URL", "HTTPS_PROXY", "NO_PROXY"} {
+		if v := os.Getenv(k); v != "" {
+			env.Setenv(k, v)
+		}
+	}
+	env.Defer(func() { remove(bin, state, runtime) })
+	return nil
+}
+
+// remove ends the script's daemon with all its sandboxes.
+func remove(bin, state, runtime string) {
+	if _, err := os.Stat(filepath.Join(runtime, "daemon.sock")); !errors.Is(err, fs.ErrNotExist) {
+		cmd := exec.Command(filepath.Join(bin, "cofferdam"), "stop", "--force")
+		cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+state, "COFFERDAM_RUNTIME="+runtime)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "stop the script's daemon: %v\n%s", err, out)
+		}
+	}
+	os.RemoveAll(runtime)
+}

@@ -29,9 +29,10 @@ const (
 // ResolvedBy tells which step of the order in docs/policy.md decided.
 type ResolvedBy string
 
-// The steps. A later issue adds lockfile, approval, advisory and namespace.
+// The steps. Approval, advisory and namespace come later.
 const (
 	ByBlocklist  ResolvedBy = "blocklist"
+	ByLockfile   ResolvedBy = "lockfile" // so far only the refusal of what can't be honoured
 	ByAllowlist  ResolvedBy = "allowlist"
 	ByDependency ResolvedBy = "dependency" // admitted through with_dependencies
 	ByDefault    ResolvedBy = "default"    // packages.default
@@ -65,8 +66,8 @@ type Input struct {
 // Decision is the answer, a value: a denial is not an error.
 type Decision struct {
 	Effect     Effect     `json:"effect"`
-	Rule       string     `json:"rule"`                // stable id, e.g. "allowed_packages.python.requests"
-	ResolvedBy ResolvedBy `json:"resolved_by"`         //
+	Rule       string     `json:"rule"` // stable id, e.g. "allowed_packages.python.requests"
+	ResolvedBy ResolvedBy `json:"resolved_by"`
 	Reason     string     `json:"reason"`              // one ASCII sentence from fixed text, names and versions; no publisher text
 	Through    string     `json:"through,omitempty"`   // the with_dependencies entry that admitted it, directly or by edges
 	Suggest    string     `json:"suggest,omitempty"`   // YAML lines that would allow it, "" if nothing would

@@ -1,0 +1,124 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// commandRules is the part that judges commands, code and tools.
+type commandRules struct {
+	judges    bool
+	byDefault Effect // of defaults.action; "" is Deny
+	given     bool   // defaults.action is in the document
+	rules     []rule // by priority, highest first; equal ones in the text's order
+}
+
+// rule is one of the document's rules. Its message is the author's and never
+// leaves the document: reasons are made of names.
+type rule struct {
+	name     string
+	field    string
+	operator string
+	text     string
+	list     []string
+	pattern  *regexp.Regexp
+	effect   Effect
+	priority int64
+	line     int
+}
+
+// JudgesCommands reports whether the document has anything to say about
+// commands, code and tools; if not, DecideCommand allows them all.
+func (p *Policy) JudgesCommands() bool { return p.commands.judges || p.toolsGiven }
+
+// DecideCommand answers whether a command may start, code may run or a tool
+// may be called, by the document's rules: the first that matches, from the
+// highest priority, decides; then defaults.action; deny if that is absent. A
+// tool must be in tool_allowlist too, if there is one. It never panics.
+func (p *Policy) DecideCommand(in CommandInput) Decision {
+	if in.Tool != nil && p.toolsGiven && !slices.Contains(p.tools, *in.Tool) {
+		return Decision{Effect: Deny, Rule: "tool_allowlist", ResolvedBy: ByRule, Reason: "tool_allowlist does not name this tool"}
+	}
+	if !p.commands.judges {
+		return Decision{Effect: Allow, Rule: "rules", ResolvedBy: ByRule, Reason: "the policy has neither rules nor defaults.action"}
+	}
+	for i := range p.commands.rules {
+		r := &p.commands.rules[i]
+		matches, ok := r.matches(in)
+		if !ok {
+			return Decision{Effect: Deny, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s can not be evaluated", short(r.name))}
+		}
+		if matches {
+			return r.decision()
+		}
+	}
+	if p.commands.byDefault == Allow {
+		return Decision{Effect: Allow, Rule: "defaults.action", ResolvedBy: ByRule, Reason: "no rule matches, and defaults.action is allow"}
+	}
+	d := Decision{Effect: Deny, Rule: "defaults.action", ResolvedBy: ByRule, Reason: "no rule matches, and defaults.action is deny"}
+	if !p.commands.given {
+		d.Reason = "no rule matches, and defaults.action is not set"
+	}
+	return d
+}
+
+func (r *rule) decision() Decision {
+	verb := "denies it"
+	if r.effect == Allow {
+		verb = "allows it"
+	}
+	return Decision{Effect: r.effect, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), verb)}
+}
+
+// lookup is a field's value; nil if it is missing.
+func (in CommandInput) lookup(field string) *string {
+	switch field {
+	case "command":
+		return in.Command
+	case "code":
+		return in.Code
+	case "tool":
+		return in.Tool
+	case "action":
+		if in.Command != nil || in.Code != nil {
+			execute := "execute"
+			return &execute
+		}
+	}
+	return nil
+}
+
+// matches reports whether the rule's condition holds; ok is false if that
+// can't be told. A missing field never matches, not even "ne".
+func (r *rule) matches(in CommandInput) (holds, ok bool) {
+	value := in.lookup(r.field)
+	if value == nil {
+		return false, true
+	}
+	switch r.operator {
+	case "eq":
+		return *value == r.text, true
+	case "ne":
+		return *value != r.text, true
+	case "gt":
+		return *value > r.text, true
+	case "gte":
+		return *value >= r.text, true
+	case "lt":
+		return *value < r.text, true
+	case "lte":
+		return *value <= r.text, true
+	case "in":
+		return slices.Contains(r.list, *value), true
+	case "not_in":
+		return !slices.Contains(r.list, *value), true
+	case "contains":
+		return strings.Contains(*value, r.text), true
+	case "matches":
+		if r.pattern != nil {
+			return r.pattern.MatchString(*value), true
+		}
+	}
+	return false, false
+}

@@ -1,0 +1,218 @@
+package policy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Parse reads a document. source is its name in messages, usually a path. The
+// error is Problems (a fault.ErrInvalid): everything that was found wrong,
+// with its place; there is no Policy then, and a policy in force stays so.
+func Parse(source string, data []byte) (*Policy, error) {
+	root, problems := load(source, data)
+	if problems != nil {
+		return nil, problems
+	}
+	sum := sha256.Sum256(data)
+	c := &compiler{
+		source: source,
+		claims: map[string]value{},
+		policy: &Policy{
+			source: source,
+			digest: "sha256:" + hex.EncodeToString(sum[:]),
+			packages: packageRules{
+				locked:  map[pkgref.Ecosystem]bool{},
+				allowed: map[packageKey][]entry{},
+				blocked: map[packageKey][]entry{},
+			},
+		},
+	}
+	c.document(root)
+	if len(c.problems) > 0 {
+		slices.SortStableFunc(c.problems, func(a, b Problem) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return nil, c.problems
+	}
+	slices.SortStableFunc(c.policy.explanations, func(a, b Explanation) int { return cmp.Compare(a.Line, b.Line) })
+	return c.policy, nil
+}
+
+// section reads one top-level key.
+type section struct {
+	key  string
+	read func(*compiler, value)
+}
+
+// sections are the top-level keys, native ones first, in the order in which
+// they are read.
+func sections() []section {
+	return []section{
+		{"name", (*compiler).name},
+		{"version", (*compiler).version},
+		{"description", (*compiler).description},
+		{"isolation", (*compiler).isolation},
+		{"defaults", (*compiler).defaults},
+		{"packages", (*compiler).packages},
+		{"allowed_packages", (*compiler).allowedPackages},
+		{"blocked_packages", (*compiler).blockedPackages},
+		{"network_allowlist", (*compiler).networkAllowlist},
+		{"credentials", (*compiler).credentials},
+		{"tool_allowlist", (*compiler).toolAllowlist},
+		{"rules", (*compiler).rules},
+		{"environment", (*compiler).environment},
+		{"network", (*compiler).network},
+		{"filesystem", (*compiler).filesystem},
+		{"resources", (*compiler).resources},
+		{"sandbox_mounts", (*compiler).sandboxMounts},
+		{"inherit", (*compiler).inherit},
+		{"scope", (*compiler).scope},
+	}
+}
+
+func (c *compiler) document(root *yaml.Node) {
+	all := sections()
+	known := make([]string, len(all))
+	for i, s := range all {
+		known[i] = s.key
+	}
+	o := c.object(value{root, rootPath, nil}, known...)
+	if o == nil {
+		return
+	}
+	for _, s := range all {
+		if v, present := o.fields[s.key]; present {
+			s.read(c, v)
+		}
+	}
+	c.finishCommands(o)
+	c.absent(o)
+}
+
+// absent explains what a document lacks and what that means.
+func (c *compiler) absent(o *object) {
+	p := &c.policy.packages
+	if !p.defaultGiven {
+		c.says(value{path: "packages.default"}, "absent: a package that no list names is denied")
+	}
+	if len(p.allowed) == 0 && p.byDefault != Allow && p.byDefault != Hold {
+		c.says(value{path: "allowed_packages"}, "no package is listed, so none can be installed")
+	}
+	if !c.policy.commands.judges {
+		c.says(value{path: "rules"}, "neither rules nor defaults.action: commands are not judged")
+	}
+	if _, present := o.fields["isolation"]; !present {
+		c.says(value{path: "isolation"}, "absent: whichever engine the host is set up with")
+	}
+}
+
+func (c *compiler) name(v value) {
+	if s, ok := c.text(v); ok {
+		c.policy.name = s
+		c.says(v, "the policy's name in records: %s", clip(s, 60))
+	}
+}
+
+func (c *compiler) version(v value) {
+	if s, ok := c.text(v); ok {
+		c.policy.version = s
+		c.says(v, "the policy's version in records: %s", clip(s, 60))
+	}
+}
+
+func (c *compiler) description(v value) {
+	if n := v.node; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
+		return // the toolkit writes an empty one
+	}
+	if _, ok := c.text(v); ok {
+		c.says(v, "for people only")
+	}
+}
+
+func (c *compiler) isolation(v value) {
+	s, ok := c.text(v)
+	if !ok {
+		return
+	}
+	if !isWord(s) {
+		c.fail(v.node, "isolation must be an engine's name in lower case, and is %q", clip(s, 40))
+		return
+	}
+	c.policy.isolation = s
+	c.says(v, "runs under %s and under nothing weaker; refused where the host can not", s)
+}
+
+// isWord reports whether s is a lower-case name such as an engine's.
+func isWord(s string) bool {
+	if s == "" || len(s) > 40 || s[0] < 'a' || s[0] > 'z' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *compiler) inherit(v value) {
+	if is, ok := c.boolean(v); ok && is {
+		c.says(v, "there is nothing to inherit from: this document is the whole policy")
+	} else if ok {
+		c.says(v, "this document is the whole policy")
+	}
+}
+
+func (c *compiler) scope(v value) {
+	if !isNull(v) {
+		c.fail(v.node, "scope is not supported: a policy applies to the whole run; leave it out")
+	}
+}
+
+func (c *compiler) environment(v value) {
+	o := c.object(v, "mode", "baseline")
+	if o == nil {
+		return
+	}
+	mode, given := o.fields["mode"]
+	baseline, based := o.fields["baseline"]
+	if !given {
+		c.fail(v.key, "environment needs a mode: ephemeral or persistent")
+		return
+	}
+	word, ok := c.word(mode, "ephemeral", "persistent")
+	if based {
+		if _, isText := c.text(baseline); isText && ok && word == "ephemeral" {
+			c.fail(baseline.key, "environment.baseline belongs to mode: persistent")
+		}
+	}
+	switch {
+	case !ok:
+	case word == "ephemeral":
+		c.says(mode, "the sandbox and its files are gone after the run")
+	case !based:
+		c.fail(mode.node, "environment.mode persistent needs environment.baseline, the snapshot to compare with")
+	default:
+		c.open(mode, "persistent environments are not kept yet: the sandbox is gone after the run")
+	}
+}
+
+func (c *compiler) toolAllowlist(v value) {
+	elements, ok := c.list(v)
+	if !ok {
+		return
+	}
+	c.policy.toolsGiven = true
+	for _, e := range elements {
+		if s, ok := c.text(e); ok {
+			c.policy.tools = append(c.policy.tools, s)
+		}
+	}
+	c.open(v, "tools are not offered to the sandbox yet: it can call none of these")
+}

@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+func (c *compiler) allowedPackages(v value) {
+	c.packageLists(v, func(ecosystem pkgref.Ecosystem, item value) { c.allowedEntry(ecosystem, item) })
+}
+
+func (c *compiler) blockedPackages(v value) {
+	c.packageLists(v, func(ecosystem pkgref.Ecosystem, item value) { c.blockedEntry(ecosystem, item) })
+}
+
+// packageLists reads a mapping from ecosystems to lists of entries.
+func (c *compiler) packageLists(v value, read func(pkgref.Ecosystem, value)) {
+	known := make([]string, 0, 4)
+	for _, e := range pkgref.Ecosystems() {
+		known = append(known, string(e))
+	}
+	o := c.object(v, known...)
+	if o == nil {
+		return
+	}
+	if len(o.fields) == 0 {
+		c.says(v, "an empty list: it names no package")
+	}
+	for _, e := range pkgref.Ecosystems() {
+		list, given := o.fields[string(e)]
+		if !given {
+			continue
+		}
+		elements, ok := c.list(list)
+		if ok && len(elements) == 0 {
+			c.says(list, "an empty list: it names no package")
+		}
+		for _, item := range elements {
+			read(e, item)
+		}
+	}
+}
+
+func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
+	o := c.object(v, "name", "version", "max_version", "with_dependencies", "prereleases")
+	if o == nil {
+		return
+	}
+	name, e, ok := c.entry(ecosystem, o)
+	if f, given := o.fields["max_version"]; given {
+		if s, isText := c.text(f); isText {
+			e.limitText = s
+			if e.limit, isText = parseLimit(ecosystem, s); !isText {
+				c.fail(f.node, "%s: %q is no cap for %s; write like \"2.x\" or a whole version", f.path, clip(s, 40), ecosystem)
+			}
+		}
+	}
+	if f, given := o.fields["with_dependencies"]; given {
+		e.withDependencies, _ = c.boolean(f)
+	}
+	if f, given := o.fields["prereleases"]; given {
+		e.prereleases, _ = c.boolean(f)
+	}
+	if !ok {
+		return
+	}
+	key := packageKey{ecosystem, name}
+	for _, other := range c.policy.packages.allowed[key] {
+		if other.versionText == e.versionText && other.limitText == e.limitText {
+			c.fail(v.node, "%s: %s is already on line %d with the same versions", v.path, clip(name, 60), other.line)
+			return
+		}
+	}
+	c.policy.packages.allowed[key] = append(c.policy.packages.allowed[key], e)
+	c.says(v, "%s", allowedMeaning(name, e))
+}
+
+func allowedMeaning(name string, e entry) string {
+	var b strings.Builder
+	b.WriteString(clip(name, 60) + " is allowed")
+	switch leading, wild := cutWildcard(e.limitText); {
+	case e.limitText == "":
+	case wild:
+		b.WriteString(", up to and with every " + leading + ".*")
+	default:
+		b.WriteString(", up to exactly " + clip(e.limitText, 40))
+	}
+	if e.versionText != "" {
+		b.WriteString(", in versions " + clip(e.versionText, 60))
+	}
+	if e.limitText == "" && e.versionText == "" {
+		b.WriteString(", in every version")
+	}
+	if e.prereleases {
+		b.WriteString(", pre-releases too")
+	} else {
+		b.WriteString(", no pre-releases")
+	}
+	if e.withDependencies {
+		b.WriteString(", with what its verified metadata requires")
+	}
+	return b.String()
+}
+
+func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
+	o := c.object(v, "name", "version")
+	if o == nil {
+		return
+	}
+	name, e, ok := c.entry(ecosystem, o)
+	if !ok {
+		return
+	}
+	key := packageKey{ecosystem, name}
+	c.policy.packages.blocked[key] = append(c.policy.packages.blocked[key], e)
+	if e.versionText == "" {
+		c.says(v, "%s is denied in every version, whatever else says otherwise", clip(name, 60))
+		return
+	}
+	c.says(v, "%s is denied in versions %s, whatever else says otherwise", clip(name, 60), clip(e.versionText, 60))
+}
+
+// entry reads what the two lists share: a canonical name and a range.
+func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e entry, ok bool) {
+	e.line = o.node.Line
+	f, given := o.fields["name"]
+	if !given {
+		c.fail(o.node, "%s needs a name", o.path)
+		return "", e, false
+	}
+	written, ok := c.text(f)
+	if !ok {
+		return "", e, false
+	}
+	name, err := pkgref.CanonicalName(ecosystem, written)
+	if err != nil {
+		c.fail(f.node, "%s: %q is not a %s package name", f.path, clip(written, 60), ecosystem)
+		return "", e, false
+	}
+	if f, given := o.fields["version"]; given {
+		s, isText := c.text(f)
+		if !isText {
+			return "", e, false
+		}
+		e.versionText = s
+		if e.versions, isText = parseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
+			c.fail(f.node, "%s: %q is no version specifier for %s; write like \">=2.31,<3\"", f.path, clip(s, 60), ecosystem)
+			return "", e, false
+		}
+	}
+	return name, e, true
+}

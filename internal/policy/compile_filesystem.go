@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"path"
+	"strings"
+)
+
+// filesystem reads the article's form: a workspace in the sandbox, and mounts.
+func (c *compiler) filesystem(v value) {
+	o := c.object(v, "workspace", "mode", "host_mounts")
+	if o == nil {
+		return
+	}
+	w := &c.policy.workspace
+	if f, given := o.fields["workspace"]; given {
+		if s, ok := c.sandboxPath(f); ok {
+			w.Path = s
+			c.says(f, "commands start in %s, which is made in the sandbox", clip(s, 60))
+		}
+	}
+	if f, given := o.fields["mode"]; given {
+		if s, ok := c.word(f, "read_write", "read_only"); ok {
+			w.ReadOnly = s == "read_only"
+			c.says(f, "the workspace is %s", strings.ReplaceAll(s, "_", "-"))
+		}
+	}
+	if f, given := o.fields["host_mounts"]; given && c.claim("mounts", f) {
+		c.hostMounts(f)
+	}
+}
+
+func (c *compiler) hostMounts(v value) {
+	elements, ok := c.list(v)
+	if !ok {
+		return
+	}
+	if len(elements) == 0 {
+		c.says(v, "nothing of the host is visible in the sandbox")
+	}
+	for _, e := range elements {
+		o := c.object(e, "source", "destination", "mode")
+		if o == nil {
+			continue
+		}
+		source, hasSource := o.fields["source"]
+		destination, hasDestination := o.fields["destination"]
+		if !hasSource || !hasDestination {
+			c.fail(e.node, "%s needs a source on the host and a destination in the sandbox", e.path)
+			continue
+		}
+		m := Mount{}
+		var okS, okD bool
+		m.Source, okS = c.hostPath(source)
+		m.Destination, okD = c.sandboxPath(destination)
+		if f, given := o.fields["mode"]; given {
+			s, _ := c.word(f, "read_only", "read_write")
+			m.ReadWrite = s == "read_write"
+		}
+		if okS && okD {
+			c.mount(e, m)
+		}
+	}
+}
+
+// sandboxMounts reads the toolkit's form; its places in the sandbox are fixed.
+func (c *compiler) sandboxMounts(v value) {
+	o := c.object(v, "input_dir", "output_dir")
+	if o == nil || !c.claim("mounts", v) {
+		return
+	}
+	if f, given := o.fields["input_dir"]; given && !isNull(f) {
+		if s, ok := c.hostPath(f); ok {
+			c.mount(f, Mount{Source: s, Destination: "/input"})
+		}
+	}
+	if f, given := o.fields["output_dir"]; given && !isNull(f) {
+		if s, ok := c.hostPath(f); ok {
+			c.mount(f, Mount{Source: s, Destination: "/output", ReadWrite: true})
+		}
+	}
+}
+
+func (c *compiler) mount(v value, m Mount) {
+	for _, other := range c.policy.mounts {
+		if other.Destination == m.Destination {
+			c.fail(v.node, "%s: two mounts at %s", v.path, clip(m.Destination, 60))
+			return
+		}
+	}
+	c.policy.mounts = append(c.policy.mounts, m)
+	how := "read-only"
+	if m.ReadWrite {
+		how = "read-write"
+	}
+	c.says(v, "the host's %s is at %s, %s", clip(m.Source, 80), clip(m.Destination, 60), how)
+}
+
+// hostPath is absolute and clean, and no directory that gives the host away.
+// The host resolves links and checks again.
+func (c *compiler) hostPath(v value) (string, bool) {
+	s, ok := c.absolute(v)
+	if !ok {
+		return "", false
+	}
+	for _, root := range []string{"/proc", "/sys", "/dev"} {
+		if s == "/" || s == root || strings.HasPrefix(s, root+"/") {
+			c.fail(v.node, "%s: %s of the host is never mounted", v.path, clip(s, 60))
+			return "", false
+		}
+	}
+	return s, true
+}
+
+// sandboxPath is absolute and clean, and not where the sandbox's own
+// machinery lives.
+func (c *compiler) sandboxPath(v value) (string, bool) {
+	s, ok := c.absolute(v)
+	if !ok {
+		return "", false
+	}
+	for _, root := range []string{"/proc", "/sys", "/dev", "/.cofferdam", "/run/cofferdam", "/etc"} {
+		if s == "/" || s == root || strings.HasPrefix(s, root+"/") {
+			c.fail(v.node, "%s: %s of the sandbox is its own", v.path, clip(s, 60))
+			return "", false
+		}
+	}
+	return s, true
+}
+
+func (c *compiler) absolute(v value) (string, bool) {
+	s, ok := c.text(v)
+	if !ok {
+		return "", false
+	}
+	clean := path.Clean(s)
+	if !path.IsAbs(s) || (clean != s && clean+"/" != s) || strings.ContainsAny(s, "\x00\n\r:") {
+		c.fail(v.node, "%s must be an absolute path without .., // or a colon, and is %q", v.path, clip(s, 80))
+		return "", false
+	}
+	return clean, true
+}

@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"cmp"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+const (
+	maxRules   = 1000
+	maxPattern = 1000 // bytes
+)
+
+func (c *compiler) rules(v value) {
+	elements, ok := c.list(v)
+	if !ok {
+		return
+	}
+	if len(elements) > maxRules {
+		c.fail(v.node, "rules has %d rules, and at most %d are read", len(elements), maxRules)
+		return
+	}
+	names := map[string]int{}
+	for _, e := range elements {
+		c.rule(e, names)
+	}
+}
+
+// finishCommands orders the rules and settles whether commands are judged.
+func (c *compiler) finishCommands(o *object) {
+	_, present := o.fields["rules"]
+	k := &c.policy.commands
+	k.judges = present || k.given
+	slices.SortStableFunc(k.rules, func(a, b rule) int { return cmp.Compare(b.priority, a.priority) })
+	if present && !k.given {
+		c.says(value{path: "defaults.action"}, "absent: a command, code or tool that no rule matches is denied")
+	}
+}
+
+func (c *compiler) rule(v value, names map[string]int) {
+	o := c.object(v, "name", "condition", "action", "priority", "message", "dynamic_condition", "override", "description")
+	if o == nil {
+		return
+	}
+	r := rule{line: v.node.Line}
+	problems := len(c.problems)
+	for _, key := range []string{"name", "condition", "action"} {
+		if _, given := o.fields[key]; !given {
+			c.fail(v.node, "%s needs %s", v.path, key)
+		}
+	}
+	if f, given := o.fields["name"]; given {
+		r.name, _ = c.text(f)
+		if line, twice := names[r.name]; twice {
+			c.fail(f.node, "%s: a rule of this name is on line %d", f.path, line)
+		}
+		names[r.name] = f.node.Line
+		r.name = clip(r.name, 80)
+	}
+	action := c.ruleDetails(o, &r)
+	if f, given := o.fields["condition"]; given {
+		c.condition(f, &r)
+	}
+	if len(c.problems) > problems {
+		return
+	}
+	c.policy.commands.rules = append(c.policy.commands.rules, r)
+	if !knownField(r.field) {
+		c.open(v, "%s: the field %s is never known here, so this %s rule never applies", clip(r.name, 60), clip(r.field, 40), action)
+		return
+	}
+	c.says(v, "%s: %s where %s %s (priority %d)", clip(r.name, 60), action, r.field, r.operator, r.priority)
+}
+
+// ruleDetails reads what is not the condition; it returns the action's word.
+func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
+	if f, given := o.fields["action"]; given {
+		action, _ = c.word(f, "allow", "audit", "deny", "block")
+		r.effect = actionEffect(action)
+	}
+	if f, given := o.fields["priority"]; given {
+		r.priority, _ = c.integer(f, -1_000_000, 1_000_000)
+	}
+	for _, key := range []string{"message", "description"} {
+		if f, given := o.fields[key]; given && (f.node.Kind != yaml.ScalarNode || f.node.Value != "") {
+			c.text(f)
+		}
+	}
+	if f, given := o.fields["dynamic_condition"]; given && !isNull(f) {
+		c.fail(f.key, "%s is not supported; leave it out", f.path)
+	}
+	if f, given := o.fields["override"]; given {
+		if is, ok := c.boolean(f); ok && is {
+			c.fail(f.node, "%s is not supported: there is no parent document to override", f.path)
+		}
+	}
+	return action
+}
+
+// actionEffect: allow and audit permit, the others refuse.
+func actionEffect(action string) Effect {
+	if action == "allow" || action == "audit" {
+		return Allow
+	}
+	return Deny
+}
+
+// knownField tells the fields that can ever have a value here.
+func knownField(field string) bool {
+	return field == "command" || field == "code" || field == "tool" || field == "action"
+}
+
+func (c *compiler) condition(v value, r *rule) {
+	o := c.object(v, "field", "operator", "value")
+	if o == nil {
+		return
+	}
+	for _, key := range []string{"field", "operator", "value"} {
+		if _, given := o.fields[key]; !given {
+			c.fail(v.node, "%s needs %s", v.path, key)
+			return
+		}
+	}
+	field := o.fields["field"]
+	var ok bool
+	if r.field, ok = c.text(field); !ok {
+		return
+	}
+	r.operator, ok = c.word(o.fields["operator"], "eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains")
+	if !ok {
+		return
+	}
+	if !knownField(r.field) {
+		if r.effect != Allow {
+			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, tool and action",
+				field.path, clip(r.field, 40))
+		}
+		return
+	}
+	c.operand(o.fields["value"], r)
+}
+
+// operand reads the value that a known field, which is text, is compared with.
+func (c *compiler) operand(v value, r *rule) {
+	if r.operator == "in" || r.operator == "not_in" {
+		elements, _ := c.list(v)
+		for _, e := range elements {
+			if s, ok := c.text(e); ok {
+				r.list = append(r.list, s)
+			}
+		}
+		return
+	}
+	var ok bool
+	if r.text, ok = c.text(v); !ok || r.operator != "matches" {
+		return
+	}
+	if len(r.text) > maxPattern {
+		c.fail(v.node, "%s has %d bytes, and at most %d are read", v.path, len(r.text), maxPattern)
+		return
+	}
+	pattern, err := compilePattern(r.text)
+	if err != nil {
+		c.fail(v.node, "%s is not a regular expression of RE2: %s", v.path, oneLine(err.Error()))
+		return
+	}
+	r.pattern = pattern
+}
+
+// compilePattern reads an expression as the toolkit's language would where the
+// two differ and a denial could be lost: there "$" also matches before a final
+// line feed. What RE2 does not know (look-around, back-references) or reads
+// otherwise ("{,3}") is refused.
+func compilePattern(s string) (*regexp.Regexp, error) {
+	if strings.Contains(s, "{,") {
+		return nil, &syntax.Error{Code: syntax.ErrInvalidRepeatOp, Expr: "{,"}
+	}
+	tree, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	loosenDollar(tree)
+	return regexp.Compile(tree.String())
+}
+
+func loosenDollar(re *syntax.Regexp) {
+	for _, sub := range re.Sub {
+		loosenDollar(sub)
+	}
+	if re.Op == syntax.OpEndText && re.Flags&syntax.WasDollar != 0 {
+		feed := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\n'}}
+		end := &syntax.Regexp{Op: syntax.OpEndText}
+		*re = syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{{Op: syntax.OpQuest, Sub: []*syntax.Regexp{feed}}, end}}
+	}
+}

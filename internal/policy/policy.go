@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Policy is what a document means. It never changes and may be shared by
+// goroutines; make one with Parse. The zero Policy denies every package and
+// does not judge commands.
+type Policy struct {
+	source       string
+	digest       string
+	name         string
+	version      string
+	isolation    string
+	resources    Resources
+	workspace    Workspace
+	mounts       []Mount
+	network      []NetworkPattern
+	tools        []string
+	toolsGiven   bool
+	packages     packageRules
+	commands     commandRules
+	explanations []Explanation
+}
+
+// Resources are the limits that a document asks for; a zero field is not
+// limited by the document.
+type Resources struct {
+	CPU         float64 // cores
+	MemoryBytes int64
+	DiskBytes   int64
+	Pids        int64
+	Timeout     time.Duration // of one command
+}
+
+// Workspace is the directory in the sandbox that the agent works in; Path ""
+// if the document names none.
+type Workspace struct {
+	Path     string
+	ReadOnly bool
+}
+
+// Mount shows a host path in the sandbox. The paths are absolute and clean;
+// whether the source exists and may be mounted is the host's to say.
+type Mount struct {
+	Source      string
+	Destination string
+	ReadWrite   bool
+}
+
+// Explanation says what one key of a document means. Enforced is false for
+// what this version does not do: Meaning then says what stays closed. Line 0
+// is a key that the document lacks.
+type Explanation struct {
+	Line     int
+	Key      string
+	Meaning  string
+	Enforced bool
+}
+
+// packageRules is the part that judges packages.
+type packageRules struct {
+	byDefault    Effect // "" is Deny
+	defaultGiven bool
+	sdist        Effect // "" is Deny
+	minAge       time.Duration
+	ageSource    ageSource
+	locked       map[pkgref.Ecosystem]bool // a lockfile is demanded and can't be honoured
+	allowed      map[packageKey][]entry
+	blocked      map[packageKey][]entry
+}
+
+type packageKey struct {
+	ecosystem pkgref.Ecosystem
+	name      string
+}
+
+// ageSource is whose word on a file's publication counts.
+type ageSource string
+
+const (
+	ageTrusted   ageSource = "trusted"    // the upstream's
+	ageFirstSeen ageSource = "first-seen" // ours, when we saw the file first
+	ageIgnored   ageSource = "ignore"     // no age is judged
+)
+
+// Name is the document's name, "" if it has none.
+func (p *Policy) Name() string { return p.name }
+
+// Version is the document's version, "" if it has none.
+func (p *Policy) Version() string { return p.version }
+
+// Source is where the document came from, as given to Parse.
+func (p *Policy) Source() string { return p.source }
+
+// Digest is "sha256:<hex>" of the document's bytes.
+func (p *Policy) Digest() string { return p.digest }
+
+// Isolation names the engine that the document demands, "" if it does not.
+func (p *Policy) Isolation() string { return p.isolation }
+
+// Resources are the document's limits.
+func (p *Policy) Resources() Resources { return p.resources }
+
+// Workspace is the agent's directory.
+func (p *Policy) Workspace() Workspace { return p.workspace }
+
+// Mounts are the host paths that the document shows.
+func (p *Policy) Mounts() []Mount { return slices.Clone(p.mounts) }
+
+// NetworkAllowlist are the names that the document wants reachable. Nothing
+// forwards them yet: see Notes.
+func (p *Policy) NetworkAllowlist() []NetworkPattern { return slices.Clone(p.network) }
+
+// ToolAllowlist are the tools that the document names; ok is false if it has
+// no such list.
+func (p *Policy) ToolAllowlist() (tools []string, ok bool) {
+	return slices.Clone(p.tools), p.toolsGiven
+}
+
+// MinReleaseAge is how old a file must be, 0 if age is not judged. With an age
+// a verdict changes as time passes: do not keep it for long.
+func (p *Policy) MinReleaseAge() time.Duration {
+	if p.packages.ageSource == ageIgnored {
+		return 0
+	}
+	return p.packages.minAge
+}
+
+// Check explains the document key by key, in the order of its lines; what it
+// lacks comes first.
+func (p *Policy) Check() []Explanation { return slices.Clone(p.explanations) }
+
+// Notes has a line for each thing that the document asks for, that this
+// version does not enforce, and that therefore stays closed.
+func (p *Policy) Notes() []string {
+	var notes []string
+	for _, e := range p.explanations {
+		if !e.Enforced {
+			notes = append(notes, fmt.Sprintf("%s (line %d): %s", e.Key, e.Line, e.Meaning))
+		}
+	}
+	return notes
+}

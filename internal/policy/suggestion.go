@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// suggestion is an allowlist entry that would admit a refused release, and
+// little more.
+type suggestion struct {
+	ecosystem   pkgref.Ecosystem
+	name        string
+	limit       string // max_version
+	version     string
+	prereleases bool
+}
+
+// addition is for a name on no list: up to the release's own major version.
+func addition(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
+	if r.preRelease() {
+		return widening(ecosystem, name, r)
+	}
+	return suggestion{ecosystem: ecosystem, name: name, limit: r.epochPrefix() + strconv.FormatInt(r.segment(0), 10) + ".x"}
+}
+
+// widening is for a name whose entries do not admit the release: a further
+// entry for the release's major and minor version alone.
+func widening(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
+	version := "==" + r.epochPrefix() + strconv.FormatInt(r.segment(0), 10) + "." + strconv.FormatInt(r.segment(1), 10) + ".*"
+	return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.preRelease()}
+}
+
+func (r release) epochPrefix() string {
+	if r.isPython && r.python.Epoch() != 0 {
+		return strconv.FormatInt(r.python.Epoch(), 10) + "!"
+	}
+	return ""
+}
+
+// fields are the entry's "key: value" pairs. Names are data from outside:
+// quoted unless YAML can only read them as the text they are.
+func (s suggestion) fields() []string {
+	fields := []string{"name: " + quoteName(s.name)}
+	if s.limit != "" {
+		fields = append(fields, `max_version: "`+s.limit+`"`)
+	}
+	if s.version != "" {
+		fields = append(fields, `version: "`+s.version+`"`)
+	}
+	if s.prereleases {
+		fields = append(fields, "prereleases: true")
+	}
+	return fields
+}
+
+// block is the entry as an element of a block list whose dashes stand after
+// indent spaces, a line feed at its end.
+func (s suggestion) block(indent int) string {
+	space := strings.Repeat(" ", indent)
+	return space + "- " + strings.Join(s.fields(), "\n"+space+"  ") + "\n"
+}
+
+// flow is the entry as "{ ... }".
+func (s suggestion) flow() string { return "{ " + strings.Join(s.fields(), ", ") + " }" }
+
+// document is the entry with the keys above it.
+func (s suggestion) document() string {
+	return "allowed_packages:\n  " + string(s.ecosystem) + ":\n" + s.block(4)
+}
+
+// quoteName needs no escapes: canonical names are printable ASCII without
+// quotes and backslashes, and others never get here.
+func quoteName(name string) string {
+	plain := name != "" && 'a' <= name[0] && name[0] <= 'z' && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	switch name {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		plain = false
+	}
+	if plain {
+		return name
+	}
+	return `"` + name + `"`
+}

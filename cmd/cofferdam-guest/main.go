@@ -1,0 +1,41 @@
+// Command cofferdam-guest is PID 1 in every sandbox, and under the name
+// `cofferdam` the little that processes in a sandbox may ask for.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/guest"
+)
+
+func main() {
+	if os.Getpid() != 1 || filepath.Base(os.Args[0]) == "cofferdam" {
+		os.Exit(guest.Ask(context.Background(), os.Args[1:], guest.SocketPath, os.Stdout, os.Stderr))
+	}
+	if err := agent(); err != nil {
+		fmt.Fprintln(os.Stderr, "cofferdam-guest:", err)
+		os.Exit(1)
+	}
+}
+
+// agent is PID 1's life.
+func agent() error {
+	conn, err := guest.TakeChannel()
+	if err != nil {
+		return err
+	}
+	if err := guest.Harden(); err != nil {
+		return err
+	}
+	session, err := channel.NewGuestSession(conn)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return guest.New(guest.Config{Session: session, Log: log}).Run(context.Background())
+}

@@ -1,0 +1,161 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// Config is how an agent fits into its sandbox. The zero value of every field
+// but Session and Log is right for a real sandbox.
+type Config struct {
+	Session *channel.Session
+	Log     *slog.Logger
+	// Root is put before every path of the file system that the agent writes
+	// or takes stock of; commands don't see it. Empty in a sandbox.
+	Root string
+	// DNS is where the resolver listens, by default 127.0.0.1:53.
+	DNS string
+	// Socket is where `cofferdam why` asks, by default SocketPath.
+	Socket string
+}
+
+// SocketPath is the socket on which a command in the sandbox may ask the agent.
+const SocketPath = "/run/cofferdam/agent.sock"
+
+// openDeadline bounds the time from a stream's start to its first frame.
+const openDeadline = 10 * time.Second
+
+// Agent serves one channel. Make it with New, run it once with Run.
+type Agent struct {
+	config   Config
+	log      *slog.Logger
+	reaper   *reaper
+	commands *commands
+	names    *names
+	resolver *resolver
+	why      *whyServer
+	stock    sync.Mutex // one inventory at a time
+
+	mu       sync.Mutex // guards identity
+	identity *identity  // nil until configured
+}
+
+// New makes an agent that has not started anything yet.
+func New(config Config) *Agent {
+	if config.DNS == "" {
+		config.DNS = "127.0.0.1:53"
+	}
+	if config.Socket == "" {
+		config.Socket = SocketPath
+	}
+	a := &Agent{config: config, log: config.Log, reaper: newReaper()}
+	a.commands = newCommands()
+	a.names = newNames(&forwarder{session: config.Session, log: config.Log}, config.Log)
+	a.resolver = newResolver(a.names, config.Session, config.Log)
+	a.why = newWhyServer(config.Session)
+	return a
+}
+
+// Run serves the channel until it closes or ctx ends, then kills every command that
+// runs and returns when nothing of the agent runs any more. A closed channel is a
+// normal end and returns nil.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel()
+	if err := a.resolver.listen(ctx, a.config.DNS); err != nil {
+		return fmt.Errorf("the resolver can't listen on %s: %w", a.config.DNS, err)
+	}
+	defer a.resolver.close()
+	if err := a.why.listen(ctx, a.config.Root+a.config.Socket); err != nil {
+		return fmt.Errorf("the socket for questions can't be made: %w", err)
+	}
+	defer a.why.close()
+	defer a.names.close()
+	background.Go(func() { a.reaper.run(ctx) })
+	background.Go(func() { a.resolver.serve() })
+	background.Go(func() { a.why.serve(ctx) })
+	background.Go(func() {
+		<-ctx.Done()
+		_ = a.config.Session.Close()
+	})
+	a.serve(ctx)
+	return nil
+}
+
+// serve answers streams until the session ends, and waits for their handlers.
+func (a *Agent) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	defer cancel()
+	for {
+		stream, err := a.config.Session.Accept()
+		if err != nil {
+			return
+		}
+		streams.Go(func() {
+			defer func() { _ = stream.Close() }()
+			if err := a.answer(ctx, stream); err != nil {
+				a.log.Debug("a stream of the host ended early", "error", err)
+			}
+		})
+	}
+}
+
+// answer reads a stream's call and does it.
+func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
+	if err := stream.Raw().SetReadDeadline(time.Now().Add(openDeadline)); err != nil {
+		return err
+	}
+	var call channel.Call
+	if err := stream.ReadJSON(channel.FrameOpen, &call); err != nil {
+		return fmt.Errorf("the first frame: %w", err)
+	}
+	if err := stream.Raw().SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	switch call.Kind {
+	case channel.CallPing:
+		return reply(stream, nil)
+	case channel.CallConfigure:
+		return reply(stream, a.configure(ctx, call.Configure))
+	case channel.CallExec:
+		return a.exec(ctx, stream, call.Exec)
+	case channel.CallInventory:
+		return a.inventory(ctx, stream)
+	default:
+		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
+	}
+}
+
+// reply answers a call with OK or with an error's sentence.
+func reply(stream *channel.Conn, err error) error {
+	answer := channel.Reply{OK: err == nil}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	return stream.WriteJSON(channel.FrameReply, answer)
+}
+
+// current returns the identity, or an error before the first Configure.
+func (a *Agent) current() (*identity, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.identity == nil {
+		return nil, errors.New("the sandbox is not configured yet")
+	}
+	return a.identity, nil
+}
+
+// isRoot tells whether this process may change users at all.
+func isRoot() bool { return os.Geteuid() == 0 }

@@ -1,0 +1,272 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"golang.org/x/sys/unix"
+)
+
+// command is one exec of the host.
+type command struct {
+	agent  *Agent
+	exec   *channel.Exec
+	stream *channel.Conn
+	user   channel.User
+	env    []string
+	dir    string
+	stdio  *stdio
+
+	root     process // guarded by commands.mu; pid 0 until it runs
+	done     <-chan unix.WaitStatus
+	timedOut atomic.Bool
+	stuck    atomic.Int64 // processes that SIGKILL did not end
+}
+
+// exec answers a call for a command: a reply, then the command's frames.
+func (a *Agent) exec(ctx context.Context, stream *channel.Conn, exec *channel.Exec) error {
+	cmd, err := a.prepare(stream, exec)
+	if err != nil {
+		return reply(stream, err)
+	}
+	defer a.commands.release(exec.ID)
+	if err := reply(stream, nil); err != nil {
+		return err
+	}
+	if failed := cmd.start(); failed != nil {
+		return stream.WriteJSON(channel.FrameExit, channel.Exit{Code: failed.code, Error: failed.sentence})
+	}
+	return cmd.run(ctx)
+}
+
+// prepare checks what does not depend on the sandbox's files.
+func (a *Agent) prepare(stream *channel.Conn, exec *channel.Exec) (*command, error) {
+	if exec == nil || exec.ID == "" || len(exec.Argv) == 0 {
+		return nil, errors.New("an exec call needs an id and an argv")
+	}
+	if strings.ContainsRune(exec.ID, 0) {
+		return nil, errors.New("a command's id must not have a zero byte")
+	}
+	identity, err := a.current()
+	if err != nil {
+		return nil, err
+	}
+	user, err := identity.resolve(exec.User)
+	if err != nil {
+		return nil, err
+	}
+	env, err := commandEnv(user, identity.env, exec)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &command{agent: a, exec: exec, stream: stream, user: user, env: env, dir: exec.Dir}
+	if cmd.dir == "" {
+		cmd.dir = user.Home
+	}
+	if err := a.commands.reserve(exec.ID, cmd); err != nil {
+		return nil, err
+	}
+	return cmd, nil
+}
+
+// start runs the program with its own session, as its user, without
+// capabilities and with nothing but its three descriptors.
+func (c *command) start() *startError {
+	if failed := workingDirectory(c.dir); failed != nil {
+		return failed
+	}
+	stdio, err := newStdio(c.exec, c.user)
+	if err != nil {
+		return notExecutable("the command's input and output could not be made: %v", err)
+	}
+	defer stdio.closeChild()
+	attr := &syscall.ProcAttr{
+		Dir:   c.dir,
+		Env:   c.env,
+		Files: stdio.descriptors(),
+		Sys: &syscall.SysProcAttr{
+			Setsid:  true,
+			Setctty: c.exec.PTY != nil, // descriptor 0
+			Credential: &syscall.Credential{
+				Uid: uint32(c.user.UID), Gid: uint32(c.user.GID),
+				NoSetGroups: !isRoot(), // only tests run the agent as somebody else
+			},
+		},
+	}
+	failed := launch(c.exec.Argv[0], c.path(), c.dir, func(file string) error {
+		return c.fork(file, attr)
+	})
+	if failed != nil {
+		stdio.close()
+		return failed
+	}
+	c.stdio = stdio
+	return nil
+}
+
+// fork starts file and makes the process known before it can be collected.
+func (c *command) fork(file string, attr *syscall.ProcAttr) error {
+	_, done, err := c.agent.reaper.start(func() (int, error) {
+		pid, err := syscall.ForkExec(file, c.exec.Argv, attr)
+		if err != nil {
+			return 0, err
+		}
+		root, err := readProcess(pid)
+		if err != nil {
+			root = process{pid: pid} // start 0: every orphan is younger
+		}
+		c.agent.commands.started(c, root)
+		return pid, nil
+	})
+	c.done = done
+	return err
+}
+
+// path is the PATH of the command's own environment.
+func (c *command) path() string {
+	for _, variable := range c.env {
+		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+// run carries the command's frames until it has ended, and reports its end.
+func (c *command) run(ctx context.Context) error {
+	timing, stopTimer := context.WithCancel(ctx)
+	defer stopTimer()
+	if err := c.stream.WriteJSON(channel.FrameStarted, channel.Started{PID: c.root.pid}); err != nil {
+		c.kill()
+	}
+	var helpers, pumps sync.WaitGroup
+	for _, out := range c.stdio.outputs {
+		pumps.Go(func() {
+			if err := pump(out.file, c.stream, out.kind); err != nil {
+				c.kill() // nobody can get the output any more
+			}
+		})
+	}
+	helpers.Go(c.stdio.input.run)
+	helpers.Go(c.control)
+	helpers.Go(func() { c.limitTime(timing) })
+
+	status := c.wait(ctx)
+	stopTimer() // only a kill that has begun goes on
+	for _, out := range c.stdio.outputs {
+		curtail(out.file)
+	}
+	pumps.Wait()
+	c.stdio.input.stop()
+	c.stdio.close()
+	_ = c.stream.Raw().SetReadDeadline(time.Now()) // ends control
+	helpers.Wait()
+	return c.stream.WriteJSON(channel.FrameExit, c.exit(status))
+}
+
+// wait returns the status of the first process. When the agent ends it kills.
+func (c *command) wait(ctx context.Context) unix.WaitStatus {
+	select {
+	case status := <-c.done:
+		return status
+	case <-ctx.Done():
+		c.kill()
+		return <-c.done
+	}
+}
+
+// exit says how the command ended.
+func (c *command) exit(status unix.WaitStatus) channel.Exit {
+	exit := channel.Exit{Code: status.ExitStatus(), TimedOut: c.timedOut.Load()}
+	if status.Signaled() {
+		exit.Code = 128 + int(status.Signal())
+		exit.Signal = strings.TrimPrefix(unix.SignalName(status.Signal()), "SIG")
+	}
+	if n := c.stuck.Load(); n > 0 {
+		exit.Error = fmt.Sprintf("%d processes of the command could not be killed", n)
+	}
+	return exit
+}
+
+// control does what the host's frames ask, until the stream ends.
+func (c *command) control() {
+	defer c.stdio.input.push(nil)
+	for {
+		kind, payload, err := c.stream.ReadFrame()
+		if err != nil {
+			return
+		}
+		if err := c.obey(kind, payload); err != nil {
+			c.agent.log.Warn("a frame of the host could not be obeyed", "command", c.exec.ID, "error", err)
+		}
+	}
+}
+
+func (c *command) obey(kind channel.FrameType, payload []byte) error {
+	switch kind {
+	case channel.FrameStdin:
+		c.stdio.input.push(payload)
+		return nil
+	case channel.FrameResize:
+		var size channel.WindowSize
+		if err := channel.DecodeJSON(kind, payload, &size); err != nil {
+			return err
+		}
+		return c.stdio.resize(size)
+	case channel.FrameSignal:
+		var signal channel.Signal
+		if err := channel.DecodeJSON(kind, payload, &signal); err != nil {
+			return err
+		}
+		return c.signal(signal)
+	default:
+		return fmt.Errorf("a frame of type %d does not belong to a command", kind)
+	}
+}
+
+// signal sends a signal by its name to the command's group or its whole tree.
+func (c *command) signal(signal channel.Signal) error {
+	number := unix.SignalNum("SIG" + strings.TrimPrefix(signal.Name, "SIG"))
+	if number == 0 {
+		return fmt.Errorf("there is no signal %.20q", signal.Name)
+	}
+	if signal.Tree {
+		c.tree().signal(number)
+		return nil
+	}
+	c.agent.reaper.signal(c.root.pid, number)
+	return nil
+}
+
+// limitTime ends the tree when the command's time is over.
+func (c *command) limitTime(ctx context.Context) {
+	if c.exec.Timeout <= 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(c.exec.Timeout) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	}
+	c.timedOut.Store(true)
+	if c.exec.Grace > 0 {
+		c.tree().signal(unix.SIGTERM)
+		c.tree().wait(time.Duration(c.exec.Grace) * time.Millisecond)
+	}
+	c.kill()
+}
+
+// kill ends the whole tree.
+func (c *command) kill() { c.stuck.Store(int64(c.tree().kill())) }
+
+func (c *command) tree() *tree { return c.agent.commands.tree(c, os.Getpid()) }

@@ -1,0 +1,52 @@
+package guest
+
+import (
+	"fmt"
+	"sync"
+)
+
+// commands knows the commands that run now.
+type commands struct {
+	mu      sync.Mutex // guards running
+	running map[string]*command
+}
+
+func newCommands() *commands { return &commands{running: map[string]*command{}} }
+
+// reserve takes an id for a command that is about to start.
+func (c *commands) reserve(id string, cmd *command) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.running[id]; ok {
+		return fmt.Errorf("a command with the id %.80q runs already", id)
+	}
+	c.running[id] = cmd
+	return nil
+}
+
+// release gives an id back.
+func (c *commands) release(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.running, id)
+}
+
+// started makes known the first process of a reserved command.
+func (c *commands) started(cmd *command, root process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cmd.root = root
+}
+
+// tree describes what belongs to cmd, given what else runs.
+func (c *commands) tree(cmd *command, self int) *tree {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &tree{root: cmd.root, id: cmd.exec.ID, self: self, other: map[int]string{}}
+	for id, other := range c.running {
+		if other != cmd && other.root.pid != 0 {
+			t.other[other.root.pid] = id
+		}
+	}
+	return t
+}

@@ -1,0 +1,140 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+const (
+	// maxForwards is how many connections may be on their way at once. The
+	// channel has channel.MaxStreams in all, and past that it is ended, so the
+	// sandbox must not be able to reach it.
+	maxForwards = 256
+	// streamReserve of the channel's streams are kept for the host's calls and
+	// for questions.
+	streamReserve = 128
+	// dialDeadline is how long the host may take to connect.
+	dialDeadline = 2 * time.Minute
+)
+
+// errNoStream is said when the channel has no room for another stream.
+var errNoStream = errors.New("the channel has too many streams open")
+
+// openStream opens a stream to the host, with its first frame, and reads the
+// reply. The caller closes the stream. A reply that is not OK is no error here.
+func openStream(ctx context.Context, session *channel.Session, open channel.Open, deadline time.Duration) (*channel.Conn, channel.Reply, error) {
+	var reply channel.Reply
+	if session.Streams() > channel.MaxStreams-streamReserve {
+		return nil, reply, errNoStream
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	stream, err := session.Open(ctx)
+	if err != nil {
+		return nil, reply, err
+	}
+	err = errors.Join(
+		stream.Raw().SetDeadline(time.Now().Add(deadline)),
+		stream.WriteJSON(channel.FrameOpen, open),
+		stream.ReadJSON(channel.FrameReply, &reply),
+		stream.Raw().SetDeadline(time.Time{}),
+	)
+	if err != nil {
+		_ = stream.Close()
+		return nil, reply, err
+	}
+	return stream, reply, nil
+}
+
+// forwarder carries connections to names over the channel.
+type forwarder struct {
+	session *channel.Session
+	log     *slog.Logger
+	carried sync.WaitGroup
+
+	mu    sync.Mutex // guards conns
+	conns map[net.Conn]bool
+}
+
+// accept takes connections to a name's port until the listener closes.
+func (f *forwarder) accept(listener net.Listener, name string, port int) {
+	for {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors: those in use will be freed
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if !f.take(conn) {
+			reset(conn)
+			continue
+		}
+		f.carried.Go(func() {
+			defer f.forget(conn)
+			f.carry(conn, channel.Open{Kind: channel.OpenTCP, Name: name, Port: port})
+		})
+	}
+}
+
+// carry asks the host for a stream and copies both ways until both have ended.
+func (f *forwarder) carry(conn net.Conn, open channel.Open) {
+	stream, answer, err := openStream(context.Background(), f.session, open, dialDeadline)
+	if err != nil {
+		f.log.Debug("a connection was not carried", "name", open.Name, "port", open.Port, "error", err)
+		reset(conn)
+		return
+	}
+	if !answer.OK {
+		_ = stream.Close()
+		reset(conn)
+		return
+	}
+	channel.Splice(channel.NewConn(conn), stream)
+}
+
+// take counts a connection in, if there is room.
+func (f *forwarder) take(conn net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.conns) >= maxForwards {
+		return false
+	}
+	if f.conns == nil {
+		f.conns = map[net.Conn]bool{}
+	}
+	f.conns[conn] = true
+	return true
+}
+
+func (f *forwarder) forget(conn net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, conn)
+}
+
+// close ends every connection and waits until none is carried. The session
+// must be closed already, or the host may keep it waiting.
+func (f *forwarder) close() {
+	f.mu.Lock()
+	for conn := range f.conns {
+		_ = conn.Close()
+	}
+	f.mu.Unlock()
+	f.carried.Wait()
+}
+
+// reset closes a connection so that its client sees a failure, not an end.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}

@@ -1,0 +1,204 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"golang.org/x/sys/unix"
+)
+
+// identity is what the last Configure said.
+type identity struct {
+	user channel.User
+	env  map[string]string
+}
+
+// resolve gives the user that a command asks for.
+func (id *identity) resolve(name string) (channel.User, error) {
+	switch name {
+	case "", id.user.Name:
+		return id.user, nil
+	case "root":
+		return channel.User{Name: "root", Home: "/root"}, nil
+	default:
+		return channel.User{}, fmt.Errorf("there is no user %.80q in the sandbox: it has %q and \"root\"", name, id.user.Name)
+	}
+}
+
+// configure gives the sandbox its identity. Done again, after a restore, it
+// changes what differs.
+func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
+	if err := checkConfigure(c); err != nil {
+		return err
+	}
+	if err := a.writeIdentity(c); err != nil {
+		return err
+	}
+	if err := limitProcess(c.Limits); err != nil {
+		return err
+	}
+	if err := a.names.know(ctx, c.Names); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.identity = &identity{user: c.User, env: c.Env}
+	return nil
+}
+
+// checkConfigure refuses what would break files that others read by line.
+func checkConfigure(c *channel.Configure) error {
+	if c == nil {
+		return errors.New("a configure call needs its body")
+	}
+	if !isHostname(c.Hostname) {
+		return fmt.Errorf("%.80q is not a host name", c.Hostname)
+	}
+	if !isUserName(c.User.Name) || c.User.UID < 0 || c.User.GID < 0 {
+		return fmt.Errorf("%.80q with uid %d and gid %d is not a user", c.User.Name, c.User.UID, c.User.GID)
+	}
+	if !filepath.IsAbs(c.User.Home) || strings.ContainsAny(c.User.Home, ":\n\x00") {
+		return fmt.Errorf("%.80q is not a home directory", c.User.Home)
+	}
+	return nil
+}
+
+func isUserName(name string) bool {
+	for _, r := range name {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", r) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 32 && name[0] != '-'
+}
+
+// writeIdentity writes the files of the identity.
+func (a *Agent) writeIdentity(c *channel.Configure) error {
+	if a.config.Root == "" {
+		a.setHostname(c.Hostname)
+	}
+	files := []struct{ path, content string }{
+		{"/etc/hostname", c.Hostname + "\n"},
+		{"/etc/hosts", "127.0.0.1 localhost " + c.Hostname + "\n::1 localhost ip6-localhost\n"},
+		{"/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n"},
+	}
+	for _, file := range files {
+		if err := replaceFile(a.config.Root+file.path, []byte(file.content)); err != nil {
+			return err
+		}
+	}
+	if err := a.writeTrust(c.CAPEM); err != nil {
+		return err
+	}
+	a.addUser(c.User)
+	if err := a.makeHome(c.User); err != nil {
+		return fmt.Errorf("the home directory can't be made: %w", err)
+	}
+	return stir(c.Seed)
+}
+
+// setHostname is not worth failing for: a template without the right shows
+// another name, no more.
+func (a *Agent) setHostname(name string) {
+	if now, err := os.Hostname(); err == nil && now == name {
+		return
+	}
+	if err := unix.Sethostname([]byte(name)); err != nil {
+		a.log.Warn("the host name can't be set", "error", err)
+	}
+}
+
+// stir adds the host's entropy: a copy of a sandbox must not repeat another's
+// random numbers.
+func stir(seed []byte) error {
+	if len(seed) == 0 {
+		return nil
+	}
+	file, err := os.OpenFile("/dev/urandom", os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("stir the random numbers: %w", err)
+	}
+	_, err = file.Write(seed)
+	return errors.Join(err, file.Close())
+}
+
+// addUser names the user in passwd and group, where these can be written and
+// have no such name yet. A template that knows the name keeps its own line.
+func (a *Agent) addUser(user channel.User) {
+	lines := []struct{ path, line string }{
+		{"/etc/passwd", fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\n", user.Name, user.UID, user.GID, user.Home)},
+		{"/etc/group", fmt.Sprintf("%s:x:%d:\n", user.Name, user.GID)},
+	}
+	for _, l := range lines {
+		if err := addLine(a.config.Root+l.path, user.Name+":", l.line); err != nil {
+			a.log.Info("the user is not named in a file", "file", l.path, "error", err)
+		}
+	}
+}
+
+// addLine appends line to a file unless one of its lines has the prefix.
+func addLine(path, prefix, line string) error {
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for existing := range bytes.Lines(content) {
+		if bytes.HasPrefix(existing, []byte(prefix)) {
+			return nil
+		}
+	}
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		line = "\n" + line
+	}
+	return replaceFile(path, append(content, line...))
+}
+
+// makeHome creates the home directory and gives it to the user; one that
+// exists keeps its content and gets its owner.
+func (a *Agent) makeHome(user channel.User) error {
+	home := a.config.Root + user.Home
+	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // a home is readable, as on any system
+		return err
+	}
+	info, err := os.Lstat(home)
+	if err != nil {
+		return err
+	}
+	if owner, ok := fileOwner(info); ok && owner == user.UID {
+		return nil
+	}
+	return os.Lchown(home, user.UID, user.GID)
+}
+
+// replaceFile makes path a regular file with the content, readable by all. A
+// symbolic link there is replaced, not followed; only where the file is a mount
+// of its own is it written in place.
+func replaceFile(path string, content []byte) error {
+	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // system directories are readable
+		return err
+	}
+	temporary := path + ".cofferdam-" + strconv.Itoa(os.Getpid())
+	err := os.WriteFile(temporary, content, 0o644) //nolint:gosec // everybody reads these
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err == nil {
+		return nil
+	}
+	_ = os.Remove(temporary)
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644) //nolint:gosec // everybody reads these
+}

@@ -1,0 +1,52 @@
+package guest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"golang.org/x/sys/unix"
+)
+
+// leastFiles is the lowest limit of open files: the agent itself needs a
+// descriptor for each listener, connection and output of a command.
+const leastFiles = 1024
+
+// limitProcess sets the hard limits on the agent, from which every command
+// inherits them: nothing can be set between fork and exec. The agent does not
+// suffer: processes are counted by user, and it is another user than commands;
+// its own listeners and connections are bounded below leastFiles.
+func limitProcess(limits channel.ExecLimits) error {
+	if limits.NoFile > 0 {
+		n := uint64(max(limits.NoFile, leastFiles))
+		if err := setLimit(unix.RLIMIT_NOFILE, n); err != nil {
+			return fmt.Errorf("limit the open files to %d: %w", n, err)
+		}
+	}
+	if limits.NProc > 0 {
+		if err := setLimit(unix.RLIMIT_NPROC, uint64(limits.NProc)); err != nil {
+			return fmt.Errorf("limit the processes to %d: %w", limits.NProc, err)
+		}
+	}
+	return nil
+}
+
+// setLimit leaves a limit alone that is right already, which needs no right.
+func setLimit(resource int, n uint64) error {
+	want := unix.Rlimit{Cur: n, Max: n}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(resource, &now); err == nil && now == want {
+		return nil
+	}
+	return unix.Setrlimit(resource, &want)
+}
+
+func fileOwner(info os.FileInfo) (int, bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), info.Mode()&fs.ModeSymlink == 0
+}

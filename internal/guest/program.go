@@ -1,0 +1,135 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The codes with which a shell says that a command did not start.
+const (
+	codeNotFound      = 127
+	codeNotExecutable = 126
+)
+
+// startError is why a command did not start, with a shell's code for it.
+type startError struct {
+	code     int
+	sentence string
+}
+
+func (e *startError) Error() string { return e.sentence }
+
+func notExecutable(format string, args ...any) *startError {
+	return &startError{code: codeNotExecutable, sentence: fmt.Sprintf(format, args...)}
+}
+
+// workingDirectory checks dir as far as the agent can; the kernel checks it
+// again, as the command's user. A directory below /proc is refused: in the
+// moment between fork and exec its links lead to the agent's own descriptors.
+func workingDirectory(dir string) *startError {
+	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
+		return notExecutable("the working directory %.200q is not an absolute path", dir)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notExecutable("the working directory %.200q does not exist in the sandbox", dir)
+	}
+	if err != nil {
+		return notExecutable("the working directory %.200q can't be used: %v", dir, err)
+	}
+	if real == "/proc" || strings.HasPrefix(real, "/proc/") {
+		return notExecutable("a working directory under /proc is refused: %.200q", dir)
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return notExecutable("the working directory %.200q is not a directory", dir)
+	}
+	return nil
+}
+
+// candidates lists the files that name may mean, as a shell would look for
+// them: name itself if it has a slash, else in each directory of path. Files
+// without any execute permission are left out; denied tells that there was one.
+func candidates(name, path, dir string) (files []string, denied bool) {
+	if strings.Contains(name, "/") {
+		return []string{name}, false
+	}
+	for _, place := range filepath.SplitList(path) {
+		if place == "" {
+			place = "."
+		}
+		file := place + "/" + name
+		look := file
+		if !filepath.IsAbs(look) {
+			look = filepath.Join(dir, file)
+		}
+		info, err := os.Stat(look)
+		if err != nil || info.IsDir() {
+			continue
+		}
+		if info.Mode()&0o111 == 0 {
+			denied = true
+			continue
+		}
+		files = append(files, file)
+	}
+	return files, denied
+}
+
+// launch tries each candidate with try, which starts one file, until one
+// starts. dir must have passed workingDirectory.
+func launch(name, path, dir string, try func(file string) error) *startError {
+	if name == "" {
+		return &startError{code: codeNotFound, sentence: "the command's name is empty"}
+	}
+	files, denied := candidates(name, path, dir)
+	for _, file := range files {
+		err := try(file)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, unix.EACCES) && !strings.Contains(name, "/") {
+			denied = true
+			continue
+		}
+		return explainStart(name, file, dir, err)
+	}
+	if denied {
+		return notExecutable("%.200q was found in the sandbox but may not be run: permission denied", name)
+	}
+	return &startError{code: codeNotFound, sentence: fmt.Sprintf("the command %.200q is not in the sandbox (PATH is %.400s)", name, path)}
+}
+
+// explainStart makes one sentence of the kernel's refusal to run file.
+func explainStart(name, file, dir string, err error) *startError {
+	look := file
+	if !filepath.IsAbs(look) {
+		look = filepath.Join(dir, file)
+	}
+	info, statErr := os.Stat(look)
+	switch {
+	case errors.Is(statErr, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return &startError{code: codeNotFound, sentence: fmt.Sprintf("the command %.200q is not in the sandbox", name)}
+	case statErr == nil && info.IsDir():
+		return notExecutable("%.200q is a directory", name)
+	case errors.Is(err, unix.ENOENT):
+		return notExecutable("%.200q can't be run: the interpreter or loader that it names is not in the sandbox", name)
+	case errors.Is(err, unix.EACCES):
+		return notExecutable("permission denied: the user may not run %.200q or not enter %.200q", name, dir)
+	case errors.Is(err, unix.ENOEXEC):
+		return notExecutable("%.200q is not a program for this machine, and a script needs a first line like #!/bin/sh", name)
+	case errors.Is(err, unix.E2BIG):
+		return notExecutable("the arguments and environment of %.200q are too long for the kernel", name)
+	case errors.Is(err, unix.EAGAIN):
+		return notExecutable("%.200q could not be started: the sandbox is at its limit of processes", name)
+	case errors.Is(err, unix.EINVAL):
+		return notExecutable("%.200q could not be started: an argument has a zero byte or the file is not a program", name)
+	default:
+		return notExecutable("%.200q could not be started: %v", name, err)
+	}
+}

@@ -1,0 +1,88 @@
+package upstream
+
+import "net/netip"
+
+// Class is an address class.
+type Class string
+
+// The classes. Metadata are the addresses at which clouds answer questions
+// about the machine itself; Reserved is everything that no registry can have.
+const (
+	Loopback  Class = "loopback"
+	LinkLocal Class = "link-local"
+	Metadata  Class = "metadata"
+	Private   Class = "private"
+	Public    Class = "public"
+	Reserved  Class = "reserved"
+)
+
+// prefixClasses are read in order; the first that contains an address decides.
+func prefixClasses() []struct {
+	prefix string
+	class  Class
+} {
+	return []struct {
+		prefix string
+		class  Class
+	}{
+		{"169.254.169.254/32", Metadata},
+		{"100.100.100.200/32", Metadata},
+		{"168.63.129.16/32", Metadata},
+		{"192.0.0.192/32", Metadata},
+		{"fd00:ec2::/32", Metadata},
+		{"fd20:ce::254/128", Metadata},
+		{"127.0.0.0/8", Loopback},
+		{"::1/128", Loopback},
+		{"169.254.0.0/16", LinkLocal},
+		{"fe80::/10", LinkLocal},
+		{"10.0.0.0/8", Private},
+		{"172.16.0.0/12", Private},
+		{"192.168.0.0/16", Private},
+		{"100.64.0.0/10", Private},
+		{"fc00::/7", Private},
+		{"0.0.0.0/8", Reserved},
+		{"192.0.0.0/24", Reserved},
+		{"192.0.2.0/24", Reserved},
+		{"198.18.0.0/15", Reserved},
+		{"198.51.100.0/24", Reserved},
+		{"203.0.113.0/24", Reserved},
+		{"224.0.0.0/3", Reserved}, // multicast, future use, broadcast
+		{"2001:db8::/32", Reserved},
+		{"2001::/23", Reserved}, // Teredo and other protocol assignments
+		{"fec0::/10", Reserved},
+		{"ff00::/8", Reserved},
+	}
+}
+
+// ClassOf tells an address's class. An IPv6 address that carries an IPv4 one
+// has the class of that.
+func ClassOf(a netip.Addr) Class {
+	a = embedded(a.Unmap().WithZone(""))
+	if !a.IsValid() {
+		return Reserved
+	}
+	for _, p := range prefixClasses() {
+		if netip.MustParsePrefix(p.prefix).Contains(a) {
+			return p.class
+		}
+	}
+	if a.Is6() && !netip.MustParsePrefix("2000::/3").Contains(a) {
+		return Reserved
+	}
+	return Public
+}
+
+// embedded unwraps NAT64 (64:ff9b::/96) and 6to4 (2002::/16) addresses.
+func embedded(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	b := a.As16()
+	switch {
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:16]))
+	case netip.MustParsePrefix("2002::/16").Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return a
+}

@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxHops bounds a chain of redirects.
+const maxHops = 5
+
+// retryable is an attempt's failure that another attempt may mend.
+type retryable struct {
+	err   error
+	after time.Duration // what the upstream asked to wait; 0: nothing
+}
+
+func (r *retryable) Error() string { return r.err.Error() }
+func (r *retryable) Unwrap() error { return r.err }
+
+// retry runs attempts until one succeeds or fails for good. It holds one of
+// the client's slots, and tells the breaker how it went.
+func (c *Client) retry(ctx context.Context, attempt func(ctx context.Context) error) error {
+	if err := c.breaker.allow(); err != nil {
+		return err
+	}
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the request was given up")
+	}
+	for n := 1; ; n++ {
+		err := attempt(ctx)
+		again, ok := errors.AsType[*retryable](err)
+		if !ok {
+			c.breaker.report(true) // it answered, or what failed was ours
+			return err
+		}
+		if n >= c.limits.Attempts || again.after > c.limits.RetryAfter || !sleep(ctx, c.pause(n, again.after)) {
+			if ctx.Err() == nil {
+				c.breaker.report(false)
+			}
+			return again.err
+		}
+	}
+}
+
+func (c *Client) pause(n int, asked time.Duration) time.Duration {
+	d := c.limits.Backoff << (n - 1)
+	return max(asked, d/2+rand.N(d)) //nolint:gosec // jitter, not a secret
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// get asks for a URL and follows redirects, checking each hop and giving
+// credentials to the index's own host only. The caller closes the body.
+func (c *Client) get(ctx context.Context, location string, header http.Header) (*http.Response, error) {
+	u, err := url.Parse(location)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
+	}
+	for range maxHops {
+		if err := c.hosts.permits(u); err != nil {
+			return nil, err
+		}
+		resp, err := c.once(ctx, u, header)
+		if err != nil {
+			return nil, err
+		}
+		next, err := redirect(u, resp)
+		if err != nil || next == nil {
+			return resp, err
+		}
+		u = next
+	}
+	return nil, fault.Invalid("the upstream redirects more than %d times", maxHops)
+}
+
+func (c *Client) once(ctx context.Context, u *url.URL, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be asked for")
+	}
+	req.Header = header.Clone()
+	req.Header.Set("User-Agent", c.agent)
+	if c.cfg.Username+c.cfg.Password != "" && hostPort(u) == c.hosts.index && u.Scheme == c.base.Scheme {
+		req.SetBasicAuth(c.cfg.Username, c.cfg.Password)
+	}
+	resp, err := c.http.RoundTrip(req)
+	if err != nil {
+		return nil, transportFault(ctx, err)
+	}
+	return resp, nil
+}
+
+// transportFault sorts what went wrong below HTTP. A refused address is a lie
+// and stays one; the rest may mend itself.
+func transportFault(ctx context.Context, err error) error {
+	if errors.Is(err, fault.ErrInvalid) {
+		return fault.Wrap(fault.ErrInvalid, err, "the upstream has an address that it may not have")
+	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(cause, fault.ErrUnavailable) {
+		return &retryable{err: cause}
+	}
+	return &retryable{err: fault.Wrap(fault.ErrUnavailable, err, "the upstream can't be reached")}
+}
+
+// redirect gives the next hop, nil if the answer is none; it then closes the
+// body of this one.
+func redirect(from *url.URL, resp *http.Response) (*url.URL, error) {
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, nil //nolint:nilnil // no next hop is not an error
+	}
+	discard(resp)
+	next, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return nil, fault.Invalid("the upstream redirects to nowhere")
+	}
+	u := from.ResolveReference(next)
+	u.Fragment = ""
+	return u, nil
+}
+
+// discard lets the connection be used again if little is left.
+func discard(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 8<<10) // what can't be read is dropped with the connection
+	_ = resp.Body.Close()
+}
+
+// status sorts an answer's status; nil is 200. It closes the body otherwise.
+func status(resp *http.Response) error {
+	code := resp.StatusCode
+	if code == http.StatusOK {
+		return nil
+	}
+	discard(resp)
+	switch {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		return fault.New(fault.ErrNotFound, "the upstream has no such project or file")
+	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusProxyAuthRequired:
+		return fault.New(fault.ErrForbidden, "the upstream refuses the gateway's request with status %d", code)
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		return &retryable{
+			err:   fault.New(fault.ErrUnavailable, "the upstream answers with status %d", code),
+			after: retryAfter(resp.Header.Get("Retry-After")),
+		}
+	}
+	return fault.Invalid("the upstream answers with status %d, which is no answer to this request", code)
+}
+
+func retryAfter(value string) time.Duration {
+	if n, err := strconv.Atoi(value); err == nil && n >= 0 {
+		return time.Duration(min(n, 86400)) * time.Second
+	}
+	if t, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(t))
+	}
+	return 0
+}

@@ -1,0 +1,148 @@
+package upstream
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Options of a client; zero fields take the default.
+type Options struct {
+	Version  string   // of this program, for the User-Agent
+	Resolver Resolver // default: the system's
+	Limits   Limits
+}
+
+// Limits bound what a client takes and how long it waits.
+type Limits struct {
+	PageBytes   int64         // of an index page after inflating; default 128 MiB
+	PageTime    time.Duration // for one attempt at a page; default 60 s
+	Attempts    int           // per request; default 3
+	Backoff     time.Duration // before the second attempt, doubling, with jitter; default 250 ms
+	RetryAfter  time.Duration // the longest Retry-After that is waited for; default 5 s
+	PaceWindow  time.Duration // in every window a body must bring PaceBytes; default 30 s
+	PaceBytes   int64         // default 64 KiB
+	BreakAfter  int           // failed requests in a row until the upstream is left alone; default 5
+	BreakFor    time.Duration // how long; default 30 s
+	HeaderWait  time.Duration // for the head of an answer; default 30 s
+	Concurrency int           // requests at a time; default 16
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		PageBytes:   or(l.PageBytes, 128<<20),
+		PageTime:    or(l.PageTime, time.Minute),
+		Attempts:    or(l.Attempts, 3),
+		Backoff:     or(l.Backoff, 250*time.Millisecond),
+		RetryAfter:  or(l.RetryAfter, 5*time.Second),
+		PaceWindow:  or(l.PaceWindow, 30*time.Second),
+		PaceBytes:   or(l.PaceBytes, 64<<10),
+		BreakAfter:  or(l.BreakAfter, 5),
+		BreakFor:    or(l.BreakFor, 30*time.Second),
+		HeaderWait:  or(l.HeaderWait, 30*time.Second),
+		Concurrency: or(l.Concurrency, 16),
+	}
+}
+
+func or[T int | int64 | time.Duration](v, standard T) T {
+	if v == 0 {
+		return standard
+	}
+	return v
+}
+
+// UserAgent begins the User-Agent of every request that a gateway sends; a
+// gateway that meets it in a request of its own is asking itself.
+const UserAgent = "cofferdam/"
+
+// Client asks one upstream. It is safe for concurrent use. Its errors are
+// faults whose sentence has no text of the upstream's: ErrNotFound (the
+// upstream has no such thing), ErrForbidden (it refuses us), ErrUnavailable (it
+// can't be reached, is broken or too slow: trying later may work), ErrInvalid
+// (it answered what it may not answer).
+type Client struct {
+	cfg     Config
+	base    *url.URL
+	hosts   *hosts
+	http    *http.Transport // and no http.Client: redirects are read here
+	agent   string
+	limits  Limits
+	breaker breaker
+	slots   chan struct{}
+}
+
+// New makes a client. FileHosts of the configuration are taken as learnt;
+// their addresses are checked when they are dialled.
+func New(cfg Config, o Options) (*Client, error) {
+	base, err := url.Parse(cfg.Index)
+	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Hostname() == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "" || !strings.HasSuffix(base.EscapedPath(), "/") {
+		return nil, fault.Invalid("an upstream's index is an https URL that ends in a slash, without credentials, query and fragment")
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	h := &hosts{resolver: o.Resolver, scheme: base.Scheme, index: hostPort(base), learnt: map[string]bool{}}
+	for _, host := range cfg.FileHosts {
+		if err := h.learn(context.Background(), host, false); err != nil {
+			return nil, err
+		}
+	}
+	t, err := transport(cfg, h)
+	if err != nil {
+		return nil, err
+	}
+	limits := o.Limits.withDefaults()
+	t.ResponseHeaderTimeout = limits.HeaderWait
+	return &Client{
+		cfg: cfg, base: base, hosts: h, limits: limits,
+		agent:   UserAgent + o.Version,
+		http:    t,
+		breaker: breaker{after: limits.BreakAfter, pause: limits.BreakFor},
+		slots:   make(chan struct{}, limits.Concurrency),
+	}, nil
+}
+
+// Config is what the client was made of, with the hosts learnt since.
+func (c *Client) Config() Config {
+	cfg := c.cfg
+	cfg.FileHosts = c.FileHosts()
+	return cfg
+}
+
+// FileHosts are the learnt hosts, sorted: "host" or "host:port".
+func (c *Client) FileHosts() []string {
+	c.hosts.mu.Lock()
+	defer c.hosts.mu.Unlock()
+	var out []string
+	standard := map[string]string{"https": ":443", "http": ":80"}[c.hosts.scheme]
+	for key := range c.hosts.learnt {
+		out = append(out, strings.TrimSuffix(key, standard))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Learn adds a file host after checking that its addresses are public or of
+// the index's own class.
+func (c *Client) Learn(ctx context.Context, host string) error {
+	return c.hosts.learn(ctx, host, true)
+}
+
+// Permits reports whether a URL is one that this client would ask for.
+func (c *Client) Permits(location string) bool {
+	u, err := url.Parse(location)
+	return err == nil && c.hosts.permits(u) == nil
+}
+
+// Close drops the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -1,0 +1,104 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// dialer dials permitted hosts only, at exactly the addresses that were checked.
+type dialer struct {
+	hosts *hosts
+	proxy string // host:port of the operator's proxy, the one thing dialled if set
+}
+
+func (d *dialer) dial(ctx context.Context, network, key string) (net.Conn, error) {
+	if d.proxy != "" {
+		if key != d.proxy {
+			return nil, fault.Invalid("the upstream is reached through a proxy, and this is another address")
+		}
+		return (&net.Dialer{Timeout: 15 * time.Second}).DialContext(ctx, network, key)
+	}
+	if key != d.hosts.index && !d.hosts.isLearnt(key) {
+		return nil, fault.Invalid("a host that is neither the upstream nor one of its file hosts")
+	}
+	addrs, err := d.hosts.addresses(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(key)
+	if err != nil {
+		return nil, fault.Invalid("an address without a port")
+	}
+	return d.dialAny(ctx, network, key, addrs, port)
+}
+
+// dialAny tries the checked addresses in order. The check is repeated on the
+// address that the kernel is about to connect to.
+func (d *dialer) dialAny(ctx context.Context, network, key string, addrs []netip.Addr, port string) (net.Conn, error) {
+	nd := &net.Dialer{
+		Timeout: 10 * time.Second,
+		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			ap, err := netip.ParseAddrPort(address)
+			if err != nil || !d.hosts.mayBe(ctx, key, ap.Addr()) {
+				return fault.Invalid("an address that the upstream may not have")
+			}
+			return nil
+		},
+	}
+	var failed []error
+	for _, a := range addrs {
+		conn, err := nd.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, errors.Join(failed...)
+}
+
+// transport has no environment proxies and no cookies; redirects are followed
+// by the client, hop by hop.
+func transport(cfg Config, h *hosts) (*http.Transport, error) {
+	d := &dialer{hosts: h}
+	t := &http.Transport{
+		DialContext:            d.dial,
+		TLSHandshakeTimeout:    15 * time.Second,
+		ResponseHeaderTimeout:  30 * time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxConnsPerHost:        16,
+		MaxIdleConnsPerHost:    8,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // asked for and unpacked here, with limits
+		ForceAttemptHTTP2:      true,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if len(cfg.CAPEM) > 0 {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(cfg.CAPEM) {
+			return nil, fault.Invalid("the upstream's CA bundle has no certificate")
+		}
+		t.TLSClientConfig.RootCAs = roots
+	}
+	if cfg.Proxy != "" {
+		u, err := url.Parse(cfg.Proxy)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+			return nil, fault.Invalid("the upstream's proxy is not an http or https URL")
+		}
+		d.proxy = hostPort(u)
+		t.Proxy = http.ProxyURL(u)
+	}
+	return t, nil
+}

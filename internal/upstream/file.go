@@ -1,0 +1,84 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Sink takes a file's bytes. Its Write refuses more than the file may have.
+type Sink interface {
+	io.Writer
+	// Reset throws away what was written: another attempt begins.
+	Reset() error
+}
+
+// FileAsk asks for a file's bytes.
+type FileAsk struct {
+	URL  string
+	Size int64 // what the index says; 0: nothing
+}
+
+// File fetches a file into a sink, as it is: neither packed nor in part. What
+// the bytes are is for the caller to verify.
+func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
+	return c.retry(ctx, func(ctx context.Context) error {
+		if err := sink.Reset(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		return c.oneFile(ctx, cancel, ask, sink)
+	})
+}
+
+func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, ask FileAsk, sink Sink) error {
+	resp, err := c.get(ctx, ask.URL, http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read to its end or given up
+	if err := status(resp); err != nil {
+		return err
+	}
+	if e := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ",")); e != "" && e != "identity" {
+		return fault.Invalid("the upstream packs a file that was asked for as it is")
+	}
+	if ask.Size > 0 && resp.ContentLength >= 0 && resp.ContentLength != ask.Size {
+		return fault.Invalid("the upstream sends another number of bytes than its index says")
+	}
+	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
+	defer stop()
+	n, err := io.Copy(tagged{sink}, body)
+	if refused, ok := errors.AsType[*sinkError](err); ok {
+		return refused.err
+	}
+	if err != nil {
+		return bodyFault(ctx, err)
+	}
+	if ask.Size > 0 && n != ask.Size {
+		return fault.Invalid("the upstream sends another number of bytes than its index says")
+	}
+	return nil
+}
+
+// tagged tells the sink's own errors from the network's.
+type tagged struct{ sink Sink }
+
+// Write implements io.Writer.
+func (t tagged) Write(p []byte) (int, error) {
+	n, err := t.sink.Write(p)
+	if err != nil {
+		return n, &sinkError{err}
+	}
+	return n, nil
+}
+
+type sinkError struct{ err error }
+
+func (e *sinkError) Error() string { return e.err.Error() }
+func (e *sinkError) Unwrap() error { return e.err }

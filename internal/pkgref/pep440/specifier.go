@@ -80,6 +80,9 @@ func parseClause(s string) (clause, bool) {
 		return c, !strings.ContainsAny(text, " \t;)")
 	}
 	if bare, found := strings.CutSuffix(text, ".*"); found {
+		if bare == "" || !isDigit(bare[len(bare)-1]) {
+			return clause{}, false
+		}
 		c.prefix, text = true, bare
 	}
 	if c.version, ok = Parse(text); !ok {
@@ -88,12 +91,31 @@ func parseClause(s string) (clause, bool) {
 	v := c.version
 	switch op {
 	case equal, notEqual:
-		return c, !c.prefix || (v.dev == none && v.local == "")
+		return c, !c.prefix || v.releaseOnly()
 	case compatible:
 		return c, !c.prefix && v.local == "" && len(v.release) >= 2
 	case less, lessEqual, greater, greaterEqual, arbitrary:
 	}
-	return c, !c.prefix && v.local == ""
+	return c.exclusive(), !c.prefix && v.local == ""
+}
+
+// exclusive moves the bound of "<" and ">" past what they exclude besides the
+// version itself: "<3" no pre-release of 3, ">3.post1" no local release of it.
+// What ">3" excludes, the post-releases of 3, has no such bound: see match.
+func (c clause) exclusive() clause {
+	v := &c.version
+	switch {
+	case c.op == less && !v.PreRelease():
+		v.dev = 0
+	case c.op == greater && v.dev != none:
+		c.op = greaterEqual
+		v.dev++
+	case c.op == greater && v.post != none:
+		c.op = greaterEqual
+		v.post++
+		v.dev = 0
+	}
+	return c
 }
 
 // Match reports whether v satisfies every clause. Pre-releases are compared
@@ -112,16 +134,6 @@ func (s Specifier) Match(v Version) bool {
 // Any reports whether it has no clause.
 func (s Specifier) Any() bool { return len(s.clauses) == 0 }
 
-// PinsLocal reports whether a clause names a local version ("==1.0+cu118").
-func (s Specifier) PinsLocal() bool {
-	for i := range s.clauses {
-		if s.clauses[i].version.local != "" {
-			return true
-		}
-	}
-	return false
-}
-
 func (c *clause) match(v Version) bool {
 	switch c.op {
 	case equal:
@@ -133,12 +145,12 @@ func (c *clause) match(v Version) bool {
 	case greaterEqual:
 		return v.comparePublic(c.version) >= 0
 	case less:
-		return v.Compare(c.version) < 0 &&
-			(c.version.PreRelease() || !v.PreRelease() || v.compareBase(c.version) != 0)
+		return v.Compare(c.version) < 0
 	case greater:
-		return c.greater(v)
+		return v.comparePublic(c.version) > 0 &&
+			(v.compareBase(c.version) != 0 || v.pre != c.version.pre || v.preN != c.version.preN)
 	case compatible:
-		return v.comparePublic(c.version) >= 0 && v.hasPrefix(c.version, len(c.version.release)-1, false)
+		return v.comparePublic(c.version) >= 0 && v.hasPrefix(c.version, len(c.version.release)-1)
 	case arbitrary:
 		return strings.EqualFold(v.String(), c.text)
 	}
@@ -147,7 +159,7 @@ func (c *clause) match(v Version) bool {
 
 func (c *clause) equal(v Version) bool {
 	if c.prefix {
-		return v.hasPrefix(c.version, len(c.version.release), true)
+		return v.hasPrefix(c.version, len(c.version.release))
 	}
 	if c.version.local == "" {
 		return v.comparePublic(c.version) == 0
@@ -155,20 +167,13 @@ func (c *clause) equal(v Version) bool {
 	return v.Compare(c.version) == 0
 }
 
-func (c *clause) greater(v Version) bool {
-	if v.Compare(c.version) <= 0 {
-		return false
-	}
-	sameBase := v.compareBase(c.version) == 0
-	if sameBase && v.post != none && c.version.post == none {
-		return false
-	}
-	return !sameBase || v.local == ""
+// releaseOnly: only such a version may stand before ".*".
+func (v Version) releaseOnly() bool {
+	return v.pre == 0 && v.post == none && v.dev == none && v.local == ""
 }
 
-// hasPrefix reports whether v begins with the first n release segments of p
-// and, if parts is set, with p's pre and post parts too.
-func (v Version) hasPrefix(p Version, n int, parts bool) bool {
+// hasPrefix reports whether v begins with the first n release segments of p.
+func (v Version) hasPrefix(p Version, n int) bool {
 	if v.epoch != p.epoch {
 		return false
 	}
@@ -177,12 +182,5 @@ func (v Version) hasPrefix(p Version, n int, parts bool) bool {
 			return false
 		}
 	}
-	if !parts || (p.pre == 0 && p.post == none) {
-		return true
-	}
-	// "==1.0rc1.*" continues the parts after exactly this release.
-	if v.compareBase(p) != 0 || v.pre != p.pre || v.preN != p.preN {
-		return false
-	}
-	return p.post == none || v.post == p.post
+	return true
 }

@@ -1,0 +1,123 @@
+#!/bin/sh
+# Turns a freshly installed Debian or Ubuntu tree into a sandbox template.
+#
+# It runs as root of that tree: of the host, or of a user namespace when a
+# normal user builds. So ownership is right either way, and whatever must
+# leave the tree is put under .cofferdam-out, from where the builder takes it.
+#
+#   customize.sh TREE [seal]
+#
+# The second half, seal, runs without the tree's /proc, /sys and /dev in a
+# mount namespace of its own, so that the tree is seen as it will be stored.
+#
+# Environment: EPOCH (seconds, the time of every file that no package owns),
+# UV_BIN (a folder with uv and uvx, or empty), IMAGE_UUID (empty: no image).
+set -eu
+umask 022
+root=$1
+LC_ALL=C
+export LC_ALL
+out=$root/.cofferdam-out
+agent=/home/agent
+mkdir -p "$out"
+
+step() { echo "cofferdam: $*" >&2; }
+
+inside() { # inside USER COMMAND...: runs in the tree with a clean environment
+	who=$1
+	shift
+	chroot --userspec="$who" "$root" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$agent" LANG=C.UTF-8 \
+		SOURCE_DATE_EPOCH="$EPOCH" PYTHONHASHSEED=0 "$@"
+}
+
+stamp() { # one time for everything but packages' files
+	cat "$root"/var/lib/dpkg/info/*.list | sort -u >"$out/owned"
+	(cd "$root" && find . -path ./.cofferdam-out -prune -o ! -type d ! -type l -print) | sed 's/^\.//' | sort >"$out/files"
+	comm -13 "$out/owned" "$out/files" | sed "s|^|$root|" | tr '\n' '\0' | xargs -0 -r touch -h -d "@$EPOCH"
+	find "$root" \( -type d -o -type l \) -exec touch -h -d "@$EPOCH" {} +
+}
+
+seal() {
+	awk -v top="$root/" 'index($2, top) == 1 { print $2 }' /proc/self/mounts | sort -r | while read -r m; do umount "$m"; done
+	for d in proc sys dev; do
+		[ ! -d "$root/$d" ] || find "$root/$d" -xdev ! -type d -delete
+	done
+	# The same input gives the same bytes. A package's files keep their times
+	# (compiled Python names its source's); all else gets one time, and the venv
+	# is compiled again for that reason.
+	step times
+	stamp
+	find "$root$agent/.venv" -type d -name __pycache__ -prune -exec rm -rf {} +
+	inside 1000:1000 /usr/bin/python3 -m compileall -q -f "$agent/.venv/lib" || true
+	stamp
+	rm -f "$out/owned" "$out/files"
+	# noinline_data and no compression: gVisor reads no other EROFS. No extended
+	# attributes: file capabilities are not wanted.
+	[ -n "$IMAGE_UUID" ] || return 0
+	step image
+	mkfs.erofs --quiet -Enoinline_data -x-1 -T"$EPOCH" --preserve-mtime -U"$IMAGE_UUID" \
+		--exclude-path=.cofferdam-out "$out/rootfs.erofs" "$root"
+}
+
+if [ "${2:-}" = seal ]; then
+	seal
+	exit 0
+fi
+
+# --- the user -----------------------------------------------------------
+step user
+echo "agent:x:1000:1000:agent:$agent:/bin/bash" >>"$root/etc/passwd"
+echo "agent:x:1000:" >>"$root/etc/group"
+[ ! -e "$root/etc/shadow" ] || echo 'agent:!:20454:0:99999:7:::' >>"$root/etc/shadow"
+[ ! -e "$root/etc/gshadow" ] || echo 'agent:!::' >>"$root/etc/gshadow"
+mkdir -p "$root$agent"
+[ ! -d "$root/etc/skel" ] || cp -a "$root/etc/skel/." "$root$agent/"
+mkdir -p "$root/workspace" "$root/.cofferdam/bin"
+chown -R 1000:1000 "$root$agent" "$root/workspace"
+chmod 0755 "$root$agent"
+
+# --- tools --------------------------------------------------------------
+if [ -n "$UV_BIN" ]; then
+	step uv
+	install -m 0755 "$UV_BIN/uv" "$UV_BIN/uvx" "$root/usr/local/bin/"
+fi
+# A login shell resets PATH, so the environment is said here once more.
+mkdir -p "$root/etc/profile.d"
+cat >"$root/etc/profile.d/cofferdam.sh" <<'PROFILE'
+export VIRTUAL_ENV=/home/agent/.venv
+case ":$PATH:" in *":$VIRTUAL_ENV/bin:"*) ;; *) export PATH="$VIRTUAL_ENV/bin:$PATH:/.cofferdam/bin" ;; esac
+PROFILE
+step venv
+inside 1000:1000 python3 -m venv "$agent/.venv"
+
+# --- nothing of the host, nothing of the build --------------------------
+step cleaning
+rm -rf "$root/etc/machine-id" "$root/var/lib/dbus/machine-id" "$root/etc/hostname" "$root/etc/resolv.conf"
+: >"$root/etc/resolv.conf"
+printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n' >"$root/etc/hosts"
+rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d" "$root/etc/apt/auth.conf" "$root/etc/apt/auth.conf.d"
+rm -f "$root"/etc/apt/apt.conf.d/*mmdebstrap "$root"/etc/dpkg/dpkg.cfg.d/*mmdebstrap "$root"/etc/ssh/ssh_host_*
+rm -f "$root/etc/passwd-" "$root/etc/group-" "$root/etc/shadow-" "$root/etc/gshadow-" "$root/etc/.pwd.lock" "$root/etc/subuid-" "$root/etc/subgid-"
+rm -rf "$root/root/.cache" "$root$agent/.cache" "$root/usr/share/info" "$root/usr/share/lintian" "$root/var/lib/systemd/random-seed"
+for d in usr/share/doc usr/share/man usr/share/locale var/lib/apt/lists var/cache var/log var/backups var/tmp tmp run; do
+	[ ! -d "$root/$d" ] || find "$root/$d" -xdev -mindepth 1 -delete
+done
+mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial" "$root/var/log/apt"
+chmod 1777 "$root/tmp" "$root/var/tmp"
+find "$root" -xdev -type f -perm /6000 -exec chmod ug-s {} +
+find "$root" -xdev \( -type b -o -type c -o -type p -o -type s \) -delete
+
+# --- what is in it ------------------------------------------------------
+step ledger
+dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package}\t${Version}\t${Architecture}\n' >"$out/packages.tsv"
+cat >"$root/tmp/dists.py" <<'PY'
+import importlib.metadata, sys
+rows = {(d.metadata["Name"] or "", d.version or "", str(d.locate_file(""))) for d in importlib.metadata.distributions()}
+sys.stdout.write("".join("\t".join(r) + "\n" for r in sorted(rows)))
+PY
+inside 0:0 /usr/bin/python3 -I /tmp/dists.py >"$out/python.tsv"
+inside 1000:1000 "$agent/.venv/bin/python3" -I /tmp/dists.py >>"$out/python.tsv"
+rm -f "$root/tmp/dists.py"
+
+unshare --mount --propagation private sh "$0" "$root" seal
+step done

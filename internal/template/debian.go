@@ -1,0 +1,169 @@
+package template
+
+import (
+	"context"
+	_ "embed" // the script that finishes the tree
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+//go:embed customize.sh
+var customizeScript []byte
+
+const (
+	// buildEpoch is the time of every file that no package owns, and
+	// imageUUID the image's: so that the same input gives the same bytes.
+	buildEpoch = "1767225600"
+	imageUUID  = "b4a0fbcd-3e0e-4c55-8f32-6d1a5b1c6f01"
+
+	agentHome = "/home/agent"
+	agentUser = "agent"
+)
+
+// debianPackages are what the template holds beyond the essential packages.
+func debianPackages() []string {
+	return []string{
+		"python3", "python3-pip", "python3-venv", "ca-certificates", "git", "bash",
+		"coreutils", "curl", "procps", "less", "nano", "xz-utils", "unzip", "patch",
+	}
+}
+
+// debianBuild is one build of the debian template.
+type debianBuild struct {
+	store  *Store
+	place  string // the build's own folder
+	made   string // what becomes the generation
+	report func(Progress)
+
+	distribution distribution
+	tool         string // mmdebstrap's or debootstrap's path
+	mkfs         string // mkfs.erofs, or empty: the root is a directory
+	uvDir        string // a folder with uv and uvx, or empty
+}
+
+func (b *debianBuild) run(ctx context.Context) (Template, error) {
+	if err := b.prepare(); err != nil {
+		return Template{}, err
+	}
+	b.report(Progress{Step: "prepare", Detail: b.describe(), Percent: 1})
+	uvDir, err := b.fetchUV(ctx)
+	if err != nil {
+		return Template{}, err
+	}
+	b.uvDir = uvDir
+	if err := b.install(ctx); err != nil {
+		return Template{}, err
+	}
+	return b.finish(ctx)
+}
+
+// prepare finds the tools and the mirror, and says what is missing at once.
+func (b *debianBuild) prepare() error {
+	var err error
+	if len(b.store.opt.Sources) > 0 {
+		b.distribution.sources = parseOneLine(strings.Join(b.store.opt.Sources, "\n"))
+		if len(b.distribution.sources) == 0 {
+			return fault.Invalid("template sources: none of the lines reads \"deb URI SUITE COMPONENT...\"")
+		}
+		b.distribution.codename, _, _ = strings.Cut(b.distribution.sources[0].suite, "-")
+		b.distribution.id = "configured"
+	} else if b.distribution, err = hostDistribution(b.store.opt.HostRoot); err != nil {
+		return err
+	}
+	b.mkfs = findTool("mkfs.erofs")
+	b.tool = findTool("mmdebstrap")
+	if b.tool == "" {
+		b.tool = findTool("debootstrap")
+	}
+	if b.tool == "" {
+		return fault.New(fault.ErrUnavailable, "building the debian template needs mmdebstrap: apt-get install -y mmdebstrap erofs-utils (or use the template host)")
+	}
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return b.checkRootless()
+}
+
+// checkRootless says what a normal user needs for a build.
+func (b *debianBuild) checkRootless() error {
+	const instead = "build it once as root (sudo cofferdam template build debian), or use the template host"
+	switch {
+	case filepath.Base(b.tool) != "mmdebstrap":
+		return fault.New(fault.ErrUnavailable, "a normal user can build the debian template only with mmdebstrap: apt-get install -y mmdebstrap erofs-utils; or %s", instead)
+	case b.mkfs == "":
+		return fault.New(fault.ErrUnavailable, "a normal user can build the debian template only as an image: apt-get install -y erofs-utils; or %s", instead)
+	case findTool("newuidmap") == "":
+		return fault.New(fault.ErrUnavailable, "a normal user can build the debian template only with subordinate user ids: apt-get install -y uidmap; or %s", instead)
+	}
+	return nil
+}
+
+func (b *debianBuild) describe() string {
+	what := "from this host's " + b.distribution.id + " mirror"
+	if b.distribution.id == "ubuntu" {
+		what = "with this host's Ubuntu packages, for no Debian mirror is set up here"
+	}
+	form := "an EROFS image"
+	if b.mkfs == "" {
+		form = "a directory (mkfs.erofs is missing: apt-get install -y erofs-utils gives faster sandboxes)"
+	}
+	return fmt.Sprintf("%s %s, as %s", b.distribution.codename, what, form)
+}
+
+// finish turns what the tools left into a generation.
+func (b *debianBuild) finish(ctx context.Context) (Template, error) {
+	b.report(Progress{Step: "digest", Percent: 96})
+	t := Template{
+		Name: NameDebian, User: agentUser, Home: agentHome,
+		Env:   debianEnv(),
+		Roots: "/etc/ssl/certs/ca-certificates.crt",
+		// The same content has the same digest; when it was made is no part of it.
+		Created: time.Now().UTC().Truncate(time.Second),
+	}
+	var err error
+	if b.mkfs != "" {
+		t.Root = engine.Root{Kind: engine.RootImage, Path: "rootfs.erofs"}
+		t.Digest, t.Bytes, err = digestFile(ctx, filepath.Join(b.made, t.Root.Path))
+	} else {
+		t.Root = engine.Root{Kind: engine.RootDir, Path: "root"}
+		t.Digest, t.Bytes, err = digestTree(ctx, filepath.Join(b.made, t.Root.Path))
+	}
+	if err != nil {
+		return Template{}, diskFault(err, b.store.dir)
+	}
+	if err := b.writeLedger(); err != nil {
+		return Template{}, err
+	}
+	b.report(Progress{Step: "done", Detail: fmt.Sprintf("%d MB", t.Bytes>>20), Percent: 100})
+	return t, nil
+}
+
+func debianEnv() map[string]string {
+	return map[string]string{
+		"PATH":        agentHome + "/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin",
+		"VIRTUAL_ENV": agentHome + "/.venv",
+		"HOME":        agentHome,
+		"LANG":        "C.UTF-8",
+		"SHELL":       "/bin/bash",
+	}
+}
+
+// findTool looks in PATH and where root's tools are, which a user's PATH may lack.
+func findTool(name string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path
+		}
+	}
+	return ""
+}

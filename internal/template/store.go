@@ -1,0 +1,199 @@
+package template
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// The names of the templates that a Store knows.
+const (
+	NameDebian = "debian"
+	NameHost   = "host"
+)
+
+// Options of a Store; the zero value is right for an installation.
+type Options struct {
+	// HostRoot is where the host template and the debian builder look for the
+	// host's files; "/" if empty.
+	HostRoot string
+	// Sources replaces the host's own apt sources for the debian template:
+	// one-line entries ("deb [options] URI SUITE COMPONENT...").
+	Sources []string
+	// InUse says whether a running sandbox uses a digest. Without it nothing
+	// that was once published is removed, except by Remove.
+	InUse func(digest string) bool
+}
+
+// Known is a template that can be had here, built or not.
+type Known struct {
+	Name  string
+	About string
+}
+
+// Store keeps templates in a folder, one sub-folder per name:
+//
+//	NAME/current -> GENERATION        the one that Get returns
+//	NAME/GENERATION/template.json     with rootfs.erofs or root/, and ledger.json
+//	.building-NAME-*                  a build's workplace; stale without the lock
+//	.lock-NAME                        held by whoever builds NAME
+//
+// A generation is complete from the moment it has its name, and never written
+// again. Safe for concurrent use, also by several processes.
+type Store struct {
+	dir string
+	opt Options
+}
+
+// NewStore returns a Store in dir, which is made when first needed.
+func NewStore(dir string, opt Options) *Store {
+	if opt.HostRoot == "" {
+		opt.HostRoot = "/"
+	}
+	return &Store{dir: dir, opt: opt}
+}
+
+// Known lists the templates that this Store can build.
+func (s *Store) Known() []Known {
+	return []Known{
+		{NameDebian, "a small Debian with python3, pip, venv, uv, git and the usual tools; built once"},
+		{NameHost, "this machine's own programs, read-only; nothing to build"},
+	}
+}
+
+// Get returns a template that is ready to use. The host template is made, or
+// made anew when the host has changed, on the way.
+func (s *Store) Get(ctx context.Context, name string) (Template, error) {
+	if err := s.check(name); err != nil {
+		return Template{}, err
+	}
+	if name == NameHost {
+		return s.host(ctx)
+	}
+	t, err := s.current(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Template{}, fault.New(fault.ErrConflict, "template %s is not built yet: run cofferdam template build %s", name, name)
+	}
+	return t, err
+}
+
+// List returns the templates that are ready to use.
+func (s *Store) List(ctx context.Context) ([]Template, error) {
+	var ready []Template
+	for _, known := range s.Known() {
+		t, err := s.Get(ctx, known.Name)
+		switch {
+		case errors.Is(err, fault.ErrConflict):
+		case err != nil:
+			return nil, err
+		default:
+			ready = append(ready, t)
+		}
+	}
+	return ready, nil
+}
+
+// Remove deletes all generations of a template; fault.ErrConflict if a running
+// sandbox uses one.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	if err := s.check(name); err != nil {
+		return err
+	}
+	lock, err := s.lock(ctx, name, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	generations, err := s.generations(name)
+	if err != nil {
+		return err
+	}
+	if len(generations) == 0 {
+		return fault.New(fault.ErrNotFound, "template %s is not built, so there is nothing to remove", name)
+	}
+	for _, t := range generations {
+		if s.opt.InUse != nil && s.opt.InUse(t.Digest) {
+			return fault.New(fault.ErrConflict, "template %s is in use by a sandbox: destroy that first", name)
+		}
+	}
+	// First out of Get's sight, in one step.
+	doomed, err := os.MkdirTemp(s.dir, ".building-"+name+"-")
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "template %s cannot be removed from %s", name, s.dir)
+	}
+	if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(doomed, "removed")); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "template %s cannot be removed", name)
+	}
+	return removeTree(ctx, doomed)
+}
+
+func (s *Store) check(name string) error {
+	var names []string
+	for _, k := range s.Known() {
+		names = append(names, k.Name)
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return fault.New(fault.ErrNotFound, "there is no template %q; known are %s", name, strings.Join(names, ", "))
+}
+
+// current reads the published generation; fs.ErrNotExist if there is none.
+func (s *Store) current(name string) (Template, error) {
+	return readGeneration(filepath.Join(s.dir, name, "current"))
+}
+
+// generations returns all complete generations of a name.
+func (s *Store) generations(name string) ([]Template, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the templates in %s cannot be listed", s.dir)
+	}
+	var all []Template
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if t, err := readGeneration(filepath.Join(s.dir, name, e.Name())); err == nil {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// readGeneration reads and checks a generation's folder. The root's path is
+// kept relative in the file, so that the state directory can be moved.
+func readGeneration(dir string) (Template, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Template{}, err
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "template.json")) //nolint:gosec // a path of our own making
+	if err != nil {
+		return Template{}, err
+	}
+	var t Template
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return Template{}, fault.Wrap(fault.ErrUnavailable, err, "%s/template.json is damaged: build the template again", dir)
+	}
+	t.Root.Path = filepath.Join(dir, t.Root.Path)
+	info, err := os.Stat(t.Root.Path)
+	if err != nil {
+		return Template{}, fault.Wrap(fault.ErrUnavailable, err, "template %s has lost its root filesystem: build it again", t.Name)
+	}
+	if t.Root.Kind == engine.RootImage && info.Size() != t.Bytes {
+		return Template{}, fault.New(fault.ErrUnavailable, "the image of template %s has %d bytes instead of %d: build it again", t.Name, info.Size(), t.Bytes)
+	}
+	return t, nil
+}

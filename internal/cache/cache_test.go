@@ -35,7 +35,7 @@ func digestOf(b []byte) string {
 
 func put(t *testing.T, s *cache.Store, b []byte) string {
 	t.Helper()
-	w, err := s.Create(int64(len(b)))
+	w, err := s.Create(int64(len(b)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestWrongBytesAreNotKept(t *testing.T) {
 		"empty":        {0, "", fault.ErrInvalid},
 		"over the cap": {0, "hello hello", fault.ErrInvalid},
 	} {
-		w, err := s.Create(c.size)
+		w, err := s.Create(c.size, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestWrongBytesAreNotKept(t *testing.T) {
 			t.Errorf("%s: something was kept: %v", name, err)
 		}
 	}
-	if _, err := s.Create(11); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := s.Create(11, 0); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("an announced size over the cap: %v", err)
 	}
 	if n := countFiles(t, filepath.Join(dir, "tmp")); n != 0 {

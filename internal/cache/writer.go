@@ -26,10 +26,12 @@ type Writer struct {
 	check int64 // size at which the free space is looked at next
 }
 
-// Create starts an artifact of at most size bytes; size 0 means that it is not
-// known. Call Commit or Abort.
-func (s *Store) Create(size int64) (*Writer, error) {
-	most := s.limits.MaxArtifact
+// Create starts an artifact of size bytes, or if that is 0 of at most most
+// bytes; if that is 0 too, of at most the store's limit. Call Commit or Abort.
+func (s *Store) Create(size, most int64) (*Writer, error) {
+	if most == 0 || most > s.limits.MaxArtifact {
+		most = s.limits.MaxArtifact
+	}
 	if size > most {
 		return nil, fault.New(fault.ErrForbidden, "the file has %d bytes; at most %d are taken", size, most)
 	}

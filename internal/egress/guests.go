@@ -1,0 +1,89 @@
+package egress
+
+import (
+	"sync"
+	"time"
+)
+
+// maxGuests bounds how many sandboxes are remembered beyond those with open
+// streams.
+const maxGuests = 4096
+
+// guests keep each sandbox's streams, rate and names.
+type guests struct {
+	limits Limits
+
+	mu   sync.Mutex
+	byID map[string]*guest
+}
+
+// guest is one sandbox. All fields are guarded by guests.mu.
+type guest struct {
+	streams int
+	tokens  float64
+	seen    time.Time
+	names   map[string]bool
+}
+
+func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
+
+func (gs *guests) get(id string) *guest {
+	now := time.Now()
+	most := float64(4 * gs.limits.Opens)
+	g := gs.byID[id]
+	if g == nil {
+		if len(gs.byID) >= maxGuests {
+			gs.forgetOldest()
+		}
+		g = &guest{tokens: most, seen: now, names: map[string]bool{}}
+		gs.byID[id] = g
+	}
+	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
+	g.seen = now
+	return g
+}
+
+// forgetOldest forgets the idle sandbox that was unseen for longest.
+func (gs *guests) forgetOldest() {
+	oldest := ""
+	for id, g := range gs.byID {
+		if g.streams == 0 && (oldest == "" || g.seen.Before(gs.byID[oldest].seen)) {
+			oldest = id
+		}
+	}
+	delete(gs.byID, oldest)
+}
+
+// open counts a stream; false: it is one too many.
+func (gs *guests) open(id string) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	if g.streams >= gs.limits.Streams || g.tokens < 1 {
+		return false
+	}
+	g.tokens--
+	g.streams++
+	return true
+}
+
+func (gs *guests) close(id string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	gs.get(id).streams--
+}
+
+// name takes a name in; false: the sandbox has asked for too many others.
+func (gs *guests) name(id, name string) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	if g.names[name] {
+		return true
+	}
+	if len(g.names) >= gs.limits.Names {
+		return false
+	}
+	g.names[name] = true
+	return true
+}

@@ -1,0 +1,137 @@
+// Package egress routes what guests open: DNS questions, TCP streams and
+// `cofferdam why`. A registry's name goes to the gateway with the sandbox's
+// identity attached; everything else goes to the door, which refuses it and
+// records that.
+//
+// Vocabulary: the *uplink* is the socket on which the keeper hands guests'
+// streams over; a *stream* is one of them; a *name* is a DNS name in its one
+// canonical spelling. What is checked is what is used: a name that is not
+// canonical is refused, never repaired.
+package egress
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// Registry is what answers for registry names; the gateway is one.
+type Registry interface {
+	// IsRegistry reports whether it answers for exactly this name.
+	IsRegistry(name string) bool
+	// ServeRegistry serves a connection to one of its names and closes it.
+	ServeRegistry(conn net.Conn, sandbox string)
+}
+
+// Limits of a router, per sandbox; zero fields take the default.
+type Limits struct {
+	Streams  int           // open at a time; default 256
+	Opens    int           // per second, with four times as many at once; default 100
+	Names    int           // distinct names that are asked of the door; default 50
+	OpenTime time.Duration // in which a stream must say what it is; default 10 s
+	Refusals int           // that `why` shows; default 50
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Streams = or(l.Streams, 256)
+	l.Opens = or(l.Opens, 100)
+	l.Names = or(l.Names, 50)
+	l.OpenTime = or(l.OpenTime, 10*time.Second)
+	l.Refusals = or(l.Refusals, 50)
+	return l
+}
+
+func or[T int | time.Duration](v, standard T) T {
+	if v == 0 {
+		return standard
+	}
+	return v
+}
+
+// Config of a Router.
+type Config struct {
+	Registry Registry
+	Door     admission.Door
+	Limits   Limits
+	Log      *slog.Logger // for the operator; default: none
+}
+
+// registryPort is the one port on which registry names answer.
+const registryPort = 443
+
+// Router routes guests' streams.
+type Router struct {
+	registry Registry
+	door     admission.Door
+	limits   Limits
+	log      *slog.Logger
+	guests   *guests
+}
+
+// NewRouter makes a router.
+func NewRouter(cfg Config) *Router {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	limits := cfg.Limits.withDefaults()
+	return &Router{registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits)}
+}
+
+// Serve takes streams from the uplink until ctx ends, closes the listener and
+// waits for the streams. The listener must be one that only the keeper can
+// reach: the first frame of each stream is believed.
+func (r *Router) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept then returns
+	defer stop()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		streams.Go(func() {
+			hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() }) // its reader and writer then return
+			defer hangUp()
+			r.ServeStream(ctx, conn)
+		})
+	}
+}
+
+// ServeStream answers one stream of the uplink and closes it.
+func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
+	defer conn.Close() //nolint:errcheck // the stream is over
+	if err := conn.SetDeadline(time.Now().Add(r.limits.OpenTime)); err != nil {
+		return
+	}
+	frames := channel.NewReader(conn)
+	var id keeper.StreamIdentity
+	if err := frames.ReadStrictJSON(channel.FrameOpen, &id); err != nil || id.Sandbox == "" {
+		r.log.Error("a stream on the uplink has no identity", "error", err)
+		return
+	}
+	s := &stream{router: r, conn: conn, sandbox: id.Sandbox}
+	if !r.guests.open(id.Sandbox) {
+		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})
+		return
+	}
+	defer r.guests.close(id.Sandbox)
+	var open channel.Open
+	if err := frames.ReadStrictJSON(channel.FrameOpen, &open); err != nil {
+		s.reply(channel.Reply{Error: "the stream does not say what it is for"})
+		return
+	}
+	s.serve(ctx, open)
+}

@@ -1,0 +1,101 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// stream is one stream of a guest.
+type stream struct {
+	router  *Router
+	conn    net.Conn
+	sandbox string
+}
+
+func (s *stream) serve(ctx context.Context, open channel.Open) {
+	switch open.Kind {
+	case channel.OpenDNS:
+		s.resolve(ctx, open.Name)
+	case channel.OpenTCP:
+		s.connect(ctx, open.Name, open.Port)
+	case channel.OpenWhy:
+		s.why(ctx, open.JSON)
+	default:
+		s.reply(channel.Reply{Error: "a stream of this kind does not exist"})
+	}
+}
+
+// reply answers the stream's open; a guest that is gone needs none.
+func (s *stream) reply(r channel.Reply) bool {
+	if err := channel.NewWriter(s.conn).WriteJSON(channel.FrameReply, r); err != nil {
+		s.router.log.Debug("a stream could not be answered", "sandbox", s.sandbox, "error", err)
+		return false
+	}
+	return true
+}
+
+// resolve answers a DNS question. A name that is not allowed does not exist.
+func (s *stream) resolve(ctx context.Context, name string) {
+	if s.router.registry.IsRegistry(name) {
+		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
+		return
+	}
+	reason := s.judge(ctx, name, 0)
+	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{}})
+}
+
+// connect opens a TCP stream to a registry and to nothing else.
+func (s *stream) connect(ctx context.Context, name string, port int) {
+	if !s.router.registry.IsRegistry(name) || port != registryPort {
+		s.reply(channel.Reply{Error: s.judge(ctx, name, port)})
+		return
+	}
+	if !s.reply(channel.Reply{OK: true}) {
+		return
+	}
+	if err := s.conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	s.router.registry.ServeRegistry(s.conn, s.sandbox)
+}
+
+// judge has the door refuse a name and gives the reason. Today nothing but
+// registries is reachable: should the door allow a name, there is no way yet to
+// take it there, and it is refused all the same.
+func (s *stream) judge(ctx context.Context, name string, port int) string {
+	if problem := checkName(name, port); problem != "" {
+		if s.router.guests.name(s.sandbox, "\x00"+problem) {
+			s.recordMalformed(ctx, problem)
+		}
+		return problem
+	}
+	if !s.router.guests.name(s.sandbox, name) {
+		return "this run has asked for too many different names"
+	}
+	a, err := s.router.door.Name(ctx, admission.NameAsk{Sandbox: s.sandbox, Name: name, Port: port})
+	switch {
+	case err != nil:
+		s.router.log.Error("a name could not be judged", "sandbox", s.sandbox, "error", err)
+		return "the name could not be judged"
+	case a.Decision.Allowed():
+		return fmt.Sprintf("%s is allowed, and this version reaches nothing but registries", name)
+	case a.RequestID != "":
+		return fmt.Sprintf("%s; request %s; see: cofferdam why", a.Decision.Reason, a.RequestID)
+	}
+	return a.Decision.Reason
+}
+
+// recordMalformed records a name that is none, without its text: what a guest
+// writes where a name should be is not worth keeping.
+func (s *stream) recordMalformed(ctx context.Context, problem string) {
+	_, err := s.router.door.Failed(ctx, admission.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Reason: "a name asked for: " + problem})
+	if err != nil {
+		s.router.log.Error("a refused name could not be recorded", "sandbox", s.sandbox, "error", err)
+	}
+}

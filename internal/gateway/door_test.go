@@ -1,0 +1,205 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// door is an admission.Door that decides by a function and remembers
+// everything that it was told.
+type door struct {
+	ca    *x509.Certificate
+	caPEM []byte
+	key   *ecdsa.PrivateKey
+
+	mu       sync.Mutex
+	decide   func(pkgref.Ref, admission.File) policy.Decision
+	epoch    int
+	indexes  map[string][]admission.File // by digest
+	served   []admission.ArtifactAsk
+	denied   []admission.ArtifactAsk
+	failures []admission.Failure
+	edges    map[string][]admission.Requirement
+	aborted  []int64
+	withhold []string
+	log      []string // what happened, in order
+	broken   bool     // every call fails: nothing can be decided or recorded
+}
+
+func allowAll(pkgref.Ref, admission.File) policy.Decision {
+	return policy.Decision{Effect: policy.Allow}
+}
+
+func newDoor(t *testing.T) *door {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test installation"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return &door{
+		ca: c, key: key, caPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		decide: allowAll, indexes: map[string][]admission.File{}, edges: map[string][]admission.Requirement{},
+	}
+}
+
+var errBroken = errors.New("the log is full")
+
+// rule changes the policy.
+func (d *door) rule(f func(pkgref.Ref, admission.File) policy.Decision) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.decide = f
+	d.epoch++
+}
+
+func (d *door) note(format string, args ...any) { d.log = append(d.log, fmt.Sprintf(format, args...)) }
+
+func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.IndexAnswer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return admission.IndexAnswer{}, errBroken
+	}
+	files, ok := d.indexes[ask.IndexDigest]
+	if ask.Files == nil && !ok {
+		return admission.IndexAnswer{NeedFiles: true}, nil
+	}
+	if ask.Files != nil {
+		files = ask.Files
+		d.indexes[ask.IndexDigest] = files
+	}
+	a := admission.IndexAnswer{Epoch: fmt.Sprint("e", d.epoch), OfFile: make([]int, len(files)), RequestID: "r-index"}
+	at := map[string]int{}
+	for i, f := range files {
+		ref := ask.Package
+		ref.Version = f.Version
+		dec := d.decide(ref, f)
+		key := string(dec.Effect) + dec.Reason
+		if _, ok := at[key]; !ok {
+			at[key] = len(a.Verdicts)
+			a.Verdicts = append(a.Verdicts, dec)
+		}
+		a.OfFile[i] = at[key]
+	}
+	return a, nil
+}
+
+func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return admission.Answer{}, errBroken
+	}
+	dec := d.decide(ask.Package, ask.File)
+	switch {
+	case !dec.Allowed():
+		d.denied = append(d.denied, ask)
+		d.note("denied %s", ask.File.Name)
+		return admission.Answer{Decision: dec, RequestID: fmt.Sprint("r-", len(d.denied))}, nil
+	case ask.Serve:
+		d.served = append(d.served, ask)
+		d.note("served %s", ask.File.Name)
+	}
+	return admission.Answer{Decision: dec, Seq: uint64(len(d.served))}, nil
+}
+
+func (d *door) Name(_ context.Context, ask admission.NameAsk) (admission.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note("name %s", ask.Name)
+	return admission.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: ask.Name + " is not a registry"}, RequestID: "r-name"}, nil
+}
+
+func (d *door) Failed(_ context.Context, f admission.Failure) (admission.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return admission.Answer{}, errBroken
+	}
+	d.failures = append(d.failures, f)
+	d.note("failed %s %s", f.Package.Name, f.File)
+	return admission.Answer{RequestID: fmt.Sprint("f-", len(d.failures))}, nil
+}
+
+func (d *door) Edges(_ context.Context, _ string, parent pkgref.Ref, reqs []admission.Requirement) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return errBroken
+	}
+	d.edges[parent.String()] = reqs
+	d.note("edges %s", parent.Name)
+	return nil
+}
+
+func (d *door) Aborted(_ context.Context, _ string, _ uint64, sent int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.aborted = append(d.aborted, sent)
+	return nil
+}
+
+func (d *door) Refusals(context.Context, string, int) ([]admission.Refusal, error) { return nil, nil }
+
+func (d *door) Trust(_ context.Context, hosts []string) (admission.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return admission.Certificate{}, err
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, d.ca, &key.PublicKey, d.key)
+	if err != nil {
+		return admission.Certificate{}, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return admission.Certificate{}, err
+	}
+	return admission.Certificate{
+		ChainPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyPEM:   pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+// Failures are what was recorded as failed.
+func (d *door) Failures() []admission.Failure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]admission.Failure(nil), d.failures...)
+}
+
+// Served are the recorded artifacts.
+func (d *door) Served() []admission.ArtifactAsk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]admission.ArtifactAsk(nil), d.served...)
+}

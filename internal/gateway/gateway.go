@@ -1,0 +1,202 @@
+// Package gateway is the registry server: the one thing that a sandbox can
+// talk to, and with package upstream the one thing that talks to the world.
+// For each request it finds the caller and the protocol, asks the door, takes
+// the bytes from the cache or fetches and verifies them whole, has the serving
+// recorded, and only then sends.
+//
+// Vocabulary: a *source* is one upstream with its protocol and client; a
+// *guest* is a sandbox as the gateway sees it, an identity that came with the
+// connection; a *page* is an index page, read; an *artifact* is a file's
+// verified bytes; a *name* is a host name that the gateway answers for.
+//
+// The life of a request is in docs/ecosystems.md; what each client shows of a
+// refusal, too. Nothing that one guest does can be read by another: there is
+// no negative cache, no listing and no counter.
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Config of a gateway. Zero fields but CacheDir and Upstreams take the default.
+type Config struct {
+	CacheDir  string
+	Upstreams []upstream.Config
+	// Protocols that are spoken; default: all.
+	Protocols []ecosystem.Protocol
+	// ProbeProjects are asked for at the start, to learn the file hosts from
+	// their pages; default: pip for Python.
+	ProbeProjects map[pkgref.Ecosystem][]string
+	Version       string
+	Resolver      upstream.Resolver // default: the system's
+	Limits        Limits
+	Log           *slog.Logger // for the operator; default: none
+}
+
+// Gateway serves registries to sandboxes. Make one with New, Start it, hand it
+// connections with ServeRegistry, Close it.
+type Gateway struct {
+	cfg     Config
+	door    admission.Door
+	store   *cache.Store
+	sources []*source
+	log     *slog.Logger
+
+	names       atomic.Pointer[nameTable]
+	certificate atomic.Pointer[tls.Certificate]
+	server      *http.Server
+	feed        *feed
+	flights     singleflight.Group // fetches, by what is fetched
+	pages       *lru[*page]
+	rendered    *lru[*rendered]
+	described   *lru[described]
+	guests      *guests
+	ahead       chan struct{} // slots for fetching ahead
+
+	// life ends with Close; tasks are what must end before it returns.
+	life  context.Context //nolint:containedctx // the gateway's own lifetime, for fetches that outlive a client
+	end   context.CancelFunc
+	tasks tasks
+}
+
+// New opens the cache and makes the clients. Nothing is sent yet.
+func New(cfg Config, door admission.Door) (*Gateway, error) {
+	if len(cfg.Upstreams) == 0 {
+		return nil, fault.Invalid("no upstream registry is known; set one under upstreams: in the configuration")
+	}
+	if cfg.Protocols == nil {
+		cfg.Protocols = all.Protocols()
+	}
+	if cfg.ProbeProjects == nil {
+		cfg.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: {"pip"}}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Limits = cfg.Limits.withDefaults()
+	store, err := cache.Open(cfg.CacheDir, cfg.Limits.Cache)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{
+		cfg: cfg, door: door, store: store, log: cfg.Log,
+		feed:      newFeed(),
+		pages:     newLRU[*page](cfg.Limits.PageMemory),
+		rendered:  newLRU[*rendered](cfg.Limits.RenderedMemory),
+		described: newLRU[described](8 << 20),
+		guests:    newGuests(cfg.Limits),
+		ahead:     make(chan struct{}, cfg.Limits.FetchAhead),
+	}
+	g.life, g.end = context.WithCancel(context.Background())
+	for _, u := range cfg.Upstreams {
+		s, err := newSource(u, cfg)
+		if err != nil {
+			g.end()
+			return nil, err
+		}
+		g.sources = append(g.sources, s)
+	}
+	g.names.Store(newNameTable(g.sources))
+	g.server = g.httpServer()
+	return g, nil
+}
+
+// Start learns the file hosts, asks the door for a certificate for all names,
+// and begins to serve. An upstream that can't be reached is tried again in the
+// background; until then its kept file hosts are used.
+func (g *Gateway) Start(ctx context.Context) error {
+	missing := g.learn(ctx)
+	if err := g.trust(ctx); err != nil {
+		return err
+	}
+	g.tasks.run(func() {
+		if err := g.server.Serve(g.feed); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, errFeedClosed) {
+			g.log.Error("the registry server ended", "error", err)
+		}
+	})
+	if len(missing) > 0 {
+		g.tasks.run(func() { g.learnLater(missing) })
+	}
+	return nil
+}
+
+// Names are the host names that the gateway answers for, sorted.
+func (g *Gateway) Names() []string { return g.names.Load().list() }
+
+// IsRegistry reports whether the gateway answers for exactly this name.
+func (g *Gateway) IsRegistry(name string) bool {
+	_, ok := g.names.Load().places[name]
+	return ok
+}
+
+// Upstreams are the configured ones with the file hosts learnt so far, to be
+// kept for the next start.
+func (g *Gateway) Upstreams() []upstream.Config {
+	var out []upstream.Config
+	for _, s := range g.sources {
+		out = append(out, s.client.Config())
+	}
+	return out
+}
+
+// Close ends all connections and fetches and waits for them.
+func (g *Gateway) Close() error {
+	g.end()
+	err := g.server.Close()
+	g.feed.Close() //nolint:errcheck,gosec // closing a feed can't fail
+	g.tasks.close()
+	for _, s := range g.sources {
+		s.client.Close()
+	}
+	return err
+}
+
+// trust gets a certificate for the names.
+func (g *Gateway) trust(ctx context.Context) error {
+	c, err := g.door.Trust(ctx, g.Names())
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(c.ChainPEM, c.KeyPEM)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the certificate for the registry names can't be used")
+	}
+	g.certificate.Store(&pair)
+	return nil
+}
+
+// learnLater tries the upstreams that could not be reached at the start again.
+func (g *Gateway) learnLater(missing []*source) {
+	for len(missing) > 0 {
+		select {
+		case <-g.life.Done():
+			return
+		case <-time.After(g.cfg.Limits.LearnAgain):
+		}
+		before := g.Names()
+		missing = g.learnFrom(g.life, missing)
+		if slices.Equal(before, g.Names()) {
+			continue
+		}
+		if err := g.trust(g.life); err != nil {
+			g.log.Error("no certificate for the learnt file hosts", "error", err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxGuests bounds how many guests are remembered; the one unseen for longest
+// is forgotten, and its quota begins anew.
+const maxGuests = 4096
+
+// guests keep each guest's rate and the names that it asked for.
+type guests struct {
+	limits Limits
+
+	mu   sync.Mutex
+	byID map[string]*guest
+}
+
+// guest is one sandbox. All fields are guarded by guests.mu.
+type guest struct {
+	seen   time.Time
+	tokens float64
+	// Projects: those of which something is allowed, those that led to nothing,
+	// and those that are being asked for now.
+	friends, strangers map[string]bool
+	asking             map[string]int
+	asked              chan struct{} // closed and replaced when an asking ends
+}
+
+func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
+
+func (gs *guests) get(id string) *guest {
+	now := time.Now()
+	g := gs.byID[id]
+	if g == nil {
+		if len(gs.byID) >= maxGuests {
+			gs.forgetOldest()
+		}
+		g = &guest{
+			seen: now, tokens: float64(2 * gs.limits.Requests),
+			friends: map[string]bool{}, strangers: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}),
+		}
+		gs.byID[id] = g
+	}
+	g.tokens = min(float64(2*gs.limits.Requests), g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Requests))
+	g.seen = now
+	return g
+}
+
+func (gs *guests) forgetOldest() {
+	var oldest string
+	for id, g := range gs.byID {
+		if oldest == "" || g.seen.Before(gs.byID[oldest].seen) {
+			oldest = id
+		}
+	}
+	delete(gs.byID, oldest)
+}
+
+// admit takes one request out of the guest's rate.
+func (gs *guests) admit(id string) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	if g.tokens < 1 {
+		return false
+	}
+	g.tokens--
+	return true
+}
+
+// errStrangers refuses a name without asking anybody about it: names are a
+// channel to the outside.
+var errStrangers = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that it may not have; it gets no new names")
+
+// ask begins a request about a project. A guest that has used up its strangers
+// is refused all names that it has not asked for before; while their number is
+// not settled it waits. done settles it: whether something was allowed.
+func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(friend bool), err error) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	for {
+		g := gs.get(id)
+		known := g.friends[project] || g.strangers[project] || g.asking[project] > 0
+		if known || len(g.strangers)+len(g.asking) < gs.limits.Strangers {
+			g.asking[project]++
+			return func(friend bool) { gs.settle(g, project, friend) }, nil
+		}
+		if len(g.asking) == 0 {
+			return nil, errStrangers
+		}
+		asked := g.asked
+		gs.mu.Unlock()
+		var stopped bool
+		select {
+		case <-asked:
+		case <-stop:
+			stopped = true
+		}
+		gs.mu.Lock()
+		if stopped {
+			return nil, fault.New(fault.ErrUnavailable, "the client gave up")
+		}
+	}
+}
+
+func (gs *guests) settle(g *guest, project string, friend bool) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if g.asking[project]--; g.asking[project] <= 0 {
+		delete(g.asking, project)
+	}
+	if friend {
+		delete(g.strangers, project)
+		g.friends[project] = true
+	} else if !g.friends[project] {
+		g.strangers[project] = true
+	}
+	close(g.asked)
+	g.asked = make(chan struct{})
+}

@@ -1,0 +1,44 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Limits of a gateway; zero fields take the default.
+type Limits struct {
+	Cache    cache.Limits
+	Upstream upstream.Limits
+
+	Fresh          time.Duration // for which a page is not asked for again; default 5 min
+	Stale          time.Duration // for which it is served while it is asked for again; default 15 min
+	PageMemory     int64         // bytes of pages kept in memory; default 256 MiB
+	RenderedMemory int64         // bytes of rendered pages; default 64 MiB
+	Requests       int           // per second and guest, with as many again at once; default 200
+	Strangers      int           // distinct names of a guest that lead to nothing; default 50
+	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4
+	SidecarBytes   int64         // of one sidecar; default 8 MiB
+	LearnAgain     time.Duration // between two tries to learn file hosts; default 30 s
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Fresh = or(l.Fresh, 5*time.Minute)
+	l.Stale = or(l.Stale, 15*time.Minute)
+	l.PageMemory = or(l.PageMemory, 256<<20)
+	l.RenderedMemory = or(l.RenderedMemory, 64<<20)
+	l.Requests = or(l.Requests, 200)
+	l.Strangers = or(l.Strangers, 50)
+	l.FetchAhead = or(l.FetchAhead, 4)
+	l.SidecarBytes = or(l.SidecarBytes, 8<<20)
+	l.LearnAgain = or(l.LearnAgain, 30*time.Second)
+	return l
+}
+
+func or[T int | int64 | time.Duration](v, standard T) T {
+	if v == 0 {
+		return standard
+	}
+	return v
+}

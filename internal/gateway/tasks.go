@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// tasks are goroutines that Close waits for. After close none begins.
+type tasks struct {
+	mu     sync.Mutex
+	closed bool
+	group  sync.WaitGroup
+}
+
+// begin counts a task that runs on the caller's goroutine; false: too late.
+func (t *tasks) begin() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.group.Add(1)
+	return true
+}
+
+func (t *tasks) end() { t.group.Done() }
+
+// run starts a task on a goroutine of its own.
+func (t *tasks) run(f func()) bool {
+	if !t.begin() {
+		return false
+	}
+	go func() {
+		defer t.end()
+		f()
+	}()
+	return true
+}
+
+func (t *tasks) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.group.Wait()
+}
+
+// flight runs one fetch for all who want the same, for as long as the gateway
+// lives; whoever gives up leaves it running.
+func flight[V any](ctx context.Context, g *Gateway, key string, fetch func() (V, error)) (V, error) {
+	var none V
+	done := g.flights.DoChan(key, func() (any, error) {
+		if !g.tasks.begin() {
+			return nil, fault.New(fault.ErrUnavailable, "the gateway is stopping")
+		}
+		defer g.tasks.end()
+		return fetch()
+	})
+	select {
+	case r := <-done:
+		v, _ := r.Val.(V) // with an error there is no value
+		return v, r.Err
+	case <-ctx.Done():
+		return none, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
+	}
+}

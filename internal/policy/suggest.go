@@ -1,0 +1,250 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// maxSuggested bounds the packages that one call adds; the rest can be asked
+// for again with the document that it gave.
+const maxSuggested = 200
+
+// Suggest adds allowlist entries to a document until it admits the refused
+// packages: a name on no list up to the refused major version, a name on the
+// list in the refused minor version too. Only lines are added; every comment
+// stays. diff is unified. What the document blocks, or what has no canonical
+// name and version, is left out; if nothing but that is asked for, that is an
+// error. A release that is refused for its kind or age stays refused: those
+// are keys of packages, and not this function's to loosen.
+func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff string, err error) {
+	p, err := Parse("policy", document)
+	if err != nil {
+		return nil, "", err
+	}
+	refs := slices.Clone(refused)
+	slices.SortFunc(refs, highestFirst)
+	refs = slices.Compact(refs)
+	edited, added := document, 0
+	var leftOut []string
+	for _, ref := range refs {
+		s, standing := p.suggestionFor(ref)
+		if standing == standsAllowed {
+			continue
+		}
+		if standing == standsBeyond || added == maxSuggested {
+			leftOut = append(leftOut, clip(ref.String(), 80))
+			continue
+		}
+		if edited, p, err = addEntry(edited, p, s); err != nil {
+			return nil, "", err
+		}
+		added++
+	}
+	if added == 0 && len(leftOut) > 0 {
+		return nil, "", fault.Invalid("no allowlist entry would allow %s: it is blocked, not canonical, or under a lockfile",
+			strings.Join(leftOut[:min(len(leftOut), 5)], ", "))
+	}
+	diff, err = difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(string(document)), B: difflib.SplitLines(string(edited)),
+		FromFile: "policy", ToFile: "policy (suggested)", Context: 3,
+	})
+	if err != nil {
+		return nil, "", fault.Wrap(fault.ErrUnavailable, err, "the difference could not be written")
+	}
+	return edited, diff, nil
+}
+
+// highestFirst puts a package's highest version first, whose entry often
+// admits the lower ones too.
+func highestFirst(a, b pkgref.Ref) int {
+	if c := cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name)); c != 0 {
+		return c
+	}
+	ra, okA := parseRelease(a.Ecosystem, a.Version)
+	rb, okB := parseRelease(b.Ecosystem, b.Version)
+	if okA && okB {
+		if ra.isPython {
+			return cmp.Or(rb.python.Compare(ra.python), cmp.Compare(a.Version, b.Version))
+		}
+		return cmp.Or(rb.semantic.Compare(ra.semantic), cmp.Compare(a.Version, b.Version))
+	}
+	return cmp.Compare(b.Version, a.Version)
+}
+
+// standing is how a document stands to a package before it is edited.
+type standing int
+
+const (
+	standsRefused standing = iota // an entry would admit it
+	standsAllowed
+	standsBeyond // no entry would
+)
+
+func (p *Policy) suggestionFor(ref pkgref.Ref) (suggestion, standing) {
+	j := p.Judge(time.Time{}, ref, nil)
+	if ref.Version == "" {
+		switch d := j.Name(); {
+		case d.Effect == Allow:
+			return suggestion{}, standsAllowed
+		case d.ResolvedBy == ByDefault:
+			return suggestion{ecosystem: ref.Ecosystem, name: ref.Name}, standsRefused
+		}
+		return suggestion{}, standsBeyond
+	}
+	if j.always != nil {
+		return suggestion{}, standsBeyond
+	}
+	r, ok := parseRelease(ref.Ecosystem, ref.Version)
+	switch d := j.release(ref.Version).decision; {
+	case d.Effect == Allow:
+		return suggestion{}, standsAllowed
+	case !ok || (d.ResolvedBy != ByDefault && d.ResolvedBy != ByAllowlist):
+		return suggestion{}, standsBeyond
+	case len(j.allowed) > 0:
+		return widening(ref.Ecosystem, ref.Name, r), standsRefused
+	}
+	return addition(ref.Ecosystem, ref.Name, r), standsRefused
+}
+
+// addEntry tries the places where the entry could go, and takes the first
+// after which the document means what it meant, and the entry.
+func addEntry(document []byte, p *Policy, s suggestion) ([]byte, *Policy, error) {
+	root, problems := load("policy", document)
+	if problems != nil {
+		return nil, nil, problems
+	}
+	for _, e := range places(root, s) {
+		edited := e.apply(document)
+		if next, err := Parse("policy", edited); err == nil && next.isWith(p, s) {
+			return edited, next, nil
+		}
+	}
+	return nil, nil, fault.Invalid("the document's layout can not be edited by a program; add these lines yourself:\n%s", s.document())
+}
+
+// isWith reports whether p is before and the one entry more.
+func (p *Policy) isWith(before *Policy, s suggestion) bool {
+	key := packageKey{s.ecosystem, s.name}
+	for k, entries := range p.packages.allowed {
+		want := len(before.packages.allowed[k])
+		if k == key {
+			want++
+		}
+		if len(entries) != want {
+			return false
+		}
+	}
+	return len(p.packages.allowed[key]) > 0 &&
+		len(p.packages.allowed)-len(before.packages.allowed) <= 1 &&
+		p.meaning() == before.meaning()
+}
+
+// meaning is everything that the document says apart from its allowlist.
+func (p *Policy) meaning() string {
+	var b strings.Builder
+	for _, e := range p.explanations {
+		if !strings.HasPrefix(e.Key, "allowed_packages") {
+			b.WriteString(e.Key + "\x00" + e.Meaning + "\x00")
+		}
+	}
+	return b.String()
+}
+
+// insertion puts text into a document: whole lines before line (column 0), or
+// words before a column of it. Both count from 1, columns in characters.
+type insertion struct {
+	line, column int
+	text         string
+}
+
+const endOfDocument = 1 << 30
+
+func (in insertion) apply(document []byte) []byte {
+	feed := "\n"
+	if bytes.Contains(document, []byte("\r\n")) {
+		feed = "\r\n"
+	}
+	lines := bytes.SplitAfter(document, []byte("\n"))
+	at := 0
+	for i := 0; i < in.line-1 && i < len(lines); i++ {
+		at += len(lines[i])
+	}
+	text := in.text
+	if in.column > 0 {
+		if at >= len(document) {
+			return document
+		}
+		line := []rune(string(lines[in.line-1]))
+		at += len(string(line[:min(in.column-1, len(line))]))
+	} else {
+		text = strings.ReplaceAll(text, "\n", feed)
+		if at > 0 && document[at-1] != '\n' {
+			text = feed + text
+		}
+	}
+	return slices.Concat(document[:at], []byte(text), document[at:])
+}
+
+// places are the insertions that may add the entry, the nicest first.
+func places(root *yaml.Node, s suggestion) []insertion {
+	lists := child(root, "allowed_packages")
+	if lists == nil {
+		if isFlow(root) {
+			return []insertion{within(root, "allowed_packages: { "+string(s.ecosystem)+": [ "+s.flow()+" ] }")}
+		}
+		return []insertion{{line: endOfDocument, text: s.document()}, {line: root.Line, text: s.document()}}
+	}
+	list := child(lists, string(s.ecosystem))
+	if list == nil {
+		if isFlow(lists) {
+			return []insertion{within(lists, string(s.ecosystem)+": [ "+s.flow()+" ]")}
+		}
+		indent := lists.Column - 1
+		text := strings.Repeat(" ", indent) + string(s.ecosystem) + ":\n" + s.block(indent+2)
+		return []insertion{{line: lastLine(lists) + 1, text: text}, {line: lists.Line, text: text}}
+	}
+	if isFlow(list) {
+		return []insertion{within(list, s.flow())}
+	}
+	text := s.block(list.Column - 1)
+	return []insertion{{line: lastLine(list) + 1, text: text}, {line: list.Line, text: text}}
+}
+
+// within puts an element first in a flow collection, whose bracket is where
+// the node begins; its end has no position.
+func within(collection *yaml.Node, element string) insertion {
+	text := " " + element
+	if len(collection.Content) > 0 {
+		text += ","
+	}
+	return insertion{line: collection.Line, column: collection.Column + 1, text: text}
+}
+
+func isFlow(n *yaml.Node) bool { return n.Style&yaml.FlowStyle != 0 }
+
+func child(mapping *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// lastLine is the last line on which a value of the node begins.
+func lastLine(n *yaml.Node) int {
+	line := n.Line
+	for _, c := range n.Content {
+		line = max(line, lastLine(c))
+	}
+	return line
+}

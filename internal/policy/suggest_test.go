@@ -1,0 +1,185 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func python(name, version string) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: version}
+}
+
+func TestSuggest(t *testing.T) {
+	tests := []struct {
+		name     string
+		document string
+		refused  []pkgref.Ref
+		want     string
+	}{
+		{
+			"a block list gets an element at its end",
+			"# top\nallowed_packages: # lists\n  python:\n    # first\n    - name: numpy # n\n      max_version: \"2.x\"\n\n  # of node\n  node: []\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"# top\nallowed_packages: # lists\n  python:\n    # first\n    - name: numpy # n\n      max_version: \"2.x\"\n" +
+				"    - name: idna\n      max_version: \"3.x\"\n\n  # of node\n  node: []\n",
+		},
+		{
+			"dashes that are not indented",
+			"allowed_packages:\n  python:\n  - name: numpy\nname: x\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"allowed_packages:\n  python:\n  - name: numpy\n  - name: idna\n    max_version: \"3.x\"\nname: x\n",
+		},
+		{
+			"an element over several lines, whose end has no position",
+			"allowed_packages:\n  python:\n    - { name: numpy,\n        max_version: \"2.x\"\n      }\nname: x\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"allowed_packages:\n  python:\n    - name: idna\n      max_version: \"3.x\"\n    - { name: numpy,\n        max_version: \"2.x\"\n      }\nname: x\n",
+		},
+		{
+			"an empty flow list",
+			"allowed_packages: { python: [] } # none\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"allowed_packages: { python: [ { name: idna, max_version: \"3.x\" }] } # none\n",
+		},
+		{
+			"a flow list with elements",
+			"allowed_packages:\n  python: [ { name: numpy },\n    { name: pandas } ]\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"allowed_packages:\n  python: [ { name: idna, max_version: \"3.x\" }, { name: numpy },\n    { name: pandas } ]\n",
+		},
+		{
+			"another ecosystem",
+			"allowed_packages:\n  python: []\n",
+			[]pkgref.Ref{{Ecosystem: pkgref.Node, Name: "@s/x", Version: "1.2.3"}},
+			"allowed_packages:\n  python: []\n  node:\n    - name: \"@s/x\"\n      max_version: \"1.x\"\n",
+		},
+		{
+			"no list at all, no line feed at the end",
+			"name: x",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"name: x\nallowed_packages:\n  python:\n    - name: idna\n      max_version: \"3.x\"\n",
+		},
+		{
+			"a document with an end mark",
+			"---\nname: x\n...\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"---\nallowed_packages:\n  python:\n    - name: idna\n      max_version: \"3.x\"\nname: x\n...\n",
+		},
+		{
+			"a document in braces",
+			"{name: \"x\"}\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"{ allowed_packages: { python: [ { name: idna, max_version: \"3.x\" } ] },name: \"x\"}\n",
+		},
+		{
+			"lines that end as on Windows",
+			"name: x\r\nallowed_packages:\r\n  python:\r\n    - name: numpy\r\n",
+			[]pkgref.Ref{python("idna", "3.7")},
+			"name: x\r\nallowed_packages:\r\n  python:\r\n    - name: numpy\r\n    - name: idna\r\n      max_version: \"3.x\"\r\n",
+		},
+		{
+			"a version above the cap, and one entry for all of a minor version",
+			"allowed_packages:\n  python:\n    - name: numpy\n      max_version: \"2.x\"\n",
+			[]pkgref.Ref{python("numpy", "3.1.4"), python("numpy", "3.1.0"), python("numpy", "2.0")},
+			"allowed_packages:\n  python:\n    - name: numpy\n      max_version: \"2.x\"\n    - name: numpy\n      version: \"==3.1.*\"\n",
+		},
+		{
+			"a pre-release",
+			"allowed_packages:\n  python:\n    - name: numpy\n",
+			[]pkgref.Ref{python("numpy", "3.0.0rc1")},
+			"allowed_packages:\n  python:\n    - name: numpy\n    - name: numpy\n      version: \"==3.0.*\"\n      prereleases: true\n",
+		},
+		{
+			"names that YAML would take for something else",
+			"allowed_packages: {}\n",
+			[]pkgref.Ref{python("null", "1.0"), python("7", "1.0"), python("on", "")},
+			"allowed_packages: { python: [ { name: \"on\" }, { name: \"null\", max_version: \"1.x\" }, { name: \"7\", max_version: \"1.x\" } ]}\n",
+		},
+		{
+			"the higher version's entry admits the lower one",
+			"name: x\n",
+			[]pkgref.Ref{python("a", "1.0"), python("a", "2.5"), python("a", "2.5")},
+			"name: x\nallowed_packages:\n  python:\n    - name: a\n      max_version: \"2.x\"\n",
+		},
+		{
+			"what is blocked or allowed is left out",
+			"blocked_packages:\n  python: [ { name: evil } ]\n",
+			[]pkgref.Ref{python("evil", "1.0"), python("a", "1.0")},
+			"blocked_packages:\n  python: [ { name: evil } ]\nallowed_packages:\n  python:\n    - name: a\n      max_version: \"1.x\"\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, diff, err := policy.Suggest([]byte(tt.document), tt.refused)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tt.want {
+				t.Errorf("the new document is\n%s\nand not\n%s", got, tt.want)
+			}
+			if !strings.Contains(diff, "\n+") || !strings.HasPrefix(diff, "--- policy\n+++ policy (suggested)\n") {
+				t.Errorf("the diff is\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSuggestCanNot(t *testing.T) {
+	tests := map[string]struct {
+		document string
+		refused  pkgref.Ref
+	}{
+		"blocked":       {"blocked_packages: { python: [ { name: evil } ] }\n", python("evil", "1.0")},
+		"not canonical": {"name: x\n", python("Evil\n- name: other", "1.0")},
+		"no version":    {"name: x\n", python("evil", "1.0\", prereleases: true")},
+		"locked":        {"packages: { lockfile: { files: [uv.lock] } }\n", python("a", "1.0")},
+		"no document":   {"", python("a", "1.0")},
+	}
+	for name, tt := range tests {
+		if got, _, err := policy.Suggest([]byte(tt.document), []pkgref.Ref{tt.refused}); err == nil {
+			t.Errorf("%s: suggests\n%s", name, got)
+		}
+	}
+	document := []byte("allowed_packages: { python: [ { name: a } ] }\n")
+	got, diff, err := policy.Suggest(document, []pkgref.Ref{python("a", "1.0")})
+	if err != nil || diff != "" || string(got) != string(document) {
+		t.Errorf("an allowed package changes the document: %v\n%s", err, diff)
+	}
+}
+
+// TestSuggestAlways: whatever the layout, the new document parses, allows what
+// was refused, and has every line of the old one.
+func TestSuggestAlways(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		g := drawDocument(rt)
+		g.ageSource = "ignore" // Suggest does not loosen the age
+		document := g.yaml()
+		p, err := policy.Parse("p", []byte(document))
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, document)
+		}
+		ref := python(drawName(rt), rapid.SampledFrom(someVersions()).Draw(rt, "version"))
+		before := p.Decide(clock(), policy.Input{Package: ref, Kind: policy.KindWheel})
+		got, _, err := policy.Suggest([]byte(document), []pkgref.Ref{ref})
+		if err != nil {
+			if before.ResolvedBy != policy.ByBlocklist && before.ResolvedBy != policy.ByCanonical {
+				rt.Fatalf("%v: %v\n%s", ref, err, document)
+			}
+			return
+		}
+		again, err := policy.Parse("p", got)
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, got)
+		}
+		j := again.Judge(clock(), ref, nil)
+		if d := j.File(ref.Version, policy.KindWheel, time.Time{}); d.Effect != policy.Allow {
+			rt.Fatalf("%v is not allowed but %v\n%s", ref, d, got)
+		}
+	})
+}

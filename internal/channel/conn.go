@@ -3,6 +3,7 @@ package channel
 import (
 	"io"
 	"net"
+	"time"
 
 	"github.com/hashicorp/yamux"
 )
@@ -36,13 +37,24 @@ func (c *Conn) CloseWrite() error {
 
 // Close gives the connection up. The multiplexer has no verb for "I read no
 // more", and a peer that goes on writing would be stuck with a full window and
-// the stream never freed; so what still comes on a session's stream is read
-// and thrown away in the background until the peer closes or the session ends.
+// the stream never freed; so a session's stream is drained in the background.
 // May block while the peer does not read the session.
 func (c *Conn) Close() error {
 	err := c.raw.Close()
 	if _, ok := c.raw.(*yamux.Stream); ok {
-		go func() { _, _ = io.Copy(io.Discard, struct{ io.Reader }{c.raw}) }()
+		go c.discard()
 	}
 	return err
+}
+
+// Drain closes the connection and returns when the peer has closed it too, or
+// the session has ended; what still comes is thrown away.
+func (c *Conn) Drain() {
+	_ = c.CloseWrite()
+	c.discard()
+}
+
+func (c *Conn) discard() {
+	_ = c.raw.SetReadDeadline(time.Time{})
+	_, _ = io.Copy(io.Discard, struct{ io.Reader }{c.raw})
 }

@@ -1,0 +1,73 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// attach plays a command's output to a client from an offset on, then its
+// exit, and passes the client's input to the guest meanwhile. It ends when the
+// client is gone or has got the exit. Until then the client's place holds the
+// guest back once the ring is full.
+func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
+	place, err := c.out.attach(offset)
+	if err != nil {
+		return err
+	}
+	defer place.detach()
+	answer(conn, Response{OK: true})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the connection, or when the guest takes what it was writing
+		defer cancel()
+		defer conn.Raw().Close() //nolint:errcheck // wakes a write to a client that has left
+		takeInput(conn, c)
+	}()
+	if err := play(ctx, conn, place); err != nil {
+		return nil //nolint:nilerr // the client left, which is its right
+	}
+	<-c.done // the ring is closed just before the exit is set
+	_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)
+	return nil
+}
+
+// play writes output until there is no more.
+func play(ctx context.Context, conn *channel.Conn, place *cursor) error {
+	buf := make([]byte, channel.MaxPayload/2)
+	for {
+		got, err := place.next(ctx, buf)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case got.gap > 0:
+			err = conn.WriteJSON(channel.FrameGap, channel.Gap{Bytes: got.gap})
+		default:
+			err = conn.WriteFrame(got.kind, buf[:got.n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// takeInput passes frames on until the client closes or breaks the protocol.
+// What comes after the command has ended is thrown away.
+func takeInput(conn *channel.Conn, c *command) {
+	for {
+		kind, payload, err := conn.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch kind { //nolint:exhaustive // the other types do not come from a client
+		case channel.FrameStdin, channel.FrameResize, channel.FrameSignal:
+			c.input(kind, payload)
+		default:
+			return
+		}
+	}
+}

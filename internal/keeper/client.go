@@ -1,0 +1,207 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Client talks to a keeper, one connection a request. It holds none between,
+// and is safe for concurrent use. Errors are faults: ErrUnavailable when no
+// keeper answers, ErrNotFound for an unknown sandbox or command.
+type Client struct{ socket string }
+
+// Dial names the keeper's socket; nothing is connected yet.
+func Dial(socket string) *Client { return &Client{socket: socket} }
+
+// link is one connection. Its context ends it.
+type link struct {
+	*channel.Conn
+	ctx  context.Context //nolint:containedctx // a link lives within one call
+	stop func() bool
+}
+
+func (c *Client) connect(ctx context.Context) (*link, error) {
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper does not answer at %s", c.socket)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	return &link{Conn: channel.NewConn(raw), ctx: ctx, stop: stop}, nil
+}
+
+func (l *link) close() {
+	l.stop()
+	_ = l.Raw().Close()
+}
+
+// failed says why a link broke: its context, or a keeper that went away.
+func (l *link) failed(err error) error {
+	if ctxErr := l.ctx.Err(); ctxErr != nil {
+		return ctxErr
+	}
+	if errors.Is(err, fault.ErrInvalid) {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	return fault.Wrap(fault.ErrUnavailable, err, "the keeper broke the connection off")
+}
+
+// send writes a request, and the guest's frame if there is one. A keeper that
+// refuses at once may have closed before all was written: its response tells
+// why, so a broken write is left for receive to report.
+func (l *link) send(req Request, guest any) error {
+	err := l.WriteJSON(channel.FrameOpen, req)
+	if err == nil && guest != nil {
+		err = l.WriteJSON(channel.FrameOpen, guest)
+	}
+	if tooLong, ok := errors.AsType[*channel.FrameError](err); ok {
+		return fault.Wrap(fault.ErrInvalid, tooLong, "the request is too long for the keeper")
+	}
+	if _, ok := errors.AsType[net.Error](err); err != nil && !ok {
+		return err
+	}
+	return nil
+}
+
+func (l *link) receive() (Response, error) {
+	var r Response
+	if err := l.ReadJSON(channel.FrameReply, &r); err != nil {
+		return r, l.failed(err)
+	}
+	return r, r.err()
+}
+
+// ask is a request with one response.
+func (c *Client) ask(ctx context.Context, req Request) (Response, error) {
+	l, err := c.connect(ctx)
+	if err != nil {
+		return Response{}, err
+	}
+	defer l.close()
+	if err := l.send(req, nil); err != nil {
+		return Response{}, err
+	}
+	return l.receive()
+}
+
+// askSandboxes is a request answered with sandboxes and their commands.
+func (c *Client) askSandboxes(ctx context.Context, req Request) ([]Sandbox, error) {
+	l, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	if err := l.send(req, nil); err != nil {
+		return nil, err
+	}
+	var found []Sandbox
+	for {
+		r, err := l.receive()
+		if err != nil {
+			return nil, err
+		}
+		if r.Sandbox != nil {
+			found = append(found, *r.Sandbox)
+		}
+		if last := len(found) - 1; r.Command != nil && last >= 0 {
+			found[last].Commands = append(found[last].Commands, *r.Command)
+		}
+		if !r.More {
+			return found, nil
+		}
+	}
+}
+
+func (c *Client) askSandbox(ctx context.Context, req Request) (Sandbox, error) {
+	found, err := c.askSandboxes(ctx, req)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	if len(found) != 1 {
+		return Sandbox{}, fmt.Errorf("the keeper answered with %d sandboxes instead of one", len(found))
+	}
+	return found[0], nil
+}
+
+// Ping tells whether a keeper answers.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.ask(ctx, Request{Verb: VerbPing})
+	return err
+}
+
+// Launch starts a sandbox. It returns when the process runs (Attached), or
+// when the starter has ended with 0; otherwise the error carries the end of
+// the log. A cancelled Launch may still succeed: Kill and Forget it.
+func (c *Client) Launch(ctx context.Context, l Launch) (Sandbox, error) {
+	return c.askSandbox(ctx, Request{Verb: VerbLaunch, Launch: &l})
+}
+
+// Track names a sandbox's processes, the one that Wait waits for first. Each
+// must be a child of the keeper, as what a starter leaves behind becomes; one
+// that has already ended is fine.
+func (c *Client) Track(ctx context.Context, id string, pids []int) error {
+	_, err := c.ask(ctx, Request{Verb: VerbTrack, ID: id, Pids: pids})
+	return err
+}
+
+// SetMeta replaces a sandbox's meta: JSON of at most 128 KiB.
+func (c *Client) SetMeta(ctx context.Context, id string, meta json.RawMessage) error {
+	_, err := c.ask(ctx, Request{Verb: VerbSetMeta, ID: id, Meta: meta})
+	return err
+}
+
+// List returns every sandbox, by id, the dead ones that nobody has forgotten
+// included.
+func (c *Client) List(ctx context.Context) ([]Sandbox, error) {
+	return c.askSandboxes(ctx, Request{Verb: VerbList})
+}
+
+// Get returns one sandbox.
+func (c *Client) Get(ctx context.Context, id string) (Sandbox, error) {
+	return c.askSandbox(ctx, Request{Verb: VerbGet, ID: id})
+}
+
+// Signal sends a signal to every tracked process of a sandbox.
+func (c *Client) Signal(ctx context.Context, id string, sig int) error {
+	_, err := c.ask(ctx, Request{Verb: VerbSignal, ID: id, Signal: sig})
+	return err
+}
+
+// Kill ends a sandbox: SIGKILL to every tracked process and to a starter that
+// still runs, and the channel closed. It returns when all are reaped. Killing
+// what is dead does nothing.
+func (c *Client) Kill(ctx context.Context, id string) error {
+	_, err := c.ask(ctx, Request{Verb: VerbKill, ID: id})
+	return err
+}
+
+// Wait returns when the first tracked process has ended.
+func (c *Client) Wait(ctx context.Context, id string) (ProcessExit, error) {
+	r, err := c.ask(ctx, Request{Verb: VerbWait, ID: id})
+	if err != nil {
+		return ProcessExit{}, err
+	}
+	if r.Exit == nil {
+		return ProcessExit{}, errors.New("the keeper told of no exit")
+	}
+	return *r.Exit, nil
+}
+
+// Forget drops a dead sandbox and the output of its commands. A living one is
+// a fault.ErrConflict.
+func (c *Client) Forget(ctx context.Context, id string) error {
+	_, err := c.ask(ctx, Request{Verb: VerbForget, ID: id})
+	return err
+}
+
+// Shutdown ends the keeper; with living sandboxes it is a fault.ErrConflict.
+func (c *Client) Shutdown(ctx context.Context) error {
+	_, err := c.ask(ctx, Request{Verb: VerbShutdown})
+	return err
+}

@@ -1,0 +1,163 @@
+package keeper
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// What is kept of a guest's or a client's words.
+const (
+	maxErrorText = 1 << 10
+	maxArgvKept  = 8 << 10 // of a command's argv in Command; the guest gets all of it
+)
+
+// endedCode is the exit code of a command whose sandbox is gone.
+const endedCode = 137
+
+// command is an exec: the guest's stream, and what came out of it.
+type command struct {
+	id       string
+	argv     []string
+	started  time.Time
+	capBytes int64 // per stream; 0: none
+	out      *ring
+	done     chan struct{} // closed when exit is set
+
+	mu     sync.Mutex    // guards what follows
+	stream *channel.Conn // nil until the guest has said yes
+	ended  time.Time
+	exit   *channel.Exit
+
+	// Owned by relay.
+	stdout, stderr int64 // bytes that the guest sent
+	truncated      bool
+}
+
+func newCommand(exec *channel.Exec, o ExecOptions) *command {
+	return &command{
+		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(),
+		capBytes: max(o.CapBytes, 0), out: newRing(o.RingBytes), done: make(chan struct{}),
+	}
+}
+
+// clipArgv keeps as much of argv as a listing needs.
+func clipArgv(argv []string) []string {
+	var kept []string
+	left := maxArgvKept
+	for _, a := range argv {
+		if left <= 0 {
+			return append(kept, "...")
+		}
+		kept = append(kept, clip(a, left))
+		left -= len(a) + 1
+	}
+	return kept
+}
+
+// relay takes what the guest sends until the command has ended. live is closed
+// when the sandbox's channel is.
+func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
+	released := make(chan struct{})
+	go func() { // a sandbox that is gone waits for no reader
+		select {
+		case <-gone:
+			c.out.loosen()
+		case <-released:
+		}
+	}()
+	exit := c.read(stream, gone)
+	close(released)
+	exit.StdoutBytes, exit.StderrBytes, exit.Truncated = c.stdout, c.stderr, c.truncated
+	c.out.close()
+	c.mu.Lock()
+	c.exit, c.ended = &exit, time.Now()
+	c.mu.Unlock()
+	close(c.done)
+	_ = stream.Close()
+}
+
+func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit {
+	for {
+		kind, payload, err := stream.ReadFrame()
+		if err != nil {
+			return lost(err, gone)
+		}
+		switch kind { //nolint:exhaustive // the other types do not come from a guest
+		case channel.FrameStdout:
+			c.keep(kind, payload, &c.stdout)
+		case channel.FrameStderr:
+			c.keep(kind, payload, &c.stderr)
+		case channel.FrameStarted: // the pid is the guest's own affair
+		case channel.FrameExit:
+			var exit channel.Exit
+			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
+				return lost(err, gone)
+			}
+			exit.Error, exit.Signal = tidy(exit.Error), clip(tidy(exit.Signal), 16)
+			return exit
+		default:
+			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, gone)
+		}
+	}
+}
+
+// keep counts output and keeps what is within the cap.
+func (c *command) keep(kind channel.FrameType, p []byte, count *int64) {
+	before := *count
+	*count += int64(len(p))
+	if c.capBytes > 0 && *count > c.capBytes {
+		c.truncated = true
+		p = p[:max(c.capBytes-before, 0)]
+	}
+	c.out.append(kind, p)
+}
+
+// lost is the exit of a command that sent none.
+func lost(err error, gone <-chan struct{}) channel.Exit {
+	select {
+	case <-gone:
+		return channel.Exit{Code: endedCode, Error: "the sandbox ended"}
+	default:
+		return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + clip(err.Error(), maxErrorText)}
+	}
+}
+
+// tidy makes a guest's words one short line without control characters.
+func tidy(s string) string {
+	return clip(strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, clip(s, 4*maxErrorText)), maxErrorText)
+}
+
+// input passes a client's frame to the guest, waiting for as long as the guest
+// does not take it. False when the command takes nothing any more.
+func (c *command) input(kind channel.FrameType, payload []byte) bool {
+	c.mu.Lock()
+	stream := c.stream
+	c.mu.Unlock()
+	if stream == nil || !c.running() {
+		return false
+	}
+	return stream.WriteFrame(kind, payload) == nil
+}
+
+func (c *command) running() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *command) view() Command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Command{ID: c.id, Argv: c.argv, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size()}
+}

@@ -1,0 +1,169 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// opened is a stream to the guest and its reply to our first frame.
+type opened struct {
+	stream *channel.Conn
+	reply  []byte
+	err    error
+}
+
+// open opens a stream with a FrameOpen, and reads the reply. A frozen guest
+// can hold a write for ever, so all of it happens in a goroutine which has its
+// own slot of calls; release gives the slot back. Who no longer wants to wait
+// closes the stream by reading the channel's value later, or not at all.
+func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error) {
+	select {
+	case s.calls <- struct{}{}:
+	default:
+		return nil, fault.New(fault.ErrUnavailable, "sandbox %s has %d commands and calls already; wait for one to end", s.id, maxCalls)
+	}
+	first = bytes.Clone(first)
+	result := make(chan opened, 1)
+	go func() {
+		stream, reply, err := s.exchange(ctx, first)
+		if err != nil {
+			s.release()
+		}
+		result <- opened{stream, reply, err}
+	}()
+	return result, nil
+}
+
+func (s *sandbox) release() { <-s.calls }
+
+// exchange opens a stream, sends first and returns the guest's reply. The
+// stream is nil if there is an error.
+func (s *sandbox) exchange(ctx context.Context, first []byte) (*channel.Conn, []byte, error) {
+	stream, err := s.session.Open(ctx)
+	if err != nil {
+		return nil, nil, s.unreachable(err)
+	}
+	reply, err := converse(ctx, stream, first)
+	if err != nil {
+		_ = stream.Close()
+		return nil, nil, s.unreachable(err)
+	}
+	return stream, reply, nil
+}
+
+func converse(ctx context.Context, stream *channel.Conn, first []byte) ([]byte, error) {
+	if err := stream.WriteFrame(channel.FrameOpen, first); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = stream.Raw().SetReadDeadline(longAgo()) })
+	kind, reply, err := stream.ReadFrame()
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && kind != channel.FrameReply {
+		err = &channel.FrameError{Type: kind, Length: uint32(len(reply)), Problem: "a reply was expected"}
+	}
+	return reply, err
+}
+
+func (s *sandbox) unreachable(err error) error {
+	select {
+	case <-s.session.Done():
+		return fault.New(fault.ErrUnavailable, "sandbox %s has ended", s.id)
+	default:
+		return fault.Wrap(fault.ErrUnavailable, err, "the agent of sandbox %s did not answer", s.id)
+	}
+}
+
+// call is one question to the guest and its reply, verbatim.
+func (s *sandbox) call(ctx context.Context, first []byte) ([]byte, error) {
+	result, err := s.open(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case o := <-result:
+		if o.err != nil {
+			return nil, o.err
+		}
+		s.hangUp(o.stream)
+		return o.reply, nil
+	case <-ctx.Done():
+		go func() {
+			if o := <-result; o.err == nil {
+				s.hangUp(o.stream)
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// hangUp closes a stream without waiting for a guest that does not read.
+func (s *sandbox) hangUp(stream *channel.Conn) {
+	go func() {
+		defer s.release()
+		_ = stream.Close()
+	}()
+}
+
+// exec starts a command; it goes on though the caller has stopped waiting, so
+// that whoever comes next finds it.
+func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
+	var call channel.Call
+	if err := channel.DecodeStrictJSON(channel.FrameOpen, first, &call); err != nil {
+		return err
+	}
+	if call.Kind != channel.CallExec || call.Exec == nil || len(call.Exec.Argv) == 0 {
+		return fault.Invalid("an exec needs a call of kind %q with a program to run", channel.CallExec)
+	}
+	if !validID(call.Exec.ID) {
+		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", clip(call.Exec.ID, 64))
+	}
+	c := newCommand(call.Exec, o)
+	if err := s.reserve(c); err != nil {
+		return err
+	}
+	result, err := s.open(context.WithoutCancel(ctx), first)
+	if err != nil {
+		s.dropCommand(c)
+		return err
+	}
+	replied := make(chan error, 1)
+	go func() { replied <- s.follow(c, <-result) }()
+	select {
+	case err := <-replied:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// follow looks at the reply to an exec and sets its relay going.
+func (s *sandbox) follow(c *command, o opened) error {
+	if o.err != nil {
+		s.dropCommand(c)
+		return o.err
+	}
+	var reply channel.Reply
+	err := channel.DecodeJSON(channel.FrameReply, o.reply, &reply)
+	if err == nil && !reply.OK {
+		err = fault.Invalid("the sandbox refused the command: %s", tidy(reply.Error))
+	}
+	if err != nil {
+		s.dropCommand(c)
+		s.hangUp(o.stream)
+		return err
+	}
+	c.mu.Lock()
+	c.stream = o.stream
+	c.mu.Unlock()
+	go func() {
+		defer s.release()
+		c.relay(o.stream, s.session.Done())
+		s.prune()
+	}()
+	return nil
+}

@@ -1,0 +1,199 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// logTail is how much of a failed starter's log its error tells.
+const logTail = 4 << 10
+
+// validID tells whether s can name a sandbox or a command.
+func validID(s string) bool {
+	if s == "" || len(s) > 128 || s[0] == '.' || s[0] == '-' {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+	}) < 0
+}
+
+func checkLaunch(l *Launch) error {
+	if l == nil {
+		return fault.Invalid("a launch needs its description")
+	}
+	if !validID(l.ID) {
+		return fault.Invalid("%q cannot be a sandbox's id: letters, digits, dot, dash and underscore, 1 to 128 of them", clip(l.ID, 64))
+	}
+	if len(l.Argv) == 0 || !filepath.IsAbs(l.Argv[0]) {
+		return fault.Invalid("sandbox %s: the program to launch must be an absolute path", l.ID)
+	}
+	paths := append([]string{}, l.CgroupProcs...)
+	for _, p := range []string{l.Dir, l.Log} {
+		if p != "" {
+			paths = append(paths, p)
+		}
+	}
+	for _, p := range paths {
+		if !filepath.IsAbs(p) {
+			return fault.Invalid("sandbox %s: %q must be an absolute path", l.ID, clip(p, 256))
+		}
+	}
+	for _, s := range slices.Concat(l.Argv, l.Env, paths) {
+		if strings.ContainsRune(s, 0) {
+			return fault.Invalid("sandbox %s: an argument, variable or path holds a zero byte", l.ID)
+		}
+	}
+	return nil
+}
+
+// launch starts a sandbox and returns when it runs. It is not bound to its
+// client: one that gives up finds the sandbox in the list, or nothing.
+func (s *Server) launch(l *Launch) (*sandbox, error) {
+	if err := checkLaunch(l); err != nil {
+		return nil, err
+	}
+	argv, err := s.argv(l)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := checkMeta(l.Meta)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openLog(l.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // only the child writes to it
+	before, _ := log.Seek(0, io.SeekEnd)
+
+	box, guest, err := s.newSandbox(l.ID, meta)
+	if err != nil {
+		return nil, err
+	}
+	defer guest.Close() //nolint:errcheck // ours is of no use after the start
+	if err := s.add(box); err != nil {
+		_ = box.session.Close()
+		return nil, err
+	}
+	if err := s.bringUp(box, l, argv, guest, log); err != nil {
+		s.remove(box)
+		_ = box.session.Close()
+		close(box.settled)
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be launched%s", l.ID, tail(l.Log, before))
+	}
+	close(box.settled)
+	s.log.Info("sandbox launched", slog.String("sandbox", l.ID))
+	return box, nil
+}
+
+// argv puts the program that joins the cgroups in front.
+func (s *Server) argv(l *Launch) ([]string, error) {
+	if len(l.CgroupProcs) == 0 {
+		return l.Argv, nil
+	}
+	if len(s.cfg.CgroupExec) == 0 {
+		return nil, fault.New(fault.ErrUnavailable, "this keeper has no program that joins cgroups")
+	}
+	return slices.Concat(s.cfg.CgroupExec, l.CgroupProcs, []string{"--"}, l.Argv), nil
+}
+
+func openLog(path string) (*os.File, error) {
+	if path == "" {
+		return os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	}
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:gosec // G304: the path is the daemon's
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "a sandbox's log cannot be opened")
+	}
+	return log, nil
+}
+
+func (s *Server) newSandbox(id string, meta []byte) (*sandbox, *os.File, error) {
+	host, guest, err := channel.SocketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	session, err := channel.NewHostSession(host)
+	if err != nil {
+		return nil, nil, errors.Join(err, host.Close(), guest.Close())
+	}
+	return &sandbox{
+		id: id, started: time.Now(), reaper: s.reaper, session: session, meta: meta,
+		calls: make(chan struct{}, maxCalls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
+	}, guest, nil
+}
+
+// bringUp starts the process, and waits for it if it is only a starter. The
+// child has the guest's end as stdin and stdout, the log as stderr, no other
+// descriptor, and a session of its own.
+func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.File) error {
+	wire := guest.Fd()
+	p, err := s.reaper.start(argv, &syscall.ProcAttr{
+		Dir: l.Dir, Env: l.Env, Files: []uintptr{wire, wire, log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	s.streams.Go(func() { s.uplink.serve(box.id, box.session) })
+	box.mu.Lock()
+	if l.Attached {
+		box.tracked = []*process{p}
+	} else {
+		box.starter = p
+	}
+	killed := box.killed
+	box.mu.Unlock()
+	if killed { // while it was being started
+		_ = s.reaper.signal(p, syscall.SIGKILL, true)
+	}
+	if l.Attached {
+		go box.closeAfter([]*process{p})
+		return nil
+	}
+	<-p.done
+	if p.exit.Code != 0 {
+		return fmt.Errorf("%s ended with %d", l.Argv[0], p.exit.Code)
+	}
+	return nil
+}
+
+// tail is the end of what was written to a log since, as one clause.
+func tail(path string, since int64) string {
+	if path == "" {
+		return ""
+	}
+	f, err := os.Open(path) //nolint:gosec // G304: the path is the daemon's
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // read only
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil || end <= since {
+		return ""
+	}
+	buf := make([]byte, min(end-since, logTail))
+	n, _ := f.ReadAt(buf, end-int64(len(buf)))
+	text := strings.TrimSpace(strings.Map(printable, strings.ToValidUTF8(string(buf[:n]), "?")))
+	return fmt.Sprintf(" (%s: %s)", path, text)
+}
+
+// printable keeps lines and drops what could drive a terminal.
+func printable(r rune) rune {
+	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+		return -1
+	}
+	return r
+}

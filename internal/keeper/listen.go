@@ -1,0 +1,93 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// listener is the keeper's socket, and the lock that says there is one keeper.
+type listener struct {
+	*net.UnixListener
+	path string
+	lock *os.File
+}
+
+// listen takes the lock beside the socket, so that what lies at path is either
+// stale or ours, and puts the socket in place only when its mode is right.
+func listen(ctx context.Context, path string) (*listener, error) {
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // G304: the path is the configuration's
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fault.Wrap(fault.ErrConflict, err, "another keeper listens at %s", path)
+	}
+	l, err := bind(ctx, path)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
+	}
+	return &listener{UnixListener: l, path: path, lock: lock}, nil
+}
+
+func bind(ctx context.Context, path string) (*net.UnixListener, error) {
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", fresh)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("a %T is no Unix socket", l), l.Close())
+	}
+	u.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
+		return nil, errors.Join(err, u.Close(), os.Remove(fresh))
+	}
+	return u, nil
+}
+
+// close removes the socket, then lets the next keeper in.
+func (l *listener) close() {
+	_ = l.Close()
+	_ = os.Remove(l.path)
+	_ = l.lock.Close()
+}
+
+// checkPeer lets in only the keeper's own user, and root.
+func checkPeer(conn net.Conn) error {
+	u, ok := conn.(*net.UnixConn)
+	if !ok {
+		return fault.New(fault.ErrForbidden, "not a Unix socket")
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
+		return fault.New(fault.ErrForbidden, "user %d may not use this keeper", cred.Uid)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package keeper
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Verb is what a client asks for.
+type Verb string
+
+// The verbs. After the Request frame of VerbCall and VerbExec the client sends
+// the guest's FrameOpen; after the Response of VerbCall the keeper sends the
+// guest's FrameReply: both verbatim, so that they may be as large as frames
+// can. VerbList and VerbGet are answered by several Responses, all but the last
+// with More.
+const (
+	VerbPing     Verb = "ping"
+	VerbLaunch   Verb = "launch"
+	VerbTrack    Verb = "track"
+	VerbSetMeta  Verb = "set_meta"
+	VerbList     Verb = "list"
+	VerbGet      Verb = "get"
+	VerbSignal   Verb = "signal"
+	VerbKill     Verb = "kill"
+	VerbWait     Verb = "wait"
+	VerbForget   Verb = "forget"
+	VerbCall     Verb = "call"
+	VerbExec     Verb = "exec"
+	VerbAttach   Verb = "attach"
+	VerbShutdown Verb = "shutdown"
+)
+
+// Request is the first frame of a connection.
+type Request struct {
+	Verb    Verb            `json:"verb"`
+	ID      string          `json:"id,omitempty"` // the sandbox
+	Launch  *Launch         `json:"launch,omitempty"`
+	Pids    []int           `json:"pids,omitempty"`
+	Meta    json.RawMessage `json:"meta,omitempty"`
+	Signal  int             `json:"signal,omitempty"`
+	Options ExecOptions     `json:"options,omitzero"`
+	Command string          `json:"command,omitempty"`
+	Offset  int64           `json:"offset,omitempty"`
+}
+
+// Response answers a Request.
+type Response struct {
+	OK       bool         `json:"ok"`
+	Category string       `json:"category,omitempty"` // of the error; "" is an error of ours
+	Error    string       `json:"error,omitempty"`
+	Sandbox  *Sandbox     `json:"sandbox,omitempty"`
+	Command  *Command     `json:"command,omitempty"` // of the sandbox last sent
+	Exit     *ProcessExit `json:"exit,omitempty"`
+	More     bool         `json:"more,omitempty"`
+}
+
+// categories in the order in which they are asked for, with their names on the
+// wire.
+func categories() []struct {
+	name string
+	err  error
+} {
+	return []struct {
+		name string
+		err  error
+	}{
+		{"invalid", fault.ErrInvalid},
+		{"not_found", fault.ErrNotFound},
+		{"conflict", fault.ErrConflict},
+		{"forbidden", fault.ErrForbidden},
+		{"unavailable", fault.ErrUnavailable},
+	}
+}
+
+// failure is the Response for an error. Keeper and client are one
+// installation's, so even an error of ours is told whole.
+func failure(err error) Response {
+	r := Response{Error: clip(err.Error(), 16<<10)}
+	for _, c := range categories() {
+		if errors.Is(err, c.err) {
+			r.Category = c.name
+			break
+		}
+	}
+	return r
+}
+
+// err is what failure was made of, as far as it travels.
+func (r *Response) err() error {
+	if r.OK {
+		return nil
+	}
+	for _, c := range categories() {
+		if r.Category == c.name {
+			return fault.New(c.err, "%s", r.Error)
+		}
+	}
+	return errors.New("keeper: " + r.Error)
+}
+
+// clip cuts s to n bytes.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "..."
+}
+
+// answer sends a Response; a client that is gone is its own loss.
+func answer(conn *channel.Conn, r Response) { _ = conn.WriteJSON(channel.FrameReply, r) }

@@ -1,0 +1,242 @@
+package keeper
+
+import (
+	"context"
+	"io"
+	"sort"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// The sizes of a ring.
+const (
+	defaultRing = 1 << 20
+	minRing     = 4 << 10
+	maxRing     = 64 << 20
+	firstRing   = 4 << 10 // what a ring allocates at first; it doubles up to its size
+	segmentCost = 16      // a ring of n bytes remembers at most n/segmentCost changes of stream
+)
+
+// ring keeps the newest output of a command, stdout and stderr in the order in
+// which they came. Offsets count all bytes ever appended. While a reader is
+// attached, nothing that it has not read is dropped and append waits instead;
+// with none, the oldest bytes make room.
+type ring struct {
+	mu       sync.Mutex // guards everything below
+	changed  *sync.Cond
+	max      int64
+	buf      []byte // byte at offset o is buf[o%len(buf)]
+	start    int64  // offset of the oldest byte kept
+	end      int64  // offset after the newest
+	segments []segment
+	cursors  map[*cursor]struct{}
+	loose    bool // the source is gone: never wait for readers
+	closed   bool // nothing more is appended
+}
+
+// segment is a run of bytes of one stream, up to the next segment.
+type segment struct {
+	start int64
+	kind  channel.FrameType
+}
+
+// cursor is a reader's place in a ring.
+type cursor struct {
+	r      *ring
+	offset int64 // guarded by r.mu
+}
+
+// chunk is what a cursor read: a gap, or bytes of one stream.
+type chunk struct {
+	gap  int64
+	kind channel.FrameType
+	n    int
+}
+
+func newRing(size int64) *ring {
+	if size <= 0 {
+		size = defaultRing
+	}
+	r := &ring{max: min(max(size, minRing), maxRing), cursors: map[*cursor]struct{}{}}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+// append adds output, waiting for the slowest attached reader when full.
+func (r *ring) append(kind channel.FrameType, p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(p) > 0 && !r.closed {
+		n := min(r.room(kind), int64(len(p)))
+		if n == 0 {
+			r.changed.Wait()
+			continue
+		}
+		r.put(kind, p[:n])
+		p = p[n:]
+		r.changed.Broadcast()
+	}
+}
+
+// room is how many bytes of a stream can be put now. Needs mu.
+func (r *ring) room(kind channel.FrameType) int64 {
+	if r.loose || len(r.cursors) == 0 {
+		return r.max
+	}
+	floor := r.end
+	for c := range r.cursors {
+		floor = min(floor, c.offset)
+	}
+	if r.crowded(kind) && len(r.segments) > 1 && floor < r.segments[1].start {
+		return 0
+	}
+	return r.max - (r.end - max(floor, r.start))
+}
+
+// crowded tells whether a byte of a stream needs a segment more than may be.
+func (r *ring) crowded(kind channel.FrameType) bool {
+	last := len(r.segments) - 1
+	return last >= 0 && r.segments[last].kind != kind && int64(len(r.segments)) >= r.max/segmentCost
+}
+
+// put appends at most max bytes, dropping the oldest. Needs mu.
+func (r *ring) put(kind channel.FrameType, p []byte) {
+	if r.crowded(kind) {
+		r.drop(r.segments[1].start)
+	}
+	r.drop(r.end + int64(len(p)) - r.max)
+	r.grow(r.end + int64(len(p)) - r.start)
+	if last := len(r.segments) - 1; last < 0 || r.segments[last].kind != kind {
+		r.segments = append(r.segments, segment{start: r.end, kind: kind})
+	}
+	at := r.end % int64(len(r.buf))
+	n := copy(r.buf[at:], p)
+	copy(r.buf, p[n:])
+	r.end += int64(len(p))
+}
+
+// drop forgets what lies before offset. Needs mu.
+func (r *ring) drop(offset int64) {
+	if offset <= r.start {
+		return
+	}
+	r.start = offset
+	keep := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].start > offset }) - 1
+	if keep > 0 {
+		r.segments = append(r.segments[:0], r.segments[keep:]...)
+	}
+}
+
+// grow makes the buffer hold n bytes. Needs mu.
+func (r *ring) grow(n int64) {
+	size := max(int64(len(r.buf)), firstRing)
+	for size < n {
+		size *= 2
+	}
+	if size = min(size, r.max); size > int64(len(r.buf)) {
+		r.resize(size)
+	}
+}
+
+func (r *ring) resize(size int64) {
+	buf := make([]byte, size)
+	for o := r.start; o < r.end; {
+		from := r.buf[o%int64(len(r.buf)):]
+		from = from[:min(int64(len(from)), r.end-o)]
+		o += int64(copy(buf[o%size:], from))
+	}
+	r.buf = buf
+}
+
+// loosen ends all waiting for readers: they meet gaps from now on.
+func (r *ring) loosen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loose = true
+	r.changed.Broadcast()
+}
+
+// close tells readers that nothing more comes, and gives spare memory back.
+func (r *ring) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if kept := r.end - r.start; kept < int64(len(r.buf)) {
+		r.resize(max(kept, 1))
+	}
+	r.changed.Broadcast()
+}
+
+// size is the offset after the newest byte.
+func (r *ring) size() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.end
+}
+
+// attach places a reader at an offset; what is no longer kept there will be a
+// gap. The reader must be detached.
+func (r *ring) attach(offset int64) (*cursor, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if offset < 0 || offset > r.end {
+		return nil, fault.Invalid("offset %d is not within the %d bytes of output so far", offset, r.end)
+	}
+	c := &cursor{r: r, offset: offset}
+	r.cursors[c] = struct{}{}
+	return c, nil
+}
+
+func (c *cursor) detach() {
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	delete(c.r.cursors, c)
+	c.r.changed.Broadcast()
+}
+
+// next waits for output and copies some into p: bytes of one stream, or a gap
+// and no bytes. io.EOF when everything was read and nothing more comes.
+func (c *cursor) next(ctx context.Context, p []byte) (chunk, error) {
+	r := c.r
+	stop := context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})
+	defer stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c.offset == r.end && !r.closed && ctx.Err() == nil {
+		r.changed.Wait()
+	}
+	if err := ctx.Err(); err != nil {
+		return chunk{}, err
+	}
+	if c.offset == r.end {
+		return chunk{}, io.EOF
+	}
+	if gap := r.start - c.offset; gap > 0 {
+		c.offset = r.start
+		return chunk{gap: gap}, nil
+	}
+	return c.take(p), nil
+}
+
+// take copies what is there of the segment at the cursor. Needs r.mu.
+func (c *cursor) take(p []byte) chunk {
+	r := c.r
+	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].start > c.offset }) - 1
+	stop := r.end
+	if i+1 < len(r.segments) {
+		stop = r.segments[i+1].start
+	}
+	p = p[:min(int64(len(p)), stop-c.offset)]
+	at := c.offset % int64(len(r.buf))
+	n := copy(p, r.buf[at:])
+	n += copy(p[n:], r.buf)
+	c.offset += int64(n)
+	r.changed.Broadcast()
+	return chunk{kind: r.segments[i].kind, n: n}
+}

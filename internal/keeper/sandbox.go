@@ -1,0 +1,259 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// sandbox is a channel and the processes behind it.
+type sandbox struct {
+	id      string
+	started time.Time
+	reaper  *reaper
+	session *channel.Session // set before the sandbox can be found
+	calls   chan struct{}    // one slot for each stream that the keeper has open
+	settled chan struct{}    // closed when the launch has succeeded or failed
+
+	mu        sync.Mutex // guards what follows
+	meta      json.RawMessage
+	killed    bool       // what is started from now on is to be killed
+	starter   *process   // nil if attached
+	tracked   []*process // in the order in which they were named
+	commands  []*command // oldest first; those that are starting included
+	keepEnded int
+}
+
+// Limits of one sandbox.
+const (
+	maxCalls = 128       // streams to the guest at once: commands that run, and calls
+	maxMeta  = 128 << 10 // bytes
+)
+
+// alive tells whether anything of the sandbox may still run. Needs mu.
+func (s *sandbox) alive() bool {
+	if !s.launched() || slices.ContainsFunc(s.tracked, (*process).alive) {
+		return true
+	}
+	if len(s.tracked) > 0 {
+		return false
+	}
+	select { // nobody has named its processes yet: the channel is what tells
+	case <-s.session.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *sandbox) launched() bool {
+	select {
+	case <-s.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+// view is the sandbox without its commands, and those apart.
+func (s *sandbox) view() (Sandbox, []Command) {
+	s.mu.Lock()
+	v := Sandbox{ID: s.id, Meta: s.meta, Pids: []int{}, Alive: s.alive(), Started: s.started}
+	for i, p := range s.tracked {
+		if p.alive() {
+			v.Pids = append(v.Pids, p.pid)
+		} else if i == 0 {
+			v.Exit = &p.exit
+		}
+	}
+	commands := slices.Clone(s.commands)
+	s.mu.Unlock()
+	views := make([]Command, 0, len(commands))
+	for _, c := range commands {
+		views = append(views, c.view())
+	}
+	return v, views
+}
+
+func (s *sandbox) setMeta(meta json.RawMessage) error {
+	meta, err := checkMeta(meta)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meta = meta
+	return nil
+}
+
+// checkMeta returns its own copy; none is null.
+func checkMeta(meta json.RawMessage) (json.RawMessage, error) {
+	if len(meta) == 0 {
+		return json.RawMessage("null"), nil
+	}
+	if len(meta) > maxMeta || !json.Valid(meta) {
+		return nil, fault.Invalid("a sandbox's meta must be JSON of at most %d bytes, and this is %d", maxMeta, len(meta))
+	}
+	return bytes.Clone(meta), nil
+}
+
+func (s *sandbox) track(pids []int) error {
+	if len(pids) == 0 || len(pids) > 64 {
+		return fault.Invalid("track takes 1 to 64 process ids, not %d", len(pids))
+	}
+	found := make([]*process, 0, len(pids))
+	for _, pid := range pids {
+		p, err := s.reaper.adopt(pid)
+		if err != nil {
+			return err
+		}
+		found = append(found, p)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range found {
+		if !slices.ContainsFunc(s.tracked, func(q *process) bool { return q.pid == p.pid }) {
+			s.tracked = append(s.tracked, p)
+		}
+	}
+	go s.closeAfter(found)
+	return nil
+}
+
+// closeAfter ends the channel when nothing is left behind it, though somebody
+// else may still hold its other end.
+func (s *sandbox) closeAfter(processes []*process) {
+	for _, p := range processes {
+		<-p.done
+	}
+	s.mu.Lock()
+	over := !s.alive()
+	s.mu.Unlock()
+	if over {
+		_ = s.session.Close()
+	}
+}
+
+// signal goes to every tracked process.
+func (s *sandbox) signal(sig int) error {
+	if sig < 1 || sig > 64 {
+		return fault.Invalid("%d is not a signal number", sig)
+	}
+	s.mu.Lock()
+	tracked := slices.Clone(s.tracked)
+	s.mu.Unlock()
+	if !slices.ContainsFunc(tracked, (*process).alive) {
+		return fault.New(fault.ErrConflict, "sandbox %s has no tracked process that runs", s.id)
+	}
+	var errs []error
+	for _, p := range tracked {
+		errs = append(errs, s.reaper.signal(p, syscall.Signal(sig), false))
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends every process that is known, and the channel: an agent whose
+// processes nobody named loses its wire. It returns when all are reaped.
+func (s *sandbox) kill(ctx context.Context) error {
+	s.mu.Lock()
+	s.killed = true
+	starter, tracked := s.starter, slices.Clone(s.tracked)
+	s.mu.Unlock()
+	var errs []error
+	if starter != nil {
+		errs = append(errs, s.reaper.signal(starter, syscall.SIGKILL, true))
+		tracked = append(tracked, starter)
+	}
+	for _, p := range tracked {
+		errs = append(errs, s.reaper.signal(p, syscall.SIGKILL, false))
+	}
+	_ = s.session.Close()
+	for _, p := range tracked {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "process %d of sandbox %s was killed and is not gone yet", p.pid, s.id)
+		}
+	}
+	select {
+	case <-s.settled:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return errors.Join(errs...)
+}
+
+// wait returns how the first tracked process ended.
+func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
+	s.mu.Lock()
+	var first *process
+	if len(s.tracked) > 0 {
+		first = s.tracked[0]
+	}
+	s.mu.Unlock()
+	if first == nil {
+		return nil, fault.New(fault.ErrConflict, "sandbox %s has no tracked process to wait for; track its processes first", s.id)
+	}
+	select {
+	case <-first.done:
+		return &first.exit, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// reserve makes a command known before the guest hears of it, so that its id
+// is taken once.
+func (s *sandbox) reserve(c *command) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.commands, func(d *command) bool { return d.id == c.id }) {
+		return fault.New(fault.ErrConflict, "sandbox %s has a command %s already", s.id, c.id)
+	}
+	s.commands = append(s.commands, c)
+	return nil
+}
+
+func (s *sandbox) dropCommand(c *command) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands = slices.DeleteFunc(s.commands, func(d *command) bool { return d == c })
+}
+
+// prune drops the oldest ended commands past the number to keep.
+func (s *sandbox) prune() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ended := 0
+	for _, c := range s.commands {
+		if !c.running() {
+			ended++
+		}
+	}
+	s.commands = slices.DeleteFunc(s.commands, func(c *command) bool {
+		if ended <= s.keepEnded || c.running() {
+			return false
+		}
+		ended--
+		return true
+	})
+}
+
+func (s *sandbox) command(id string) (*command, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.commands {
+		if c.id == id {
+			return c, nil
+		}
+	}
+	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no command %s", s.id, clip(id, 64))
+}

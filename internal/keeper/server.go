@@ -1,0 +1,243 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Config of a keeper. The zero value of what is optional is usable.
+type Config struct {
+	Socket string // where clients connect; made with mode 0600
+	Uplink string // the Unix socket to which guest-opened streams go
+	Logger *slog.Logger
+	// CgroupExec is the argv of a program whose body is CgroupExec: FILE... --
+	// PROGRAM ARG... is appended. Empty: a Launch with CgroupProcs is refused.
+	CgroupExec []string
+	// GuestStreams of one sandbox at once. 0: 256.
+	GuestStreams int
+	// EndedCommands of one sandbox whose output is kept. 0: 64.
+	EndedCommands int
+	// FirstFrame is how long a guest-opened stream may take to say what it
+	// wants, and the uplink to take it. 0: 5 s.
+	FirstFrame time.Duration
+}
+
+func (c Config) complete() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.GuestStreams <= 0 {
+		c.GuestStreams = 256
+	}
+	if c.EndedCommands <= 0 {
+		c.EndedCommands = 64
+	}
+	if c.FirstFrame <= 0 {
+		c.FirstFrame = 5 * time.Second
+	}
+	return c
+}
+
+// requestPatience is how long a client may take to say what it wants.
+const requestPatience = 10 * time.Second
+
+// Server is the keeper. It must be alone in its process, of which it becomes
+// the subreaper and whose children it all reaps: nothing else there may start
+// or wait for one (see reaper).
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	reaper  *reaper
+	uplink  uplink
+	streams sync.WaitGroup // goroutines that serve guests' streams
+	clients sync.WaitGroup // goroutines that serve clients
+	stop    context.CancelFunc
+
+	mu        sync.Mutex // guards what follows; never held while waiting
+	sandboxes map[string]*sandbox
+	stopping  bool // nothing is launched any more
+}
+
+// NewServer makes a keeper; Run makes it work.
+func NewServer(cfg Config) *Server {
+	cfg = cfg.complete()
+	return &Server{
+		cfg: cfg, log: cfg.Logger, reaper: newReaper(), sandboxes: map[string]*sandbox{},
+		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame},
+	}
+}
+
+// Run serves until a client asks for the shutdown or ctx ends; in the latter
+// case every sandbox is killed first, for without the keeper none has a wire.
+// A second keeper on the same socket is a fault.ErrConflict.
+func (s *Server) Run(ctx context.Context) error {
+	if err := closeOnExec(); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot become a subreaper")
+	}
+	listener, err := listen(ctx, s.cfg.Socket)
+	if err != nil {
+		return err
+	}
+	defer listener.close()
+	ctx, s.stop = context.WithCancel(ctx)
+	defer s.stop()
+	reaping := s.startReaping()
+	defer reaping()
+
+	stopAccept := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	defer stopAccept()
+	s.log.Info("keeper listens", slog.String("socket", s.cfg.Socket))
+	err = s.accept(ctx, listener)
+	s.stop()
+	s.end()
+	return err
+}
+
+// startReaping reaps on each SIGCHLD; the function it returns ends that.
+func (s *Server) startReaping() func() {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	done := make(chan struct{})
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		s.reaper.reap() // whatever was there before
+		for {
+			select {
+			case <-died:
+				s.reaper.reap()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(died)
+		close(done)
+		loop.Wait()
+	}
+}
+
+func (s *Server) accept(ctx context.Context, listener net.Listener) error {
+	for {
+		raw, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
+				s.log.Warn("a client could not be accepted", slog.Any("error", err))
+				breathe(ctx)
+				continue
+			}
+			return err
+		}
+		s.clients.Go(func() { s.serve(ctx, raw) })
+	}
+}
+
+// breathe gives descriptors a moment to come back.
+func breathe(ctx context.Context) {
+	pause := time.NewTimer(50 * time.Millisecond)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+}
+
+// end kills what lives and waits for everything that was started.
+func (s *Server) end() {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, box := range s.all() {
+		if err := box.kill(ctx); err != nil {
+			s.log.Error("a sandbox could not be killed", slog.String("sandbox", box.id), slog.Any("error", err))
+		}
+	}
+	s.clients.Wait()
+	s.streams.Wait()
+}
+
+// serve is one client's connection.
+func (s *Server) serve(ctx context.Context, raw net.Conn) {
+	defer raw.Close() //nolint:errcheck // the client sees it
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	if err := checkPeer(raw); err != nil {
+		s.log.Warn("a client was refused", slog.Any("error", err))
+		return
+	}
+	conn := channel.NewConn(raw)
+	_ = raw.SetReadDeadline(time.Now().Add(requestPatience))
+	var req Request
+	if err := conn.ReadStrictJSON(channel.FrameOpen, &req); err != nil {
+		answer(conn, failure(err))
+		return
+	}
+	if err := s.dispatch(ctx, conn, &req); err != nil {
+		answer(conn, failure(err))
+	}
+}
+
+// add makes a sandbox known if its id is free.
+func (s *Server) add(box *sandbox) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return fault.New(fault.ErrUnavailable, "the keeper is shutting down")
+	}
+	if _, taken := s.sandboxes[box.id]; taken {
+		return fault.New(fault.ErrConflict, "a sandbox %s exists already", box.id)
+	}
+	s.sandboxes[box.id] = box
+	return nil
+}
+
+func (s *Server) remove(box *sandbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sandboxes[box.id] == box {
+		delete(s.sandboxes, box.id)
+	}
+}
+
+func (s *Server) find(id string) (*sandbox, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if box, ok := s.sandboxes[id]; ok {
+		return box, nil
+	}
+	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", clip(id, 64))
+}
+
+// all sandboxes, by id.
+func (s *Server) all() []*sandbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	boxes := make([]*sandbox, 0, len(s.sandboxes))
+	for _, box := range s.sandboxes {
+		boxes = append(boxes, box)
+	}
+	slices.SortFunc(boxes, func(a, b *sandbox) int { return strings.Compare(a.id, b.id) })
+	return boxes
+}

@@ -1,0 +1,107 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// uplink takes the streams that guests open and passes each to the socket at
+// path, with the sandbox's identity in front. The identity is the session that
+// the stream came on; nothing that the guest sends can change it.
+type uplink struct {
+	path     string        // of a Unix socket
+	streams  int           // of one sandbox at once; more are refused
+	deadline time.Duration // for a stream's first frame
+}
+
+// refusals of one sandbox that may be under way at once; past it, streams wait
+// to be accepted.
+const maxRefusals = 32
+
+// serve accepts streams until the session ends. A guest that floods fills its
+// own slots and then waits.
+func (u uplink) serve(id string, session *channel.Session) {
+	slots, refusals := make(chan struct{}, u.streams), make(chan struct{}, maxRefusals)
+	for {
+		stream, err := session.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			go func() {
+				defer func() { <-slots }()
+				u.forward(id, session, stream)
+			}()
+			continue
+		default:
+		}
+		select {
+		case refusals <- struct{}{}:
+			go func() {
+				defer func() { <-refusals }()
+				refuse(stream, "too many connections are open in this sandbox")
+			}()
+		case <-session.Done():
+			return
+		}
+	}
+}
+
+// forward joins one stream to a connection of its own to the uplink.
+func (u uplink) forward(id string, session *channel.Session, stream *channel.Conn) {
+	_ = stream.Raw().SetReadDeadline(time.Now().Add(u.deadline))
+	kind, first, err := stream.ReadFrame()
+	if err != nil || kind != channel.FrameOpen {
+		refuse(stream, "the first frame was not what opens a stream, or came too late")
+		return
+	}
+	_ = stream.Raw().SetReadDeadline(time.Time{})
+	far, err := u.dial(id, first)
+	if err != nil {
+		refuse(stream, "the gateway is not there; try again")
+		return
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() { // what is gone needs no answers any more
+		select {
+		case <-session.Done():
+			_ = far.Raw().Close()
+		case <-over:
+		}
+	}()
+	channel.Splice(stream, far)
+}
+
+func (u uplink) dial(id string, first []byte) (*channel.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), u.deadline)
+	defer cancel()
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "unix", u.path)
+	if err != nil {
+		return nil, err
+	}
+	far := channel.NewConn(raw)
+	_ = raw.SetWriteDeadline(time.Now().Add(u.deadline))
+	err = far.WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: id})
+	if err = errors.Join(err, far.WriteFrame(channel.FrameOpen, first)); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	_ = raw.SetWriteDeadline(time.Time{})
+	return far, nil
+}
+
+// refuse answers no, and keeps the stream until the guest has closed it too.
+func refuse(stream *channel.Conn, why string) {
+	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: why})
+	stream.Drain()
+}
+
+// longAgo is a deadline that has passed.
+func longAgo() time.Time { return time.Unix(1, 0) }

@@ -93,7 +93,7 @@ func (a *Attachment) Events() iter.Seq2[Event, error] {
 		for {
 			kind, payload, err := readFrame(a.frames, buf)
 			if err != nil {
-				yield(Event{}, fmt.Errorf("%w: %w", ErrLost, err))
+				yield(Event{}, err)
 				return
 			}
 			event, known, err := a.decode(kind, payload)

@@ -37,18 +37,19 @@ type gap struct {
 }
 
 // readFrame reads one frame into buf, which must hold maxPayload bytes; the
-// payload is a part of it. The error at a clean end is io.EOF.
+// payload is a part of it. Where the connection ends, cleanly or not, the error
+// is ErrLost.
 func readFrame(r io.Reader, buf []byte) (kind byte, payload []byte, err error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
-		return 0, nil, err
+		return 0, nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	size := binary.BigEndian.Uint32(header[1:])
 	if size > maxPayload {
 		return 0, nil, fmt.Errorf("the daemon sent a frame of %d bytes; the limit is %d", size, maxPayload)
 	}
 	if _, err := io.ReadFull(r, buf[:size]); err != nil {
-		return 0, nil, fmt.Errorf("read a frame's payload: %w", err)
+		return 0, nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return header[0], buf[:size], nil
 }

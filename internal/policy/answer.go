@@ -144,31 +144,58 @@ func (j *Judge) defaultDecision(wanted []judgedEdge) Decision {
 	return d
 }
 
-// outsideDecision is for a name on the allowlist whose entries do not admit
-// the release; it says which of an entry's limits does not.
-func (j *Judge) outsideDecision(r release, wanted []judgedEdge) Decision {
+// entryDecision is for a release that an entry admits.
+func (j *Judge) entryDecision(e *entry, r release, wanted []judgedEdge) Decision {
 	d := Decision{
-		Effect: Deny, ResolvedBy: ByAllowlist, WantedBy: edgesOf(wanted),
-		Suggest: widening(j.ecosystem, j.name, r).document(),
+		Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
+		Reason: short(j.name) + " is on the allowlist", WantedBy: edgesOf(wanted),
 	}
-	limit := ""
-	limit, d.Reason = j.whichLimit(r)
-	d.Rule = entryRule("allowed_packages", j.ecosystem, j.name) + "." + limit
+	if d.Through = j.entryThrough(e); d.Through == "" {
+		d.Through = admittingThrough(wanted, r)
+	}
 	return d
 }
 
-func (j *Judge) whichLimit(r release) (limit, sentence string) {
-	name := short(j.name)
+// outsideDecision is for a name on the allowlist whose entries do not admit
+// the release, whoever else wants it; limit is whichLimit's.
+func (j *Judge) outsideDecision(limit string, r release, wanted []judgedEdge) Decision {
+	return Decision{
+		Effect: Deny, ResolvedBy: ByAllowlist, WantedBy: edgesOf(wanted),
+		Rule:    entryRule("allowed_packages", j.ecosystem, j.name) + "." + limit,
+		Reason:  j.limitReason(limit),
+		Suggest: widening(j.ecosystem, j.name, r).document(),
+	}
+}
+
+// The keys of an entry that can keep a release out.
+const (
+	limitPrereleases = "prereleases"
+	limitVersion     = "version"
+	limitMax         = "max_version"
+)
+
+// whichLimit is the key to blame; of several entries, the versions as a whole.
+func (j *Judge) whichLimit(r release) string {
 	for i := range j.allowed {
 		if e := &j.allowed[i]; e.versions.match(r) && e.limit.match(r) {
-			return "prereleases", reason("this version of %s is a pre-release, and its entry lacks prereleases: true", name)
+			return limitPrereleases
 		}
 	}
-	if len(j.allowed) > 1 {
-		return "version", reason("this version of %s is outside the versions that its %d entries allow", name, len(j.allowed))
+	if len(j.allowed) == 1 && j.allowed[0].versions.match(r) {
+		return limitMax
 	}
-	if e := &j.allowed[0]; e.versions.match(r) {
-		return "max_version", reason("this version of %s is above max_version %s", name, clip(e.limitText, 30))
+	return limitVersion
+}
+
+func (j *Judge) limitReason(limit string) string {
+	name := short(j.name)
+	switch {
+	case limit == limitPrereleases:
+		return reason("this version of %s is a pre-release, and its entry lacks prereleases: true", name)
+	case len(j.allowed) > 1:
+		return reason("this version of %s is outside the versions that its %d entries allow", name, len(j.allowed))
+	case limit == limitMax:
+		return reason("this version of %s is above max_version %s", name, clip(j.allowed[0].limitText, 30))
 	}
-	return "version", reason("this version of %s is outside version %s", name, clip(j.allowed[0].versionText, 60))
+	return reason("this version of %s is outside version %s", name, clip(j.allowed[0].versionText, 60))
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// maxEntries of one name: every version of it is judged by each.
+const maxEntries = 100
+
 func (c *compiler) allowedPackages(v value) {
 	c.packageLists(v, func(ecosystem pkgref.Ecosystem, item value) { c.allowedEntry(ecosystem, item) })
 }
@@ -66,6 +69,10 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 		return
 	}
 	key := packageKey{ecosystem, name}
+	if len(c.policy.packages.allowed[key]) == maxEntries {
+		c.fail(v.node, "%s: %s has more than %d entries", v.path, clip(name, 60), maxEntries)
+		return
+	}
 	for _, other := range c.policy.packages.allowed[key] {
 		if other.versionText == e.versionText && other.limitText == e.limitText {
 			c.fail(v.node, "%s: %s is already on line %d with the same versions", v.path, clip(name, 60), other.line)
@@ -113,6 +120,10 @@ func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
 		return
 	}
 	key := packageKey{ecosystem, name}
+	if len(c.policy.packages.blocked[key]) == maxEntries {
+		c.fail(v.node, "%s: %s has more than %d entries", v.path, clip(name, 60), maxEntries)
+		return
+	}
 	c.policy.packages.blocked[key] = append(c.policy.packages.blocked[key], e)
 	if e.versionText == "" {
 		c.says(v, "%s is denied in every version, whatever else says otherwise", clip(name, 60))

@@ -55,6 +55,13 @@ func (r release) preRelease() bool {
 	return r.semantic.PreRelease()
 }
 
+func (r release) epoch() int64 {
+	if r.isPython {
+		return r.python.Epoch()
+	}
+	return 0
+}
+
 func (r release) segment(i int) int64 {
 	if r.isPython {
 		return r.python.Segment(i)

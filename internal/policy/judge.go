@@ -24,9 +24,24 @@ type Judge struct {
 	allowed   []entry
 	blocked   []entry
 	edges     []judgedEdge
-	always    *Decision           // decides whatever the version
-	releases  map[string]*verdict // by version
+	always    *Decision            // decides whatever the version
+	releases  map[string]*Decision // by version: what is known before a file is looked at
+	shared    map[sharedKey]*Decision
 }
+
+// sharedKey is all that a decision without edges depends on, so that the many
+// versions that one thing refuses share one decision.
+type sharedKey struct {
+	entry               int    // that admits, or none or unlisted
+	limit               string // that does not
+	pre                 bool
+	epoch, major, minor int64
+}
+
+const (
+	noEntry  = -1
+	unlisted = -2
+)
 
 // judgedEdge is an edge with its specifier parsed.
 type judgedEdge struct {
@@ -37,16 +52,13 @@ type judgedEdge struct {
 	prereleases bool // which the entry also admits
 }
 
-// verdict is what is known of a release before a file of it is looked at.
-type verdict struct{ decision Decision }
-
 // maxEdges bounds what is listed; all edges are judged.
 const maxEdges = 16
 
 // Judge prepares for the files of a package; pkg.Version is not looked at.
 // Edges of other packages are left out.
 func (p *Policy) Judge(now time.Time, pkg pkgref.Ref, edges []Edge) *Judge {
-	j := &Judge{policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, releases: map[string]*verdict{}}
+	j := &Judge{policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, releases: map[string]*Decision{}, shared: map[sharedKey]*Decision{}}
 	if !pkgref.IsCanonicalName(pkg.Ecosystem, pkg.Name) {
 		j.always = &Decision{
 			Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
@@ -77,11 +89,11 @@ func (j *Judge) File(version string, kind ArtifactKind, published time.Time) Dec
 	if j.always != nil {
 		return *j.always
 	}
-	v := j.release(version)
-	if v.decision.Effect == Deny {
-		return v.decision
+	d := j.release(version)
+	if d.Effect == Deny {
+		return *d
 	}
-	return j.narrow(v.decision, kind, published)
+	return j.narrow(*d, kind, published)
 }
 
 // Name answers whether any release could be allowed (or held), before an
@@ -114,16 +126,16 @@ func (j *Judge) Name() Decision {
 }
 
 // release judges a version, once.
-func (j *Judge) release(version string) *verdict {
-	if v, known := j.releases[version]; known {
-		return v
+func (j *Judge) release(version string) *Decision {
+	if d, known := j.releases[version]; known {
+		return d
 	}
 	if len(j.releases) >= maxRemembered {
 		clear(j.releases)
 	}
-	v := &verdict{j.judgeRelease(version)}
-	j.releases[version] = v
-	return v
+	d := j.judgeRelease(version)
+	j.releases[version] = d
+	return d
 }
 
 // maxRemembered bounds what a Judge keeps of a hostile index.
@@ -131,31 +143,63 @@ const maxRemembered = 10_000
 
 // judgeRelease takes the steps that do not look at the file: canonical form,
 // blocklist, lockfile, allowlist, dependency edges, default.
-func (j *Judge) judgeRelease(version string) Decision {
+func (j *Judge) judgeRelease(version string) *Decision {
 	r, ok := parseRelease(j.ecosystem, version)
 	if !ok || !isCanonicalVersion(j.ecosystem, version, r) {
-		return Decision{
+		return &Decision{
 			Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
 			Reason: "the version of " + short(j.name) + " is not written in its canonical form",
 		}
 	}
 	for _, b := range j.blocked {
 		if b.versions.match(r) {
-			return j.blockedDecision(b)
+			d := j.blockedDecision(b)
+			return &d
 		}
 	}
 	if j.policy.packages.locked[j.ecosystem] {
-		return j.lockedDecision()
+		d := j.lockedDecision()
+		return &d
 	}
-	wanted := j.wanted(r)
-	if len(j.allowed) > 0 {
-		return j.judgeEntries(r, wanted)
+	key := j.keyOf(r)
+	if len(j.edges) > 0 {
+		d := j.judgeListed(key, r, j.wanted(r))
+		return &d
 	}
-	return j.judgeUnlisted(r, wanted)
+	if d, known := j.shared[key]; known {
+		return d
+	}
+	d := j.judgeListed(key, r, nil)
+	j.shared[key] = &d
+	return &d
+}
+
+func (j *Judge) keyOf(r release) sharedKey {
+	key := sharedKey{entry: unlisted, pre: r.preRelease(), epoch: r.epoch(), major: r.segment(0), minor: r.segment(1)}
+	if len(j.allowed) == 0 {
+		return key
+	}
+	for i := range j.allowed {
+		if j.allowed[i].admits(r) {
+			return sharedKey{entry: i}
+		}
+	}
+	key.entry, key.limit = noEntry, j.whichLimit(r)
+	return key
+}
+
+func (j *Judge) judgeListed(key sharedKey, r release, wanted []judgedEdge) Decision {
+	switch key.entry {
+	case unlisted:
+		return j.judgeUnlisted(r, wanted)
+	case noEntry:
+		return j.outsideDecision(key.limit, r, wanted)
+	}
+	return j.entryDecision(&j.allowed[key.entry], r, wanted)
 }
 
 func isCanonicalVersion(ecosystem pkgref.Ecosystem, version string, r release) bool {
-	return ecosystem != pkgref.Python || r.python.String() == version
+	return ecosystem != pkgref.Python || r.python.Is(version)
 }
 
 // wanted are the edges that this release would satisfy, or whose specifier
@@ -168,24 +212,6 @@ func (j *Judge) wanted(r release) []judgedEdge {
 		}
 	}
 	return wanted
-}
-
-// judgeEntries judges a name that the allowlist has: what none of its entries
-// admits is denied, whoever else wants it.
-func (j *Judge) judgeEntries(r release, wanted []judgedEdge) Decision {
-	for i := range j.allowed {
-		if j.allowed[i].admits(r) {
-			d := Decision{
-				Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
-				Reason: short(j.name) + " is on the allowlist", WantedBy: edgesOf(wanted),
-			}
-			if d.Through = j.entryThrough(&j.allowed[i]); d.Through == "" {
-				d.Through = admittingThrough(wanted, r)
-			}
-			return d
-		}
-	}
-	return j.outsideDecision(r, wanted)
 }
 
 // judgeUnlisted judges a name that only edges or the default can admit.

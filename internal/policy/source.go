@@ -131,7 +131,7 @@ func checkNodes(source string, n *yaml.Node, depth int, count *int, problems *Pr
 		sentence = "a tag (" + clip(n.Tag, 40) + "); quote text instead"
 	}
 	if sentence != "" {
-		if len(*problems) <= maxProblems {
+		if *count <= maxNodes+1 && len(*problems) <= maxProblems {
 			*problems = append(*problems, Problem{source, n.Line, n.Column, sentence})
 		}
 		return

@@ -104,7 +104,7 @@ func (p *Policy) suggestionFor(ref pkgref.Ref) (suggestion, standing) {
 		return suggestion{}, standsBeyond
 	}
 	r, ok := parseRelease(ref.Ecosystem, ref.Version)
-	switch d := j.release(ref.Version).decision; {
+	switch d := j.release(ref.Version); {
 	case d.Effect == Allow:
 		return suggestion{}, standsAllowed
 	case !ok || (d.ResolvedBy != ByDefault && d.ResolvedBy != ByAllowlist):

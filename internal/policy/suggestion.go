@@ -33,8 +33,8 @@ func widening(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
 }
 
 func (r release) epochPrefix() string {
-	if r.isPython && r.python.Epoch() != 0 {
-		return strconv.FormatInt(r.python.Epoch(), 10) + "!"
+	if epoch := r.epoch(); epoch != 0 {
+		return strconv.FormatInt(epoch, 10) + "!"
 	}
 	return ""
 }

@@ -144,6 +144,16 @@ func (v Version) String() string {
 	return string(b)
 }
 
+// Is reports whether s is the normal form, without making one.
+func (v Version) Is(s string) bool {
+	var room [64]byte
+	b := v.public(room[:0])
+	if v.local != "" {
+		b = append(append(b, '+'), v.local...)
+	}
+	return string(b) == s
+}
+
 func (v Version) public(b []byte) []byte {
 	if v.epoch != 0 {
 		b = append(strconv.AppendInt(b, v.epoch, 10), '!')

@@ -45,7 +45,7 @@ func allowAll(pkgref.Ref, admission.File) policy.Decision {
 	return policy.Decision{Effect: policy.Allow}
 }
 
-func newDoor(t *testing.T) *door {
+func newDoor(t testing.TB) *door {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

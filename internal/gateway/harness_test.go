@@ -35,7 +35,7 @@ const (
 
 // bench is a gateway between a scripted registry and a door that remembers.
 type bench struct {
-	t        *testing.T
+	t        testing.TB
 	registry *liar.Server
 	door     *door
 	gateway  *gateway.Gateway
@@ -43,7 +43,7 @@ type bench struct {
 }
 
 // newBench publishes a project "probe", from which the file host is learnt.
-func newBench(t *testing.T, change func(*gateway.Config)) *bench {
+func newBench(t testing.TB, change func(*gateway.Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, registry: liar.New(t, indexHost, filesHost, "evil.example"), door: newDoor(t)}
 	b.publish(pypitest.Wheel(t, "probe", "1.0"))

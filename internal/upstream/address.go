@@ -6,13 +6,16 @@ import "net/netip"
 type Class string
 
 // The classes. Metadata are the addresses at which clouds answer questions
-// about the machine itself; Reserved is everything that no registry can have.
+// about the machine itself; Test are those set aside for documentation and
+// benchmarks, which transparent proxies hand out for every name; Reserved is
+// everything that no registry can have.
 const (
 	Loopback  Class = "loopback"
 	LinkLocal Class = "link-local"
 	Metadata  Class = "metadata"
 	Private   Class = "private"
 	Public    Class = "public"
+	Test      Class = "test"
 	Reserved  Class = "reserved"
 )
 
@@ -42,12 +45,12 @@ func prefixClasses() []struct {
 		{"fc00::/7", Private},
 		{"0.0.0.0/8", Reserved},
 		{"192.0.0.0/24", Reserved},
-		{"192.0.2.0/24", Reserved},
-		{"198.18.0.0/15", Reserved},
-		{"198.51.100.0/24", Reserved},
-		{"203.0.113.0/24", Reserved},
+		{"192.0.2.0/24", Test},
+		{"198.18.0.0/15", Test},
+		{"198.51.100.0/24", Test},
+		{"203.0.113.0/24", Test},
 		{"224.0.0.0/3", Reserved}, // multicast, future use, broadcast
-		{"2001:db8::/32", Reserved},
+		{"2001:db8::/32", Test},
 		{"2001::/23", Reserved}, // Teredo and other protocol assignments
 		{"fec0::/10", Reserved},
 		{"ff00::/8", Reserved},

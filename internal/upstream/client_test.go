@@ -194,6 +194,7 @@ func TestAddresses(t *testing.T) {
 		{"file host private, index loopback", "127.0.0.1", "10.0.0.1", fault.ErrInvalid},
 		{"file host loopback, index public", "93.184.215.14", "127.0.0.1", fault.ErrInvalid},
 		{"file host loopback as NAT64, index public", "93.184.215.14", "64:ff9b::7f00:1", fault.ErrInvalid},
+		{"file host set aside for tests, index public", "93.184.215.14", "203.0.113.1", fault.ErrInvalid},
 		{"file host unspecified", "127.0.0.1", "0.0.0.0", fault.ErrInvalid},
 		{"file host unresolvable", "127.0.0.1", "", fault.ErrUnavailable},
 	} {
@@ -230,7 +231,8 @@ func TestClassOf(t *testing.T) {
 		"fd00:ec2::254": upstream.Metadata, "100.100.100.200": upstream.Metadata, "168.63.129.16": upstream.Metadata,
 		"169.254.1.1": upstream.LinkLocal, "fe80::1": upstream.LinkLocal, "fe80::1%eth0": upstream.LinkLocal,
 		"10.1.2.3": upstream.Private, "172.31.0.1": upstream.Private, "192.168.1.1": upstream.Private, "100.64.0.1": upstream.Private, "fd12::1": upstream.Private,
-		"0.0.0.0": upstream.Reserved, "::": upstream.Reserved, "255.255.255.255": upstream.Reserved, "224.0.0.1": upstream.Reserved, "ff02::1": upstream.Reserved, "240.0.0.1": upstream.Reserved, "2001:db8::1": upstream.Reserved,
+		"0.0.0.0": upstream.Reserved, "::": upstream.Reserved, "255.255.255.255": upstream.Reserved, "224.0.0.1": upstream.Reserved, "ff02::1": upstream.Reserved, "240.0.0.1": upstream.Reserved,
+		"203.0.113.80": upstream.Test, "198.18.0.1": upstream.Test, "2001:db8::1": upstream.Test,
 		"93.184.215.14": upstream.Public, "172.32.0.1": upstream.Public, "2606:2800:21f:cb07:6820:80da:af6b:8b2c": upstream.Public,
 	} {
 		if got := upstream.ClassOf(netip.MustParseAddr(a)); got != want {

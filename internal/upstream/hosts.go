@@ -93,12 +93,12 @@ func (h *hosts) mayBe(ctx context.Context, key string, a netip.Addr) bool {
 	if key == h.index {
 		host, _, _ := net.SplitHostPort(key)
 		_, err := netip.ParseAddr(host)
-		return err == nil || class == Public || class == Private || class == Loopback
+		return err == nil || class == Public || class == Private || class == Loopback || class == Test
 	}
 	switch class {
 	case Public:
 		return true
-	case Private, Loopback:
+	case Private, Loopback, Test:
 		host, _, _ := net.SplitHostPort(h.index)
 		own, err := h.resolve(ctx, host)
 		if err != nil {

@@ -21,6 +21,10 @@ const (
 	inflateRatio = 100
 )
 
+// largePage is the size from which a page waits for one of the few slots for
+// large ones, so that many at a time don't fill the memory.
+const largePage = 4 << 20
+
 // PageAsk asks for a page.
 type PageAsk struct {
 	URL    string
@@ -74,7 +78,9 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, as
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	data, err := inflate(body, resp.Header.Values("Content-Encoding"), c.limits.PageBytes)
+	large, release := c.largeSlot(ctx)
+	defer release()
+	data, err := inflate(body, resp.Header.Values("Content-Encoding"), c.limits.PageBytes, large)
 	if err != nil {
 		return Page{}, bodyFault(ctx, err)
 	}
@@ -84,6 +90,30 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, as
 		ETag:        resp.Header.Get("ETag"),
 		Body:        data,
 	}, nil
+}
+
+// largeSlot gives a function that takes one of the client's slots for large
+// pages, once, and one that gives it back if it was taken.
+func (c *Client) largeSlot(ctx context.Context) (take func() error, release func()) {
+	taken := false
+	take = func() error {
+		if taken {
+			return nil
+		}
+		select {
+		case c.large <- struct{}{}:
+			taken = true
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	release = func() {
+		if taken {
+			<-c.large
+		}
+	}
+	return take, release
 }
 
 func checkType(resp *http.Response, types []string) error {
@@ -106,10 +136,10 @@ func bodyFault(ctx context.Context, err error) error {
 }
 
 // inflate reads a body whole, at most limit bytes of it after unpacking.
-func inflate(body io.Reader, encodings []string, limit int64) ([]byte, error) {
+func inflate(body io.Reader, encodings []string, limit int64, large func() error) ([]byte, error) {
 	switch strings.ToLower(strings.Join(encodings, ",")) {
 	case "", "identity":
-		return readLimited(body, limit, nil)
+		return readLimited(body, limit, nil, large)
 	case "gzip":
 	default:
 		return nil, fault.Invalid("the upstream packs its answer in a way that it was not asked for")
@@ -119,7 +149,7 @@ func inflate(body io.Reader, encodings []string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, gzipFault(err)
 	}
-	data, err := readLimited(z, limit, packed)
+	data, err := readLimited(z, limit, packed, large)
 	if err != nil {
 		return nil, gzipFault(err)
 	}
@@ -133,10 +163,16 @@ func gzipFault(err error) error {
 	return err
 }
 
-// readLimited reads to the end; with packed it also watches the ratio.
-func readLimited(r io.Reader, limit int64, packed *counter) ([]byte, error) {
+// readLimited reads to the end; with packed it also watches the ratio. It calls
+// large before it takes more than largePage bytes.
+func readLimited(r io.Reader, limit int64, packed *counter, large func() error) ([]byte, error) {
 	var out bytes.Buffer
 	for {
+		if out.Len() >= largePage {
+			if err := large(); err != nil {
+				return nil, err
+			}
+		}
 		n, err := io.CopyN(&out, r, 256<<10)
 		size := int64(out.Len())
 		switch {

@@ -266,3 +266,20 @@ func TestSidecar(t *testing.T) {
 		}
 	}
 }
+
+// TestTooManyFiles: a million entries end the reading, not the memory.
+func TestTooManyFiles(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`{"meta":{"api-version":"1.0"},"name":"foo","files":[`)
+	for i := range ecosystem.MaxFiles + 1 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"filename":"foo-%d.zip","url":"x","hashes":{}}`, i)
+	}
+	b.WriteString("]}")
+	ix, err := pypi.New().ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: typeJSON, Body: b.Bytes()})
+	if !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("ParseIndex = %v, %v", ix, err)
+	}
+}

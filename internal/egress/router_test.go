@@ -1,0 +1,336 @@
+package egress_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// door records what it is asked; only what egress uses does anything.
+type door struct {
+	admission.Door
+	mu       sync.Mutex
+	names    []string
+	failed   []string
+	allow    bool
+	refusals []admission.Refusal
+}
+
+func (d *door) Name(_ context.Context, ask admission.NameAsk) (admission.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names = append(d.names, ask.Sandbox+" "+ask.Name)
+	if d.allow {
+		return admission.Answer{Decision: policy.Decision{Effect: policy.Allow}}, nil
+	}
+	return admission.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "no such name in the policy"}, RequestID: "n-1"}, nil
+}
+
+func (d *door) Failed(_ context.Context, f admission.Failure) (admission.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = append(d.failed, f.Reason)
+	return admission.Answer{}, nil
+}
+
+func (d *door) Refusals(context.Context, string, int) ([]admission.Refusal, error) {
+	return d.refusals, nil
+}
+
+func (d *door) asked() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.names)
+}
+
+// registry echoes what it is sent, after its own word.
+type registry struct{}
+
+func (registry) IsRegistry(name string) bool { return name == "index.example" }
+
+func (registry) ServeRegistry(conn net.Conn, sandbox string) {
+	defer conn.Close() //nolint:errcheck // the stream is over
+	if _, err := io.WriteString(conn, "registry for "+sandbox+": "); err != nil {
+		return
+	}
+	_, _ = io.Copy(conn, conn) // until the guest closes its side
+}
+
+// uplink serves a router on a Unix socket, as in production.
+func uplink(t *testing.T, d *door, limits egress.Limits) (dial func() net.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "uplink.sock")
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	r := egress.NewRouter(egress.Config{Registry: registry{}, Door: d, Limits: limits})
+	go func() { done <- r.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return func() net.Conn {
+		var nd net.Dialer
+		conn, err := nd.DialContext(t.Context(), "unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+		return conn
+	}
+}
+
+func open(t *testing.T, conn net.Conn, sandbox string, o channel.Open) channel.Reply {
+	t.Helper()
+	w := channel.NewWriter(conn)
+	if err := w.WriteJSON(channel.FrameOpen, keeper.StreamIdentity{Sandbox: sandbox}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteJSON(channel.FrameOpen, o); err != nil {
+		t.Fatal(err)
+	}
+	var r channel.Reply
+	if err := channel.NewReader(conn).ReadJSON(channel.FrameReply, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRegistryStream(t *testing.T) {
+	d := &door{}
+	dial := uplink(t, d, egress.Limits{})
+	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: "index.example"})
+	if !r.OK || !r.DNS.Exists || len(r.DNS.Ports) != 1 || r.DNS.Ports[0] != 443 {
+		t.Errorf("DNS: %+v", r)
+	}
+	conn := dial()
+	if r := open(t, conn, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 443}); !r.OK {
+		t.Fatalf("TCP: %+v", r)
+	}
+	if _, err := io.WriteString(conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.UnixConn).CloseWrite(); err != nil { //nolint:errcheck // it is a Unix socket
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil || string(got) != "registry for sb-1: hello" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if d.asked() != 0 {
+		t.Errorf("the door was asked about a registry: %v", d.names)
+	}
+}
+
+// TestNames is C-NE-05 and C-NE-10 at the host: nothing but the exact name.
+func TestNames(t *testing.T) {
+	d := &door{}
+	dial := uplink(t, d, egress.Limits{Names: 1000})
+	canonical := []string{"evil.example", "index.example.evil.example", "evilindex.example", "xn--ndex-2pa.example", "localhost", "127.0.0.1", "169.254.169.254", "2852039166", "metadata.google.internal", "a_b.example"}
+	malformed := []string{
+		"index.example.", "INDEX.example", "index.example@evil.example", "evil.example\x00.index.example", "index.example\x00", "índex.example", "index..example", ".index.example",
+		"", " index.example", "index.example:443", "[::1]", "0x7f.0.0.1 ", "index.example/..", strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 127) + "example", "-a.example", "index。example",
+	}
+	for _, name := range append(append([]string{}, canonical...), malformed...) {
+		if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: name}); r.DNS == nil || r.DNS.Exists {
+			t.Errorf("DNS %q: %+v", name, r)
+		}
+		if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: name, Port: 443}); r.OK || r.Error == "" {
+			t.Errorf("TCP %q: %+v", name, r)
+		}
+	}
+	for _, port := range []int{0, 80, 22, -1, 65536, 8443} {
+		if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: port}); r.OK {
+			t.Errorf("port %d: %+v", port, r)
+		}
+	}
+	if want := 2*len(canonical) + 4; d.asked() != want {
+		t.Errorf("the door was asked %d times, want %d: %v", d.asked(), want, d.names)
+	}
+	if len(d.failed) == 0 {
+		t.Error("malformed names left no record")
+	}
+	for _, reason := range d.failed {
+		if strings.Contains(reason, "evil") {
+			t.Errorf("a record carries the guest's text: %q", reason)
+		}
+	}
+}
+
+// TestNothingElseIsReachable: even a name that the door allows has no way out.
+func TestNothingElseIsReachable(t *testing.T) {
+	d := &door{allow: true}
+	dial := uplink(t, d, egress.Limits{})
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "other.example", Port: 443}); r.OK {
+		t.Errorf("%+v", r)
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: "other.example"}); r.DNS.Exists {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestDistinctNamesAreCapped(t *testing.T) {
+	d := &door{}
+	dial := uplink(t, d, egress.Limits{Names: 5})
+	for i := range 20 {
+		open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: strings.Repeat("a", i+1) + ".example"})
+	}
+	if d.asked() != 5 {
+		t.Errorf("the door was asked about %d names, want 5", d.asked())
+	}
+	open(t, dial(), "sb-2", channel.Open{Kind: channel.OpenDNS, Name: "b.example"})
+	if d.asked() != 6 {
+		t.Error("one sandbox's names count against another's")
+	}
+}
+
+func TestStreamsAreCapped(t *testing.T) {
+	d := &door{}
+	dial := uplink(t, d, egress.Limits{Streams: 2})
+	var held []net.Conn
+	for range 2 {
+		c := dial()
+		if r := open(t, c, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 443}); !r.OK {
+			t.Fatalf("%+v", r)
+		}
+		held = append(held, c)
+	}
+	if r := openRefused(t, dial(), "sb-1"); r.OK || !strings.Contains(r.Error, "too many connections") {
+		t.Errorf("a third stream: %+v", r)
+	}
+	if r := open(t, dial(), "sb-2", channel.Open{Kind: channel.OpenDNS, Name: "index.example"}); !r.OK {
+		t.Errorf("another sandbox: %+v", r)
+	}
+	if err := held[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if r := openRefused(t, dial(), "sb-1"); r.OK {
+			return // the slot is free again
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the slot never became free")
+		}
+	}
+}
+
+// openRefused opens a stream that may be answered before its second frame is read.
+func openRefused(t *testing.T, conn net.Conn, sandbox string) channel.Reply {
+	t.Helper()
+	w := channel.NewWriter(conn)
+	if err := w.WriteJSON(channel.FrameOpen, keeper.StreamIdentity{Sandbox: sandbox}); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenDNS, Name: "index.example"}) // it may be closed already
+	var r channel.Reply
+	if err := channel.NewReader(conn).ReadJSON(channel.FrameReply, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestHostileFrames: what is no open ends the stream, with nothing asked.
+func TestHostileFrames(t *testing.T) {
+	d := &door{}
+	dial := uplink(t, d, egress.Limits{OpenTime: 200 * time.Millisecond})
+	id := `{"sandbox":"sb-1"}`
+	frame := func(kind byte, n uint32, payload string) string {
+		return string([]byte{kind, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + payload
+	}
+	good := frame(1, uint32(len(id)), id)
+	for name, sent := range map[string]string{
+		"nothing":           "",
+		"garbage":           "GET / HTTP/1.1\r\n\r\n",
+		"no identity":       frame(1, 2, "{}"),
+		"identity and hush": good,
+		"huge frame":        good + frame(1, 1<<31, ""),
+		"cut frame":         good + frame(1, 100, "{"),
+		"wrong type":        good + frame(3, 2, "{}"),
+		"not json":          good + frame(1, 3, "abc"),
+		"unknown field":     good + frame(1, 27, `{"kind":"dns","approve":1} `),
+		"two values":        good + frame(1, 4, "{}{}"),
+		"unknown kind":      good + frame(1, 18, `{"kind":"approve"}`),
+		"deep":              good + frame(1, 100_000, strings.Repeat("[", 100_000)),
+	} {
+		conn := dial()
+		if _, err := io.WriteString(conn, sent); err != nil && !strings.Contains(err.Error(), "broken pipe") {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := io.ReadAll(conn) // the router answers or not, and closes
+		if err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.Contains(string(got), `"ok":true`) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if d.asked() != 0 {
+		t.Errorf("the door was asked: %v", d.names)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	d := &door{}
+	dial := uplink(t, d, egress.Limits{})
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy}); !r.OK || r.Text != "Nothing was refused in this run.\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, JSON: true}); r.Text != "[]\n" {
+		t.Errorf("%+v", r)
+	}
+	d.refusals = []admission.Refusal{
+		{
+			Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "2.0"}, File: "foo-2.0.tar.gz",
+			Outcome: "blocked", Rule: "cap", Reason: "over the \x1b[31mcap", Suggest: "python:\n  - { name: foo }\n", RequestID: "r-1", Count: 3,
+		},
+		{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), What: "name", Name: "evil.example", Outcome: "blocked", Reason: "no", RequestID: "r-2"},
+	}
+	want := `03:04:05Z  blocked: python foo 2.0 (foo-2.0.tar.gz), 3 times
+  why:     over the ?[31mcap
+  rule:    cap
+  request: r-1
+  a person can allow it by adding this to the policy, on the host:
+    python:
+      - { name: foo }
+03:04:06Z  blocked: evil.example
+  why:     no
+  request: r-2
+`
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy}); r.Text != want {
+		t.Errorf("got\n%s\nwant\n%s", r.Text, want)
+	}
+	var got []admission.Refusal
+	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, JSON: true})
+	if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got) != 2 {
+		t.Errorf("%s: %v", r.Text, err)
+	}
+	for range 10_000 {
+		d.refusals = append(d.refusals, d.refusals[1])
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy}); !r.OK || !strings.Contains(r.Text, "evil.example") {
+		t.Errorf("many refusals: %d bytes, %v", len(r.Text), r.Error)
+	}
+}

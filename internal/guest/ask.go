@@ -41,7 +41,7 @@ func ask(ctx context.Context, question, socket string, stdout, stderr io.Writer)
 		_, _ = fmt.Fprintf(stderr, "cofferdam: the agent of this sandbox can't be asked: %v\n", err)
 		return 1
 	}
-	defer conn.Close() //nolint:errcheck // only read
+	defer conn.Close()
 	_, err = io.WriteString(conn, question+"\n")
 	n, copyErr := io.Copy(stdout, conn)
 	if err = errors.Join(err, copyErr); err != nil || n == 0 {

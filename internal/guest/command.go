@@ -37,14 +37,21 @@ func (a *Agent) exec(ctx context.Context, stream *channel.Conn, exec *channel.Ex
 	if err != nil {
 		return reply(stream, err)
 	}
-	defer a.commands.release(exec.ID)
 	if err := reply(stream, nil); err != nil {
+		a.commands.release(exec.ID)
 		return err
 	}
-	if failed := cmd.start(); failed != nil {
-		return stream.WriteJSON(channel.FrameExit, channel.Exit{Code: failed.code, Error: failed.sentence})
+	exit := cmd.do(ctx)
+	a.commands.release(exec.ID) // before the host learns of the end and may use the id again
+	return stream.WriteJSON(channel.FrameExit, exit)
+}
+
+// do runs the command to its end.
+func (c *command) do(ctx context.Context) channel.Exit {
+	if failed := c.start(); failed != nil {
+		return channel.Exit{Code: failed.code, Error: failed.sentence}
 	}
-	return cmd.run(ctx)
+	return c.run(ctx)
 }
 
 // prepare checks what does not depend on the sandbox's files.
@@ -140,8 +147,8 @@ func (c *command) path() string {
 	return ""
 }
 
-// run carries the command's frames until it has ended, and reports its end.
-func (c *command) run(ctx context.Context) error {
+// run carries the command's frames until it has ended.
+func (c *command) run(ctx context.Context) channel.Exit {
 	timing, stopTimer := context.WithCancel(ctx)
 	defer stopTimer()
 	if err := c.stream.WriteJSON(channel.FrameStarted, channel.Started{PID: c.root.pid}); err != nil {
@@ -169,7 +176,7 @@ func (c *command) run(ctx context.Context) error {
 	c.stdio.close()
 	_ = c.stream.Raw().SetReadDeadline(time.Now()) // ends control
 	helpers.Wait()
-	return c.stream.WriteJSON(channel.FrameExit, c.exit(status))
+	return c.exit(status)
 }
 
 // wait returns the status of the first process. When the agent ends it kills.

@@ -38,16 +38,22 @@ func TakeChannel() (net.Conn, error) {
 		return nil, fmt.Errorf("take the channel from stdin: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "channel")
-	defer file.Close() //nolint:errcheck // FileConn has its own duplicate
+	defer file.Close()
 	conn, err := net.FileConn(file)
 	if err != nil {
 		return nil, fmt.Errorf("stdin is not a socket, so it is not the channel: %w", err)
+	}
+	// A kernel in user space may hold stdin and stdout as two sockets over one
+	// wire, and shut the wire when either is closed. So stdout's stays open,
+	// out of the way, for as long as the agent lives.
+	if _, err := unix.FcntlInt(stdout, unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		return nil, errors.Join(fmt.Errorf("keep the channel of stdout: %w", err), conn.Close())
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	defer null.Close() //nolint:errcheck // two duplicates stay
+	defer null.Close()
 	err = errors.Join(
 		unix.Dup3(int(null.Fd()), stdin, 0),
 		unix.Dup3(int(null.Fd()), stdout, 0),

@@ -186,7 +186,7 @@ func readMetadata(path string) (name, version string, err error) {
 		return "", "", err
 	}
 	file := os.NewFile(uintptr(fd), path)
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return "", "", err

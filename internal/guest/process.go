@@ -79,7 +79,7 @@ func marker(pid int) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	buf := make([]byte, 256<<10)
 	n, _ := file.Read(buf)
 	for variable := range bytes.SplitSeq(buf[:n], []byte{0}) {

@@ -89,7 +89,7 @@ func (s *whyServer) close() { _ = s.listener.Close() }
 
 // answer reads one question and writes the host's text.
 func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // the client has its answer or not
+	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(whyDeadline))
 	line, err := bufio.NewReaderSize(io.LimitReader(conn, whyLine), whyLine).ReadString('\n')
 	if err != nil {

@@ -1,0 +1,5 @@
+package guest
+
+const stageVariable = "GUEST_TEST_STAGE"
+
+func enterSandbox() {}

@@ -148,16 +148,16 @@ func bringUpLoopback() error {
 		return err
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	err = unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, request)
-	if errors.Is(err, unix.ENOTTY) {
-		return nil // a kernel without this question; listening will tell
-	}
-	if err != nil {
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, request); err != nil {
 		return err
 	}
 	if request.Uint16()&unix.IFF_UP != 0 {
 		return nil
 	}
 	request.SetUint16(request.Uint16() | unix.IFF_UP)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+	err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+	if errors.Is(err, unix.ENOTTY) {
+		return nil // a kernel whose network is another's; listening will tell
+	}
+	return err
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-func examples(t testing.TB) map[string][]byte {
-	t.Helper()
+func examples(tb testing.TB) map[string][]byte {
+	tb.Helper()
 	paths, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no examples: %v", err)
+		tb.Fatalf("no examples: %v", err)
 	}
 	documents := map[string][]byte{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		documents[filepath.Base(path)] = data
 	}

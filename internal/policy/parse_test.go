@@ -31,7 +31,7 @@ func TestMalformed(t *testing.T) {
 		{"name: x\n---\nname: y\n", "p:2:1: a second YAML document begins here; a policy is one document"},
 		{"- x\n", "p:1:1: a policy must be a mapping of keys, and is a list"},
 		{"text\n", "p:1:1: a policy must be a mapping of keys, and is text"},
-		{"name: x\nalowed_packages: {}\n", "p:2:1: unknown key alowed_packages; did you mean allowed_packages?"},
+		{"name: x\nallowed_package: {}\n", "p:2:1: unknown key allowed_package; did you mean allowed_packages?"},
 		{"name: x\nname: y\n", "p:2:1: the key name is already on line 1"},
 		{"1: x\n", "p:1:1: a key must be text, and this is a number"},
 		{"name: 3\n", "p:1:7: name must be text, and is a number; quote it: \"3\""},

@@ -21,29 +21,29 @@ const (
 // keeps it from being one. What YAML offers beyond plain lists, mappings and
 // scalars is refused: it makes a document mean what it does not show.
 func load(source string, data []byte) (*yaml.Node, Problems) {
-	refuse := func(line, column int, format string, args ...any) (*yaml.Node, Problems) {
-		return nil, Problems{{source, line, column, fmt.Sprintf(format, args...)}}
+	refuse := func(line int, format string, args ...any) (*yaml.Node, Problems) {
+		return nil, Problems{{source, line, 1, fmt.Sprintf(format, args...)}}
 	}
 	if len(data) > maxDocument {
-		return refuse(1, 1, "the document has %d bytes, and at most %d are read", len(data), maxDocument)
+		return refuse(1, "the document has %d bytes, and at most %d are read", len(data), maxDocument)
 	}
 	if problems := checkText(source, data); problems != nil {
 		return nil, problems
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		return refuse(1, 1, "not YAML: %s", oneLine(err.Error()))
+		return refuse(1, "not YAML: %s", oneLine(err.Error()))
 	}
 	var document, second yaml.Node
 	if err := loader.Load(&document); err != nil && !errors.Is(err, io.EOF) {
 		return nil, Problems{syntaxProblem(source, err)}
 	}
 	if isEmpty(&document) {
-		return refuse(1, 1, "the document is empty; an empty policy would allow nothing, so say what you mean, e.g. allowed_packages: {}")
+		return refuse(1, "the document is empty; an empty policy would allow nothing, so say what you mean, e.g. allowed_packages: {}")
 	}
 	switch err := loader.Load(&second); {
 	case err == nil:
-		return refuse(max(second.Line, 1), 1, "a second YAML document begins here; a policy is one document")
+		return refuse(max(second.Line, 1), "a second YAML document begins here; a policy is one document")
 	case !errors.Is(err, io.EOF):
 		return nil, Problems{syntaxProblem(source, err)}
 	}

@@ -67,8 +67,14 @@ func (sc *scanner) preRelease() (kind letter, n int64, found, ok bool) {
 		word string
 		kind letter
 	}{
-		{"alpha", alpha}, {"a", alpha}, {"beta", beta}, {"b", beta},
-		{"preview", candidate}, {"pre", candidate}, {"rc", candidate}, {"c", candidate},
+		{"alpha", alpha},
+		{"a", alpha},
+		{"beta", beta},
+		{"b", beta},
+		{"preview", candidate},
+		{"pre", candidate},
+		{"rc", candidate},
+		{"c", candidate},
 	} {
 		if n, found, ok = sc.word(w.word); found || !ok {
 			return w.kind, n, found, ok

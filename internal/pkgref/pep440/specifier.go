@@ -60,8 +60,14 @@ func cutOperator(s string) (operator, string, bool) {
 		text string
 		op   operator
 	}{
-		{"===", arbitrary}, {"==", equal}, {"!=", notEqual}, {"<=", lessEqual},
-		{">=", greaterEqual}, {"~=", compatible}, {"<", less}, {">", greater},
+		{"===", arbitrary},
+		{"==", equal},
+		{"!=", notEqual},
+		{"<=", lessEqual},
+		{">=", greaterEqual},
+		{"~=", compatible},
+		{"<", less},
+		{">", greater},
 	} {
 		if rest, ok := strings.CutPrefix(s, o.text); ok {
 			return o.op, strings.Trim(rest, " \t"), true

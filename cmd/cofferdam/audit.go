@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func newAudit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "audit",
+		Short:   "Read the record of what was asked for and decided",
+		GroupID: groupReview,
+		Example: "  cofferdam audit list --run nightly-42\n  cofferdam audit list --outcome blocked --json",
+	}
+	cmd.AddCommand(newAuditList())
+	return cmd
+}
+
+// auditFlags are what `audit list` was asked for.
+type auditFlags struct {
+	filter client.RecordFilter
+	json   bool
+}
+
+func newAuditList() *cobra.Command {
+	var flags auditFlags
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List records, oldest first",
+		Long: `Lists the records of the log, oldest first. Text in them was written by packages
+and agents; characters that a terminal would take for instructions are shown as
+escapes. With --json each record is one line as it stands in the log.
+
+Outcomes: ` + strings.Join(outcomes(), ", ") + `.
+Kinds: ` + strings.Join(kinds(), ", ") + `.`,
+		Example: `  cofferdam audit list --run nightly-42
+  cofferdam audit list --outcome blocked --outcome withheld
+  cofferdam audit list --kind package --json | jq -r .package_name`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			return flags.list(cmd.Context())
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&flags.filter.Run, "run", "", "only of this run")
+	set.StringVar(&flags.filter.Sandbox, "sandbox", "", "only of this sandbox")
+	set.StringSliceVar(&flags.filter.Kinds, "kind", nil, "only of this kind; may be repeated")
+	set.StringSliceVar(&flags.filter.Outcomes, "outcome", nil, "only with this outcome; may be repeated")
+	set.Uint64Var(&flags.filter.From, "from", 0, "only from this sequence number on")
+	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
+	completeAudit(cmd)
+	return cmd
+}
+
+func outcomes() []string {
+	return []string{
+		string(audit.Served), string(audit.Aborted), string(audit.Installed), string(audit.Blocked), string(audit.Withheld),
+		string(audit.Pending), string(audit.Failed), string(audit.Started), string(audit.Finished), string(audit.Exceeded),
+	}
+}
+
+func kinds() []string {
+	return []string{
+		string(audit.KindPackage), string(audit.KindCommand), string(audit.KindSandbox),
+		string(audit.KindNetwork), string(audit.KindDaemon),
+	}
+}
+
+func (f auditFlags) check() error {
+	for _, o := range f.filter.Outcomes {
+		if !slices.Contains(outcomes(), o) {
+			return fault.Invalid("--outcome %q is not one of %s", o, strings.Join(outcomes(), ", "))
+		}
+	}
+	for _, k := range f.filter.Kinds {
+		if !slices.Contains(kinds(), k) {
+			return fault.Invalid("--kind %q is not one of %s", k, strings.Join(kinds(), ", "))
+		}
+	}
+	return nil
+}
+
+func (f auditFlags) list(ctx context.Context) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"TIME", "RUN", "OUTCOME", "WHAT", "WHY"}}
+	for line, err := range c.Records(ctx, f.filter) {
+		if err != nil {
+			return err
+		}
+		if f.json {
+			if _, err := fmt.Fprintln(os.Stdout, strings.TrimSpace(printableJSON(line))); err != nil {
+				return err
+			}
+			continue
+		}
+		var record audit.Record
+		if err := json.Unmarshal(line, &record); err != nil {
+			return fmt.Errorf("read a record: %w", err)
+		}
+		rows = append(rows, recordRow(record))
+	}
+	if f.json {
+		return nil
+	}
+	return writeTable(os.Stdout, rows)
+}
+
+func recordRow(r audit.Record) []string {
+	return []string{r.Time.Local().Format(time.DateTime), r.Run, string(r.Outcome), recordWhat(r), recordWhy(r)}
+}
+
+func recordWhat(r audit.Record) string {
+	switch {
+	case r.Package != "":
+		what := r.Ecosystem + " " + r.Package
+		if r.InstalledVersion != "" {
+			what += " " + r.InstalledVersion
+		}
+		return what
+	case len(r.Command) > 0:
+		return clip("$ "+strings.Join(r.Command, " "), 60)
+	case r.Detail["name"] != "":
+		return string(r.Kind) + " " + r.Detail["name"]
+	case r.Sandbox != "":
+		return string(r.Kind) + " " + r.Sandbox
+	}
+	return string(r.Kind)
+}
+
+func rangeText(w audit.WithheldRange) string {
+	if w.From == w.To {
+		return w.From
+	}
+	return w.From + " .. " + w.To
+}
+
+func recordWhy(r audit.Record) string {
+	var parts []string
+	if r.Reason != "" {
+		parts = append(parts, r.Reason)
+	}
+	for _, w := range r.Withheld {
+		parts = append(parts, fmt.Sprintf("%s: %s (%d versions)", rangeText(w), w.Reason, w.Versions))
+	}
+	if r.Rule != "" {
+		parts = append(parts, "["+r.Rule+"]")
+	}
+	if r.Exit != nil {
+		parts = append(parts, "exit "+strconv.Itoa(*r.Exit))
+	}
+	if t := times(r.Count); t != "" {
+		parts = append(parts, t)
+	}
+	return strings.Join(parts, " ")
+}
+
+// clip shortens what would fill the screen.
+func clip(s string, most int) string {
+	runes := []rune(s)
+	if len(runes) <= most {
+		return s
+	}
+	return string(runes[:most-3]) + "..."
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
+
+// Completion must be quick and must change nothing: it asks a daemon that
+// runs, and never starts one.
+const (
+	completionPatience = time.Second
+	completionRuns     = 30
+)
+
+// complete is cobra's signature of a completion.
+type complete = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// names makes a completion of what ask returns.
+func names(ask func(context.Context, *client.Client) []string) complete {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		paths, err := config.DefaultPaths()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx := cmd.Context()
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(ctx, completionPatience)
+		defer cancel()
+		return ask(ctx, client.New(paths.DaemonSocket())), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// fixed is a completion of words that are known.
+func fixed(words ...string) complete {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+func completeTemplates(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		found := []string{"debian", "host"}
+		templates, _ := c.Templates(ctx) // none, if none can be asked
+		for _, t := range templates {
+			found = append(found, t.Name)
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	})(cmd, args, word)
+}
+
+func completeSandboxes(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		var found []string
+		boxes, _ := c.Sandboxes(ctx) // none, if none can be asked
+		for _, b := range boxes {
+			found = append(found, b.ID+"\t"+printable(b.Run))
+		}
+		return found
+	})(cmd, args, word)
+}
+
+// completeRuns offers the newest runs first.
+func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	found, directive := names(func(ctx context.Context, c *client.Client) []string {
+		var runs []string
+		filter := client.RecordFilter{Kinds: []string{string(audit.KindSandbox)}, Outcomes: []string{string(audit.Started)}}
+		for line, err := range c.Records(ctx, filter) {
+			var record audit.Record
+			if err != nil || json.Unmarshal(line, &record) != nil {
+				break
+			}
+			if !slices.Contains(runs, record.Run) && record.Run != "" {
+				runs = append(runs, record.Run)
+			}
+		}
+		slices.Reverse(runs)
+		return runs[:min(len(runs), completionRuns)]
+	})(cmd, args, word)
+	return found, directive | cobra.ShellCompDirectiveKeepOrder
+}
+
+func completeRun(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	register(cmd, "policy", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	})
+	register(cmd, "template", completeTemplates)
+	register(cmd, "engine", completeEngines)
+	register(cmd, "run-id", completeRuns)
+	for _, flag := range []string{"task", "env", "workdir", "timeout"} {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+}
+
+func completeAudit(cmd *cobra.Command) {
+	register(cmd, "run", completeRuns)
+	register(cmd, "sandbox", completeSandboxes)
+	register(cmd, "kind", fixed(kinds()...))
+	register(cmd, "outcome", fixed(outcomes()...))
+	register(cmd, "from", cobra.NoFileCompletions)
+}
+
+// register can fail only for a flag that is not there or has one already, and
+// then every test of this package fails.
+func register(cmd *cobra.Command, flag string, f complete) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
+	}
+}
+
+// completeEngines offers the engines of the sandboxes that are there: which
+// others could run is the daemon's to know.
+func completeEngines(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		var found []string
+		boxes, _ := c.Sandboxes(ctx) // none, if none can be asked
+		for _, b := range boxes {
+			found = append(found, b.Engine)
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	})(cmd, args, word)
+}

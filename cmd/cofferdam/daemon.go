@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
+
+// How a daemon is waited for.
+const (
+	daemonPatience = 60 * time.Second
+	daemonPoll     = 20 * time.Millisecond
+	logTail        = 4 << 10
+)
+
+// connect returns a client of this user's daemon, and starts one in the
+// background where none runs.
+func connect(ctx context.Context) (*client.Client, error) {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return nil, err
+	}
+	return connectAt(ctx, paths)
+}
+
+func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) {
+	c := client.New(paths.DaemonSocket())
+	_, err := c.Version(ctx)
+	if err == nil {
+		return c, nil
+	}
+	if !errors.Is(err, client.ErrNoDaemon) {
+		return nil, fmt.Errorf("the daemon at %s does not answer: %w", paths.DaemonSocket(), err)
+	}
+	if err := paths.Make(); err != nil {
+		return nil, err
+	}
+	unlock, err := lockStart(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	// Another client may have started one meanwhile, somebody else may just be
+	// starting one, or one may be about to end: it still has its lock then.
+	running := func() bool {
+		_, err := c.Version(ctx)
+		return err == nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	if err := awaitLock(waiting, paths, running); err != nil {
+		return nil, fmt.Errorf("a daemon holds %s and does not listen; see %s: %w", paths.DaemonLock(), paths.DaemonLog(), err)
+	}
+	if running() {
+		return c, nil
+	}
+	return c, startDaemon(ctx, c, paths)
+}
+
+// awaitLock returns when no daemon has the daemon's lock, or enough says that
+// this need not be waited for.
+func awaitLock(ctx context.Context, paths config.Paths, enough func() bool) error {
+	file, err := os.OpenFile(paths.DaemonLock(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("look at the daemon's lock: %w", err)
+	}
+	defer func() { _ = file.Close() }() // gives the lock back
+	return lock(ctx, file, enough)
+}
+
+// lock takes a file's lock; it goes with the file's closing.
+func lock(ctx context.Context, file *os.File, enough func() bool) error {
+	tick := time.NewTicker(daemonPoll)
+	defer tick.Stop()
+	for !enough() {
+		err := unix.Flock(descriptor(file), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// lockStart lets one client at a time start a daemon. The lock ends with the
+// process, whatever becomes of it.
+func lockStart(ctx context.Context, paths config.Paths) (unlock func(), err error) {
+	file, err := os.OpenFile(filepath.Join(paths.Runtime, "start.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the start of the daemon: %w", err)
+	}
+	if err := lock(ctx, file, func() bool { return false }); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the start of the daemon: %w", err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// startDaemon runs `serve --background` in a session of its own, its output in
+// the daemon's log, and returns when it answers or why it does not.
+func startDaemon(ctx context.Context, c *client.Client, paths config.Paths) error {
+	log, err := os.OpenFile(paths.DaemonLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the daemon's log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	before, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("open the daemon's log: %w", err)
+	}
+	ended, err := spawn(log)
+	if err != nil {
+		return err
+	}
+	patience := time.NewTimer(daemonPatience)
+	defer patience.Stop()
+	tick := time.NewTicker(daemonPoll)
+	defer tick.Stop()
+	for {
+		if _, err := c.Version(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case state := <-ended:
+			if _, err := c.Version(ctx); err == nil { // it found another one at work
+				return nil
+			}
+			return fmt.Errorf("the daemon did not start (%s)%s", state, tail(paths.DaemonLog(), before))
+		case <-patience.C:
+			return fmt.Errorf("the daemon did not answer within %s%s", daemonPatience, tail(paths.DaemonLog(), before))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// spawn starts the daemon and yields how it ended, should it end.
+func spawn(log *os.File) (<-chan string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program to start the daemon: %w", err)
+	}
+	cmd := exec.Command(self, "serve", "--background") //nolint:noctx,gosec // this very program; it outlives this one
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	ended := make(chan string, 1)
+	go func() {
+		_ = cmd.Wait() // ProcessState tells it better
+		ended <- cmd.ProcessState.String()
+	}()
+	return ended, nil
+}
+
+// tail is the end of what the log has had since an offset, for an error.
+func tail(path string, since int64) string {
+	file, err := os.Open(path) //nolint:gosec // our own log
+	if err != nil {
+		return "; see " + path
+	}
+	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err == nil {
+		since = max(since, info.Size()-logTail)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(file, since, logTail))
+	text = bytes.TrimSpace(text)
+	if err != nil || len(text) == 0 {
+		return "; its log " + path + " says nothing"
+	}
+	return "; its log " + path + " says:\n" + string(text)
+}

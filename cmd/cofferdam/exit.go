@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// The exit codes that are ours. Everything else that `run` returns is the
+// command's own.
+const (
+	exitFailure     = 1   // of every command but run
+	exitUsage       = 2   // bad input; nothing was made
+	exitTimeout     = 124 // the command's time limit was over
+	exitOurs        = 125 // run: Cofferdam itself failed
+	exitRefused     = 126 // run: the policy's rules refuse the command, or it can't be executed
+	exitSignalBase  = 128 // run: plus the signal's number
+	exitKilled      = 137 // 128 + SIGKILL
+	exitPipe        = 141 // 128 + SIGPIPE
+	exitDenied      = 1   // policy explain
+	exitHeld        = 3   // policy explain
+	exitBeyondShell = 255 // a code that no process can have
+)
+
+// exitError is an error with an exit code. With a nil err there is nothing to
+// say: everything was said.
+type exitError struct {
+	code int
+	err  error
+	said bool // it stands on stderr already
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitCode maps an error to the process's exit code.
+func exitCode(err error) int {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
+	switch client.StatusOf(err) {
+	case http.StatusBadRequest, http.StatusNotFound:
+		return exitUsage
+	}
+	if errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrNotFound) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// exitCodesTopic is `cofferdam help exit-codes`.
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `cofferdam run exits with the code of the command that it ran. These are its own:
+
+  2        bad input: a wrong flag, an unreadable or wrong policy, an unknown
+           template or engine, a mount that can't be; nothing was made
+  124      the command's time limit was over (--timeout, or timeout_seconds)
+  125      Cofferdam itself failed: no daemon came up, or the sandbox was lost
+  126      the policy's rules refuse the command, or it can't be executed
+  127      the command is not in the sandbox
+  128+n    the command ended by signal n: 130 after Ctrl-C, 143 after SIGTERM,
+           141 when nobody reads the output any more
+  137      the command was killed, as when the sandbox is out of memory
+
+cofferdam policy explain exits with 0 for allow, 1 for deny, 3 for hold.
+
+cofferdam doctor exits with 0 if sandboxes can run here, else with 1.
+
+Every other command exits with 0, with 2 for bad input (a name that does not
+exist is one), and with 1 for any other failure. Errors are one sentence on
+stderr: what, where, what to do.`,
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// mountHints tells of each argument that names something on the host which the
+// sandbox does not see: the likeliest reason for a command to fail.
+func mountHints(argv []string, mounts []api.Mount) []string {
+	var hints []string
+	for _, arg := range argv {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+			arg = value
+		}
+		path, ok := onHostOnly(arg, mounts)
+		if !ok {
+			continue
+		}
+		hint := fmt.Sprintf("%s is on the host, and the sandbox sees nothing of the host that is not mounted; try --mount .:/workspace:rw", arg)
+		if cwd, err := os.Getwd(); err != nil || insideOf(path, []api.Mount{{Source: cwd, Destination: "/workspace"}}) == "" {
+			hint = fmt.Sprintf("%s is on the host, and the sandbox sees nothing of the host that is not mounted; try --mount %s:/workspace:rw and name it below /workspace", arg, filepath.Dir(path))
+		}
+		if !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
+	}
+	return hints[:min(len(hints), 1)]
+}
+
+// onHostOnly returns the host path that an argument names, if it names one
+// that no mount shows. A bare word counts only as a file, since any word may
+// be the name of a directory; and what every system has is there inside, too.
+func onHostOnly(arg string, mounts []api.Mount) (string, bool) {
+	if arg == "" || strings.HasPrefix(arg, "-") || len(arg) > 4096 {
+		return "", false
+	}
+	path, err := filepath.Abs(arg)
+	if err != nil {
+		return "", false
+	}
+	info, err := os.Stat(path)
+	if err != nil || (!strings.Contains(arg, "/") && !info.Mode().IsRegular()) {
+		return "", false
+	}
+	if filepath.IsAbs(arg) {
+		top, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		if slices.Contains([]string{"", "bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"}, top) {
+			return "", false
+		}
+	}
+	return path, insideOf(path, mounts) == ""
+}

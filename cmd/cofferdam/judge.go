@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// judge turns a command's end into our own: nil for code 0, else an error with
+// the exit code, which has a sentence only where the command could not say it
+// itself.
+func judge(exit api.Exit) error {
+	code := exit.Code
+	if code < 0 || code > exitBeyondShell {
+		code = exitBeyondShell
+	}
+	switch {
+	case exit.TimedOut:
+		return &exitError{code: exitTimeout, err: errors.New("the command was ended: its time limit was over (--timeout, or timeout_seconds in the policy)")}
+	case exit.Error != "":
+		if code == 0 {
+			code = exitOurs
+		}
+		return &exitError{code: code, err: errors.New(exit.Error)}
+	case code == exitKilled && exit.Signal == "KILL":
+		return &exitError{code: code, err: errors.New("the command was killed, as happens when the sandbox is out of memory (max_memory_mb in the policy)")}
+	case code != 0:
+		return &exitError{code: code}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+func newList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the sandboxes",
+		GroupID: groupWork,
+		Long: `Lists the sandboxes of this installation, oldest first. A sandbox of "cofferdam
+run" is there for as long as its command runs.`,
+		Example: "  cofferdam list\n  cofferdam list --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			boxes, err := c.Sandboxes(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, boxes)
+			}
+			return writeSandboxes(os.Stdout, boxes, time.Now())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+func writeSandboxes(w io.Writer, boxes []api.Sandbox, now time.Time) error {
+	rows := [][]string{{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "AGE", "TASK"}}
+	for _, b := range boxes {
+		rows = append(rows, []string{b.ID, b.Run, b.State, b.Template, b.Engine, age(now.Sub(b.Created)), b.Task})
+	}
+	return writeTable(w, rows)
+}
+
+// writeTable aligns columns; every cell is made printable here. An empty cell
+// that is not at the end of its row shows as a dash.
+func writeTable(w io.Writer, rows [][]string) error {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = printable(cell)
+			if cell == "" && i < len(row)-1 {
+				cells[i] = "-"
+			}
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) // into memory
+	}
+	_ = t.Flush() // into memory
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// age is a duration in its largest unit.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

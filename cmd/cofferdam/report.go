@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+)
+
+// reportRows bounds each part of the table at the end of a run; the record has
+// the rest.
+const reportRows = 12
+
+// tell says what became of the run's packages, and what may have been missing.
+func (r *runner) tell(ctx context.Context, exit *api.Exit) {
+	summary, err := r.summary(ctx)
+	if err != nil {
+		r.voice.say("the summary of run %s can't be had: %s", r.box.Run, err)
+		return
+	}
+	for _, line := range summaryLines(summary) {
+		r.voice.line(line)
+	}
+	if exit != nil && exit.Code != 0 {
+		for _, hint := range mountHints(r.argv, r.request.Mounts) {
+			r.voice.say("hint: %s", hint)
+		}
+	}
+}
+
+func (r *runner) summary(ctx context.Context) (api.RunSummary, error) {
+	return ask(ctx, r.client, func(c *client.Client) (api.RunSummary, error) {
+		return c.RunSummary(ctx, r.box.Run)
+	})
+}
+
+// summaryLines is the table, printable; empty if nothing happened.
+func summaryLines(s api.RunSummary) []string {
+	served := notInstalled(s.Served, s.Installed)
+	parts := []string{}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{len(s.Installed), "installed"}, {len(served), "served but not installed"}, {len(s.Withheld), "withheld"},
+		{len(s.Refused), "refused"}, {len(s.Names), "unknown to the sandbox"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", "))}
+	lines = append(lines, table(s, served)...)
+	if len(s.Refused) > 0 {
+		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+printable(s.Run))
+	}
+	return lines
+}
+
+func table(s api.RunSummary, served []api.Package) []string {
+	var buf bytes.Buffer
+	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
+	row := func(what, name, version, why string) {
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", what, printable(name), printable(version), printable(why))
+	}
+	for _, part := range []struct {
+		what     string
+		packages []api.Package
+	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}} {
+		for _, p := range part.packages[:min(len(part.packages), reportRows)] {
+			row(part.what, p.Ecosystem+" "+p.Name, p.Version, why(p))
+		}
+		more(w, part.what, len(part.packages), s.Run)
+	}
+	for _, n := range s.Names[:min(len(s.Names), reportRows)] {
+		row("no such name", n.Name, times(n.Count), n.Reason)
+	}
+	more(w, "no such name", len(s.Names), s.Run)
+	_ = w.Flush() // into memory
+	lines := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return lines
+}
+
+func more(w *tabwriter.Writer, what string, n int, run string) {
+	if n > reportRows {
+		_, _ = fmt.Fprintf(w, "  %s\tand %d more: cofferdam audit list --run %s\t\t\n", what, n-reportRows, printable(run))
+	}
+}
+
+// why is the reason and, in brackets, the rule to look for in the policy.
+func why(p api.Package) string {
+	parts := []string{}
+	if p.Reason != "" {
+		parts = append(parts, p.Reason)
+	}
+	if p.Rule != "" {
+		parts = append(parts, "["+p.Rule+"]")
+	}
+	if t := times(p.Count); t != "" {
+		parts = append(parts, t)
+	}
+	return strings.Join(parts, " ")
+}
+
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("(%d times)", n)
+}
+
+// notInstalled leaves out of served what was found installed.
+func notInstalled(served, installed []api.Package) []api.Package {
+	type release struct{ ecosystem, name, version string }
+	found := map[release]bool{}
+	for _, p := range installed {
+		found[release{p.Ecosystem, p.Name, p.Version}] = true
+	}
+	rest := []api.Package{}
+	for _, p := range served {
+		if !found[release{p.Ecosystem, p.Name, p.Version}] {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// outcome is the line of --json.
+type outcome struct {
+	Run      string          `json:"run,omitempty"`
+	Sandbox  string          `json:"sandbox,omitempty"`
+	Command  []string        `json:"command"`
+	Exit     *api.Exit       `json:"exit,omitempty"` // nil: it did not run, or its end is not known
+	ExitCode int             `json:"exit_code"`      // this process's
+	Error    string          `json:"error,omitempty"`
+	Summary  *api.RunSummary `json:"summary,omitempty"`
+}
+
+// tellJSON writes the outcome as the last line of stderr, whatever happened,
+// and returns an error with nothing left to say.
+func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error {
+	o := outcome{Run: r.box.Run, Sandbox: r.box.ID, Command: r.argv, Exit: exit}
+	if err != nil {
+		o.ExitCode, o.Error = exitCode(err), err.Error()
+	}
+	if r.box.Run != "" {
+		ctx, cancel := notTooLong(context.WithoutCancel(ctx))
+		defer cancel()
+		summary, failure := r.summary(ctx)
+		if failure == nil {
+			o.Summary = &summary
+		} else if o.Error == "" {
+			o.Error = failure.Error()
+		}
+	}
+	data, failure := json.Marshal(o)
+	if failure != nil {
+		return errors.Join(err, failure)
+	}
+	r.voice.line(printableJSON(data))
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: o.ExitCode}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// sandboxRequest turns the flags into what the daemon is asked for. All that
+// can be wrong with them is found here, before anything is made.
+func (f runFlags) sandboxRequest(cwd string) (api.CreateSandbox, error) {
+	req := api.CreateSandbox{
+		Run: f.run, Task: f.task, Template: f.template, Engine: f.engine, Workdir: f.workdir,
+	}
+	if f.timeout < 0 {
+		return req, fault.Invalid("--timeout is %s; it must be above 0, such as 90s or 5m", f.timeout)
+	}
+	if f.workdir != "" && !filepath.IsAbs(f.workdir) {
+		return req, fault.Invalid("--workdir %q must be an absolute path inside the sandbox, such as /workspace", f.workdir)
+	}
+	var err error
+	if req.Mounts, err = parseMounts(cwd, f.mounts); err != nil {
+		return req, err
+	}
+	if req.Env, err = parseEnv(f.env); err != nil {
+		return req, err
+	}
+	if f.policy != "" {
+		if req.Policy, err = readPolicy(f.policy); err != nil {
+			return req, err
+		}
+	}
+	if req.Workdir == "" {
+		req.Workdir = insideOf(cwd, req.Mounts)
+	}
+	return req, nil
+}
+
+func parseMounts(cwd string, specs []string) ([]api.Mount, error) {
+	var mounts []api.Mount
+	for _, spec := range specs {
+		m, err := parseMount(cwd, spec)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range mounts {
+			if other.Destination == m.Destination {
+				return nil, fault.Invalid("--mount names the destination %s twice", m.Destination)
+			}
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts, nil
+}
+
+// parseMount reads SOURCE:DESTINATION[:rw|:ro]. A source may hold colons, a
+// destination may not.
+func parseMount(cwd, spec string) (api.Mount, error) {
+	rest, readWrite := strings.CutSuffix(spec, ":rw")
+	if !readWrite {
+		rest = strings.TrimSuffix(rest, ":ro")
+	}
+	colon := strings.LastIndexByte(rest, ':')
+	if colon <= 0 || colon == len(rest)-1 {
+		return api.Mount{}, fault.Invalid("--mount %q must be SOURCE:DESTINATION or SOURCE:DESTINATION:rw, such as .:/workspace:rw", spec)
+	}
+	m := api.Mount{Source: rest[:colon], Destination: rest[colon+1:], ReadWrite: readWrite}
+	if !filepath.IsAbs(m.Destination) {
+		return m, fault.Invalid("--mount %q: the destination %q must be an absolute path inside the sandbox, such as /workspace", spec, m.Destination)
+	}
+	m.Destination = filepath.Clean(m.Destination)
+	if !filepath.IsAbs(m.Source) {
+		m.Source = filepath.Join(cwd, m.Source)
+	}
+	m.Source = filepath.Clean(m.Source)
+	if _, err := os.Stat(m.Source); err != nil {
+		return m, fault.Invalid("--mount %q: the source %s %s", spec, m.Source, because(err))
+	}
+	return m, nil
+}
+
+func parseEnv(specs []string) (map[string]string, error) {
+	if len(specs) == 0 {
+		return nil, nil //nolint:nilnil // no variables is a good answer
+	}
+	env := make(map[string]string, len(specs))
+	for _, spec := range specs {
+		name, value, given := strings.Cut(spec, "=")
+		if name == "" || strings.ContainsRune(spec, 0) {
+			return nil, fault.Invalid("--env %q must be NAME=VALUE, or NAME for the host's value", spec)
+		}
+		if !given {
+			if value, given = os.LookupEnv(name); !given {
+				return nil, fault.Invalid("--env %s takes the host's value, but there is no variable %s here; write --env %s=VALUE", name, name, name)
+			}
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// insideOf is where the sandbox shows a host directory, "" if it does not. The
+// deepest mount that covers it wins.
+func insideOf(dir string, mounts []api.Mount) string {
+	inside, depth := "", -1
+	for _, m := range mounts {
+		rel, err := filepath.Rel(resolved(m.Source), resolved(dir))
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || len(m.Source) <= depth {
+			continue
+		}
+		inside, depth = filepath.Join(m.Destination, rel), len(m.Source)
+	}
+	return inside
+}
+
+// resolved follows symbolic links as far as the path exists.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// because says in words why a file could not be had.
+func because(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist"
+	case errors.Is(err, fs.ErrPermission):
+		return "can't be read: permission denied"
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return fmt.Sprintf("can't be read: %s", err)
+}

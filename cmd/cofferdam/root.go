@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	complain(os.Stderr, err)
+	return exitCode(err)
+}
+
+// newRoot is the whole command tree.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cofferdam",
+		Short: "Run an agent's code sealed, and let in only what a policy has cleared",
+		Long: `Cofferdam runs code that a model wrote in a sandbox without any network. pip and
+uv just work in it: what they ask for is judged by a policy, verified, recorded,
+and only then handed in.`,
+		Example: `  cofferdam run -- python3 -c 'print("hello")'
+  cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
+  cofferdam policy check policy.yaml
+  cofferdam audit list --outcome blocked`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupWork, Title: "Sandboxes:"},
+		&cobra.Group{ID: groupReview, Title: "Policy and record:"},
+		&cobra.Group{ID: groupHost, Title: "This installation:"},
+	)
+	root.SetHelpCommandGroupID(groupHost)
+	root.AddCommand(newRun(), newList(), newDestroy(), newTemplate())
+	root.AddCommand(newPolicy(), newAudit())
+	root.AddCommand(newVersion(), newStop(), newCompletion(), exitCodesTopic())
+	root.AddCommand(roleCommands()...)
+	strict(root)
+	return root
+}
+
+const (
+	groupWork   = "work"
+	groupReview = "review"
+	groupHost   = "host"
+)
+
+// strict makes every wrong word an error of one sentence and exit code 2. Left
+// alone, cobra prints the help of a command group, with success, for a
+// subcommand that does not exist.
+func strict(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%s", err) })
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+	if !cmd.HasSubCommands() {
+		if args := cmd.Args; args != nil {
+			cmd.Args = func(cmd *cobra.Command, given []string) error {
+				if err := args(cmd, given); err != nil {
+					return usage(cmd, "%s; write: %s", err, cmd.UseLine())
+				}
+				return nil
+			}
+		}
+		return
+	}
+	// A group is runnable only to refuse; its usage does not show that.
+	cmd.SetUsageTemplate(strings.Replace(cmd.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}", 1))
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return usage(cmd, "there is no command %q%s", args[0], instead(cmd, args[0]))
+	}
+}
+
+// instead is what the person may have meant.
+func instead(cmd *cobra.Command, typed string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(typed); len(near) > 0 {
+		return "; did you mean " + near[0] + "?"
+	}
+	return ""
+}
+
+// usage is bad input on the command line itself.
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return fault.Invalid("%s (see %s --help)", fmt.Sprintf(format, args...), cmd.CommandPath())
+}
+
+// complain writes an error for a person. One that carries its own place in a
+// file begins with it, so that editors find it.
+func complain(w io.Writer, err error) {
+	if quiet, ok := errors.AsType[*exitError](err); ok && (quiet.err == nil || quiet.said) {
+		return
+	}
+	if located(err) {
+		_, _ = fmt.Fprintln(w, printableText(err.Error()))
+		return
+	}
+	_, _ = fmt.Fprintf(w, "cofferdam: %s\n", printableText(err.Error()))
+}
+
+// located reports whether every line of an error has its place in a file.
+func located(err error) bool {
+	_, ok := errors.AsType[policy.Problems](err)
+	return ok
+}
+
+// notTooLong bounds what should be quick.
+func notTooLong(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 30*time.Second)
+}

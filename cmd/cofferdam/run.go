@@ -1,0 +1,81 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// runFlags are what was typed, before anything is looked at.
+type runFlags struct {
+	policy   string
+	template string
+	engine   string
+	run      string
+	task     string
+	mounts   []string
+	env      []string
+	workdir  string
+	timeout  time.Duration
+	json     bool
+}
+
+func newRun() *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use:     "run [flags] -- COMMAND [ARGUMENT...]",
+		Short:   "Run a command in a sandbox of its own",
+		GroupID: groupWork,
+		Long: `Makes a sandbox, runs the command in it, and removes the sandbox when the command
+has ended. The sandbox has no network; what pip and uv ask for comes through the
+gateway, as far as the policy clears it. Nothing of the host is in it unless
+--mount asks for it, and no variable of the environment unless --env does.
+
+Where stdin and stdout are terminals the command gets one too. Otherwise its
+stdout and stderr stay apart and stdin is passed on. The exit code is the
+command's own (see "cofferdam help exit-codes").
+
+Ctrl-C goes to the command. A second one within two seconds ends the sandbox; at
+a terminal it does so only if the command shows no reaction to either, since a
+shell or an interpreter is told by Ctrl-C to drop a line, not to die (five in a
+row end the sandbox in any case). SIGTERM and SIGHUP end the sandbox.
+
+A command whose paths are on the host needs them mounted: with
+--mount .:/workspace:rw the command starts in /workspace, since that is where
+the current directory is then. Without such a mount it starts in its home.
+
+What was installed, withheld and refused is told on stderr at the end. With
+--json that is one line of JSON, the last of stderr:
+  {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}`,
+		Example: `  cofferdam run -- python3 -c 'print(40 + 2)'
+  cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
+  cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
+  cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
+  cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "no command given; write it after --, as in: cofferdam run -- python3 task.py")
+			}
+			return runCommand(cmd.Context(), flags, args)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func (f *runFlags) register(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.SetInterspersed(false) // the command's own flags are the command's
+	set.StringVarP(&f.policy, "policy", "p", "", "policy document (default: a built-in one that allows no package)")
+	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
+	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
+	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")
+	set.StringVar(&f.task, "task", "", "what the run is for, in words, for the record")
+	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
+	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
+	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
+	completeRun(cmd)
+}

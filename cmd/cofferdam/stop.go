@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
+
+// stopPatience is how long a daemon may take to end.
+const stopPatience = 2 * time.Minute
+
+func newStop() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:     "stop",
+		Short:   "End the daemon",
+		GroupID: groupHost,
+		Long: `Ends this user's daemon, and returns when it has ended. It is refused while there
+are sandboxes, unless --force ends them too. A daemon that "cofferdam run"
+started ends by itself when it is idle.`,
+		Example: "  cofferdam stop\n  cofferdam stop --force",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), stopPatience)
+			defer cancel()
+			return stop(ctx, force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "end the sandboxes too")
+	return cmd
+}
+
+func stop(ctx context.Context, force bool) error {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return err
+	}
+	c := client.New(paths.DaemonSocket())
+	err = c.Shutdown(ctx, force)
+	switch {
+	case errors.Is(err, client.ErrNoDaemon):
+		_, err = fmt.Fprintln(os.Stderr, "cofferdam: no daemon is running")
+		return err
+	case client.StatusOf(err) == http.StatusConflict && !force:
+		return fmt.Errorf("%w (cofferdam list shows them, cofferdam stop --force ends them)", err)
+	case err != nil:
+		return err
+	}
+	if err := awaitLock(ctx, paths, func() bool { return false }); err != nil {
+		return fmt.Errorf("the daemon has agreed to end, but has not ended: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
+
+// stubDaemon speaks /v1 as the daemon does, with "sandboxes" that are nothing
+// but processes of this machine: enough to see the command line at work with
+// real terminals, signals and pipes. What it answers about packages it reads
+// from files of the state directory (summary.json, records.jsonl, ...), and
+// the requests that it got are in requests.jsonl there.
+type stubDaemon struct {
+	paths config.Paths
+
+	mu       sync.Mutex // guards what follows
+	boxes    map[string]*stubBox
+	listener net.Listener
+	conns    map[net.Conn]bool // attachments
+	lock     *os.File
+	made     int // sandboxes so far
+	cuts     int // so many attachments end with the daemon's death
+}
+
+type stubBox struct {
+	view     api.Sandbox
+	commands map[string]*stubCommand
+}
+
+// serveStub is `cofferdam serve --background` of the tests.
+func serveStub() {
+	if err := stub(); err != nil {
+		fmt.Fprintln(os.Stderr, "stub:", err)
+		os.Exit(1)
+	}
+}
+
+func stub() error {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return err
+	}
+	if err := paths.Make(); err != nil {
+		return err
+	}
+	if text, err := os.ReadFile(filepath.Join(paths.State, "broken")); err == nil {
+		return errors.New(string(text))
+	}
+	if survivor, err := (&net.Dialer{}).DialContext(context.Background(), "unix", paths.KeeperSocket()); err == nil {
+		// What a daemon finds in its keeper after it was killed: everything.
+		_, err := io.ReadAll(survivor)
+		return err
+	}
+	d := &stubDaemon{paths: paths, boxes: map[string]*stubBox{}, conns: map[net.Conn]bool{}}
+	if text, err := os.ReadFile(filepath.Join(paths.State, "cuts")); err == nil {
+		if d.cuts, err = strconv.Atoi(string(text[:1])); err != nil {
+			return err
+		}
+	}
+	if err := d.listen(); err != nil {
+		return err
+	}
+	_ = os.Remove(paths.KeeperSocket())
+	keeper, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", paths.KeeperSocket())
+	if err != nil {
+		return err
+	}
+	for {
+		conn, err := keeper.Accept()
+		if err != nil {
+			return err
+		}
+		err = d.listen()
+		_ = conn.Close()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (d *stubDaemon) listen() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lock, err := os.OpenFile(d.paths.DaemonLock(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(descriptor(lock), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("a daemon runs already: %w", err)
+	}
+	d.lock = lock
+	_ = os.Remove(d.paths.DaemonSocket())
+	d.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "unix", d.paths.DaemonSocket())
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: d.routes()} //nolint:gosec // a test's
+	go func(l net.Listener) { _ = server.Serve(l) }(d.listener)
+	return nil
+}
+
+// die is what kill -9 of the daemon looks like to a client.
+func (d *stubDaemon) die() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_ = d.listener.Close()
+	for conn := range d.conns {
+		_ = conn.Close()
+	}
+	d.conns = map[net.Conn]bool{}
+	_ = d.lock.Close()
+}
+
+func (d *stubDaemon) routes() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/version":                              d.version,
+		"POST /v1/shutdown":                            d.shutdown,
+		"POST /v1/sandboxes":                           d.create,
+		"GET /v1/sandboxes":                            d.list,
+		"DELETE /v1/sandboxes/{id}":                    d.destroy,
+		"POST /v1/sandboxes/{id}/commands":             d.start,
+		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": d.attach,
+		"GET /v1/runs/{run}/summary":                   d.summary,
+		"GET /v1/runs/{run}/suggest":                   d.suggest,
+		"GET /v1/audit/records":                        d.file("records.jsonl"),
+		"GET /v1/templates":                            d.file("templates.json"),
+		"POST /v1/templates/{name}":                    d.file("build.jsonl"),
+		"DELETE /v1/templates/{name}":                  d.removeTemplate,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			d.note(r.Method + " " + r.URL.RequestURI())
+			handle(w, r)
+		})
+	}
+	return mux
+}
+
+// note keeps a line about a request, for the scripts.
+func (d *stubDaemon) note(line string) {
+	f, err := os.OpenFile(filepath.Join(d.paths.State, "requests"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	_, _ = fmt.Fprintln(f, line)
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func refuse(w http.ResponseWriter, status int, detail string) {
+	answer(w, status, api.Problem{Title: http.StatusText(status), Status: status, Detail: detail})
+}
+
+func (d *stubDaemon) version(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, api.Version{Version: "stub", PID: os.Getpid(), State: "STATE"})
+}
+
+func (d *stubDaemon) shutdown(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.boxes) > 0 && r.URL.Query().Get("force") == "" {
+		refuse(w, http.StatusConflict, fmt.Sprintf("%d sandboxes are alive", len(d.boxes)))
+		return
+	}
+	for _, box := range d.boxes {
+		box.end()
+	}
+	w.WriteHeader(http.StatusAccepted)
+	_ = http.NewResponseController(w).Flush()
+	_ = d.listener.Close()
+	go os.Exit(0)
+}
+
+func (d *stubDaemon) create(w http.ResponseWriter, r *http.Request) {
+	var req api.CreateSandbox
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	line, _ := json.Marshal(req)
+	d.note(string(line))
+	switch {
+	case req.Template == "nosuch":
+		refuse(w, http.StatusNotFound, `there is no template "nosuch"; there are debian and host`)
+		return
+	case req.Engine == "broken":
+		refuse(w, http.StatusInternalServerError, "something inside failed: \x1b[31mred")
+		return
+	case req.Engine == "slow":
+		<-r.Context().Done()
+		d.note("creation given up")
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made++
+	box := &stubBox{commands: map[string]*stubCommand{}, view: api.Sandbox{
+		ID: "sb-" + strconv.Itoa(d.made), Run: req.Run, State: "running", Task: req.Task, Template: "host", Engine: "stub",
+	}}
+	if req.Run == "" {
+		box.view.Run = "run-1"
+	}
+	if req.Task == "notes" {
+		box.view.Notes = []string{"network_allowlist (line 3): names are not forwarded yet; it stays closed"}
+		box.view.Missing = []string{"disk-cap: needs a file system of its own"}
+	}
+	d.boxes[box.view.ID] = box
+	answer(w, http.StatusCreated, box.view)
+}
+
+func (d *stubDaemon) list(w http.ResponseWriter, _ *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	boxes := []api.Sandbox{}
+	for _, box := range d.boxes {
+		boxes = append(boxes, box.view)
+	}
+	slices.SortFunc(boxes, func(a, b api.Sandbox) int { return a.Created.Compare(b.Created) })
+	answer(w, http.StatusOK, boxes)
+}
+
+func (d *stubDaemon) destroy(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	box, ok := d.boxes[r.PathValue("id")]
+	if !ok {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("there is no sandbox %q", r.PathValue("id")))
+		return
+	}
+	box.end()
+	delete(d.boxes, box.view.ID)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (b *stubBox) end() {
+	for _, c := range b.commands {
+		c.kill()
+	}
+}
+
+func (d *stubDaemon) command(r *http.Request) (*stubCommand, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	box, ok := d.boxes[r.PathValue("id")]
+	if !ok || box.view.Task == "vanish" {
+		return nil, false
+	}
+	c, ok := box.commands[r.PathValue("cmd")]
+	return c, ok
+}
+
+func (d *stubDaemon) start(w http.ResponseWriter, r *http.Request) {
+	var req api.StartCommand
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	line, _ := json.Marshal(req)
+	d.note(string(line))
+	if req.Argv[0] == "forbidden" {
+		refuse(w, http.StatusForbidden, "the rule no-forbidden refuses the command")
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	box, ok := d.boxes[r.PathValue("id")]
+	if !ok {
+		refuse(w, http.StatusNotFound, "there is no such sandbox")
+		return
+	}
+	c := startStub(req)
+	box.commands["c1"] = c
+	answer(w, http.StatusCreated, api.Command{ID: "c1", Argv: req.Argv})
+}
+
+func (d *stubDaemon) attach(w http.ResponseWriter, r *http.Request) {
+	c, ok := d.command(r)
+	if !ok {
+		refuse(w, http.StatusNotFound, "there is no such sandbox")
+		return
+	}
+	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	d.mu.Lock()
+	d.conns[conn] = true
+	cut := d.cuts > 0
+	d.cuts = max(d.cuts-1, 0)
+	d.mu.Unlock()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: cofferdam-frames\r\n\r\n")
+	go c.listen(bufio.NewReader(buffered))
+	c.tell(conn, offset, func(sent int) bool {
+		if cut && sent > 0 {
+			d.die()
+			return false
+		}
+		return true
+	})
+}
+
+// file answers with a file of the state directory.
+func (d *stubDaemon) file(name string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		text, err := os.ReadFile(filepath.Join(d.paths.State, name))
+		if err != nil {
+			refuse(w, http.StatusNotFound, "there is no "+name)
+			return
+		}
+		_, _ = w.Write(text)
+	}
+}
+
+func (d *stubDaemon) summary(w http.ResponseWriter, r *http.Request) {
+	text, err := os.ReadFile(filepath.Join(d.paths.State, "summary.json"))
+	if err != nil {
+		text = []byte(`{}`)
+	}
+	var s api.RunSummary
+	if err := json.Unmarshal(text, &s); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	s.Run = r.PathValue("run")
+	answer(w, http.StatusOK, s)
+}
+
+// suggest makes a suggestion of the files policy.yaml and suggested.yaml.
+func (d *stubDaemon) suggest(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("run") == "nosuch" {
+		refuse(w, http.StatusNotFound, `there is no run "nosuch" on record`)
+		return
+	}
+	document, _ := os.ReadFile(filepath.Join(d.paths.State, "policy.yaml"))
+	suggested, _ := os.ReadFile(filepath.Join(d.paths.State, "suggested.yaml"))
+	source, _ := os.ReadFile(filepath.Join(d.paths.State, "source"))
+	answer(w, http.StatusOK, api.Suggestion{
+		Source: string(source), Document: document, Suggested: suggested,
+		Diff: "--- policy.yaml\n+++ policy.yaml\n-" + string(document) + "+" + string(suggested),
+	})
+}
+
+func (d *stubDaemon) removeTemplate(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("name") != "debian" {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("there is no template %q", r.PathValue("name")))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,233 @@
+// Package authority is the installation's own certificate authority: the
+// gateway answers for the registries' names with its certificates, and
+// sandboxes are born trusting it.
+//
+// Vocabulary: a *generation* is one CA certificate with its key, critically
+// constrained to the names that it was made for, so that whoever steals the
+// key can impersonate those registries to this installation's sandboxes and
+// nobody to anybody else. A *leaf* is what the gateway shows. The key of a
+// generation never leaves its folder; a leaf's key is made for each leaf, and
+// only the gateway gets it.
+package authority
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const (
+	caLifetime   = 5 * 365 * 24 * time.Hour
+	leafLifetime = 90 * 24 * time.Hour
+	// A sandbox's clock may be a little behind.
+	backdate = time.Hour
+)
+
+// Leaf is a certificate with its chain (leaf first, then the CA) and key.
+type Leaf struct {
+	ChainPEM []byte
+	KeyPEM   []byte
+}
+
+// Authority issues leaves. Safe for concurrent use in one process; the folder
+// belongs to one process at a time, which the daemon's lock sees to.
+type Authority struct {
+	dir string
+
+	mu      sync.Mutex // guards all below
+	known   []*generation
+	current *generation // nil until there is one
+}
+
+// Open reads what is in dir, which is made (0700) if missing. A key that
+// others can read is refused: it must be taken for stolen.
+func Open(dir string) (*Authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the certificate authority cannot be made", dir)
+	}
+	known, err := readGenerations(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{dir: dir, known: known}
+	if len(known) > 0 {
+		a.current = known[len(known)-1]
+	}
+	return a, nil
+}
+
+// CAPEM returns the current CA certificate, nil before the first Certificate.
+// It is the one that the last leaf was issued under.
+func (a *Authority) CAPEM() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current == nil {
+		return nil
+	}
+	return encodeCertificate(a.current.certificate)
+}
+
+// Certificate issues a leaf for exactly these hosts (names or addresses, a
+// port is ignored), valid for 90 days. If no generation covers them, a new one
+// is made and becomes current; older ones stay, since sandboxes that live
+// trust them.
+func (a *Authority) Certificate(ctx context.Context, hosts []string) (Leaf, error) {
+	names, err := parseHosts(hosts)
+	if err != nil {
+		return Leaf{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Leaf{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	g, err := a.covering(names)
+	if err != nil {
+		return Leaf{}, err
+	}
+	leaf, err := g.issue(names, time.Now())
+	if err != nil {
+		return Leaf{}, err
+	}
+	a.current = g
+	return leaf, nil
+}
+
+// covering returns the newest generation that covers all names and outlives a
+// leaf, or makes one. The caller has the lock.
+func (a *Authority) covering(names subjects) (*generation, error) {
+	enough := time.Now().Add(leafLifetime)
+	for _, g := range slices.Backward(a.known) {
+		if g.covers(names) && g.certificate.NotAfter.After(enough) {
+			return g, nil
+		}
+	}
+	number := 1
+	if n := len(a.known); n > 0 {
+		number = a.known[n-1].number + 1
+	}
+	g, err := newGeneration(number, names, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := g.write(a.dir); err != nil {
+		return nil, err
+	}
+	a.known = append(a.known, g)
+	return g, nil
+}
+
+// subjects are the hosts of a certificate, sorted and without repetition.
+type subjects struct {
+	names     []string
+	addresses []net.IP
+}
+
+// parseHosts accepts host names and IP addresses, with or without a port.
+func parseHosts(hosts []string) (subjects, error) {
+	var s subjects
+	for _, host := range hosts {
+		bare := host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			bare = h
+		}
+		bare = strings.Trim(bare, "[]")
+		if ip := net.ParseIP(bare); ip != nil {
+			if v4 := ip.To4(); v4 != nil {
+				ip = v4
+			}
+			s.addresses = append(s.addresses, ip)
+			continue
+		}
+		name := strings.ToLower(strings.TrimSuffix(bare, "."))
+		if !hostName(name) {
+			return s, fault.Invalid("%q is no host name that a certificate can be made for", host)
+		}
+		s.names = append(s.names, name)
+	}
+	if len(s.names)+len(s.addresses) == 0 {
+		return s, fault.Invalid("a certificate needs at least one host")
+	}
+	slices.Sort(s.names)
+	s.names = slices.Compact(s.names)
+	slices.SortFunc(s.addresses, func(x, y net.IP) int { return slices.Compare(x, y) })
+	s.addresses = slices.CompactFunc(s.addresses, func(x, y net.IP) bool { return x.Equal(y) })
+	return s, nil
+}
+
+// hostName admits plain names of at least two labels, and localhost. A single
+// label would be a constraint over a whole top-level domain.
+func hostName(name string) bool {
+	if len(name) > 253 || (!strings.Contains(name, ".") && name != "localhost") {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range label {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// issue makes a leaf under a generation.
+func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Leaf{}, err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return Leaf{}, err
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "Cofferdam gateway"},
+		NotBefore:    laterOf(now.Add(-backdate), g.certificate.NotBefore),
+		NotAfter:     now.Add(leafLifetime),
+		DNSNames:     names.names,
+		IPAddresses:  names.addresses,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, g.certificate, &key.PublicKey, g.key)
+	if err != nil {
+		return Leaf{}, err
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return Leaf{}, err
+	}
+	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return Leaf{ChainPEM: append(chain, encodeCertificate(g.certificate)...), KeyPEM: keyPEM}, nil
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func newSerial() (*big.Int, error) {
+	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+}

@@ -1,0 +1,310 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// testControls tests each control that is declared; of the others it wants a
+// reason.
+func testControls(t *testing.T, s *Subject) {
+	caps, err := s.Engine.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		control engine.Control
+		test    func(*testing.T, *Subject)
+	}{
+		{engine.ControlNoNetwork, testNoNetwork},
+		{engine.ControlReadOnlyRoot, testReadOnlyRoot},
+		{engine.ControlDiskCap, testDiskCap},
+		{engine.ControlMemory, testMemory},
+		{engine.ControlCPU, testCPU},
+		{engine.ControlPids, testPids},
+		{engine.ControlNProc, testNProc},
+		{engine.ControlOwnKernel, testOwnKernel},
+		{engine.ControlUserMapping, testUserMapping},
+		{engine.ControlNonRootUser, testNonRootUser},
+	} {
+		t.Run(string(c.control), func(t *testing.T) {
+			if slices.Contains(caps.Enforces, c.control) {
+				c.test(t, s)
+			} else if caps.Missing[c.control] == "" {
+				t.Errorf("%s is neither enforced nor explained", c.control)
+			}
+		})
+	}
+}
+
+// testNoNetwork: only the loopback interface, and no route to a listener that
+// the weak sandbox reaches.
+func testNoNetwork(t *testing.T, s *Subject) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // The test's own.
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("reached\n"))
+			_ = conn.Close()
+		}
+	}()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(host, port string) string {
+		return "bash -c 'read -t 2 line <>/dev/tcp/" + host + "/" + port + " && echo $line' 2>&1; true"
+	}
+	probe := dial("127.0.0.1", port)
+	b := s.create(t, nil)
+	if got := b.sh("ls /sys/class/net 2>/dev/null; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"); strings.Trim(got, "lo\n") != "" {
+		t.Errorf("interfaces: %q", got)
+	}
+	if got := b.sh(probe); strings.Contains(got, "reached") {
+		t.Errorf("the host's loopback answered: %q", got)
+	}
+	for _, address := range []string{"169.254.169.254", "192.0.2.1", hostAddress(t)} {
+		if got := b.sh(dial(address, port)); !strings.Contains(got, "unreachable") {
+			t.Errorf("there seems to be a route to %s: %q", address, got)
+		}
+	}
+	if s.NoWeak {
+		return
+	}
+	weak := s.create(t, func(spec *engine.Spec) { spec.Weak = true; spec.ID += "-weak" })
+	if got := weak.sh(probe); !strings.Contains(got, "reached") {
+		t.Errorf("the probe does not find the listener in the weak sandbox either: %q", got)
+	}
+}
+
+// hostAddress is an address of the host other than the loopback's, or a
+// documentation address if it has none.
+func hostAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String()
+		}
+	}
+	return "198.51.100.1"
+}
+
+// testReadOnlyRoot: what is written inside is not in the template, nor in a
+// second sandbox of it.
+func testReadOnlyRoot(t *testing.T, s *Subject) {
+	b := s.create(t, nil)
+	spec := s.Spec(b.id)
+	before, err := os.Stat(spec.Root.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := b.exec("", "/bin/sh", "-c", "echo mine > /home/agent/mark && cat /home/agent/mark"); r.out != "mine\n" {
+		t.Fatalf("the home is not writable: %+v", r)
+	}
+	second := s.create(t, func(spec *engine.Spec) { spec.ID += "-2" })
+	if got := second.sh("ls /home/agent"); strings.Contains(got, "mark") {
+		t.Errorf("a second sandbox sees %q", got)
+	}
+	after, err := os.Stat(spec.Root.Path)
+	if err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the template changed (%v)", err)
+	}
+	if found, err := filepath.Glob(filepath.Join(spec.Root.Path, "home/agent/mark")); err != nil || len(found) > 0 {
+		t.Errorf("the template has %v (%v)", found, err)
+	}
+}
+
+// testDiskCap: a full disk is ENOSPC, and the sandbox lives on; so is a full
+// /tmp, far beyond the memory limit.
+func testDiskCap(t *testing.T, s *Subject) {
+	b := s.create(t, func(spec *engine.Spec) {
+		spec.Limits.DiskBytes = 48 << 20
+		spec.Limits.MemoryBytes = 192 << 20
+		spec.Mounts = append(spec.Mounts, engine.Mount{Destination: "/tmp", SizeBytes: 300 << 20, Mode: 0o1777})
+	})
+	for file, megabytes := range map[string]int{"/home/agent/big": 48, "/tmp/big": 300, "/dev/shm/big": 48} {
+		r := b.exec("", "/bin/sh", "-c", fmt.Sprintf("dd if=/dev/zero of=%s bs=1M count=%d", file, megabytes+100))
+		if r.exit.Code == 0 || !strings.Contains(r.err, "No space left") {
+			t.Errorf("%s took more than %d MiB: %+v", file, megabytes, r)
+		}
+		b.sh("rm " + file)
+	}
+	if got := b.sh("echo alive > /home/agent/small && cat /home/agent/small"); got != "alive" {
+		t.Errorf("after the full disk: %q", got)
+	}
+}
+
+// testMemory: past the limit the sandbox is killed and says why; below it the
+// same command succeeds.
+func testMemory(t *testing.T, s *Subject) {
+	b := s.create(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = 128 << 20 })
+	b.sh("head -c 10000000 /dev/zero | tail >/dev/null")
+	b.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	exit, err := b.inst.Wait(ctx)
+	if err != nil || !exit.OOM || exit.Reason != "out of memory" {
+		t.Errorf("wait: %+v, %v", exit, err)
+	}
+}
+
+// testCPU: a busy loop gets its share of a CPU and no more.
+func testCPU(t *testing.T, s *Subject) {
+	b := s.create(t, func(spec *engine.Spec) { spec.Limits.CPU = 0.2 })
+	before, err := b.inst.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.sh("timeout 2 sh -c 'while :; do :; done'; true")
+	after, err := b.inst.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of two seconds, 0.2 CPUs is 0.4 seconds; unlimited it would be 2.
+	if used := after.CPUNanos - before.CPUNanos; used > 1_200_000_000 {
+		t.Errorf("used %d ns of CPU in two seconds at a fifth of one", used)
+	}
+}
+
+// forkBomb starts far more processes than any limit here, and says how many it
+// could.
+const forkBomb = `n=0; while [ $n -lt 600 ]; do sleep 100 & n=$((n+1)); done; echo started $n`
+
+// testPids: the host's count of the sandbox's tasks stays below the limit even
+// with RLIMIT_NPROC out of the way of root, and the host is not affected.
+func testPids(t *testing.T, s *Subject) {
+	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
+	b.exec("", "/bin/sh", "-c", forkBomb)
+	stats, err := b.inst.Stats(t.Context())
+	if err != nil || stats.Pids > 512+4*64 {
+		t.Errorf("host tasks %d (%v)", stats.Pids, err)
+	}
+}
+
+// testNProc: a fork bomb is refused forks, and the sandbox survives it.
+func testNProc(t *testing.T, s *Subject) {
+	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
+	r := b.exec("", "/bin/sh", "-c", forkBomb)
+	if strings.Contains(r.out, "started 600") {
+		t.Errorf("600 processes under a limit of 64: %+v", r)
+	}
+	b.exec("root", "/bin/sh", "-c", "kill -9 -1")
+	if got := b.exec("root", "/bin/echo", "alive"); got.out != "alive\n" {
+		t.Errorf("after the fork bomb: %+v", got)
+	}
+}
+
+// testOwnKernel: the kernel that answers is not the host's.
+func testOwnKernel(t *testing.T, s *Subject) {
+	b := s.create(t, nil)
+	var host unix.Utsname
+	if err := unix.Uname(&host); err != nil {
+		t.Fatal(err)
+	}
+	if got, own := b.sh("uname -rv"), unix.ByteSliceToString(host.Release[:]); strings.Contains(got, own) {
+		t.Errorf("uname says %q, as the host does", got)
+	}
+	for _, device := range []string{"/dev/mem", "/dev/kvm", "/dev/sda", "/dev/net/tun", "/dev/vhost-net"} {
+		if r := b.exec("root", "/bin/cat", device); r.exit.Code == 0 {
+			t.Errorf("%s could be read", device)
+		}
+	}
+}
+
+// testUserMapping: on a read-write mount, files keep the host user's ownership
+// both ways; a read-only mount stays as it is.
+func testUserMapping(t *testing.T, s *Subject) {
+	owner := s.Spec("t-owner").Owner
+	shared, fixed := t.TempDir(), t.TempDir()
+	for _, dir := range []string{shared, fixed} {
+		if err := os.WriteFile(filepath.Join(dir, "theirs"), []byte("before"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{dir, filepath.Join(dir, "theirs")} {
+			if err := os.Chown(path, owner.HostUID, owner.HostGID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b := s.create(t, func(spec *engine.Spec) {
+		spec.Mounts = append(
+			spec.Mounts,
+			engine.Mount{Source: shared, Destination: "/workspace"},
+			engine.Mount{Source: fixed, Destination: "/data", ReadOnly: true},
+			engine.Mount{Source: filepath.Join(fixed, "theirs"), Destination: "/workspace/guarded", ReadOnly: true},
+		)
+	})
+	if got := b.sh("stat -c %u:%g /workspace/theirs /data/theirs; cat /workspace/theirs"); got != "1000:1000\n1000:1000\nbefore" {
+		t.Errorf("the user's file inside: %q", got)
+	}
+	b.sh("echo after > /workspace/theirs && mkdir /workspace/dir && echo new > /workspace/dir/ours")
+	for name, want := range map[string]string{"theirs": "after\n", "dir/ours": "new\n", "dir": ""} {
+		var st unix.Stat_t
+		path := filepath.Join(shared, name)
+		if err := unix.Stat(path, &st); err != nil || int(st.Uid) != owner.HostUID || int(st.Gid) != owner.HostGID {
+			t.Errorf("%s belongs to %d:%d on the host (%v)", name, st.Uid, st.Gid, err)
+		}
+		if data, err := os.ReadFile(path); want != "" && (err != nil || string(data) != want) {
+			t.Errorf("%s is %q (%v)", name, data, err)
+		}
+	}
+	for _, write := range []string{"echo x > /data/theirs", "echo x > /data/new", "rm /data/theirs", "chmod 777 /data/theirs", "echo x > /workspace/guarded", "rm /workspace/guarded"} {
+		if r := b.exec("", "/bin/sh", "-c", write); r.exit.Code == 0 {
+			t.Errorf("%q succeeded on a read-only mount", write)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(fixed, "theirs")); err != nil || string(data) != "before" {
+		t.Errorf("the read-only file is %q (%v)", data, err)
+	}
+}
+
+// testNonRootUser: commands are the agent user's, without capabilities and
+// without a way to any.
+func testNonRootUser(t *testing.T, s *Subject) {
+	b := s.create(t, nil)
+	if got := b.sh("id -u; id -g"); got != "1000\n1000" {
+		t.Errorf("ids %q", got)
+	}
+	for _, user := range []string{"", "root"} {
+		r := b.exec(user, "/bin/grep", "-E", "^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs)", "/proc/self/status")
+		for line := range strings.Lines(r.out) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			value = strings.TrimSpace(value)
+			if strings.HasPrefix(name, "Cap") && strings.Trim(value, "0") != "" {
+				t.Errorf("user %q has %s %s", user, name, value)
+			}
+			if name == "NoNewPrivs" && value != "1" {
+				t.Errorf("user %q may gain privileges", user)
+			}
+		}
+		if r.exit.Code != 0 {
+			t.Errorf("the status could not be read: %+v", r)
+		}
+	}
+	for _, forbidden := range []string{"mknod /tmp/d c 1 1", "mount -t tmpfs x /tmp", "chroot / true", "echo 1 > /proc/sys/kernel/hostname"} {
+		if r := b.exec("root", "/bin/sh", "-c", forbidden); r.exit.Code == 0 {
+			t.Errorf("%q succeeded", forbidden)
+		}
+	}
+}

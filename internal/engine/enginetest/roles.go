@@ -1,0 +1,146 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/guest"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// The roles that a test binary plays when it runs itself.
+const (
+	roleKeeper = "enginetest-keeper"
+	roleJoin   = "enginetest-join"
+	roleGuest  = "enginetest-guest"
+)
+
+// Main is a TestMain: it runs the tests, or plays the role that a test gave
+// to another process of its binary.
+func Main(m *testing.M) {
+	if len(os.Args) < 2 {
+		os.Exit(m.Run())
+	}
+	var err error
+	switch os.Args[1] {
+	case roleKeeper:
+		err = keep(os.Args[2])
+	case roleJoin:
+		err = keeper.CgroupExec(os.Args[2:])
+	case roleGuest:
+		err = attend(os.Args[2])
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
+		os.Exit(1)
+	}
+}
+
+// keep is the keeper. It ends when its test does.
+func keep(socket string) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	return keeper.NewServer(keeper.Config{
+		Socket: socket, Uplink: filepath.Join(filepath.Dir(socket), "uplink"), CgroupExec: []string{self, roleJoin},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}).Run(ctx)
+}
+
+// attend is a guest agent that is an ordinary process: what it writes goes
+// under root, and it touches nothing of the host's network.
+func attend(root string) error {
+	conn, err := guest.TakeChannel()
+	if err != nil {
+		return err
+	}
+	session, err := channel.NewGuestSession(conn)
+	if err != nil {
+		return err
+	}
+	return guest.New(guest.Config{
+		Session: session, Root: root, DNS: "127.0.0.1:0", Socket: "/agent.sock",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}).Run(context.Background())
+}
+
+// PlainInit is the argv of a PID 1 for engines that isolate nothing.
+func PlainInit(t *testing.T, root string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{self, roleGuest, root}
+}
+
+// StartKeeper runs a keeper in a process of its own, as an installation does,
+// and ends it with the test; sandboxes that it still has then are an error.
+func StartKeeper(t *testing.T, socket string) *keeper.Client {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(socket+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // The test's own directory.
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, roleKeeper, socket) //nolint:gosec // This very binary.
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	client := keeper.Dial(socket)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := client.Shutdown(ctx); err != nil {
+			t.Errorf("the keeper's end: %v", err)
+			_ = cmd.Process.Kill()
+		}
+		_ = cmd.Wait() // Its exit code says nothing that Shutdown did not.
+		_ = log.Close()
+	})
+	awaitKeeper(t, client)
+	return client
+}
+
+func awaitKeeper(t *testing.T, client *keeper.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := client.Ping(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal(errors.Join(errors.New("the keeper does not answer"), err))
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// patience bounds a wait for something that must happen.
+const patience = 30 * time.Second
+
+// Keeper is what the suite uses of the keeper, beside what the engine does.
+type Keeper interface {
+	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
+	Exec(ctx context.Context, id string, exec channel.Exec, o keeper.ExecOptions) error
+	Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error)
+	Get(ctx context.Context, id string) (keeper.Sandbox, error)
+	List(ctx context.Context) ([]keeper.Sandbox, error)
+}
+
+// Subject is one engine under test.
+type Subject struct {
+	Engine engine.Engine
+	Keeper Keeper
+	// Reopen makes the engine again, as a restarted daemon does.
+	Reopen func() engine.Engine
+	// Spec is a spec of the given id that can be created: its root holds a
+	// shell and busybox's usual applets, and PID 1 is the guest agent, or
+	// speaks its protocol.
+	Spec func(id string) engine.Spec
+	// NoWeak: this subject can't make a weak sandbox (Spec.Weak), and another
+	// run of the suite has shown the positive controls.
+	NoWeak bool
+	// Traces lists what is on the host of an id, beyond what the suite can
+	// see by itself: control groups, records, sockets.
+	Traces func(id string) []string
+}
+
+// Factory makes a subject, and puts its end into the test's cleanup.
+type Factory func(t *testing.T) *Subject
+
+// Suite runs the contract.
+func Suite(t *testing.T, factory Factory) {
+	s := factory(t)
+	t.Run("life", func(t *testing.T) { testLife(t, s) })
+	t.Run("restart", func(t *testing.T) { testRestart(t, s) })
+	t.Run("ends", func(t *testing.T) { testEnds(t, s) })
+	t.Run("errors", func(t *testing.T) { testErrors(t, s) })
+	t.Run("controls", func(t *testing.T) { testControls(t, s) })
+	if ids, err := s.Engine.List(t.Context()); err != nil || len(ids) > 0 {
+		t.Errorf("after all tests the engine lists %v (%v)", ids, err)
+	}
+}
+
+// box is one instance of a test.
+type box struct {
+	*Subject
+	t    *testing.T
+	id   string
+	inst engine.Instance
+	next atomic.Int64
+}
+
+// create makes an instance that the test's end destroys and looks for traces
+// of. change may be nil.
+func (s *Subject) create(t *testing.T, change func(*engine.Spec)) *box {
+	t.Helper()
+	spec := s.spec(t)
+	if change != nil {
+		change(&spec)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	inst, err := s.Engine.Create(ctx, spec)
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	b := &box{Subject: s, t: t, id: spec.ID, inst: inst}
+	t.Cleanup(func() {
+		if err := b.inst.Destroy(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("destroy: %v", err)
+		}
+		s.nothingLeft(t, spec.ID)
+	})
+	b.configure(spec)
+	return b
+}
+
+// spec is the subject's, under an id that no other test has.
+func (s *Subject) spec(t *testing.T) engine.Spec {
+	t.Helper()
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(t.Name()))
+	if cut := len(name) - 40; cut > 0 {
+		name = name[cut:]
+	}
+	return s.Spec(fmt.Sprintf("t-%s-%d", strings.Trim(name, "-"), os.Getpid()))
+}
+
+func (b *box) configure(spec engine.Spec) {
+	b.t.Helper()
+	reply, err := b.Keeper.Call(b.t.Context(), b.id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
+		Hostname: "sandbox", User: channel.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"},
+		Env: map[string]string{"PATH": "/bin:/usr/bin"}, CAPEM: []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"),
+		Limits: channel.ExecLimits{NProc: spec.Limits.Pids, NoFile: 1024}, Now: time.Now().UnixNano(), Seed: []byte("0123456789abcdef"),
+	}})
+	if err != nil || !reply.OK {
+		b.t.Fatalf("configure: %v %s%s", err, reply.Error, b.log())
+	}
+}
+
+// log is what PID 1 and the engine wrote.
+func (b *box) log() string {
+	var all strings.Builder
+	for _, path := range b.Traces(b.id) {
+		if data, err := os.ReadFile(path); err == nil && filepath.Ext(path) == ".log" {
+			fmt.Fprintf(&all, "\n%s:\n%s", path, data)
+		}
+	}
+	return all.String()
+}
+
+// result is how a command ended.
+type result struct {
+	out, err string
+	exit     channel.Exit
+}
+
+// exec runs a command as the default user, or another.
+func (b *box) exec(user string, argv ...string) result {
+	b.t.Helper()
+	id := fmt.Sprintf("c%d", b.next.Add(1))
+	conn := b.start(id, channel.Exec{ID: id, Argv: argv, User: user, Dir: "/"})
+	defer conn.Close() //nolint:errcheck // Read to its end.
+	return b.collect(conn)
+}
+
+// start begins a command and attaches to it.
+func (b *box) start(id string, exec channel.Exec) net.Conn {
+	b.t.Helper()
+	if err := b.Keeper.Exec(b.t.Context(), b.id, exec, keeper.ExecOptions{}); err != nil {
+		b.t.Fatalf("exec %q: %v", exec.Argv, err)
+	}
+	conn, err := b.Keeper.Attach(b.t.Context(), b.id, id, 0)
+	if err != nil {
+		b.t.Fatalf("attach to %q: %v", exec.Argv, err)
+	}
+	return conn
+}
+
+// collect reads a command's output to its end. A channel that breaks is an
+// exit without a code of its own.
+func (b *box) collect(conn net.Conn) result {
+	b.t.Helper()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		b.t.Fatal(err)
+	}
+	var r result
+	frames := channel.NewReader(conn)
+	for {
+		kind, payload, err := frames.ReadFrame()
+		if err != nil {
+			r.exit = channel.Exit{Code: -1, Error: err.Error()}
+			return r
+		}
+		switch kind { //nolint:exhaustive // The others say nothing of the outcome.
+		case channel.FrameStdout:
+			r.out += string(payload)
+		case channel.FrameStderr:
+			r.err += string(payload)
+		case channel.FrameExit:
+			if err := channel.DecodeJSON(kind, payload, &r.exit); err != nil {
+				b.t.Fatal(err)
+			}
+			return r
+		}
+	}
+}
+
+// sh runs a shell script that must succeed and returns its output.
+func (b *box) sh(script string) string {
+	b.t.Helper()
+	r := b.exec("", "/bin/sh", "-c", script)
+	if r.exit.Code != 0 {
+		b.t.Fatalf("%q: %+v\n%s%s", script, r.exit, r.out, r.err)
+	}
+	return strings.TrimSpace(r.out)
+}
+
+// nothingLeft looks for everything that an instance may leave on the host.
+func (s *Subject) nothingLeft(t *testing.T, id string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	if ids, err := s.Engine.List(ctx); err != nil || strings.Contains(strings.Join(ids, " "), id) {
+		t.Errorf("%s is still listed: %v, %v", id, ids, err)
+	}
+	sandboxes, err := s.Keeper.List(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, known := range sandboxes {
+		if known.ID == id {
+			t.Errorf("the keeper still knows %s", id)
+		}
+	}
+	for _, trace := range s.Traces(id) {
+		t.Errorf("%s left %s", id, trace)
+	}
+	for _, pid := range processesNaming(id) {
+		t.Errorf("%s left the process %s", id, pid)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), id) {
+		t.Errorf("%s left a mount (%v)", id, err)
+	}
+}
+
+// processesNaming lists living processes that have the id in an argument.
+func processesNaming(id string) []string {
+	var found []string
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil
+	}
+	for _, path := range paths {
+		if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), id) {
+			found = append(found, path+": "+strings.ReplaceAll(string(data), "\x00", " "))
+		}
+	}
+	return found
+}

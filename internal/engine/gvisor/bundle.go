@@ -1,0 +1,217 @@
+package gvisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// rootHint is gVisor's prefix of annotations about the root file system.
+const rootHint = "dev.gvisor.spec.rootfs."
+
+// Sizes of the memory file systems that every sandbox has.
+const (
+	shmBytes = 64 << 20
+	runBytes = 16 << 20
+	devBytes = 1 << 20
+)
+
+// noFile is PID 1's limit of open files; each of its streams takes some.
+const noFile = 65536
+
+// bundle is the layout of an instance's files.
+type bundle struct {
+	dir string
+}
+
+func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
+func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
+func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
+func (b bundle) log() string    { return filepath.Join(b.dir, "runsc.log") }
+func (b bundle) store(n int) string {
+	return filepath.Join(b.dir, "tmpfs-"+strconv.Itoa(n))
+}
+
+// write makes the directories and config.json; the bundle's own directory
+// exists already.
+func (b bundle) write(spec engine.Spec, ids identity) error {
+	for _, dir := range []string{b.root(), b.empty()} {
+		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // Read by the gofer, which is another user.
+			return err
+		}
+	}
+	if spec.Root.Kind == engine.RootDir {
+		if err := copySkeleton(spec, ids, b.root()); err != nil {
+			return err
+		}
+	}
+	config, err := b.spec(spec, ids)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.config(), data, 0o600)
+}
+
+// spec translates into the OCI runtime specification.
+func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
+	config := &specs.Spec{
+		Version:     "1.1.0",
+		Process:     process(spec, ids),
+		Root:        &specs.Root{Path: b.root()},
+		Hostname:    spec.Hostname,
+		Annotations: map[string]string{},
+		Linux: &specs.Linux{
+			UIDMappings: ids.uids, GIDMappings: ids.gids, Namespaces: namespaces(spec.Weak),
+			MaskedPaths:   []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware"},
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		},
+	}
+	if spec.Root.Kind == engine.RootImage {
+		config.Annotations[rootHint+"source"] = spec.Root.Path
+		config.Annotations[rootHint+"type"] = "erofs"
+		config.Annotations[rootHint+"overlay"] = "dir=" + b.dir
+		config.Annotations[rootHint+"options"] = "size=" + strconv.FormatInt(spec.Limits.DiskBytes, 10)
+	}
+	var err error
+	config.Mounts, err = b.mounts(spec, config.Annotations)
+	return config, err
+}
+
+// process is PID 1: root inside, with what the guest agent needs and no more.
+func process(spec engine.Spec, ids identity) *specs.Process {
+	caps := []string{
+		"CAP_NET_BIND_SERVICE", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
+		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",
+	}
+	p := &specs.Process{
+		Args: spec.Init, Env: spec.Env, Cwd: "/", NoNewPrivileges: true,
+		Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
+		Rlimits: []specs.POSIXRlimit{
+			{Type: "RLIMIT_NOFILE", Soft: noFile, Hard: noFile},
+			{Type: "RLIMIT_NPROC", Soft: uint64(spec.Limits.Pids), Hard: uint64(spec.Limits.Pids)}, //nolint:gosec // Checked to be positive.
+			{Type: "RLIMIT_CORE"},
+		},
+	}
+	if ids.single {
+		p.User = specs.User{UID: uint32(spec.Owner.UID), GID: uint32(spec.Owner.GID)} //nolint:gosec // Checked ids.
+		p.Capabilities.Inheritable, p.Capabilities.Ambient = caps, caps
+	}
+	return p
+}
+
+// namespaces are all of the sandbox's own. The weak sandbox of positive
+// controls is in the host's network, and with the host's ids, because its
+// agent could not listen on port 53 there without them.
+func namespaces(weak bool) []specs.LinuxNamespace {
+	kinds := []specs.LinuxNamespaceType{
+		specs.PIDNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.MountNamespace,
+	}
+	if !weak {
+		kinds = append(kinds, specs.NetworkNamespace, specs.UserNamespace)
+	}
+	all := make([]specs.LinuxNamespace, 0, len(kinds))
+	for _, kind := range kinds {
+		all = append(all, specs.LinuxNamespace{Type: kind})
+	}
+	return all
+}
+
+// mounts are the kernel's own file systems, those that every sandbox has, and
+// what was asked for, which wins over ours at the same place.
+func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs.Mount, error) {
+	all := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc"},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{size(devBytes), "mode=755", "nosuid"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "nodev", "noexec"}},
+	}
+	asked := map[string]bool{}
+	binds := 0
+	for i, m := range spec.Mounts {
+		asked[filepath.Clean(m.Destination)] = true
+		if m.Source != "" {
+			binds++
+			all = append(all, bind(m))
+			continue
+		}
+		mount, err := b.fileBacked(i, m, annotations)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mount)
+	}
+	for _, own := range []engine.Mount{
+		{Destination: "/dev/shm", SizeBytes: min(shmBytes, spec.Limits.MemoryBytes/4), Mode: 0o1777},
+		{Destination: "/run", SizeBytes: runBytes, Mode: 0o755},
+		{Destination: "/tmp", SizeBytes: spec.Limits.DiskBytes, Mode: 0o1777},
+	} {
+		switch {
+		case asked[own.Destination]:
+		case own.Destination == "/tmp":
+			mount, err := b.fileBacked(len(spec.Mounts), own, annotations)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, mount)
+		default:
+			all = append(all, specs.Mount{
+				Destination: own.Destination, Type: "tmpfs", Source: "tmpfs",
+				Options: []string{size(own.SizeBytes), mode(own.Mode), "nosuid", "nodev"},
+			})
+		}
+	}
+	if binds == 0 {
+		// runsc starts no gofer without a host mount, and can't put a file
+		// behind the root's writable layer without a gofer.
+		all = append(all, bind(engine.Mount{Source: b.empty(), Destination: "/.cofferdam", ReadOnly: true}))
+	}
+	return all, nil
+}
+
+func bind(m engine.Mount) specs.Mount {
+	access := "rw"
+	if m.ReadOnly {
+		access = "ro"
+	}
+	return specs.Mount{
+		Destination: m.Destination, Source: m.Source, Type: "bind",
+		Options: []string{"rbind", access, "nosuid", "nodev"},
+	}
+}
+
+// fileBacked is a sized tmpfs whose bytes are in a file of the bundle, so that
+// filling it costs disk and not the sandbox's memory, which would kill it.
+func (b bundle) fileBacked(n int, m engine.Mount, annotations map[string]string) (specs.Mount, error) {
+	store := b.store(n)
+	if err := os.Mkdir(store, 0o700); err != nil {
+		return specs.Mount{}, err
+	}
+	hint := fmt.Sprintf("dev.gvisor.spec.mount.t%d.", n)
+	annotations[hint+"source"] = store
+	annotations[hint+"type"] = "tmpfs"
+	annotations[hint+"share"] = "container"
+	annotations[hint+"options"] = "rw,nosuid,nodev," + size(m.SizeBytes) + "," + mode(m.Mode)
+	return specs.Mount{
+		// A bind mount of the directory, which the hint turns into a tmpfs.
+		Destination: m.Destination, Type: "bind", Source: store,
+		Options: []string{"rw", "nosuid", "nodev"},
+	}, nil
+}
+
+func size(n int64) string { return "size=" + strconv.FormatInt(n, 10) }
+
+func mode(m uint32) string {
+	if m == 0 {
+		m = 0o755
+	}
+	return fmt.Sprintf("mode=%04o", m)
+}

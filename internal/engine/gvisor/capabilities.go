@@ -1,0 +1,111 @@
+package gvisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Capabilities probes the host: runsc must be there and start in namespaces of
+// its own, else the engine can't run at all; control groups may be missing.
+func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) {
+	if err := e.runscThere(); err != nil {
+		return engine.Capabilities{}, err
+	}
+	if err := e.namespacesWork(ctx); err != nil {
+		return engine.Capabilities{}, err
+	}
+	caps := engine.Capabilities{
+		Enforces: []engine.Control{
+			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap, engine.ControlNProc,
+			engine.ControlOwnKernel, engine.ControlUserMapping, engine.ControlNonRootUser,
+		},
+		Missing:  map[engine.Control]string{},
+		Rootless: e.uid != 0,
+	}
+	if e.uid != 0 {
+		// The mapping of one id keeps owners, but takes from PID 1 an id that
+		// differs from that of the commands.
+		if reason := e.ids().missing; reason != "" {
+			caps.Missing[engine.ControlNonRootUser] = "the agent in the sandbox and its commands share one user: " + reason
+			caps.Enforces = caps.Enforces[:len(caps.Enforces)-1]
+		}
+	}
+	missing := e.groups().Missing()
+	for _, c := range cgroup.Controllers() {
+		control := controlOf(c)
+		if reason, ok := missing[c]; ok {
+			caps.Missing[control] = reason
+		} else {
+			caps.Enforces = append(caps.Enforces, control)
+		}
+	}
+	return caps, nil
+}
+
+func controlOf(c cgroup.Controller) engine.Control {
+	switch c {
+	case cgroup.Memory:
+		return engine.ControlMemory
+	case cgroup.CPU:
+		return engine.ControlCPU
+	default:
+		return engine.ControlPids
+	}
+}
+
+func (e *Engine) runscThere() error {
+	info, err := os.Stat(e.cfg.Runsc)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "gVisor's runsc is missing at %s; run `make build`, which builds it", e.cfg.Runsc)
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return fault.New(fault.ErrUnavailable, "%s is not an executable file; run `make build`, which builds gVisor's runsc", e.cfg.Runsc)
+	}
+	return nil
+}
+
+// namespacesWork starts runsc in the kinds of namespaces that a sandbox gets.
+// What forbids them is looked up only after that failed.
+func (e *Engine) namespacesWork(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, e.cfg.Runsc, "--version") //nolint:gosec // The configured binary.
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: e.uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(fault.ErrUnavailable, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out))),
+		"runsc can't start in namespaces of its own: %s", forbidden(e.uid))
+}
+
+// forbidden names the switch that forbids user namespaces.
+func forbidden(uid int) string {
+	const sysctl = "/proc/sys/"
+	for name, bad := range map[string]string{
+		"user/max_user_namespaces":                     "0",
+		"kernel/unprivileged_userns_clone":             "0",
+		"kernel/apparmor_restrict_unprivileged_userns": "1",
+	} {
+		data, err := os.ReadFile(sysctl + name) //nolint:gosec // One of three fixed files.
+		if err == nil && strings.TrimSpace(string(data)) == bad {
+			return fmt.Sprintf("the kernel's setting %s is %s; change it, or run the daemon as root", strings.ReplaceAll(name, "/", "."), bad)
+		}
+	}
+	if uid == 0 {
+		return "this looks like a container that may make no namespaces; run on the host, or allow them to the container"
+	}
+	return "unprivileged user namespaces seem to be forbidden here; run the daemon as root"
+}

@@ -1,0 +1,229 @@
+package gvisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// Limits where a Spec has none.
+const (
+	defaultCPU    = 2
+	defaultMemory = 2 << 30
+	defaultDisk   = 4 << 30
+	defaultPids   = 256
+)
+
+// Host tasks per sandbox: the sentry's and gofer's own threads, and for each
+// guest process a stub with some threads. The kernel's refusal to give the
+// sentry a thread kills the sandbox, so the group's limit is far above what
+// RLIMIT_NPROC lets the guest have, and only stops what has gone wrong.
+const (
+	ownTasks    = 512
+	tasksPerPid = 4
+)
+
+// state is what a Handle carries.
+type state struct {
+	Grouped bool `json:"grouped"` // there is a control group
+}
+
+// Create makes the bundle and the control group, has the keeper start runsc in
+// it, and hands the sentry and the gofer to the keeper.
+func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
+	spec, err := complete(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.runscThere(); err != nil {
+		return nil, err
+	}
+	ids, err := e.identity(spec)
+	if err != nil {
+		return nil, err
+	}
+	b, err := e.makeDir(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	inst, err := e.start(ctx, spec, ids, b)
+	if err != nil {
+		// The caller may have given up; its remains go all the same.
+		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+	}
+	return inst, nil
+}
+
+func (e *Engine) identity(spec engine.Spec) (identity, error) {
+	if spec.Weak && e.uid != 0 {
+		return identity{}, fault.New(fault.ErrUnavailable, "a weak sandbox, for tests, takes root")
+	}
+	if spec.Weak {
+		return identity{}, nil
+	}
+	return e.ids().identity(spec.ID, spec.Owner, spec.Mounts)
+}
+
+// makeDir makes the directory of a new instance, whose existence is the claim
+// to the id.
+func (e *Engine) makeDir(id string) (bundle, error) {
+	dir := e.dir(id)
+	for _, parent := range []string{e.cfg.Root, filepath.Dir(dir)} {
+		if err := os.MkdirAll(parent, 0o711); err != nil { //nolint:gosec // The gofer, another user, passes through to its root.
+			return bundle{}, err
+		}
+	}
+	err := os.Mkdir(dir, 0o711) //nolint:gosec // As above.
+	if errors.Is(err, os.ErrExist) {
+		return bundle{}, fault.Wrap(fault.ErrConflict, err, "a sandbox %s exists already", id)
+	}
+	return bundle{dir: dir}, err
+}
+
+// passable lets the gofer, which runs as a user of the sandbox's own, pass
+// through to a directory root: it is given to pass (not to list) what this
+// engine owns; what is above must allow it already.
+func (e *Engine) passable(dir string) error {
+	own := filepath.Join(e.cfg.StateDir, "sandboxes")
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		switch {
+		case info.Mode()&0o001 != 0:
+		case dir == own || strings.HasPrefix(dir, own+"/"):
+			if err := os.Chmod(dir, info.Mode().Perm()|0o011); err != nil {
+				return err
+			}
+		default:
+			return fault.New(fault.ErrUnavailable, "a directory root needs a state directory that other users may pass through, which %s forbids; run `chmod o+x %s`, or use a template that is an image", dir, dir)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bundle) (engine.Instance, error) {
+	if spec.Root.Kind == engine.RootDir && e.uid == 0 {
+		if err := e.passable(b.dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.write(spec, ids); err != nil {
+		return nil, err
+	}
+	group, err := e.limit(spec)
+	if err != nil {
+		return nil, err
+	}
+	launch := keeper.Launch{
+		ID: spec.ID, Argv: e.argv(spec, b), Dir: b.dir, Log: b.log(),
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+	}
+	st := state{Grouped: group != nil}
+	if group != nil {
+		launch.CgroupProcs = group.Joins()
+	}
+	inst := e.instance(spec.ID, st)
+	if launch.Meta, err = json.Marshal(inst.Handle()); err != nil {
+		return nil, err
+	}
+	if err := e.launch(ctx, launch); err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
+	pids, err := e.pids(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.keeper.Track(ctx, spec.ID, pids); err != nil {
+		return nil, err
+	}
+	return inst, nil
+}
+
+// launch waits for the keeper even when the caller gives up: only then is it
+// known what there is to remove.
+func (e *Engine) launch(ctx context.Context, l keeper.Launch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if _, err := e.keeper.Launch(patient, l); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// limit makes the control group with the limits that this host can enforce;
+// Capabilities has said which it can't.
+func (e *Engine) limit(spec engine.Spec) (*cgroup.Group, error) {
+	missing := e.groups().Missing()
+	if len(missing) == len(cgroup.Controllers()) {
+		return nil, nil //nolint:nilnil // No group is a state of its own: rootless without delegation.
+	}
+	limits := cgroup.Limits{
+		MemoryBytes: spec.Limits.MemoryBytes, CPU: spec.Limits.CPU, Pids: ownTasks + tasksPerPid*spec.Limits.Pids,
+	}
+	for c := range missing {
+		switch c {
+		case cgroup.Memory:
+			limits.MemoryBytes = 0
+		case cgroup.CPU:
+			limits.CPU = 0
+		case cgroup.Pids:
+			limits.Pids = 0
+		}
+	}
+	return e.groups().Create(spec.ID, limits)
+}
+
+// argv is the one runsc command of a sandbox's life.
+func (e *Engine) argv(spec engine.Spec, b bundle) []string {
+	network := "none"
+	if spec.Weak {
+		network = "host"
+	}
+	return []string{
+		e.cfg.Runsc, "--root=" + e.cfg.Root, "--ignore-cgroups", "--network=" + network,
+		"--host-uds=none", "--platform=systrap",
+		"--overlay2=root:dir=" + b.dir + ",size=" + strconv.FormatInt(spec.Limits.DiskBytes, 10),
+		"run", "--detach", "--bundle=" + b.dir, spec.ID,
+	}
+}
+
+// pids reads the sentry's and the gofer's process ids from runsc's record.
+func (e *Engine) pids(id string) ([]int, error) {
+	data, err := os.ReadFile(e.record(id) + ".state")
+	if err != nil {
+		return nil, fmt.Errorf("runsc left no record of sandbox %s: %w", id, err)
+	}
+	var record struct {
+		Sandbox struct {
+			Pid int `json:"pid"`
+		} `json:"sandbox"`
+		Gofer int `json:"goferPid"`
+	}
+	if err := json.Unmarshal(data, &record); err != nil {
+		return nil, fmt.Errorf("runsc's record of sandbox %s: %w", id, err)
+	}
+	if record.Sandbox.Pid <= 0 || record.Gofer <= 0 {
+		return nil, fmt.Errorf("runsc's record of sandbox %s names no processes", id)
+	}
+	return []int{record.Sandbox.Pid, record.Gofer}, nil
+}
+
+// record is the path of runsc's files about a sandbox, without extension.
+func (e *Engine) record(id string) string {
+	return filepath.Join(e.cfg.Root, id+"_sandbox:"+id)
+}

@@ -1,0 +1,150 @@
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// patience bounds what goes on when no caller may be waiting any more: a
+// launch that was given up, a sweep.
+const patience = 30 * time.Second
+
+// Sweep destroys what is left of an instance, also processes that the keeper
+// does not know (because it, or a starter, died).
+func (e *Engine) Sweep(ctx context.Context, id string) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	return e.sweep(ctx, id)
+}
+
+func (e *Engine) sweep(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	killed := e.keeper.Kill(ctx, id)
+	if errors.Is(killed, fault.ErrNotFound) {
+		killed = nil
+	}
+	return errors.Join(killed, e.killStrays(ctx, id), e.removeFiles(ctx, id))
+}
+
+// destroy is the fast way for an instance that the keeper knows: SIGKILL,
+// reaped by the keeper, then unlink. Where the keeper doesn't know it, its
+// processes are looked for.
+func (e *Engine) destroy(ctx context.Context, id string) error {
+	if err := e.keeper.Kill(ctx, id); err != nil {
+		if _, gone := os.Stat(e.dir(id)); errors.Is(gone, os.ErrNotExist) && errors.Is(err, fault.ErrNotFound) {
+			return nil
+		}
+		return e.sweep(ctx, id)
+	}
+	return e.removeFiles(ctx, id)
+}
+
+// removeFiles removes runsc's record, the control group, the bundle and the
+// keeper's memory, in this order: what a List goes by is removed late, so that
+// a daemon that dies in between finds the rest again.
+func (e *Engine) removeFiles(ctx context.Context, id string) error {
+	var errs []error
+	for _, path := range []string{
+		e.record(id) + ".state", e.record(id) + ".lock", filepath.Join(e.cfg.Root, "runsc-"+id+".sock"),
+	} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	group, err := e.groups().Open(id)
+	switch {
+	case err == nil:
+		errs = append(errs, group.Remove(ctx))
+	case !errors.Is(err, fault.ErrNotFound):
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("destroy sandbox %s: %w", id, err)
+	}
+	if err := os.RemoveAll(e.dir(id)); err != nil {
+		return fmt.Errorf("destroy sandbox %s: %w", id, err)
+	}
+	// Others may keep files of theirs beside ours.
+	_ = os.Remove(filepath.Dir(e.dir(id)))
+	if err := e.keeper.Forget(ctx, id); err != nil && !errors.Is(err, fault.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// killStrays kills every process of the sandbox that can be found, by its
+// control group and by the bundle that runsc's processes name in their
+// arguments, and waits until they are gone.
+func (e *Engine) killStrays(ctx context.Context, id string) error {
+	var errs []error
+	for _, pid := range strays(e.dir(id)) {
+		errs = append(errs, killAndWait(ctx, pid))
+	}
+	if group, err := e.groups().Open(id); err == nil {
+		errs = append(errs, group.Kill(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// strays finds processes that name the bundle in an argument.
+func strays(dir string) []int {
+	var pids []int
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path) //nolint:gosec // The kernel's own files.
+		if err != nil {
+			continue
+		}
+		for arg := range strings.SplitSeq(string(data), "\x00") {
+			if arg != dir && arg != "--bundle="+dir {
+				continue
+			}
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+				pids = append(pids, pid)
+			}
+			break
+		}
+	}
+	return pids
+}
+
+// killAndWait kills a process that may be anyone's child, by a handle that
+// can't come to mean another, and waits until it has ended.
+func killAndWait(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // Nothing is written to it.
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 50) //nolint:gosec // A descriptor fits.
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for process %d: %w", pid, err)
+		}
+	}
+	return fmt.Errorf("process %d did not end: %w", pid, ctx.Err())
+}

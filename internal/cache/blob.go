@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// ErrQuarantined: the blob on the disk was not what its name says. It has been
-// moved aside, and the caller may fetch it anew.
+// ErrQuarantined means that the blob on the disk was not what its name says. It
+// has been moved aside, and the caller may fetch it anew.
 var ErrQuarantined = errors.New("a cached artifact was changed on the disk and set aside")
 
 // Blob is an open, verified artifact. Close it; until then it isn't evicted.

@@ -173,7 +173,7 @@ func TestPoisoned(t *testing.T) {
 			t.Helper()
 			must(t, os.Link(blobPath(dir, d), filepath.Join(dir, "second")))
 		},
-		"writable by others": func(t *testing.T, dir, d string) { t.Helper(); must(t, os.Chmod(blobPath(dir, d), 0o666)) }, //nolint:gosec // the fault under test
+		"writable by others": func(t *testing.T, dir, d string) { t.Helper(); must(t, os.Chmod(blobPath(dir, d), 0o666)) },
 		"directory": func(t *testing.T, dir, d string) {
 			t.Helper()
 			must(t, os.Remove(blobPath(dir, d)))

@@ -96,12 +96,12 @@ func (s *Store) GetPage(k PageKey) (Page, error) {
 	}
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return Page{}, missing //nolint:nilerr // a damaged page is a missing one
+		return Page{}, missing
 	}
 	body, err := io.ReadAll(io.LimitReader(z, h.Size+1))
 	sum := sha256.Sum256(body)
 	if err != nil || "sha256:"+hex.EncodeToString(sum[:]) != h.Digest {
-		return Page{}, missing //nolint:nilerr // a damaged page is a missing one
+		return Page{}, missing
 	}
 	h.Page.Body = body
 	return h.Page, nil

@@ -54,7 +54,7 @@ func (s *Store) space(size int64) error {
 	if err := syscall.Statfs(s.dir, &st); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache's file system can't be looked at")
 	}
-	free := int64(min(st.Bavail, 1<<40)) * st.Bsize //nolint:gosec // bounded above
+	free := int64(min(st.Bavail, 1<<40)) * st.Bsize
 	if free-size < s.limits.Reserve {
 		return fault.New(fault.ErrUnavailable, "the cache's file system is nearly full; free some space or set a smaller reserve")
 	}

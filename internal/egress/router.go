@@ -112,7 +112,7 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 
 // ServeStream answers one stream of the uplink and closes it.
 func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // the stream is over
+	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(r.limits.OpenTime)); err != nil {
 		return
 	}

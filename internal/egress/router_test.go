@@ -66,7 +66,7 @@ type registry struct{}
 func (registry) IsRegistry(name string) bool { return name == "index.example" }
 
 func (registry) ServeRegistry(conn net.Conn, sandbox string) {
-	defer conn.Close() //nolint:errcheck // the stream is over
+	defer conn.Close()
 	if _, err := io.WriteString(conn, "registry for "+sandbox+": "); err != nil {
 		return
 	}
@@ -133,7 +133,7 @@ func TestRegistryStream(t *testing.T) {
 	if _, err := io.WriteString(conn, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.(*net.UnixConn).CloseWrite(); err != nil { //nolint:errcheck // it is a Unix socket
+	if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(conn)

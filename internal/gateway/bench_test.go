@@ -22,7 +22,7 @@ func serveAgain(b *testing.B, g *bench, url string) {
 			b.Fatal(err)
 		}
 		n, err := io.Copy(io.Discard, resp.Body)
-		resp.Body.Close() //nolint:errcheck,gosec // read to its end
+		resp.Body.Close()
 		if err != nil || resp.StatusCode != 200 {
 			b.Fatalf("%s: %v", resp.Status, err)
 		}

@@ -92,7 +92,7 @@ func (b *buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 // run runs a client and gives its output and whether it succeeded.
 func (r *road) run(env []string, argv ...string) (string, bool) {
 	r.b.t.Helper()
-	cmd := exec.CommandContext(r.b.t.Context(), argv[0], argv[1:]...) //nolint:gosec // the test's own clients
+	cmd := exec.CommandContext(r.b.t.Context(), argv[0], argv[1:]...)
 	cmd.Dir = r.dir
 	cmd.Env = append(append([]string{}, r.env...), env...)
 	out, err := cmd.CombinedOutput()

@@ -36,7 +36,6 @@ type door struct {
 	failures []admission.Failure
 	edges    map[string][]admission.Requirement
 	aborted  []int64
-	withhold []string
 	log      []string // what happened, in order
 	broken   bool     // every call fails: nothing can be decided or recorded
 }
@@ -45,11 +44,11 @@ func allowAll(pkgref.Ref, admission.File) policy.Decision {
 	return policy.Decision{Effect: policy.Allow}
 }
 
-func newDoor(t testing.TB) *door {
-	t.Helper()
+func newDoor(tb testing.TB) *door {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test installation"}, NotBefore: time.Now().Add(-time.Hour),
@@ -57,10 +56,10 @@ func newDoor(t testing.TB) *door {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if c, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &door{
 		ca: c, key: key, caPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),

@@ -176,7 +176,8 @@ func (g *Gateway) serveArtifact(a *asked) {
 		a.sendBlob(blob)
 		return
 	}
-	answer, err := g.door.Artifact(ctx, a.ask(strings.TrimPrefix(blob.Digest(), "sha256:"), blob.Size(), true))
+	// Whether or not the client is still there, the record has to be whole.
+	answer, err := g.door.Artifact(context.WithoutCancel(ctx), a.ask(strings.TrimPrefix(blob.Digest(), "sha256:"), blob.Size(), true))
 	switch {
 	case err != nil:
 		g.refuseUndecided(a, err)
@@ -214,7 +215,7 @@ func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, seq uint64) {
 	if err != nil || out.sent >= announced {
 		return
 	}
-	if err := g.door.Aborted(g.life, a.sandbox, seq, out.sent); err != nil {
+	if err := g.door.Aborted(context.WithoutCancel(a.r.Context()), a.sandbox, seq, out.sent); err != nil {
 		g.log.Error("an aborted download could not be recorded", "sandbox", a.sandbox, "file", a.file.Name, "error", err)
 	}
 }

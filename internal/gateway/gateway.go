@@ -122,7 +122,9 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 // and begins to serve. An upstream that can't be reached is tried again in the
 // background; until then its kept file hosts are used.
 func (g *Gateway) Start(ctx context.Context) error {
-	missing := g.learn(ctx)
+	soon, cancel := context.WithTimeout(ctx, g.cfg.Limits.LearnTime)
+	missing := g.learn(soon)
+	cancel()
 	if err := g.trust(ctx); err != nil {
 		return err
 	}

@@ -228,7 +228,7 @@ func TestTLSIsForOurNamesOnly(t *testing.T) {
 	for _, name := range []string{"evil.example", "sub.index.example", "127.0.0.1"} {
 		resp, err := b.client(sandboxA).Get("https://" + name + "/simple/foo/")
 		if err == nil {
-			resp.Body.Close() //nolint:errcheck,gosec // not reached
+			resp.Body.Close()
 			t.Errorf("the gateway answered for %s: %s", name, resp.Status)
 		}
 	}
@@ -279,7 +279,7 @@ func TestReasonPhrasesAndKeepAlive(t *testing.T) {
 			if _, err := body.ReadFrom(resp.Body); err != nil {
 				t.Fatal(err)
 			}
-			resp.Body.Close() //nolint:errcheck,gosec // read to its end
+			resp.Body.Close()
 			if resp.Status != want {
 				t.Errorf("%s: %q, want %q", path, resp.Status, want)
 			}
@@ -301,7 +301,7 @@ func TestOneFetch(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			defer resp.Body.Close() //nolint:errcheck // read to its end
+			defer resp.Body.Close()
 			var body bytes.Buffer
 			if _, err := body.ReadFrom(resp.Body); err != nil || !bytes.Equal(body.Bytes(), foo.Bytes) {
 				t.Errorf("%s, %v", resp.Status, err)
@@ -395,7 +395,7 @@ func TestAborted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close() //nolint:errcheck,gosec // that is the case under test
+	resp.Body.Close()
 	b.eventually("the abort is recorded", func() bool {
 		b.door.mu.Lock()
 		defer b.door.mu.Unlock()

@@ -43,12 +43,12 @@ type bench struct {
 }
 
 // newBench publishes a project "probe", from which the file host is learnt.
-func newBench(t testing.TB, change func(*gateway.Config)) *bench {
-	t.Helper()
-	b := &bench{t: t, registry: liar.New(t, indexHost, filesHost, "evil.example"), door: newDoor(t)}
-	b.publish(pypitest.Wheel(t, "probe", "1.0"))
+func newBench(tb testing.TB, change func(*gateway.Config)) *bench {
+	tb.Helper()
+	b := &bench{t: tb, registry: liar.New(tb, indexHost, filesHost, "evil.example"), door: newDoor(tb)}
+	b.publish(pypitest.Wheel(tb, "probe", "1.0"))
 	b.cfg = gateway.Config{
-		CacheDir:      t.TempDir(),
+		CacheDir:      tb.TempDir(),
 		Upstreams:     []upstream.Config{{Ecosystem: pkgref.Python, Index: b.registry.URL(indexHost, "/simple/"), CAPEM: b.registry.CAPEM}},
 		ProbeProjects: map[pkgref.Ecosystem][]string{pkgref.Python: {"probe"}},
 		Resolver:      b.registry,
@@ -144,7 +144,7 @@ func (b *bench) do(sandbox, method, url string, header ...string) answer {
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", method, url, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", method, url, err)
@@ -169,13 +169,13 @@ func (b *bench) raw(name, request string) answer {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(b.door.caPEM)
 	conn := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
-	defer conn.Close()                                   //nolint:errcheck // the test is over with it
+	defer conn.Close()
 	go func() { _, _ = io.WriteString(conn, request) }() // the gateway may answer before it has read all
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		b.t.Fatalf("%q: %v", request, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // one answer is read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		b.t.Fatal(err)

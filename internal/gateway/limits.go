@@ -20,6 +20,7 @@ type Limits struct {
 	Strangers      int           // distinct names of a guest that lead to nothing; default 50
 	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4
 	SidecarBytes   int64         // of one sidecar; default 8 MiB
+	LearnTime      time.Duration // that a start waits for the upstreams; default 10 s
 	LearnAgain     time.Duration // between two tries to learn file hosts; default 30 s
 }
 
@@ -32,6 +33,7 @@ func (l Limits) withDefaults() Limits {
 	l.Strangers = or(l.Strangers, 50)
 	l.FetchAhead = or(l.FetchAhead, 4)
 	l.SidecarBytes = or(l.SidecarBytes, 8<<20)
+	l.LearnTime = or(l.LearnTime, 10*time.Second)
 	l.LearnAgain = or(l.LearnAgain, 30*time.Second)
 	return l
 }

@@ -34,7 +34,7 @@ func (l *lru[V]) get(key string) (V, bool) {
 		return none, false
 	}
 	l.order.MoveToFront(e)
-	return e.Value.(*kept[V]).value, true //nolint:errcheck,forcetypeassert // the list holds nothing else
+	return e.Value.(*kept[V]).value, true
 }
 
 // put keeps a value unless it alone is too large.
@@ -48,15 +48,8 @@ func (l *lru[V]) put(key string, value V, size int64) {
 	l.byKey[key] = l.order.PushFront(&kept[V]{key, value, size})
 	l.total += size
 	for l.total > l.most {
-		l.remove(l.order.Back().Value.(*kept[V]).key) //nolint:errcheck,forcetypeassert // the list holds nothing else
+		l.remove(l.order.Back().Value.(*kept[V]).key)
 	}
-}
-
-// drop removes a value.
-func (l *lru[V]) drop(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(key)
 }
 
 // clear removes all values.
@@ -70,7 +63,7 @@ func (l *lru[V]) clear() {
 
 func (l *lru[V]) remove(key string) {
 	if e, ok := l.byKey[key]; ok {
-		l.total -= e.Value.(*kept[V]).size //nolint:errcheck,forcetypeassert // the list holds nothing else
+		l.total -= e.Value.(*kept[V]).size
 		l.order.Remove(e)
 		delete(l.byKey, key)
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -135,7 +136,7 @@ func (g *Gateway) refuseRoute(q *query, err error) {
 func (g *Gateway) failed(q *query, f admission.Failure) string {
 	f.Sandbox = q.sandbox
 	f.Reason = ecosystem.Line(f.Reason)
-	a, err := g.door.Failed(q.r.Context(), f)
+	a, err := g.door.Failed(context.WithoutCancel(q.r.Context()), f)
 	if err != nil {
 		g.log.Error("a refusal could not be recorded", "sandbox", q.sandbox, "error", err)
 		return ""

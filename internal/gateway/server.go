@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -27,7 +27,7 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 		return
 	}
 	defer g.tasks.end()
-	defer conn.Close() //nolint:errcheck // the server has closed it already
+	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.life, handshakeTime)
 	defer cancel()
 	session := tls.Server(conn, g.tlsConfig())
@@ -94,17 +94,12 @@ func (g *Gateway) httpServer() *http.Server {
 		ReadTimeout:       time.Minute, // there are no bodies
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          log.New(discard{}, "", 0), // guests break connections at will
+		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
 	}
 }
-
-type discard struct{}
-
-// Write implements io.Writer.
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // feed is a listener whose connections are offered by ServeRegistry.
 type feed struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 
@@ -24,6 +25,11 @@ func newSource(u upstream.Config, cfg Config) (*source, error) {
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)
+	}
+	if base, err := url.Parse(u.Index); err == nil {
+		if _, err := netip.ParseAddr(base.Hostname()); err == nil {
+			return nil, fault.Invalid("the upstream %s has an address and no name; sandboxes reach upstreams by name, so give it one", u.Index)
+		}
 	}
 	client, err := upstream.New(u, upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Limits: cfg.Limits.Upstream})
 	if err != nil {

@@ -41,7 +41,7 @@ func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, as
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end or given up
+	defer resp.Body.Close()
 	if err := status(resp); err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, as
 	if err != nil {
 		return Page{}, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end or given up
+	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && ask.ETag != "" {
 		return Page{NotModified: true}, nil
 	}

@@ -36,6 +36,7 @@ func FuzzRoute(f *testing.F) {
 // fuzzIndex checks what must hold of every page that is accepted: whatever is
 // listed can be asked for, and rendering loses and invents nothing.
 func fuzzIndex(t *testing.T, contentType string, body []byte) {
+	t.Helper()
 	p := pypi.New()
 	ix, err := p.ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: contentType, Body: body})
 	if err != nil {
@@ -45,7 +46,7 @@ func fuzzIndex(t *testing.T, contentType string, body []byte) {
 	for i, file := range ix.Files {
 		verdicts[i].Allowed = i%2 == 0
 		r, err := p.Route(ecosystem.Place{Files: true}, ecosystem.Request{Path: file.Path})
-		if err != nil || r.File != file.Name {
+		if err != nil || r.File != file.Name || r.Project != "foo" || r.Version != file.Version {
 			t.Errorf("a listed file can't be asked for: %+v: %+v, %v", file, r, err)
 		}
 	}
@@ -68,6 +69,7 @@ func fuzzIndex(t *testing.T, contentType string, body []byte) {
 
 func FuzzIndexJSON(f *testing.F) {
 	f.Add(page("foo", file("foo-1.0-py3-none-any.whl", hexA, `,"size":1,"yanked":"x","core-metadata":true`), file("foo-1.0.tar.gz", hexB, "")).Body)
+	f.Add(page("foo", file("foo-1.0-1.tar.gz", hexA, ""), file("FOO-2.tar.gz", hexB, "")).Body)
 	f.Add([]byte(`{"meta":{"api-version":"1.0"},"name":"foo","files":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) { fuzzIndex(t, typeJSON, body) })
 }

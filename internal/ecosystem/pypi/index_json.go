@@ -168,8 +168,9 @@ func readYanked(v jsontext.Value) (bool, error) {
 		return true, nil
 	case 'f', 'n', 0:
 		return false, nil
+	default:
+		return false, fault.Invalid("the index marks a file yanked with something else than a boolean or a text")
 	}
-	return false, fault.Invalid("the index marks a file yanked with something else than a boolean or a text")
 }
 
 // readSidecar: false, true, or digests by algorithm.
@@ -184,8 +185,9 @@ func readSidecar(v jsontext.Value, sha256 *string) error {
 		}
 		*sha256 = hashes["sha256"]
 		return nil
+	default:
+		return fault.Invalid("the index gives a file's core metadata as something else than a boolean or digests")
 	}
-	return fault.Invalid("the index gives a file's core metadata as something else than a boolean or digests")
 }
 
 // check is what must hold of the page as a whole.

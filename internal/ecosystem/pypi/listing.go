@@ -55,7 +55,11 @@ func (l *listing) add(e entry) error {
 	d, err := parseFilename(e.name, l.index.Project)
 	if err != nil {
 		l.leaveOut(e.name, "its name is not that of a distribution file of this project")
-		return nil
+		return nil //nolint:nilerr // a file that is none is no fault of the page
+	}
+	if alone, err := parseFilename(e.name, ""); err != nil || alone != d {
+		l.leaveOut(e.name, "its name can be read in two ways")
+		return nil //nolint:nilerr // a file that is none is no fault of the page
 	}
 	f := e.file
 	location, path, _, reason := ecosystem.ResolveFile(l.base, e.link)

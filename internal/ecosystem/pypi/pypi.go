@@ -15,7 +15,6 @@
 package pypi
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -30,6 +29,16 @@ const (
 	typeText   = "text/html"
 	typeLatest = "application/vnd.pypi.simple.latest+json"
 	typeLatHTM = "application/vnd.pypi.simple.latest+html"
+)
+
+// HTTP's numbers for the statuses of refusals.
+const (
+	badRequest       = 400
+	forbidden        = 403
+	notFound         = 404
+	failedDependency = 424
+	tooMany          = 429
+	legalReasons     = 451
 )
 
 // Protocol implements ecosystem.Protocol and ecosystem.Describer.
@@ -77,21 +86,21 @@ func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
 func statusOf(r ecosystem.Refusal) int {
 	switch r.Cause {
 	case ecosystem.Malformed:
-		return http.StatusBadRequest
+		return badRequest
 	case ecosystem.Missing, ecosystem.NoSuchRoute:
-		return http.StatusNotFound
+		return notFound
 	case ecosystem.TooMuch:
-		return http.StatusTooManyRequests
+		return tooMany
 	case ecosystem.Unverified, ecosystem.Unreachable:
 		// Neither client retries it, and uv, which takes 401, 403 and 404 of an
 		// index for "ask the next one", shows the reason.
-		return http.StatusFailedDependency
+		return failedDependency
 	case ecosystem.ByPolicy:
 	}
 	if r.Route == ecosystem.RouteIndex {
-		return http.StatusUnavailableForLegalReasons
+		return legalReasons
 	}
-	return http.StatusForbidden
+	return forbidden
 }
 
 // clip keeps hostile text in messages short.

@@ -90,6 +90,7 @@ func TestParseJSONFacts(t *testing.T) {
 		file("foo-1.0.exe", hexA, ""),
 		file("bar-1.0.tar.gz", hexA, ""),
 		file("foo-one.tar.gz", hexA, ""),
+		file("foo-1.0-1.tar.gz", hexA, ""),
 		`{"filename":"foo-1.2.tar.gz","url":"https://files.example/foo-1.2.tar.gz","hashes":{"md5":"00"}}`,
 		`{"filename":"foo-1.3.tar.gz","url":"file:///etc/foo-1.3.tar.gz","hashes":{"sha256":"`+hexA+`"}}`,
 		`{"filename":"foo-1.4.tar.gz","url":"https://u:p@files.example/foo-1.4.tar.gz","hashes":{"sha256":"`+hexA+`"}}`,
@@ -107,8 +108,8 @@ func TestParseJSONFacts(t *testing.T) {
 	if diff := cmp.Diff(want, ix.Files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if len(ix.LeftOut) != 7 {
-		t.Errorf("left out %d files, want 7: %v", len(ix.LeftOut), ix.LeftOut)
+	if len(ix.LeftOut) != 8 {
+		t.Errorf("left out %d files, want 8: %v", len(ix.LeftOut), ix.LeftOut)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,9 +22,7 @@ func Body(contentType string, body []byte) Reply {
 // With answers with a status, headers and a body.
 func With(status int, header http.Header, body []byte) Reply {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
-		for k, v := range header {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), header)
 		w.WriteHeader(status)
 		_, _ = w.Write(body) // the client may have gone, on purpose
 	}
@@ -68,12 +68,10 @@ func Partial(contentType string, body []byte) Reply {
 
 // Gzip packs the body honestly; times packs it again.
 func Gzip(contentType string, body []byte, times int) Reply {
-	encoding := "gzip"
-	body = pack(body)
-	for range times - 1 {
+	for range times {
 		body = pack(body)
-		encoding += ", gzip"
 	}
+	encoding := strings.TrimSuffix(strings.Repeat("gzip, ", times), ", ")
 	return With(http.StatusOK, http.Header{"Content-Type": {contentType}, "Content-Encoding": {encoding}}, body)
 }
 

@@ -43,21 +43,23 @@ func Wheel(tb testing.TB, name, version string, requires ...string) Dist {
 	tb.Helper()
 	module := strings.ReplaceAll(name, "-", "_")
 	info := module + "-" + version + ".dist-info/"
-	metadata := "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"
+	var header strings.Builder
+	header.WriteString("Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n")
 	for _, r := range requires {
-		metadata += "Requires-Dist: " + r + "\n"
+		header.WriteString("Requires-Dist: " + r + "\n")
 	}
+	metadata := header.String()
 	files := [][2]string{
 		{module + ".py", fmt.Sprintf("__version__ = %q\n", version)},
 		{info + "METADATA", metadata},
 		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: pypitest\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
 	}
-	record := ""
+	var record strings.Builder
 	for _, f := range files {
 		sum := sha256.Sum256([]byte(f[1]))
-		record += fmt.Sprintf("%s,sha256=%s,%d\n", f[0], base64.RawURLEncoding.EncodeToString(sum[:]), len(f[1]))
+		fmt.Fprintf(&record, "%s,sha256=%s,%d\n", f[0], base64.RawURLEncoding.EncodeToString(sum[:]), len(f[1]))
 	}
-	files = append(files, [2]string{info + "RECORD", record + info + "RECORD,,\n"})
+	files = append(files, [2]string{info + "RECORD", record.String() + info + "RECORD,,\n"})
 	return Dist{
 		Name: name, Version: version, File: module + "-" + version + "-py3-none-any.whl",
 		Bytes: Zip(tb, files...), Metadata: []byte(metadata), Uploaded: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -93,6 +94,11 @@ func New(cfg Config, o Options) (*Client, error) {
 		o.Resolver = net.DefaultResolver
 	}
 	h := &hosts{resolver: o.Resolver, scheme: base.Scheme, index: hostPort(base), learnt: map[string]bool{}}
+	if cfg.Address != "" {
+		if h.pinned, err = netip.ParseAddrPort(cfg.Address); err != nil {
+			return nil, fault.Invalid("the upstream's address %q is not an IP address and a port", cfg.Address)
+		}
+	}
 	for _, host := range cfg.FileHosts {
 		if err := h.learn(context.Background(), host, false); err != nil {
 			return nil, err

@@ -22,6 +22,9 @@ type Config struct {
 	Password string `json:"password,omitempty"`
 	Proxy    string `json:"proxy,omitempty"`  // HTTP proxy URL
 	CAPEM    []byte `json:"ca_pem,omitempty"` // extra roots
+	// Address ("ip:port") is dialled for the index's host instead of what its name
+	// resolves to; only the operator's configuration sets it.
+	Address string `json:"address,omitempty"`
 	// FileHosts are the learnt hosts ("host" or "host:port"), kept between starts.
 	FileHosts []string `json:"file_hosts,omitempty"`
 	Source    string   `json:"source,omitempty"` // where it was found, for `doctor`

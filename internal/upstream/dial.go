@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -38,6 +39,9 @@ func (d *dialer) dial(ctx context.Context, network, key string) (net.Conn, error
 	_, port, err := net.SplitHostPort(key)
 	if err != nil {
 		return nil, fault.Invalid("an address without a port")
+	}
+	if key == d.hosts.index && d.hosts.pinned.IsValid() {
+		port = strconv.Itoa(int(d.hosts.pinned.Port()))
 	}
 	return d.dialAny(ctx, network, key, addrs, port)
 }

@@ -21,6 +21,9 @@ type hosts struct {
 	resolver Resolver
 	scheme   string // of the index: https, or http where the operator said so
 	index    string // the index's own host:port
+	// pinned is where the operator said that the index's host is; invalid if
+	// its name is to be resolved.
+	pinned netip.AddrPort
 
 	mu     sync.Mutex
 	learnt map[string]bool
@@ -77,6 +80,9 @@ func (h *hosts) addresses(ctx context.Context, key string) ([]netip.Addr, error)
 func (h *hosts) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
+	}
+	if index, _, _ := net.SplitHostPort(h.index); h.pinned.IsValid() && host == index {
+		return []netip.Addr{h.pinned.Addr()}, nil
 	}
 	addrs, err := h.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(addrs) == 0 {

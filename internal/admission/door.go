@@ -62,8 +62,8 @@ type IndexAsk struct {
 	Sandbox     string     `json:"sandbox"`
 	Package     pkgref.Ref `json:"package"` // no version
 	SourceURL   string     `json:"source_url"`
-	IndexDigest string     `json:"index_digest"` // of the upstream's page
-	Files       []File     `json:"files,omitempty"`
+	IndexDigest string     `json:"index_digest"`   // of the upstream's page
+	Files       []File     `json:"files,omitzero"` // nil: not sent; empty: there are none
 }
 
 // IndexAnswer has one verdict per distinct decision and, per file in the order

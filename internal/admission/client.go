@@ -1,0 +1,222 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// maxIdle is how many streams are kept for the next calls.
+const maxIdle = 64
+
+// Client is the gateway's end of the door. It is safe for concurrent use. When
+// the connection is lost every call fails; there is no second connection.
+type Client struct {
+	session *yamux.Session
+	broken  error    // the session could not begin: every call fails with it
+	slots   gate     // calls under way
+	answers *answers // of indexes, by epoch
+
+	mu   sync.Mutex // guards idle
+	idle []*line
+}
+
+var _ Door = (*Client)(nil)
+
+// line is a stream with nothing under way on it, or the one call that holds it.
+type line struct {
+	stream *yamux.Stream
+	buf    *bytes.Buffer
+}
+
+// NewClient begins a session on conn, which it owns from then on.
+func NewClient(conn net.Conn) *Client {
+	c := &Client{slots: make(gate, maxStreams/2), answers: newAnswers(512, 2_000_000)}
+	c.session, c.broken = yamux.Client(conn, sessionConfig())
+	if c.broken != nil {
+		c.broken = errors.Join(c.broken, conn.Close())
+	}
+	return c
+}
+
+// Close ends the session and fails the calls under way.
+func (c *Client) Close() error {
+	if c.broken != nil {
+		return nil
+	}
+	return c.session.Close()
+}
+
+// Done is closed when the connection is lost: nothing can be decided any more.
+func (c *Client) Done() <-chan struct{} {
+	if c.broken != nil {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return c.session.CloseChan()
+}
+
+// Index implements Door.
+func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
+	var r indexReply
+	known := c.answers.known(ask)
+	if err := c.call(ctx, callIndex, indexCall{Ask: ask, Known: known.epochs()}, &r); err != nil {
+		return IndexAnswer{}, err
+	}
+	a := r.Answer
+	if r.Same {
+		old, ok := known[a.Epoch]
+		if !ok {
+			return IndexAnswer{}, fault.New(fault.ErrUnavailable, "the daemon refers to an answer that it never gave")
+		}
+		a.Verdicts, a.OfFile = old.Verdicts, old.OfFile
+		return a, nil
+	}
+	for _, v := range a.OfFile {
+		if v < 0 || v >= len(a.Verdicts) {
+			return IndexAnswer{}, fault.New(fault.ErrUnavailable, "the daemon's answer about an index refers to no verdict")
+		}
+	}
+	c.answers.keep(ask, a)
+	return a, nil
+}
+
+// Artifact implements Door.
+func (c *Client) Artifact(ctx context.Context, ask ArtifactAsk) (a Answer, err error) {
+	err = c.call(ctx, callArtifact, ask, &a)
+	return a, err
+}
+
+// Name implements Door.
+func (c *Client) Name(ctx context.Context, ask NameAsk) (a Answer, err error) {
+	err = c.call(ctx, callName, ask, &a)
+	return a, err
+}
+
+// Failed implements Door.
+func (c *Client) Failed(ctx context.Context, f Failure) (a Answer, err error) {
+	err = c.call(ctx, callFailed, f, &a)
+	return a, err
+}
+
+// Edges implements Door.
+func (c *Client) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error {
+	return c.call(ctx, callEdges, edgesCall{sandbox, parent, reqs}, &nothing{})
+}
+
+// Aborted implements Door.
+func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error {
+	return c.call(ctx, callAborted, abortedCall{sandbox, recordSeq, sent}, &nothing{})
+}
+
+// Refusals implements Door.
+func (c *Client) Refusals(ctx context.Context, sandbox string, most int) (list []Refusal, err error) {
+	err = c.call(ctx, callRefusals, refusalsCall{sandbox, most}, &list)
+	return list, err
+}
+
+// Trust implements Door.
+func (c *Client) Trust(ctx context.Context, hosts []string) (cert Certificate, err error) {
+	err = c.call(ctx, callTrust, trustCall{hosts}, &cert)
+	return cert, err
+}
+
+// call makes one call. A reply that is not whole and understood is an error.
+func (c *Client) call(ctx context.Context, m method, ask, reply any) error {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l, err := c.take()
+	if err != nil {
+		return err
+	}
+	if err := encodeMessage(l.buf, byte(m), ask); err != nil {
+		c.give(l)
+		return err
+	}
+	stop := context.AfterFunc(ctx, l.abandon)
+	st, body, err := l.exchange()
+	if !stop() || err != nil {
+		l.abandon()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fault.Wrap(fault.ErrUnavailable, err, "the daemon does not answer")
+	}
+	defer c.give(l)
+	if st != statusDone {
+		return errorOf(st, body)
+	}
+	if err := decodeBody(body, reply); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the daemon's answer can't be read")
+	}
+	return nil
+}
+
+// abandon ends the call under way: the end of the stream tells the daemon that
+// nobody waits any more, and the deadline tells this side.
+func (l *line) abandon() {
+	l.stream.Close()                      //nolint:errcheck // the call fails by itself
+	l.stream.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // never fails
+}
+
+// exchange sends what is in buf and reads the reply into it. It sets no
+// deadlines: abandon's must stand.
+func (l *line) exchange() (status, []byte, error) {
+	if _, err := l.stream.Write(l.buf.Bytes()); err != nil {
+		return 0, nil, err
+	}
+	m := incoming{conn: l.stream, limit: func(byte) int { return maxMessage }}
+	kind, n, err := m.head()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := m.body(l.buf, n); err != nil {
+		return 0, nil, err
+	}
+	return status(kind), l.buf.Bytes(), nil
+}
+
+// take takes an idle stream or opens one.
+func (c *Client) take() (*line, error) {
+	if c.broken != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, c.broken, "there is no connection to the daemon")
+	}
+	c.mu.Lock()
+	if n := len(c.idle); n > 0 && !c.session.IsClosed() {
+		l := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		return l, nil
+	}
+	c.mu.Unlock()
+	stream, err := c.session.OpenStream()
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the connection to the daemon is lost")
+	}
+	return &line{stream: stream, buf: new(bytes.Buffer)}, nil
+}
+
+// give puts a stream back.
+func (c *Client) give(l *line) {
+	l.buf = emptied(l.buf)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.idle) >= maxIdle {
+		l.stream.Close() //nolint:errcheck // it is not needed any more
+		return
+	}
+	c.idle = append(c.idle, l)
+}

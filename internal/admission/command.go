@@ -1,0 +1,169 @@
+package admission
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// detailCommand is the id of a record's command.
+const detailCommand = "command_id"
+
+// maxCommand bounds what a record keeps of a command's arguments, in bytes.
+const maxCommand = 32 << 10
+
+// Command judges a command by the policy's rules before it is started. If it is
+// allowed its `started` record is durable when Command returns; if not, its
+// `blocked` record is.
+func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []string) (Answer, error) {
+	t, err := c.admit(ctx, sandbox)
+	if err != nil {
+		return Answer{}, err
+	}
+	d := settle(t.run.Policy.DecideCommand(commandInput(argv)))
+	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
+	r.Detail = map[string]string{detailCommand: id}
+	keepCommand(&r, argv)
+	if !d.Allowed() {
+		r.Outcome = audit.Blocked
+	}
+	if r, err = c.record(ctx, t, r); err != nil {
+		return Answer{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.command(r, argv, c.config.Limits)
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+}
+
+// command takes a command's record; t.mu is held.
+func (t *tenant) command(r audit.Record, argv []string, limits Limits) {
+	if r.Outcome == audit.Blocked {
+		t.show(&refusal{record: r, count: 1, told: 1}, limits.Refusals)
+		return
+	}
+	t.running[r.Detail[detailCommand]] = r
+	for p, specifier := range claims(argv) {
+		if _, known := t.claims[p]; known || len(t.claims) < limits.Edges {
+			t.claims[p] = specifier
+		}
+	}
+}
+
+// keepCommand puts a command into a record. One that is too long for a record
+// is kept by its beginning and its digest.
+func keepCommand(r *audit.Record, argv []string) {
+	size := 0
+	for i, arg := range argv {
+		if size+len(arg) <= maxCommand {
+			size += len(arg) + 8
+			r.Command = append(r.Command, arg)
+			continue
+		}
+		sum := sha256.Sum256([]byte(strings.Join(argv, "\x00")))
+		r.Command = append(r.Command, arg[:max(0, min(len(arg), maxCommand-size))])
+		r.Detail["command_sha256"] = hex.EncodeToString(sum[:])
+		r.Detail["arguments_left_out"] = strconv.Itoa(len(argv) - i - 1)
+		return
+	}
+}
+
+// commandInput is what rules see of a command.
+func commandInput(argv []string) policy.CommandInput {
+	command := strings.Join(argv, " ")
+	in := policy.CommandInput{Command: &command}
+	if code, ok := inlineCode(argv); ok {
+		in.Code = &code
+	}
+	return in
+}
+
+// inlineCode finds the code in `python3 -c CODE` and its like: the interpreter,
+// options of one word, and the option that hands code over.
+func inlineCode(argv []string) (string, bool) {
+	if len(argv) < 3 {
+		return "", false
+	}
+	var option byte
+	switch name := strings.TrimRight(path.Base(argv[0]), "0123456789."); name {
+	case "python", "pypy":
+		option = 'c'
+	case "node", "perl", "ruby":
+		option = 'e'
+	default:
+		return "", false
+	}
+	for i, arg := range argv[1:] {
+		if len(arg) < 2 || arg[0] != '-' {
+			return "", false
+		}
+		if at := strings.IndexByte(arg, option); at > 0 && arg[1] != '-' {
+			if rest := arg[at+1:]; rest != "" && option == 'c' {
+				return rest, true // python3 -cCODE
+			}
+			return strings.Join(argv[min(i+2, len(argv)):min(i+3, len(argv))], ""), true
+		}
+	}
+	return "", false
+}
+
+// CommandFinished records how a command ended. It is recorded whatever the
+// run's quota says.
+func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, exit channel.Exit) error {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	started := t.running[id]
+	t.mu.Unlock()
+	r := audit.Record{
+		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
+		Exit: &exit.Code, Detail: exitDetail(id, exit),
+	}
+	if _, err := c.record(ctx, t, r); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.running, id)
+	t.finished[id] = true
+	return nil
+}
+
+func exitDetail(id string, exit channel.Exit) map[string]string {
+	d := map[string]string{
+		detailCommand:  id,
+		"stdout_bytes": strconv.FormatInt(exit.StdoutBytes, 10), "stderr_bytes": strconv.FormatInt(exit.StderrBytes, 10),
+	}
+	for key, value := range map[string]string{"signal": clip(exit.Signal, 32), "error": clip(exit.Error, 1_024)} {
+		if value != "" {
+			d[key] = value
+		}
+	}
+	for key, is := range map[string]bool{"timed_out": exit.TimedOut, "truncated": exit.Truncated} {
+		if is {
+			d[key] = "true"
+		}
+	}
+	return d
+}
+
+// Finished returns the ids of the sandbox's commands whose end is on record.
+func (c *Controller) Finished(_ context.Context, sandbox string) map[string]bool {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.finished)
+}

@@ -1,0 +1,152 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Config is what a Controller is made of. Log and Trust are needed.
+type Config struct {
+	Log   audit.Log
+	Trust func(ctx context.Context, hosts []string) (Certificate, error)
+	// Clock is the time that policy judges by; nil is time.Now.
+	Clock  func() time.Time
+	Limits Limits
+	// OnExceeded is called, once and in a goroutine of its own, when a
+	// sandbox's records passed the quota; may be nil.
+	OnExceeded func(sandbox string)
+}
+
+// Limits bound what one sandbox can make the daemon keep. A zero field is its
+// default.
+type Limits struct {
+	Records        int // of what the guest causes, before the run is cut; 20,000
+	Names          int // distinct refused names recorded; 50
+	Refusals       int // distinct refusals kept for `cofferdam why`; 1,000
+	Edges          int // requirements of verified metadata kept; 20,000
+	EdgesPerParent int // requirements of one release; 2,000
+	Inventory      int // newly found packages recorded at one time; 2,000
+	Indexes        int // index verdicts kept, for all sandboxes; 1,024
+	IndexFiles     int // files in them, together; 4,000,000
+}
+
+func (l Limits) orDefaults() Limits {
+	set := func(field *int, value int) {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	set(&l.Records, 20_000)
+	set(&l.Names, 50)
+	set(&l.Refusals, 1_000)
+	set(&l.Edges, 20_000)
+	set(&l.EdgesPerParent, 2_000)
+	set(&l.Inventory, 2_000)
+	set(&l.Indexes, 1_024)
+	set(&l.IndexFiles, 4_000_000)
+	return l
+}
+
+// Controller is the one door. It is safe for concurrent use.
+type Controller struct {
+	config  Config
+	indexes *indexCache
+
+	mu      sync.RWMutex // guards tenants
+	tenants map[string]*tenant
+}
+
+var _ Door = (*Controller)(nil)
+
+// New makes a Controller that knows no sandbox yet.
+func New(config Config) *Controller {
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	config.Limits = config.Limits.orDefaults()
+	return &Controller{
+		config:  config,
+		indexes: newIndexCache(config.Limits.Indexes, config.Limits.IndexFiles),
+		tenants: map[string]*tenant{},
+	}
+}
+
+// Run is a sandbox and the agent task that it works for.
+type Run struct {
+	Sandbox  string // the keeper's id
+	Run      string // agent_run_id
+	Task     string
+	User     string // who started it, on the host
+	Template string
+	Started  time.Time
+	Policy   *policy.Policy
+}
+
+// Register makes a sandbox known: before, and after Unregister, everything that
+// it asks is refused. A sandbox that outlived the daemon is taken up with Restore.
+func (c *Controller) Register(r Run) error {
+	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
+		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
+	}
+	return c.add(newTenant(r))
+}
+
+func (c *Controller) add(t *tenant) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.tenants[t.run.Sandbox]; known {
+		return fault.New(fault.ErrConflict, "sandbox %s is registered already", t.run.Sandbox)
+	}
+	c.tenants[t.run.Sandbox] = t
+	return nil
+}
+
+// Unregister forgets a sandbox. Its records stay.
+func (c *Controller) Unregister(sandbox string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tenants, sandbox)
+}
+
+// tenant returns what is known of a sandbox.
+func (c *Controller) tenant(sandbox string) (*tenant, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if t := c.tenants[sandbox]; t != nil {
+		return t, nil
+	}
+	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", clip(sandbox, 64))
+}
+
+// admit returns a sandbox that may still ask.
+func (c *Controller) admit(ctx context.Context, sandbox string) (*tenant, error) {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	if t.isCut() {
+		return nil, c.cutOff(ctx, t)
+	}
+	return t, nil
+}
+
+// Trust implements Door.
+func (c *Controller) Trust(ctx context.Context, hosts []string) (Certificate, error) {
+	if c.config.Trust == nil {
+		return Certificate{}, fault.New(fault.ErrUnavailable, "this daemon has no certificate authority")
+	}
+	return c.config.Trust(ctx, hosts)
+}
+
+// clip keeps text that others control short in messages and records.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -1,0 +1,99 @@
+package admission
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// indexKey names the facts and rules that an index's verdicts follow from, time
+// aside. No run is in it: equal facts give equal verdicts.
+type indexKey struct {
+	policy string
+	pkg    pkgref.Ref
+	index  string
+	edges  string
+}
+
+// indexCache remembers verdicts, the least recently used leaving first.
+type indexCache struct {
+	most, mostFiles int
+
+	mu    sync.Mutex // guards all below
+	items map[indexKey]*list.Element
+	used  *list.List // of *indexVerdict, the last used first
+	files int
+}
+
+func newIndexCache(most, mostFiles int) *indexCache {
+	return &indexCache{most: most, mostFiles: mostFiles, items: map[indexKey]*list.Element{}, used: list.New()}
+}
+
+// get returns what is remembered and still true.
+func (c *indexCache) get(key indexKey, now time.Time) *indexVerdict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.items[key]
+	if e == nil {
+		return nil
+	}
+	v := verdictIn(e)
+	if now.Before(v.from) || !v.until.IsZero() && !now.Before(v.until) {
+		c.drop(e)
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return v
+}
+
+func (c *indexCache) put(v *indexVerdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.items[v.key]; e != nil {
+		c.drop(e)
+	}
+	c.items[v.key] = c.used.PushFront(v)
+	c.files += len(v.ofFile)
+	for c.used.Len() > 1 && (c.used.Len() > c.most || c.files > c.mostFiles) {
+		c.drop(c.used.Back())
+	}
+}
+
+// drop forgets an entry; mu is held.
+func (c *indexCache) drop(e *list.Element) {
+	v := verdictIn(e)
+	c.used.Remove(e)
+	delete(c.items, v.key)
+	c.files -= len(v.ofFile)
+}
+
+func verdictIn(e *list.Element) *indexVerdict {
+	v, _ := e.Value.(*indexVerdict) // nothing else is put in
+	return v
+}
+
+// nextChange is the next moment at which policy may judge a file otherwise than
+// now: when its time of publication is no longer in the future, and when it is
+// old enough. Zero if never.
+func nextChange(p *policy.Policy, now, published time.Time) time.Time {
+	age := p.MinReleaseAge()
+	switch {
+	case age <= 0 || published.IsZero():
+		return time.Time{}
+	case published.After(now):
+		return published
+	case published.Add(age).After(now):
+		return published.Add(age)
+	}
+	return time.Time{}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+const (
+	ruleNetwork    = "network_default"
+	ruleNamesQuota = "quota.names"
+)
+
+// Name implements Door. This version forwards nothing but registries, and these
+// are not asked about here, so every name is refused.
+func (c *Controller) Name(ctx context.Context, ask NameAsk) (Answer, error) {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return Answer{}, err
+	}
+	name := clip(ask.Name, 253)
+	d := policy.Decision{
+		Effect: policy.Deny, Rule: ruleNetwork, ResolvedBy: policy.ByNetwork,
+		Reason: "a sandbox reaches package registries and nothing else",
+	}
+	r := audit.Record{
+		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		Detail: map[string]string{detailName: name},
+	}
+	if !t.takesName(keyOf(r), c.config.Limits.Names) {
+		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
+		r.Reason = "more different names were asked for than are recorded one by one"
+	}
+	r, err = c.refuse(ctx, t, r)
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}
+
+// takesName reports whether a refused name may have a record of its own, and
+// counts it if it is new.
+func (t *tenant) takesName(key refusalKey, limit int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refusals[key] != nil {
+		return true
+	}
+	if t.names[key.more] {
+		return true // it is being recorded, or that failed and is tried again
+	}
+	if len(t.names) >= limit {
+		return false
+	}
+	t.names[key.more] = true
+	return true
+}
+
+// Failed implements Door.
+func (c *Controller) Failed(ctx context.Context, f Failure) (Answer, error) {
+	t, err := c.admit(ctx, f.Sandbox)
+	if err != nil {
+		return Answer{}, err
+	}
+	by := f.ResolvedBy
+	if by != policy.ByCanonical {
+		by = policy.ByIntegrity
+	}
+	d := policy.Decision{Effect: policy.Deny, Rule: string(by), ResolvedBy: by, Reason: clip(f.Reason, 1_024)}
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Failed, File: clip(f.File, 512), SourceURL: clip(f.SourceURL, 2_048),
+		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
+	}
+	setRef(&r, f.Package)
+	r.Package, r.InstalledVersion = clip(r.Package, 256), clip(r.InstalledVersion, 256)
+	r, err = c.refuse(ctx, t, r)
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}

@@ -1,0 +1,264 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// What a refusal is about, for `cofferdam why`.
+const (
+	whatPackage = "package" // a file, or all of a project's files
+	whatIndex   = "index"   // some of a project's files
+	whatName    = "name"
+	whatCommand = "command"
+)
+
+// Keys of Record.Detail.
+const (
+	detailSuggest     = "suggest"   // policy lines that would allow it
+	detailWantedBy    = "wanted_by" // allowed parents
+	detailWhat        = "what"      // of a withheld record: package or index
+	detailIndex       = "index_digest"
+	detailName        = "name"       // of a network record
+	detailThrough     = "through"    // of a served record: Decision.Through
+	detailServed      = "served_seq" // of an aborted record
+	detailEvent       = "event"
+	eventRepeats      = "repeats"     // the record stands for repeats of an earlier one
+	detailUnaccounted = "unaccounted" // of an installed record: nothing of it was served
+)
+
+// refusalKey tells which refusals are one: the first is recorded, the others
+// are counted. It is made from the record alone, so that a log restores it.
+type refusalKey struct {
+	outcome audit.Outcome
+	pkg     pkgref.Ref
+	file    string
+	rule    string
+	more    string
+}
+
+func keyOf(r audit.Record) refusalKey {
+	key := refusalKey{outcome: r.Outcome, pkg: refOf(r), file: r.File, rule: r.Rule}
+	switch {
+	case r.Outcome == audit.Withheld:
+		key.more = r.Detail[detailIndex] + rangesKey(r.Withheld)
+	case r.Outcome == audit.Failed:
+		key.more = r.Reason
+	case r.Kind == audit.KindNetwork:
+		key.more = r.Detail[detailName]
+	}
+	return key
+}
+
+// rangesKey names what a record withholds; the reasons follow from it.
+func rangesKey(ranges []audit.WithheldRange) string {
+	b, err := json.Marshal(ranges)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+func refOf(r audit.Record) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion}
+}
+
+// setRef puts a package into a record.
+func setRef(r *audit.Record, p pkgref.Ref) {
+	r.Ecosystem, r.Package, r.InstalledVersion = string(p.Ecosystem), p.Name, p.Version
+}
+
+// refusal is one recorded refusal. Only the goroutine that made it writes
+// record and err, before ready is closed; the counts are guarded by the
+// tenant's mu.
+type refusal struct {
+	ready  chan struct{}
+	err    error
+	record audit.Record
+	count  int // it and its repeats
+	told   int // how many of these the log knows
+}
+
+// refuse records a refusal, or counts it if the same was recorded before.
+func (c *Controller) refuse(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
+	key := keyOf(r)
+	t.mu.Lock()
+	if known := t.refusals[key]; known != nil {
+		t.mu.Unlock()
+		return known.repeat(ctx, t)
+	}
+	mine := &refusal{ready: make(chan struct{}), count: 1, told: 1}
+	t.refusals[key] = mine
+	t.mu.Unlock()
+
+	mine.record, mine.err = c.record(ctx, t, r)
+	t.mu.Lock()
+	if mine.err != nil {
+		delete(t.refusals, key)
+	} else {
+		t.show(mine, c.config.Limits.Refusals)
+	}
+	t.mu.Unlock()
+	close(mine.ready)
+	return mine.record, mine.err
+}
+
+// repeat waits until the first refusal of its kind is recorded, and counts.
+func (r *refusal) repeat(ctx context.Context, t *tenant) (audit.Record, error) {
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+		return audit.Record{}, ctx.Err()
+	}
+	if r.err == nil {
+		t.mu.Lock()
+		r.count++
+		t.mu.Unlock()
+	}
+	return r.record, r.err
+}
+
+// show puts a refusal last, in the place of what was withheld of the project
+// before, and drops the oldest past the limit; the tenant's mu is held. What is
+// dropped stays in the log, and its repeats are counted.
+func (t *tenant) show(r *refusal, limit int) {
+	if r.record.Outcome == audit.Withheld {
+		t.hideWithheld(refOf(r.record))
+	}
+	t.shown = append(t.shown, r)
+	if len(t.shown) > limit {
+		t.shown = slices.Delete(t.shown, 0, len(t.shown)-limit)
+	}
+}
+
+// hideWithheld stops showing what was withheld of a project, because a file of
+// it was served or the verdict is another; the tenant's mu is held.
+func (t *tenant) hideWithheld(p pkgref.Ref) {
+	p.Version = ""
+	t.shown = slices.DeleteFunc(t.shown, func(r *refusal) bool {
+		return r.record.Outcome == audit.Withheld && refOf(r.record) == p
+	})
+}
+
+// Refusals implements Door.
+func (c *Controller) Refusals(_ context.Context, sandbox string, most int) ([]Refusal, error) {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if most <= 0 || most > len(t.shown) {
+		most = len(t.shown)
+	}
+	list := make([]Refusal, 0, most)
+	for _, r := range t.shown[len(t.shown)-most:] {
+		list = append(list, r.public())
+	}
+	return list, nil
+}
+
+// public is a refusal as its sandbox's agent may read it.
+func (r *refusal) public() Refusal {
+	rec := r.record
+	out := Refusal{
+		Time: rec.Time, Package: refOf(rec), File: rec.File, What: whatPackage, Name: rec.Detail[detailName],
+		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
+		Suggest: rec.Detail[detailSuggest], RequestID: rec.RequestID, Count: r.count,
+	}
+	switch {
+	case rec.Kind == audit.KindNetwork:
+		out.What = whatName
+	case rec.Kind == audit.KindCommand:
+		out.What = whatCommand
+	case rec.Detail[detailWhat] != "":
+		out.What = rec.Detail[detailWhat]
+	}
+	if parents := rec.Detail[detailWantedBy]; parents != "" {
+		out.Reason += "; wanted by " + parents
+	}
+	return out
+}
+
+// explain puts into a record what only a refusal has: the lines that would
+// allow it, and who wanted it.
+func explain(r *audit.Record, d policy.Decision) {
+	detail := maps.Clone(r.Detail)
+	if detail == nil {
+		detail = map[string]string{}
+	}
+	if d.Suggest != "" {
+		detail[detailSuggest] = clip(d.Suggest, 4_096)
+	}
+	if wanted := wantedBy(d.WantedBy); wanted != "" {
+		detail[detailWantedBy] = wanted
+	}
+	if len(detail) > 0 {
+		r.Detail = detail
+	}
+}
+
+// wantedBy names the first few parents: "rich 13.0.1 (pygments >=2.13)".
+func wantedBy(edges []policy.Edge) string {
+	const most = 3
+	text := ""
+	for i, e := range edges {
+		if i == most {
+			return text + " and others"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += e.Parent.Name + " " + e.Parent.Version
+		if e.Specifier != "" {
+			text += " (" + e.Name + " " + clip(e.Specifier, 100) + ")"
+		}
+	}
+	return text
+}
+
+// summarise records how often refusals were repeated since they were recorded,
+// a record for each.
+func (c *Controller) summarise(ctx context.Context, t *tenant) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(64) // so that many share one write to the disk
+	for _, r := range t.repeats() {
+		group.Go(func() error {
+			_, err := c.record(ctx, t, r)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (t *tenant) repeats() []audit.Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []audit.Record
+	for _, r := range t.refusals {
+		if r.count == r.told {
+			continue
+		}
+		rec := r.record
+		rec.Seq, rec.Time, rec.Count = 0, time.Time{}, r.count-r.told
+		rec.Detail = maps.Clone(rec.Detail)
+		if rec.Detail == nil {
+			rec.Detail = map[string]string{}
+		}
+		rec.Detail[detailEvent] = eventRepeats
+		all = append(all, rec)
+		r.told = r.count
+	}
+	slices.SortFunc(all, func(a, b audit.Record) int { return cmp.Compare(a.RequestID, b.RequestID) })
+	return all
+}

@@ -1,0 +1,93 @@
+package admission
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Restore registers a sandbox that outlived the daemon, with what the log knows
+// of it: refusals, quotas, what was served, claimed and found, which commands
+// ran. Lost are repeats of refusals since they were last recorded, and the
+// requirements of metadata: clients ask for that again, or are refused.
+func (c *Controller) Restore(ctx context.Context, r Run) error {
+	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
+		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
+	}
+	t := newTenant(r)
+	for rec, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: r.Sandbox}) {
+		if err != nil {
+			return err
+		}
+		t.replay(rec, c.config.Limits)
+	}
+	return c.add(t)
+}
+
+// replay takes one record of this sandbox as if it had just been made. Nobody
+// else knows the tenant yet.
+func (t *tenant) replay(r audit.Record, limits Limits) {
+	if r.RequestID != "" {
+		t.ids[r.RequestID] = true
+	}
+	if counts(r) {
+		t.used++
+	}
+	switch r.Kind {
+	case audit.KindPackage, audit.KindNetwork:
+		t.replayAsk(r, limits)
+	case audit.KindCommand:
+		t.replayCommand(r, limits)
+	case audit.KindSandbox:
+		if r.Outcome == audit.Exceeded {
+			t.cut, t.cutTold = true, true
+		}
+	case audit.KindDaemon:
+	}
+}
+
+func (t *tenant) replayAsk(r audit.Record, limits Limits) {
+	switch r.Outcome {
+	case audit.Served:
+		t.admitted(refOf(r), r.Detail[detailThrough], limits.Records)
+		t.serve(r)
+	case audit.Aborted:
+		if seq, err := strconv.ParseUint(r.Detail[detailServed], 10, 64); err == nil && t.served[seq] != nil {
+			t.served[seq].aborted = true
+		}
+	case audit.Installed:
+		t.found[releaseOf(refOf(r))] = true
+	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded:
+		t.replayRefusal(r, limits)
+	case audit.Pending, audit.Started, audit.Finished: // not of an ask, in this version
+	}
+}
+
+func (t *tenant) replayRefusal(r audit.Record, limits Limits) {
+	known := t.refusals[keyOf(r)]
+	if known != nil {
+		n := max(1, r.Count)
+		known.count, known.told = known.count+n, known.told+n
+		return
+	}
+	if r.Kind == audit.KindNetwork && r.Outcome == audit.Blocked {
+		t.names[r.Detail[detailName]] = true
+	}
+	f := &refusal{ready: make(chan struct{}), record: r, count: 1, told: 1}
+	close(f.ready)
+	t.refusals[keyOf(r)] = f
+	t.show(f, limits.Refusals)
+}
+
+func (t *tenant) replayCommand(r audit.Record, limits Limits) {
+	id := r.Detail[detailCommand]
+	switch {
+	case r.Outcome == audit.Finished:
+		delete(t.running, id)
+		t.finished[id] = true
+	case r.Outcome == audit.Started || r.Outcome == audit.Blocked:
+		t.command(r, r.Command, limits)
+	}
+}

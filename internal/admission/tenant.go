@@ -1,0 +1,125 @@
+package admission
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// tenant is what is known of one sandbox. A run that works in several sandboxes
+// has one for each: they share no facts, since their policies may differ.
+// Nothing holds mu while the log is written.
+type tenant struct {
+	run Run
+
+	mu       sync.Mutex      // guards all below
+	used     int             // records that the guest caused
+	cut      bool            // used passed the quota; for ever
+	cutTold  bool            // and the log says so
+	ids      map[string]bool // request ids that are taken
+	refusals map[refusalKey]*refusal
+	shown    []*refusal      // for `cofferdam why`, oldest first
+	names    map[string]bool // refused names that have a record of their own
+	edges    edgeSet
+	through  map[pkgref.Ref]string        // admitted releases: Decision.Through
+	indexes  map[pkgref.Ref]*indexVerdict // the last verdict on each project
+	served   map[uint64]*servedFile       // by record
+	ledger   map[pkgref.Ref]*servedFile   // the last file of each release
+	claims   map[pkgref.Ref]string        // specifiers in commands, by package
+	running  map[string]audit.Record      // started commands, by id
+	finished map[string]bool              // commands whose end is on record
+	found    map[pkgref.Ref]bool          // reported as installed
+}
+
+func newTenant(r Run) *tenant {
+	return &tenant{
+		run: r, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
+		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, indexes: map[pkgref.Ref]*indexVerdict{},
+		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{},
+		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, found: map[pkgref.Ref]bool{},
+	}
+}
+
+func (t *tenant) isCut() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cut
+}
+
+// counts reports whether a record is one that the guest caused. Commands and
+// the sandbox's own life are the host's doing and never cut a run.
+func counts(r audit.Record) bool {
+	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork) && r.Outcome != audit.Exceeded && r.Detail["event"] != "repeats"
+}
+
+// record appends a record of this sandbox, with a request id of its own unless
+// it has one. Past the quota it records that, once, and refuses.
+func (c *Controller) record(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
+	r.Run, r.Sandbox, r.Policy = t.run.Run, t.run.Sandbox, t.run.Policy.Digest()
+	counted := counts(r)
+	t.mu.Lock()
+	if r.RequestID == "" {
+		r.RequestID = t.newID()
+	}
+	t.cut = t.cut || counted && t.used >= c.config.Limits.Records
+	refused := counted && t.cut
+	if counted && !refused {
+		t.used++
+	}
+	t.mu.Unlock()
+	if refused {
+		return r, c.cutOff(ctx, t)
+	}
+	r, err := c.config.Log.Append(ctx, r)
+	if err != nil && counted {
+		t.mu.Lock()
+		t.used--
+		t.mu.Unlock()
+	}
+	return r, err
+}
+
+// cutOff returns the refusal of a run that is cut, and sees to it that the log
+// says so: a record that fails now is tried again with the next request.
+func (c *Controller) cutOff(ctx context.Context, t *tenant) error {
+	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
+		clip(t.run.Run, 64), c.config.Limits.Records)
+	t.mu.Lock()
+	told := t.cutTold
+	t.cutTold = true
+	t.mu.Unlock()
+	if told {
+		return cut
+	}
+	_, err := c.record(ctx, t, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Exceeded, Rule: "quota.records", Reason: cut.Error()})
+	if err != nil {
+		t.mu.Lock()
+		t.cutTold = false
+		t.mu.Unlock()
+		return errors.Join(cut, err)
+	}
+	if c.config.OnExceeded != nil {
+		go c.config.OnExceeded(t.run.Sandbox)
+	}
+	return cut
+}
+
+// newID returns a short id, unique among those of this tenant, which holds mu.
+func (t *tenant) newID() string {
+	const alphabet = "abcdefghijkmnpqrstuvwxyz23456789" // no l, no o, no 0, no 1
+	for {
+		var b [5]byte
+		_, _ = rand.Read(b[:]) // never fails
+		id := base32.NewEncoding(alphabet).EncodeToString(b[:])
+		if !t.ids[id] {
+			t.ids[id] = true
+			return id
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package admission
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// The door's wire: a yamux session whose client side is the gateway. On each
+// stream calls follow each other: one message of the gateway, one of the
+// daemon. A message is four bytes big-endian length of what follows, one byte
+// (the method of a call, the status of a reply), and JSON, strict: unknown and
+// duplicate members are refused. A stream that is closed while its call is
+// under way cancels the call.
+
+// method names a call.
+type method byte
+
+const (
+	callIndex method = iota + 1
+	callArtifact
+	callName
+	callFailed
+	callEdges
+	callAborted
+	callRefusals
+	callTrust
+)
+
+// limit is the largest message of a call, in bytes. Only an index, with a
+// hundred thousand files, is large; so is its answer.
+func (m method) limit() int {
+	if m == callIndex {
+		return maxMessage
+	}
+	return smallMessage
+}
+
+const (
+	maxMessage   = 64 << 20
+	smallMessage = 2 << 20
+	// eagerMessage is what is allocated because a length says so; beyond it
+	// memory follows the bytes that really come.
+	eagerMessage = 64 << 10
+
+	// messageTime is how long a message, once begun, may take.
+	messageTime = time.Minute
+	maxStreams  = 512
+)
+
+// status of a reply: done, or the category of its fault.
+type status byte
+
+const (
+	statusDone status = iota
+	statusInvalid
+	statusNotFound
+	statusConflict
+	statusForbidden
+	statusUnavailable
+	statusInternal
+)
+
+// The calls' bodies that are not the Door's own types.
+type (
+	indexCall struct {
+		Ask   IndexAsk `json:"ask"`
+		Known []string `json:"known,omitzero"` // epochs whose answers the gateway still has
+	}
+	indexReply struct {
+		Answer IndexAnswer `json:"answer"`
+		Same   bool        `json:"same,omitzero"` // the verdicts are those of the known epoch Answer.Epoch
+	}
+	edgesCall struct {
+		Sandbox      string        `json:"sandbox"`
+		Parent       pkgref.Ref    `json:"parent"`
+		Requirements []Requirement `json:"requirements"`
+	}
+	abortedCall struct {
+		Sandbox string `json:"sandbox"`
+		Seq     uint64 `json:"seq"`
+		Sent    int64  `json:"sent"`
+	}
+	refusalsCall struct {
+		Sandbox string `json:"sandbox"`
+		Max     int    `json:"max"`
+	}
+	trustCall struct {
+		Hosts []string `json:"hosts"`
+	}
+	nothing      struct{}
+	errorMessage struct {
+		Sentence string `json:"sentence"`
+	}
+)
+
+func sessionConfig() *yamux.Config {
+	c := yamux.DefaultConfig()
+	c.EnableKeepAlive = false // the peer is a child process: its death closes the socket
+	c.MaxStreamWindowSize = 1 << 20
+	c.ConnectionWriteTimeout = 30 * time.Second
+	c.LogOutput = io.Discard // what goes wrong is returned
+	return c
+}
+
+// encodeMessage puts a whole message into buf.
+func encodeMessage(buf *bytes.Buffer, kind byte, body any) error {
+	buf.Reset()
+	buf.Write([]byte{0, 0, 0, 0, kind})
+	if err := json.MarshalWrite(buf, body); err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the message can't be written as JSON")
+	}
+	n := buf.Len() - 4
+	if n > maxMessage {
+		return fault.Invalid("a message of %d bytes is too long for the door", n)
+	}
+	binary.BigEndian.PutUint32(buf.Bytes(), uint32(n))
+	return nil
+}
+
+// gate bounds how many large messages are in memory at once.
+type gate chan struct{}
+
+// incoming reads messages from a stream.
+type incoming struct {
+	conn  net.Conn
+	limit func(kind byte) int // bytes that a message of a kind may have
+	// patience is how long a message, once begun, may take; 0: no deadline is
+	// set. Between messages there is none.
+	patience time.Duration
+}
+
+// head reads a message's kind and the length of its JSON. io.EOF means that
+// there is no more message.
+func (m incoming) head() (kind byte, n int, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(m.conn, head[:1]); err != nil {
+		return 0, 0, err
+	}
+	if err := m.hurry(); err != nil {
+		return 0, 0, err
+	}
+	if _, err := io.ReadFull(m.conn, head[1:]); err != nil {
+		return 0, 0, cutShort(err)
+	}
+	length := int64(binary.BigEndian.Uint32(head[:4])) - 1
+	if length < 0 || length > int64(m.limit(head[4])) {
+		return 0, 0, fault.Invalid("a message of kind %d and %d bytes came to the door", head[4], length)
+	}
+	return head[4], int(length), nil
+}
+
+// body reads n bytes into buf. Memory follows what really comes.
+func (m incoming) body(buf *bytes.Buffer, n int) error {
+	if err := m.hurry(); err != nil {
+		return err
+	}
+	buf.Reset()
+	buf.Grow(min(n, eagerMessage))
+	if _, err := io.CopyN(buf, m.conn, int64(n)); err != nil {
+		return cutShort(err)
+	}
+	if m.patience == 0 {
+		return nil
+	}
+	return m.conn.SetReadDeadline(time.Time{})
+}
+
+func (m incoming) hurry() error {
+	if m.patience == 0 {
+		return nil
+	}
+	return m.conn.SetReadDeadline(time.Now().Add(m.patience))
+}
+
+// emptied gives a buffer for the next message: a large one is not kept.
+func emptied(buf *bytes.Buffer) *bytes.Buffer {
+	if buf.Cap() > 4*eagerMessage {
+		return new(bytes.Buffer)
+	}
+	return buf
+}
+
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func decodeBody(body []byte, into any) error {
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "a message came to the door that is not what it should be")
+	}
+	return nil
+}
+
+// statusOf gives an error's category and the sentence that the other side may
+// read; causes stay here.
+func statusOf(err error) (status, errorMessage) {
+	sentence := "the daemon could not answer"
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		sentence = f.Sentence
+	}
+	for _, c := range categories() {
+		if errors.Is(err, c.category) {
+			return c.status, errorMessage{sentence}
+		}
+	}
+	return statusInternal, errorMessage{sentence}
+}
+
+// errorOf is the error that a reply carries.
+func errorOf(s status, body []byte) error {
+	var m errorMessage
+	if err := decodeBody(body, &m); err != nil {
+		return err
+	}
+	for _, c := range categories() {
+		if s == c.status {
+			return fault.New(c.category, "%s", m.Sentence)
+		}
+	}
+	return errors.New(m.Sentence)
+}
+
+type categoryStatus struct {
+	category error
+	status   status
+}
+
+func categories() []categoryStatus {
+	return []categoryStatus{
+		{fault.ErrInvalid, statusInvalid},
+		{fault.ErrNotFound, statusNotFound},
+		{fault.ErrConflict, statusConflict},
+		{fault.ErrForbidden, statusForbidden},
+		{fault.ErrUnavailable, statusUnavailable},
+	}
+}

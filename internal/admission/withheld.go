@@ -1,0 +1,111 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// maxRanges bounds a withheld record. A policy has few rules that can refuse
+// files of one project.
+const maxRanges = 50
+
+// version is a version that can be ordered. What its ecosystem can't parse
+// comes before what it can, by its text.
+type version struct {
+	text   string
+	parsed bool
+	pep    pep440.Version
+}
+
+func parseVersion(e pkgref.Ecosystem, text string) version {
+	v := version{text: text}
+	if e == pkgref.Python {
+		v.pep, v.parsed = pep440.Parse(text)
+	}
+	return v
+}
+
+func (v version) compare(o version) int {
+	if v.parsed && o.parsed {
+		if c := v.pep.Compare(o.pep); c != 0 {
+			return c
+		}
+		return cmp.Compare(v.text, o.text)
+	}
+	if v.parsed != o.parsed {
+		if v.parsed {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(v.text, o.text)
+}
+
+// versionRange collects what one rule withholds.
+type versionRange struct {
+	rule     string
+	from, to version
+	highest  policy.Decision // of the version to
+	versions map[string]bool
+	files    int
+}
+
+// withheldRanges sums up the refused files, a range for each rule, the one that
+// reaches the highest version last, and returns that version's decision.
+func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
+	byRule := map[string]*versionRange{}
+	parsed := map[string]version{}
+	for i, f := range files {
+		d := v.verdicts[v.ofFile[i]]
+		if d.Allowed() {
+			continue
+		}
+		ver, ok := parsed[f.Version]
+		if !ok {
+			ver = parseVersion(e, f.Version)
+			parsed[f.Version] = ver
+		}
+		r := byRule[d.Rule]
+		if r == nil {
+			r = &versionRange{rule: d.Rule, from: ver, to: ver, highest: d, versions: map[string]bool{}}
+			byRule[d.Rule] = r
+		}
+		r.add(ver, d)
+	}
+	ranges := make([]*versionRange, 0, len(byRule))
+	for _, r := range byRule {
+		ranges = append(ranges, r)
+	}
+	slices.SortFunc(ranges, func(a, b *versionRange) int { return cmp.Or(a.to.compare(b.to), cmp.Compare(a.rule, b.rule)) })
+	if len(ranges) == 0 {
+		return nil, policy.Decision{}
+	}
+	highest := ranges[len(ranges)-1].highest
+	if len(ranges) > maxRanges {
+		ranges = ranges[len(ranges)-maxRanges:]
+	}
+	out := make([]audit.WithheldRange, len(ranges))
+	for i, r := range ranges {
+		out[i] = audit.WithheldRange{
+			Rule: clip(r.rule, 512), From: clip(r.from.text, 256), To: clip(r.to.text, 256),
+			Versions: len(r.versions), Files: r.files, Reason: clip(r.highest.Reason, 1_024),
+		}
+	}
+	return out, highest
+}
+
+func (r *versionRange) add(v version, d policy.Decision) {
+	r.files++
+	r.versions[v.text] = true
+	if v.compare(r.from) < 0 {
+		r.from = v
+	}
+	if v.compare(r.to) > 0 {
+		r.to, r.highest = v, d
+	}
+}

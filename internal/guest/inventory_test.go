@@ -1,0 +1,121 @@
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"golang.org/x/sys/unix"
+)
+
+func (a *agentHere) stocktake() map[string]channel.InstalledPackage {
+	a.t.Helper()
+	found, _ := a.inventory()
+	return found
+}
+
+func (a *agentHere) inventory() (map[string]channel.InstalledPackage, bool) {
+	a.t.Helper()
+	reply := a.mustCall(channel.Call{Kind: channel.CallInventory})
+	var inventory channel.Inventory
+	if err := json.Unmarshal(reply.Body, &inventory); err != nil {
+		a.t.Fatal(err)
+	}
+	found := map[string]channel.InstalledPackage{}
+	for _, p := range inventory.Packages {
+		found[p.Path] = p
+	}
+	return found, inventory.Truncated
+}
+
+func (a *agentHere) write(path, content string) {
+	a.t.Helper()
+	path = a.root + path
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func TestInventory(t *testing.T) {
+	a := startAgent(t, nil)
+	metadata := "Metadata-Version: 2.1\r\nName: Real_Name\r\nVersion: 1.2.3\r\n\r\nName: forged\nVersion: 9\n"
+	for _, dir := range []string{
+		"/usr/lib/python3/dist-packages", "/usr/lib/python3.11/site-packages", "/usr/local/lib/python3.13/site-packages",
+		"/home/agent/.local/lib/python3.11/site-packages", "/workspace/deep/er/venv/lib/python3.12/site-packages",
+		"/opt/tool/lib/python3.12/site-packages", "/tmp/target", "/root/.venv/lib/python3.12/site-packages",
+	} {
+		a.write(dir+"/pkg-1.2.3.dist-info/METADATA", metadata)
+	}
+	a.write("/opt/bare-2.0.dist-info/RECORD", "")
+	a.write("/opt/proc/proc-1.dist-info/METADATA", "Name: proc\nVersion: 1\n")
+	for _, dir := range []string{"/opt/node_modules", "/opt/.git", "/etc", "/usr/lib/python3/dist-packages/inner"} {
+		a.write(dir+"/hidden-1.dist-info/METADATA", "Name: hidden\nVersion: 1\n")
+	}
+	a.write("/opt/fifo-3.dist-info/RECORD", "")
+	if err := unix.Mkfifo(a.root+"/opt/fifo-3.dist-info/METADATA", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a.write("/opt/link-4.dist-info/RECORD", "")
+	if err := os.Symlink("/dev/zero", a.root+"/opt/link-4.dist-info/METADATA"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("..", a.root+"/opt/loop"); err != nil {
+		t.Fatal(err)
+	}
+	a.write("/opt/huge-5.dist-info/METADATA", "Name: huge\nVersion: 5\nX: "+strings.Repeat("x", 1<<20))
+	got := a.stocktake()
+	want := map[string]string{
+		"/usr/lib/python3/dist-packages/pkg-1.2.3.dist-info":                       "Real_Name 1.2.3",
+		"/usr/lib/python3.11/site-packages/pkg-1.2.3.dist-info":                    "Real_Name 1.2.3",
+		"/usr/local/lib/python3.13/site-packages/pkg-1.2.3.dist-info":              "Real_Name 1.2.3",
+		"/home/agent/.local/lib/python3.11/site-packages/pkg-1.2.3.dist-info":      "Real_Name 1.2.3",
+		"/workspace/deep/er/venv/lib/python3.12/site-packages/pkg-1.2.3.dist-info": "Real_Name 1.2.3",
+		"/opt/tool/lib/python3.12/site-packages/pkg-1.2.3.dist-info":               "Real_Name 1.2.3",
+		"/tmp/target/pkg-1.2.3.dist-info":                                          "Real_Name 1.2.3",
+		"/root/.venv/lib/python3.12/site-packages/pkg-1.2.3.dist-info":             "Real_Name 1.2.3",
+		"/opt/bare-2.0.dist-info":                                                  "bare 2.0",
+		"/opt/proc/proc-1.dist-info":                                               "proc 1",
+		"/opt/fifo-3.dist-info":                                                    "fifo 3",
+		"/opt/link-4.dist-info":                                                    "link 4",
+		"/opt/huge-5.dist-info":                                                    "huge 5",
+	}
+	for path, what := range want {
+		if p := got[path]; p.Name+" "+p.Version != what || p.Ecosystem != "python" {
+			t.Errorf("%s: %+v, want %s", path, p, what)
+		}
+		delete(got, path)
+	}
+	for path := range got {
+		t.Errorf("%s was not to be found", path)
+	}
+}
+
+// An inventory that does not fit says so, and is still an answer.
+func TestInventoryIsBounded(t *testing.T) {
+	a := startAgent(t, nil)
+	for i := range 2000 {
+		a.write(fmt.Sprintf("/opt/p%d-1.dist-info/METADATA", i), "Name: "+strings.Repeat("n", 300)+"\nVersion: 1\n")
+	}
+	a.write("/opt/"+strings.Repeat("d/", 12)+"x-1.dist-info/METADATA", "Name: x\n")
+	found, truncated := a.inventory()
+	if !truncated || len(found) < 100 {
+		t.Errorf("%d packages, truncated %v", len(found), truncated)
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	f.Add([]byte("Name: a\nVersion: 1\n\nbody"))
+	f.Fuzz(func(t *testing.T, head []byte) {
+		name, version := parseMetadata(head)
+		if strings.ContainsAny(name+version, "\n") {
+			t.Errorf("%q %q", name, version)
+		}
+	})
+}

@@ -42,6 +42,8 @@ type Upstream struct {
 	Index     string `yaml:"index"`     // URL; credentials may stand in it
 	CAFile    string `yaml:"ca_file"`
 	Proxy     string `yaml:"proxy"`
+	// Address ("host:port") is dialled instead of what the index's name resolves to.
+	Address string `yaml:"address"`
 }
 
 // Duration is a time.Duration written as "90s" or "5m".

@@ -13,9 +13,12 @@ import (
 // client is gone or has got the exit. Until then the client's place holds the
 // guest back once the ring is full.
 func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
-	place, err := c.out.attach(offset)
-	if err != nil {
-		return err
+	place := c.out.tail()
+	if offset != Tail {
+		var err error
+		if place, err = c.out.attach(offset); err != nil {
+			return err
+		}
 	}
 	defer place.detach()
 	answer(conn, Response{OK: true})

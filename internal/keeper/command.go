@@ -37,10 +37,14 @@ type command struct {
 }
 
 func newCommand(exec *channel.Exec, o ExecOptions) *command {
-	return &command{
+	c := &command{
 		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(),
 		capBytes: max(o.CapBytes, 0), out: newRing(o.RingBytes), done: make(chan struct{}),
 	}
+	if o.AwaitReader {
+		c.out.hold()
+	}
+	return c
 }
 
 // clipArgv keeps as much of argv as a listing needs.
@@ -62,10 +66,18 @@ func clipArgv(argv []string) []string {
 func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
 	released := make(chan struct{})
 	go func() { // a sandbox that is gone waits for no reader
-		select {
-		case <-gone:
-			c.out.loosen()
-		case <-released:
+		patience := time.NewTimer(ReaderPatience)
+		defer patience.Stop()
+		for {
+			select {
+			case <-gone:
+				c.out.loosen()
+				return
+			case <-patience.C:
+				c.out.release()
+			case <-released:
+				return
+			}
 		}
 	}()
 	exit := c.read(stream, gone)

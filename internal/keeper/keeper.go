@@ -18,6 +18,7 @@ package keeper
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -72,7 +73,17 @@ type ExecOptions struct {
 	// (Exit.Truncated). 0: no cap; then an attached reader that does not read
 	// holds the guest back, and without a reader the ring drops the oldest.
 	CapBytes int64 `json:"cap_bytes"`
+	// AwaitReader: no output is dropped before the first Attach; the guest is
+	// held back instead, for at most ReaderPatience.
+	AwaitReader bool `json:"await_reader,omitempty"`
 }
+
+// Tail is the Attach offset of who wants only the exit: no output is sent and
+// none is held back.
+const Tail = math.MaxInt64
+
+// ReaderPatience is how long a command with AwaitReader waits for its reader.
+const ReaderPatience = 30 * time.Second
 
 // StreamIdentity precedes each guest-opened stream on the uplink as one
 // FrameOpen frame; the guest's own FrameOpen follows verbatim, then the

@@ -33,6 +33,7 @@ type ring struct {
 	segments []segment
 	cursors  map[*cursor]struct{}
 	loose    bool // the source is gone: never wait for readers
+	held     bool // the first reader is awaited: drop nothing until it comes
 	closed   bool // nothing more is appended
 }
 
@@ -82,10 +83,13 @@ func (r *ring) append(kind channel.FrameType, p []byte) {
 
 // room is how many bytes of a stream can be put now. Needs mu.
 func (r *ring) room(kind channel.FrameType) int64 {
-	if r.loose || len(r.cursors) == 0 {
+	if r.loose || (len(r.cursors) == 0 && !r.held) {
 		return r.max
 	}
 	floor := r.end
+	if r.held {
+		floor = r.start
+	}
 	for c := range r.cursors {
 		floor = min(floor, c.offset)
 	}
@@ -186,8 +190,29 @@ func (r *ring) attach(offset int64) (*cursor, error) {
 	}
 	c := &cursor{r: r, offset: offset}
 	r.cursors[c] = struct{}{}
+	r.held = false
+	r.changed.Broadcast()
 	return c, nil
 }
+
+// hold keeps all output until a reader attaches or release is called.
+func (r *ring) hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = true
+}
+
+// release ends the waiting for a first reader.
+func (r *ring) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = false
+	r.changed.Broadcast()
+}
+
+// tail places a reader behind the last byte, wherever that will be: it reads
+// nothing, holds nothing back, and next tells when the output has ended.
+func (r *ring) tail() *cursor { return &cursor{r: r, offset: Tail} }
 
 func (c *cursor) detach() {
 	c.r.mu.Lock()
@@ -208,13 +233,13 @@ func (c *cursor) next(ctx context.Context, p []byte) (chunk, error) {
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for c.offset == r.end && !r.closed && ctx.Err() == nil {
+	for c.offset >= r.end && !r.closed && ctx.Err() == nil {
 		r.changed.Wait()
 	}
 	if err := ctx.Err(); err != nil {
 		return chunk{}, err
 	}
-	if c.offset == r.end {
+	if c.offset >= r.end {
 		return chunk{}, io.EOF
 	}
 	if gap := r.start - c.offset; gap > 0 {

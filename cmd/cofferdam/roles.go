@@ -1,0 +1,116 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// roleCommands are the commands that are the other roles of this binary. All
+// but serve are for the daemon to start, and hidden.
+func roleCommands() []*cobra.Command {
+	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newCgroupExecRole()}
+}
+
+func newServe() *cobra.Command {
+	var background bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon in the foreground",
+		Long: `Runs the daemon: policy, admission, the log, and the API on its Unix socket.
+"cofferdam run" starts one by itself where none runs; that one ends when idle.
+Ending a daemon does not end its sandboxes: the next one takes them over.`,
+		Example: "  cofferdam serve",
+		GroupID: groupHost,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			paths, err := config.DefaultPaths()
+			if err != nil {
+				return err
+			}
+			cfg, err := config.Load(paths.File())
+			if err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			d, err := daemon.New(ctx, daemon.Options{
+				Paths: paths, Config: cfg, Version: version, Executable: self,
+				EndWhenIdle: background, Log: logger(),
+			})
+			if err != nil {
+				return err
+			}
+			return d.Run(ctx)
+		},
+	}
+	cmd.Flags().BoolVar(&background, "background", false, "end when idle (how other commands start it)")
+	return cmd
+}
+
+func newKeeperRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "keeper", Short: "Be the parent of sandboxes (started by the daemon)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			paths, err := config.DefaultPaths()
+			if err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+			defer stop()
+			return keeper.NewServer(keeper.Config{
+				Socket: paths.KeeperSocket(), Uplink: paths.Uplink(),
+				CgroupExec: []string{self, "cgroup-exec"}, Logger: logger(),
+			}).Run(ctx)
+		},
+	}
+}
+
+func newGatewayRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "gateway", Short: "Talk to the registries (started by the daemon)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// The daemon ends the gateway by closing its door; a terminal's
+			// Ctrl-C is not for it.
+			signal.Ignore(syscall.SIGINT)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+			defer stop()
+			return daemon.RunGateway(ctx, os.Stdin, logger())
+		},
+	}
+}
+
+func newCgroupExecRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "cgroup-exec", Short: "Enter control groups, then become a command (started by the keeper)",
+		Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.Invalid("cgroup-exec is for the keeper")
+			}
+			return keeper.CgroupExec(args)
+		},
+	}
+}
+
+// logger writes to standard error, which the daemon's starter leads to a file.
+func logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}

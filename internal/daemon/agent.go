@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
+)
+
+// emptyName is the file that is laid over hidden files of a mount.
+const emptyName = "empty"
+
+// installAgent writes the guest agent where sandboxes see it. A changed agent
+// replaces the file, never its content: living sandboxes keep theirs.
+func installAgent(dir string) error {
+	agent, err := embedded.Binary()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is shown to sandboxes, whose user is another
+		return err
+	}
+	if err := replaceFile(filepath.Join(dir, "cofferdam-guest"), agent, 0o755); err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(dir, emptyName), nil, 0o444); err != nil {
+		return err
+	}
+	link := filepath.Join(dir, "cofferdam")
+	if err := os.Symlink("cofferdam-guest", link); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// replaceFile writes content beside path and renames it there, unless it is
+// there already.
+func replaceFile(path string, content []byte, mode os.FileMode) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return os.Chmod(path, mode)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, werr := tmp.Write(content)
+	return errors.Join(werr, tmp.Chmod(mode), tmp.Close(), os.Rename(tmp.Name(), path))
+}

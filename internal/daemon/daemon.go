@@ -1,0 +1,231 @@
+// Package daemon is the composition root: it makes every part, joins them, and
+// runs until it is told to stop or has been idle.
+//
+// Vocabulary: a *role* is one of the processes that the one binary can be
+// (daemon, keeper, gateway); *idle* means no sandbox and no client.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/authority"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+// Options say how to run.
+type Options struct {
+	Paths   config.Paths
+	Config  config.Config
+	Version string
+	// Executable starts the other roles; it must be this very binary.
+	Executable string
+	// EndWhenIdle ends the daemon after Config.IdleTimeout without work.
+	EndWhenIdle bool
+	Log         *slog.Logger
+}
+
+// Daemon is a running daemon.
+type Daemon struct {
+	opts      Options
+	lock      *os.File
+	keeper    *keeper.Client
+	log       *audit.FileLog
+	authority *authority.Authority
+	templates *template.Store
+	door      *admission.Controller
+	sandboxes *sandbox.Manager
+	gateway   *gatewayProcess
+	api       *httpapi.Server
+	listener  net.Listener
+	stop      chan struct{}
+	stopOnce  sync.Once
+}
+
+// New takes the installation's lock and makes all parts; sandboxes that lived
+// through the previous daemon are adopted. fault.ErrConflict if a daemon runs.
+func New(ctx context.Context, opts Options) (*Daemon, error) {
+	d := &Daemon{opts: opts, stop: make(chan struct{})}
+	if err := d.build(ctx); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Daemon) build(ctx context.Context) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"prepare the directories", d.prepare},
+		{"start the keeper", d.startKeeper},
+		{"open the log", d.openLog},
+		{"start the gateway", d.startGateway},
+		{"take over the sandboxes", d.startManager},
+		{"listen", d.listen},
+	} {
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// prepare makes the directories, takes the lock and lays out what sandboxes see.
+func (d *Daemon) prepare(context.Context) error {
+	if err := d.opts.Paths.Make(); err != nil {
+		return err
+	}
+	lock, err := takeLock(d.opts.Paths.DaemonLock())
+	if err != nil {
+		return err
+	}
+	d.lock = lock
+	if err := os.MkdirAll(d.opts.Paths.Policies(), 0o700); err != nil {
+		return err
+	}
+	return installAgent(d.opts.Paths.Agent())
+}
+
+func (d *Daemon) openLog(context.Context) error {
+	log, err := audit.Open(d.opts.Paths.Audit(), audit.Options{})
+	if err != nil {
+		return err
+	}
+	d.log = log
+	d.authority, err = authority.Open(d.opts.Paths.Authority())
+	if err != nil {
+		return err
+	}
+	d.gateway = newGatewayProcess(d)
+	d.door = admission.New(admission.Config{Log: log, Trust: d.gateway.trust})
+	return nil
+}
+
+func (d *Daemon) listen(context.Context) error {
+	path := d.opts.Paths.DaemonSocket()
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	d.listener = l
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	d.api = httpapi.New(httpapi.Config{
+		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log,
+		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
+		Stop:    d.requestStop, Logger: d.opts.Log,
+	})
+	return nil
+}
+
+// requestStop ends the daemon, and with force its sandboxes first.
+func (d *Daemon) requestStop(force bool) error {
+	if n := d.sandboxes.Count(); n > 0 && !force {
+		return fault.New(fault.ErrConflict, "%d sandboxes live; destroy them first, or force the stop", n)
+	}
+	if force {
+		for _, s := range d.sandboxes.List() {
+			if err := d.sandboxes.Destroy(context.Background(), s.Info().ID); err != nil {
+				return err
+			}
+		}
+	}
+	d.stopOnce.Do(func() { close(d.stop) })
+	return nil
+}
+
+// Run serves until ctx ends, a client asks for the end, or the daemon is idle.
+func (d *Daemon) Run(ctx context.Context) error {
+	defer d.close()
+	srv := &http.Server{
+		Handler: d.api, ConnContext: httpapi.ConnContext, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(d.opts.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(d.listener) }()
+	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
+	err := d.await(ctx, served)
+	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if serr := srv.Shutdown(shut); serr != nil {
+		srv.Close() //nolint:errcheck // attachments end with their sandboxes' keeper connections
+	}
+	return err
+}
+
+// await returns when there is a reason to end.
+func (d *Daemon) await(ctx context.Context, served <-chan error) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.stop:
+			return nil
+		case err := <-served:
+			return fmt.Errorf("serve the socket: %w", err)
+		case <-tick.C:
+			d.sandboxes.ReapAbandoned(ctx)
+			if d.opts.EndWhenIdle && d.idle() {
+				d.opts.Log.Info("idle; ending")
+				return nil
+			}
+		}
+	}
+}
+
+func (d *Daemon) idle() bool {
+	since := d.api.IdleSince()
+	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > time.Duration(d.opts.Config.IdleTimeout)
+}
+
+// close ends what was made, in reverse. The keeper ends too if it holds no
+// sandbox; otherwise it lives on for the next daemon.
+func (d *Daemon) close() {
+	if d.listener != nil {
+		d.listener.Close()
+	}
+	if d.sandboxes != nil {
+		d.sandboxes.Close()
+	}
+	if d.gateway != nil {
+		d.gateway.close()
+	}
+	if d.keeper != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if err := d.keeper.Shutdown(ctx); err != nil && !errors.Is(err, fault.ErrConflict) {
+			d.opts.Log.Warn("the keeper did not end", "err", err)
+		}
+	}
+	if d.log != nil {
+		if err := d.log.Close(); err != nil {
+			d.opts.Log.Error("the log did not close well", "err", err)
+		}
+	}
+	if d.lock != nil {
+		d.lock.Close()
+	}
+}

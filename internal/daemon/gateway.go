@@ -1,0 +1,248 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+const (
+	// trustPatience bounds how long a sandbox waits for a gateway that starts.
+	trustPatience = 45 * time.Second
+	// restartPause keeps a gateway that can't start from spinning.
+	restartPause = time.Second
+)
+
+// gatewayProcess is the gateway's process as the daemon sees it: started,
+// watched, started again. While it is down everything that needs it is refused.
+type gatewayProcess struct {
+	d         *Daemon
+	cancel    context.CancelFunc
+	done      chan struct{}
+	upstreams []upstream.Config
+
+	mu    sync.Mutex // guards what follows
+	names []string   // the hosts that the gateway answers for
+	ca    []byte
+	known chan struct{} // closed once names and ca are set
+
+	child *exec.Cmd // only supervise's goroutine touches it
+}
+
+func newGatewayProcess(d *Daemon) *gatewayProcess {
+	return &gatewayProcess{d: d, known: make(chan struct{}), done: make(chan struct{})}
+}
+
+// startGateway finds the upstreams and starts the gateway.
+func (d *Daemon) startGateway(ctx context.Context) error {
+	ups, err := d.findUpstreams(ctx)
+	if err != nil {
+		return err
+	}
+	d.gateway.upstreams = ups
+	if err := d.prepareCache(); err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.gateway.cancel = cancel
+	go d.gateway.supervise(run)
+	return nil
+}
+
+// trust issues the gateway's certificate for the hosts that it learnt, and
+// remembers them for new sandboxes. It is admission's Trust.
+func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.Certificate, error) {
+	var cert admission.Certificate
+	if len(hosts) > 0 {
+		leaf, err := g.d.authority.Certificate(ctx, hosts)
+		if err != nil {
+			return admission.Certificate{}, err
+		}
+		cert = admission.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.names, g.ca = slices.Clone(hosts), g.d.authority.CAPEM()
+	select {
+	case <-g.known:
+	default:
+		close(g.known)
+	}
+	g.keepHosts(hosts)
+	return cert, nil
+}
+
+// trusted waits until the gateway has said which names it answers for.
+func (g *gatewayProcess) trusted(ctx context.Context) (ca []byte, names []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, trustPatience)
+	defer cancel()
+	select {
+	case <-g.known:
+	case <-ctx.Done():
+		return nil, nil, fault.New(fault.ErrUnavailable, "the gateway does not come up; %s says why", g.d.opts.Paths.DaemonLog())
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ca, slices.Clone(g.names), nil
+}
+
+// supervise runs gateways one after the other until ctx ends.
+func (g *gatewayProcess) supervise(ctx context.Context) {
+	defer close(g.done)
+	for ctx.Err() == nil {
+		if err := g.runOnce(ctx); err != nil && ctx.Err() == nil {
+			g.d.opts.Log.Error("the gateway ended; starting another", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(restartPause):
+		}
+	}
+}
+
+// runOnce starts a gateway and serves its door until it ends.
+func (g *gatewayProcess) runOnce(ctx context.Context) error {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	uplink, err := g.listenUplink()
+	if err != nil {
+		theirs.Close()
+		return err
+	}
+	err = g.spawn(ctx, theirs, uplink)
+	theirs.Close()
+	uplink.Close()
+	if err != nil {
+		return err
+	}
+	serve, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := admission.Serve(serve, ours, g.d.door); err != nil && ctx.Err() == nil {
+			g.d.opts.Log.Warn("the gateway's door closed", "err", err)
+		}
+	}()
+	werr := g.child.Wait()
+	cancel()
+	ours.Close()
+	<-served
+	return werr
+}
+
+// spawn starts the child with its boot document on standard input, the door as
+// descriptor 3 and the uplink's listener as descriptor 4.
+func (g *gatewayProcess) spawn(ctx context.Context, door, uplink *os.File) error {
+	boot, err := json.Marshal(g.bootDocument())
+	if err != nil {
+		return err
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	cmd := exec.CommandContext(ctx, g.d.opts.Executable, "gateway")
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.Stderr = in, os.Stderr
+	cmd.ExtraFiles = []*os.File{door, uplink}
+	cmd.Env = gatewayEnv()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends when its door closes, so when we do
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	if err := cmd.Start(); err != nil {
+		out.Close()
+		return err
+	}
+	g.child = cmd
+	_, werr := out.Write(boot)
+	return errors.Join(werr, out.Close())
+}
+
+// gatewayEnv is all that the gateway gets of the environment: where the system's
+// roots are. Credentials and proxies come in the boot document.
+func gatewayEnv() []string {
+	var env []string
+	for _, k := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "TZ"} {
+		if v := os.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
+}
+
+// listenUplink makes the socket to which the keeper brings guests' streams. The
+// descriptor is inherited, so the gateway's user needs no right to the path.
+func (g *gatewayProcess) listenUplink() (*os.File, error) {
+	path := g.d.opts.Paths.Uplink()
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	defer l.Close()
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, err
+	}
+	return l.File()
+}
+
+func (g *gatewayProcess) close() {
+	if g.cancel == nil {
+		return
+	}
+	g.cancel()
+	<-g.done
+}
+
+// socketPair is the door's two ends; ours is a connection already.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	mine, theirs := os.NewFile(uintptr(fds[0]), "door"), os.NewFile(uintptr(fds[1]), "door")
+	conn, err := net.FileConn(mine)
+	mine.Close()
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn, theirs, nil
+}
+
+// prepareCache makes the gateway's only directory and gives it to its user.
+func (d *Daemon) prepareCache() error {
+	dir := d.opts.Paths.Cache()
+	if err := os.MkdirAll(filepath.Join(dir, "etc"), 0o755); err != nil { //nolint:gosec // the gateway's own root directory
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return os.Chmod(dir, 0o700)
+	}
+	if err := d.refreshResolver(); err != nil {
+		return err
+	}
+	return errors.Join(os.Chown(dir, d.opts.Config.GatewayUID, d.opts.Config.GatewayUID), os.Chmod(dir, 0o700))
+}

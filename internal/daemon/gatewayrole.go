@@ -1,0 +1,121 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// bootDocument is what the daemon tells a fresh gateway, on its standard input.
+// It has the upstreams' credentials, so it is in no argument and no environment.
+type bootDocument struct {
+	Confinement   confinement                   `json:"confinement"`
+	CacheDir      string                        `json:"cache_dir"` // as seen inside of the confinement
+	Upstreams     []upstream.Config             `json:"upstreams"`
+	ProbeProjects map[pkgref.Ecosystem][]string `json:"probe_projects,omitempty"`
+	Version       string                        `json:"version"`
+}
+
+// The descriptors that a gateway inherits.
+const (
+	doorFD   = 3
+	uplinkFD = 4
+)
+
+func (g *gatewayProcess) bootDocument() bootDocument {
+	b := bootDocument{CacheDir: g.d.opts.Paths.Cache(), Upstreams: g.upstreams, Version: g.d.opts.Version}
+	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
+		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
+	}
+	if os.Geteuid() == 0 {
+		uid := g.d.opts.Config.GatewayUID
+		b.Confinement = confinement{Root: g.d.opts.Paths.Cache(), UID: uid, GID: uid}
+		b.CacheDir = "/artifacts"
+	}
+	return b
+}
+
+// RunGateway is the gateway's process: it reads its boot document, gives up
+// what it does not need, and serves until its door closes or ctx ends.
+func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
+	var b bootDocument
+	if err := json.NewDecoder(boot).Decode(&b); err != nil {
+		return fmt.Errorf("the gateway is started by the daemon only: read the boot document: %w", err)
+	}
+	door, err := net.FileConn(os.NewFile(doorFD, "door"))
+	if err != nil {
+		return fmt.Errorf("take the door: %w", err)
+	}
+	uplink, err := net.FileListener(os.NewFile(uplinkFD, "uplink"))
+	if err != nil {
+		return fmt.Errorf("take the uplink: %w", err)
+	}
+	if err := b.Confinement.enter(); err != nil {
+		return err
+	}
+	return serveGateway(ctx, b, door, uplink, log)
+}
+
+func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net.Listener, log *slog.Logger) error {
+	door := admission.NewClient(conn)
+	defer door.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { door.Close() })
+	go func() {
+		<-door.Done() // the daemon ended; so does its gateway
+		cancel()
+	}()
+	registry, err := registries(ctx, b, door, log)
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
+	router := egress.NewRouter(egress.Config{Registry: registry, Door: door, Log: log})
+	return router.Serve(ctx, uplink)
+}
+
+// registryServer is the gateway, or what stands in for it where no upstream is
+// known.
+type registryServer interface {
+	egress.Registry
+	io.Closer
+}
+
+func registries(ctx context.Context, b bootDocument, door admission.Door, log *slog.Logger) (registryServer, error) {
+	if len(b.Upstreams) == 0 {
+		log.Warn("no upstream registry is known; packages can't be installed until one is configured or found")
+		if _, err := door.Trust(ctx, nil); err != nil {
+			return nil, err
+		}
+		return noRegistries{}, nil
+	}
+	g, err := gateway.New(gateway.Config{
+		CacheDir: b.CacheDir, Upstreams: b.Upstreams, ProbeProjects: b.ProbeProjects, Version: b.Version, Log: log,
+	}, door)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Start(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// noRegistries answers for no name.
+type noRegistries struct{}
+
+func (noRegistries) IsRegistry(string) bool                { return false }
+func (noRegistries) ServeRegistry(conn net.Conn, _ string) { conn.Close() }
+func (noRegistries) Close() error                          { return nil }

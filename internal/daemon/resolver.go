@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// resolverFiles are what the gateway needs of /etc in its own root directory.
+func resolverFiles() []string { return []string{"resolv.conf", "hosts", "nsswitch.conf"} }
+
+// refreshEvery is how soon a changed resolver of the host (another network)
+// reaches the gateway.
+const refreshEvery = 5 * time.Second
+
+// refreshResolver copies the host's resolver configuration for the gateway,
+// which sees nothing of the host's files.
+func (d *Daemon) refreshResolver() error {
+	for _, name := range resolverFiles() {
+		data, err := os.ReadFile(filepath.Join("/etc", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := replaceFile(filepath.Join(d.opts.Paths.Cache(), "etc", name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepResolverFresh refreshes until ctx ends.
+func (d *Daemon) keepResolverFresh(ctx context.Context) {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := d.refreshResolver(); err != nil {
+				d.opts.Log.Warn("the gateway's resolver can't be refreshed", "err", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+// findUpstreams takes the configured registries; else what the machine's own
+// client uses. None at all is no error: the daemon runs without packages until
+// a template's client can be asked, and `doctor` says what is missing.
+func (d *Daemon) findUpstreams(ctx context.Context) ([]upstream.Config, error) {
+	if list := d.opts.Config.Upstreams; len(list) > 0 {
+		return configured(list)
+	}
+	found, err := discover.Current(ctx, d.opts.Paths.Upstreams(), os.Environ())
+	if errors.Is(err, fault.ErrUnavailable) {
+		d.opts.Log.Warn("no registry is known", "err", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []upstream.Config{found}, nil
+}
+
+// configured translates the configuration file's upstreams.
+func configured(list []config.Upstream) ([]upstream.Config, error) {
+	var all []upstream.Config
+	for _, c := range list {
+		up, err := discover.Configured(pkgref.Ecosystem(c.Ecosystem), c.Index, c.Proxy, c.CAFile, os.Environ())
+		if err != nil {
+			return nil, err
+		}
+		up.Address = c.Address
+		all = append(all, up)
+	}
+	return all, nil
+}
+
+// keepHosts remembers the file hosts among the names that the gateway answers
+// for, so that a start without a network knows them. Failing to is no more than
+// a slower next start.
+func (g *gatewayProcess) keepHosts(names []string) {
+	if len(g.d.opts.Config.Upstreams) > 0 || len(g.upstreams) != 1 {
+		return
+	}
+	up := g.upstreams[0]
+	index, err := url.Parse(up.Index)
+	if err != nil {
+		return
+	}
+	up.FileHosts = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == index.Hostname() })
+	if err := discover.Save(g.d.opts.Paths.Upstreams(), up); err != nil {
+		g.d.opts.Log.Warn("the registry's host names can't be kept", "err", err)
+	}
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Protocol is the Upgrade token of an attachment.
+const Protocol = "cofferdam-frames"
+
+func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// attach upgrades the connection and lets the keeper's frames and the client's
+// pass; closing either side ends the attachment, never the command.
+func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
+	if r.Header.Get("Upgrade") != Protocol {
+		return fault.Invalid("attach needs the header Upgrade: %s", Protocol)
+	}
+	offset, err := strconv.ParseInt("0"+r.URL.Query().Get("offset"), 10, 64)
+	if err != nil {
+		return fault.Invalid("the offset %q is not a number of bytes", r.URL.Query().Get("offset"))
+	}
+	keeper, err := s.cfg.Sandboxes.Attach(r.Context(), r.PathValue("id"), r.PathValue("cmd"), offset)
+	if err != nil {
+		return err
+	}
+	defer keeper.Close()
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if _, err := io.WriteString(client, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
+		return errAnswered
+	}
+	pass(client, buffered.Reader, keeper)
+	return nil
+}
+
+// pass copies both ways until both directions have ended. The client's end of
+// input closes only that half; the end of the keeper's frames closes both.
+func pass(client net.Conn, clientIn *bufio.Reader, keeper net.Conn) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		io.Copy(keeper, clientIn) //nolint:errcheck // either side may end at any time
+		closeWrite(keeper)
+	})
+	io.Copy(client, keeper) //nolint:errcheck // as above
+	client.Close()
+	keeper.Close()
+	wg.Wait()
+}
+
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite() //nolint:errcheck // the connection ends anyway
+	}
+}

@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, s.cfg.Version)
+}
+
+func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
+	if err := s.cfg.Stop(r.URL.Query().Get("force") == "1"); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// summary waits for the records of ended commands, so that a client that saw a
+// command's exit sees what it installed.
+func (s *Server) summary(w http.ResponseWriter, r *http.Request) error {
+	run := r.PathValue("run")
+	if err := s.cfg.Sandboxes.Settle(r.Context(), run); err != nil {
+		return err
+	}
+	sum, err := s.cfg.Door.Summary(r.Context(), run)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, sum)
+}
+
+// suggest turns the refusals of a run into a change of its policy.
+func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
+	run := r.PathValue("run")
+	source, digest, err := s.policyOf(r, run)
+	if err != nil {
+		return err
+	}
+	text, err := s.cfg.Sandboxes.PolicyText(digest)
+	if err != nil {
+		return err
+	}
+	sum, err := s.cfg.Door.Summary(r.Context(), run)
+	if err != nil {
+		return err
+	}
+	var refused []pkgref.Ref
+	for _, p := range sum.Refused {
+		refused = append(refused, pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name, Version: p.Version})
+	}
+	suggested, diff, err := policy.Suggest(text, refused)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, api.Suggestion{Source: source, Document: text, Suggested: suggested, Diff: diff})
+}
+
+// policyOf finds a run's policy in the log.
+func (s *Server) policyOf(r *http.Request, run string) (source, digest string, err error) {
+	for rec, err := range s.cfg.Log.Records(r.Context(), audit.Filter{Run: run, Kinds: []audit.Kind{audit.KindSandbox}}) {
+		if err != nil {
+			return "", "", err
+		}
+		if rec.Policy != "" {
+			return rec.Detail["policy_source"], rec.Policy, nil
+		}
+	}
+	return "", "", fault.New(fault.ErrNotFound, "there is no run %q on record", run)
+}
+
+// records streams the log as JSON lines.
+func (s *Server) records(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox")}
+	for _, k := range q["kind"] {
+		filter.Kinds = append(filter.Kinds, audit.Kind(k))
+	}
+	for _, o := range q["outcome"] {
+		filter.Outcomes = append(filter.Outcomes, audit.Outcome(o))
+	}
+	from, err := strconv.ParseUint("0"+q.Get("from"), 10, 64)
+	if err != nil {
+		return fault.Invalid("from=%q is not a record's number", q.Get("from"))
+	}
+	filter.FromSeq = from
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := json.NewEncoder(w)
+	for rec, err := range s.cfg.Log.Records(r.Context(), filter) {
+		if err != nil {
+			return s.cut(r, err)
+		}
+		if err := out.Encode(rec); err != nil {
+			return errAnswered
+		}
+	}
+	return nil
+}
+
+// cut ends an answer that has begun in a way that no client takes for whole.
+func (s *Server) cut(r *http.Request, err error) error {
+	s.cfg.Logger.ErrorContext(r.Context(), "an answer was cut short", "path", r.URL.Path, "err", err)
+	panic(http.ErrAbortHandler)
+}

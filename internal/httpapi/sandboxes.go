@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// defaultPolicy is in force where none was given: nothing may be installed.
+const defaultPolicy = "name: default\npackages:\n  default: deny\n"
+
+func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
+	who, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	var body api.CreateSandbox
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	req, err := request(body, who)
+	if err != nil {
+		return err
+	}
+	sb, err := s.cfg.Sandboxes.Create(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, view(sb, nil))
+}
+
+func request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
+	source, text := body.Policy.Source, body.Policy.Document
+	if source == "" && len(text) == 0 {
+		text = []byte(defaultPolicy)
+	}
+	name := source
+	if name == "" {
+		name = "the built-in policy"
+	}
+	p, err := policy.Parse(name, text)
+	if err != nil {
+		return sandbox.Request{}, err
+	}
+	req := sandbox.Request{
+		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Engine,
+		Policy: p, PolicySource: source, PolicyText: text,
+		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger,
+		User: who.name, HostUID: who.uid, HostGID: who.gid,
+	}
+	for _, m := range body.Mounts {
+		req.Mounts = append(req.Mounts, sandbox.Mount(m))
+	}
+	return req, nil
+}
+
+func (s *Server) listSandboxes(w http.ResponseWriter, _ *http.Request) error {
+	all := []api.Sandbox{}
+	for _, sb := range s.cfg.Sandboxes.List() {
+		all = append(all, view(sb, nil))
+	}
+	return writeJSON(w, http.StatusOK, all)
+}
+
+func (s *Server) getSandbox(w http.ResponseWriter, r *http.Request) error {
+	sb, err := s.cfg.Sandboxes.Get(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	commands, err := s.cfg.Sandboxes.Commands(r.Context(), sb.Info().ID)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, view(sb, commands))
+}
+
+func (s *Server) destroySandbox(w http.ResponseWriter, r *http.Request) error {
+	if err := s.cfg.Sandboxes.Destroy(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
+	info := sb.Info()
+	state, exit := sb.State()
+	v := api.Sandbox{
+		ID: info.ID, Run: info.Run, Task: info.Task, State: string(state), Template: info.Template,
+		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
+		Notes: info.Notes, Missing: info.Missing,
+	}
+	if exit != nil {
+		v.Ended = exit.Reason
+	}
+	for _, c := range commands {
+		v.Commands = append(v.Commands, viewCommand(c))
+	}
+	return v
+}
+
+func viewCommand(c keeper.Command) api.Command {
+	v := api.Command{ID: c.ID, Argv: c.Argv, Started: c.Started}
+	if e := c.Exit; e != nil {
+		v.Exit = &api.Exit{
+			Code: e.Code, Signal: e.Signal, TimedOut: e.TimedOut, Error: e.Error,
+			StdoutBytes: e.StdoutBytes, StderrBytes: e.StderrBytes, Truncated: e.Truncated,
+		}
+	}
+	return v
+}
+
+func (s *Server) startCommand(w http.ResponseWriter, r *http.Request) error {
+	var body api.StartCommand
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if body.TimeoutMS < 0 || body.CapBytes < 0 {
+		return fault.Invalid("timeout_ms and cap_bytes can't be negative")
+	}
+	c := sandbox.Command{
+		Argv: body.Argv, Env: body.Env, Dir: body.Dir, User: body.User, Stdin: body.Stdin,
+		Timeout: milliseconds(body.TimeoutMS), CapBytes: body.CapBytes,
+	}
+	if body.Rows > 0 && body.Cols > 0 {
+		c.PTY = &channel.WindowSize{Rows: body.Rows, Cols: body.Cols}
+	}
+	started, err := s.cfg.Sandboxes.Start(r.Context(), r.PathValue("id"), c)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, viewCommand(started))
+}
+
+func (s *Server) getCommand(w http.ResponseWriter, r *http.Request) error {
+	commands, err := s.cfg.Sandboxes.Commands(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	for _, c := range commands {
+		if c.ID == r.PathValue("cmd") {
+			return writeJSON(w, http.StatusOK, viewCommand(c))
+		}
+	}
+	return fault.New(fault.ErrNotFound, "there is no command %q in the sandbox %s", r.PathValue("cmd"), r.PathValue("id"))
+}

@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+func (s *Server) listTemplates(w http.ResponseWriter, r *http.Request) error {
+	all, err := s.cfg.Templates.List(r.Context())
+	if err != nil {
+		return err
+	}
+	views := []api.Template{}
+	for _, t := range all {
+		views = append(views, viewTemplate(t))
+	}
+	return writeJSON(w, http.StatusOK, views)
+}
+
+func viewTemplate(t template.Template) api.Template {
+	return api.Template{Name: t.Name, Digest: t.Digest, Created: t.Created, Bytes: t.Bytes}
+}
+
+// buildTemplate streams the build's progress as JSON lines; the last one has
+// Done or Error.
+func (s *Server) buildTemplate(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out, flush := json.NewEncoder(w), http.NewResponseController(w)
+	send := func(e api.TemplateEvent) {
+		//nolint:errcheck,errchkjson // a client that went away cancels the request's context
+		out.Encode(e)
+		flush.Flush() //nolint:errcheck // as above
+	}
+	t, err := s.cfg.Templates.Build(r.Context(), r.PathValue("name"), func(p template.Progress) {
+		send(api.TemplateEvent{Step: p.Step, Detail: p.Detail, Percent: p.Percent})
+	})
+	if err != nil {
+		send(api.TemplateEvent{Error: err.Error()})
+		return errAnswered
+	}
+	done := viewTemplate(t)
+	send(api.TemplateEvent{Done: &done})
+	return nil
+}
+
+func (s *Server) removeTemplate(w http.ResponseWriter, r *http.Request) error {
+	if err := s.cfg.Templates.Remove(r.Context(), r.PathValue("name")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

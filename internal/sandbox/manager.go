@@ -1,0 +1,222 @@
+package sandbox
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+// Config is what a Manager works with. All fields are needed.
+type Config struct {
+	Engines       map[string]engine.Engine
+	DefaultEngine string
+	Keeper        *keeper.Client
+	Templates     templates
+	Door          *admission.Controller
+	// Trust gives the CA certificate for new sandboxes and the host names that
+	// the gateway answers for; it waits until they are known.
+	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
+	// AgentDir holds the guest agent's files, shown inside read-only.
+	AgentDir string
+	// EmptyFile lies over hidden files.
+	EmptyFile string
+	// Own are the installation's directories, never to be mounted.
+	Own []string
+	// PolicyDir keeps each policy document under its digest.
+	PolicyDir       string
+	DefaultTemplate string
+	Log             *slog.Logger
+}
+
+// templates is what the manager needs of the template store.
+type templates interface {
+	Get(ctx context.Context, name string) (template.Template, error)
+}
+
+// Manager owns the sandboxes of a daemon. Safe for concurrent use.
+type Manager struct {
+	cfg   Config
+	rules mountRules
+
+	mu        sync.Mutex // guards what follows
+	sandboxes map[string]*Sandbox
+	baselines map[string]channel.Inventory // by template digest
+
+	background sync.WaitGroup  // watchers; Close waits for them
+	ctx        context.Context //nolint:containedctx // the manager's own life, cancelled by Close: watchers outlive any request
+	cancel     context.CancelFunc
+}
+
+// New makes a manager without sandboxes; Recover finds those that live.
+func New(cfg Config) *Manager {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Manager{
+		cfg: cfg, rules: mountRules{own: cfg.Own},
+		sandboxes: map[string]*Sandbox{}, baselines: map[string]channel.Inventory{},
+		ctx: ctx, cancel: cancel,
+	}
+}
+
+// Close ends the manager's watchers. Sandboxes live on in the keeper.
+func (m *Manager) Close() {
+	m.cancel()
+	m.background.Wait()
+}
+
+// Get returns a sandbox, or fault.ErrNotFound.
+func (m *Manager) Get(id string) (*Sandbox, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.sandboxes[id]
+	if !ok {
+		return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
+	}
+	return s, nil
+}
+
+// List returns all sandboxes, oldest first.
+func (m *Manager) List() []*Sandbox {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*Sandbox, 0, len(m.sandboxes))
+	for _, s := range m.sandboxes {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *Sandbox) int { return a.info.Created.Compare(b.info.Created) })
+	return all
+}
+
+// Count is how many sandboxes there are, for the idle daemon.
+func (m *Manager) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.sandboxes)
+}
+
+// add makes a sandbox known and watches its end.
+func (m *Manager) add(s *Sandbox) {
+	m.mu.Lock()
+	m.sandboxes[s.info.ID] = s
+	m.mu.Unlock()
+	m.background.Go(func() { m.watch(s) })
+}
+
+// watch waits for the instance to end. If nobody asked for that, the sandbox
+// failed: it is recorded, and its remains are taken away.
+func (m *Manager) watch(s *Sandbox) {
+	exit, err := s.instance.Wait(m.ctx)
+	if err != nil {
+		if m.ctx.Err() == nil {
+			m.cfg.Log.Error("a sandbox can't be watched", "sandbox", s.info.ID, "err", err)
+		}
+		return
+	}
+	s.mu.Lock()
+	asked := s.state == Destroying || s.state == Destroyed
+	s.exit = &exit
+	if !asked {
+		s.state = Failed
+	}
+	s.mu.Unlock()
+	if asked {
+		return
+	}
+	m.cfg.Log.Warn("a sandbox ended by itself", "sandbox", s.info.ID, "reason", exit.Reason)
+	if err := m.remove(m.ctx, s, exit.Reason); err != nil {
+		m.cfg.Log.Error("a sandbox that ended can't be taken away", "sandbox", s.info.ID, "err", err)
+	}
+}
+
+// Destroy ends a sandbox and takes it away; it returns when nothing is left.
+// A second Destroy waits for the first.
+func (m *Manager) Destroy(ctx context.Context, id string) error {
+	s, err := m.Get(id)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.state == Destroying || s.state == Failed {
+		s.mu.Unlock() // somebody else, or watch, is at it
+		select {
+		case <-s.gone:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.state = Destroying
+	s.mu.Unlock()
+	return m.remove(context.WithoutCancel(ctx), s, "destroyed")
+}
+
+// remove destroys the instance, writes the record and forgets the sandbox.
+func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
+	m.settleAll(ctx, s)
+	if err := s.instance.Destroy(ctx); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; `cofferdam doctor` and the daemon's log say more", s.info.ID)
+	}
+	if err := m.cfg.Door.SandboxEnded(ctx, s.info.ID, reason); err != nil {
+		m.cfg.Log.Error("a sandbox's end is not on record", "sandbox", s.info.ID, "err", err)
+	}
+	m.cfg.Door.Unregister(s.info.ID)
+	if state, _ := s.State(); state != Failed {
+		s.setState(Destroyed)
+	}
+	m.mu.Lock()
+	delete(m.sandboxes, s.info.ID)
+	m.mu.Unlock()
+	close(s.gone)
+	return nil
+}
+
+// settleGrace bounds how long the removal of a sandbox waits for the records of
+// its last commands.
+const settleGrace = 5 * time.Second
+
+// abandonedAfter is how long a sandbox without Linger, client and running
+// command is kept.
+const abandonedAfter = 2 * time.Minute
+
+// ReapAbandoned destroys sandboxes whose client went away and whose commands
+// have ended.
+func (m *Manager) ReapAbandoned(ctx context.Context) {
+	for _, s := range m.List() {
+		if !m.abandoned(ctx, s) {
+			continue
+		}
+		m.cfg.Log.Info("a sandbox whose client went away is destroyed", "sandbox", s.info.ID)
+		m.background.Go(func() {
+			if err := m.Destroy(m.ctx, s.info.ID); err != nil {
+				m.cfg.Log.Error("an abandoned sandbox can't be destroyed", "sandbox", s.info.ID, "err", err)
+			}
+		})
+	}
+}
+
+func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
+	s.mu.Lock()
+	quiet := s.state == Running && !s.info.Linger && s.attached == 0 && time.Since(s.lastUsed) > abandonedAfter
+	s.mu.Unlock()
+	if !quiet {
+		return false
+	}
+	k, err := m.cfg.Keeper.Get(ctx, s.info.ID)
+	if err != nil {
+		return false
+	}
+	for _, c := range k.Commands {
+		if c.Exit == nil {
+			return false
+		}
+	}
+	return true
+}

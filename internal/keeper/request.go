@@ -57,8 +57,7 @@ type Response struct {
 	More     bool         `json:"more,omitempty"`
 }
 
-// categories in the order in which they are asked for, with their names on the
-// wire.
+// categories with their names on the wire.
 func categories() []struct {
 	name string
 	err  error
@@ -79,8 +78,12 @@ func categories() []struct {
 // installation's, so even an error of ours is told whole.
 func failure(err error) Response {
 	r := Response{Error: clip(err.Error(), 16<<10)}
+	asked := err
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		asked = f.Category // its cause may have one of its own
+	}
 	for _, c := range categories() {
-		if errors.Is(err, c.err) {
+		if errors.Is(asked, c.err) {
 			r.Category = c.name
 			break
 		}

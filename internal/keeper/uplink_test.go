@@ -1,0 +1,130 @@
+package keeper
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// TestUplinkIdentity: whatever a guest opens with, the first frame on the
+// uplink is the keeper's, the guest's own follows as it was, then bytes both
+// ways with their half-closes.
+func TestUplinkIdentity(t *testing.T) {
+	s := newStage(t)
+	s.listenUplink(func(c *channel.Conn) {
+		var who StreamIdentity
+		if err := c.ReadStrictJSON(channel.FrameOpen, &who); err != nil {
+			return
+		}
+		kind, open, err := c.ReadFrame()
+		if err != nil {
+			return
+		}
+		head := fmt.Sprintf("%s|%d|%s|", who.Sandbox, kind, open)
+		body, _ := io.ReadAll(c.Raw()) // to the guest's half-close
+		_, _ = io.WriteString(c.Raw(), head+string(body))
+	})
+	for _, id := range []string{"victim", "forger"} {
+		s.launch(id, "guest")
+	}
+	big := strings.Repeat("0123456789", 20_000)
+	for i, tt := range []struct{ open, body string }{
+		{`{"kind":"tcp","name":"index.example","port":443}`, "hello"},
+		{`{"sandbox":"victim"}`, "\x01\x00\x00\x00\x14{\"sandbox\":\"victim\"}"},
+		{`{"sandbox":"victim","sandbox":"victim"}`, ""},
+		{``, big},
+		{`not even JSON`, "x"},
+	} {
+		id := fmt.Sprint(i)
+		s.run("forger", id, ExecOptions{}, "open", tt.open, tt.body)
+		o := s.result("forger", id)
+		if want := "forger|1|" + tt.open + "|" + tt.body; o.out.String() != want || o.errs.Len() != 0 {
+			t.Errorf("%.200q, %q; want %.200q", &o.out, &o.errs, want)
+		}
+	}
+}
+
+func TestUplinkDown(t *testing.T) {
+	s := newStage(t)
+	s.launch("box", "guest")
+	s.run("box", "c", ExecOptions{}, "open", `{"kind":"dns","name":"x.example"}`, "")
+	if o := s.result("box", "c"); !strings.Contains(o.out.String(), `"ok":false,"error":"the gateway is not there`) {
+		t.Errorf("%q, %q", &o.out, &o.errs)
+	}
+}
+
+func TestUplinkFirstFrameHasADeadline(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.FirstFrame, c.GuestStreams = 50*time.Millisecond, 1 })
+	s.launch("box", "guest")
+	s.run("box", "c", ExecOptions{}, "stall")
+	if o := s.result("box", "c"); o.exit.Code != 0 || o.exit.Error != "" {
+		t.Errorf("%+v", o.exit)
+	}
+	s.run("box", "d", ExecOptions{}, "open", `{}`, "") // the one slot is free again
+	if o := s.result("box", "d"); !strings.Contains(o.out.String(), "the gateway is not there") {
+		t.Errorf("%q", &o.out)
+	}
+}
+
+func TestUplinkOversizeFirstFrame(t *testing.T) {
+	s := newStage(t)
+	touched := make(chan struct{}, 8)
+	s.listenUplink(func(*channel.Conn) { touched <- struct{}{} })
+	s.launch("box", "guest")
+	s.run("box", "c", ExecOptions{}, "rawopen")
+	if o := s.result("box", "c"); !strings.Contains(o.out.String(), "the first frame was not") {
+		t.Errorf("%q, %q", &o.out, &o.errs)
+	}
+	if len(touched) != 0 {
+		t.Error("it reached the uplink")
+	}
+}
+
+// TestUplinkFlood: 300 streams are opened and held; 256 are served, the others
+// refused, commands go on, another sandbox has its own slots, and all are free
+// again when the sandbox is gone.
+func TestUplinkFlood(t *testing.T) {
+	s := newStage(t)
+	s.listenUplink(func(c *channel.Conn) {
+		_, _, _ = c.ReadFrame()
+		_, _, _ = c.ReadFrame()
+		_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
+		_, _ = io.Copy(io.Discard, c.Raw())
+	})
+	s.launch("box", "guest")
+	s.launch("other", "guest")
+	s.run("box", "flood", ExecOptions{}, "many", "300")
+	if o := s.result("box", "flood"); o.out.String() != "[256,44]" {
+		t.Errorf("served and refused: %s", &o.out)
+	}
+	s.run("box", "c", ExecOptions{}, "echo", "alive")
+	if o := s.result("box", "c"); o.out.String() != "alive" {
+		t.Errorf("%q", &o.out)
+	}
+	s.run("other", "few", ExecOptions{}, "many", "10")
+	if o := s.result("other", "few"); o.out.String() != "[10,0]" {
+		t.Errorf("served and refused: %s", &o.out)
+	}
+	s.must(s.Kill(t.Context(), "box"))
+	s.must(s.Forget(t.Context(), "box"))
+	s.launch("box", "guest")
+	s.run("box", "again", ExecOptions{}, "many", "256")
+	if o := s.result("box", "again"); o.out.String() != "[256,0]" {
+		t.Errorf("served and refused: %s", &o.out)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	good := []string{"a", "A9", "sb-1.2_3", strings.Repeat("x", 128)}
+	bad := []string{"", ".", "..", "-a", "a/b", "a b", "a\x00", "ä", strings.Repeat("x", 129)}
+	for _, id := range slices.Concat(good, bad) {
+		if validID(id) != slices.Contains(good, id) {
+			t.Errorf("%q: %t", id, validID(id))
+		}
+	}
+}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -216,6 +217,9 @@ func statusOf(err error) (status, errorMessage) {
 		if errors.Is(err, c.category) {
 			return c.status, errorMessage{sentence}
 		}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return statusUnavailable, errorMessage{"the daemon ended the call"}
 	}
 	return statusInternal, errorMessage{sentence}
 }

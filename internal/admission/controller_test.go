@@ -1,0 +1,573 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func TestServedIsOnRecordBeforeTheAnswer(t *testing.T) {
+	h := newHouse(t, Limits{})
+	a, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
+	must(t, err)
+	if !a.Decision.Allowed() || len(h.records(t)) != 0 {
+		t.Fatalf("a verdict alone: %+v, %d records; want it allowed and nothing on record", a, len(h.records(t)))
+	}
+	a, err = h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	must(t, err)
+	want := audit.Record{
+		Seq: a.Seq, Kind: audit.KindPackage, Outcome: audit.Served, Run: "run1", Sandbox: "sb1", Policy: h.policy.Digest(),
+		Ecosystem: "python", Package: "requests", InstalledVersion: "2.31.0", File: "requests-2.31.0-py3-none-any.whl",
+		SourceURL: "https://files.example/requests", SHA256: hexOf("requests2.31.0"), Size: 1000,
+		ResolvedBy: "allowlist", Rule: a.Decision.Rule, Reason: a.Decision.Reason, RequestID: a.RequestID,
+		Detail: map[string]string{"through": a.Decision.Through},
+	}
+	if diff := cmp.Diff([]audit.Record{want}, h.records(t), cmpopts.IgnoreFields(audit.Record{}, "Time")); diff != "" {
+		t.Errorf("the record differs (-want +got):\n%s", diff)
+	}
+	if len(a.RequestID) != 8 {
+		t.Errorf("the request id is %q, want 8 characters", a.RequestID)
+	}
+	must(t, h.Aborted(t.Context(), "sb1", a.Seq, 10))
+	if err := h.Aborted(t.Context(), "sb1", a.Seq, 10); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("a second abort gave %v", err)
+	}
+	if got := h.records(t, audit.Aborted); len(got) != 1 || got[0].Detail["sent_bytes"] != "10" || got[0].SHA256 != want.SHA256 {
+		t.Errorf("aborted records: %+v", got)
+	}
+}
+
+func TestABlockedFileIsRecordedOnceAndCounted(t *testing.T) {
+	h := newHouse(t, Limits{})
+	var ids []string
+	for range 5 {
+		a, err := h.Artifact(t.Context(), askFor("numpy", "2.0.1", false))
+		must(t, err)
+		if a.Decision.Allowed() {
+			t.Fatal("numpy 2.0.1 is allowed")
+		}
+		ids = append(ids, a.RequestID)
+	}
+	if len(slices.Compact(ids)) != 1 || len(h.records(t)) != 1 {
+		t.Errorf("ids %v, %d records; want one of each", ids, len(h.records(t)))
+	}
+	list, err := h.Refusals(t.Context(), "sb1", 10)
+	must(t, err)
+	if len(list) != 1 || list[0].Count != 5 || list[0].What != whatPackage || list[0].Suggest == "" || list[0].Reason == "" {
+		t.Errorf("refusals: %+v", list)
+	}
+	must(t, h.SandboxEnded(t.Context(), "sb1", "destroyed"))
+	got := h.records(t, audit.Blocked)
+	if len(got) != 2 || got[1].Count != 4 || got[1].RequestID != ids[0] || got[1].Detail["event"] != "repeats" {
+		t.Errorf("blocked records at the end: %+v", got)
+	}
+	sum, err := h.Summary(t.Context(), "run1")
+	must(t, err)
+	if len(sum.Refused) != 1 || sum.Refused[0].Count != 5 {
+		t.Errorf("the summary's refused: %+v", sum.Refused)
+	}
+}
+
+func TestWhoIsNotKnownIsRefused(t *testing.T) {
+	h := newHouse(t, Limits{})
+	h.Unregister("sb1")
+	calls := map[string]func() error{
+		"index":    func() error { _, err := h.Index(t.Context(), indexOf("requests", "d")); return err },
+		"artifact": func() error { _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); return err },
+		"name":     func() error { _, err := h.Name(t.Context(), NameAsk{Sandbox: "sb1", Name: "x.example"}); return err },
+		"failed":   func() error { _, err := h.Failed(t.Context(), Failure{Sandbox: "sb1"}); return err },
+		"edges":    func() error { return h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), nil) },
+		"aborted":  func() error { return h.Aborted(t.Context(), "sb1", 0, 0) },
+		"command":  func() error { _, err := h.Command(t.Context(), "sb1", "c", []string{"ls"}); return err },
+		"refusals": func() error { _, err := h.Refusals(t.Context(), "sb1", 1); return err },
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, fault.ErrForbidden) {
+			t.Errorf("%s of a stranger gave %v, want forbidden", name, err)
+		}
+	}
+	if n := len(h.records(t)); n != 0 {
+		t.Errorf("%d records", n)
+	}
+	must(t, h.Register(h.run())) // the positive control
+	if _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
+	h := newHouse(t, Limits{})
+	must(t, h.log.Close())
+	if a, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); err == nil || a.Decision.Allowed() {
+		t.Errorf("served without a record: %+v, %v", a, err)
+	}
+	if a, err := h.Index(t.Context(), indexOf("numpy", "d", wheel("numpy", "1.26.0"), wheel("numpy", "2.0.0"))); err == nil || len(a.OfFile) > 0 {
+		t.Errorf("an index with something withheld, without a record: %+v, %v", a, err)
+	}
+	if a, err := h.Command(t.Context(), "sb1", "c1", []string{"ls"}); err == nil || a.Decision.Allowed() {
+		t.Errorf("a command without a record: %+v, %v", a, err)
+	}
+}
+
+func TestAnotherSHA256ThanTheIndexListsIsRefused(t *testing.T) {
+	h := newHouse(t, Limits{})
+	ask := askFor("requests", "2.31.0", true)
+	ask.SHA256 = hexOf("evil")
+	if _, err := h.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("the error is %v", err)
+	}
+	if n := len(h.records(t)); n != 0 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestAnIndexIsJudgedOnceAndItsWithheldRecordedOnce(t *testing.T) {
+	h := newHouse(t, Limits{})
+	files := []File{wheel("numpy", "1.9.0"), wheel("numpy", "1.26.0"), wheel("numpy", "2.0.0"), wheel("numpy", "2.10.0"), wheel("numpy", "2.9.1")}
+	a, err := h.Index(t.Context(), indexOf("numpy", "d1"))
+	must(t, err)
+	if !a.NeedFiles {
+		t.Fatalf("an unknown digest gave %+v", a)
+	}
+	first, err := h.Index(t.Context(), indexOf("numpy", "d1", files...))
+	must(t, err)
+	for range 3 {
+		again, err := h.Index(t.Context(), indexOf("numpy", "d1"))
+		must(t, err)
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Fatalf("a repeated ask differs:\n%s", diff)
+		}
+	}
+	got := h.records(t)
+	if len(got) != 1 || got[0].Outcome != audit.Withheld || got[0].RequestID != first.RequestID || len(got[0].Withheld) != 1 {
+		t.Fatalf("records: %+v", got)
+	}
+	w := got[0].Withheld[0]
+	if w.From != "2.0.0" || w.To != "2.10.0" || w.Versions != 3 || w.Files != 3 {
+		t.Errorf("withheld: %+v", w)
+	}
+	other, err := h.Index(t.Context(), indexOf("numpy", "d2", files[:2]...))
+	must(t, err)
+	if other.Epoch == first.Epoch || other.RequestID != "" || len(h.records(t)) != 1 {
+		t.Errorf("a page with nothing withheld: %+v, %d records", other, len(h.records(t)))
+	}
+}
+
+func TestVerdictsChangeWhenAFileIsOldEnough(t *testing.T) {
+	h := newHouse(t, Limits{})
+	young := wheel("numpy", "1.26.0")
+	young.Published = noon().Add(-6 * 24 * time.Hour)
+	ask := indexOf("numpy", "d", young)
+	a, err := h.Index(t.Context(), ask)
+	must(t, err)
+	if a.Verdicts[a.OfFile[0]].Allowed() {
+		t.Fatal("a file of six days is allowed")
+	}
+	h.advance(24*time.Hour - time.Second)
+	if b, err := h.Index(t.Context(), indexOf("numpy", "d")); err != nil || b.Epoch != a.Epoch {
+		t.Errorf("a second too early: %+v, %v", b, err)
+	}
+	h.advance(time.Second)
+	if b, err := h.Index(t.Context(), indexOf("numpy", "d")); err != nil || !b.NeedFiles {
+		t.Errorf("at the time: %+v, %v; want the files asked for", b, err)
+	}
+	b, err := h.Index(t.Context(), ask)
+	must(t, err)
+	if b.Epoch == a.Epoch || !b.Verdicts[b.OfFile[0]].Allowed() {
+		t.Errorf("of seven days: %+v", b)
+	}
+}
+
+func TestDependenciesAreAdmittedThroughVerifiedMetadata(t *testing.T) {
+	h := newHouse(t, Limits{})
+	idna := indexOf("idna", "d", wheel("idna", "3.4"), wheel("idna", "4.0"))
+	before, err := h.Index(t.Context(), idna)
+	must(t, err)
+	parent := python("requests", "2.31.0")
+	reqs := []Requirement{{Name: "idna", Specifier: ">=2.5,<4"}}
+	if err := h.Edges(t.Context(), "sb1", parent, reqs); !errors.Is(err, fault.ErrForbidden) {
+		t.Fatalf("metadata of a release that was not admitted gave %v", err)
+	}
+	_, err = h.Index(t.Context(), indexOf("requests", "r", wheel("requests", "2.31.0"), wheel("requests", "2.33.0")))
+	must(t, err)
+	if err := h.Edges(t.Context(), "sb1", python("requests", "2.33.0"), reqs); !errors.Is(err, fault.ErrForbidden) {
+		t.Fatalf("metadata of a withheld release gave %v", err)
+	}
+	for range 2 {
+		must(t, h.Edges(t.Context(), "sb1", parent, reqs))
+	}
+	after, err := h.Index(t.Context(), idna)
+	must(t, err)
+	if before.Verdicts[before.OfFile[0]].Allowed() || !after.Verdicts[after.OfFile[0]].Allowed() || after.Verdicts[after.OfFile[1]].Allowed() {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	a, err := h.Artifact(t.Context(), askFor("idna", "3.4", true))
+	must(t, err)
+	r := h.records(t, audit.Served)
+	if !a.Decision.Allowed() || len(r) != 1 || r[0].RequestedVersion != ">=2.5,<4" || r[0].RequestedClaimed || r[0].ResolvedBy != "dependency" {
+		t.Errorf("served: %+v", r)
+	}
+	if again, err := h.Index(t.Context(), indexOf("idna", "d")); err != nil || again.Epoch != after.Epoch {
+		t.Errorf("nothing new came, but the epoch is another: %+v, %v", again, err)
+	}
+	must(t, h.Register(Run{Sandbox: "sb2", Run: "run2", Policy: h.policy}))
+	ask := askFor("idna", "3.4", true)
+	ask.Sandbox = "sb2"
+	if a, err := h.Artifact(t.Context(), ask); err != nil || a.Decision.Allowed() {
+		t.Errorf("another run uses this run's facts: %+v, %v", a, err)
+	}
+}
+
+func TestEdgeLimits(t *testing.T) {
+	h := newHouse(t, Limits{Edges: 3, EdgesPerParent: 2})
+	parent := python("requests", "2.31.0")
+	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
+	must(t, err)
+	reqs := func(names ...string) (all []Requirement) {
+		for _, n := range names {
+			all = append(all, Requirement{Name: n})
+		}
+		return all
+	}
+	must(t, h.Edges(t.Context(), "sb1", parent, reqs("a", "b")))
+	for name, bad := range map[string][]Requirement{"many": reqs("c", "d", "e"), "in all": reqs("c", "d"), "name": reqs("Not_Canonical")} {
+		if err := h.Edges(t.Context(), "sb1", parent, bad); err == nil {
+			t.Errorf("too much (%s) was taken", name)
+		}
+	}
+	must(t, h.Edges(t.Context(), "sb1", parent, reqs("a", "b")))
+}
+
+func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
+	h := newHouse(t, Limits{})
+	names := []string{"requests", "numpy", "idna", "flask"}
+	versions := []string{"1.0", "1.26.0", "2.31.0", "2.32.0rc1", "2.33", "3.4", "1.0.0", "v1", "junk"}
+	page := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		page++
+		name := rapid.SampledFrom(names).Draw(rt, "name")
+		if rapid.Bool().Draw(rt, "edge") {
+			h.admitRequests(t)
+			_ = h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: rapid.SampledFrom([]string{"", "<4", ">=4", "?"}).Draw(rt, "specifier")}})
+		}
+		var files []File
+		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(versions), 1, len(versions), rapid.ID).Draw(rt, "versions") {
+			f := wheel(name, v)
+			f.Kind = rapid.SampledFrom([]policy.ArtifactKind{policy.KindWheel, policy.KindSdist, policy.KindOther, ""}).Draw(rt, "kind")
+			f.Published = noon().Add(time.Duration(rapid.IntRange(-10, 1).Draw(rt, "days")) * 24 * time.Hour)
+			files = append(files, f)
+		}
+		index, err := h.Index(t.Context(), indexOf(name, fmt.Sprint(page), files...))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i, f := range files {
+			a, err := h.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: python(name, f.Version), File: f})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if diff := cmp.Diff(index.Verdicts[index.OfFile[i]], a.Decision); diff != "" {
+				rt.Fatalf("index and artifact differ about %s %s:\n%s", name, f.Version, diff)
+			}
+			tenant, _ := h.tenant("sb1")
+			d := h.policy.Decide(noon(), policy.Input{Package: python(name, f.Version), Kind: f.Kind, Published: f.Published, Edges: tenant.edgesTo(python(name, "")).edges})
+			if d.Effect != a.Decision.Effect || d.Rule != a.Decision.Rule || !strings.HasPrefix(a.Decision.Reason, d.Reason) {
+				rt.Fatalf("the controller says %+v, the policy %+v", a.Decision, d)
+			}
+		}
+	})
+}
+
+func (h *house) admitRequests(t testing.TB) {
+	t.Helper()
+	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
+	must(t, err)
+}
+
+func TestPastTheQuotaTheRunIsCut(t *testing.T) {
+	h := newHouse(t, Limits{Records: 5})
+	for i := range 5 {
+		_, err := h.Failed(t.Context(), Failure{Sandbox: "sb1", Reason: fmt.Sprint("bad ", i)})
+		must(t, err)
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if _, err := h.Failed(t.Context(), Failure{Sandbox: "sb1", Reason: fmt.Sprint("more ", i)}); !errors.Is(err, fault.ErrForbidden) {
+				t.Errorf("past the quota: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if s := <-h.cuts; s != "sb1" {
+		t.Errorf("the cut is of %q", s)
+	}
+	if _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false)); !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("an allowed verdict of a cut run: %v", err)
+	}
+	if got := h.records(t); len(got) != 6 || got[5].Outcome != audit.Exceeded || got[5].Rule != "quota.records" {
+		t.Errorf("records: %+v", got)
+	}
+	must(t, h.CommandFinished(t.Context(), "sb1", "c", channel.Exit{})) // the host's own go on
+	must(t, h.SandboxEnded(t.Context(), "sb1", "cut"))
+	select {
+	case <-h.cuts:
+		t.Error("the cut was told twice")
+	default:
+	}
+}
+
+func TestNamesAreRecordedUpToALimit(t *testing.T) {
+	h := newHouse(t, Limits{Names: 3})
+	for round := range 2 {
+		for i := range 10 {
+			a, err := h.Name(t.Context(), NameAsk{Sandbox: "sb1", Name: fmt.Sprintf("n%d.example", i), Port: 443 * round})
+			must(t, err)
+			if a.Decision.Allowed() {
+				t.Fatal("a name is allowed")
+			}
+		}
+	}
+	if got := h.records(t); len(got) != 4 || got[3].Outcome != audit.Exceeded || got[2].Detail["name"] != "n2.example" {
+		t.Errorf("records: %+v", got)
+	}
+	sum, err := h.Summary(t.Context(), "run1")
+	must(t, err)
+	if len(sum.Names) != 4 {
+		t.Errorf("names: %+v", sum.Names)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	h := newHouse(t, Limits{})
+	for _, c := range []struct {
+		argv []string
+		rule string
+		ok   bool
+	}{
+		{[]string{"ls", "-l"}, "defaults.action", true},
+		{[]string{"sh", "-c", "curl x"}, "rules.no-curl", false},
+		{[]string{"python3", "-c", "eval('1')"}, "rules.no-eval", false},
+		{[]string{"/usr/bin/python3.13", "-u", "-Ic", "eval('1')"}, "rules.no-eval", false},
+		{[]string{"python3", "eval.py"}, "defaults.action", true},
+		{[]string{"sh", "-c", strings.Repeat("x", 1<<20)}, "defaults.action", true},
+	} {
+		a, err := h.Command(t.Context(), "sb1", "id-"+c.argv[0], c.argv)
+		must(t, err)
+		if a.Decision.Allowed() != c.ok || a.Decision.Rule != c.rule {
+			t.Errorf("%.60q: %+v", c.argv, a.Decision)
+		}
+	}
+	must(t, h.CommandFinished(t.Context(), "sb1", "id-ls", channel.Exit{Code: 3, Signal: "KILL", TimedOut: true}))
+	got := h.records(t, audit.Finished)
+	if len(got) != 1 || *got[0].Exit != 3 || got[0].Detail["signal"] != "KILL" || !slices.Equal(got[0].Command, []string{"ls", "-l"}) {
+		t.Errorf("finished: %+v", got)
+	}
+	if f := h.Finished(t.Context(), "sb1"); !f["id-ls"] || len(f) != 1 {
+		t.Errorf("Finished: %v", f)
+	}
+	if n := len(h.records(t, audit.Blocked)); n != 3 {
+		t.Errorf("%d blocked", n)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	for _, c := range []struct {
+		argv []string
+		want map[pkgref.Ref]string
+	}{
+		{[]string{"pip", "install", "requests==2.31.0"}, map[pkgref.Ref]string{python("requests", ""): "==2.31.0"}},
+		{[]string{"/usr/bin/python3.13", "-m", "pip", "install", "-q", "Foo_Bar[x]>=1,<2", "plain"}, map[pkgref.Ref]string{python("foo-bar", ""): ">=1,<2"}},
+		{[]string{"uv", "pip", "install", "a~=1.0"}, map[pkgref.Ref]string{python("a", ""): "~=1.0"}},
+		{[]string{"uv", "add", "a==1"}, map[pkgref.Ref]string{python("a", ""): "==1"}},
+		{[]string{"bash", "-lc", "cd x && pip3 install 'a==1' \"b>=2\"; echo c==3"}, map[pkgref.Ref]string{python("a", ""): "==1", python("b", ""): ">=2"}},
+		{[]string{"pip", "install", "--index-url=https://x.example", "x @ https://x.example/a==1", "a==?"}, map[pkgref.Ref]string{}},
+		{[]string{"pip", "uninstall", "a==1"}, map[pkgref.Ref]string{}},
+		{nil, map[pkgref.Ref]string{}},
+	} {
+		if diff := cmp.Diff(c.want, claims(c.argv)); diff != "" {
+			t.Errorf("%q:\n%s", c.argv, diff)
+		}
+	}
+}
+
+func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
+	h := newHouse(t, Limits{Inventory: 3})
+	_, err := h.Command(t.Context(), "sb1", "c", []string{"pip", "install", "requests==2.31.0"})
+	must(t, err)
+	_, err = h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	must(t, err)
+	pip := channel.InstalledPackage{Ecosystem: "python", Name: "pip", Version: "25.0"}
+	inv := channel.Inventory{Packages: []channel.InstalledPackage{
+		pip, {Ecosystem: "python", Name: "Requests", Version: "2.31", Path: "/x"}, {Ecosystem: "python", Name: "evil", Version: "1.0.0"},
+	}}
+	for range 2 {
+		must(t, h.Installed(t.Context(), "sb1", inv, channel.Inventory{Packages: []channel.InstalledPackage{pip}}))
+	}
+	got := h.records(t, audit.Installed)
+	if len(got) != 2 {
+		t.Fatalf("%d installed records: %+v", len(got), got)
+	}
+	r, evil := got[0], got[1]
+	if r.SHA256 != hexOf("requests2.31.0") || r.InstalledVersion != "2.31.0" || r.RequestedVersion != "==2.31.0" || !r.RequestedClaimed || !r.GuestClaimed || r.Detail["unaccounted"] != "" {
+		t.Errorf("the joined record: %+v", r)
+	}
+	if evil.Detail["unaccounted"] != "true" || evil.SHA256 != "" || evil.InstalledVersion != "1.0.0" {
+		t.Errorf("the one without a record: %+v", evil)
+	}
+	for i := range 5 {
+		inv.Packages = append(inv.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1"})
+	}
+	must(t, h.Installed(t.Context(), "sb1", inv, channel.Inventory{}))
+	if n := len(h.records(t, audit.Exceeded)); n != 1 {
+		t.Errorf("%d records that there were too many, want 1", n)
+	}
+}
+
+func TestReleaseOf(t *testing.T) {
+	for in, want := range map[string]string{"1.0": "1", "1.0.0": "1", "1": "1", "0": "0", "0.0": "0", "1!2.0": "1!2", "1.0rc1": "1rc1", "1.0.post1": "1.post1", "10.10": "10.10"} {
+		if got := releaseOf(python("x", in)).Version; got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func (h *house) busy(t testing.TB) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, h.SandboxStarted(ctx, "sb1"))
+	_, err := h.Command(ctx, "sb1", "c1", []string{"pip", "install", "requests==2.31.0"})
+	must(t, err)
+	_, err = h.Command(ctx, "sb1", "c2", []string{"curl"})
+	must(t, err)
+	for range 2 {
+		_, err = h.Index(ctx, indexOf("requests", "d1", wheel("requests", "2.31.0"), wheel("requests", "2.33.0")))
+		must(t, err)
+		_, err = h.Index(ctx, indexOf("flask", "d2", wheel("flask", "1.0")))
+		must(t, err)
+		_, err = h.Artifact(ctx, askFor("numpy", "2.0", false))
+		must(t, err)
+		_, err = h.Name(ctx, NameAsk{Sandbox: "sb1", Name: "x.example"})
+		must(t, err)
+		_, err = h.Failed(ctx, Failure{Sandbox: "sb1", Reason: "a lying upstream"})
+		must(t, err)
+	}
+	a, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
+	must(t, err)
+	must(t, h.Aborted(ctx, "sb1", a.Seq, 3))
+	must(t, h.Installed(ctx, "sb1", channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}, channel.Inventory{}))
+	must(t, h.CommandFinished(ctx, "sb1", "c1", channel.Exit{Code: 1}))
+}
+
+func TestARestoredSandboxIsAsItWas(t *testing.T) {
+	h := newHouse(t, Limits{})
+	h.busy(t)
+	old, err := h.tenant("sb1")
+	must(t, err)
+	must(t, h.summarise(t.Context(), old))
+	second := New(Config{Log: h.log, Clock: h.clock})
+	must(t, second.Restore(t.Context(), h.run()))
+	restored, err := second.tenant("sb1")
+	must(t, err)
+
+	before, err := h.Refusals(t.Context(), "sb1", 0)
+	must(t, err)
+	after, err := second.Refusals(t.Context(), "sb1", 0)
+	must(t, err)
+	if diff := cmp.Diff(before, after); diff != "" || len(before) < 4 {
+		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
+	}
+	ignore := cmpopts.IgnoreFields(tenant{}, "run", "mu", "edges", "indexes", "refusals", "shown", "through")
+	if diff := cmp.Diff(old, restored, cmp.AllowUnexported(tenant{}, servedFile{}), ignore); diff != "" {
+		t.Errorf("the state differs (-before +after):\n%s", diff)
+	}
+	if err := second.Aborted(t.Context(), "sb1", 0, 0); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("an abort of what was aborted: %v", err)
+	}
+	n := len(h.records(t))
+	_, err = second.Artifact(t.Context(), askFor("numpy", "2.0", false))
+	must(t, err)
+	if len(h.records(t)) != n {
+		t.Error("a refusal known from the log was recorded again")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	h := newHouse(t, Limits{})
+	h.busy(t)
+	must(t, h.SandboxEnded(t.Context(), "sb1", "destroyed"))
+	h.Unregister("sb1")
+	got, err := New(Config{Log: h.log}).Summary(t.Context(), "run1")
+	must(t, err)
+	short := func(list []api.Package) (all []string) {
+		for _, p := range list {
+			all = append(all, fmt.Sprintf("%s %s x%d", p.Name, p.Version, p.Count))
+		}
+		return all
+	}
+	want := map[string][]string{
+		"installed": {"requests 2.31.0 x1"}, "served": {"requests 2.31.0 x1"},
+		"withheld": {"flask 1.0 x2", "requests 2.33.0 x2"}, "refused": {" x2", "flask  x1", "numpy 2.0 x2"},
+	}
+	have := map[string][]string{"installed": short(got.Installed), "served": short(got.Served), "withheld": short(got.Withheld), "refused": short(got.Refused)}
+	for i, s := range have["refused"] {
+		have["refused"][i] = strings.Replace(s, "  x2", " x2", 1)
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("the summary differs (-want +got):\n%s", diff)
+	}
+	if got.Task != "a task" || len(got.Names) != 1 || got.Names[0].Count != 2 {
+		t.Errorf("task %q, names %+v", got.Task, got.Names)
+	}
+	if _, err := h.Summary(t.Context(), "no such"); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("an unknown run: %v", err)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	h := newHouse(t, Limits{})
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := range 20 {
+				ctx := context.WithoutCancel(t.Context())
+				_, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
+				errs := []error{err}
+				_, err = h.Artifact(ctx, askFor("numpy", fmt.Sprintf("2.%d", i), false))
+				errs = append(errs, err)
+				_, err = h.Index(ctx, indexOf("numpy", fmt.Sprint(i), wheel("numpy", "1.0"), wheel("numpy", "2.0")))
+				errs = append(errs, err, h.Edges(ctx, "sb1", python("requests", "2.31.0"), []Requirement{{Name: fmt.Sprintf("d%d", w*i)}}))
+				_, err = h.Refusals(ctx, "sb1", 5)
+				if err := errors.Join(append(errs, err)...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(h.records(t, audit.Served)); n != 320 {
+		t.Errorf("%d served, want 320", n)
+	}
+	if n := len(h.records(t, audit.Blocked)); n != 20 {
+		t.Errorf("%d blocked, want 20", n)
+	}
+	if n := len(h.records(t, audit.Withheld)); n != 20 {
+		t.Errorf("%d withheld, want 20", n)
+	}
+}

@@ -1,0 +1,130 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const document = `
+version: "1"
+packages: { default: deny, min_release_age: 7d }
+allowed_packages:
+  python:
+    - { name: requests, version: ">=2.31,<2.33", with_dependencies: true }
+    - { name: numpy, max_version: "1.x" }
+rules:
+  - { name: no-curl, condition: { field: command, operator: matches, value: "curl" }, action: deny, priority: 10 }
+  - { name: no-eval, condition: { field: code, operator: contains, value: "eval" }, action: deny, priority: 5 }
+defaults: { action: allow }
+`
+
+// house is a controller over a real log with one sandbox, "sb1" of run "run1".
+type house struct {
+	*Controller
+	log    *audit.FileLog
+	policy *policy.Policy
+	cuts   chan string
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func noon() time.Time { return time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC) }
+
+func parse(t testing.TB, text string) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse("p.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func newHouse(t testing.TB, limits Limits) *house {
+	t.Helper()
+	log, err := audit.Open(t.TempDir(), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	h := &house{log: log, policy: parse(t, document), cuts: make(chan string, 10), now: noon()}
+	h.Controller = New(Config{Log: log, Limits: limits, Clock: h.clock, OnExceeded: func(s string) { h.cuts <- s }})
+	if err := h.Register(h.run()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *house) run() Run {
+	return Run{Sandbox: "sb1", Run: "run1", Task: "a task", User: "ann", Policy: h.policy}
+}
+
+func (h *house) clock() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *house) advance(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+func (h *house) records(t testing.TB, outcomes ...audit.Outcome) []audit.Record {
+	t.Helper()
+	var all []audit.Record
+	for r, err := range h.log.Records(t.Context(), audit.Filter{Outcomes: outcomes}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func python(name, version string) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: version}
+}
+
+func wheel(name, version string) File {
+	return File{
+		Name: fmt.Sprintf("%s-%s-py3-none-any.whl", name, version), Version: version, Kind: policy.KindWheel,
+		Digest: "sha256:" + hexOf(name+version), Published: noon().AddDate(-1, 0, 0),
+	}
+}
+
+// hexOf is a digest for the tests: 64 hex digits that follow from text.
+func hexOf(text string) string {
+	return (fmt.Sprintf("%x", text) + strings.Repeat("0", 64))[:64]
+}
+
+func askFor(name, version string, serve bool) ArtifactAsk {
+	ask := ArtifactAsk{Sandbox: "sb1", Package: python(name, version), File: wheel(name, version), SourceURL: "https://files.example/" + name, Serve: serve}
+	if serve {
+		ask.SHA256, ask.Size = hexOf(name+version), 1000
+	}
+	return ask
+}
+
+func indexOf(name, digest string, files ...File) IndexAsk {
+	return IndexAsk{Sandbox: "sb1", Package: python(name, ""), SourceURL: "https://index.example/" + name, IndexDigest: digest, Files: files}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,100 @@
+package discover
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/pem"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const maxBundle = 8 << 20
+
+// systemBundles are the files that Go reads by itself; what they hold needs
+// not be carried along.
+func systemBundles() []string {
+	return []string{
+		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+		"/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+	}
+}
+
+// extraRoots collects the certificates of the bundles that pip is set up with,
+// in configuration and environment; nil if these are the system's.
+func extraRoots(certFile string, env []string) ([]byte, error) {
+	var all bytes.Buffer
+	var seen []string
+	for _, named := range []struct{ what, path string }{
+		{"pip's cert", cmp.Or(certFile, value(env, "PIP_CERT"))},
+		{"REQUESTS_CA_BUNDLE", value(env, "REQUESTS_CA_BUNDLE")},
+		{"CURL_CA_BUNDLE", value(env, "CURL_CA_BUNDLE")},
+		{"SSL_CERT_FILE", value(env, "SSL_CERT_FILE")},
+	} {
+		if named.path == "" || slices.Contains(systemBundles(), named.path) {
+			continue
+		}
+		path, err := filepath.EvalSymlinks(named.path)
+		if err != nil {
+			return nil, fault.Wrap(fault.ErrInvalid, err, "the CA bundle that %s names cannot be read", named.what)
+		}
+		if slices.Contains(systemBundles(), path) || slices.Contains(seen, path) {
+			continue
+		}
+		seen = append(seen, path)
+		if err := certificates(&all, path); err != nil {
+			return nil, fault.Wrap(fault.ErrInvalid, err, "the CA bundle %s (%s) cannot be read", named.path, named.what)
+		}
+	}
+	if all.Len() == 0 {
+		return nil, nil
+	}
+	return all.Bytes(), nil
+}
+
+// certificates copies the certificates of a file, or of each file of a folder;
+// keys and comments stay behind.
+func certificates(to *bytes.Buffer, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	files := []string{path}
+	if info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*")); err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		raw, err := readAtMost(file, maxBundle)
+		if err != nil {
+			return err
+		}
+		for {
+			var block *pem.Block
+			if block, raw = pem.Decode(raw); block == nil {
+				break
+			}
+			if block.Type == "CERTIFICATE" {
+				_ = pem.Encode(to, &pem.Block{Type: block.Type, Bytes: block.Bytes}) // to memory
+			}
+		}
+	}
+	return nil
+}
+
+func readAtMost(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the user's own configuration
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(raw)) > limit {
+		return nil, fault.Invalid("%s is larger than %d MB", path, limit>>20)
+	}
+	return raw, err
+}

@@ -14,6 +14,9 @@ const sweepPause = 20 * time.Millisecond
 // kernel.
 const sweepLimit = 10 * time.Second
 
+// gentleSweeps are tried before the whole sandbox is held still.
+const gentleSweeps = 2
+
 // tree tells which processes came of a command. Descent and session are facts.
 // An orphan that left its session is known by its marker, which it could have
 // forged: so an orphan younger than the command belongs to it unless it carries
@@ -92,31 +95,39 @@ func (t *tree) signal(sig unix.Signal) int {
 	}
 	pids := t.members(table)
 	for _, pid := range pids {
-		if pid != os.Getpid() {
-			_ = unix.Kill(pid, sig) // ESRCH: it ended by itself
-		}
+		_ = unix.Kill(pid, sig) // ESRCH: it ended by itself
 	}
 	return len(pids)
 }
 
 // kill ends the tree and returns how many processes were still there after
 // sweepLimit. Each sweep stops the members before it kills them, so that a tree
-// that forks as fast as it dies does not get away.
+// that forks as fast as it dies does not get away; where that is not enough,
+// the whole sandbox stands still while they die.
 func (t *tree) kill() int {
 	deadline := time.Now().Add(sweepLimit)
-	for {
-		for seen := -1; time.Now().Before(deadline); {
-			n := t.signal(unix.SIGSTOP)
-			if n <= seen {
-				break
-			}
-			seen = n
+	for sweep := 0; ; sweep++ {
+		if sweep >= gentleSweeps {
+			holdStill(unix.SIGSTOP)
+		} else {
+			t.signal(unix.SIGSTOP)
 		}
 		left := t.signal(unix.SIGKILL)
+		if sweep >= gentleSweeps {
+			holdStill(unix.SIGCONT)
+		}
 		if left == 0 || time.Now().After(deadline) {
 			return left
 		}
 		time.Sleep(sweepPause)
+	}
+}
+
+// holdStill stops or continues everything but the agent, in one call that no
+// fork can overtake. Only PID 1 knows that all it can signal is the sandbox's.
+func holdStill(sig unix.Signal) {
+	if os.Getpid() == 1 {
+		_ = unix.Kill(-1, sig) // ESRCH: nothing else is there
 	}
 }
 

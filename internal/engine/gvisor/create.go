@@ -197,6 +197,8 @@ func (e *Engine) argv(spec engine.Spec, b bundle) []string {
 	return []string{
 		e.cfg.Runsc, "--root=" + e.cfg.Root, "--ignore-cgroups", "--network=" + network,
 		"--host-uds=none", "--platform=systrap",
+		// The default pins one that all share, which leaves a mount behind.
+		"--gofer-network-namespace=new",
 		"--overlay2=root:dir=" + b.dir + ",size=" + strconv.FormatInt(spec.Limits.DiskBytes, 10),
 		"run", "--detach", "--bundle=" + b.dir, spec.ID,
 	}

@@ -1,23 +1,181 @@
 package gvisor_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
 // siteVariable names a site that a parent test has laid out for this process.
 const siteVariable = "ENGINETEST_SITE"
 
+// kinds are the forms of a root that every test of a sandbox is run with.
+func kinds() []engine.RootKind { return []engine.RootKind{engine.RootImage, engine.RootDir} }
+
 func TestSuite(t *testing.T) {
 	s := newSite(t)
-	for _, kind := range []engine.RootKind{engine.RootImage, engine.RootDir} {
+	for _, kind := range kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			enginetest.Suite(t, func(t *testing.T) *enginetest.Subject {
 				t.Helper()
 				return s.subject(t, kind)
 			})
 		})
+	}
+}
+
+// TestRootless runs the suite again as a user without any rights, not even
+// subordinate ids.
+func TestRootless(t *testing.T) {
+	if os.Getenv(siteVariable) != "" {
+		rootless(t)
+		return
+	}
+	const nobody = 54321
+	s := newSite(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, s.runsc, filepath.Join(s.dir, "runsc"))
+	install(t, self, filepath.Join(s.dir, "suite"))
+	if err := os.Chown(s.dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.dir, "suite"), "-test.run=^TestRootless$", "-test.v") //nolint:gosec // This very binary.
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), siteVariable+"="+s.dir, "TMPDIR="+s.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func rootless(t *testing.T) {
+	s := newSite(t)
+	for _, kind := range kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			subject := s.subject(t, kind)
+			subject.NoWeak = true
+			caps, err := subject.Engine.Capabilities(t.Context())
+			if err != nil || !caps.Rootless {
+				t.Fatalf("capabilities %+v, %v", caps, err)
+			}
+			enginetest.Suite(t, func(*testing.T) *enginetest.Subject { return subject })
+			other := subject.Spec("for-another")
+			other.Owner.HostUID++
+			if _, err := subject.Engine.Create(t.Context(), other); !errors.Is(err, fault.ErrForbidden) {
+				t.Errorf("a sandbox for another user: %v", err)
+			}
+		})
+	}
+}
+
+func install(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from) //nolint:gosec // The test's own files.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()                                                      //nolint:errcheck // Read only.
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // Run by another user.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManyAtOnce: creates and destroys beside each other leave nothing.
+func TestManyAtOnce(t *testing.T) {
+	subject := newSite(t).subject(t, engine.RootImage)
+	const lanes, rounds = 3, 4
+	var group sync.WaitGroup
+	for lane := range lanes {
+		group.Go(func() {
+			for round := range rounds {
+				id := fmt.Sprintf("many-%d-%d", lane, round)
+				inst, err := subject.Engine.Create(t.Context(), subject.Spec(id))
+				if err != nil {
+					t.Errorf("%s: %v", id, err)
+					continue
+				}
+				if _, err := subject.Keeper.Call(t.Context(), id, channel.Call{Kind: channel.CallPing}); err != nil {
+					t.Errorf("%s: ping: %v", id, err)
+				}
+				if err := inst.Destroy(t.Context()); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+				if left := subject.Traces(id); len(left) > 0 {
+					t.Errorf("%s left %v", id, left)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// forgetful is a keeper that has lost its memory, as a new one has after the
+// old one was killed.
+type forgetful struct{ *keeper.Client }
+
+func (forgetful) Kill(_ context.Context, id string) error {
+	return fault.New(fault.ErrNotFound, "there is no sandbox %s", id)
+}
+
+// TestSweepFindsWhatNoKeeperKnows: processes too.
+func TestSweepFindsWhatNoKeeperKnows(t *testing.T) {
+	s := newSite(t)
+	subject := s.subject(t, engine.RootImage)
+	client, ok := subject.Keeper.(*keeper.Client)
+	if !ok {
+		t.Fatalf("the suite's keeper is a %T", subject.Keeper)
+	}
+	inst, err := subject.Engine.Create(t.Context(), subject.Spec("orphan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := gvisor.New(s.config("image"+fmt.Sprint(os.Geteuid())), forgetful{client})
+	if err := stranger.Sweep(t.Context(), "orphan"); err != nil {
+		t.Errorf("sweep: %v", err)
+	}
+	exit, err := inst.Wait(t.Context())
+	if err == nil && exit.Reason != "killed" {
+		t.Errorf("wait after the sweep: %+v", exit)
+	}
+	if left := subject.Traces("orphan"); len(left) > 0 {
+		t.Errorf("the sweep left %v", left)
+	}
+}
+
+func TestUnavailableSaysHowToGetIt(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("not a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "absent"), plain, dir} {
+		e := gvisor.New(gvisor.Config{Runsc: path, Root: dir, StateDir: dir}, keeper.Dial(filepath.Join(dir, "no.sock")))
+		if _, err := e.Capabilities(t.Context()); !errors.Is(err, fault.ErrUnavailable) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 )
 
-// ErrNoDaemon: nothing listens on the socket.
+// ErrNoDaemon means that nothing listens on the socket.
 var ErrNoDaemon = errors.New("no daemon is listening")
 
-// ErrLost: the connection ended before the command did. Attach again at the
+// ErrLost means that the connection ended before the command did. Attach again at the
 // attachment's offset.
 var ErrLost = errors.New("the connection to the daemon was lost")
 

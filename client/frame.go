@@ -59,7 +59,7 @@ func readFrame(r io.Reader, buf []byte) (kind byte, payload []byte, err error) {
 func writeFrame(w io.Writer, kind byte, payload []byte) error {
 	frame := make([]byte, headerSize+len(payload))
 	frame[0] = kind
-	binary.BigEndian.PutUint32(frame[1:], uint32(len(payload))) //nolint:gosec // callers split at maxPayload
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(payload))) // callers split at maxPayload
 	copy(frame[headerSize:], payload)
 	_, err := w.Write(frame)
 	return err

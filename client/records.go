@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -58,7 +59,7 @@ func (c *Client) Records(ctx context.Context, f RecordFilter) iter.Seq2[json.Raw
 		for {
 			line, err := lines.ReadBytes('\n')
 			switch {
-			case err == io.EOF && len(line) == 0: //nolint:errorlint // bufio returns io.EOF itself
+			case errors.Is(err, io.EOF) && len(line) == 0:
 				return
 			case err != nil:
 				yield(nil, fmt.Errorf("read the records: %w", err))

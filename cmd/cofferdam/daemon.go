@@ -159,7 +159,7 @@ func spawn(log *os.File) (<-chan string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program to start the daemon: %w", err)
 	}
-	cmd := exec.Command(self, "serve", "--background") //nolint:noctx,gosec // this very program; it outlives this one
+	cmd := exec.Command(self, "serve", "--background") //nolint:noctx // this very program; it outlives this one
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -176,7 +176,7 @@ func spawn(log *os.File) (<-chan string, error) {
 
 // tail is the end of what the log has had since an offset, for an error.
 func tail(path string, since int64) string {
-	file, err := os.Open(path) //nolint:gosec // our own log
+	file, err := os.Open(path)
 	if err != nil {
 		return "; see " + path
 	}

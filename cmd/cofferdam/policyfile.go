@@ -51,7 +51,7 @@ func readDocument(path string) ([]byte, error) {
 	case info.Size() > maxPolicy:
 		return nil, fault.Invalid("the policy %s has %d bytes; the limit is %d", path, info.Size(), maxPolicy)
 	}
-	file, err := os.Open(path) //nolint:gosec // the person named it
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fault.Invalid("the policy %s %s", path, because(err))
 	}

@@ -48,8 +48,11 @@ func summaryLines(s api.RunSummary) []string {
 		n    int
 		what string
 	}{
-		{len(s.Installed), "installed"}, {len(served), "served but not installed"}, {len(s.Withheld), "withheld"},
-		{len(s.Refused), "refused"}, {len(s.Names), "unknown to the sandbox"},
+		{len(s.Installed), "installed"},
+		{len(served), "served but not installed"},
+		{len(s.Withheld), "withheld"},
+		{len(s.Refused), "refused"},
+		{len(s.Names), "unknown to the sandbox"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))

@@ -121,8 +121,8 @@ func insideOf(dir string, mounts []api.Mount) string {
 
 // resolved follows symbolic links as far as the path exists.
 func resolved(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		return followed
 	}
 	return path
 }

@@ -36,7 +36,7 @@ type stubOutput struct {
 }
 
 func startStub(req api.StartCommand) *stubCommand {
-	c := &stubCommand{cmd: exec.Command(req.Argv[0], req.Argv[1:]...)} //nolint:noctx,gosec // a test's command
+	c := &stubCommand{cmd: exec.Command(req.Argv[0], req.Argv[1:]...)}
 	c.more = sync.NewCond(&c.mu)
 	c.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for name, value := range req.Env {

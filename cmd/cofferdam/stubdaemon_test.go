@@ -110,7 +110,7 @@ func (d *stubDaemon) listen() error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: d.routes()} //nolint:gosec // a test's
+	server := &http.Server{Handler: d.routes()}
 	go func(l net.Listener) { _ = server.Serve(l) }(d.listener)
 	return nil
 }

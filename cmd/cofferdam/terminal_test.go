@@ -66,7 +66,7 @@ func piped(t *testing.T, args ...string) *person {
 
 func newPerson(t *testing.T, args []string) *person {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cofferdam-") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "cofferdam-") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,4 +62,4 @@ func (v versions) write() error {
 }
 
 // version is written by the linker (-X main.version=...).
-var version = "dev" //nolint:gochecknoglobals // the linker has no other way in
+var version = "dev"

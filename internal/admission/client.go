@@ -49,7 +49,7 @@ func NewClient(conn net.Conn) *Client {
 
 // Close ends the session and fails the calls under way.
 func (c *Client) Close() error {
-	if c.broken != nil {
+	if c.session == nil {
 		return nil
 	}
 	return c.session.Close()
@@ -168,8 +168,8 @@ func (c *Client) call(ctx context.Context, m method, ask, reply any) error {
 // abandon ends the call under way: the end of the stream tells the daemon that
 // nobody waits any more, and the deadline tells this side.
 func (l *line) abandon() {
-	l.stream.Close()                      //nolint:errcheck // the call fails by itself
-	l.stream.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // never fails
+	_ = l.stream.Close() // the call fails by itself
+	_ = l.stream.SetDeadline(time.Unix(1, 0))
 }
 
 // exchange sends what is in buf and reads the reply into it. It sets no
@@ -215,7 +215,7 @@ func (c *Client) give(l *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.idle) >= maxIdle {
-		l.stream.Close() //nolint:errcheck // it is not needed any more
+		_ = l.stream.Close() // it is not needed any more
 		return
 	}
 	c.idle = append(c.idle, l)

@@ -294,10 +294,10 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 	})
 }
 
-func (h *house) admitRequests(t testing.TB) {
-	t.Helper()
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
-	must(t, err)
+func (h *house) admitRequests(tb testing.TB) {
+	tb.Helper()
+	_, err := h.Artifact(tb.Context(), askFor("requests", "2.31.0", false))
+	must(tb, err)
 }
 
 func TestPastTheQuotaTheRunIsCut(t *testing.T) {
@@ -448,31 +448,31 @@ func TestReleaseOf(t *testing.T) {
 	}
 }
 
-func (h *house) busy(t testing.TB) {
-	t.Helper()
-	ctx := t.Context()
-	must(t, h.SandboxStarted(ctx, "sb1"))
+func (h *house) busy(tb testing.TB) {
+	tb.Helper()
+	ctx := tb.Context()
+	must(tb, h.SandboxStarted(ctx, "sb1"))
 	_, err := h.Command(ctx, "sb1", "c1", []string{"pip", "install", "requests==2.31.0"})
-	must(t, err)
+	must(tb, err)
 	_, err = h.Command(ctx, "sb1", "c2", []string{"curl"})
-	must(t, err)
+	must(tb, err)
 	for range 2 {
 		_, err = h.Index(ctx, indexOf("requests", "d1", wheel("requests", "2.31.0"), wheel("requests", "2.33.0")))
-		must(t, err)
+		must(tb, err)
 		_, err = h.Index(ctx, indexOf("flask", "d2", wheel("flask", "1.0")))
-		must(t, err)
+		must(tb, err)
 		_, err = h.Artifact(ctx, askFor("numpy", "2.0", false))
-		must(t, err)
+		must(tb, err)
 		_, err = h.Name(ctx, NameAsk{Sandbox: "sb1", Name: "x.example"})
-		must(t, err)
+		must(tb, err)
 		_, err = h.Failed(ctx, Failure{Sandbox: "sb1", Reason: "a lying upstream"})
-		must(t, err)
+		must(tb, err)
 	}
 	a, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
-	must(t, err)
-	must(t, h.Aborted(ctx, "sb1", a.Seq, 3))
-	must(t, h.Installed(ctx, "sb1", channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}, channel.Inventory{}))
-	must(t, h.CommandFinished(ctx, "sb1", "c1", channel.Exit{Code: 1}))
+	must(tb, err)
+	must(tb, h.Aborted(ctx, "sb1", a.Seq, 3))
+	must(tb, h.Installed(ctx, "sb1", channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}, channel.Inventory{}))
+	must(tb, h.CommandFinished(ctx, "sb1", "c1", channel.Exit{Code: 1}))
 }
 
 func TestARestoredSandboxIsAsItWas(t *testing.T) {

@@ -39,8 +39,8 @@ type Door interface {
 	// Aborted records that a served artifact did not reach the client whole.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
 
-	// Refusals returns the run's last refusals, oldest first, at most max.
-	Refusals(ctx context.Context, sandbox string, max int) ([]Refusal, error)
+	// Refusals returns the run's last refusals, oldest first, at most most.
+	Refusals(ctx context.Context, sandbox string, most int) ([]Refusal, error)
 
 	// Trust is called once the gateway knows which host names it answers for;
 	// it returns a certificate for exactly these, under the installation's CA.

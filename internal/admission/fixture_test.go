@@ -42,26 +42,26 @@ type house struct {
 
 func noon() time.Time { return time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC) }
 
-func parse(t testing.TB, text string) *policy.Policy {
-	t.Helper()
+func parse(tb testing.TB, text string) *policy.Policy {
+	tb.Helper()
 	p, err := policy.Parse("p.yaml", []byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
 
-func newHouse(t testing.TB, limits Limits) *house {
-	t.Helper()
-	log, err := audit.Open(t.TempDir(), audit.Options{})
+func newHouse(tb testing.TB, limits Limits) *house {
+	tb.Helper()
+	log, err := audit.Open(tb.TempDir(), audit.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { log.Close() })
-	h := &house{log: log, policy: parse(t, document), cuts: make(chan string, 10), now: noon()}
+	tb.Cleanup(func() { log.Close() })
+	h := &house{log: log, policy: parse(tb, document), cuts: make(chan string, 10), now: noon()}
 	h.Controller = New(Config{Log: log, Limits: limits, Clock: h.clock, OnExceeded: func(s string) { h.cuts <- s }})
 	if err := h.Register(h.run()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return h
 }
@@ -82,12 +82,12 @@ func (h *house) advance(d time.Duration) {
 	h.now = h.now.Add(d)
 }
 
-func (h *house) records(t testing.TB, outcomes ...audit.Outcome) []audit.Record {
-	t.Helper()
+func (h *house) records(tb testing.TB, outcomes ...audit.Outcome) []audit.Record {
+	tb.Helper()
 	var all []audit.Record
-	for r, err := range h.log.Records(t.Context(), audit.Filter{Outcomes: outcomes}) {
+	for r, err := range h.log.Records(tb.Context(), audit.Filter{Outcomes: outcomes}) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		all = append(all, r)
 	}
@@ -122,9 +122,9 @@ func indexOf(name, digest string, files ...File) IndexAsk {
 	return IndexAsk{Sandbox: "sb1", Package: python(name, ""), SourceURL: "https://index.example/" + name, IndexDigest: digest, Files: files}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -83,11 +83,10 @@ func (t *tenant) replayRefusal(r audit.Record, limits Limits) {
 
 func (t *tenant) replayCommand(r audit.Record, limits Limits) {
 	id := r.Detail[detailCommand]
-	switch {
-	case r.Outcome == audit.Finished:
+	if r.Outcome == audit.Finished {
 		delete(t.running, id)
 		t.finished[id] = true
-	case r.Outcome == audit.Started || r.Outcome == audit.Blocked:
-		t.command(r, r.Command, limits)
+		return
 	}
+	t.command(r, r.Command, limits)
 }

@@ -25,13 +25,13 @@ func Serve(ctx context.Context, conn net.Conn, door Door) error {
 		return errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the door can't be opened"), conn.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { session.Close() }) //nolint:errcheck // Accept tells
+	stop := context.AfterFunc(ctx, func() { _ = session.Close() }) // Accept tells
 	s := &server{door: door, large: make(gate, 4)}
 	var calls sync.WaitGroup
 	defer func() {
 		cancel()
 		stop()
-		session.Close() //nolint:errcheck // it has ended already
+		_ = session.Close() // it has ended already
 		calls.Wait()
 	}()
 	streams := make(gate, maxStreams)
@@ -46,7 +46,7 @@ func Serve(ctx context.Context, conn net.Conn, door Door) error {
 		select {
 		case streams <- struct{}{}:
 		default:
-			stream.Close() //nolint:errcheck // it is one too many
+			_ = stream.Close() // it is one too many
 			continue
 		}
 		calls.Go(func() {

@@ -41,15 +41,19 @@ const (
 // limit is the largest message of a call, in bytes. Only an index, with a
 // hundred thousand files, is large; so is its answer.
 func (m method) limit() int {
-	if m == callIndex {
+	switch m {
+	case callIndex:
 		return maxMessage
+	case callEdges:
+		return 4 << 20
+	case callArtifact, callName, callFailed, callAborted, callRefusals, callTrust:
 	}
 	return smallMessage
 }
 
 const (
 	maxMessage   = 64 << 20
-	smallMessage = 2 << 20
+	smallMessage = 256 << 10 // a larger one waits for its turn
 	// eagerMessage is what is allocated because a length says so; beyond it
 	// memory follows the bytes that really come.
 	eagerMessage = 64 << 10
@@ -129,7 +133,7 @@ func encodeMessage(buf *bytes.Buffer, kind byte, body any) error {
 	return nil
 }
 
-// gate bounds how many large messages are in memory at once.
+// gate bounds how many of something there are at once.
 type gate chan struct{}
 
 // incoming reads messages from a stream.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/yamux"
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -21,31 +21,29 @@ import (
 )
 
 // connect gives the two ends of a real Unix socket connection.
-func connect(t testing.TB) (daemon, gateway net.Conn) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "door") // t.TempDir's paths can be too long for a socket
-	must(t, err)
-	defer os.RemoveAll(dir)
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	must(t, err)
-	defer l.Close()
-	gateway, err = net.Dial("unix", l.Addr().String())
-	must(t, err)
-	daemon, err = l.Accept()
-	must(t, err)
-	return daemon, gateway
+func connect(tb testing.TB) (daemon, gateway net.Conn) {
+	tb.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(tb, err)
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "door")
+		ends[i], err = net.FileConn(f)
+		must(tb, errors.Join(err, f.Close()))
+	}
+	return ends[0], ends[1]
 }
 
 // serve opens a door and returns its client, and what Serve returned.
-func serve(t testing.TB, door Door) (*Client, <-chan error) {
-	t.Helper()
-	daemon, gateway := connect(t)
-	ctx, cancel := context.WithCancel(t.Context())
+func serve(tb testing.TB, door Door) (*Client, <-chan error) {
+	tb.Helper()
+	daemon, gateway := connect(tb)
+	ctx, cancel := context.WithCancel(tb.Context())
 	served := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() { served <- Serve(ctx, daemon, door) })
 	c := NewClient(gateway)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		c.Close()
 		cancel()
 		wg.Wait()
@@ -371,6 +369,7 @@ func BenchmarkIndexWarmRemote(b *testing.B) {
 }
 
 func benchIndex(b *testing.B, d Door) {
+	b.Helper()
 	if _, err := d.Index(b.Context(), bigIndex(3000)); err != nil {
 		b.Fatal(err)
 	}
@@ -398,6 +397,7 @@ func BenchmarkServeRemote(b *testing.B) {
 }
 
 func benchVerdict(b *testing.B, d Door, serve bool) {
+	b.Helper()
 	ask := askFor("requests", "2.31.0", serve)
 	for b.Loop() {
 		if a, err := d.Artifact(b.Context(), ask); err != nil || !a.Decision.Allowed() {

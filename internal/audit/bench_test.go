@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var sample = Record{ //nolint:gochecknoglobals // a constant record for benchmarks
+var sample = Record{
 	Kind: KindPackage, Outcome: Served, Run: "run-7f3k2m", Sandbox: "sb-1", Ecosystem: "python", Package: "requests",
 	RequestedVersion: ">=2.31", InstalledVersion: "2.31.0", File: "requests-2.31.0-py3-none-any.whl", SourceURL: "https://files.example/requests.whl",
 	SHA256: "58cd2187c01e70e6e26505bca751777aa9f2ee0b7f4300988b709f44e013003f", Size: 62574, ResolvedBy: "allowlist", Rule: "allowed_packages.python.requests",

@@ -14,14 +14,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, dir string, options Options) *FileLog {
 	t.Helper()
@@ -343,13 +340,13 @@ func appendBytes(t *testing.T, path, text string) {
 }
 
 func TestDamageThatNoCrashMakesIsRefused(t *testing.T) {
-	damage := map[string]func(t *testing.T, dir string, segments []string){
-		"a segment is missing": func(t *testing.T, _ string, s []string) { must(t, os.Remove(s[1])) },
-		"the first is missing": func(t *testing.T, _ string, s []string) { must(t, os.Remove(s[0])) },
-		"an old one is cut":    func(t *testing.T, _ string, s []string) { must(t, os.Truncate(s[1], 50)) },
-		"much garbage":         func(t *testing.T, _ string, s []string) { appendBytes(t, s[len(s)-1], strings.Repeat("x", 2<<20)) },
-		"a foreign file": func(t *testing.T, dir string, _ []string) {
-			must(t, os.WriteFile(filepath.Join(dir, "1.jsonl"), nil, 0o600))
+	damage := map[string]func(dir string, segments []string) error{
+		"a segment is missing": func(_ string, s []string) error { return os.Remove(s[1]) },
+		"the first is missing": func(_ string, s []string) error { return os.Remove(s[0]) },
+		"an old one is cut":    func(_ string, s []string) error { return os.Truncate(s[1], 50) },
+		"much garbage":         func(_ string, s []string) error { return os.Truncate(s[len(s)-1], 2<<20) },
+		"a foreign file": func(dir string, _ []string) error {
+			return os.WriteFile(filepath.Join(dir, "1.jsonl"), nil, 0o600)
 		},
 	}
 	for name, do := range damage {
@@ -362,7 +359,7 @@ func TestDamageThatNoCrashMakesIsRefused(t *testing.T) {
 			must(t, l.Close())
 			segments, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 			must(t, err)
-			do(t, dir, segments)
+			must(t, do(dir, segments))
 			if l, err := Open(dir, Options{}); !errors.Is(err, fault.ErrInvalid) {
 				t.Errorf("Open gave %v, %v; want it refused", l, err)
 			}
@@ -431,4 +428,23 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("record %d passed for record 0: %q", r.Seq, line)
 		}
 	})
+}
+
+func TestARepairOnAFullDiskIsRecordedLater(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	add(t, l, Record{Run: "a"})
+	must(t, l.Close())
+	appendBytes(t, filepath.Join(dir, segmentName(0)), "torn")
+	d := &failingDisk{}
+	d.arm("write", 1, 2, failure{err: unix.ENOSPC})
+	l = open(t, dir, Options{disk: d})
+	if _, err := l.Append(t.Context(), Record{Run: "b"}); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("on a full disk Append gave %v", err)
+	}
+	add(t, l, Record{Run: "c"})
+	got := collect(t, l, Filter{})
+	if len(got) != 3 || got[1].Detail["event"] != "torn_tail" || got[2].Run != "c" {
+		t.Errorf("the log is %+v, want a, the repair and c", got)
+	}
 }

@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Inputs are the parts of an installation that a report is about. A nil or
+// empty part is left out.
+type Inputs struct {
+	Root            string // of the host's files; "/" if empty
+	State           string // the state directory
+	UID             int    // whose installation it is: os.Geteuid()
+	Env             []string
+	Runsc           string // the configured binary's path
+	Engines         []engine.Engine
+	Templates       *template.Store
+	DefaultTemplate string
+	GatewayUID      int
+	// Upstreams finds the registries, as the daemon does.
+	Upstreams func(ctx context.Context) ([]upstream.Config, error)
+}
+
+// Examine asks all questions. It takes about as long as starting a few
+// programs; ctx bounds it.
+func Examine(ctx context.Context, in Inputs) Report {
+	if in.Root == "" {
+		in.Root = "/"
+	}
+	var r Report
+	for _, ask := range []func(context.Context, Inputs) []Check{
+		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, gatewayUser, stateDirectory, diskSpace,
+	} {
+		r.Checks = append(r.Checks, ask(ctx, in)...)
+	}
+	return r
+}

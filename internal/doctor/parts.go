@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+func templates(ctx context.Context, in Inputs) []Check {
+	if in.Templates == nil {
+		return nil
+	}
+	var all []Check
+	for _, known := range in.Templates.Known() {
+		name := "template " + known.Name
+		t, err := in.Templates.Get(ctx, known.Name)
+		switch {
+		case err == nil:
+			all = append(all, ok(name, "%d MB, %.19s", t.Bytes>>20, t.Digest))
+		case errors.Is(err, fault.ErrConflict) && in.DefaultTemplate != known.Name:
+			all = append(all, ok(name, "not built; cofferdam template build %s makes it", known.Name))
+		case errors.Is(err, fault.ErrConflict):
+			all = append(all, warn(name, "cofferdam template build "+known.Name, "not built yet, though it is the default"))
+		default:
+			all = append(all, fail(name, "", "%s", sentence(err)))
+		}
+	}
+	return all
+}
+
+// builders are the programs that the debian template is built with.
+func builders(_ context.Context, in Inputs) []Check {
+	const name = "template tools"
+	if in.Templates == nil {
+		return nil
+	}
+	var missing []string
+	for _, tool := range []string{"mmdebstrap", "mkfs.erofs"} {
+		if !installed(in, tool) {
+			missing = append(missing, tool)
+		}
+	}
+	if len(missing) == 0 {
+		return []Check{ok(name, "mmdebstrap and mkfs.erofs are there")}
+	}
+	return []Check{warn(name, "apt-get install -y mmdebstrap erofs-utils", "%s is missing; building the debian template needs it, the template host does not", strings.Join(missing, " and "))}
+}
+
+func installed(in Inputs, tool string) bool {
+	dirs := filepath.SplitList(lookup(in.Env, "PATH"))
+	dirs = append(dirs, "/usr/sbin", "/sbin", "/usr/local/sbin")
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		_, err := exec.LookPath(filepath.Join(dir, tool))
+		return err == nil && filepath.IsAbs(dir)
+	})
+}
+
+// hostTools says what of the user's own tools the template host does not show.
+func hostTools(ctx context.Context, in Inputs) []Check {
+	const name = "tools of the host"
+	if in.Templates == nil {
+		return nil
+	}
+	var all []Check
+	home := lookup(in.Env, "HOME")
+	var hidden []string
+	for _, dir := range filepath.SplitList(lookup(in.Env, "PATH")) {
+		if home != "" && home != "/" && strings.HasPrefix(dir, home+"/") && !slices.Contains(hidden, "~"+dir[len(home):]) {
+			hidden = append(hidden, "~"+dir[len(home):])
+		}
+	}
+	if len(hidden) > 0 {
+		all = append(all, ok(name, "the template host shows nothing of a home, so not what is in %s", strings.Join(hidden, ", ")))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	probe := exec.CommandContext(ctx, "/usr/bin/python3", "-I", "-c", "import pip")
+	probe.Dir = "/"
+	if err := probe.Run(); err != nil && in.Root == "/" {
+		check := warn(name, "apt-get install -y python3-pip, or use the template debian", "/usr/bin/python3 has no pip, so neither has the template host")
+		if in.DefaultTemplate != template.NameHost {
+			check.Status = OK
+		}
+		all = append(all, check)
+	}
+	return all
+}
+
+func upstreams(ctx context.Context, in Inputs) []Check {
+	const name = "registry"
+	if in.Upstreams == nil {
+		return nil
+	}
+	found, err := in.Upstreams(ctx)
+	if err != nil {
+		return []Check{warn(name, "name one under upstreams in the configuration file", "none was found, so nothing can be installed: %s", sentence(err))}
+	}
+	if len(found) == 0 {
+		return []Check{warn(name, "name one under upstreams in the configuration file", "none was found, so nothing can be installed")}
+	}
+	var all []Check
+	for _, u := range found {
+		all = append(all, ok(name, "%s", describe(u)))
+	}
+	return all
+}
+
+// describe shows an upstream without its credentials.
+func describe(u upstream.Config) string {
+	var with []string
+	if u.Username != "" || u.Password != "" {
+		with = append(with, "with credentials")
+	}
+	if len(u.CAPEM) > 0 {
+		with = append(with, "with roots of its own")
+	}
+	shown := discover.Redacted(u)
+	if shown.Proxy != "" {
+		with = append(with, "through "+shown.Proxy)
+	}
+	text := fmt.Sprintf("%s: %s", shown.Ecosystem, shown.Index)
+	if shown.Source != "" {
+		text += ", from " + shown.Source
+	}
+	if len(with) > 0 {
+		text += ", " + strings.Join(with, ", ")
+	}
+	return text
+}
+
+func gatewayUser(_ context.Context, in Inputs) []Check {
+	const name = "gateway user"
+	if in.UID != 0 {
+		return []Check{warn(name, "run the daemon as root", "the gateway runs as this user, who can read the log and the CA's key")}
+	}
+	if in.GatewayUID <= 0 {
+		return []Check{fail(name, "set gateway_uid in the configuration file to a user that owns nothing", "the gateway has no user of its own")}
+	}
+	if u, err := user.LookupId(strconv.Itoa(in.GatewayUID)); err == nil {
+		return []Check{warn(name, "set gateway_uid to a number that is nobody's, or see to it that "+u.Username+" owns nothing else", "user %d is %s", in.GatewayUID, u.Username)}
+	}
+	return []Check{ok(name, "user %d, which is nobody else", in.GatewayUID)}
+}
+
+// lookup finds a variable in an environment; the last one counts.
+func lookup(env []string, name string) string {
+	found := ""
+	for _, pair := range env {
+		if v, has := strings.CutPrefix(pair, name+"="); has {
+			found = v
+		}
+	}
+	return found
+}

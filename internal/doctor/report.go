@@ -1,0 +1,86 @@
+// Package doctor says what this host can run: which controls hold, what is
+// missing, and how to get it. It changes nothing on the host.
+//
+// Vocabulary: a *check* is one question with a status and a sentence; a
+// *report* is all of them. Sandboxes can run if no check failed; a *warning*
+// is something weaker or missing that a policy may ask for.
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Status is how a check ended.
+type Status string
+
+// The statuses.
+const (
+	OK   Status = "ok"
+	Warn Status = "warn"
+	Fail Status = "fail"
+)
+
+// Check is one question about the host.
+type Check struct {
+	Name     string `json:"name"`
+	Status   Status `json:"status"`
+	Sentence string `json:"sentence"`
+	HowToFix string `json:"how_to_fix,omitempty"`
+}
+
+// Report is what Examine found, in a fixed order.
+type Report struct {
+	Checks []Check `json:"checks"`
+}
+
+// Healthy says whether sandboxes can run here.
+func (r Report) Healthy() bool {
+	for _, c := range r.Checks {
+		if c.Status == Fail {
+			return false
+		}
+	}
+	return true
+}
+
+// WriteText writes the report as a table: status, name, sentence, and under
+// it how to fix what is not ok.
+func (r Report) WriteText(w io.Writer) error {
+	width := 0
+	for _, c := range r.Checks {
+		width = max(width, len(c.Name))
+	}
+	var b strings.Builder
+	for _, c := range r.Checks {
+		fmt.Fprintf(&b, "%-4s  %-*s  %s\n", c.Status, width, c.Name, printable(c.Sentence))
+		if c.Status != OK && c.HowToFix != "" {
+			fmt.Fprintf(&b, "%*s-> %s\n", width+8, "", printable(c.HowToFix))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printable keeps a sentence on its line, whatever a file of the host says.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func ok(name, format string, args ...any) Check {
+	return Check{Name: name, Status: OK, Sentence: fmt.Sprintf(format, args...)}
+}
+
+func warn(name, fix, format string, args ...any) Check {
+	return Check{name, Warn, fmt.Sprintf(format, args...), fix}
+}
+
+func fail(name, fix, format string, args ...any) Check {
+	return Check{name, Fail, fmt.Sprintf(format, args...), fix}
+}

@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// safeRunsc is the date of the oldest gVisor known to be without
+// CVE-2026-96812 (a root filesystem with a /dev/cuse node reached the host):
+// there, character devices are emulated unless asked for otherwise.
+const safeRunsc = "20260905"
+
+const rebuildRunsc = "make build, which builds the pinned version"
+
+// versionDate finds the date in v0.0.0-YYYYMMDDhhmmss-... and release-YYYYMMDD.N.
+var versionDate = regexp.MustCompile(`(?:release-|-)(20[0-9]{6})(?:[0-9]{6}-|\.)`) //nolint:gochecknoglobals // compiled once
+
+func runsc(ctx context.Context, in Inputs) []Check {
+	const name = "runsc"
+	if in.Runsc == "" {
+		return nil
+	}
+	info, err := os.Stat(in.Runsc)
+	if err != nil {
+		return []Check{fail(name, rebuildRunsc, "there is none at %s", in.Runsc)}
+	}
+	if info.Mode().Perm()&0o111 == 0 || !info.Mode().IsRegular() {
+		return []Check{fail(name, rebuildRunsc, "%s is not a program", in.Runsc)}
+	}
+	version, err := runscVersion(ctx, in.Runsc)
+	if err != nil {
+		return []Check{fail(name, rebuildRunsc, "%s does not start: %v", in.Runsc, err)}
+	}
+	date := versionDate.FindStringSubmatch(version)
+	switch {
+	case date == nil:
+		return []Check{warn(name, rebuildRunsc, "%s does not say which version it is, so known flaws cannot be excluded", in.Runsc)}
+	case date[1] < safeRunsc:
+		return []Check{fail(name, rebuildRunsc, "%s is gVisor of %s, which may have CVE-2026-96812; %s and later do not", in.Runsc, date[1], safeRunsc)}
+	}
+	return []Check{ok(name, "gVisor of %s at %s", date[1], in.Runsc)}
+}
+
+// runscVersion starts runsc, and returns the version of the module that it was
+// built from, else what it says about itself.
+func runscVersion(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput() //nolint:gosec // the configured binary
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, firstLine(string(out)))
+	}
+	if build, err := buildinfo.ReadFile(path); err == nil {
+		for _, module := range append(build.Deps, &build.Main) {
+			if module.Path == "gvisor.dev/gvisor" && versionDate.MatchString(module.Version) {
+				return module.Version, nil
+			}
+		}
+	}
+	return firstLine(string(out)), nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+func engines(ctx context.Context, in Inputs) []Check {
+	var all []Check
+	for _, e := range in.Engines {
+		all = append(all, examineEngine(ctx, e)...)
+	}
+	return all
+}
+
+func examineEngine(ctx context.Context, e engine.Engine) []Check {
+	name := "engine " + e.Name()
+	caps, err := e.Capabilities(ctx)
+	if err != nil {
+		return []Check{fail(name, "", "%s", sentence(err))}
+	}
+	var enforced []string
+	for _, c := range caps.Enforces {
+		enforced = append(enforced, string(c))
+	}
+	all := []Check{ok(name, "enforces %s", strings.Join(enforced, ", "))}
+	for _, control := range controls() {
+		if reason, missing := caps.Missing[control]; missing {
+			all = append(all, warn(name, "", "no %s: %s", control, reason))
+		}
+	}
+	if caps.Rootless {
+		all = append(all, warn(name, "run the daemon as root where several people share the machine",
+			"without root: daemon, keeper and gateway are this user's, so a flaw in one reaches the others"))
+	}
+	return all
+}
+
+// controls are all controls, in the order of a report.
+func controls() []engine.Control {
+	return []engine.Control{
+		engine.ControlNoNetwork, engine.ControlOwnKernel, engine.ControlReadOnlyRoot, engine.ControlNonRootUser, engine.ControlUserMapping,
+		engine.ControlMemory, engine.ControlCPU, engine.ControlPids, engine.ControlNProc, engine.ControlDiskCap,
+	}
+}
+
+// sentence is an error's text, with its cause, on one line.
+func sentence(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return "was not answered in time"
+	}
+	return err.Error()
+}

@@ -20,7 +20,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]bool{}}
+	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -40,11 +40,11 @@ type summary struct {
 	out       api.RunSummary
 	installed lines
 	files     lines
-	withheld  lines
 	refused   lines
 	names     []api.Name
-	served    map[pkgref.Ref]bool // projects
-	partial   []audit.Record      // withheld in part
+	served    map[pkgref.Ref]version // projects, with the highest version that was served
+	blocked   map[pkgref.Ref]bool    // projects of which a file was refused
+	withheld  []audit.Record
 }
 
 func (s *summary) add(r audit.Record) {
@@ -54,12 +54,12 @@ func (s *summary) add(r audit.Record) {
 			s.out.Task = r.Task
 		}
 	case audit.Served:
-		s.served[projectOf(r)] = true
+		s.serve(r)
 		s.files.add(packageLine(r), 1)
 	case audit.Installed:
 		s.installed.add(packageLine(r), 1)
 	case audit.Withheld:
-		s.addWithheld(r)
+		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
 		s.addRefused(r)
 	case audit.Aborted, audit.Pending, audit.Finished: // no lines of their own
@@ -72,17 +72,47 @@ func projectOf(r audit.Record) pkgref.Ref {
 	return p
 }
 
-func (s *summary) addWithheld(r audit.Record) {
-	for _, w := range r.Withheld {
-		line := packageLine(r)
-		line.Version, line.Rule, line.Reason = w.From, w.Rule, w.Reason
-		if w.To != w.From {
-			line.Version += " .. " + w.To
-		}
-		s.withheld.add(line, max(1, r.Count))
+func (s *summary) serve(r audit.Record) {
+	p, v := projectOf(r), parseVersion(pkgref.Ecosystem(r.Ecosystem), r.InstalledVersion)
+	if best, known := s.served[p]; !known || v.compare(best) > 0 {
+		s.served[p] = v
 	}
-	if r.Detail[detailEvent] != eventRepeats {
-		s.partial = append(s.partial, r)
+}
+
+// withheldLines are the versions that somebody may miss: of a project that was
+// served, only those above what was served. The log has them all.
+func (s *summary) withheldLines() []api.Package {
+	var kept lines
+	for _, r := range s.withheld {
+		best, served := s.served[projectOf(r)]
+		for _, w := range r.Withheld {
+			if w.Versions == 0 || served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0 {
+				continue
+			}
+			line := packageLine(r)
+			line.Version, line.Rule, line.Reason = w.From, w.Rule, w.Reason
+			if w.To != w.From {
+				line.Version += " .. " + w.To
+			}
+			kept.add(line, max(1, r.Count))
+		}
+	}
+	return kept.sorted()
+}
+
+// refuseWithheld counts a project as refused if nothing of it was served and no
+// file of it was refused by itself.
+func (s *summary) refuseWithheld() {
+	for _, r := range s.withheld {
+		p := projectOf(r)
+		if _, served := s.served[p]; served || s.blocked[p] || r.Detail[detailEvent] == eventRepeats {
+			continue
+		}
+		line := packageLine(r)
+		if r.Detail[detailWhat] == whatIndex && len(r.Withheld) > 0 {
+			line.Version = r.Withheld[len(r.Withheld)-1].To
+		}
+		s.refused.add(line, 1)
 	}
 }
 
@@ -91,6 +121,7 @@ func (s *summary) addRefused(r audit.Record) {
 	case audit.KindNetwork:
 		s.addName(r)
 	case audit.KindPackage, audit.KindSandbox:
+		s.blocked[projectOf(r)] = true
 		s.refused.add(packageLine(r), max(1, r.Count))
 	case audit.KindCommand, audit.KindDaemon: // no packages
 	}
@@ -118,18 +149,9 @@ func packageLine(r audit.Record) api.Package {
 }
 
 func (s *summary) finish() api.RunSummary {
-	for _, r := range s.partial {
-		if s.served[projectOf(r)] {
-			continue
-		}
-		line := packageLine(r)
-		if r.Detail[detailWhat] == whatIndex && len(r.Withheld) > 0 {
-			line.Version = r.Withheld[len(r.Withheld)-1].To
-		}
-		s.refused.add(line, 1)
-	}
+	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
-	s.out.Withheld, s.out.Refused = s.withheld.sorted(), s.refused.sorted()
+	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
 	slices.SortFunc(s.names, func(a, b api.Name) int { return cmp.Compare(a.Name, b.Name) })
 	s.out.Names = append([]api.Name{}, s.names...)
 	return s.out

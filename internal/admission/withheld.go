@@ -46,20 +46,41 @@ func (v version) compare(o version) int {
 	return cmp.Compare(v.text, o.text)
 }
 
+// rangeKey tells ranges apart. A version of which another file is allowed is
+// not withheld: only a file of it is (its source distribution, say), which is
+// told in a range of no versions.
+type rangeKey struct {
+	rule    string
+	partial bool
+}
+
 // versionRange collects what one rule withholds.
 type versionRange struct {
-	rule     string
+	rangeKey
 	from, to version
 	highest  policy.Decision // of the version to
 	versions map[string]bool
 	files    int
 }
 
+// allowedVersions are those with at least one allowed file.
+func allowedVersions(files []File, v *indexVerdict) map[string]bool {
+	some := map[string]bool{}
+	for i, f := range files {
+		if v.verdicts[v.ofFile[i]].Allowed() {
+			some[f.Version] = true
+		}
+	}
+	return some
+}
+
 // withheldRanges sums up the refused files, a range for each rule, the one that
-// reaches the highest version last, and returns that version's decision.
+// reaches the highest version last, and returns that version's decision. Ranges
+// of no versions come first.
 func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
-	byRule := map[string]*versionRange{}
+	byRule := map[rangeKey]*versionRange{}
 	parsed := map[string]version{}
+	some := allowedVersions(files, v)
 	for i, f := range files {
 		d := v.verdicts[v.ofFile[i]]
 		if d.Allowed() {
@@ -70,18 +91,28 @@ func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.
 			ver = parseVersion(e, f.Version)
 			parsed[f.Version] = ver
 		}
-		r := byRule[d.Rule]
+		key := rangeKey{d.Rule, some[f.Version]}
+		r := byRule[key]
 		if r == nil {
-			r = &versionRange{rule: d.Rule, from: ver, to: ver, highest: d, versions: map[string]bool{}}
-			byRule[d.Rule] = r
+			r = &versionRange{rangeKey: key, from: ver, to: ver, highest: d, versions: map[string]bool{}}
+			byRule[key] = r
 		}
 		r.add(ver, d)
 	}
+	return inOrder(byRule)
+}
+
+func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.Decision) {
 	ranges := make([]*versionRange, 0, len(byRule))
 	for _, r := range byRule {
 		ranges = append(ranges, r)
 	}
-	slices.SortFunc(ranges, func(a, b *versionRange) int { return cmp.Or(a.to.compare(b.to), cmp.Compare(a.rule, b.rule)) })
+	slices.SortFunc(ranges, func(a, b *versionRange) int {
+		if a.partial != b.partial {
+			return map[bool]int{true: -1, false: 1}[a.partial]
+		}
+		return cmp.Or(a.to.compare(b.to), cmp.Compare(a.rule, b.rule))
+	})
 	if len(ranges) == 0 {
 		return nil, policy.Decision{}
 	}
@@ -101,7 +132,9 @@ func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.
 
 func (r *versionRange) add(v version, d policy.Decision) {
 	r.files++
-	r.versions[v.text] = true
+	if !r.partial {
+		r.versions[v.text] = true
+	}
 	if v.compare(r.from) < 0 {
 		r.from = v
 	}

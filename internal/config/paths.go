@@ -97,6 +97,7 @@ func (p Paths) Templates() string    { return filepath.Join(p.State, "templates"
 func (p Paths) Authority() string    { return filepath.Join(p.State, "ca") }
 func (p Paths) Sandboxes() string    { return filepath.Join(p.State, "sandboxes") }
 func (p Paths) Policies() string     { return filepath.Join(p.State, "policies") }
+func (p Paths) Baselines() string    { return filepath.Join(p.State, "baselines") }
 func (p Paths) Agent() string        { return filepath.Join(p.State, "agent") }
 func (p Paths) Upstreams() string    { return filepath.Join(p.State, "upstreams") }
 func (p Paths) File() string         { return filepath.Join(p.State, "config.yaml") }

@@ -97,8 +97,10 @@ func (d *Daemon) prepare(context.Context) error {
 		return err
 	}
 	d.lock = lock
-	if err := os.MkdirAll(d.opts.Paths.Policies(), 0o700); err != nil {
-		return err
+	for _, dir := range []string{d.opts.Paths.Policies(), d.opts.Paths.Baselines()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
 	}
 	return installAgent(d.opts.Paths.Agent())
 }
@@ -114,7 +116,10 @@ func (d *Daemon) openLog(context.Context) error {
 		return err
 	}
 	d.gateway = newGatewayProcess(d)
-	d.door = admission.New(admission.Config{Log: log, Trust: d.gateway.trust})
+	d.door = admission.New(admission.Config{
+		Log: log, Trust: d.gateway.trust,
+		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
+	})
 	return nil
 }
 

@@ -147,7 +147,11 @@ func (g *Gateway) readPage(s *source, project string, stored cache.Page) (*page,
 	if err != nil {
 		return nil, err
 	}
-	p := &page{index: ix, url: stored.URL, etag: stored.ETag, fetched: stored.Fetched, hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files))}
+	p := &page{
+		index: ix, url: stored.URL, etag: stored.ETag, fetched: stored.Fetched,
+		hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)),
+		files: make([]admission.File, 0, len(ix.Files)), // never nil: nil would mean "not told"
+	}
 	listed := ix.Files[:0]
 	for _, f := range ix.Files {
 		if u, err := url.Parse(f.URL); err == nil {

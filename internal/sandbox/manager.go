@@ -32,7 +32,9 @@ type Config struct {
 	// Own are the installation's directories, never to be mounted.
 	Own []string
 	// PolicyDir keeps each policy document under its digest.
-	PolicyDir       string
+	PolicyDir string
+	// BaselineDir keeps what each template brings, by the template's digest.
+	BaselineDir     string
 	DefaultTemplate string
 	Log             *slog.Logger
 }
@@ -176,6 +178,17 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	m.mu.Unlock()
 	close(s.gone)
 	return nil
+}
+
+// Cut ends a sandbox whose run has used up its quota of records. It returns at
+// once.
+func (m *Manager) Cut(id string) {
+	m.background.Go(func() {
+		m.cfg.Log.Warn("a run used up its quota of records; its sandbox is destroyed", "sandbox", id)
+		if err := m.Destroy(m.ctx, id); err != nil {
+			m.cfg.Log.Error("a sandbox that was cut can't be destroyed", "sandbox", id, "err", err)
+		}
+	})
 }
 
 // settleGrace bounds how long the removal of a sandbox waits for the records of

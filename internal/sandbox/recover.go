@@ -124,16 +124,21 @@ func (m *Manager) keepPolicy(req Request) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	tmp, err := os.CreateTemp(m.cfg.PolicyDir, ".new-*")
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the policy can't be kept in %s", m.cfg.PolicyDir)
-	}
-	defer os.Remove(tmp.Name())
-	_, werr := tmp.Write(req.PolicyText)
-	if err := errors.Join(werr, tmp.Sync(), tmp.Close(), os.Rename(tmp.Name(), path)); err != nil {
+	if err := publish(path, req.PolicyText); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the policy can't be kept in %s", m.cfg.PolicyDir)
 	}
 	return nil
+}
+
+// publish writes a file whole or not at all.
+func publish(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, werr := tmp.Write(data)
+	return errors.Join(werr, tmp.Sync(), tmp.Close(), os.Rename(tmp.Name(), path))
 }
 
 func (m *Manager) policyPath(digest string) string {

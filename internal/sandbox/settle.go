@@ -3,6 +3,9 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -43,10 +46,29 @@ func (m *Manager) recordInstalled(ctx context.Context, s *Sandbox) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	baseline := m.baselines[s.info.Digest]
-	m.mu.Unlock()
+	baseline, _ := m.baseline(s.info.Digest)
 	return m.cfg.Door.Installed(ctx, s.info.ID, now, baseline)
+}
+
+// baseline returns what a template brings, as a first sandbox of it listed it
+// before it ran anything; a restarted daemon finds it on disk.
+func (m *Manager) baseline(digest string) (channel.Inventory, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	inv, known := m.baselines[digest]
+	if known {
+		return inv, true
+	}
+	data, err := os.ReadFile(m.baselinePath(digest))
+	if err != nil || json.Unmarshal(data, &inv) != nil {
+		return channel.Inventory{}, false
+	}
+	m.baselines[digest] = inv
+	return inv, true
+}
+
+func (m *Manager) baselinePath(digest string) string {
+	return filepath.Join(m.cfg.BaselineDir, strings.TrimPrefix(digest, "sha256:")+".json")
 }
 
 func (m *Manager) inventory(ctx context.Context, id string) (channel.Inventory, error) {
@@ -66,10 +88,7 @@ func (m *Manager) inventory(ctx context.Context, id string) (channel.Inventory, 
 // learnBaseline lists what a template brings, once per template; it runs before
 // any command, so nothing that an agent did is in it.
 func (m *Manager) learnBaseline(ctx context.Context, s *Sandbox) error {
-	m.mu.Lock()
-	_, known := m.baselines[s.info.Digest]
-	m.mu.Unlock()
-	if known {
+	if _, known := m.baseline(s.info.Digest); known {
 		return nil
 	}
 	inv, err := m.inventory(ctx, s.info.ID)
@@ -77,9 +96,13 @@ func (m *Manager) learnBaseline(ctx context.Context, s *Sandbox) error {
 		return err
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.baselines[s.info.Digest] = inv
-	m.mu.Unlock()
-	return nil
+	data, err := json.Marshal(inv)
+	if err != nil {
+		return err
+	}
+	return publish(m.baselinePath(s.info.Digest), data)
 }
 
 // Settle waits until every command of a run that has ended is on record.

@@ -1,0 +1,32 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// TestAVersionWithAnAllowedFileIsNotWithheld: a source distribution beside an
+// allowed wheel is a withheld file, not a withheld version.
+func TestAVersionWithAnAllowedFileIsNotWithheld(t *testing.T) {
+	files := []File{{Version: "1.0"}, {Version: "1.0"}, {Version: "2.0"}}
+	v := &indexVerdict{
+		verdicts: []policy.Decision{
+			{Effect: policy.Allow, Rule: "list"},
+			{Effect: policy.Deny, Rule: "packages.sdist", Reason: "only wheels"},
+			{Effect: policy.Deny, Rule: "list.version", Reason: "too new"},
+		},
+		ofFile: []int{0, 1, 2},
+	}
+	ranges, last := withheldRanges(pkgref.Python, files, v)
+	if len(ranges) != 2 || last.Rule != "list.version" {
+		t.Fatalf("ranges %+v, decided by %q", ranges, last.Rule)
+	}
+	if sdist := ranges[0]; sdist.Rule != "packages.sdist" || sdist.Versions != 0 || sdist.Files != 1 || sdist.From != "1.0" {
+		t.Errorf("the source distribution: %+v", sdist)
+	}
+	if newer := ranges[1]; newer.Versions != 1 || newer.Files != 1 || newer.To != "2.0" {
+		t.Errorf("the version: %+v", newer)
+	}
+}

@@ -67,6 +67,7 @@ func New(config Config) *Agent {
 // runs and returns when nothing of the agent runs any more. A closed channel is a
 // normal end and returns nil.
 func (a *Agent) Run(ctx context.Context) error {
+	defer a.config.Session.Close() //nolint:errcheck // it may be closed already, and there is nobody to tell
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var background sync.WaitGroup

@@ -73,6 +73,7 @@ func Harden() error {
 	if err := bringUpLoopback(); err != nil {
 		return fmt.Errorf("bring up the loopback interface: %w", err)
 	}
+	_ = nameLoopback() // without CAP_NET_ADMIN a few programs find no names
 	unix.Umask(0o022)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid tracing: %w", err)
@@ -130,30 +131,9 @@ func everyThread(call uintptr, args ...uintptr) error {
 // ignoreSignals takes the signals that would end the agent and does nothing
 // with them. They are handled, not ignored: ignoring is inherited by commands.
 func ignoreSignals() {
-	signal.Notify(make(chan os.Signal, 1), //nolint:govet // what does not fit is dropped, as all of it is
+	signal.Notify(make(chan os.Signal, 1), // what does not fit is dropped, as all of it is
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGVTALRM, unix.SIGPROF, unix.SIGXCPU, unix.SIGXFSZ,
 		unix.SIGABRT, unix.SIGTRAP, unix.SIGSYS, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGSEGV,
 		unix.SIGIO, unix.SIGPWR, unix.SIGSTKFLT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
-}
-
-// bringUpLoopback does what most engines have done already.
-func bringUpLoopback() error {
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, request); err != nil {
-		return err
-	}
-	if request.Uint16()&unix.IFF_UP != 0 {
-		return nil
-	}
-	request.SetUint16(request.Uint16() | unix.IFF_UP)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }

@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,11 +12,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // TestMain makes the test process inherit orphans, as PID 1 does.
@@ -256,9 +259,9 @@ func startBare(t *testing.T, open func(channel.Open, *channel.Conn) channel.Repl
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := shortDir(t)
+	root := t.TempDir()
 	agent := New(Config{
-		Session: session, Root: root, DNS: "127.0.0.1:0", Socket: "/agent.sock",
+		Session: session, Root: root, DNS: ownAddress(), Socket: "/s",
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ended := make(chan error, 1)
@@ -273,15 +276,12 @@ func startBare(t *testing.T, open func(channel.Open, *channel.Conn) channel.Repl
 	return a
 }
 
-// shortDir is a directory whose path is short enough for a socket.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "guest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+// agents counts the agents of this process, for ownAddress.
+var agents atomic.Int64
+
+// ownAddress is one for a resolver that nothing else has for UDP or TCP.
+func ownAddress() string {
+	return fmt.Sprintf("127.66.%d.%d:5353", os.Getpid()%250+1, agents.Add(1)%250+1)
 }
 
 // gone waits until a process has ended.

@@ -13,9 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"golang.org/x/sys/unix"
 )
 
 // Bounds of one inventory. What lies past them is left out and the result says

@@ -6,8 +6,9 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // leastFiles is the lowest limit of open files: the agent itself needs a

@@ -6,8 +6,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // Late output: what a grandchild that holds a pipe open still writes after the

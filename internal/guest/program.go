@@ -36,17 +36,17 @@ func workingDirectory(dir string) *startError {
 	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
 		return notExecutable("the working directory %.200q is not an absolute path", dir)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	target, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return notExecutable("the working directory %.200q does not exist in the sandbox", dir)
 	}
 	if err != nil {
 		return notExecutable("the working directory %.200q can't be used: %v", dir, err)
 	}
-	if real == "/proc" || strings.HasPrefix(real, "/proc/") {
+	if target == "/proc" || strings.HasPrefix(target, "/proc/") {
 		return notExecutable("a working directory under /proc is refused: %.200q", dir)
 	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+	if info, err := os.Stat(target); err != nil || !info.IsDir() {
 		return notExecutable("the working directory %.200q is not a directory", dir)
 	}
 	return nil

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/miekg/dns"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 const (
@@ -18,6 +19,8 @@ const (
 	questionLimit = 10 * time.Second // for the host to answer
 	maxQuestions  = 32               // to the host at once
 	maxMessage    = 1232             // bytes of a UDP answer
+	maxAnswers    = 256              // being worked on at once
+	maxTCP        = 32               // connections at once
 )
 
 // errBusy is said when too many questions wait for the host.
@@ -30,6 +33,7 @@ type resolver struct {
 	session *channel.Session
 	log     *slog.Logger
 	servers []*dns.Server
+	slots   chan struct{} // one for each answer being worked on
 
 	mu      sync.Mutex // guards the rest
 	known   map[string]known
@@ -52,7 +56,7 @@ type question struct {
 
 func newResolver(names *names, session *channel.Session, log *slog.Logger) *resolver {
 	return &resolver{
-		names: names, session: session, log: log,
+		names: names, session: session, log: log, slots: make(chan struct{}, maxAnswers),
 		known: map[string]known{}, pending: map[string]*question{},
 	}
 }
@@ -72,7 +76,7 @@ func (r *resolver) listen(ctx context.Context, address string) error {
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { r.answer(ctx, w, m) })
 	r.servers = []*dns.Server{
 		{PacketConn: packets, Handler: handler, UDPSize: maxMessage, ReadTimeout: questionLimit},
-		{Listener: streams, Handler: handler, ReadTimeout: questionLimit, MaxTCPQueries: 64},
+		{Listener: newFewConns(streams, maxTCP), Handler: handler, ReadTimeout: questionLimit, MaxTCPQueries: 64},
 	}
 	return nil
 }
@@ -111,6 +115,13 @@ func (r *resolver) answer(ctx context.Context, w dns.ResponseWriter, m *dns.Msg)
 	reply := new(dns.Msg)
 	if m.Opcode != dns.OpcodeQuery || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET {
 		_ = w.WriteMsg(reply.SetRcode(m, dns.RcodeRefused))
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	default: // a flood: its sender may ask again
+		_ = w.WriteMsg(reply.SetRcode(m, dns.RcodeServerFailure))
 		return
 	}
 	reply.SetReply(m)

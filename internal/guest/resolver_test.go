@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/miekg/dns"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // worldOf answers DNS questions for the names given and echoes TCP.

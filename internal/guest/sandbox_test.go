@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // status picks fields of /proc/self/status as a command sees them.
@@ -158,7 +159,7 @@ func TestAgentSurvivesTheInside(t *testing.T) {
 // A fork bomb meets the limit and its timeout; the agent answers meanwhile (C-RE-01).
 func TestForkBomb(t *testing.T) {
 	s := configured(t, nil, nil)
-	bomb := s.start(channel.Exec{ID: "bomb", Argv: []string{"sh", "-c", "echo go; b() { b | b & }; (b); sleep 1000"}, Timeout: 1500})
+	bomb := s.start(channel.Exec{ID: "bomb", Argv: []string{"sh", "-c", "echo go; b() { b | b & }; (b); read x"}, Stdin: true, Timeout: 1500})
 	bomb.until("go")
 	if e := s.run(channel.Exec{ID: "other", Argv: []string{"true"}, User: "root"}); e.exit.Code != 0 {
 		t.Errorf("while the bomb runs: %+v", *e.exit)

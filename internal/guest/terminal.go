@@ -5,8 +5,9 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // terminal is the agent's side of a pseudo-terminal, non-blocking so that a

@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed all:bin
-var files embed.FS //nolint:gochecknoglobals // go:embed needs a package-level variable
+var files embed.FS
 
 // Binary returns the guest agent's executable: static, for this architecture.
 // fault.ErrUnavailable when this binary was built without it.

@@ -4,8 +4,6 @@ import (
 	"io"
 	"net"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
 // Conn is one stream of a Session, or any other net.Conn that carries frames.
@@ -41,7 +39,7 @@ func (c *Conn) CloseWrite() error {
 // May block while the peer does not read the session.
 func (c *Conn) Close() error {
 	err := c.raw.Close()
-	if _, ok := c.raw.(*yamux.Stream); ok {
+	if _, ok := c.raw.(*stream); ok {
 		go c.discard()
 	}
 	return err

@@ -29,29 +29,35 @@ const (
 
 // Session is the multiplexer on a channel. Both ends may open streams.
 type Session struct {
-	mux *yamux.Session
+	mux   *yamux.Session
+	waits *waits
 }
 
 // NewHostSession starts the host's end. It owns conn from now on. Everything
 // that arrives is inspected before the multiplexer sees it; a violation ends
 // the session.
 func NewHostSession(conn net.Conn) (*Session, error) {
-	g := &guard{Conn: conn}
-	mux, err := yamux.Client(g, muxConfig(HostWindow))
+	g, w := &guard{Conn: conn}, newWaits()
+	mux, err := yamux.Client(&wire{g, w}, muxConfig(HostWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}
 	g.session.Store(mux)
-	return &Session{mux: mux}, nil
+	return &Session{mux: mux, waits: w}, nil
 }
 
 // NewGuestSession starts the guest's end. It owns conn from now on.
 func NewGuestSession(conn io.ReadWriteCloser) (*Session, error) {
-	mux, err := yamux.Server(conn, muxConfig(GuestWindow))
+	w := newWaits()
+	mux, err := yamux.Server(&wire{conn, w}, muxConfig(GuestWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the guest's end of a channel: %w", err)
 	}
-	return &Session{mux: mux}, nil
+	return &Session{mux: mux, waits: w}, nil
+}
+
+func (s *Session) conn(raw *yamux.Stream) *Conn {
+	return NewConn(&stream{Stream: raw, waits: s.waits})
 }
 
 // muxConfig is made for a peer that may be frozen for days and then goes on as
@@ -101,11 +107,11 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		if o.err != nil {
 			return nil, o.err
 		}
-		return NewConn(o.stream), nil
+		return s.conn(o.stream), nil
 	case <-ctx.Done():
 		go func() {
 			if o := <-done; o.err == nil {
-				_ = NewConn(o.stream).Close()
+				_ = s.conn(o.stream).Close()
 			}
 		}()
 		return nil, ctx.Err()
@@ -119,7 +125,7 @@ func (s *Session) Accept() (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewConn(stream), nil
+	return s.conn(stream), nil
 }
 
 // Done is closed when the session has ended: closed here, by the peer, or for
@@ -131,7 +137,10 @@ func (s *Session) Streams() int { return s.mux.NumStreams() }
 
 // Close ends the session and all its streams. What has already arrived on a
 // stream can still be read.
-func (s *Session) Close() error { return s.mux.Close() }
+func (s *Session) Close() error {
+	s.waits.end()
+	return s.mux.Close()
+}
 
 // IsTimeout tells whether err is a passed deadline of a stream or a socket.
 func IsTimeout(err error) bool {

@@ -1,17 +1,16 @@
 package channel
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/yamux"
 	"go.uber.org/goleak"
 )
 
@@ -204,7 +203,7 @@ func TestHostileFraming(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s, ok := stream.Raw().(*yamux.Stream); ok && s.StreamID() == 10 {
+				if s, ok := stream.Raw().(interface{ StreamID() uint32 }); ok && s.StreamID() == 10 {
 					break
 				}
 			}
@@ -215,22 +214,88 @@ func TestHostileFraming(t *testing.T) {
 func TestTooManyStreamsEndTheSession(t *testing.T) {
 	host, end := pair(t)
 	go func() { _, _ = io.Copy(io.Discard, end) }()
-	go func() {
-		for {
-			if _, err := host.Accept(); err != nil {
-				return
-			}
-		}
-	}()
-	var wire bytes.Buffer
-	for i := range uint32(MaxStreams * 4) {
+	accepted := 0
+	for i := range uint32(2 * MaxStreams) {
 		id := 2 + 2*i
-		wire.Write([]byte{0, 1, 0, 1, byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id), 0, 0, 0, 0})
-		if _, err := end.Write(wire.Next(12)); err != nil {
+		if _, err := end.Write([]byte{0, 1, 0, 1, byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id), 0, 0, 0, 0}); err != nil {
 			break
 		}
+		if _, err := host.Accept(); err != nil {
+			break
+		}
+		accepted++
 	}
 	<-host.Done()
+	if accepted != MaxStreams {
+		t.Errorf("%d streams were accepted, not %d", accepted, MaxStreams)
+	}
+}
+
+// TestTheEndWakesEverybody who waits in a read, or in a write for the window.
+func TestTheEndWakesEverybody(t *testing.T) {
+	for name, end := range map[string]func(host, guest *Session){
+		"closed here":         func(host, _ *Session) { _ = host.Close() },
+		"closed by the guest": func(_, guest *Session) { _ = guest.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, guest := sessions(t)
+			var waiting, ready sync.WaitGroup
+			for i := range 200 {
+				out, err := guest.Open(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				in, err := host.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				ready.Add(1)
+				if _, err := in.Raw().Write([]byte("x")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := out.Raw().Read(make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+				waiting.Go(func() {
+					ready.Done()
+					_, _ = io.Copy(io.Discard, in.Raw())
+				})
+				if i%16 == 0 {
+					waiting.Go(func() { _, _ = in.Raw().Write(make([]byte, 2*GuestWindow)) })
+				}
+			}
+			ready.Wait()
+			end(host, guest)
+			waiting.Wait()
+			<-host.Done()
+		})
+	}
+}
+
+func TestWhatArrivedCanBeReadAfterTheEnd(t *testing.T) {
+	host, guest := sessions(t)
+	out, err := guest.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := host.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Raw().Write([]byte("last words")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(in.Raw(), make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	_ = host.Close()
+	_ = in.Raw().SetDeadline(time.Time{}) // changes nothing any more
+	if rest, err := io.ReadAll(in.Raw()); err != nil || string(rest) != "words" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	if _, err := in.Raw().Write([]byte("x")); err == nil {
+		t.Error("a write after the end succeeded")
+	}
 }
 
 func FuzzGuard(f *testing.F) {

@@ -186,7 +186,7 @@ func TestRingAgainstAModel(t *testing.T) {
 				at += int64(got.n) + got.gap
 			}
 		}
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			kind := rapid.SampledFrom([]channel.FrameType{channel.FrameStdout, channel.FrameStderr}).Draw(t, "kind")
 			p := bytes.Repeat([]byte{byte(len(bytesOf)), byte(len(bytesOf) >> 8), 'x'}, rapid.IntRange(0, 2000).Draw(t, "thirds"))
 			r.append(kind, p)

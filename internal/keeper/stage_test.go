@@ -27,6 +27,9 @@ import (
 // roleVar tells a copy of the test binary what to be.
 const roleVar = "KEEPER_TEST_ROLE"
 
+// raceVar lets a copy under the race detector end at once.
+const raceVar = "GORACE=atexit_sleep_ms=0"
+
 // TestMain: a keeper must be alone in its process, so that each test's keeper,
 // guests and starters are copies of this binary.
 func TestMain(m *testing.M) {
@@ -94,7 +97,7 @@ func beStarter() error {
 	var pids []string
 	for _, role := range []string{"guest", "sleeper"} {
 		pid, err := syscall.ForkExec("/proc/self/exe", []string{role}, &syscall.ProcAttr{
-			Env: []string{roleVar + "=" + role}, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true},
+			Env: []string{roleVar + "=" + role, raceVar}, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true},
 		})
 		if err != nil {
 			return err
@@ -150,7 +153,7 @@ func (s *stage) start(cfg Config) {
 		s.t.Fatal(err)
 	}
 	s.keeper = exec.CommandContext(context.Background(), "/proc/self/exe") // the test ends it itself
-	s.keeper.Env = []string{roleVar + "=keeper", "KEEPER_TEST_CONFIG=" + string(encoded), "GORACE=halt_on_error=1"}
+	s.keeper.Env = []string{roleVar + "=keeper", "KEEPER_TEST_CONFIG=" + string(encoded), "GORACE=halt_on_error=1 atexit_sleep_ms=0"}
 	s.keeper.Stderr = s.log
 	if err := s.keeper.Start(); err != nil {
 		s.t.Fatal(err)
@@ -197,7 +200,7 @@ func (s *stage) launch(id, role string) Sandbox {
 	self, err := os.Executable()
 	s.must(err)
 	box, err := s.Launch(s.t.Context(), Launch{
-		ID: id, Argv: []string{self}, Env: []string{roleVar + "=" + role}, Dir: "/", Log: filepath.Join(s.dir, id+".log"), Attached: true,
+		ID: id, Argv: []string{self}, Env: []string{roleVar + "=" + role, raceVar}, Dir: "/", Log: filepath.Join(s.dir, id+".log"), Attached: true,
 	})
 	s.must(err)
 	return box

@@ -1,0 +1,126 @@
+package channel
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// stream is a stream of a session. When the session ends, the multiplexer lets
+// everybody who waits in one of its reads or writes run in circles until it
+// gets round to closing their stream, and with some hundred of them on few
+// processors it does not get round to it for minutes: one guest with many
+// streams would take the host's processors at its death. So a stream that is
+// being read or written is known to its session, which gives it a passed
+// deadline as it ends: that ends the circles.
+type stream struct {
+	*yamux.Stream
+	waits *waits
+}
+
+var _ net.Conn = (*stream)(nil)
+
+// Read returns io.EOF when the peer has closed, or the session has ended and
+// all that had arrived is read.
+func (s *stream) Read(p []byte) (int, error) {
+	s.waits.enter(s)
+	n, err := s.Stream.Read(p)
+	if s.waits.leave(s) && errors.Is(err, yamux.ErrTimeout) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write waits for the peer's window.
+func (s *stream) Write(p []byte) (int, error) {
+	s.waits.enter(s)
+	n, err := s.Stream.Write(p)
+	if s.waits.leave(s) && errors.Is(err, yamux.ErrTimeout) {
+		err = yamux.ErrSessionShutdown
+	}
+	return n, err
+}
+
+// SetDeadline is SetReadDeadline and SetWriteDeadline.
+func (s *stream) SetDeadline(t time.Time) error {
+	return s.waits.unlessOver(func() error { return s.Stream.SetDeadline(t) })
+}
+
+// SetReadDeadline also wakes a Read that waits.
+func (s *stream) SetReadDeadline(t time.Time) error {
+	return s.waits.unlessOver(func() error { return s.Stream.SetReadDeadline(t) })
+}
+
+// SetWriteDeadline also wakes a Write that waits.
+func (s *stream) SetWriteDeadline(t time.Time) error {
+	return s.waits.unlessOver(func() error { return s.Stream.SetWriteDeadline(t) })
+}
+
+// waits are the reads and writes that go on in a session.
+type waits struct {
+	mu   sync.Mutex // guards what follows, and the deadlines of streams
+	over bool
+	busy map[*stream]int
+}
+
+func newWaits() *waits { return &waits{busy: map[*stream]int{}} }
+
+func (w *waits) enter(s *stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy[s]++
+	if w.over {
+		w.expire(s)
+	}
+}
+
+// leave tells whether the session has ended.
+func (w *waits) leave(s *stream) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[s]--; w.busy[s] == 0 {
+		delete(w.busy, s)
+	}
+	return w.over
+}
+
+// end is called once the session is about to end, and as it ends.
+func (w *waits) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.over = true
+	for s := range w.busy {
+		w.expire(s)
+	}
+}
+
+// expire needs mu.
+func (w *waits) expire(s *stream) { _ = s.Stream.SetDeadline(time.Unix(1, 0)) }
+
+func (w *waits) unlessOver(set func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return nil
+	}
+	return set()
+}
+
+// wire is a session's connection, which tells when the session ends: the
+// multiplexer closes it first of all, whatever the reason.
+type wire struct {
+	io.ReadWriteCloser
+	waits *waits
+}
+
+func (w *wire) Close() error {
+	w.waits.end()
+	return w.ReadWriteCloser.Close()
+}

@@ -85,6 +85,9 @@ func (s *summary) withheldLines() []api.Package {
 	var kept lines
 	for _, r := range s.withheld {
 		best, served := s.served[projectOf(r)]
+		if !served && s.blocked[projectOf(r)] {
+			continue // a line among the refused says it
+		}
 		for _, w := range r.Withheld {
 			if w.Versions == 0 || served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0 {
 				continue

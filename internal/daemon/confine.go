@@ -53,7 +53,7 @@ func (c confinement) enter() error {
 // can reach each of them.
 func noNewPrivileges() error {
 	if _, _, errno := syscall.AllThreadsSyscall6(syscall.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
-		return fmt.Errorf("set no_new_privs: %w", errno)
+		return fmt.Errorf("set no_new_privs for all threads (a build with cgo can't; use make build): %w", errno)
 	}
 	return nil
 }

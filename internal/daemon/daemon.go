@@ -78,6 +78,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"open the log", d.openLog},
 		{"start the gateway", d.startGateway},
 		{"take over the sandboxes", d.startManager},
+		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
 		{"listen", d.listen},
 	} {
 		if err := step.do(ctx); err != nil {
@@ -139,7 +140,7 @@ func (d *Daemon) listen(context.Context) error {
 	d.api = httpapi.New(httpapi.Config{
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
-		Stop:    d.requestStop, Logger: d.opts.Log,
+		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log,
 	})
 	return nil
 }

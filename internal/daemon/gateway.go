@@ -30,15 +30,16 @@ const (
 // gatewayProcess is the gateway's process as the daemon sees it: started,
 // watched, started again. While it is down everything that needs it is refused.
 type gatewayProcess struct {
-	d         *Daemon
-	cancel    context.CancelFunc
-	done      chan struct{}
-	upstreams []upstream.Config
+	d      *Daemon
+	cancel context.CancelFunc
+	done   chan struct{}
 
-	mu    sync.Mutex // guards what follows
-	names []string   // the hosts that the gateway answers for
-	ca    []byte
-	known chan struct{} // closed once names and ca are set
+	mu        sync.Mutex // guards what follows
+	upstreams []upstream.Config
+	names     []string // the hosts that the gateway answers for
+	ca        []byte
+	known     chan struct{} // closed once names and ca are set
+	restart   func()        // ends the running gateway, for another to start
 
 	child *exec.Cmd // only supervise's goroutine touches it
 }
@@ -53,7 +54,7 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.gateway.upstreams = ups
+	d.gateway.upstreams = ups // nobody else knows the gateway yet
 	if err := d.prepareCache(); err != nil {
 		return err
 	}
@@ -74,6 +75,7 @@ func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.C
 		}
 		cert = admission.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}
 	}
+	g.keepHosts(hosts)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.names, g.ca = slices.Clone(hosts), g.d.authority.CAPEM()
@@ -82,7 +84,6 @@ func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.C
 	default:
 		close(g.known)
 	}
-	g.keepHosts(hosts)
 	return cert, nil
 }
 
@@ -90,14 +91,42 @@ func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.C
 func (g *gatewayProcess) trusted(ctx context.Context) (ca []byte, names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, trustPatience)
 	defer cancel()
+	g.mu.Lock()
+	known := g.known
+	g.mu.Unlock()
 	select {
-	case <-g.known:
+	case <-known:
 	case <-ctx.Done():
 		return nil, nil, fault.New(fault.ErrUnavailable, "the gateway does not come up; %s says why", g.d.opts.Paths.DaemonLog())
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.ca, slices.Clone(g.names), nil
+}
+
+// current returns the upstreams that the next gateway starts with.
+func (g *gatewayProcess) current() []upstream.Config {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.upstreams)
+}
+
+func (g *gatewayProcess) knowsUpstreams() bool { return len(g.current()) > 0 }
+
+// use gives the gateway other upstreams: the running one ends, and sandboxes
+// that start from now on wait for the next one's names.
+func (g *gatewayProcess) use(ups []upstream.Config) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.upstreams = ups
+	select {
+	case <-g.known:
+		g.known = make(chan struct{})
+	default:
+	}
+	if g.restart != nil {
+		g.restart()
+	}
 }
 
 // supervise runs gateways one after the other until ctx ends.
@@ -116,6 +145,11 @@ func (g *gatewayProcess) supervise(ctx context.Context) {
 
 // runOnce starts a gateway and serves its door until it ends.
 func (g *gatewayProcess) runOnce(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	g.mu.Lock()
+	g.restart = end
+	g.mu.Unlock()
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: g.d.opts.Paths.Cache(), Upstreams: g.upstreams, Version: g.d.opts.Version}
+	b := bootDocument{CacheDir: g.d.opts.Paths.Cache(), Upstreams: g.current(), Version: g.d.opts.Version}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
 		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
 	}

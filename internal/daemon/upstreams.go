@@ -9,7 +9,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -50,10 +54,11 @@ func configured(list []config.Upstream) ([]upstream.Config, error) {
 // for, so that a start without a network knows them. Failing to is no more than
 // a slower next start.
 func (g *gatewayProcess) keepHosts(names []string) {
-	if len(g.d.opts.Config.Upstreams) > 0 || len(g.upstreams) != 1 {
+	ups := g.current()
+	if len(g.d.opts.Config.Upstreams) > 0 || len(ups) != 1 {
 		return
 	}
-	up := g.upstreams[0]
+	up := ups[0]
 	index, err := url.Parse(up.Index)
 	if err != nil {
 		return
@@ -62,4 +67,36 @@ func (g *gatewayProcess) keepHosts(names []string) {
 	if err := discover.Save(g.d.opts.Paths.Upstreams(), up); err != nil {
 		g.d.opts.Log.Warn("the registry's host names can't be kept", "err", err)
 	}
+}
+
+// learnFromTemplate asks the debian template's client where the host has none:
+// after the template was built, or at a start that finds it built. What it says
+// is kept, and a new gateway takes it up.
+func (d *Daemon) learnFromTemplate(ctx context.Context) {
+	if d.gateway.knowsUpstreams() {
+		return
+	}
+	if _, err := d.templates.Get(ctx, template.NameDebian); err != nil {
+		return
+	}
+	nothing, err := policy.Parse("the daemon's own question", []byte(httpapi.DefaultPolicy))
+	if err != nil {
+		d.opts.Log.Error("the built-in policy is wrong", "err", err)
+		return
+	}
+	req := sandbox.Request{
+		Task: "which registry the template's client uses", Template: template.NameDebian,
+		Policy: nothing, PolicyText: []byte(httpapi.DefaultPolicy), User: "daemon", HostUID: os.Geteuid(), HostGID: os.Getegid(),
+	}
+	found, err := discover.FromTemplate(ctx, os.Environ(), func(ctx context.Context, argv []string) ([]byte, error) {
+		return d.sandboxes.Output(ctx, req, argv)
+	})
+	if err == nil {
+		err = discover.Save(d.opts.Paths.Upstreams(), found)
+	}
+	if err != nil {
+		d.opts.Log.Warn("the template does not say which registry to use", "err", err)
+		return
+	}
+	d.gateway.use([]upstream.Config{found})
 }

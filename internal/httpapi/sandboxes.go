@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-// defaultPolicy is in force where none was given: nothing may be installed.
-const defaultPolicy = "name: default\npackages:\n  default: deny\n"
+// DefaultPolicy is in force where none was given: nothing may be installed.
+const DefaultPolicy = "name: default\npackages:\n  default: deny\n"
 
 func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	who, err := callerOf(r.Context())
@@ -37,7 +37,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 func request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
 	source, text := body.Policy.Source, body.Policy.Document
 	if source == "" && len(text) == 0 {
-		text = []byte(defaultPolicy)
+		text = []byte(DefaultPolicy)
 	}
 	name := source
 	if name == "" {

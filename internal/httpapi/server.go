@@ -33,6 +33,8 @@ type Config struct {
 	Door      *admission.Controller
 	Log       audit.Log
 	Version   api.Version
+	// Built is called after a template was built.
+	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
 	Stop   func(force bool) error
 	Logger *slog.Logger

@@ -41,6 +41,7 @@ func (s *Server) buildTemplate(w http.ResponseWriter, r *http.Request) error {
 		send(api.TemplateEvent{Error: err.Error()})
 		return errAnswered
 	}
+	s.cfg.Built(r.Context())
 	done := viewTemplate(t)
 	send(api.TemplateEvent{Done: &done})
 	return nil

@@ -3,6 +3,7 @@ package guest
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,7 +33,7 @@ func bringUpLoopback() error {
 // takes a machine whose only address is 127.0.0.1 for one without IPv4, and
 // then finds no name for a program that asks for "IPv4, if there is any".
 func nameLoopback() error {
-	request, err := unix.NewIfreq("lo")
+	loopback, err := net.InterfaceByName("lo")
 	if err != nil {
 		return err
 	}
@@ -41,11 +42,8 @@ func nameLoopback() error {
 		return err
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, request); err != nil {
-		return err
-	}
 	kernel := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
-	if err := unix.Sendto(fd, newAddress(request.Uint32(), lastAddress()), 0, kernel); err != nil {
+	if err := unix.Sendto(fd, newAddress(uint32(loopback.Index), lastAddress()), 0, kernel); err != nil {
 		return err
 	}
 	answer := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofNlMsgerr)

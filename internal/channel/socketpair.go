@@ -19,7 +19,7 @@ func SocketPair() (host net.Conn, guest *os.File, err error) {
 	}
 	guest = os.NewFile(uintptr(fds[1]), "channel-guest")
 	hostFile := os.NewFile(uintptr(fds[0]), "channel-host")
-	defer hostFile.Close() //nolint:errcheck // FileConn has its own duplicate
+	defer hostFile.Close()
 	host, err = net.FileConn(hostFile)
 	if err != nil {
 		_ = guest.Close()

@@ -26,34 +26,31 @@ func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) e
 	defer cancel()
 	go func() { // ends with the connection, or when the guest takes what it was writing
 		defer cancel()
-		defer conn.Raw().Close() //nolint:errcheck // wakes a write to a client that has left
+		defer conn.Raw().Close()
 		takeInput(conn, c)
 	}()
-	if err := play(ctx, conn, place); err != nil {
-		return nil //nolint:nilerr // the client left, which is its right
+	if play(ctx, conn, place) { // otherwise the client left, which is its right
+		<-c.done // the ring is closed just before the exit is set
+		_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)
 	}
-	<-c.done // the ring is closed just before the exit is set
-	_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)
 	return nil
 }
 
-// play writes output until there is no more.
-func play(ctx context.Context, conn *channel.Conn, place *cursor) error {
+// play writes output and tells whether it got to the end.
+func play(ctx context.Context, conn *channel.Conn, place *cursor) bool {
 	buf := make([]byte, channel.MaxPayload/2)
 	for {
 		got, err := place.next(ctx, buf)
 		switch {
-		case errors.Is(err, io.EOF):
-			return nil
 		case err != nil:
-			return err
+			return errors.Is(err, io.EOF)
 		case got.gap > 0:
 			err = conn.WriteJSON(channel.FrameGap, channel.Gap{Bytes: got.gap})
 		default:
 			err = conn.WriteFrame(got.kind, buf[:got.n])
 		}
 		if err != nil {
-			return err
+			return false
 		}
 	}
 }
@@ -66,7 +63,7 @@ func takeInput(conn *channel.Conn, c *command) {
 		if err != nil {
 			return
 		}
-		switch kind { //nolint:exhaustive // the other types do not come from a client
+		switch kind {
 		case channel.FrameStdin, channel.FrameResize, channel.FrameSignal:
 			c.input(kind, payload)
 		default:

@@ -97,7 +97,7 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit 
 		if err != nil {
 			return lost(err, gone)
 		}
-		switch kind { //nolint:exhaustive // the other types do not come from a guest
+		switch kind {
 		case channel.FrameStdout:
 			c.keep(kind, payload, &c.stdout)
 		case channel.FrameStderr:

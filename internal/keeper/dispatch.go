@@ -13,7 +13,7 @@ import (
 // dispatch does what a client asks for. An error is yet to be sent; success
 // has been answered.
 func (s *Server) dispatch(ctx context.Context, conn *channel.Conn, req *Request) error {
-	switch req.Verb { //nolint:exhaustive // the others need a sandbox
+	switch req.Verb {
 	case VerbPing:
 		answer(conn, Response{OK: true})
 		return nil
@@ -32,16 +32,17 @@ func (s *Server) dispatch(ctx context.Context, conn *channel.Conn, req *Request)
 		return nil
 	case VerbShutdown:
 		return s.shutdown(conn)
+	default: // the others are about one sandbox
+		box, err := s.find(req.ID)
+		if err != nil {
+			return err
+		}
+		return s.dispatchTo(ctx, conn, box, req)
 	}
-	box, err := s.find(req.ID)
-	if err != nil {
-		return err
-	}
-	return s.dispatchTo(ctx, conn, box, req)
 }
 
 func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbox, req *Request) error {
-	switch req.Verb { //nolint:exhaustive // the others need no sandbox
+	switch req.Verb {
 	case VerbGet:
 		describe(conn, box, false)
 		return nil
@@ -71,8 +72,9 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 			answer(conn, Response{OK: true, Exit: exit})
 		}
 		return err
+	default:
+		return fault.Invalid("the keeper does not know the verb %q", clip(string(req.Verb), 32))
 	}
-	return fault.Invalid("the keeper does not know the verb %q", clip(string(req.Verb), 32))
 }
 
 func done(conn *channel.Conn, err error) error {

@@ -45,7 +45,7 @@ func beGuest() error {
 }
 
 func (g *fakeGuest) serve(stream *channel.Conn) {
-	defer stream.Close() //nolint:errcheck // end of stream
+	defer stream.Close()
 	var call channel.Call
 	if err := stream.ReadJSON(channel.FrameOpen, &call); err != nil {
 		return
@@ -154,7 +154,7 @@ func (g *fakeGuest) cat(stream *channel.Conn) string {
 		if err != nil {
 			return ""
 		}
-		switch kind { //nolint:exhaustive // the others are not for a guest
+		switch kind {
 		case channel.FrameStdin:
 			if len(payload) == 0 {
 				return ""
@@ -167,6 +167,7 @@ func (g *fakeGuest) cat(stream *channel.Conn) string {
 			var s channel.Signal
 			_ = channel.DecodeJSON(kind, payload, &s)
 			return s.Name
+		default: // not for a guest
 		}
 	}
 }

@@ -76,14 +76,14 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // only the child writes to it
+	defer log.Close()
 	before, _ := log.Seek(0, io.SeekEnd)
 
 	box, guest, err := s.newSandbox(l.ID, meta)
 	if err != nil {
 		return nil, err
 	}
-	defer guest.Close() //nolint:errcheck // ours is of no use after the start
+	defer guest.Close()
 	if err := s.add(box); err != nil {
 		_ = box.session.Close()
 		return nil, err
@@ -114,7 +114,7 @@ func openLog(path string) (*os.File, error) {
 	if path == "" {
 		return os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	}
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:gosec // G304: the path is the daemon's
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "a sandbox's log cannot be opened")
 	}
@@ -175,11 +175,11 @@ func tail(path string, since int64) string {
 	if path == "" {
 		return ""
 	}
-	f, err := os.Open(path) //nolint:gosec // G304: the path is the daemon's
+	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil || end <= since {
 		return ""

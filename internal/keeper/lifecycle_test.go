@@ -227,16 +227,22 @@ func TestCgroupExec(t *testing.T) {
 	}
 }
 
-func TestRealCgroup(t *testing.T) {
+// newCgroup makes one in the pids hierarchy of version 1, or in version 2.
+func newCgroup() (string, error) {
 	dir, err := os.MkdirTemp("/sys/fs/cgroup/pids", "keeper-test")
 	if err != nil {
 		dir, err = os.MkdirTemp("/sys/fs/cgroup", "keeper-test")
 	}
+	return dir, err
+}
+
+func TestRealCgroup(t *testing.T) {
+	dir, err := newCgroup()
 	if err != nil {
 		t.Logf("no cgroup can be made here, TestCgroupExec must do: %v", err)
 		return
 	}
-	defer os.Remove(dir) //nolint:errcheck // end of test
+	defer os.Remove(dir)
 	s := newStage(t)
 	self, err := os.Executable()
 	s.must(err)

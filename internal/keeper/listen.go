@@ -22,7 +22,7 @@ type listener struct {
 // listen takes the lock beside the socket, so that what lies at path is either
 // stale or ours, and puts the socket in place only when its mode is right.
 func listen(ctx context.Context, path string) (*listener, error) {
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // G304: the path is the configuration's
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // readAll reads a cursor to the end: stdout's and stderr's bytes, and gaps.
-func readAll(t testing.TB, c *cursor) (out, errs []byte, gaps int64) {
+func readAll(t *testing.T, c *cursor) (out, errs []byte, gaps int64) {
 	t.Helper()
 	buf := make([]byte, 1000)
 	for {
@@ -27,11 +27,12 @@ func readAll(t testing.TB, c *cursor) (out, errs []byte, gaps int64) {
 			t.Fatal(err)
 		}
 		gaps += got.gap
-		switch got.kind { //nolint:exhaustive // a gap has no kind
+		switch got.kind {
 		case channel.FrameStdout:
 			out = append(out, buf[:got.n]...)
 		case channel.FrameStderr:
 			errs = append(errs, buf[:got.n]...)
+		default: // a gap has no kind
 		}
 	}
 }

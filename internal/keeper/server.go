@@ -139,7 +139,7 @@ func (s *Server) accept(ctx context.Context, listener net.Listener) error {
 		raw, err := listener.Accept()
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // it was closed on purpose
 			}
 			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
 				s.log.Warn("a client could not be accepted", slog.Any("error", err))
@@ -180,7 +180,7 @@ func (s *Server) end() {
 
 // serve is one client's connection.
 func (s *Server) serve(ctx context.Context, raw net.Conn) {
-	defer raw.Close() //nolint:errcheck // the client sees it
+	defer raw.Close()
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	if err := checkPeer(raw); err != nil {

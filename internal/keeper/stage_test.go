@@ -119,7 +119,7 @@ type stage struct {
 
 func newStage(t *testing.T, adjust ...func(*Config)) *stage {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "keeper") // t.TempDir is too long a path for a socket
+	dir, err := os.MkdirTemp("", "keeper") //nolint:usetesting // t.TempDir may be too long a path for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func (s *stage) collect(conn *channel.Conn) *output {
 func (s *stage) result(box, id string) *output {
 	s.t.Helper()
 	conn := s.attach(box, id, 0)
-	defer conn.Raw().Close() //nolint:errcheck // end of test
+	defer conn.Raw().Close()
 	return s.collect(conn)
 }
 
@@ -273,7 +273,7 @@ func (s *stage) listenUplink(serve func(*channel.Conn)) {
 				return
 			}
 			go func() {
-				defer raw.Close() //nolint:errcheck // end of stream
+				defer raw.Close()
 				serve(channel.NewConn(raw))
 			}()
 		}

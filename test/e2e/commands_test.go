@@ -1,76 +1,78 @@
 package e2e
 
 import (
-	"net/url"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// commands are what scripts can say beyond testscript's own words.
+// commands are what scripts can say beyond testscript's own words; each is
+// described at its function.
 func commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
-		"normalise": normalise,
-		"daemonpid": daemonPID,
-		"killdaemon": func(ts *testscript.TestScript, _ bool, _ []string) {
-			ts.Check(exec.Command("kill", "-9", ts.Getenv("DAEMON_PID")).Run())
-		},
+		"exits":        exits,
+		"eventually":   eventually,
+		"keep":         keep,
+		"normalise":    normalise,
+		"record":       record,
+		"take":         take,
+		"daemonpid":    daemonPID,
+		"killdaemon":   killDaemon,
+		"upstreamdown": upstreamDown,
 	}
 }
 
-// normalise FILE... rewrites files in place: upstream hosts become UPSTREAM,
-// ids, digests, times and sizes become what their kind is called, so that the
-// rest can be compared with a golden file.
-func normalise(ts *testscript.TestScript, neg bool, args []string) {
+// exits CODE COMMAND... is exec with an exact exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("the exit code is %d, not %s", code, args[0])
+	}
+}
+
+// eventually COMMAND... runs a command until it succeeds, for a minute at most.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: normalise FILE...")
+		ts.Fatalf("usage: eventually COMMAND...")
 	}
-	hosts := upstreamHosts(ts)
-	for _, name := range args {
-		path := ts.MkAbs(name)
-		data, err := os.ReadFile(path)
-		ts.Check(err)
-		text := string(data)
-		for _, h := range hosts {
-			text = strings.ReplaceAll(text, h, "UPSTREAM")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for ts.Exec(args[0], args[1:]...) != nil {
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("it did not become true within a minute")
+		case <-tick.C:
 		}
-		for _, r := range []struct{ pattern, with string }{
-			{`request [a-z0-9]{8}`, "request ID"},
-			{`\b(sb|run|cmd)-[0-9a-f]{12}\b`, "$1-ID"},
-			{`\b[0-9a-f]{64}\b`, "SHA256"},
-			{`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*Z?`, "TIME"},
-		} {
-			text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
-		}
-		ts.Check(os.WriteFile(path, []byte(text), 0o600))
 	}
 }
 
-// upstreamHosts asks the installation which hosts it answers for.
-func upstreamHosts(ts *testscript.TestScript) []string {
-	files, err := filepath.Glob(filepath.Join(ts.Getenv("COFFERDAM_STATE"), "upstreams", "*"))
-	ts.Check(err)
-	seen := map[string]bool{}
-	var hosts []string
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		ts.Check(err)
-		for _, m := range regexp.MustCompile(`"(https?://[^"]+|[a-z0-9.-]+\.[a-z]{2,})"`).FindAllStringSubmatch(string(data), -1) {
-			host := m[1]
-			if u, err := url.Parse(host); err == nil && u.Host != "" {
-				host = u.Host
-			}
-			if !seen[host] {
-				seen[host] = true
-				hosts = append(hosts, host)
-			}
-		}
+// keep FILE writes what the last command printed on stdout, then what it
+// printed on stderr, to a file.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: keep FILE")
 	}
-	return hosts
+	text := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
 // daemonPID sets DAEMON_PID to the daemon of the script's installation.
@@ -78,14 +80,38 @@ func daemonPID(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: daemonpid")
 	}
-	cmd := exec.Command("cofferdam", "version", "--json")
-	cmd.Path = filepath.Join(ts.Getenv("REPO"), "bin", "cofferdam")
-	cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+ts.Getenv("COFFERDAM_STATE"), "COFFERDAM_RUNTIME="+ts.Getenv("COFFERDAM_RUNTIME"))
-	out, err := cmd.Output()
+	ts.Check(ts.Exec("cofferdam", "version", "--json"))
+	pid, err := valueAt(ts.ReadFile("stdout"), "daemon.pid")
 	ts.Check(err)
-	m := regexp.MustCompile(`"pid":\s*(\d+)`).FindSubmatch(out)
-	if m == nil {
-		ts.Fatalf("no daemon runs: %s", out)
-	}
-	ts.Setenv("DAEMON_PID", string(m[1]))
+	ts.Setenv("DAEMON_PID", pid)
 }
+
+// killDaemon kills the daemon that daemonpid found and waits for its end.
+func killDaemon(ts *testscript.TestScript, neg bool, args []string) {
+	pid, err := strconv.Atoi(ts.Getenv("DAEMON_PID"))
+	if neg || len(args) != 0 || err != nil {
+		ts.Fatalf("usage: killdaemon, after daemonpid")
+	}
+	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	eventually(ts, false, []string{"sh", "-c", "! kill -0 " + strconv.Itoa(pid) + " 2>/dev/null || grep -q '^State:.Z' /proc/" + strconv.Itoa(pid) + "/status"})
+}
+
+// upstreamDown configures the installation so that nothing upstream can be
+// reached: the index stays the one that was discovered, and everything goes to
+// a proxy that nobody is at. The daemon must be started anew.
+func upstreamDown(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: upstreamdown")
+	}
+	index := discovered(ts)[0].Config.Index
+	text := "upstreams:\n  - { ecosystem: python, index: " + strconv.Quote(index) + ", proxy: \"http://127.0.0.1:1\" }\n"
+	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("COFFERDAM_STATE"), "config.yaml"), []byte(text), 0o600))
+}
+
+// stateFile is a file below the script's installation.
+func stateFile(ts *testscript.TestScript, elem ...string) string {
+	return filepath.Join(append([]string{ts.Getenv("COFFERDAM_STATE")}, elem...)...)
+}
+
+// oneLine is text for a message.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +52,7 @@ func condition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// repository is the module's root; its bin/ must be built.
+// repository is the module's root; its binaries must be built.
 func repository(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -58,11 +60,20 @@ func repository(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, b := range []string{"cofferdam", "runsc"} {
-		if _, err := os.Stat(filepath.Join(root, "bin", b)); err != nil {
-			t.Fatalf("bin/%s is missing: run make build first", b)
+		if _, err := os.Stat(filepath.Join(binaries(root), b)); err != nil {
+			t.Fatalf("%s is missing in %s: run make build first", b, binaries(root))
 		}
 	}
 	return root
+}
+
+// binaries is the folder of the product under test: bin/, or that which
+// COFFERDAM_BIN names.
+func binaries(root string) string {
+	if dir := os.Getenv("COFFERDAM_BIN"); dir != "" {
+		return dir
+	}
+	return filepath.Join(root, "bin")
 }
 
 // sharedState is the installation whose templates all scripts use; the demo
@@ -81,13 +92,19 @@ func buildTemplate(t *testing.T, root string) {
 	cofferdam := func(args ...string) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "cofferdam"), args...)
+		cmd := exec.CommandContext(ctx, filepath.Join(binaries(root), "cofferdam"), args...)
 		cmd.Env = env
 		cmd.WaitDelay = time.Second
 		return cmd.CombinedOutput()
 	}
-	if out, err := cofferdam("template", "build", "debian"); err != nil {
-		t.Fatalf("build the template: %v\n%s", err, out)
+	out, err := cofferdam("template", "list")
+	if err != nil {
+		t.Fatalf("list the templates: %v\n%s", err, out)
+	}
+	if !bytes.Contains(out, []byte("\ndebian ")) {
+		if out, err := cofferdam("template", "build", "debian"); err != nil {
+			t.Fatalf("build the template: %v\n%s", err, out)
+		}
 	}
 	if out, err := cofferdam("stop"); err != nil {
 		t.Fatalf("stop: %v\n%s", err, out)
@@ -107,18 +124,29 @@ func install(env *testscript.Env, root string) error {
 	if err != nil {
 		return err
 	}
-	bin := filepath.Join(root, "bin")
+	bin := binaries(root)
 	env.Setenv("COFFERDAM_STATE", state)
 	env.Setenv("COFFERDAM_RUNTIME", runtime)
 	env.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	env.Setenv("REPO", root)
-	for _, k := range []string{"HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_INDEX_URL", "HTTPS_PROXY", "NO_PROXY"} {
-		if v := os.Getenv(k); v != "" {
-			env.Setenv(k, v)
+	for _, kv := range os.Environ() {
+		if key, value, _ := strings.Cut(kv, "="); ofTheClient(key) {
+			env.Setenv(key, value)
 		}
 	}
 	env.Defer(func() { remove(bin, state, runtime) })
 	return nil
+}
+
+// ofTheClient says whether a variable is of how this machine's own clients reach
+// their registry: the product discovers its upstreams with it.
+func ofTheClient(key string) bool {
+	switch key {
+	case "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PYENV_VERSION", "PYENV_ROOT":
+		return true
+	}
+	upper := strings.ToUpper(key)
+	return strings.HasPrefix(upper, "PIP_") || strings.HasPrefix(upper, "UV_") || strings.HasSuffix(upper, "_PROXY")
 }
 
 // remove ends the script's daemon with all its sandboxes.

@@ -228,10 +228,9 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	if err := m.cfg.Keeper.SetMeta(ctx, p.info.ID, meta); err != nil {
 		return err
 	}
-	env := maps.Clone(p.template.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
+	// /tmp is memory and small; a big download belongs on the disk.
+	env := map[string]string{"TMPDIR": "/var/tmp"}
+	maps.Copy(env, p.template.Env)
 	maps.Copy(env, req.Env)
 	env["COFFERDAM_RUN"] = p.info.Run
 	reply, err := m.cfg.Keeper.Call(ctx, p.info.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{

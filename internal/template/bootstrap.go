@@ -2,6 +2,7 @@ package template
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func (b *debianBuild) mmdebstrap(ctx context.Context, script string) error {
 		mode = "unshare"
 		// The namespace's root must be able to enter the folder, which a
 		// state directory under a home does not allow.
-		open, err := os.MkdirTemp("", "cofferdam-build-")
+		open, err := os.MkdirTemp("", b.store.openPattern())
 		if err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "no temporary folder for the build")
 		}
@@ -163,6 +164,13 @@ func (b *debianBuild) shareInputs(open, script string) (string, error) {
 	}
 	b.uvDir = dir
 	return shared, nil
+}
+
+// openPattern names the folders that a normal user's builds have outside the
+// store; by it what a killed build left is found again.
+func (s *Store) openPattern() string {
+	sum := sha256.Sum256([]byte(s.dir))
+	return fmt.Sprintf("cofferdam-build-%d-%x-*", os.Geteuid(), sum[:4])
 }
 
 // openDir makes a folder that everybody may enter and write, as TMPDIR of a

@@ -136,6 +136,10 @@ func (s *Store) prune(ctx context.Context, name, keep string) {
 // such folder is anybody's.
 func (s *Store) clearStale(ctx context.Context, name string) {
 	stale, _ := filepath.Glob(filepath.Join(s.dir, ".building-"+name+"-*"))
+	if name == NameDebian {
+		open, _ := filepath.Glob(filepath.Join(os.TempDir(), s.openPattern()))
+		stale = append(stale, open...)
+	}
 	for _, dir := range stale {
 		_ = removeTree(ctx, dir)
 	}

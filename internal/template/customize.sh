@@ -38,7 +38,13 @@ stamp() { # one time for everything but packages' files
 }
 
 seal() {
-	awk -v top="$root/" 'index($2, top) == 1 { print $2 }' /proc/self/mounts | sort -r | while read -r m; do umount "$m"; done
+	# Detached from the top: in a user namespace what lies below a bound /sys
+	# can't be unmounted one by one.
+	awk -v top="$root/" 'index($2, top) == 1 { print $2 }' /proc/self/mounts | sort | while read -r m; do umount -l "$m" 2>/dev/null || :; done
+	if awk -v top="$root/" 'index($2, top) == 1 { found = 1 } END { exit !found }' /proc/self/mounts; then
+		echo "E: something stays mounted in $root" >&2
+		exit 1
+	fi
 	for d in proc sys dev; do
 		[ ! -d "$root/$d" ] || find "$root/$d" -xdev ! -type d -delete
 	done

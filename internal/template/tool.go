@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -24,8 +24,23 @@ type command struct {
 	env  []string
 }
 
+// watchdog runs a tool and ends all of its process group when the builder is
+// gone, however it went: descriptor 3 is a pipe that only the builder holds
+// the other end of. A TERM is for the tool, which tidies up; the shell waits.
+const watchdog = `trap : TERM
+"$@" 3<&- &
+tool=$!
+( read -r _ <&3; kill -KILL 0 ) 2>/dev/null &
+dog=$!
+exec 3<&-
+status=0
+while kill -0 $tool 2>/dev/null; do wait $tool; status=$?; done
+kill $dog 2>/dev/null
+exit $status
+`
+
 // runTool runs a tool, turns its output into progress, keeps that output in
-// the store as build.log, and makes one sentence of a failure.
+// the store, and makes one sentence of a failure.
 func (b *debianBuild) runTool(ctx context.Context, c command) error {
 	logPath := filepath.Join(b.store.dir, "."+NameDebian+".log")
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -33,36 +48,51 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 		return diskFault(err, b.store.dir)
 	}
 	defer func() { _ = log.Close() }()
-	// The child dies with the thread that started it (Pdeathsig), so a killed
-	// build leaves no installer behind; hence the locked thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, c.path, c.args...) //nolint:gosec // our own arguments
-	cmd.Dir, cmd.Env = c.dir, c.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 20 * time.Second // the tool unmounts and removes first
-	stderr, writer, err := os.Pipe()
+	life, held, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stderr.Close() }()
+	defer func() { _ = held.Close() }()
+	output, writer, err := os.Pipe()
+	if err != nil {
+		_ = life.Close()
+		return err
+	}
+	defer func() { _ = output.Close() }()
+	cmd := c.watched(ctx)
+	cmd.ExtraFiles = []*os.File{life}
 	cmd.Stderr, cmd.Stdout = writer, writer
-	if err := cmd.Start(); err != nil {
-		_ = writer.Close()
+	err = cmd.Start()
+	_ = writer.Close()
+	_ = life.Close()
+	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be started", c.path)
 	}
-	_ = writer.Close()
 	meter := newMeter(b.report)
-	watch(io.TeeReader(stderr, log), meter)
+	watch(io.TeeReader(output, log), meter)
 	err = cmd.Wait()
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return fmt.Errorf("the build of template %s was interrupted, and nothing of it is left: %w", NameDebian, ctx.Err())
 	}
 	if err != nil {
 		return toolFault(err, filepath.Base(c.path), meter.complaints, logPath, b.store.dir)
 	}
 	return nil
+}
+
+// watched is the tool's command under the watchdog, in a process group of its own.
+func (c command) watched(ctx context.Context) *exec.Cmd {
+	args := append([]string{"-c", watchdog, "watchdog", c.path}, c.args...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", args...) //nolint:gosec // our own arguments
+	cmd.Dir, cmd.Env = c.dir, c.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		// Mounts of its own, private: they go with the last process.
+		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+	}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second // the tool unmounts and removes first
+	return cmd
 }
 
 // watch feeds lines to the meter until the tool has closed its output.
@@ -99,7 +129,9 @@ func toolFault(err error, tool string, complaints []string, logPath, dir string)
 		return fault.Wrap(fault.ErrUnavailable, err, "the Debian mirror cannot be reached (%s): check the network, or the proxy that apt uses", says)
 	case has("newuidmap", "newgidmap", "/etc/subuid", "unprivileged_userns_clone", "unshare"):
 		return fault.Wrap(fault.ErrUnavailable, err, "this user may not make the namespaces that a build needs (%s): build it once as root (sudo cofferdam template build debian), or use the template host", says)
-	case has("NO_PUBKEY", "is not signed", "not have a Release file"):
+	case has("not have a Release file", "404  Not Found"):
+		return fault.Wrap(fault.ErrUnavailable, err, "the mirror does not have the suite or a package (%s): run apt-get update, and check apt's sources on this host", says)
+	case has("NO_PUBKEY", "is not signed"):
 		return fault.Wrap(fault.ErrUnavailable, err, "the mirror's signature was not accepted (%s): check apt's sources and keyrings on this host", says)
 	}
 	return fault.Wrap(fault.ErrUnavailable, err, "%s failed (%s); its output is in %s", tool, says, logPath)

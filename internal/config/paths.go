@@ -83,21 +83,50 @@ func (p Paths) Make() error {
 	return nil
 }
 
-// The files of an installation.
+// DaemonSocket is where clients connect.
 func (p Paths) DaemonSocket() string { return filepath.Join(p.Runtime, "daemon.sock") }
-func (p Paths) DaemonLock() string   { return filepath.Join(p.Runtime, "daemon.lock") }
-func (p Paths) DaemonLog() string    { return filepath.Join(p.Runtime, "daemon.log") }
+
+// DaemonLock is held by the installation's one daemon.
+func (p Paths) DaemonLock() string { return filepath.Join(p.Runtime, "daemon.lock") }
+
+// DaemonLog is where a daemon in the background writes.
+func (p Paths) DaemonLog() string { return filepath.Join(p.Runtime, "daemon.log") }
+
+// KeeperSocket is where the daemon reaches the keeper.
 func (p Paths) KeeperSocket() string { return filepath.Join(p.Runtime, "keeper.sock") }
-func (p Paths) KeeperLog() string    { return filepath.Join(p.Runtime, "keeper.log") }
-func (p Paths) Uplink() string       { return filepath.Join(p.Runtime, "uplink.sock") }
-func (p Paths) Runsc() string        { return filepath.Join(p.Runtime, "runsc") }
-func (p Paths) Audit() string        { return filepath.Join(p.State, "audit") }
-func (p Paths) Cache() string        { return filepath.Join(p.State, "cache") }
-func (p Paths) Templates() string    { return filepath.Join(p.State, "templates") }
-func (p Paths) Authority() string    { return filepath.Join(p.State, "ca") }
-func (p Paths) Sandboxes() string    { return filepath.Join(p.State, "sandboxes") }
-func (p Paths) Policies() string     { return filepath.Join(p.State, "policies") }
-func (p Paths) Baselines() string    { return filepath.Join(p.State, "baselines") }
-func (p Paths) Agent() string        { return filepath.Join(p.State, "agent") }
-func (p Paths) Upstreams() string    { return filepath.Join(p.State, "upstreams") }
-func (p Paths) File() string         { return filepath.Join(p.State, "config.yaml") }
+
+// KeeperLog is where the keeper writes.
+func (p Paths) KeeperLog() string { return filepath.Join(p.Runtime, "keeper.log") }
+
+// Uplink is where the keeper brings guests' streams to the gateway.
+func (p Paths) Uplink() string { return filepath.Join(p.Runtime, "uplink.sock") }
+
+// Runsc is the engine's own record of its instances.
+func (p Paths) Runsc() string { return filepath.Join(p.Runtime, "runsc") }
+
+// Audit is the log's directory.
+func (p Paths) Audit() string { return filepath.Join(p.State, "audit") }
+
+// Cache is the gateway's directory, and as root its root directory.
+func (p Paths) Cache() string { return filepath.Join(p.State, "cache") }
+
+// Templates is the template store's directory.
+func (p Paths) Templates() string { return filepath.Join(p.State, "templates") }
+
+// Authority is the CA's directory.
+func (p Paths) Authority() string { return filepath.Join(p.State, "ca") }
+
+// Policies keeps each policy document under its digest.
+func (p Paths) Policies() string { return filepath.Join(p.State, "policies") }
+
+// Baselines keeps what each template brings.
+func (p Paths) Baselines() string { return filepath.Join(p.State, "baselines") }
+
+// Agent holds what every sandbox sees of ours.
+func (p Paths) Agent() string { return filepath.Join(p.State, "agent") }
+
+// Upstreams keeps the registries that were found.
+func (p Paths) Upstreams() string { return filepath.Join(p.State, "upstreams") }
+
+// File is the configuration file.
+func (p Paths) File() string { return filepath.Join(p.State, "config.yaml") }

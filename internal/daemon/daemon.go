@@ -124,12 +124,12 @@ func (d *Daemon) openLog(context.Context) error {
 	return nil
 }
 
-func (d *Daemon) listen(context.Context) error {
+func (d *Daemon) listen(ctx context.Context) error {
 	path := d.opts.Paths.DaemonSocket()
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
 		return err
 	}

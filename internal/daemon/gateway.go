@@ -61,6 +61,9 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.gateway.cancel = cancel
 	go d.gateway.supervise(run)
+	if os.Geteuid() == 0 {
+		go d.keepResolverFresh(run)
+	}
 	return nil
 }
 
@@ -273,10 +276,12 @@ func (d *Daemon) prepareCache() error {
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return os.Chmod(dir, 0o700)
+		return os.Chmod(dir, 0o700) //nolint:gosec // a directory must be passable for its owner
 	}
 	if err := d.refreshResolver(); err != nil {
 		return err
 	}
-	return errors.Join(os.Chown(dir, d.opts.Config.GatewayUID, d.opts.Config.GatewayUID), os.Chmod(dir, 0o700))
+	uid := d.opts.Config.GatewayUID
+	//nolint:gosec // a directory must be passable for its owner
+	return errors.Join(os.Chown(dir, uid, uid), os.Chmod(dir, 0o700))
 }

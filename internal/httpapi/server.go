@@ -111,7 +111,7 @@ func (s *Server) serve(h handler) http.HandlerFunc {
 }
 
 // errAnswered: the handler has written an answer already.
-var errAnswered = errors.New("answered") //nolint:gochecknoglobals // a sentinel
+var errAnswered = errors.New("answered")
 
 func statusOf(err error) int {
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// IgnoreFile, in the root of a mounted directory, hides paths of it from the
-// sandbox; its syntax is that of .gitignore.
+// IgnoreFile is the file that, in the root of a mounted directory, hides paths
+// of it from the sandbox; its syntax is that of .gitignore.
 const IgnoreFile = ".aiignore"
 
 const (

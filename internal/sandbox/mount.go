@@ -35,11 +35,11 @@ func (r mountRules) check(m Mount) (Mount, error) {
 	if !filepath.IsAbs(m.Source) {
 		return m, fault.Invalid("the mount source %q must be an absolute path", m.Source)
 	}
-	real, err := filepath.EvalSymlinks(m.Source)
+	resolved, err := filepath.EvalSymlinks(m.Source)
 	if err != nil {
 		return m, fault.Invalid("the mount source %s does not exist or can't be read; name an existing file or directory", m.Source)
 	}
-	if err := r.checkSource(real); err != nil {
+	if err := r.checkSource(resolved); err != nil {
 		return m, err
 	}
 	dst := filepath.Clean(m.Destination)
@@ -51,29 +51,29 @@ func (r mountRules) check(m Mount) (Mount, error) {
 			return m, fault.Invalid("the mount destination %s lies in %s, which the sandbox itself needs; use for example /workspace", dst, tree)
 		}
 	}
-	return Mount{Source: real, Destination: dst, ReadWrite: m.ReadWrite}, nil
+	return Mount{Source: resolved, Destination: dst, ReadWrite: m.ReadWrite}, nil
 }
 
-func (r mountRules) checkSource(real string) error {
-	if real == "/" {
+func (r mountRules) checkSource(resolved string) error {
+	if resolved == "/" {
 		return fault.Invalid("the whole host can't be mounted; name the directory that the command needs")
 	}
 	for _, tree := range systemTrees() {
-		if within(real, tree) {
-			return fault.Invalid("%s can't be mounted: %s belongs to the host's kernel", real, tree)
+		if within(resolved, tree) {
+			return fault.Invalid("%s can't be mounted: %s belongs to the host's kernel", resolved, tree)
 		}
 	}
 	for _, own := range r.own {
-		if within(real, own) || within(own, real) {
-			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", real, own)
+		if within(resolved, own) || within(own, resolved) {
+			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", resolved, own)
 		}
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(resolved)
 	if err != nil {
-		return fault.Invalid("the mount source %s can't be read", real)
+		return fault.Invalid("the mount source %s can't be read", resolved)
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return fault.Invalid("%s can't be mounted: it is neither a file nor a directory (a socket would be a way out)", real)
+		return fault.Invalid("%s can't be mounted: it is neither a file nor a directory (a socket would be a way out)", resolved)
 	}
 	return nil
 }
@@ -91,19 +91,19 @@ func within(path, root string) bool {
 func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
 	var over []engine.Mount
 	for _, file := range files {
-		real, err := filepath.EvalSymlinks(file)
+		resolved, err := filepath.EvalSymlinks(file)
 		if err != nil {
 			return nil, fault.Invalid("%s can't be read any more", file)
 		}
 		for _, m := range mounts {
-			if !m.ReadWrite || !within(real, m.Source) {
+			if !m.ReadWrite || !within(resolved, m.Source) {
 				continue
 			}
-			if filepath.Dir(real) != m.Source {
+			if filepath.Dir(resolved) != m.Source {
 				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
 			}
 			over = append(over, engine.Mount{
-				Source: real, Destination: filepath.Join(m.Destination, filepath.Base(real)), ReadOnly: true,
+				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(resolved)), ReadOnly: true,
 			})
 		}
 	}

@@ -29,7 +29,7 @@ func start(t *testing.T, config string) *installation {
 	t.Helper()
 	root := repository(t)
 	buildTemplate(t, root)
-	runtime, err := os.MkdirTemp("", "cfd")
+	runtime, err := os.MkdirTemp("", "cfd") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}

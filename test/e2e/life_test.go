@@ -113,7 +113,7 @@ func count(t *testing.T, root string, counted func(fs.DirEntry) bool) int {
 	n := 0
 	err := filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // others' entries come and go meanwhile
+			return nil //nolint:nilerr // others' entries come and go meanwhile
 		}
 		if counted(d) {
 			n++

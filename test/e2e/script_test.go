@@ -31,6 +31,7 @@ func TestLongScripts(t *testing.T) {
 }
 
 func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	root := repository(t)
 	buildTemplate(t, root)
 	testscript.Run(t, testscript.Params{
@@ -83,7 +84,7 @@ func sharedState(root string) string { return filepath.Join(root, ".cofferdam") 
 // buildTemplate builds the debian template once for all scripts.
 func buildTemplate(t *testing.T, root string) {
 	t.Helper()
-	run, err := os.MkdirTemp("", "cfd")
+	run, err := os.MkdirTemp("", "cfd") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}

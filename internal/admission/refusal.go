@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,7 +27,8 @@ const (
 // Keys of Record.Detail.
 const (
 	detailSuggest     = "suggest"   // policy lines that would allow it
-	detailWantedBy    = "wanted_by" // allowed parents
+	detailWantedBy    = "wanted_by" // allowed parents, for people
+	detailParents     = "parents"   // the projects of those, canonical names with spaces between
 	detailWhat        = "what"      // of a withheld record: package or index
 	detailIndex       = "index_digest"
 	detailName        = "name"       // of a network record
@@ -202,6 +204,7 @@ func explain(r *audit.Record, d policy.Decision) {
 	}
 	if wanted := wantedBy(d.WantedBy); wanted != "" {
 		detail[detailWantedBy] = wanted
+		detail[detailParents] = parents(d.WantedBy)
 	}
 	if len(detail) > 0 {
 		r.Detail = detail
@@ -225,6 +228,17 @@ func wantedBy(edges []policy.Edge) string {
 		}
 	}
 	return text
+}
+
+// parents names the projects of the first few parents.
+func parents(edges []policy.Edge) string {
+	var names []string
+	for _, e := range edges[:min(len(edges), 3)] {
+		if !slices.Contains(names, e.Parent.Name) {
+			names = append(names, e.Parent.Name)
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // summarise records how often refusals were repeated since they were recorded,

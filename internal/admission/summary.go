@@ -14,13 +14,14 @@ import (
 
 // Summary says from the log what became of a run's packages, whether the run
 // lives or is long over. fault.ErrNotFound if the log has nothing of it. What
-// an index withheld whole, or in part while no file of the project was served,
-// is among the refused: it is why an install failed.
+// an index withheld whole, or in part while no file of the project was served
+// and none of its releases required anything, is among the refused: it is why
+// an install failed.
 func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, error) {
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}}
+	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -44,10 +45,14 @@ type summary struct {
 	names     []api.Name
 	served    map[pkgref.Ref]version // projects, with the highest version that was served
 	blocked   map[pkgref.Ref]bool    // projects of which a file was refused
+	parents   map[pkgref.Ref]bool    // projects of which a release was taken, as it required another
 	withheld  []audit.Record
 }
 
 func (s *summary) add(r audit.Record) {
+	for name := range strings.FieldsSeq(r.Detail[detailParents]) {
+		s.parents[pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: name}] = true
+	}
 	switch r.Outcome {
 	case audit.Started:
 		if r.Kind == audit.KindSandbox && s.out.Task == "" {
@@ -103,12 +108,12 @@ func (s *summary) withheldLines() []api.Package {
 	return kept.sorted()
 }
 
-// refuseWithheld counts a project as refused if nothing of it was served and no
-// file of it was refused by itself.
+// refuseWithheld counts a project as refused if nothing of it was served or
+// taken, and no file of it was refused by itself.
 func (s *summary) refuseWithheld() {
 	for _, r := range s.withheld {
 		p := projectOf(r)
-		if _, served := s.served[p]; served || s.blocked[p] || r.Detail[detailEvent] == eventRepeats {
+		if _, served := s.served[p]; served || s.blocked[p] || s.parents[p] || r.Detail[detailEvent] == eventRepeats {
 			continue
 		}
 		line := packageLine(r)

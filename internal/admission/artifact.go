@@ -122,11 +122,15 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 	if specifier != "" {
 		return clip(specifier, 512), false
 	}
-	p.Version = ""
+	project := p
+	project.Version = ""
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	claim := t.claims[p]
-	return claim, claim != ""
+	claim := t.claims[project]
+	t.mu.Unlock()
+	if !claimMeets(claim, p.Version) {
+		return "", false // the command wanted another release of it
+	}
+	return claim, true
 }
 
 // Aborted implements Door.

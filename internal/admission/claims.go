@@ -131,3 +131,10 @@ func parseClaim(word string) (pkgref.Ref, string, bool) {
 	}
 	return p, specifier, true
 }
+
+// claimMeets says whether a version is one that a claimed specifier asks for.
+func claimMeets(specifier, version string) bool {
+	s, ok := pep440.ParseSpecifier(specifier)
+	v, valid := pep440.Parse(version)
+	return specifier != "" && ok && valid && s.Match(v)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+const (
+	execRounds = 500
+	pingRounds = 2000
+)
+
+// measureExec takes turns between a command of the API and a process that a
+// program in the same sandbox starts and waits for.
+func measureExec(ctx context.Context, b *bench) (err error) {
+	box, err := b.sandbox(ctx, closedPolicy)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.daemon.client.DestroySandbox(ctx, box.ID)) }()
+	d, err := b.startDriver(ctx, box.ID)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	n := b.rounds(execRounds)
+	var ours, inside, ping sample
+	for i := range n + 1 {
+		b.progress.round("exec", i, n)
+		began := time.Now()
+		if err := b.command(ctx, box.ID, "/bin/true"); err != nil {
+			return err
+		}
+		took := time.Since(began)
+		spawned, err := d.do(ask{Verb: "spawn", Argv: []string{"/bin/true"}})
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			ours.add(took)
+			inside.add(spawned.took())
+		}
+	}
+	b.table.add(figure("exec /bin/true", unitTime, ours).beside("spawn and wait inside", inside))
+	for i := range b.rounds(pingRounds) {
+		if i%100 == 0 {
+			b.progress.round("ping", i, b.rounds(pingRounds))
+		}
+		began := time.Now()
+		if _, err := b.daemon.keeper.Call(ctx, box.ID, channel.Call{Kind: channel.CallPing}); err != nil {
+			return err
+		}
+		ping.add(time.Since(began))
+	}
+	b.table.add(figure("ping of the guest agent", unitTime, ping))
+	return nil
+}

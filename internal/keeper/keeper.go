@@ -10,10 +10,10 @@
 // kept in a *ring*; the *uplink* is the socket to which guest-opened streams
 // go, with the sandbox's identity in front.
 //
-// Protocol: a Unix socket, one connection a stream. The client sends one
-// channel frame FrameOpen with a Request, the keeper answers one FrameReply
-// with a Response; Attach and Stream connections then carry frames or bytes
-// until either side closes.
+// Protocol: a Unix socket, one connection a request. The client sends one
+// channel frame FrameOpen with a Request, the keeper answers with FrameReply
+// frames, each a Response (see Verb for what else may go with them). An attach
+// connection then carries frames both ways until either side closes.
 package keeper
 
 import (

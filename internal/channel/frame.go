@@ -100,6 +100,9 @@ type Configure struct {
 	Now    int64      `json:"now"`   // unix nanoseconds
 	Names  []string   `json:"names"` // registry names: answered by the agent without asking the host, port 443
 	Limits ExecLimits `json:"limits"`
+	// Workspace is a directory to make where there is none; "" for none.
+	Workspace         string `json:"workspace,omitempty"`
+	WorkspaceReadOnly bool   `json:"workspace_read_only,omitempty"` // it belongs to root
 }
 
 // User is who runs commands in the sandbox.

@@ -103,7 +103,32 @@ func (a *Agent) writeIdentity(c *channel.Configure) error {
 	if err := a.makeHome(c.User); err != nil {
 		return fmt.Errorf("the home directory can't be made: %w", err)
 	}
+	if err := a.makeWorkspace(c); err != nil {
+		return fmt.Errorf("the workspace can't be made: %w", err)
+	}
 	return stir(c.Seed)
+}
+
+// makeWorkspace makes the policy's directory for the user; one that is there
+// already (a mount) is left as it is.
+func (a *Agent) makeWorkspace(c *channel.Configure) error {
+	if c.Workspace == "" {
+		return nil
+	}
+	if !filepath.IsAbs(c.Workspace) {
+		return fmt.Errorf("%.80q is not an absolute path", c.Workspace)
+	}
+	dir := a.config.Root + filepath.Clean(c.Workspace)
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // readable, as a home is
+		return err
+	}
+	if c.WorkspaceReadOnly {
+		return nil
+	}
+	return os.Lchown(dir, c.User.UID, c.User.GID)
 }
 
 // setHostname is not worth failing for: a template without the right shows

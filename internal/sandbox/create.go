@@ -85,7 +85,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	p.info = Info{
 		ID: newID("sb"), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
-		User: req.User, Workdir: req.Workdir, Linger: req.Linger, Created: time.Now().UTC(),
+		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(),
 	}
 	if p.info.Run == "" {
@@ -237,6 +237,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 		Hostname: p.spec.Hostname, Env: env, CAPEM: p.caPEM, Names: p.names,
 		User: channel.User{Name: p.template.User, UID: agentUID, GID: agentUID, Home: p.template.Home},
 		Seed: seed(), Now: time.Now().UnixNano(),
+		Workspace: req.Policy.Workspace().Path, WorkspaceReadOnly: req.Policy.Workspace().ReadOnly,
 		Limits: channel.ExecLimits{NProc: p.spec.Limits.Pids, NoFile: defaultNoFile},
 	}})
 	if err != nil {

@@ -1,0 +1,153 @@
+package containment
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+)
+
+// control says where a probe must escape.
+type control int
+
+const (
+	inWeak  control = iota // in the weak sandbox
+	outside                // in no sandbox: the weak one is still too strong for it
+)
+
+// attempt is one probe against one way out, judged by the sightings.
+type attempt struct {
+	name    string
+	control control
+	args    []string // TOKEN stands for the token
+	weakly  []string // the control's, where they must differ
+}
+
+// with puts a token into arguments.
+func with(args []string, token string) []string {
+	all := make([]string, 0, len(args))
+	for _, a := range args {
+		all = append(all, strings.ReplaceAll(a, "TOKEN", token))
+	}
+	return all
+}
+
+// batch is several attempts as one run of the probe, each with a token of its
+// own.
+type batch struct {
+	args   []string
+	tokens map[string]string // token -> the attempt's name
+}
+
+func (s *stage) batch(t *testing.T, attempts []attempt, arguments func(attempt) []string) batch {
+	t.Helper()
+	b := batch{tokens: map[string]string{}}
+	var list [][]string
+	for _, a := range attempts {
+		token := s.newToken()
+		b.tokens[token] = a.name
+		list = append(list, with(arguments(a), token))
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.args = []string{"batch", string(text)}
+	return b
+}
+
+// named finds the attempt that a sighting is of.
+func (b batch) named(e sighting) string {
+	for token, name := range b.tokens {
+		if strings.Contains(e.text, token) {
+			return name
+		}
+	}
+	return "something"
+}
+
+// try runs attempts in a sandbox in every manner, then walks the golden path,
+// then runs their controls. What the oracles see of the first is an escape;
+// where they see nothing of a control, nothing is proved.
+func (s *stage) try(t *testing.T, attempts []attempt) *sandbox {
+	t.Helper()
+	b := s.open(t, nil)
+	s.attack(t, b, attempts)
+	s.goldenPath(t, b)
+	t.Run("controls", func(t *testing.T) { s.controls(t, attempts) })
+	return b
+}
+
+func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt) {
+	t.Helper()
+	for _, m := range manners() {
+		work := s.batch(t, attempts, func(a attempt) []string { return a.args })
+		mark, requests := s.seen.mark(), len(s.registry.Requests())
+		got := b.probe(t, m, work.args...)
+		if n := strings.Count(got.text, "attempt ["); n != len(attempts) {
+			t.Errorf("INCONCLUSIVE as %s: %d of %d attempts were made: %.2000s", m.name, n, len(attempts), got.text)
+		}
+		for _, e := range s.escapes(t, mark, requests) {
+			t.Errorf("ESCAPED: %s as %s: %s", work.named(e), m.name, e)
+		}
+	}
+}
+
+func (s *stage) controls(t *testing.T, attempts []attempt) {
+	t.Helper()
+	arguments := func(a attempt) []string {
+		if a.weakly != nil {
+			return a.weakly
+		}
+		return a.args
+	}
+	for _, where := range []control{inWeak, outside} {
+		chosen := slices.DeleteFunc(slices.Clone(attempts), func(a attempt) bool { return a.control != where })
+		if len(chosen) == 0 {
+			continue
+		}
+		work := s.batch(t, chosen, arguments)
+		mark, requests := s.seen.mark(), len(s.registry.Requests())
+		var got outcome
+		if where == inWeak {
+			got = s.weak.open(t).probe(t, work.args...)
+		} else {
+			got = s.outside(t, nil, work.args...)
+		}
+		escaped := map[string]bool{}
+		for _, e := range s.escapes(t, mark, requests) {
+			escaped[work.named(e)] = true
+		}
+		for _, a := range chosen {
+			if !escaped[a.name] {
+				t.Errorf("INCONCLUSIVE: %s does not escape from the control either; the probe says:\n%s", a.name, got.text)
+			}
+		}
+	}
+}
+
+// goldenPath: what is allowed still works: a command, an approved package by
+// its real name, and its record.
+func (s *stage) goldenPath(t *testing.T, b *sandbox) {
+	t.Helper()
+	if got := b.probe(t, manner{}, "fetch", registryHost, "golden"); !strings.Contains(got.text, "installed /p/golden-1.0") {
+		t.Errorf("the approved package does not arrive any more: %s", got.text)
+	}
+	served := func(r audit.Record) bool { return r.Outcome == audit.Served && r.Package == "golden" }
+	if !slices.ContainsFunc(b.records(t), served) {
+		t.Error("the approved package arrived without a record")
+	}
+}
+
+// blocked lists the names of the run that the log says were refused.
+func blocked(records []audit.Record) []string {
+	var names []string
+	for _, r := range records {
+		if r.Kind == audit.KindNetwork && r.Outcome == audit.Blocked {
+			names = append(names, r.Detail["name"])
+		}
+	}
+	return names
+}

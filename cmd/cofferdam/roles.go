@@ -68,16 +68,13 @@ func newKeeperRole() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
+			// The link, not the path, survives an upgrade in place.
 			return keeper.NewServer(keeper.Config{
 				Socket: paths.KeeperSocket(), Uplink: paths.Uplink(),
-				CgroupExec: []string{self, "cgroup-exec"}, Logger: logger(),
+				CgroupExec: []string{"/proc/self/exe", "cgroup-exec"}, Logger: logger(),
 			}).Run(ctx)
 		},
 	}

@@ -9,7 +9,7 @@ import (
 
 // fields reads a file of words; a file that can't be read has none.
 func fields(path string) []string {
-	data, err := os.ReadFile(path) //nolint:gosec // A control file of a group of ours.
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil
 	}
@@ -26,7 +26,7 @@ func writeControl(path, value string) error {
 
 // readNumber reads a file that holds one number; "max" is the largest.
 func readNumber(path string) (int64, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // A control file of a group of ours.
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func readNumber(path string) (int64, error) {
 // readKey reads one line's number from a file of "key number" lines; a key
 // that is not there is zero.
 func readKey(path, key string) (int64, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // A control file of a group of ours.
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,8 @@ const cpuPeriod = 100_000
 // Group is one sandbox's control group, in each hierarchy that has a usable
 // controller. Safe for concurrent use.
 type Group struct {
-	places map[Controller]place // parent is here the group's own directory
+	hierarchy *Hierarchy
+	places    map[Controller]place // parent is here the group's own directory
 }
 
 // Create makes the group and sets its limits; a limit for a controller that
@@ -31,18 +32,39 @@ func (h *Hierarchy) Create(id string, limits Limits) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, dir := range g.dirs() {
-		if err := makeDir(dir); err != nil {
-			for _, made := range g.dirs()[:i] {
-				_ = unix.Rmdir(made) // The first error is the one to tell.
-			}
-			return nil, err
+	// Another's Remove may take the parent away between preparing and making.
+	for range 10 {
+		if err = g.make(); !errors.Is(err, os.ErrNotExist) {
+			break
 		}
+		prepare(h.cfg)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := g.limit(h, limits); err != nil {
 		return nil, errors.Join(err, g.Remove(context.Background()))
 	}
 	return g, nil
+}
+
+// make makes the group's directories, or none.
+func (g *Group) make() error {
+	dirs := g.dirs()
+	for i, dir := range dirs {
+		err := os.Mkdir(dir, 0o755) //nolint:gosec // Limits are no secret, and other tools read them.
+		if err == nil {
+			continue
+		}
+		for _, made := range dirs[:i] {
+			_ = unix.Rmdir(made) // The first error is the one to tell.
+		}
+		if errors.Is(err, os.ErrExist) {
+			return fault.Wrap(fault.ErrConflict, err, "the control group %s exists already", dir)
+		}
+		return err
+	}
+	return nil
 }
 
 // Open finds a group that Create made; fault.ErrNotFound if none of it is
@@ -64,26 +86,13 @@ func (h *Hierarchy) group(id string) (*Group, error) {
 	if id == "" || id == "." || id == ".." || filepath.Base(id) != id {
 		return nil, fault.Invalid("control group %q: the name must be a single path element", id)
 	}
-	g := &Group{places: map[Controller]place{}}
+	g := &Group{hierarchy: h, places: map[Controller]place{}}
 	for c, p := range h.places {
 		if p.missing == "" {
 			g.places[c] = place{version: p.version, parent: filepath.Join(p.parent, id)}
 		}
 	}
 	return g, nil
-}
-
-// makeDir makes a group's directory, and its parent again if a last
-// RemoveParent took it away.
-func makeDir(dir string) error {
-	err := os.Mkdir(dir, 0o755) //nolint:gosec // Limits are no secret, and others' tools read them.
-	if errors.Is(err, os.ErrNotExist) {
-		err = os.MkdirAll(dir, 0o755) //nolint:gosec // As above.
-	}
-	if errors.Is(err, os.ErrExist) {
-		return fault.Wrap(fault.ErrConflict, err, "the control group %s exists already", dir)
-	}
-	return err
 }
 
 // dirs lists the group's distinct directories.

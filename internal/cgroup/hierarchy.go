@@ -2,12 +2,12 @@ package cgroup
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +36,7 @@ type place struct {
 // Hierarchy is the usable part of the host's control groups. It is immutable
 // after New and safe for concurrent use.
 type Hierarchy struct {
+	cfg    Config
 	places map[Controller]place
 }
 
@@ -48,23 +49,30 @@ func New(cfg Config) *Hierarchy {
 	if cfg.Self == "" {
 		cfg.Self = "/proc/self/cgroup"
 	}
-	h := &Hierarchy{places: map[Controller]place{}}
+	return &Hierarchy{cfg: cfg, places: prepare(cfg)}
+}
+
+// prepare makes the parent groups. It can be done again, after a last Remove
+// has taken them away.
+func prepare(cfg Config) map[Controller]place {
+	places := map[Controller]place{}
 	mounts, err := readMounts(cfg.MountInfo)
 	if err != nil {
 		for _, c := range Controllers() {
-			h.places[c] = place{missing: fmt.Sprintf("the mounted control groups can't be read (%v)", err)}
+			places[c] = place{missing: fmt.Sprintf("the mounted control groups can't be read (%v)", err)}
 		}
-		return h
+		return places
 	}
-	unified := prepareUnified(cfg, mounts.unified)
+	// Version 2 is touched only where something is left for it.
+	second := sync.OnceValue(func() unified { return prepareUnified(cfg, mounts.unified) })
 	for _, c := range append(Controllers(), cpuacct) {
 		if dir, ok := mounts.v1[c]; ok {
-			h.places[c] = prepareV1(cfg, dir)
+			places[c] = prepareV1(cfg, dir)
 		} else if c != cpuacct {
-			h.places[c] = unified.place(c)
+			places[c] = second().place(c)
 		}
 	}
-	return h
+	return places
 }
 
 // Missing says for each controller that can't be used why, and how to get it.
@@ -78,16 +86,12 @@ func (h *Hierarchy) Missing() map[Controller]string {
 	return missing
 }
 
-// RemoveParent removes the parent group where it is empty. Groups that are
-// still in it keep it.
-func (h *Hierarchy) RemoveParent() error {
-	var errs []error
+// removeParents removes the parent groups where they are empty, so that the
+// last sandbox of an installation leaves nothing.
+func (h *Hierarchy) removeParents() {
 	for _, dir := range h.parents() {
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
-			errs = append(errs, fmt.Errorf("remove %s: %w", dir, err))
-		}
+		_ = unix.Rmdir(dir) // Groups that are still in it keep it.
 	}
-	return errors.Join(errs...)
 }
 
 // parents lists the distinct parent directories of the usable controllers.
@@ -112,11 +116,11 @@ type mounts struct {
 // separator come the type, the source and the options, which name controllers.
 func readMounts(path string) (mounts, error) {
 	found := mounts{v1: map[Controller]string{}}
-	f, err := os.Open(path) //nolint:gosec // The path is the kernel's own file, or a test's.
+	f, err := os.Open(path)
 	if err != nil {
 		return found, err
 	}
-	defer f.Close() //nolint:errcheck // Read only.
+	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		before, after, ok := strings.Cut(lines.Text(), " - ")

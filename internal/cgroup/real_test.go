@@ -8,25 +8,28 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// real is the running host's hierarchy under a parent of the test's own.
-func real(t *testing.T) *cgroup.Hierarchy {
+// host is the running host's hierarchy under a parent of the test's own.
+func host(t *testing.T) *cgroup.Hierarchy {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("these tests make control groups on the host: run them as root")
 	}
-	h := cgroup.New(cgroup.Config{Parent: "cofferdam-test-" + strconv.Itoa(os.Getpid())})
+	parent := "cofferdam-test-" + strconv.Itoa(os.Getpid())
+	h := cgroup.New(cgroup.Config{Parent: parent})
 	if missing := h.Missing(); len(missing) > 0 {
 		t.Fatalf("this host can't limit: %v", missing)
 	}
 	t.Cleanup(func() {
-		if err := h.RemoveParent(); err != nil {
-			t.Error(err)
+		left, err := filepath.Glob("/sys/fs/cgroup/*/" + parent)
+		if err != nil || len(left) > 0 {
+			t.Errorf("the parent groups are left: %v (%v)", left, err)
 		}
 	})
 	return h
@@ -56,7 +59,7 @@ func start(t *testing.T, g *cgroup.Group, script string) *exec.Cmd {
 }
 
 func TestKillEmptiesAndRemoveLeavesNothing(t *testing.T) {
-	h := real(t)
+	h := host(t)
 	g, err := h.Create("one", cgroup.Limits{MemoryBytes: 64 << 20, CPU: 0.5, Pids: 20})
 	if err != nil {
 		t.Fatal(err)
@@ -67,12 +70,14 @@ func TestKillEmptiesAndRemoveLeavesNothing(t *testing.T) {
 	if pids := g.Pids(); len(pids) == 0 {
 		t.Fatal("the process is not in the group")
 	}
-	stats, err := g.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stats.Pids < 1 || stats.MemoryBytes <= 0 {
-		t.Errorf("stats of a living group: %+v", stats)
+	for { // The kernel counts memory in batches.
+		stats, err := g.Stats()
+		if err != nil || t.Context().Err() != nil {
+			t.Fatalf("stats %+v, %v", stats, err)
+		}
+		if stats.Pids > 0 && stats.MemoryBytes > 0 && stats.CPUNanos > 0 {
+			break
+		}
 	}
 	if err := g.Kill(t.Context()); err != nil {
 		t.Fatal(err)
@@ -94,7 +99,7 @@ func TestKillEmptiesAndRemoveLeavesNothing(t *testing.T) {
 }
 
 func TestMemoryLimitKillsAndIsCounted(t *testing.T) {
-	h := real(t)
+	h := host(t)
 	g, err := h.Create("oom", cgroup.Limits{MemoryBytes: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +118,7 @@ func TestMemoryLimitKillsAndIsCounted(t *testing.T) {
 }
 
 func TestPidsLimitRefusesAFork(t *testing.T) {
-	h := real(t)
+	h := host(t)
 	g, err := h.Create("pids", cgroup.Limits{Pids: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +132,28 @@ func TestPidsLimitRefusesAFork(t *testing.T) {
 	}
 }
 
+func TestParentsComeAndGoBesideEachOther(t *testing.T) {
+	h := host(t)
+	var all sync.WaitGroup
+	for lane := range 4 {
+		all.Go(func() {
+			for range 50 {
+				g, err := h.Create("lane-"+strconv.Itoa(lane), cgroup.Limits{MemoryBytes: 1 << 20, CPU: 1, Pids: 5})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := g.Remove(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestCreateTwiceIsAConflictAndKeepsTheFirst(t *testing.T) {
-	h := real(t)
+	h := host(t)
 	g, err := h.Create("twice", cgroup.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +170,7 @@ func TestCreateTwiceIsAConflictAndKeepsTheFirst(t *testing.T) {
 }
 
 func TestARefusedLimitLeavesNothing(t *testing.T) {
-	h := real(t)
+	h := host(t)
 	if _, err := h.Create("bad", cgroup.Limits{Pids: 1 << 40}); err == nil {
 		t.Fatal("a pids limit beyond the kernel's was taken")
 	}
@@ -155,7 +180,7 @@ func TestARefusedLimitLeavesNothing(t *testing.T) {
 }
 
 func TestCPULimitIsWritten(t *testing.T) {
-	h := real(t)
+	h := host(t)
 	g, err := h.Create("cpu", cgroup.Limits{CPU: 1.5})
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,8 @@ func (g *Group) Kill(ctx context.Context) error {
 
 // Remove removes the group, waiting until the kernel has let go of the last
 // dead process. A group that is gone is no error; one that stays occupied is,
-// when the context ends or after five seconds.
+// when the context ends or after five seconds. The last group of an
+// installation takes the parent with it.
 func (g *Group) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -65,6 +66,7 @@ func (g *Group) Remove(ctx context.Context) error {
 			return fmt.Errorf("remove %s: %w", dir, err)
 		}))
 	}
+	g.hierarchy.removeParents()
 	return errors.Join(errs...)
 }
 

@@ -12,12 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
 // testControls tests each control that is declared; of the others it wants a
 // reason.
 func testControls(t *testing.T, s *Subject) {
+	t.Helper()
 	caps, err := s.Engine.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +52,12 @@ func testControls(t *testing.T, s *Subject) {
 // testNoNetwork: only the loopback interface, and no route to a listener that
 // the weak sandbox reaches.
 func testNoNetwork(t *testing.T, s *Subject) {
+	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // The test's own.
+	defer listener.Close()
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -113,6 +116,7 @@ func hostAddress(t *testing.T) string {
 // testReadOnlyRoot: what is written inside is not in the template, nor in a
 // second sandbox of it.
 func testReadOnlyRoot(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, nil)
 	spec := s.Spec(b.id)
 	before, err := os.Stat(spec.Root.Path)
@@ -138,6 +142,7 @@ func testReadOnlyRoot(t *testing.T, s *Subject) {
 // testDiskCap: a full disk is ENOSPC, and the sandbox lives on; so is a full
 // /tmp, far beyond the memory limit.
 func testDiskCap(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) {
 		spec.Limits.DiskBytes = 48 << 20
 		spec.Limits.MemoryBytes = 192 << 20
@@ -158,6 +163,7 @@ func testDiskCap(t *testing.T, s *Subject) {
 // testMemory: past the limit the sandbox is killed and says why; below it the
 // same command succeeds.
 func testMemory(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = 128 << 20 })
 	b.sh("head -c 10000000 /dev/zero | tail >/dev/null")
 	b.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
@@ -171,6 +177,7 @@ func testMemory(t *testing.T, s *Subject) {
 
 // testCPU: a busy loop gets its share of a CPU and no more.
 func testCPU(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) { spec.Limits.CPU = 0.2 })
 	before, err := b.inst.Stats(t.Context())
 	if err != nil {
@@ -194,6 +201,7 @@ const forkBomb = `n=0; while [ $n -lt 600 ]; do sleep 100 & n=$((n+1)); done; ec
 // testPids: the host's count of the sandbox's tasks stays below the limit even
 // with RLIMIT_NPROC out of the way of root, and the host is not affected.
 func testPids(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
 	b.exec("", "/bin/sh", "-c", forkBomb)
 	stats, err := b.inst.Stats(t.Context())
@@ -202,21 +210,32 @@ func testPids(t *testing.T, s *Subject) {
 	}
 }
 
-// testNProc: a fork bomb is refused forks, and the sandbox survives it.
+// testNProc: a fork bomb is refused forks, ends with its command, and the
+// sandbox survives it.
 func testNProc(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
-	r := b.exec("", "/bin/sh", "-c", forkBomb)
-	if strings.Contains(r.out, "started 600") {
+	conn := b.start("bomb", channel.Exec{
+		ID: "bomb", Argv: []string{"/bin/sh", "-c", forkBomb + "; wait"}, Dir: "/", Timeout: 2000,
+	})
+	defer conn.Close()
+	if r := b.collect(conn); strings.Contains(r.out, "started 600") || r.exit.Code == 0 {
 		t.Errorf("600 processes under a limit of 64: %+v", r)
 	}
-	b.exec("root", "/bin/sh", "-c", "kill -9 -1")
-	if got := b.exec("root", "/bin/echo", "alive"); got.out != "alive\n" {
-		t.Errorf("after the fork bomb: %+v", got)
+	for { // What was killed counts until it is reaped.
+		got := b.exec("", "/bin/echo", "alive")
+		if got.out == "alive\n" {
+			return
+		}
+		if t.Context().Err() != nil || got.exit.Code != 126 {
+			t.Fatalf("after the fork bomb: %+v", got)
+		}
 	}
 }
 
 // testOwnKernel: the kernel that answers is not the host's.
 func testOwnKernel(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, nil)
 	var host unix.Utsname
 	if err := unix.Uname(&host); err != nil {
@@ -235,6 +254,7 @@ func testOwnKernel(t *testing.T, s *Subject) {
 // testUserMapping: on a read-write mount, files keep the host user's ownership
 // both ways; a read-only mount stays as it is.
 func testUserMapping(t *testing.T, s *Subject) {
+	t.Helper()
 	owner := s.Spec("t-owner").Owner
 	shared, fixed := t.TempDir(), t.TempDir()
 	for _, dir := range []string{shared, fixed} {
@@ -282,6 +302,7 @@ func testUserMapping(t *testing.T, s *Subject) {
 // testNonRootUser: commands are the agent user's, without capabilities and
 // without a way to any.
 func testNonRootUser(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, nil)
 	if got := b.sh("id -u; id -g"); got != "1000\n1000" {
 		t.Errorf("ids %q", got)

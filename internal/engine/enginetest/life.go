@@ -16,6 +16,7 @@ import (
 
 // testLife: create, exec over the channel, signal, wait, destroy.
 func testLife(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, nil)
 	if got := b.sh("echo out; echo err >&2"); got != "out" {
 		t.Errorf("stdout %q", got)
@@ -58,9 +59,10 @@ func testLife(t *testing.T, s *Subject) {
 // testRestart: a new engine finds the instance by its handle, with a command
 // that goes on, and can end it; without the handle it can list and sweep.
 func testRestart(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, nil)
 	conn := b.start("before", channel.Exec{ID: "before", Argv: []string{"/bin/sh", "-c", "read line; echo got $line"}, Stdin: true, Dir: "/"})
-	defer conn.Close() //nolint:errcheck // Read to its end.
+	defer conn.Close()
 
 	again := s.Reopen()
 	inst, err := again.Open(t.Context(), b.inst.Handle())
@@ -107,6 +109,7 @@ func (b *box) answers() bool {
 // testEnds: an instance that ends by itself is noticed, listed until it is
 // destroyed, and says why.
 func testEnds(t *testing.T, s *Subject) {
+	t.Helper()
 	b := s.create(t, nil)
 	if err := b.inst.Signal(t.Context(), int(unix.SIGKILL)); err != nil {
 		t.Fatal(err)
@@ -136,6 +139,7 @@ func testEnds(t *testing.T, s *Subject) {
 
 // testErrors: what can't be made says why, and leaves nothing.
 func testErrors(t *testing.T, s *Subject) {
+	t.Helper()
 	tests := map[string]struct {
 		change func(*engine.Spec)
 		want   error

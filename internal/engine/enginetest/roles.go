@@ -102,11 +102,11 @@ func StartKeeper(t *testing.T, socket string) *keeper.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.OpenFile(socket+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // The test's own directory.
+	log, err := os.OpenFile(socket+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, roleKeeper, socket) //nolint:gosec // This very binary.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, roleKeeper, socket)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -51,6 +51,7 @@ type Factory func(t *testing.T) *Subject
 
 // Suite runs the contract.
 func Suite(t *testing.T, factory Factory) {
+	t.Helper()
 	s := factory(t)
 	t.Run("life", func(t *testing.T) { testLife(t, s) })
 	t.Run("restart", func(t *testing.T) { testRestart(t, s) })
@@ -145,7 +146,7 @@ func (b *box) exec(user string, argv ...string) result {
 	b.t.Helper()
 	id := fmt.Sprintf("c%d", b.next.Add(1))
 	conn := b.start(id, channel.Exec{ID: id, Argv: argv, User: user, Dir: "/"})
-	defer conn.Close() //nolint:errcheck // Read to its end.
+	defer conn.Close()
 	return b.collect(conn)
 }
 

@@ -15,12 +15,12 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 func TestSuite(t *testing.T) {
 	enginetest.Suite(t, func(t *testing.T) *enginetest.Subject {
 		t.Helper()
-		dir, err := os.MkdirTemp("", "fake") // A socket's path must be short.
+		dir, err := os.MkdirTemp("", "fake") //nolint:usetesting // A socket's path must be short.
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // Commands run as another user.
+		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		k := enginetest.StartKeeper(t, filepath.Join(dir, "keeper.sock"))

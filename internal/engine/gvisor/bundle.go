@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -47,9 +48,11 @@ func (b bundle) write(spec engine.Spec, ids identity) error {
 		}
 	}
 	if spec.Root.Kind == engine.RootDir {
-		if err := copySkeleton(spec, ids, b.root()); err != nil {
+		shown, err := copySkeleton(spec, ids, b.root())
+		if err != nil {
 			return err
 		}
+		spec.Mounts = slices.Concat(shown, spec.Mounts)
 	}
 	config, err := b.spec(spec, ids)
 	if err != nil {
@@ -98,12 +101,12 @@ func process(spec engine.Spec, ids identity) *specs.Process {
 		Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		Rlimits: []specs.POSIXRlimit{
 			{Type: "RLIMIT_NOFILE", Soft: noFile, Hard: noFile},
-			{Type: "RLIMIT_NPROC", Soft: uint64(spec.Limits.Pids), Hard: uint64(spec.Limits.Pids)}, //nolint:gosec // Checked to be positive.
+			{Type: "RLIMIT_NPROC", Soft: uint64(spec.Limits.Pids), Hard: uint64(spec.Limits.Pids)},
 			{Type: "RLIMIT_CORE"},
 		},
 	}
 	if ids.single {
-		p.User = specs.User{UID: uint32(spec.Owner.UID), GID: uint32(spec.Owner.GID)} //nolint:gosec // Checked ids.
+		p.User = specs.User{UID: uint32(spec.Owner.UID), GID: uint32(spec.Owner.GID)}
 		p.Capabilities.Inheritable, p.Capabilities.Ambient = caps, caps
 	}
 	return p

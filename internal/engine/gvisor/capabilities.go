@@ -77,7 +77,7 @@ func (e *Engine) runscThere() error {
 // namespacesWork starts runsc in the kinds of namespaces that a sandbox gets.
 // What forbids them is looked up only after that failed.
 func (e *Engine) namespacesWork(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, e.cfg.Runsc, "--version") //nolint:gosec // The configured binary.
+	cmd := exec.CommandContext(ctx, e.cfg.Runsc, "--version")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: e.uid, Size: 1}},
@@ -99,7 +99,7 @@ func forbidden(uid int) string {
 		"kernel/unprivileged_userns_clone":             "0",
 		"kernel/apparmor_restrict_unprivileged_userns": "1",
 	} {
-		data, err := os.ReadFile(sysctl + name) //nolint:gosec // One of three fixed files.
+		data, err := os.ReadFile(sysctl + name)
 		if err == nil && strings.TrimSpace(string(data)) == bad {
 			return fmt.Sprintf("the kernel's setting %s is %s; change it, or run the daemon as root", strings.ReplaceAll(name, "/", "."), bad)
 		}

@@ -56,7 +56,7 @@ func TestRootless(t *testing.T) {
 	if err := os.Chown(s.dir, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(s.dir, "suite"), "-test.run=^TestRootless$", "-test.v") //nolint:gosec // This very binary.
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.dir, "suite"), "-test.run=^TestRootless$", "-test.v")
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), siteVariable+"="+s.dir, "TMPDIR="+s.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -66,6 +66,7 @@ func TestRootless(t *testing.T) {
 }
 
 func rootless(t *testing.T) {
+	t.Helper()
 	s := newSite(t)
 	for _, kind := range kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -87,12 +88,12 @@ func rootless(t *testing.T) {
 
 func install(t *testing.T, from, to string) {
 	t.Helper()
-	in, err := os.Open(from) //nolint:gosec // The test's own files.
+	in, err := os.Open(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()                                                      //nolint:errcheck // Read only.
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // Run by another user.
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)
 	}

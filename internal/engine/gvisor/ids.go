@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func findIDs(uid int) idSource {
 // subordinate finds the first range of a user in a file of name:first:count
 // lines.
 func subordinate(path, name string, uid int) idRange {
-	data, err := os.ReadFile(path) //nolint:gosec // One of two fixed files.
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return idRange{}
 	}
@@ -125,12 +126,12 @@ func mapping(first, owner, host int) []specs.LinuxIDMapping {
 		return []specs.LinuxIDMapping{m}
 	}
 	below, above := one(0, first), one(owner+1, first+owner)
-	below.Size, above.Size = uint32(owner), uint32(idCount-owner-1) //nolint:gosec // checkOwner keeps it in 0..65534.
+	below.Size, above.Size = uint32(owner), uint32(idCount-owner-1)
 	return []specs.LinuxIDMapping{below, one(owner, host), above}
 }
 
 func one(inside, host int) specs.LinuxIDMapping {
-	return specs.LinuxIDMapping{ContainerID: uint32(inside), HostID: uint32(host), Size: 1} //nolint:gosec // Checked ids.
+	return specs.LinuxIDMapping{ContainerID: uint32(inside), HostID: uint32(host), Size: 1}
 }
 
 // groupsOf lists the groups of the owner's read-write mounts that are not the
@@ -157,10 +158,8 @@ func groupsOf(owner engine.Owner, mounts []engine.Mount) ([]int, error) {
 }
 
 func appendNew(list []int, n int) []int {
-	for _, have := range list {
-		if have == n {
-			return list
-		}
+	if slices.Contains(list, n) {
+		return list
 	}
 	return append(list, n)
 }

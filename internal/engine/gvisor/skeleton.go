@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -13,40 +14,71 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// How large a directory root may be. It is copied for each sandbox, because
-// runsc makes mount points in it and a template is never written; what is
-// large comes in by read-only mounts, or as an image.
+// How large a top-level directory of a directory root may be to be copied for
+// each sandbox. A copy is writable, has the right owners, and can be given
+// mount points without a write to the template. What is larger is shown
+// read-only instead; an image has no such difference.
 const (
-	skeletonEntries = 5000
-	skeletonBytes   = 32 << 20
+	skeletonEntries = 3000
+	skeletonBytes   = 16 << 20
 )
 
 // skeleton copies one directory root.
 type skeleton struct {
 	from, to string
 	ids      identity
-	entries  int
-	bytes    int64
 }
 
-// copySkeleton copies the template's tree, with its owners as the sandbox will
-// see them, and makes the mount points.
-func copySkeleton(spec engine.Spec, ids identity, to string) error {
+// copySkeleton copies what is small of the template's tree, with its owners as
+// the sandbox will see them, makes the mount points, and returns the mounts
+// that show the rest.
+func copySkeleton(spec engine.Spec, ids identity, to string) ([]engine.Mount, error) {
 	s := &skeleton{from: spec.Root.Path, to: to, ids: ids}
-	if err := filepath.WalkDir(s.from, s.copy); err != nil {
-		return err
+	top, err := os.ReadDir(s.from)
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range spec.Mounts {
-		if err := s.mountPoint(m); err != nil {
-			return err
+	var shown []engine.Mount
+	for _, entry := range top {
+		path := filepath.Join(s.from, entry.Name())
+		if entry.IsDir() && large(path) {
+			shown = append(shown, engine.Mount{Source: path, Destination: "/" + entry.Name(), ReadOnly: true})
+			continue
+		}
+		if err := filepath.WalkDir(path, s.copy); err != nil {
+			return nil, err
 		}
 	}
+	points := slices.Concat(shown, spec.Mounts)
 	for _, dir := range []string{"/proc", "/dev/shm", "/sys", "/run", "/tmp", "/.cofferdam"} {
-		if err := s.mountPoint(engine.Mount{Destination: dir}); err != nil {
-			return err
+		points = append(points, engine.Mount{Destination: dir})
+	}
+	for _, m := range points {
+		if err := s.mountPoint(m, shown); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return shown, nil
+}
+
+// large tells whether a tree is past the limits, without looking at much more
+// of it than that.
+func large(dir string) bool {
+	entries, bytes := 0, int64(0)
+	past := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // Copying it will tell.
+		}
+		entries++
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		if entries > skeletonEntries || bytes > skeletonBytes {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return past == nil && (entries > skeletonEntries || bytes > skeletonBytes)
 }
 
 func (s *skeleton) copy(path string, entry fs.DirEntry, err error) error {
@@ -56,11 +88,6 @@ func (s *skeleton) copy(path string, entry fs.DirEntry, err error) error {
 	info, err := entry.Info()
 	if err != nil {
 		return err
-	}
-	s.entries++
-	s.bytes += info.Size()
-	if s.entries > skeletonEntries || s.bytes > skeletonBytes {
-		return fault.Invalid("the root directory %s is too large to be copied for each sandbox; make an image of it, or show its large parts by read-only mounts", s.from)
 	}
 	target := filepath.Join(s.to, strings.TrimPrefix(path, s.from))
 	switch {
@@ -78,11 +105,11 @@ func (s *skeleton) copy(path string, entry fs.DirEntry, err error) error {
 		}
 		return s.own(path, target)
 	case info.Mode().IsRegular():
-		data, err := os.ReadFile(path) //nolint:gosec // A file of the template.
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(target, data, info.Mode().Perm()); err != nil { //nolint:gosec // A file of our own bundle.
+		if err := os.WriteFile(target, data, info.Mode().Perm()); err != nil {
 			return err
 		}
 	default:
@@ -123,8 +150,18 @@ func hostID(ids []specs.LinuxIDMapping, id uint32) int {
 }
 
 // mountPoint makes what a mount is laid over, a file for a file. The path is
-// resolved inside the copy, whose links may point anywhere.
-func (s *skeleton) mountPoint(m engine.Mount) error {
+// resolved inside the copy, whose links may point anywhere. Below what is shown
+// read-only, the template must have it.
+func (s *skeleton) mountPoint(m engine.Mount, shown []engine.Mount) error {
+	for _, over := range shown {
+		if !strings.HasPrefix(m.Destination, over.Destination+"/") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(s.from, m.Destination)); err != nil {
+			return fault.Wrap(fault.ErrInvalid, err, "nothing can be mounted at %s: the template's %s is shown read-only and has no such place; use an image, or mount elsewhere", m.Destination, over.Destination)
+		}
+		return nil
+	}
 	isFile := false
 	if m.Source != "" {
 		info, err := os.Stat(m.Source)

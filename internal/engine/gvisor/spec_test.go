@@ -54,6 +54,46 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+func TestSkeletonCopiesTheSmallAndShowsTheLarge(t *testing.T) {
+	template, to := t.TempDir(), t.TempDir()
+	for path, bytes := range map[string]int{"etc/passwd": 10, "usr/lib/big": skeletonBytes + 1, "home/agent/x": 1} {
+		if err := os.MkdirAll(filepath.Join(template, filepath.Dir(path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(template, path), make([]byte, bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/absent", filepath.Join(template, "link")); err != nil {
+		t.Fatal(err)
+	}
+	spec := engine.Spec{Root: engine.Root{Kind: engine.RootDir, Path: template}, Mounts: []engine.Mount{
+		{Source: template, Destination: "/workspace/deep"},
+		{Source: filepath.Join(template, "etc/passwd"), Destination: "/a/file"},
+		{Source: template, Destination: "/usr/lib"},
+	}}
+	shown, err := copySkeleton(spec, identity{}, to)
+	if err != nil || len(shown) != 1 || shown[0].Destination != "/usr" || !shown[0].ReadOnly {
+		t.Fatalf("shown %+v, %v", shown, err)
+	}
+	for path, isDir := range map[string]bool{"etc/passwd": false, "home/agent/x": false, "usr": true, "workspace/deep": true, "a/file": false, "proc": true} {
+		if info, err := os.Stat(filepath.Join(to, path)); err != nil || info.IsDir() != isDir {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if got, err := os.Readlink(filepath.Join(to, "link")); err != nil || got != "/absent" {
+		t.Errorf("the link is %q, %v", got, err)
+	}
+	spec.Mounts = []engine.Mount{{Source: template, Destination: "/usr/absent"}}
+	if _, err := copySkeleton(spec, identity{}, t.TempDir()); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a mount point in what is shown: %v", err)
+	}
+	spec.Mounts = []engine.Mount{{Source: template, Destination: "/link/x"}}
+	if _, err := copySkeleton(spec, identity{}, t.TempDir()); err == nil {
+		t.Error("a mount point was made through a link that leads out")
+	}
+}
+
 func TestBundleWithoutHostMountsKeepsTheGofer(t *testing.T) {
 	b := bundle{dir: t.TempDir()}
 	spec, err := complete(engine.Spec{ID: "a", Root: engine.Root{Kind: engine.RootDir, Path: t.TempDir()}, Init: []string{"/init"}})

@@ -29,7 +29,7 @@ func newSite(t *testing.T) site {
 	if dir := os.Getenv(siteVariable); dir != "" {
 		return site{dir: dir, runsc: filepath.Join(dir, "runsc"), user: os.Geteuid()}
 	}
-	dir, err := os.MkdirTemp("", "gv") // A socket's path must be short.
+	dir, err := os.MkdirTemp("", "gv") //nolint:usetesting // A socket's path must be short.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func newSite(t *testing.T) site {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // Other users pass through.
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s.layRoot(t)
@@ -59,7 +59,7 @@ func repository(t *testing.T, below ...string) string {
 
 func command(t *testing.T, dir string, env []string, argv ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...) //nolint:gosec // The test's own commands.
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", argv, err, out)
@@ -72,7 +72,7 @@ func (s site) layRoot(t *testing.T) {
 	t.Helper()
 	root := filepath.Join(s.dir, "root")
 	for _, dir := range []string{"etc", "usr", "tmp", "run", "dev", "proc", "sys", "home/agent", "root"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil { //nolint:gosec // A root's usual mode.
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func (s site) layRoot(t *testing.T) {
 		"passwd": "root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/sh\n",
 		"group":  "root:x:0:\nagent:x:1000:\n",
 	} {
-		if err := os.WriteFile(filepath.Join(root, "etc", name), []byte(text), 0o644); err != nil { //nolint:gosec // As everywhere.
+		if err := os.WriteFile(filepath.Join(root, "etc", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

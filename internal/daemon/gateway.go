@@ -40,6 +40,7 @@ type gatewayProcess struct {
 	ca        []byte
 	known     chan struct{} // closed once names and ca are set
 	restart   func()        // ends the running gateway, for another to start
+	broken    error         // why no gateway comes up, after several tries
 
 	child *exec.Cmd // only supervise's goroutine touches it
 }
@@ -81,12 +82,8 @@ func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.C
 	g.keepHosts(hosts)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.names, g.ca = slices.Clone(hosts), g.d.authority.CAPEM()
-	select {
-	case <-g.known:
-	default:
-		close(g.known)
-	}
+	g.names, g.ca, g.broken = slices.Clone(hosts), g.d.authority.CAPEM(), nil
+	g.announce()
 	return cert, nil
 }
 
@@ -104,7 +101,34 @@ func (g *gatewayProcess) trusted(ctx context.Context) (ca []byte, names []string
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.broken != nil {
+		return nil, nil, fault.Wrap(fault.ErrUnavailable, g.broken, "the gateway does not come up; %s says why", g.d.opts.Paths.DaemonLog())
+	}
 	return g.ca, slices.Clone(g.names), nil
+}
+
+// announce lets those go who wait for the names; g.mu is held.
+func (g *gatewayProcess) announce() {
+	select {
+	case <-g.known:
+	default:
+		close(g.known)
+	}
+}
+
+// giveUpAfter is how many gateways in a row may fail to come up before those
+// who wait are told; trying goes on.
+const giveUpAfter = 3
+
+// failed counts a gateway that ended; failures are those in a row that never
+// asked for a certificate.
+func (g *gatewayProcess) failed(failures int, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if failures >= giveUpAfter {
+		g.broken = err
+		g.announce()
+	}
 }
 
 // current returns the upstreams that the next gateway starts with.
@@ -135,9 +159,15 @@ func (g *gatewayProcess) use(ups []upstream.Config) {
 // supervise runs gateways one after the other until ctx ends.
 func (g *gatewayProcess) supervise(ctx context.Context) {
 	defer close(g.done)
+	failures := 0
 	for ctx.Err() == nil {
+		began := time.Now()
 		if err := g.runOnce(ctx); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Error("the gateway ended; starting another", "err", err)
+			if failures++; time.Since(began) > time.Minute {
+				failures = 1 // it had come up
+			}
+			g.failed(failures, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -269,19 +299,25 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// prepareCache makes the gateway's only directory and gives it to its user.
+// prepareCache makes the directory that is the gateway's root directory, and in
+// it the one that is its own. All but that one stays the daemon's: where the
+// gateway could put a link, the daemon would write through it.
 func (d *Daemon) prepareCache() error {
-	dir := d.opts.Paths.Cache()
-	if err := os.MkdirAll(filepath.Join(dir, "etc"), 0o755); err != nil { //nolint:gosec // the gateway's own root directory
-		return err
+	root := d.opts.Paths.Cache()
+	own := filepath.Join(root, artifactsDir)
+	for _, dir := range []string{filepath.Join(root, "etc"), own} {
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the gateway's user passes through
+			return err
+		}
 	}
-	if os.Geteuid() != 0 {
-		return os.Chmod(dir, 0o700) //nolint:gosec // a directory must be passable for its owner
+	if os.Geteuid() == 0 {
+		if err := d.refreshResolver(); err != nil {
+			return err
+		}
+		uid := d.opts.Config.GatewayUID
+		if err := os.Lchown(own, uid, uid); err != nil {
+			return err
+		}
 	}
-	if err := d.refreshResolver(); err != nil {
-		return err
-	}
-	uid := d.opts.Config.GatewayUID
-	//nolint:gosec // a directory must be passable for its owner
-	return errors.Join(os.Chown(dir, uid, uid), os.Chmod(dir, 0o700))
+	return os.Chmod(own, 0o700) //nolint:gosec // a directory must be passable for its owner
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
@@ -27,6 +28,9 @@ type bootDocument struct {
 	Version       string                        `json:"version"`
 }
 
+// artifactsDir is the gateway's own directory in the cache's.
+const artifactsDir = "artifacts"
+
 // The descriptors that a gateway inherits.
 const (
 	doorFD   = 3
@@ -34,14 +38,14 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: g.d.opts.Paths.Cache(), Upstreams: g.current(), Version: g.d.opts.Version}
+	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), artifactsDir), Upstreams: g.current(), Version: g.d.opts.Version}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
 		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
 	}
 	if os.Geteuid() == 0 {
 		uid := g.d.opts.Config.GatewayUID
 		b.Confinement = confinement{Root: g.d.opts.Paths.Cache(), UID: uid, GID: uid}
-		b.CacheDir = "/artifacts"
+		b.CacheDir = "/" + artifactsDir
 	}
 	return b
 }

@@ -81,7 +81,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	if out == nil {
 		return nil // the status said it; a daemon that ends may not say more
 	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	if err := plainTransport(json.NewDecoder(resp.Body).Decode(out)); err != nil {
 		return fmt.Errorf("the daemon's answer to %s %s is not what was expected: %w", method, path, err)
 	}
 	return nil

@@ -101,6 +101,25 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
+// TestDaemonGoesAway: whether a call had an effect is not known then.
+func TestDaemonGoesAway(t *testing.T) {
+	t.Parallel()
+	c := daemon(t, map[string]http.HandlerFunc{
+		"POST /v1/sandboxes": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"GET /v1/sandboxes": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "[{")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	})
+	if _, err := c.CreateSandbox(t.Context(), api.CreateSandbox{}); !errors.Is(err, client.ErrLost) {
+		t.Errorf("before the answer: %v", err)
+	}
+	if _, err := c.Sandboxes(t.Context()); !errors.Is(err, client.ErrLost) {
+		t.Errorf("within the answer: %v", err)
+	}
+}
+
 func TestContextEndsACall(t *testing.T) {
 	t.Parallel()
 	arrived, given := make(chan struct{}), make(chan struct{})

@@ -3,9 +3,11 @@ package client
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 )
@@ -56,11 +58,16 @@ func problem(resp *http.Response) error {
 	return &Error{Problem: p}
 }
 
-// plainTransport takes net/http's "Get "http://daemon/..."" off an error: the
-// URL means nothing to a person.
+// plainTransport takes net/http's "Get "http://daemon/..."" off an error, since
+// the URL means nothing to a person, and tells a daemon that went away.
 func plainTransport(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
+		err = e.Err
+	}
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, gone) {
+			return fmt.Errorf("%w: %w", ErrLost, err)
+		}
 	}
 	return err
 }

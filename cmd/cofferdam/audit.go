@@ -153,15 +153,27 @@ func rangeText(w audit.WithheldRange) string {
 	return w.From + " .. " + w.To
 }
 
+// withheldText counts files where an older version's other files were let in.
+func withheldText(w audit.WithheldRange) string {
+	n, unit := w.Versions, "version"
+	if n == 0 {
+		n, unit = w.Files, "file"
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%s: %s (%d %s) [%s];", rangeText(w), w.Reason, n, unit, w.Rule)
+}
+
 func recordWhy(r audit.Record) string {
 	var parts []string
-	if r.Reason != "" {
+	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
 		parts = append(parts, r.Reason)
 	}
 	for _, w := range r.Withheld {
-		parts = append(parts, fmt.Sprintf("%s: %s (%d versions)", rangeText(w), w.Reason, w.Versions))
+		parts = append(parts, withheldText(w))
 	}
-	if r.Rule != "" {
+	if r.Rule != "" && len(r.Withheld) == 0 {
 		parts = append(parts, "["+r.Rule+"]")
 	}
 	if r.Exit != nil {
@@ -170,7 +182,7 @@ func recordWhy(r audit.Record) string {
 	if t := times(r.Count); t != "" {
 		parts = append(parts, t)
 	}
-	return strings.Join(parts, " ")
+	return strings.TrimSuffix(strings.Join(parts, " "), ";")
 }
 
 // clip shortens what would fill the screen.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
 // Completion must be quick and must change nothing: it asks a daemon that
@@ -47,7 +50,10 @@ func fixed(words ...string) complete {
 
 func completeTemplates(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	return names(func(ctx context.Context, c *client.Client) []string {
-		found := []string{"debian", "host"}
+		var found []string
+		for _, known := range template.NewStore("", template.Options{}).Known() { // only asked for names
+			found = append(found, known.Name)
+		}
 		templates, _ := c.Templates(ctx) // none, if none can be asked
 		for _, t := range templates {
 			found = append(found, t.Name)
@@ -119,16 +125,8 @@ func register(cmd *cobra.Command, flag string, f complete) {
 	}
 }
 
-// completeEngines offers the engines of the sandboxes that are there: which
-// others could run is the daemon's to know.
+// completeEngines offers the engines of this version.
 func completeEngines(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return names(func(ctx context.Context, c *client.Client) []string {
-		var found []string
-		boxes, _ := c.Sandboxes(ctx) // none, if none can be asked
-		for _, b := range boxes {
-			found = append(found, b.Engine)
-		}
-		slices.Sort(found)
-		return slices.Compact(found)
-	})(cmd, args, word)
+	engines := slices.Sorted(maps.Keys(all.Engines(all.Config{}, nil))) // only named, never used
+	return fixed(engines...)(cmd, args, word)
 }

@@ -50,7 +50,7 @@ and only then handed in.`,
 	root.SetHelpCommandGroupID(groupHost)
 	root.AddCommand(newRun(), newList(), newDestroy(), newTemplate())
 	root.AddCommand(newPolicy(), newAudit())
-	root.AddCommand(newVersion(), newStop(), newCompletion(), exitCodesTopic())
+	root.AddCommand(newDoctor(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(roleCommands()...)
 	strict(root)
 	return root

@@ -79,7 +79,7 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	r.phase.Store(phaseFarewell)
 	bye, cancel := context.WithTimeout(bye, farewell)
 	defer cancel()
-	err = r.sayNow(err)
+	err = r.sayNow(r.obituary(bye, exit, err))
 	if !r.flags.json {
 		r.tell(bye, exit)
 	}
@@ -212,10 +212,10 @@ func (r *runner) destroy(ctx context.Context) {
 }
 
 // ask asks the daemon, and where it is gone meanwhile the one that takes its
-// place.
+// place. Asking twice must do no harm.
 func ask[T any](ctx context.Context, c *client.Client, question func(*client.Client) (T, error)) (T, error) {
 	answer, err := question(c)
-	if !errors.Is(err, client.ErrNoDaemon) {
+	if !errors.Is(err, client.ErrNoDaemon) && !errors.Is(err, client.ErrLost) {
 		return answer, err
 	}
 	if c, err = connect(ctx); err != nil {

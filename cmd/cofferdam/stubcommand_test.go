@@ -38,6 +38,10 @@ type stubOutput struct {
 func startStub(req api.StartCommand) *stubCommand {
 	c := &stubCommand{cmd: exec.Command(req.Argv[0], req.Argv[1:]...)}
 	c.more = sync.NewCond(&c.mu)
+	if req.Argv[0] == "eat-all-memory" {
+		c.end(channel.Exit{Code: 137, Error: "the sandbox ended"})
+		return c
+	}
 	c.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for name, value := range req.Env {
 		c.cmd.Env = append(c.cmd.Env, name+"="+value)

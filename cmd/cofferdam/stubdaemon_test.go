@@ -134,6 +134,7 @@ func (d *stubDaemon) routes() http.Handler {
 		"POST /v1/shutdown":                            d.shutdown,
 		"POST /v1/sandboxes":                           d.create,
 		"GET /v1/sandboxes":                            d.list,
+		"GET /v1/sandboxes/{id}":                       d.get,
 		"DELETE /v1/sandboxes/{id}":                    d.destroy,
 		"POST /v1/sandboxes/{id}/commands":             d.start,
 		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": d.attach,
@@ -238,6 +239,22 @@ func (d *stubDaemon) list(w http.ResponseWriter, _ *http.Request) {
 	}
 	slices.SortFunc(boxes, func(a, b api.Sandbox) int { return a.Created.Compare(b.Created) })
 	answer(w, http.StatusOK, boxes)
+}
+
+// get knows why a sandbox ended from the second question on, and of one whose
+// task is "forgotten" nothing at all any more.
+func (d *stubDaemon) get(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	box, ok := d.boxes[r.PathValue("id")]
+	if !ok || box.view.Task == "forgotten" {
+		refuse(w, http.StatusNotFound, "there is no such sandbox")
+		return
+	}
+	answer(w, http.StatusOK, box.view)
+	if c, ok := box.commands["c1"]; ok && c.cmd.Args[0] == "eat-all-memory" {
+		box.view.Ended = "out of memory"
+	}
 }
 
 func (d *stubDaemon) destroy(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/doctor"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+// doctorPatience bounds the examination: it starts some programs.
+const doctorPatience = 2 * time.Minute
+
+func newDoctor() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Say what this host can run, what is missing, and how to get it",
+		GroupID: groupHost,
+		Long: `Examines this host and changes nothing on it: "ok" holds, "warn" is weaker than it
+could be or missing though a policy may ask for it, "fail" keeps sandboxes from
+running. The exit code is 0 unless something failed.`,
+		Example: "  cofferdam doctor\n  cofferdam doctor --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), doctorPatience)
+			defer cancel()
+			report, err := examine(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(os.Stdout, report)
+			} else {
+				err = report.WriteText(os.Stdout)
+			}
+			if err == nil && !report.Healthy() {
+				err = &exitError{code: exitFailure}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+// examine looks at the installation that the daemon would have.
+func examine(ctx context.Context) (doctor.Report, error) {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	cfg, err := config.Load(paths.File())
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	runsc := daemon.FindRunsc(cfg.Runsc, self)
+	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State}, keeper.Dial(paths.KeeperSocket()))
+	return doctor.Examine(ctx, doctor.Inputs{
+		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc,
+		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
+		Templates: template.NewStore(paths.Templates(), template.Options{}), DefaultTemplate: cfg.DefaultTemplate,
+		GatewayUID: cfg.GatewayUID,
+		Upstreams:  func(ctx context.Context) ([]upstream.Config, error) { return registries(ctx, cfg, paths) },
+	}), nil
+}
+
+// registries are those of the configuration, else what this machine's own
+// client uses.
+func registries(ctx context.Context, cfg config.Config, paths config.Paths) ([]upstream.Config, error) {
+	if len(cfg.Upstreams) == 0 {
+		found, err := discover.Current(ctx, paths.Upstreams(), os.Environ())
+		return []upstream.Config{found}, err
+	}
+	var found []upstream.Config
+	var failures []error
+	for _, u := range cfg.Upstreams {
+		up, err := discover.Configured(pkgref.Ecosystem(u.Ecosystem), u.Index, u.Proxy, u.CAFile, os.Environ())
+		found, failures = append(found, up), append(failures, err)
+	}
+	return found, errors.Join(failures...)
+}

@@ -29,7 +29,12 @@ func TestMain(m *testing.M) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if binary, err := buildAgent(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(binary))
+		}
+		os.Exit(code)
+	}))
 }
 
 // host is the host's end of an agent's channel. open answers the streams that

@@ -18,8 +18,9 @@ import (
 
 // identity is what the last Configure said.
 type identity struct {
-	user channel.User
-	env  map[string]string
+	user      channel.User
+	env       map[string]string
+	workspace string // "" for none
 }
 
 // resolve gives the user that a command asks for.
@@ -51,7 +52,7 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.identity = &identity{user: c.User, env: c.Env}
+	a.identity = &identity{user: c.User, env: c.Env, workspace: c.Workspace}
 	return nil
 }
 

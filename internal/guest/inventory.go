@@ -53,6 +53,9 @@ func (a *Agent) stockPlaces() []string {
 	places := []string{"/workspace", "/opt", "/root", "/srv", "/tmp", "/var/tmp", "/home"}
 	if identity, err := a.current(); err == nil {
 		places = append([]string{identity.user.Home}, places...)
+		if identity.workspace != "" {
+			places = append(places, filepath.Clean(identity.workspace))
+		}
 	}
 	places = append(places, a.mounts()...)
 	for _, pattern := range []string{"/usr/local/lib/python3*", "/usr/lib/python3*"} {

@@ -45,7 +45,11 @@ func (a *agentHere) write(path, content string) {
 }
 
 func TestInventory(t *testing.T) {
-	a := startAgent(t, nil)
+	a := startBare(t, nil)
+	configure := testConfigure(t)
+	configure.Workspace = "/data/work"
+	a.mustCall(channel.Call{Kind: channel.CallConfigure, Configure: configure})
+	a.write("/data/work/lib/w-6.dist-info/METADATA", "Name: w\nVersion: 6\n")
 	metadata := "Metadata-Version: 2.1\r\nName: Real_Name\r\nVersion: 1.2.3\r\n\r\nName: forged\nVersion: 9\n"
 	for _, dir := range []string{
 		"/usr/lib/python3/dist-packages", "/usr/lib/python3.11/site-packages", "/usr/local/lib/python3.13/site-packages",
@@ -81,6 +85,7 @@ func TestInventory(t *testing.T) {
 		"/opt/tool/lib/python3.12/site-packages/pkg-1.2.3.dist-info":               "Real_Name 1.2.3",
 		"/tmp/target/pkg-1.2.3.dist-info":                                          "Real_Name 1.2.3",
 		"/root/.venv/lib/python3.12/site-packages/pkg-1.2.3.dist-info":             "Real_Name 1.2.3",
+		"/data/work/lib/w-6.dist-info":                                             "w 6",
 		"/opt/bare-2.0.dist-info":                                                  "bare 2.0",
 		"/opt/proc/proc-1.dist-info":                                               "proc 1",
 		"/opt/fifo-3.dist-info":                                                    "fifo 3",

@@ -20,17 +20,17 @@ func TestNamesInside(t *testing.T) {
 	var asked atomic.Int64
 	world := worldOf(map[string][]int{"api.example": {80, 8443}}, &asked)
 	s := configured(t, []string{"index.example", "files.example"}, world)
-	tests := map[string]struct{ script, want string }{
-		"registry names": {"getent ahostsv4 index.example files.example | awk '{print $1}' | sort -u", "127.64.0.1\n127.64.0.2\n"},
-		"another name":   {"getent hosts api.example", "127.64.0.3      api.example\n"},
-		"its reverse":    {"getent hosts 127.64.0.3", "127.64.0.3      api.example\n"},
-		"no name":        {"getent hosts evil.example || echo none", "none\n"},
-		"own host name":  {"getent ahostsv4 box | head -1 | awk '{print $1}'", "127.0.0.1\n"},
-		"resolv.conf":    {"echo nameserver 192.0.2.1 > /etc/resolv.conf; rm -f /etc/resolv.conf; cat /etc/resolv.conf | head -1", "nameserver 127.0.0.1\n"},
-		"no other way":   {"ls /sys/class/net 2>/dev/null | grep -v '^lo$' >/dev/null; cat /proc/net/route | wc -l", "1\n"},
+	tests := []struct{ name, script, want string }{
+		{"registry names", "getent ahostsv4 index.example files.example | awk '{print $1}' | sort -u", "127.64.0.1\n127.64.0.2\n"},
+		{"another name", "getent hosts api.example", "127.64.0.3      api.example\n"},
+		{"its reverse", "getent hosts 127.64.0.3", "127.64.0.3      api.example\n"},
+		{"no name", "getent hosts evil.example || echo none", "none\n"},
+		{"own host name", "getent ahostsv4 box | head -1 | awk '{print $1}'", "127.0.0.1\n"},
+		{"resolv.conf", "echo nameserver 192.0.2.1 > /etc/resolv.conf; rm -f /etc/resolv.conf; cat /etc/resolv.conf | head -1", "nameserver 127.0.0.1\n"},
+		{"no other way", "ls /sys/class/net 2>/dev/null | grep -v '^lo$' >/dev/null; cat /proc/net/route | wc -l", "1\n"},
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
 			e := s.run(channel.Exec{Argv: []string{"sh", "-c", test.script}})
 			if got := e.stdout.String(); got != test.want {
 				t.Errorf("got %q, want %q; %s", got, test.want, e.stderr.String())

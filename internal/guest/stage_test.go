@@ -96,7 +96,6 @@ func startSandbox(t *testing.T, open func(channel.Open, *channel.Conn) channel.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(binary, 0o755) })
 	hostEnd, guestEnd, err := channel.SocketPair()
 	if err != nil {
 		t.Fatal(err)

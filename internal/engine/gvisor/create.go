@@ -78,10 +78,11 @@ func (e *Engine) identity(spec engine.Spec) (identity, error) {
 // to the id.
 func (e *Engine) makeDir(id string) (bundle, error) {
 	dir := e.dir(id)
-	for _, parent := range []string{e.cfg.Root, filepath.Dir(dir)} {
-		if err := os.MkdirAll(parent, 0o711); err != nil { //nolint:gosec // The gofer, another user, passes through to its root.
-			return bundle{}, err
-		}
+	if err := os.MkdirAll(e.cfg.Root, 0o700); err != nil {
+		return bundle{}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // The gofer, another user, passes through to its root.
+		return bundle{}, err
 	}
 	err := os.Mkdir(dir, 0o711) //nolint:gosec // As above.
 	if errors.Is(err, os.ErrExist) {

@@ -38,14 +38,18 @@ func (e *Engine) sweep(ctx context.Context, id string) error {
 	return errors.Join(killed, e.killStrays(ctx, id), e.removeFiles(ctx, id))
 }
 
-// destroy is the fast way for an instance that the keeper knows: SIGKILL,
-// reaped by the keeper, then unlink. Where the keeper doesn't know it, its
-// processes are looked for.
+// destroy is the fast way for an instance whose processes the keeper tracks:
+// SIGKILL, reaped by the keeper, then unlink. Where it doesn't (another keeper,
+// or a daemon that died between the launch and the tracking), they are looked
+// for.
 func (e *Engine) destroy(ctx context.Context, id string) error {
-	if err := e.keeper.Kill(ctx, id); err != nil {
-		if _, gone := os.Stat(e.dir(id)); errors.Is(gone, os.ErrNotExist) && errors.Is(err, fault.ErrNotFound) {
+	known, err := e.keeper.Get(ctx, id)
+	if errors.Is(err, fault.ErrNotFound) {
+		if _, gone := os.Stat(e.dir(id)); errors.Is(gone, os.ErrNotExist) {
 			return nil
 		}
+	}
+	if err != nil || (len(known.Pids) == 0 && known.Exit == nil) || e.keeper.Kill(ctx, id) != nil {
 		return e.sweep(ctx, id)
 	}
 	return e.removeFiles(ctx, id)

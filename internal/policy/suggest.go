@@ -54,13 +54,23 @@ func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff st
 			strings.Join(leftOut[:min(len(leftOut), 5)], ", "))
 	}
 	diff, err = difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(string(document)), B: difflib.SplitLines(string(edited)),
+		A: diffLines(document), B: diffLines(edited),
 		FromFile: "policy", ToFile: "policy (suggested)", Context: 3,
 	})
 	if err != nil {
 		return nil, "", fault.Wrap(fault.ErrUnavailable, err, "the difference could not be written")
 	}
 	return edited, diff, nil
+}
+
+// diffLines splits a document as patch wants the lines of a diff: each ends
+// with a line feed, and a last one that has none says so.
+func diffLines(document []byte) []string {
+	lines := slices.Collect(strings.Lines(string(document)))
+	if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
+		lines[n-1] += "\n\\ No newline at end of file\n"
+	}
+	return lines
 }
 
 // highestFirst puts a package's highest version first, whose entry often

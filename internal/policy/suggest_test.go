@@ -102,6 +102,12 @@ func TestSuggest(t *testing.T) {
 			"allowed_packages: { python: [ { name: \"on\" }, { name: \"null\", max_version: \"1.x\" }, { name: \"7\", max_version: \"1.x\" } ]}\n",
 		},
 		{
+			"a document without a line feed at its end",
+			"name: x",
+			[]pkgref.Ref{python("a", "1.0")},
+			"name: x\nallowed_packages:\n  python:\n    - name: a\n      max_version: \"1.x\"\n",
+		},
+		{
 			"the higher version's entry admits the lower one",
 			"name: x\n",
 			[]pkgref.Ref{python("a", "1.0"), python("a", "2.5"), python("a", "2.5")},
@@ -126,8 +132,34 @@ func TestSuggest(t *testing.T) {
 			if !strings.Contains(diff, "\n+") || !strings.HasPrefix(diff, "--- policy\n+++ policy (suggested)\n") {
 				t.Errorf("the diff is\n%s", diff)
 			}
+			for side, whole := range map[byte]string{'-': tt.document, '+': tt.want} {
+				for _, part := range hunks(diff, side) {
+					if !strings.Contains(whole, part) {
+						t.Errorf("the diff does not apply: %q is not in the document %q", part, whole)
+					}
+				}
+			}
 		})
 	}
+}
+
+// hunks are a unified diff's hunks as one side of it has them: what patch looks
+// for in the document ('-'), what it puts there ('+').
+func hunks(diff string, side byte) []string {
+	var all []string
+	for line := range strings.Lines(diff) {
+		last := len(all) - 1
+		switch {
+		case strings.HasPrefix(line, "@@ "):
+			all = append(all, "")
+		case last < 0: // the head
+		case line[0] == '\\':
+			all[last] = strings.TrimSuffix(all[last], "\n")
+		case line[0] == ' ' || line[0] == side:
+			all[last] += line[1:]
+		}
+	}
+	return all
 }
 
 func TestSuggestCanNot(t *testing.T) {

@@ -5,6 +5,7 @@ GO       := $(CURDIR)/scripts/go
 BIN      := bin
 AGENT    := internal/guest/embedded/bin/cofferdam-guest
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
@@ -27,7 +28,7 @@ $(BIN)/cofferdam: $(AGENT) $(SOURCES)
 # runsc must be static: a dynamically linked one dies at its start.
 $(BIN)/runsc: $(wildcard runsc/*.go) runsc/go.mod runsc/go.sum
 	@echo "building runsc from the pinned gVisor (a minute the first time)"
-	cd runsc && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../$@ .
+	cd runsc && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X gvisor.dev/gvisor/runsc/version.version=$(GVISOR)' -o ../$@ .
 
 deps:
 	@sh scripts/deps

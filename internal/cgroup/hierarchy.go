@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -128,12 +129,14 @@ func readMounts(path string) (mounts, error) {
 		if !ok || len(left) < 5 || len(right) < 3 {
 			continue
 		}
+		// The first mount of a hierarchy counts: later ones are copies, in a
+		// chroot's /sys for example.
 		switch right[0] {
 		case "cgroup2":
-			found.unified = left[4]
+			found.unified = cmp.Or(found.unified, left[4])
 		case "cgroup":
 			for option := range strings.SplitSeq(right[2], ",") {
-				found.v1[Controller(option)] = left[4]
+				found.v1[Controller(option)] = cmp.Or(found.v1[Controller(option)], left[4])
 			}
 		}
 	}

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -60,6 +62,9 @@ func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
 	suggested, diff, err := policy.Suggest(text, refused)
 	if err != nil {
 		return err
+	}
+	if filepath.IsAbs(source) {
+		diff = strings.Replace(diff, "--- policy\n+++ policy (suggested)\n", "--- "+source+"\n+++ "+source+"\n", 1)
 	}
 	return writeJSON(w, http.StatusOK, api.Suggestion{Source: source, Document: text, Suggested: suggested, Diff: diff})
 }

@@ -123,7 +123,7 @@ type Requirement struct {
 // Refusal is what `cofferdam why` prints.
 type Refusal struct {
 	Time      time.Time  `json:"time"`
-	Package   pkgref.Ref `json:"package"`
+	Package   pkgref.Ref `json:"package,omitzero"`
 	File      string     `json:"file,omitempty"`
 	What      string     `json:"what"` // package, index, name, command
 	Name      string     `json:"name,omitempty"`

@@ -134,8 +134,8 @@ func (r *refusal) repeat(ctx context.Context, t *tenant) (audit.Record, error) {
 // before, and drops the oldest past the limit; the tenant's mu is held. What is
 // dropped stays in the log, and its repeats are counted.
 func (t *tenant) show(r *refusal, limit int) {
-	if r.record.Outcome == audit.Withheld {
-		t.hideWithheld(refOf(r.record))
+	if r.record.Kind == audit.KindPackage {
+		t.hideWithheld(refOf(r.record)) // of a refused file more is known
 	}
 	t.shown = append(t.shown, r)
 	if len(t.shown) > limit {

@@ -125,7 +125,7 @@ func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 func (b *debianBuild) scriptEnv() []string {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/nonexistent",
-		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "SOURCE_DATE_EPOCH=" + buildEpoch, "UV_BIN=" + b.uvDir,
+		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "UV_BIN=" + b.uvDir,
 	}
 	uuid := ""
 	if b.mkfs != "" {

@@ -113,7 +113,7 @@ func point(home, generation string) error {
 	if err := os.Rename(next, filepath.Join(home, "current")); err != nil {
 		return err
 	}
-	return syncDir(home)
+	return syncFile(home)
 }
 
 // prune removes older generations that no sandbox uses, if that is known.
@@ -161,13 +161,14 @@ func writeDurably(path string, raw []byte) error {
 	return f.Close()
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // a path of our own making
+// syncFile makes a file, or a folder's names, survive a crash of the host.
+func syncFile(path string) error {
+	f, err := os.Open(path) //nolint:gosec // a path of our own making
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }()
-	return d.Sync()
+	defer func() { _ = f.Close() }()
+	return f.Sync()
 }
 
 // diskFault says what a failure to write means.

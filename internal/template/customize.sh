@@ -27,7 +27,7 @@ inside() { # inside USER COMMAND...: runs in the tree with a clean environment
 	who=$1
 	shift
 	chroot --userspec="$who" "$root" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$agent" LANG=C.UTF-8 \
-		SOURCE_DATE_EPOCH="$EPOCH" PYTHONHASHSEED=0 "$@"
+		PYTHONHASHSEED=0 "$@"
 }
 
 stamp() { # one time for everything but packages' files
@@ -54,14 +54,17 @@ seal() {
 	step times
 	stamp
 	find "$root$agent/.venv" -type d -name __pycache__ -prune -exec rm -rf {} +
-	inside 1000:1000 /usr/bin/python3 -m compileall -q -f "$agent/.venv/lib" || true
+	inside 1000:1000 /usr/bin/python3 -m compileall -q -f --invalidation-mode timestamp "$agent/.venv/lib" || true
 	stamp
 	rm -f "$out/owned" "$out/files"
 	# noinline_data and no compression: gVisor reads no other EROFS. No extended
 	# attributes: file capabilities are not wanted.
 	[ -n "$IMAGE_UUID" ] || return 0
 	step image
-	mkfs.erofs --quiet -Enoinline_data -x-1 -T"$EPOCH" --preserve-mtime -U"$IMAGE_UUID" \
+	# The epoch is the image's own time and the latest that a file may have:
+	# the latest there is, so that none changes. (-T would set them all.)
+	latest=$(find "$root" -path "$out" -prune -o -printf '%T@\n' | cut -d. -f1 | sort -n | tail -n 1)
+	SOURCE_DATE_EPOCH=$latest mkfs.erofs --quiet -Enoinline_data -x-1 --preserve-mtime -U"$IMAGE_UUID" \
 		--exclude-path=.cofferdam-out "$out/rootfs.erofs" "$root"
 }
 

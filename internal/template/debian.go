@@ -3,7 +3,9 @@ package template
 import (
 	"context"
 	_ "embed" // the script that finishes the tree
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +53,9 @@ type debianBuild struct {
 func (b *debianBuild) run(ctx context.Context) (Template, error) {
 	if err := b.prepare(); err != nil {
 		return Template{}, err
+	}
+	if err := os.Remove(b.logPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Template{}, diskFault(err, b.store.dir)
 	}
 	b.report(Progress{Step: "prepare", Detail: b.describe(), Percent: 1})
 	uvDir, err := b.fetchUV(ctx)
@@ -130,7 +135,11 @@ func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 	var err error
 	if b.mkfs != "" {
 		t.Root = engine.Root{Kind: engine.RootImage, Path: "rootfs.erofs"}
-		t.Digest, t.Bytes, err = digestFile(ctx, filepath.Join(b.made, t.Root.Path))
+		image := filepath.Join(b.made, t.Root.Path)
+		if err := syncFile(image); err != nil {
+			return Template{}, diskFault(err, b.store.dir)
+		}
+		t.Digest, t.Bytes, err = digestFile(ctx, image)
 	} else {
 		t.Root = engine.Root{Kind: engine.RootDir, Path: "root"}
 		t.Digest, t.Bytes, err = digestTree(ctx, filepath.Join(b.made, t.Root.Path))

@@ -14,6 +14,7 @@ type meter struct {
 	expect     int // packages of the running apt, from "N newly installed"
 	seen       int // events of this phase so far
 	last       int
+	said       Progress
 	complaints []string // the most telling lines, first first; at most 20
 }
 
@@ -99,5 +100,8 @@ func (m *meter) say(detail string) {
 	}
 	percent = max(percent, m.last)
 	m.last = percent
-	m.report(Progress{Step: m.phase.step, Detail: detail, Percent: percent})
+	if now := (Progress{Step: m.phase.step, Detail: detail, Percent: percent}); now != m.said {
+		m.said = now
+		m.report(now)
+	}
 }

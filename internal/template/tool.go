@@ -42,8 +42,8 @@ exit $status
 // runTool runs a tool, turns its output into progress, keeps that output in
 // the store, and makes one sentence of a failure.
 func (b *debianBuild) runTool(ctx context.Context, c command) error {
-	logPath := filepath.Join(b.store.dir, "."+NameDebian+".log")
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	logPath := b.logPath()
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return diskFault(err, b.store.dir)
 	}
@@ -78,6 +78,11 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 		return toolFault(err, filepath.Base(c.path), meter.complaints, logPath, b.store.dir)
 	}
 	return nil
+}
+
+// logPath is where the tools' output of the last build is.
+func (b *debianBuild) logPath() string {
+	return filepath.Join(b.store.dir, "."+NameDebian+".log")
 }
 
 // watched is the tool's command under the watchdog, in a process group of its own.

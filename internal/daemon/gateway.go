@@ -245,9 +245,10 @@ func (g *gatewayProcess) spawn(ctx context.Context, door, uplink *os.File) error
 }
 
 // gatewayEnv is all that the gateway gets of the environment: where the system's
-// roots are. Credentials and proxies come in the boot document.
+// roots are. Credentials and proxies come in the boot document. The Go runtime
+// would otherwise keep the host's control group files open in it.
 func gatewayEnv() []string {
-	var env []string
+	env := []string{"GODEBUG=containermaxprocs=0"}
 	for _, k := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "TZ"} {
 		if v := os.Getenv(k); v != "" {
 			env = append(env, k+"="+v)

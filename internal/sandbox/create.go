@@ -178,14 +178,12 @@ func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
 		}
 		over = append(over, hidden...)
 	}
-	if req.PolicySource != "" {
-		guards, err := guard(checked, []string{req.PolicySource})
-		if err != nil {
-			return nil, err
-		}
-		over = append(over, guards...)
+	// What the ignore file hides stays hidden: it lies over the guards.
+	guards, err := guard(checked, guarded(req.PolicySource, checked))
+	if err != nil {
+		return nil, err
 	}
-	return append(all, over...), nil
+	return slices.Concat(all, guards, over), nil
 }
 
 // boot starts the instance and gives the guest its identity.

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -81,31 +80,4 @@ func (r mountRules) checkSource(resolved string) error {
 // within reports whether path is root or below it. Both are clean.
 func within(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
-}
-
-// guard returns the read-only mounts that keep the agent from rewriting files
-// (the policy, lockfiles) which lie under a read-write mount. A file directly
-// in a mount's root is covered by a read-only mount of itself. One that lies
-// deeper can't be protected, because the directory above it could be renamed,
-// and is refused.
-func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
-	var over []engine.Mount
-	for _, file := range files {
-		resolved, err := filepath.EvalSymlinks(file)
-		if err != nil {
-			return nil, fault.Invalid("%s can't be read any more", file)
-		}
-		for _, m := range mounts {
-			if !m.ReadWrite || !within(resolved, m.Source) {
-				continue
-			}
-			if filepath.Dir(resolved) != m.Source {
-				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
-			}
-			over = append(over, engine.Mount{
-				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(resolved)), ReadOnly: true,
-			})
-		}
-	}
-	return over, nil
 }

@@ -65,32 +65,6 @@ func TestMountsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestGuardCoversThePolicy(t *testing.T) {
-	dir := t.TempDir()
-	deep := filepath.Join(dir, "conf")
-	if err := os.Mkdir(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	inRoot, inDeep := filepath.Join(dir, "p.yaml"), filepath.Join(deep, "p.yaml")
-	for _, f := range []string{inRoot, inDeep} {
-		if err := os.WriteFile(f, []byte("name: x\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rw := []Mount{{Source: dir, Destination: "/workspace", ReadWrite: true}}
-	over, err := guard(rw, []string{inRoot})
-	if err != nil || len(over) != 1 || !over[0].ReadOnly || over[0].Destination != "/workspace/p.yaml" || over[0].Source != inRoot {
-		t.Fatalf("got %+v, %v; want one read-only mount over the policy", over, err)
-	}
-	if _, err := guard(rw, []string{inDeep}); !errors.Is(err, fault.ErrInvalid) {
-		t.Fatalf("a policy in a subdirectory of a read-write mount: got %v, want a refusal", err)
-	}
-	ro := []Mount{{Source: dir, Destination: "/workspace"}}
-	if over, err := guard(ro, []string{inDeep}); err != nil || len(over) != 0 {
-		t.Fatalf("under a read-only mount nothing is needed, got %+v, %v", over, err)
-	}
-}
-
 func TestIgnoreFileHides(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxLinks is how many symlinks a path may lead through; the kernel's own limit.
+const maxLinks = 40
+
+// guarded are the files that decide what a later run may do: the policy, and
+// the ignore files of the mounts.
+func guarded(policy string, mounts []Mount) []string {
+	var files []string
+	if policy != "" {
+		files = append(files, policy)
+	}
+	for _, m := range mounts {
+		ignore := filepath.Join(m.Source, IgnoreFile)
+		if _, err := os.Lstat(ignore); err == nil {
+			files = append(files, ignore)
+		}
+	}
+	return files
+}
+
+// guard returns the read-only mounts that keep the agent from rewriting files
+// which lie under a read-write mount. A file directly in a mount's root is
+// covered by a read-only mount of itself. One that lies deeper can't be
+// protected, because the directory above it could be renamed, and is refused;
+// so is one that is reached through a link in such a mount, because the link
+// could be replaced.
+func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
+	var over []engine.Mount
+	for _, file := range files {
+		resolved, links, err := follow(file)
+		if err != nil {
+			return nil, fault.Invalid("%s can't be read any more", file)
+		}
+		for _, m := range mounts {
+			if !m.ReadWrite {
+				continue
+			}
+			for _, link := range links {
+				if within(link, m.Source) {
+					return nil, fault.Invalid("%s is reached through %s, a link under the read-write mount %s, which the agent could replace; name the file itself, or mount that directory read-only", file, link, m.Source)
+				}
+			}
+			if !within(resolved, m.Source) {
+				continue
+			}
+			if filepath.Dir(resolved) != m.Source {
+				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
+			}
+			over = append(over, engine.Mount{
+				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(resolved)), ReadOnly: true,
+			})
+		}
+	}
+	return over, nil
+}
+
+// follow resolves an absolute path and tells where the symlinks lie that it
+// leads through.
+func follow(path string) (resolved string, links []string, err error) {
+	resolved, rest := "/", strings.Split(filepath.Clean(path), "/")
+	for len(rest) > 0 {
+		next := filepath.Join(resolved, rest[0]) // "" stays, ".." goes up
+		rest = rest[1:]
+		info, err := os.Lstat(next)
+		if err != nil {
+			return "", nil, err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			resolved = next
+			continue
+		}
+		if links = append(links, next); len(links) > maxLinks {
+			return "", nil, fault.Invalid("%s leads through too many links", path)
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return "", nil, err
+		}
+		if filepath.IsAbs(target) {
+			resolved = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return resolved, links, nil
+}

@@ -27,6 +27,20 @@ func TestContainment(t *testing.T) {
 		{"C-NE-10 names that carry data", testNamesThatCarryData},
 		{"C-NE-14 the host's own addresses", testHostAddresses},
 		{"C-NE-15 neighbours", testNeighbours},
+		{"C-CR-01 C-CR-02 information", testInformation},
+		{"C-HO-01 sockets", testSockets},
+		{"C-HO-03 devices", testDevices},
+		{"C-FS-01 kernel files", testKernelFiles},
+		{"C-FS-03 control groups", testControlGroups},
+		{"C-FS-04 mounts", testMounts},
+		{"C-FS-05 descriptors", testDescriptors},
+		{"C-FS-06 what is shown read-only", testReadOnly},
+		{"C-KE-04 posture of commands", testCommandPosture},
+		{"C-KE-05 posture of the sandbox's host processes", testHostProcesses},
+		{"G-SS-05 posture of the gateway", testGatewayPosture},
+		{"C-EX-04 arguments", testArguments},
+		{"C-RE-05 a flood of output", testFlood},
+		{"C-LI-01 C-LI-02 C-LI-03 stubborn processes", testStubborn},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.test(t, s) })
 	}

@@ -89,8 +89,9 @@ type world struct {
 	flushed chan string
 }
 
-// inside calls f on a thread that is in the world. What f opens stays there.
-func (w *world) inside(f func() error) error {
+// onThread calls f on a thread that may change its network, and takes the
+// thread back to the stage.
+func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -100,10 +101,6 @@ func (w *world) inside(f func() error) error {
 			return
 		}
 		defer stage.Close()
-		if err := unix.Setns(int(w.network.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
-		}
 		err = f()
 		if back := unix.Setns(int(stage.Fd()), unix.CLONE_NEWNET); back != nil {
 			done <- errors.Join(err, back)
@@ -113,6 +110,16 @@ func (w *world) inside(f func() error) error {
 		done <- err
 	}()
 	return <-done
+}
+
+// inside calls f on a thread that is in the world. What f opens stays there.
+func (w *world) inside(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(int(w.network.Fd()), unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return f()
+	})
 }
 
 // newWorld makes the world and the wire, and opens every canary.
@@ -127,7 +134,12 @@ func newWorld(t *testing.T, seen *sightings) *world {
 		"link add stage0 address " + stageMAC + " type veth peer name world0 address " + worldMAC,
 		fmt.Sprintf("link set world0 netns /proc/%d/fd/%d", os.Getpid(), w.network.Fd()),
 		"address add " + stageIPv4 + "/24 dev stage0", "address add " + stageIPv6 + "/64 dev stage0 nodad",
-		"link set stage0 up", "neigh add " + worldIPv4 + " lladdr " + worldMAC + " dev stage0 nud permanent", "route add default via " + worldIPv4, "route add ::/0 via " + worldIPv6,
+		"link set stage0 up", "route add default via " + worldIPv4, "route add ::/0 via " + worldIPv6,
+	}
+	// Neighbours are given, so that the stage's kernel has nothing to ask of
+	// itself long after a control has used one.
+	for _, a := range []string{worldIPv4, nameServer, lanIPv4} {
+		lines = append(lines, "neigh add "+a+" lladdr "+worldMAC+" dev stage0 nud permanent")
 	}
 	if err := ip(t.Context(), lines...); err != nil {
 		t.Fatal(err)
@@ -155,16 +167,13 @@ func newWorld(t *testing.T, seen *sightings) *world {
 }
 
 func (w *world) makeNamespace() error {
-	made := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread stays in the world and ends with this function
+	return onThread(func() error {
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
 			w.network, err = os.Open("/proc/thread-self/ns/net")
 		}
-		made <- err
-	}()
-	return <-made
+		return err
+	})
 }
 
 // open starts the canaries of the world: TCP on some ports of all addresses,

@@ -29,9 +29,13 @@ func secretNames() []string {
 	}
 }
 
-// information: print every environment, every secret file of every home, what
+// information [ROOT]: print every environment, every secret file of every home, what
 // the kernel tells, and the text of all small files outside of the programs.
-func information([]string) error {
+func information(args []string) error {
+	root := "/"
+	if len(args) > 0 {
+		root = args[0]
+	}
 	fmt.Println(os.Environ())
 	homes := []string{os.Getenv("HOME"), "/root"}
 	for _, pattern := range []string{"/home/*", "/Users/*"} {
@@ -54,7 +58,7 @@ func information([]string) error {
 		}
 	}
 	count := 0
-	return filepath.WalkDir("/", func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil
@@ -101,9 +105,11 @@ func write(args []string) error {
 	return nil
 }
 
-// mounts DIRECTORY: change what is mounted, in every way there is.
+// mounts DIRECTORY [own]: change what is mounted, in every way there is; of its
+// own, only in ways that reach no other namespace.
 func mounts(args []string) error {
 	dir := args[0]
+	own := len(args) > 1
 	var all []error
 	try := func(what string, err error) {
 		if err == nil {
@@ -112,7 +118,11 @@ func mounts(args []string) error {
 		}
 		all = append(all, fmt.Errorf("%s: %w", what, err))
 	}
-	for _, kind := range []string{"tmpfs", "proc", "sysfs", "cgroup", "cgroup2", "overlay", "9p", "nfs", "fuse", "devpts", "mqueue", "debugfs", "ext4"} {
+	try("tmpfs", unix.Mount("planted", dir, "tmpfs", 0, ""))
+	if own {
+		return errors.Join(all...)
+	}
+	for _, kind := range []string{"proc", "sysfs", "cgroup", "cgroup2", "overlay", "9p", "nfs", "fuse", "devpts", "mqueue", "debugfs", "ext4"} {
 		data := ""
 		if kind == "overlay" {
 			data = "lowerdir=/usr,upperdir=" + dir + ",workdir=" + dir
@@ -135,8 +145,9 @@ func mounts(args []string) error {
 	return errors.Join(all...)
 }
 
-// controlGroup: raise the limits of the own control group and leave it.
-func controlGroup([]string) error {
+// controlGroup [own]: raise the limits of the own control group and leave it;
+// without "own" also those of every other group in reach.
+func controlGroup(args []string) error {
 	var files []string
 	own, _ := os.ReadFile("/proc/self/cgroup") // without it the walk below is all there is
 	for line := range strings.Lines(string(own)) {
@@ -148,14 +159,15 @@ func controlGroup([]string) error {
 			files = append(files, filepath.Join(base, parts[2]))
 		}
 	}
-	found, _ := filepath.Glob("/sys/fs/cgroup/*") // the pattern is well-formed
-	files = append(files, append(found, "/sys/fs/cgroup")...)
+	values := map[string]string{"pids.max": "32000", "memory.max": "max", "memory.limit_in_bytes": "-1", "cpu.max": "max", "cpu.cfs_quota_us": "-1"}
+	if len(args) == 0 {
+		found, _ := filepath.Glob("/sys/fs/cgroup/*") // the pattern is well-formed
+		files = append(files, append(found, "/sys/fs/cgroup")...)
+		values["devices.allow"], values["release_agent"] = "a", "/planted"
+	}
 	var failed []error
 	for _, dir := range files {
-		for name, value := range map[string]string{
-			"pids.max": "32000", "memory.max": "max", "memory.limit_in_bytes": "-1", "cpu.max": "max", "cpu.cfs_quota_us": "-1",
-			"devices.allow": "a", "release_agent": "/planted",
-		} {
+		for name, value := range values {
 			if err := write([]string{value, filepath.Join(dir, name)}); err != nil {
 				failed = append(failed, err)
 			}
@@ -165,6 +177,9 @@ func controlGroup([]string) error {
 				failed = append(failed, err)
 			}
 		}
+	}
+	if len(args) > 0 {
+		return errors.Join(failed...)
 	}
 	for _, kind := range []string{"cgroup", "cgroup2"} {
 		if err := unix.Mount("planted", "/mnt", kind, 0, ""); err != nil {
@@ -223,7 +238,6 @@ func devices([]string) error {
 		}
 		fmt.Println("made", d.major, d.minor)
 		openDevice(path)
-		_ = os.Remove(path)
 	}
 	for _, path := range []string{
 		"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/sda", "/dev/vda", "/dev/nvme0n1",

@@ -70,7 +70,7 @@ func (b *debianBuild) writeLedger() error {
 		return fault.New(fault.ErrUnavailable, "the build left no list of what it installed, so it is not used")
 	}
 	if b.uvDir != "" {
-		wheel, _ := pinnedUV(runtime.GOARCH)
+		wheel, _ := b.store.uv(runtime.GOARCH)
 		l.Tools = append(l.Tools, Tool{"uv", uvVersion, wheel.file, wheel.sha256})
 	}
 	raw, err := json.MarshalIndent(l, "", " ")

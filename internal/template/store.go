@@ -51,6 +51,7 @@ type Known struct {
 type Store struct {
 	dir string
 	opt Options
+	uv  func(arch string) (uvWheel, bool)
 }
 
 // NewStore returns a Store in dir, which is made when first needed.
@@ -58,7 +59,7 @@ func NewStore(dir string, opt Options) *Store {
 	if opt.HostRoot == "" {
 		opt.HostRoot = "/"
 	}
-	return &Store{dir: dir, opt: opt}
+	return &Store{dir: dir, opt: opt, uv: pinnedUV}
 }
 
 // Known lists the templates that this Store can build.
@@ -85,16 +86,16 @@ func (s *Store) Get(ctx context.Context, name string) (Template, error) {
 	return t, err
 }
 
-// List returns the templates that are ready to use.
+// List returns the templates that are ready to use; why another is not, Get
+// says.
 func (s *Store) List(ctx context.Context) ([]Template, error) {
 	var ready []Template
 	for _, known := range s.Known() {
 		t, err := s.Get(ctx, known.Name)
-		switch {
-		case errors.Is(err, fault.ErrConflict):
-		case err != nil:
-			return nil, err
-		default:
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil {
 			ready = append(ready, t)
 		}
 	}
@@ -190,7 +191,8 @@ func readGeneration(dir string) (Template, error) {
 	t.Root.Path = filepath.Join(dir, t.Root.Path)
 	info, err := os.Stat(t.Root.Path)
 	if err != nil {
-		return Template{}, fault.Wrap(fault.ErrUnavailable, err, "template %s has lost its root filesystem: build it again", t.Name)
+		// Not wrapped: a caller must not take this for "not built".
+		return Template{}, fault.New(fault.ErrUnavailable, "template %s has lost its root filesystem (%v): build it again", t.Name, err)
 	}
 	if t.Root.Kind == engine.RootImage && info.Size() != t.Bytes {
 		return Template{}, fault.New(fault.ErrUnavailable, "the image of template %s has %d bytes instead of %d: build it again", t.Name, info.Size(), t.Bytes)

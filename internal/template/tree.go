@@ -40,7 +40,7 @@ func mountedUnder(mountinfo, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -53,7 +53,7 @@ func mountedUnder(mountinfo, dir string) (string, error) {
 		if len(fields) < 5 {
 			continue
 		}
-		if at := unescape.Replace(fields[4]); at == real || strings.HasPrefix(at, real+"/") {
+		if at := unescape.Replace(fields[4]); at == resolved || strings.HasPrefix(at, resolved+"/") {
 			return at, nil
 		}
 	}

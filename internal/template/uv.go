@@ -47,7 +47,7 @@ const maxUVBytes = 256 << 20
 // The host's pip fetches the wheel, from wherever it is set up to; its digest
 // is pinned here, so the source need not be trusted. The wheel is kept.
 func (b *debianBuild) fetchUV(ctx context.Context) (string, error) {
-	wheel, ok := pinnedUV(runtime.GOARCH)
+	wheel, ok := b.store.uv(runtime.GOARCH)
 	if !ok {
 		b.report(Progress{Step: "uv", Detail: "left out: none is pinned for " + runtime.GOARCH})
 		return "", nil
@@ -83,6 +83,7 @@ func (b *debianBuild) downloadUV(ctx context.Context, wheel uvWheel, kept string
 		"--only-binary=:all:", "--implementation=py", "--python-version=3.11", "--platform="+wheel.platform,
 		"--dest", download, "--requirement", requirements)
 	cmd := exec.CommandContext(ctx, pip[0], args...) //nolint:gosec // the host's own pip, our arguments
+	cmd.Dir = "/"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "uv %s cannot be fetched with this host's pip (%s): check pip's index and the network", uvVersion, lastLine(out))
 	}
@@ -104,7 +105,9 @@ func hostPip(ctx context.Context) []string {
 			continue
 		}
 		argv[0] = path
+		// Never from the working directory: who can write there would be run.
 		probe := exec.CommandContext(ctx, argv[0], append(argv[1:], "--version")...) //nolint:gosec // fixed names
+		probe.Dir = "/"
 		if probe.Run() == nil {
 			return argv
 		}

@@ -14,10 +14,11 @@ type commandRules struct {
 	rules     []rule // by priority, highest first; equal ones in the text's order
 }
 
-// rule is one of the document's rules. Its message is the author's and never
-// leaves the document: reasons are made of names.
+// rule is one of the document's rules. Its message is its author's word to
+// whoever is refused: short printable ASCII.
 type rule struct {
 	name     string
+	message  string
 	field    string
 	operator string
 	text     string
@@ -68,7 +69,11 @@ func (r *rule) decision() Decision {
 	if r.effect == Allow {
 		verb = "allows it"
 	}
-	return Decision{Effect: r.effect, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), verb)}
+	d := Decision{Effect: r.effect, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), verb)}
+	if r.effect != Allow && r.message != "" {
+		d.Reason = reason("%s: %s", d.Reason, r.message)
+	}
+	return d
 }
 
 // lookup is a field's value; nil if it is missing.

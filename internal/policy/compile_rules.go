@@ -87,7 +87,9 @@ func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
 	}
 	for _, key := range []string{"message", "description"} {
 		if f, given := o.fields[key]; given && (f.node.Kind != yaml.ScalarNode || f.node.Value != "") {
-			c.text(f)
+			if text, ok := c.text(f); ok && key == "message" {
+				r.message = clip(strings.Join(strings.Fields(text), " "), maxMessage)
+			}
 		}
 	}
 	if f, given := o.fields["dynamic_condition"]; given && !isNull(f) {
@@ -100,6 +102,9 @@ func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
 	}
 	return action
 }
+
+// maxMessage bounds what a rule's author says to whoever is refused.
+const maxMessage = 200
 
 // actionEffect: allow and audit permit, the others refuse.
 func actionEffect(action string) Effect {

@@ -122,6 +122,10 @@ func TestExamplesJudgeCommands(t *testing.T) {
 			t.Errorf("%s: %s %q is %+v", tt.example, tt.field, tt.text, d)
 		}
 	}
+	code = "import subprocess"
+	if d := example(t, "research-agent.yaml").DecideCommand(policy.CommandInput{Code: &code}); !strings.HasSuffix(d.Reason, ": shell-out blocked by research-agent policy") {
+		t.Errorf("the rule's message is not told: %+v", d)
+	}
 	tool := "rm_everything"
 	if d := example(t, "research-agent.yaml").DecideCommand(policy.CommandInput{Tool: &tool}); d.Effect != policy.Deny || d.Rule != "tool_allowlist" {
 		t.Errorf("a tool off the list: %+v", d)

@@ -149,7 +149,7 @@ func TestExamplesMean(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"allowed-packages.yaml": "",
-		"research-agent.yaml":   "network_allowlist tool_allowlist",
+		"research-agent.yaml":   "network_allowlist tool_allowlist rules:",
 		"sandbox-config.yaml":   "network.egress_allowlist credentials.mode credentials.secret_scanning",
 		"data-analysis.yaml":    "packages.on_hold packages.install_scripts network_allowlist credentials.mode credentials.inject credentials.secret_scanning tool_allowlist",
 	} {

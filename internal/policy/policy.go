@@ -137,13 +137,17 @@ func (p *Policy) MinReleaseAge() time.Duration {
 func (p *Policy) Check() []Explanation { return slices.Clone(p.explanations) }
 
 // Notes has a line for each thing that the document asks for, that this
-// version does not enforce, and that therefore stays closed.
+// version does not enforce, and that therefore stays closed; and one if it
+// judges code, since that is only known where it is handed over as text.
 func (p *Policy) Notes() []string {
 	var notes []string
 	for _, e := range p.explanations {
 		if !e.Enforced {
 			notes = append(notes, fmt.Sprintf("%s (line %d): %s", e.Key, e.Line, e.Meaning))
 		}
+	}
+	if slices.ContainsFunc(p.commands.rules, func(r rule) bool { return r.field == "code" }) {
+		notes = append(notes, "rules: code is judged where it is handed over as text, as to python3 -c; files are not inspected")
 	}
 	return notes
 }

@@ -23,6 +23,7 @@ allowed_packages:
   python:
     - { name: requests, version: ">=2.31,<2.33", with_dependencies: true }
     - { name: numpy, max_version: "1.x" }
+blocked_packages: { python: [ { name: evil } ] }
 rules:
   - { name: no-curl, condition: { field: command, operator: matches, value: "curl" }, action: deny, priority: 10 }
   - { name: no-eval, condition: { field: code, operator: contains, value: "eval" }, action: deny, priority: 5 }

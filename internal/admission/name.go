@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -54,7 +55,18 @@ func (t *tenant) takesName(key refusalKey, limit int) bool {
 	return true
 }
 
-// Failed implements Door.
+// blocklisted answers whether the policy refuses a name whatever its release.
+func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool) {
+	if p.Name == "" {
+		return policy.Decision{}, false
+	}
+	d := t.run.Policy.Judge(c.config.Clock(), p, nil).Name()
+	return d, !d.Allowed() && d.ResolvedBy == policy.ByBlocklist
+}
+
+// Failed implements Door. What the policy blocks by name is recorded as
+// blocked: that the upstream has no such project (any more) is then beside the
+// point.
 func (c *Controller) Failed(ctx context.Context, f Failure) (Answer, error) {
 	t, err := c.admit(ctx, f.Sandbox)
 	if err != nil {
@@ -68,6 +80,10 @@ func (c *Controller) Failed(ctx context.Context, f Failure) (Answer, error) {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Failed, File: clip(f.File, 512), SourceURL: clip(f.SourceURL, 2_048),
 		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
+	}
+	if blocked, ok := c.blocklisted(t, f.Package); ok {
+		d = blocked
+		r.Outcome, r.ResolvedBy, r.Rule, r.Reason = audit.Blocked, string(d.ResolvedBy), d.Rule, d.Reason
 	}
 	setRef(&r, f.Package)
 	r.Package, r.InstalledVersion = clip(r.Package, 256), clip(r.InstalledVersion, 256)

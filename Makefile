@@ -9,7 +9,7 @@ GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
-PACKAGES  = $(shell $(GO) list ./... | grep -v /test/e2e)
+PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment)')
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
@@ -38,10 +38,12 @@ demo: deps build
 
 test: deps build
 	$(GO) test -count=1 $(PACKAGES)
+	$(GO) test -count=1 ./test/containment/...
 	$(GO) test -count=1 ./test/e2e/...
 
 test-all: deps build
 	$(GO) test -count=1 -race $(PACKAGES)
+	$(GO) test -count=1 ./test/containment/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 60m ./test/e2e/...
 
 check: lint $(AGENT)

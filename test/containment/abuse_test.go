@@ -16,6 +16,7 @@ import (
 // testArguments: argv and environment arrive as they are and pass no shell; a
 // user that can't be, or too much of an argument, is an error that says so.
 func testArguments(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	strange := []string{"$(touch /tmp/ran)", "`touch /tmp/ran`", "a\nb", "--", "-c", "; touch /tmp/ran", "\x1b]0;x\x07", "é", "*", strings.Repeat("x", 100_000)}
 	env := map[string]string{"LD_PRELOAD": "/absent.so", "BASH_ENV": "/tmp/x", "PATH": "/absent"}
@@ -49,6 +50,7 @@ func testArguments(t *testing.T, s *stage) {
 // testFlood: endless output is counted and cut, and neither the daemon nor the
 // keeper grows with it.
 func testFlood(t *testing.T, s *stage) {
+	t.Helper()
 	const megabytes, kept = 96, 1 << 20
 	b := s.open(t, nil)
 	version, err := s.client.Version(t.Context())
@@ -86,6 +88,7 @@ func resident(t *testing.T, pid int) int64 {
 // testStubborn: what ignores signals, forks away and leaves zombies ends with
 // its time, and with its sandbox; the host has nothing of it then.
 func testStubborn(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	count := func() int {
 		text, _ := b.command(t, api.StartCommand{Argv: []string{"sh", "-c", "set -- /proc/[0-9]*; echo $#"}})

@@ -89,9 +89,19 @@ func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt) {
 		if n := strings.Count(got.text, "attempt ["); n != len(attempts) {
 			t.Errorf("INCONCLUSIVE as %s: %d of %d attempts were made: %.2000s", m.name, n, len(attempts), got.text)
 		}
-		for _, e := range s.escapes(t, mark, requests) {
+		report(t, m, work, s.escapes(t, mark, requests))
+	}
+}
+
+// report fails once for each attempt and oracle, with the first that it saw.
+func report(t *testing.T, m manner, work batch, seen []sighting) {
+	t.Helper()
+	count := map[string]int{}
+	for _, e := range seen {
+		if key := work.named(e) + e.oracle; count[key] == 0 {
 			t.Errorf("ESCAPED: %s as %s: %s", work.named(e), m.name, e)
 		}
+		count[work.named(e)+e.oracle]++
 	}
 }
 

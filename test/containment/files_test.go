@@ -21,6 +21,7 @@ import (
 // testInformation: nothing of what the invoker, the host, the daemon or the
 // gateway keep to themselves can be read, and no path of the host either.
 func testInformation(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	for _, m := range manners() {
 		got := b.probe(t, m, "information")
@@ -55,6 +56,7 @@ func testInformation(t *testing.T, s *stage) {
 // testSockets: no socket of the host can be connected to, not even one that
 // lies in a directory that was asked to be shown.
 func testSockets(t *testing.T, s *stage) {
+	t.Helper()
 	shown := filepath.Join(s.dir, "mnt")
 	b := s.open(t, func(req *api.CreateSandbox) {
 		req.Mounts = append(req.Mounts, api.Mount{Source: shown, Destination: "/workspace", ReadWrite: true})
@@ -84,8 +86,9 @@ func testSockets(t *testing.T, s *stage) {
 // testDevices: no device can be made, on the sandbox's own files or on a mount,
 // and none that leads to the host can be opened.
 func testDevices(t *testing.T, s *stage) {
+	t.Helper()
 	shared := filepath.Join(s.dir, "shared")
-	if err := os.Mkdir(shared, 0o777); err != nil { //nolint:gosec // the sandbox is to write there
+	if err := os.Mkdir(shared, 0o777); err != nil { // the sandbox is to write there
 		t.Fatal(err)
 	}
 	b := s.open(t, func(req *api.CreateSandbox) {
@@ -162,6 +165,7 @@ func openDevices(t *testing.T, pid int) []string {
 // these, the sandbox's kernel permits the scores by which it would choose what
 // to kill, to no effect; the host's scores of its processes are watched too.
 func testKernelFiles(t *testing.T, s *stage) {
+	t.Helper()
 	const own = "/proc/sys/net/ipv4/ip_default_ttl" // of the stage's network: the control may change it
 	watched := []string{own, "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname", "/proc/sys/vm/overcommit_memory", "/proc/sys/net/ipv4/ip_forward", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/self/oom_score_adj"}
 	args := append([]string{"write", "1"}, watched...)
@@ -191,7 +195,7 @@ func testKernelFiles(t *testing.T, s *stage) {
 	if after := contents([]string{own}); after[own] == before[own] {
 		t.Error("INCONCLUSIVE: outside the file does not change either")
 	}
-	if err := os.WriteFile(own, []byte(before[own]), 0o644); err != nil { //nolint:gosec // as it was
+	if err := os.WriteFile(own, []byte(before[own]), 0o644); err != nil { // as it was
 		t.Fatal(err)
 	}
 }
@@ -211,6 +215,7 @@ func contents(paths []string) map[string]string {
 // testControlGroups: the limits, as read on the host, stay as they are, and the
 // sandbox's processes stay in their group.
 func testControlGroups(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	files := limits(t, b.id)
 	if len(files) == 0 {
@@ -271,6 +276,7 @@ func limits(t *testing.T, group string) []string {
 // testMounts: what is mounted stays so, as another command sees it and as the
 // host sees it of the sandbox's processes.
 func testMounts(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	look := func() []string {
 		inside, _ := b.command(t, api.StartCommand{Argv: []string{"cat", "/proc/self/mountinfo"}, User: "root"})
@@ -300,6 +306,7 @@ func testMounts(t *testing.T, s *stage) {
 // testDescriptors: no descriptor and no link of /proc leads to a file of the
 // host, and no more descriptors are inherited than the three.
 func testDescriptors(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	for _, m := range manners() {
 		got := b.probe(t, m, "descriptors", s.hostSecret())
@@ -312,7 +319,7 @@ func testDescriptors(t *testing.T, s *stage) {
 		}
 	}
 	list, exit := b.command(t, api.StartCommand{Argv: []string{"sh", "-c", "echo /proc/self/fd/*"}, User: "root"})
-	for _, fd := range strings.Fields(list) {
+	for _, fd := range strings.FieldsSeq(list) {
 		if n := filepath.Base(fd); len(n) > 1 || n > "3" && n != "*" { // 3 is the listing's
 			t.Errorf("a shell inherits %s (%+v)", list, exit)
 		}
@@ -334,6 +341,7 @@ func testDescriptors(t *testing.T, s *stage) {
 // testReadOnly: what is shown read-only has the same bytes afterwards. Only the
 // test's own files are tried: should this fail, it must cost nobody a host.
 func testReadOnly(t *testing.T, s *stage) {
+	t.Helper()
 	shown := []string{filepath.Join(probeDir(), "probe"), filepath.Join(s.dir, "state/agent/cofferdam-guest")}
 	before := digests(t, shown)
 	b := s.open(t, nil)

@@ -59,7 +59,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s := &stage{dir: dir, seen: &sightings{}, secrets: map[string]string{}}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the gateway's and the sandboxes' users pass through
+	if err := os.Chmod(dir, 0o755); err != nil { // the gateway's and the sandboxes' users pass through
 		t.Fatal(err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -80,11 +80,11 @@ func (s *stage) useNameServer(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(s.dir, "resolv.conf")
 	s.write(t, "resolv.conf", "nameserver "+nameServer+"\n", 0o644)
-	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount(path, real, "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(path, target, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -118,7 +118,7 @@ func (s *stage) openCanaries(t *testing.T) {
 	}
 	for _, path := range []string{filepath.Join(s.dir, "mnt", "docker.sock"), "@" + s.world.token + "-abstract"} {
 		if path[0] != '@' {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // it is meant to be found
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // it is meant to be found
 				t.Fatal(err)
 			}
 		}
@@ -170,7 +170,7 @@ func (s *stage) hostSecret() string { return filepath.Join(s.dir, "elsewhere", "
 func (s *stage) write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	full := filepath.Join(s.dir, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil { //nolint:gosec // nothing here is secret but to sandboxes
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil { // nothing here is secret but to sandboxes
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(full, []byte(text), mode); err != nil {
@@ -213,7 +213,7 @@ func (s *stage) startDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	s.daemon = exec.Command(binary, "serve") //nolint:noctx // the daemon is asked to end
+	s.daemon = exec.Command(binary, "serve") // the daemon is asked to end
 	s.daemon.Dir = "/"
 	s.daemon.Env = append(os.Environ(), "COFFERDAM_STATE="+filepath.Join(s.dir, "state"), "COFFERDAM_RUNTIME="+s.runtime())
 	s.daemon.Stdout, s.daemon.Stderr = log, log

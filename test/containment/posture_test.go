@@ -50,6 +50,7 @@ func commandPosture() map[string]string {
 
 // testCommandPosture: setuid programs, setresuid, capset: nothing is gained.
 func testCommandPosture(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	for _, program := range []string{"/probe/probe", "/probe/setuid"} {
 		for _, user := range []string{"", "root"} {
@@ -75,12 +76,17 @@ func testCommandPosture(t *testing.T, s *stage) {
 	// The control runs the setuid program as an unprivileged user, from a file
 	// system that permits it, as root of the stage would let it.
 	dir := filepath.Join(s.dir, "setuid")
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // another user runs the program
+	if err := os.Mkdir(dir, 0o755); err != nil { // another user runs the program
 		t.Fatal(err)
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"); err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
 	path := filepath.Join(dir, "setuid")
 	s.write(t, "setuid/setuid", readFile(t, filepath.Join(probeDir(), "setuid")), 0o755)
 	if err := os.Chmod(path, 0o755|os.ModeSetuid|os.ModeSetgid); err != nil {
@@ -98,6 +104,7 @@ func testCommandPosture(t *testing.T, s *stage) {
 // testHostProcesses: the host processes of a sandbox are nobody on the host, in
 // a network of their own that has nothing but a loopback, under a filter.
 func testHostProcesses(t *testing.T, s *stage) {
+	t.Helper()
 	b := s.open(t, nil)
 	own := link(t, "/proc/self/ns/net")
 	for _, pid := range s.processes(t, b.id) {
@@ -142,6 +149,7 @@ func testHostProcesses(t *testing.T, s *stage) {
 // a way to one; its root directory is the cache; it holds no file elsewhere and
 // no secret in its environment.
 func testGatewayPosture(t *testing.T, s *stage) {
+	t.Helper()
 	version, err := s.client.Version(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func enterStage() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(self, os.Args[1:]...) //nolint:noctx // it is this test; the test's own timeout ends it
+	cmd := exec.Command(self, os.Args[1:]...) // it is this test; the test's own timeout ends it
 	cmd.Env = append(os.Environ(), stageVariable+"="+dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS, Pdeathsig: unix.SIGKILL}
@@ -68,11 +68,11 @@ func enterStage() (int, error) {
 
 // buildProbe puts the probe into dir, and a copy that is setuid root.
 func buildProbe(dir string) error {
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // sandboxes' users read it
+	if err := os.Chmod(dir, 0o755); err != nil { // sandboxes' users read it
 		return err
 	}
 	path := filepath.Join(dir, "probe")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./probe") //nolint:noctx // go ends by itself
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./probe") // go ends by itself
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the probe: %w\n%s", err, out)
@@ -82,7 +82,7 @@ func buildProbe(dir string) error {
 		return err
 	}
 	setuid := filepath.Join(dir, "setuid")
-	if err := os.WriteFile(setuid, text, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(setuid, text, 0o755); err != nil { // a program
 		return err
 	}
 	return os.Chmod(setuid, 0o755|os.ModeSetuid|os.ModeSetgid)

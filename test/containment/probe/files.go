@@ -61,7 +61,7 @@ func information(args []string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil
+			return nil //nolint:nilerr // what can't be listed is passed over
 		case d.IsDir() && (path == "/proc" || path == "/sys" || path == "/usr" || path == "/dev" || path == "/opt" || path == "/probe"):
 			return fs.SkipDir
 		case d.Type().IsRegular() && count < maxFiles:
@@ -267,7 +267,7 @@ func sockets(args []string) error {
 	err := filepath.WalkDir("/", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil
+			return nil //nolint:nilerr // what can't be listed is passed over
 		case d.IsDir() && (path == "/proc" || path == "/sys" || path == "/usr"):
 			return fs.SkipDir
 		case d.Type()&fs.ModeSocket != 0:

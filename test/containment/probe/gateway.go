@@ -79,7 +79,7 @@ func proxy(args []string) error {
 
 // https NAME METHOD PATH TOKEN: a request to a registry's name with a body.
 func https(args []string) error {
-	req, err := http.NewRequest(args[1], "https://"+args[0]+args[2], strings.NewReader(args[3])) //nolint:noctx // the client's timeout ends it
+	req, err := http.NewRequest(args[1], "https://"+args[0]+args[2], strings.NewReader(args[3])) // the client's timeout ends it
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func fetch(args []string) error {
 }
 
 func get(from, accept string) ([]byte, error) {
-	req, err := http.NewRequest(http.MethodGet, from, nil) //nolint:noctx // the client's timeout ends it
+	req, err := http.NewRequest(http.MethodGet, from, nil) // the client's timeout ends it
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func daemonise(args []string) error {
 }
 
 func child(variable string, args []string, wait bool) error {
-	cmd := exec.Command("/proc/self/exe", args...) //nolint:noctx // it ends by itself
+	cmd := exec.Command("/proc/self/exe", args...) // it ends by itself
 	cmd.Env = append(os.Environ(), variable)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -113,7 +113,7 @@ func zombies(args []string) error {
 		return err
 	}
 	for range count {
-		cmd := exec.Command("/proc/self/exe", "echo") //nolint:noctx // it ends by itself
+		cmd := exec.Command("/proc/self/exe", "echo") // it ends by itself
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		err = errors.Join(err, cmd.Start())
 	}

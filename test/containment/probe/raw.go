@@ -53,7 +53,7 @@ func send(family, kind, protocol int, message []byte, to unix.Sockaddr) error {
 	if err != nil {
 		return fmt.Errorf("socket(%d, %d, %d): %w", family, kind, protocol, err)
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing to lose
+	defer unix.Close(fd) // nothing to lose
 	if err := unix.Sendto(fd, message, 0, to); err != nil {
 		return fmt.Errorf("send on socket(%d, %d, %d): %w", family, kind, protocol, err)
 	}
@@ -157,7 +157,7 @@ func sniff(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing to lose
+	defer unix.Close(fd) // nothing to lose
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}); err != nil {
 		return err
 	}

@@ -178,6 +178,9 @@ func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
 		}
 		over = append(over, hidden...)
 	}
+	if err := checkNested(checked); err != nil {
+		return nil, err
+	}
 	// What the ignore file hides stays hidden: it lies over the guards.
 	guards, err := guard(checked, guarded(req.PolicySource, checked))
 	if err != nil {

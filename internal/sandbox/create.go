@@ -181,6 +181,8 @@ func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
 	if err := checkNested(checked); err != nil {
 		return nil, err
 	}
+	// A mount inside of another comes after it, or it would lie below it.
+	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	// What the ignore file hides stays hidden: it lies over the guards.
 	guards, err := guard(checked, guarded(req.PolicySource, checked))
 	if err != nil {

@@ -137,7 +137,7 @@ func create(path string, raw []byte) error {
 }
 
 // certificateFile matches a complete generation's certificate.
-var certificateFile = regexp.MustCompile(`^ca-([1-9][0-9]{0,5})\.pem$`) //nolint:gochecknoglobals // compiled once
+var certificateFile = regexp.MustCompile(`^ca-([1-9][0-9]{0,5})\.pem$`)
 
 // readGenerations returns all complete generations, oldest first.
 func readGenerations(dir string) ([]*generation, error) {
@@ -171,11 +171,11 @@ func readGeneration(dir string, number int) (*generation, error) {
 	if err := checkSecret(keyPath); err != nil {
 		return nil, err
 	}
-	rawKey, err := os.ReadFile(keyPath) //nolint:gosec // a path of our own making
+	rawKey, err := os.ReadFile(keyPath)
 	if err != nil {
 		return nil, damaged(certPath, err)
 	}
-	rawCert, err := os.ReadFile(certPath) //nolint:gosec // a path of our own making
+	rawCert, err := os.ReadFile(certPath)
 	if err != nil {
 		return nil, damaged(certPath, err)
 	}

@@ -22,7 +22,7 @@ const safeRunsc = "20260905"
 const rebuildRunsc = "make build, which builds the pinned version"
 
 // versionDate finds the date in v0.0.0-YYYYMMDDhhmmss-... and release-YYYYMMDD.N.
-var versionDate = regexp.MustCompile(`(?:release-|-)(20[0-9]{6})(?:[0-9]{6}-|\.)`) //nolint:gochecknoglobals // compiled once
+var versionDate = regexp.MustCompile(`(?:release-|-)(20[0-9]{6})(?:[0-9]{6}-|\.)`)
 
 func runsc(ctx context.Context, in Inputs) []Check {
 	const name = "runsc"
@@ -55,7 +55,7 @@ func runsc(ctx context.Context, in Inputs) []Check {
 func runscVersion(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput() //nolint:gosec // the configured binary
+	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, firstLine(string(out)))
 	}

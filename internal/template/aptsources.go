@@ -104,13 +104,13 @@ func readAptSources(hostRoot string) []aptSource {
 	lists, _ := filepath.Glob(filepath.Join(etc, "sources.list.d/*.list"))
 	var all []aptSource
 	for _, path := range append([]string{filepath.Join(etc, "sources.list")}, lists...) {
-		if raw, err := os.ReadFile(path); err == nil { //nolint:gosec // apt's own configuration
+		if raw, err := os.ReadFile(path); err == nil {
 			all = append(all, parseOneLine(string(raw))...)
 		}
 	}
 	stanzas, _ := filepath.Glob(filepath.Join(etc, "sources.list.d/*.sources"))
 	for _, path := range stanzas {
-		if raw, err := os.ReadFile(path); err == nil { //nolint:gosec // apt's own configuration
+		if raw, err := os.ReadFile(path); err == nil {
 			all = append(all, parseDeb822(string(raw))...)
 		}
 	}
@@ -118,7 +118,7 @@ func readAptSources(hostRoot string) []aptSource {
 }
 
 // oneLine matches "deb [options] URI SUITE COMPONENT...".
-var oneLine = regexp.MustCompile(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(\S.*)$`) //nolint:gochecknoglobals // compiled once
+var oneLine = regexp.MustCompile(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(\S.*)$`)
 
 func parseOneLine(text string) []aptSource {
 	var all []aptSource
@@ -181,7 +181,7 @@ func parseDeb822(text string) []aptSource {
 func osRelease(hostRoot string) map[string]string {
 	values := map[string]string{}
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
-		raw, err := os.ReadFile(filepath.Join(hostRoot, path)) //nolint:gosec // a fixed path
+		raw, err := os.ReadFile(filepath.Join(hostRoot, path))
 		if err != nil {
 			continue
 		}

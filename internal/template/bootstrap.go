@@ -1,11 +1,13 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -132,7 +134,26 @@ func (b *debianBuild) scriptEnv() []string {
 		uuid = imageUUID
 	}
 	env = append(env, "IMAGE_UUID="+uuid)
+	env = append(env, b.uvEnv()...)
 	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// uvEnv tells customize.sh how to fetch uv where the host has no pip.
+func (b *debianBuild) uvEnv() []string {
+	if !b.uvPin {
+		return []string{"UV_PIN=", "UV_FILE=", "UV_CERT="}
+	}
+	wheel, _ := b.store.uv(runtime.GOARCH)
+	env := []string{
+		"UV_PIN=" + wheel.requirement(), "UV_FILE=" + wheel.file,
+		"UV_CERT=" + cmp.Or(os.Getenv("PIP_CERT"), os.Getenv("SSL_CERT_FILE")),
+	}
+	for _, name := range []string{"PIP_INDEX_URL", "PIP_PROXY", "PIP_TRUSTED_HOST"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

@@ -163,7 +163,7 @@ func writeDurably(path string, raw []byte) error {
 
 // syncFile makes a file, or a folder's names, survive a crash of the host.
 func syncFile(path string) error {
-	f, err := os.Open(path) //nolint:gosec // a path of our own making
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
@@ -185,5 +185,5 @@ func freeSpace(dir string) string {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%d MB free; a build needs about 1500)", st.Bavail*uint64(st.Bsize)>>20) //nolint:gosec // block sizes are positive
+	return fmt.Sprintf(" (%d MB free; a build needs about 1500)", st.Bavail*uint64(st.Bsize)>>20)
 }

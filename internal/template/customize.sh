@@ -11,7 +11,9 @@
 # mount namespace of its own, so that the tree is seen as it will be stored.
 #
 # Environment: EPOCH (seconds, the time of every file that no package owns),
-# UV_BIN (a folder with uv and uvx, or empty), IMAGE_UUID (empty: no image).
+# UV_BIN (a folder with uv and uvx, or empty), UV_PIN, UV_FILE and UV_CERT (if
+# not empty: pip's requirement for uv with its digest, the wheel's name, extra
+# roots), IMAGE_UUID (empty: no image).
 set -eu
 umask 022
 root=$1
@@ -86,6 +88,20 @@ chown -R 1000:1000 "$root$agent" "$root/workspace"
 chmod 0755 "$root$agent"
 
 # --- tools --------------------------------------------------------------
+if [ -z "$UV_BIN" ] && [ -n "$UV_PIN" ]; then
+	# The host has no pip, so the tree's fetches uv: with the digest demanded,
+	# from where the host's variables say, and without running any of it.
+	step uv through the new pip
+	mkdir "$root/tmp/uv"
+	echo "$UV_PIN" >"$root/tmp/uv/pin.txt"
+	[ -z "$UV_CERT" ] || cp "$UV_CERT" "$root/tmp/uv/ca.pem"
+	chroot "$root" /usr/bin/env HOME=/tmp/uv ${UV_CERT:+PIP_CERT=/tmp/uv/ca.pem} PIP_NO_CACHE_DIR=1 python3 -m pip download --quiet \
+		--disable-pip-version-check --no-deps --require-hashes --only-binary=:all: --dest /tmp/uv/got --requirement /tmp/uv/pin.txt
+	chroot "$root" python3 -m zipfile -e "/tmp/uv/got/$UV_FILE" /tmp/uv/wheel
+	mkdir "$out/uv"
+	mv "$root"/tmp/uv/wheel/uv-*.data/scripts/uv "$root"/tmp/uv/wheel/uv-*.data/scripts/uvx "$out/uv/"
+	UV_BIN=$out/uv
+fi
 if [ -n "$UV_BIN" ]; then
 	step uv
 	install -m 0755 "$UV_BIN/uv" "$UV_BIN/uvx" "$root/usr/local/bin/"

@@ -48,6 +48,7 @@ type debianBuild struct {
 	tool         string // mmdebstrap's or debootstrap's path
 	mkfs         string // mkfs.erofs, or empty: the root is a directory
 	uvDir        string // a folder with uv and uvx, or empty
+	uvPin        bool   // no host pip: the tree's own fetches uv
 }
 
 func (b *debianBuild) run(ctx context.Context) (Template, error) {

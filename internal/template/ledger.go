@@ -69,7 +69,7 @@ func (b *debianBuild) writeLedger() error {
 	if len(l.System) == 0 || len(l.Python) == 0 {
 		return fault.New(fault.ErrUnavailable, "the build left no list of what it installed, so it is not used")
 	}
-	if b.uvDir != "" {
+	if b.uvDir != "" || b.uvPin {
 		wheel, _ := b.store.uv(runtime.GOARCH)
 		l.Tools = append(l.Tools, Tool{"uv", uvVersion, wheel.file, wheel.sha256})
 	}
@@ -88,7 +88,7 @@ func (b *debianBuild) writeLedger() error {
 
 // rows reads a list of three tab-separated columns.
 func (b *debianBuild) rows(file string) [][]string {
-	raw, err := os.ReadFile(filepath.Join(b.made, file)) //nolint:gosec // a path of our own making
+	raw, err := os.ReadFile(filepath.Join(b.made, file))
 	if err != nil {
 		return nil
 	}

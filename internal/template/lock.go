@@ -32,7 +32,7 @@ func (s *Store) lock(ctx context.Context, name string, waiting func()) (*buildLo
 		if err == nil {
 			return &buildLock{file}, nil
 		}
-		if err != unix.EWOULDBLOCK && err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
 			_ = file.Close()
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "template %s cannot be locked", name)
 		}

@@ -27,7 +27,7 @@ type phase struct {
 }
 
 // newlyInstalled matches apt's summary.
-var newlyInstalled = regexp.MustCompile(`(\d+) newly installed`) //nolint:gochecknoglobals // compiled once
+var newlyInstalled = regexp.MustCompile(`(\d+) newly installed`)
 
 func newMeter(report func(Progress)) *meter {
 	return &meter{report: report, phase: phase{step: "start", from: 2, to: 3}}

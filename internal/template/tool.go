@@ -88,7 +88,7 @@ func (b *debianBuild) logPath() string {
 // watched is the tool's command under the watchdog, in a process group of its own.
 func (c command) watched(ctx context.Context) *exec.Cmd {
 	args := append([]string{"-c", watchdog, "watchdog", c.path}, c.args...)
-	cmd := exec.CommandContext(ctx, "/bin/sh", args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {

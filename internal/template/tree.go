@@ -28,7 +28,7 @@ func removeTree(ctx context.Context, dir string) error {
 	if tool == "" {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, tool, "--unshare-helper", "rm", "-rf", "--", dir) //nolint:gosec // a path of our own making
+	cmd := exec.CommandContext(ctx, tool, "--unshare-helper", "rm", "-rf", "--", dir)
 	// It removes what is the namespace's, and fails at what is ours.
 	_ = cmd.Run()
 	return os.RemoveAll(dir)
@@ -36,7 +36,7 @@ func removeTree(ctx context.Context, dir string) error {
 
 // mountedUnder returns the first mount point at or under dir, "" if none.
 func mountedUnder(mountinfo, dir string) (string, error) {
-	raw, err := os.ReadFile(mountinfo) //nolint:gosec // of the kernel's
+	raw, err := os.ReadFile(mountinfo)
 	if err != nil {
 		return "", err
 	}
@@ -62,12 +62,12 @@ func mountedUnder(mountinfo, dir string) (string, error) {
 
 // copyFile copies content; the copy is new and has the mode given.
 func copyFile(from, to string, mode fs.FileMode) error {
-	in, err := os.Open(from) //nolint:gosec // the caller's choice
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the caller's choice
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,11 @@ type uvWheel struct {
 	sha256   string // hex
 }
 
+// requirement is pip's, with the digest that it must find.
+func (w uvWheel) requirement() string {
+	return fmt.Sprintf("uv==%s --hash=sha256:%s", uvVersion, w.sha256)
+}
+
 const uvVersion = "0.13.8"
 
 // pinnedUV returns this architecture's wheel; ok is false where none is pinned.
@@ -54,8 +59,14 @@ func (b *debianBuild) fetchUV(ctx context.Context) (string, error) {
 	}
 	kept := filepath.Join(b.store.dir, ".uv", wheel.file)
 	if digest, _, err := digestFile(ctx, kept); err != nil || digest != "sha256:"+wheel.sha256 {
+		pip := hostPip(ctx)
+		if pip == nil {
+			b.report(Progress{Step: "uv", Detail: "this host has no pip: the template's will fetch " + uvVersion, Percent: 2})
+			b.uvPin = true
+			return "", nil
+		}
 		b.report(Progress{Step: "uv", Detail: "fetching " + uvVersion, Percent: 2})
-		if err := b.downloadUV(ctx, wheel, kept); err != nil {
+		if err := b.downloadUV(ctx, pip, wheel, kept); err != nil {
 			return "", err
 		}
 	}
@@ -68,21 +79,16 @@ func (b *debianBuild) fetchUV(ctx context.Context) (string, error) {
 
 // downloadUV runs pip, which executes nothing of what it downloads: a wheel
 // only, and with its digest demanded.
-func (b *debianBuild) downloadUV(ctx context.Context, wheel uvWheel, kept string) error {
-	pip := hostPip(ctx)
-	if pip == nil {
-		return fault.New(fault.ErrUnavailable, "uv cannot be fetched, for this host has no pip: apt-get install -y python3-pip")
-	}
+func (b *debianBuild) downloadUV(ctx context.Context, pip []string, wheel uvWheel, kept string) error {
 	requirements := filepath.Join(b.place, "uv.txt")
-	line := fmt.Sprintf("uv==%s --hash=sha256:%s\n", uvVersion, wheel.sha256)
-	if err := os.WriteFile(requirements, []byte(line), 0o600); err != nil {
+	if err := os.WriteFile(requirements, []byte(wheel.requirement()+"\n"), 0o600); err != nil {
 		return diskFault(err, b.store.dir)
 	}
 	download := filepath.Join(b.place, "download")
 	args := append(pip[1:], "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes",
 		"--only-binary=:all:", "--implementation=py", "--python-version=3.11", "--platform="+wheel.platform,
 		"--dest", download, "--requirement", requirements)
-	cmd := exec.CommandContext(ctx, pip[0], args...) //nolint:gosec // the host's own pip, our arguments
+	cmd := exec.CommandContext(ctx, pip[0], args...)
 	cmd.Dir = "/"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "uv %s cannot be fetched with this host's pip (%s): check pip's index and the network", uvVersion, lastLine(out))
@@ -106,7 +112,7 @@ func hostPip(ctx context.Context) []string {
 		}
 		argv[0] = path
 		// Never from the working directory: who can write there would be run.
-		probe := exec.CommandContext(ctx, argv[0], append(argv[1:], "--version")...) //nolint:gosec // fixed names
+		probe := exec.CommandContext(ctx, argv[0], append(argv[1:], "--version")...)
 		probe.Dir = "/"
 		if probe.Run() == nil {
 			return argv

@@ -18,7 +18,7 @@ func netrcFor(host string, env []string) (login, password string) {
 		if path == "" {
 			continue
 		}
-		raw, err := os.ReadFile(path) //nolint:gosec // the user's own file
+		raw, err := os.ReadFile(path)
 		if err != nil {
 			continue // as every client does
 		}
@@ -76,7 +76,7 @@ func netrcWords(text string) []string {
 		if macro {
 			continue
 		}
-		for _, word := range strings.Fields(line) {
+		for word := range strings.FieldsSeq(line) {
 			if word[0] == '#' && (len(words) == 0 || words[len(words)-1] != "password") {
 				break
 			}

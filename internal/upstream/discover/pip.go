@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,9 +70,9 @@ func findPip(ctx context.Context, env []string) (pip, error) {
 func (p pip) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.python, args...) //nolint:gosec // the host's own python
+	cmd := exec.CommandContext(ctx, p.python, args...)
 	cmd.Dir = "/"
-	cmd.Env = append(p.env[:len(p.env):len(p.env)], "PYTHONSAFEPATH=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")
+	cmd.Env = append(slices.Clip(p.env), "PYTHONSAFEPATH=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")
 	cmd.WaitDelay = time.Second
 	out := &limited{left: maxAnswer}
 	cmd.Stdout = out

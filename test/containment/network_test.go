@@ -14,10 +14,19 @@ import (
 // TestContainment is all cases on one stage.
 func TestContainment(t *testing.T) {
 	s := newStage(t)
-	for _, group := range []struct {
-		name string
-		test func(*testing.T, *stage)
-	}{
+	for _, g := range groups() {
+		t.Run(g.name, func(t *testing.T) { g.test(t, s) })
+	}
+}
+
+// group is cases that are tried together; its name begins with their numbers.
+type group struct {
+	name string
+	test func(*testing.T, *stage)
+}
+
+func groups() []group {
+	return []group{
 		{"C-NE-01 C-NE-19 transport", testTransport},
 		{"C-NE-02 metadata", testMetadata},
 		{"C-NE-02 C-NE-05 the gateway as a proxy", testGatewayAsProxy},
@@ -41,8 +50,6 @@ func TestContainment(t *testing.T) {
 		{"C-EX-04 arguments", testArguments},
 		{"C-RE-05 a flood of output", testFlood},
 		{"C-LI-01 C-LI-02 C-LI-03 stubborn processes", testStubborn},
-	} {
-		t.Run(group.name, func(t *testing.T) { group.test(t, s) })
 	}
 }
 

@@ -162,14 +162,23 @@ func controls(c Controller, version int, l Limits) []control {
 	}
 }
 
-// Joins lists the files into which a process id is written to put that
-// process, with what it starts later, into the group.
+// Joins lists the files into which a thread writes "0" to put itself, with
+// what it starts or becomes later, into the group. In version 1 it moves alone:
+// for a whole process the kernel first waits, some ten milliseconds long, until
+// no process anywhere forks or exits.
 func (g *Group) Joins() []string {
-	dirs := g.dirs()
-	for i, dir := range dirs {
-		dirs[i] = filepath.Join(dir, "cgroup.procs")
+	var files []string
+	for _, p := range g.places {
+		name := "tasks"
+		if p.version == 2 {
+			name = "cgroup.procs"
+		}
+		if file := filepath.Join(p.parent, name); !slices.Contains(files, file) {
+			files = append(files, file)
+		}
 	}
-	return dirs
+	slices.Sort(files)
+	return files
 }
 
 // Stats reads what the group uses; a controller that is missing reads zero.

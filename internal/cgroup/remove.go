@@ -16,8 +16,8 @@ import (
 // Pids lists the processes in the group, each once.
 func (g *Group) Pids() []int {
 	var pids []int
-	for _, join := range g.Joins() {
-		for _, word := range fields(join) {
+	for _, dir := range g.dirs() {
+		for _, word := range fields(filepath.Join(dir, "cgroup.procs")) {
 			if pid, err := strconv.Atoi(word); err == nil && pid > 0 && !slices.Contains(pids, pid) {
 				pids = append(pids, pid)
 			}

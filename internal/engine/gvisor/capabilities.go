@@ -18,10 +18,7 @@ import (
 // Capabilities probes the host: runsc must be there and start in namespaces of
 // its own, else the engine can't run at all; control groups may be missing.
 func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) {
-	if err := e.runscThere(); err != nil {
-		return engine.Capabilities{}, err
-	}
-	if err := e.namespacesWork(ctx); err != nil {
+	if err := e.runscStarts(ctx); err != nil {
 		return engine.Capabilities{}, err
 	}
 	caps := engine.Capabilities{
@@ -71,6 +68,28 @@ func (e *Engine) runscThere() error {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return fault.New(fault.ErrUnavailable, "%s is not an executable file; run `make build`, which builds gVisor's runsc", e.cfg.Runsc)
 	}
+	return nil
+}
+
+// runscStarts probes a runsc until it has started once; one that is put in its
+// place is probed anew.
+func (e *Engine) runscStarts(ctx context.Context) error {
+	if err := e.runscThere(); err != nil {
+		return err
+	}
+	info, err := os.Stat(e.cfg.Runsc)
+	if err != nil {
+		return err
+	}
+	e.probing.Lock()
+	defer e.probing.Unlock()
+	if p := e.probed; p != nil && os.SameFile(p, info) && p.Size() == info.Size() && p.ModTime().Equal(info.ModTime()) {
+		return nil
+	}
+	if err := e.namespacesWork(ctx); err != nil {
+		return err
+	}
+	e.probed = info
 	return nil
 }
 

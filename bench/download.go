@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"time"
 
@@ -80,9 +81,13 @@ func bareChannel(size int64) (time.Duration, error) {
 		return 0, errors.Join(err, wire.Close(), far.Close())
 	}
 	defer func() { _ = host.Close() }()
-	guest, err := channel.NewGuestSession(far)
+	end, err := net.FileConn(far) // the file's own reads can't be interrupted
+	if err := errors.Join(err, far.Close()); err != nil {
+		return 0, err
+	}
+	guest, err := channel.NewGuestSession(end)
 	if err != nil {
-		return 0, errors.Join(err, far.Close())
+		return 0, errors.Join(err, end.Close())
 	}
 	defer func() { _ = guest.Close() }()
 	began := time.Now()

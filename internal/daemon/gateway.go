@@ -23,6 +23,9 @@ import (
 const (
 	// trustPatience bounds how long a sandbox waits for a gateway that starts.
 	trustPatience = 45 * time.Second
+	// gatewayLife is well below that of its certificate; the next one gets a
+	// fresh one.
+	gatewayLife = 30 * 24 * time.Hour
 	// restartPause keeps a gateway that can't start from spinning.
 	restartPause = time.Second
 )
@@ -178,7 +181,7 @@ func (g *gatewayProcess) supervise(ctx context.Context) {
 
 // runOnce starts a gateway and serves its door until it ends.
 func (g *gatewayProcess) runOnce(ctx context.Context) error {
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := context.WithTimeout(ctx, gatewayLife)
 	defer end()
 	g.mu.Lock()
 	g.restart = end

@@ -14,7 +14,9 @@ import (
 // startManager makes the manager and lets it take over what lives.
 func (d *Daemon) startManager(ctx context.Context) error {
 	p := d.opts.Paths
-	d.templates = template.NewStore(p.Templates(), template.Options{})
+	d.templates = template.NewStore(p.Templates(), template.Options{
+		InUse: func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
+	})
 	engines := all.Engines(all.Config{
 		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,
 	}, d.keeper)

@@ -97,6 +97,18 @@ func (m *Manager) List() []*Sandbox {
 	return all
 }
 
+// Uses reports whether a sandbox runs on the template with this digest.
+func (m *Manager) Uses(digest string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sandboxes {
+		if s.info.Digest == digest {
+			return true
+		}
+	}
+	return false
+}
+
 // Count is how many sandboxes there are, for the idle daemon.
 func (m *Manager) Count() int {
 	m.mu.Lock()

@@ -18,10 +18,12 @@ import (
 // described at its function.
 func commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"as-user":      asUser,
 		"exits":        exits,
 		"eventually":   eventually,
 		"keep":         keep,
 		"normalise":    normalise,
+		"otheruser":    otherUser,
 		"record":       record,
 		"take":         take,
 		"daemonpid":    daemonPID,

@@ -45,10 +45,14 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// condition: [root] holds when the tests run as root.
+// condition: [root] holds when the tests run as root, [rootless] where the
+// kernel lets normal users make namespaces.
 func condition(cond string) (bool, error) {
-	if cond == "root" {
+	switch cond {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "rootless":
+		return rootless(), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
@@ -128,6 +132,7 @@ func install(env *testscript.Env, root string) error {
 	bin := binaries(root)
 	env.Setenv("COFFERDAM_STATE", state)
 	env.Setenv("COFFERDAM_RUNTIME", runtime)
+	env.Setenv("BIN", bin)
 	env.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	env.Setenv("REPO", root)
 	for _, kv := range os.Environ() {

@@ -42,14 +42,14 @@ test: deps build
 	$(GO) test -count=1 ./test/e2e/...
 
 test-all: deps build
-	$(GO) test -count=1 -race $(PACKAGES)
+	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 60m ./test/e2e/...
 
-check: lint $(AGENT)
+check: deps build lint
 	$(GO) test -race -count=1 $(PACKAGES)
 
-lint: $(AGENT)
+lint:
 	@test -z "$$($(TOOL) gofumpt -l api client cmd internal runsc test bench)" || { $(TOOL) gofumpt -l api client cmd internal runsc test bench; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run ./...

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +14,15 @@ import (
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 )
 
 // bareRun is the floor of a create: the same runsc, root, mounts and limits,
-// with /bin/true in the place of the guest agent and nothing of Cofferdam.
+// with /bin/true in the place of the guest agent and nothing of Cofferdam. It
+// ends when runsc has taken its sandbox away.
 type bareRun struct {
+	groups *cgroup.Hierarchy
 	runsc  string
 	dir    string // bundles, and runsc's own record
 	origin string // the bundle that ours is made from
@@ -33,7 +38,8 @@ func (b *bench) newBareRun(ctx context.Context) (*bareRun, error) {
 		return nil, err
 	}
 	r := &bareRun{
-		runsc: filepath.Join(b.opts.bin, "runsc"), dir: filepath.Join(b.dir, "bare"),
+		groups: cgroup.New(cgroup.Config{Parent: "cofferdam-bench-" + strconv.Itoa(os.Getpid()), UID: os.Geteuid()}),
+		runsc:  filepath.Join(b.opts.bin, "runsc"), dir: filepath.Join(b.dir, "bare"),
 		origin: filepath.Join(b.state(), "sandboxes", box.ID, "gvisor"),
 	}
 	if err := r.model(); err != nil {
@@ -67,9 +73,14 @@ func (r *bareRun) model() error {
 	return os.MkdirAll(filepath.Join(r.dir, "root"), 0o711) //nolint:gosec // the gofer, another user, passes through
 }
 
-// once runs it; the making and removing of the bundle is not counted.
+// join enters the control group, says so, waits for a line, and becomes what
+// is behind "--": neither the shell's start nor the joining is counted.
+const join = `while [ "$1" != -- ]; do echo 0 >"$1" || exit 1; shift; done; shift; echo ready; read -r _; exec "$@" </dev/null`
+
+// once runs it; the making and removing of bundle and group is not counted.
 func (r *bareRun) once(ctx context.Context) (took time.Duration, err error) {
 	r.n++
+	id := "bare-" + strconv.Itoa(r.n)
 	bundle := filepath.Join(r.dir, strconv.Itoa(r.n))
 	for _, name := range append([]string{""}, r.folder...) {
 		if err := os.Mkdir(filepath.Join(bundle, name), 0o755); err != nil { //nolint:gosec // as above
@@ -81,14 +92,45 @@ func (r *bareRun) once(ctx context.Context) (took time.Duration, err error) {
 	if err := os.WriteFile(filepath.Join(bundle, "config.json"), config, 0o600); err != nil {
 		return 0, err
 	}
-	id := "bare-" + strconv.Itoa(r.n)
-	cmd := exec.CommandContext(ctx, r.runsc, "--root="+filepath.Join(r.dir, "root"), "--ignore-cgroups", "--network=none", //nolint:gosec // the binary under measurement
+	args := []string{"-c", join, "sh"}
+	if group, err := r.group(id); err != nil {
+		return 0, err
+	} else if group != nil {
+		args = append(args, group.Joins()...)
+		defer func() { err = errors.Join(err, group.Remove(ctx)) }()
+	}
+	return timed(exec.CommandContext(ctx, "/bin/sh", append(args, //nolint:gosec // the binary under measurement
+		"--", r.runsc, "--root="+filepath.Join(r.dir, "root"), "--ignore-cgroups", "--network=none",
 		"--host-uds=none", "--platform=systrap", "--gofer-network-namespace=new",
-		"--overlay2=root:dir="+bundle+",size=4294967296", "run", "--bundle="+bundle, id)
+		"--overlay2=root:dir="+bundle+",size=4294967296", "run", "--bundle="+bundle, id)...))
+}
+
+// group is like a sandbox's own: without it, bare runsc would share its
+// processor differently with whatever else runs.
+func (r *bareRun) group(id string) (*cgroup.Group, error) {
+	if len(r.groups.Missing()) > 0 {
+		return nil, nil //nolint:nilnil // a user without delegated groups has none, and neither have the sandboxes
+	}
+	return r.groups.Create(id, cgroup.Limits{MemoryBytes: 2 << 30, CPU: 2, Pids: 4096})
+}
+
+// timed runs a join from its go-ahead to its end.
+func timed(cmd *exec.Cmd) (time.Duration, error) {
 	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stderr = &said
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		return 0, err
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		return 0, errors.Join(fmt.Errorf("join the control group: %w: %s", err, said.Bytes()), cmd.Wait())
+	}
 	began := time.Now()
-	if err := cmd.Run(); err != nil {
+	if _, err := in.Write([]byte("\n")); err != nil {
+		return 0, err
+	}
+	if err := cmd.Wait(); err != nil {
 		return 0, fmt.Errorf("runsc run: %w: %s", err, said.Bytes())
 	}
 	return time.Since(began), nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -46,6 +47,7 @@ func (b *bench) startDaemon(ctx context.Context, runtime string) (*daemonProcess
 	d.cmd = exec.Command(filepath.Join(b.opts.bin, "cofferdam"), "serve") //nolint:gosec,noctx // the binary under measurement; stop ends it
 	d.cmd.Env = append(os.Environ(), d.environment()...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for the bench, which ends the daemon
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the daemon (make build?): %w", err)
 	}

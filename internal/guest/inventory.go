@@ -23,7 +23,7 @@ import (
 // that it is truncated.
 const (
 	stockTime     = 5 * time.Second
-	stockDepth    = 8
+	stockDepth    = 32 // source trees are deep, too
 	stockDirs     = 30_000
 	stockBytes    = 160 << 10 // of JSON; as base64 within channel.MaxJSON
 	metadataBytes = 64 << 10
@@ -136,6 +136,7 @@ func (t *stocktaker) walk(dir string, depth int) {
 		case strings.HasSuffix(child, ".dist-info"):
 			t.add(path)
 		case leaf, child == "node_modules", child == ".git", child == "__pycache__":
+		case child == "_vendor": // a package's own copies of others, which came with it
 		case depth >= stockDepth:
 			t.result.Truncated = true
 		default:

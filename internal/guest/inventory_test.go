@@ -50,6 +50,7 @@ func TestInventory(t *testing.T) {
 	configure.Workspace = "/data/work"
 	a.mustCall(channel.Call{Kind: channel.CallConfigure, Configure: configure})
 	a.write("/data/work/lib/w-6.dist-info/METADATA", "Name: w\nVersion: 6\n")
+	a.write("/opt/1/2/3/4/5/6/7/8/9/10/11/12/d-7.dist-info/METADATA", "Name: d\nVersion: 7\n")
 	metadata := "Metadata-Version: 2.1\r\nName: Real_Name\r\nVersion: 1.2.3\r\n\r\nName: forged\nVersion: 9\n"
 	for _, dir := range []string{
 		"/usr/lib/python3/dist-packages", "/usr/lib/python3.11/site-packages", "/usr/local/lib/python3.13/site-packages",
@@ -60,7 +61,7 @@ func TestInventory(t *testing.T) {
 	}
 	a.write("/opt/bare-2.0.dist-info/RECORD", "")
 	a.write("/opt/proc/proc-1.dist-info/METADATA", "Name: proc\nVersion: 1\n")
-	for _, dir := range []string{"/opt/node_modules", "/opt/.git", "/etc", "/usr/lib/python3/dist-packages/inner"} {
+	for _, dir := range []string{"/opt/node_modules", "/opt/.git", "/tmp/target/pkg/_vendor", "/etc", "/usr/lib/python3/dist-packages/inner"} {
 		a.write(dir+"/hidden-1.dist-info/METADATA", "Name: hidden\nVersion: 1\n")
 	}
 	a.write("/opt/fifo-3.dist-info/RECORD", "")
@@ -86,6 +87,7 @@ func TestInventory(t *testing.T) {
 		"/tmp/target/pkg-1.2.3.dist-info":                                          "Real_Name 1.2.3",
 		"/root/.venv/lib/python3.12/site-packages/pkg-1.2.3.dist-info":             "Real_Name 1.2.3",
 		"/data/work/lib/w-6.dist-info":                                             "w 6",
+		"/opt/1/2/3/4/5/6/7/8/9/10/11/12/d-7.dist-info":                            "d 7",
 		"/opt/bare-2.0.dist-info":                                                  "bare 2.0",
 		"/opt/proc/proc-1.dist-info":                                               "proc 1",
 		"/opt/fifo-3.dist-info":                                                    "fifo 3",

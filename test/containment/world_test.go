@@ -306,7 +306,7 @@ func (w *world) frames(fd int, name string, ofTheWorld bool) {
 		switch {
 		case at >= 0:
 			w.seen.add("the wire "+name, "%d bytes with %s", n, got[at:min(n, at+22)])
-		case ofTheWorld && !housekeeping(got):
+		case ofTheWorld && !housekeeping(got) && !continued(got):
 			w.seen.add("the wire "+name, "%d bytes: % x", n, got[:min(n, 64)])
 		}
 	}
@@ -330,6 +330,23 @@ func housekeeping(frame []byte) bool {
 		return true
 	}
 	return false
+}
+
+// continued tells segments of a TCP connection that is open already: its
+// opening was judged when it was sent, and the control that opened it may have
+// ended since.
+func continued(frame []byte) bool {
+	const flags, syn, ack = 13, 0x02, 0x10
+	at := 0
+	switch {
+	case len(frame) > 34 && frame[12] == 8 && frame[13] == 0 && frame[23] == unix.IPPROTO_TCP:
+		at = 14 + int(frame[14]&0x0f)*4
+	case len(frame) > 54 && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == unix.IPPROTO_TCP:
+		at = 54
+	default:
+		return false
+	}
+	return len(frame) > at+flags && frame[at+flags]&(syn|ack) != syn
 }
 
 // flush returns when every frame that was sent before is judged.

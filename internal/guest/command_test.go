@@ -255,7 +255,7 @@ func TestGrandchildHoldsThePipe(t *testing.T) {
 	if p, err := readProcess(pid); err != nil || p.dead {
 		t.Errorf("a process in the background did not outlive its command: %v", err)
 	}
-	e = a.run(channel.Exec{Argv: []string{"kill", "-KILL", strconv.Itoa(pid)}})
+	e = a.run(channel.Exec{Argv: []string{"sh", "-c", "kill -KILL " + strconv.Itoa(pid)}})
 	if e.exit.Code != 0 {
 		t.Errorf("%+v", *e.exit)
 	}

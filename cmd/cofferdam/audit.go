@@ -165,12 +165,22 @@ func withheldText(w audit.WithheldRange) string {
 	return fmt.Sprintf("%s: %s (%d %s) [%s];", rangeText(w), w.Reason, n, unit, w.Rule)
 }
 
+// missed leaves out the files of versions that were let in by other files,
+// unless there is nothing else to tell.
+func missed(ranges []audit.WithheldRange) []audit.WithheldRange {
+	whole := slices.DeleteFunc(slices.Clone(ranges), func(w audit.WithheldRange) bool { return w.Versions == 0 })
+	if len(whole) == 0 {
+		return ranges
+	}
+	return whole
+}
+
 func recordWhy(r audit.Record) string {
 	var parts []string
 	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
 		parts = append(parts, r.Reason)
 	}
-	for _, w := range r.Withheld {
+	for _, w := range missed(r.Withheld) {
 		parts = append(parts, withheldText(w))
 	}
 	if r.Rule != "" && len(r.Withheld) == 0 {

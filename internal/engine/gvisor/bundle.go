@@ -75,8 +75,8 @@ func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
 		Annotations: map[string]string{},
 		Linux: &specs.Linux{
 			UIDMappings: ids.uids, GIDMappings: ids.gids, Namespaces: namespaces(spec.Weak),
-			MaskedPaths:   []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware"},
-			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+			// No masked paths: runsc drops them, since /proc and /sys are the
+			// sentry's own and show nothing of the host.
 		},
 	}
 	if spec.Root.Kind == engine.RootImage {

@@ -13,7 +13,11 @@ import (
 )
 
 // IgnoreFile is the file that, in the root of a mounted directory, hides paths
-// of it from the sandbox; its syntax is that of .gitignore.
+// of it from the sandbox; its syntax is that of .gitignore. The agent can't
+// change it (guard), but in a read-write mount it can rename a directory above
+// something hidden: that stays hidden for this run, while a pattern with a
+// directory in it ("conf/key.pem") no longer names it in the next. A pattern
+// without one ("key.pem") does.
 const IgnoreFile = ".aiignore"
 
 const (

@@ -4,5 +4,9 @@
 //
 // Vocabulary: a *script* is one file of testdata; its *installation* is a state
 // directory of its own, which shares the built templates with the others.
-// Upstream host names are written as UPSTREAM in what scripts compare.
+// Upstream host names are written as UPSTREAM in what scripts compare. What a
+// script can say beyond testscript's own words stands in commands_test.go.
+//
+// COFFERDAM_UPDATE=1 rewrites the golden files, COFFERDAM_BIN names a folder
+// with another build than bin/.
 package e2e

@@ -27,7 +27,7 @@ func measureCreate(ctx context.Context, b *bench) error {
 		return err
 	}
 	n := b.rounds(createRounds)
-	var ours, theirs, boot, destroy sample
+	var ours, theirs, boot, settle, destroy sample
 	for i := range n + 1 { // the first warms up
 		b.progress.round("create and destroy, against bare runsc", i, n)
 		c, err := b.createOnce(ctx)
@@ -43,18 +43,20 @@ func measureCreate(ctx context.Context, b *bench) error {
 		}
 		ours.add(c.first)
 		boot.add(c.create)
+		settle.add(c.settle)
 		destroy.add(c.destroy)
 		theirs.add(run)
 	}
 	b.table.add(figure("create, first command finished", unitTime, ours).beside("runsc run /bin/true", theirs).
 		target(fmt.Sprintf("<= %.2f x + %.0f", createRatio, daemonsOwn), ours.median() <= createRatio*theirs.median()+daemonsOwn))
 	b.table.add(figure("  of that, create", unitTime, boot))
+	b.table.add(figure("  after its end, inventory and record", unitTime, settle))
 	b.table.add(figure("destroy", unitTime, destroy).target(fmt.Sprintf("< %.0f", destroyTarget), destroy.median() < destroyTarget))
 	return nil
 }
 
 // lifetime is how long the parts of a sandbox's life took.
-type lifetime struct{ create, first, destroy time.Duration }
+type lifetime struct{ create, first, settle, destroy time.Duration }
 
 func (b *bench) createOnce(ctx context.Context) (lifetime, error) {
 	var l lifetime
@@ -68,6 +70,11 @@ func (b *bench) createOnce(ctx context.Context) (lifetime, error) {
 		return l, err
 	}
 	l.first = time.Since(began)
+	began = time.Now()
+	if _, err := b.daemon.client.RunSummary(ctx, box.Run); err != nil { // waits for the command's records
+		return l, err
+	}
+	l.settle = time.Since(began)
 	began = time.Now()
 	err = b.daemon.client.DestroySandbox(ctx, box.ID)
 	l.destroy = time.Since(began)

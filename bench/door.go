@@ -77,24 +77,31 @@ func (b *bench) authority() (*x509.CertPool, error) {
 	return roots, nil
 }
 
+// get fetches a page; the body is read whole within the time.
 func (d *door) get(ctx context.Context, path string) (time.Duration, error) {
+	_, took, err := d.fetch(ctx, path)
+	return took, err
+}
+
+func (d *door) fetch(ctx context.Context, path string) ([]byte, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+indexHost+path, nil)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	req.Header.Set("Accept", jsonIndex)
 	began := time.Now()
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, err = io.Copy(io.Discard, resp.Body)
+	body := make([]byte, max(0, resp.ContentLength))
+	_, err = io.ReadFull(resp.Body, body)
 	took := time.Since(began)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", path, resp.Status)
 	}
-	return took, err
+	return body, took, err
 }
 
 func (d *door) close() { d.http.CloseIdleConnections() }

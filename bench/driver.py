@@ -25,11 +25,19 @@ def spawn(ask):
     return {"seconds": time.perf_counter() - began, "code": status}
 
 
+def trust(host):
+    """The reference inside has a certificate that nobody signed."""
+    context = ssl.create_default_context()
+    if host.startswith("127."):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 def get(ask):
     """One request on a connection that is kept."""
     host = ask["host"]
     if host not in connections:
-        connections[host] = http.client.HTTPSConnection(host, context=ssl.create_default_context())
+        connections[host] = http.client.HTTPSConnection(host, context=trust(host))
         connections[host].connect()
         connections[host].sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     began = time.perf_counter()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -23,8 +25,12 @@ func manyPolicy(below int) string {
 }
 
 // measureIndex asks for a page of 3,000 versions on a connection that is kept:
-// from inside, at the gateway's door, and for the first time under a policy.
+// at the gateway's door, as the keeper does, from inside, and for the first
+// time under a policy.
 func measureIndex(ctx context.Context, b *bench) error {
+	if err := b.keepPage(ctx); err != nil {
+		return err
+	}
 	if err := b.indexAgain(ctx); err != nil {
 		return err
 	}
@@ -40,30 +46,43 @@ func measureIndex(ctx context.Context, b *bench) error {
 			first.add(took)
 		}
 	}
-	b.table.add(figure("the same at the door, new policy", unitTime, first).target(indexText(), first.median() <= indexTarget))
+	b.table.add(figure("  for the first time under a policy", unitTime, first))
 	return nil
 }
 
-func indexText() string { return fmt.Sprintf("<= %.0f", indexTarget) }
-
-func (b *bench) indexAgain(ctx context.Context) (err error) {
+// keepPage has the static server show the page as the gateway renders it.
+func (b *bench) keepPage(ctx context.Context) (err error) {
+	dir, err := b.staticDir()
+	if err != nil {
+		return err
+	}
 	box, err := b.sandbox(ctx, manyPolicy(100))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.daemon.client.DestroySandbox(ctx, box.ID)) }()
-	d, err := b.startDriver(ctx, box.ID)
+	door, err := b.openDoor(ctx, box.ID)
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer door.close()
+	body, _, err := door.fetch(ctx, "/simple/many/")
+	return errors.Join(err, show(filepath.Join(dir, "many.json"), body))
+}
+
+func (b *bench) indexAgain(ctx context.Context) (err error) {
+	box, d, done, err := b.besideStatic(ctx, manyPolicy(100))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	door, err := b.openDoor(ctx, box.ID)
 	if err != nil {
 		return err
 	}
 	defer door.close()
 	n := b.rounds(indexRounds)
-	var inside, outside sample
+	var inside, outside, static sample
 	for i := range n + 1 {
 		b.progress.round("3,000 versions", i, n)
 		got, err := d.do(ask{Verb: "get", Host: indexHost, Path: "/simple/many/", Headers: map[string]string{"Accept": jsonIndex}})
@@ -74,13 +93,19 @@ func (b *bench) indexAgain(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		same, err := d.do(ask{Verb: "get", Host: "127.0.0.1:" + strconv.Itoa(securePort), Path: "/many.json"})
+		if err != nil {
+			return err
+		}
 		if i > 0 {
+			static.add(same.took())
 			inside.add(got.took())
 			outside.add(took)
 		}
 	}
-	b.table.add(figure("index of 3,000 versions, warm", unitTime, inside).target(indexText(), inside.median() <= indexTarget))
-	b.table.add(figure("the same at the gateway's door", unitTime, outside).target(indexText(), outside.median() <= indexTarget))
+	b.table.add(figure("3,000 versions, judged and served", unitTime, outside).
+		target(fmt.Sprintf("<= %.0f", indexTarget), outside.median() <= indexTarget))
+	b.table.add(figure("  to Python inside", unitTime, inside).beside("the bytes from a TLS server inside", static))
 	return nil
 }
 

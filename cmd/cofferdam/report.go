@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -63,7 +64,7 @@ func summaryLines(s api.RunSummary) []string {
 	}
 	lines := []string{fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", "))}
 	lines = append(lines, table(s, served)...)
-	if len(s.Refused) > 0 {
+	if slices.ContainsFunc(s.Refused, func(p api.Package) bool { return p.Suggest != "" }) {
 		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+printable(s.Run))
 	}
 	return lines

@@ -187,9 +187,18 @@ func (r *refusal) public() Refusal {
 		out.What = rec.Detail[detailWhat]
 	}
 	if parents := rec.Detail[detailWantedBy]; parents != "" {
-		out.Reason += "; wanted by " + parents
+		out.Reason = withParents(out.Reason, parents)
 	}
 	return out
+}
+
+// withParents names who wanted a package, in place of the policy's shorter word
+// for it.
+func withParents(reason, parents string) string {
+	if i := strings.LastIndex(reason, "; "); i >= 0 && strings.HasSuffix(reason, " requires it") {
+		reason = reason[:i]
+	}
+	return reason + "; wanted by " + parents
 }
 
 // explain puts into a record what only a refusal has: the lines that would

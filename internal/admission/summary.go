@@ -151,7 +151,7 @@ func packageLine(r audit.Record) api.Package {
 		Rule: r.Rule, Reason: r.Reason, RequestID: r.RequestID, Suggest: r.Detail[detailSuggest],
 	}
 	if parents := r.Detail[detailWantedBy]; parents != "" {
-		p.Reason += "; wanted by " + parents
+		p.Reason = withParents(p.Reason, parents)
 	}
 	return p
 }

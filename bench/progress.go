@@ -14,7 +14,7 @@ type progress struct {
 }
 
 func newProgress(out *os.File) *progress {
-	if !term.IsTerminal(int(out.Fd())) { //nolint:gosec // G115: a descriptor is small
+	if !term.IsTerminal(int(out.Fd())) {
 		return &progress{}
 	}
 	return &progress{out: out}

@@ -58,10 +58,10 @@ func (b *bench) staticDir() (string, error) {
 
 // show writes a file that sandboxes may read.
 func show(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // shown to sandboxes
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, content, 0o644) //nolint:gosec // as above
+	return os.WriteFile(path, content, 0o644)
 }
 
 func bothPEM(leaf tls.Certificate) ([]byte, error) {

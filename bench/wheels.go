@@ -44,7 +44,7 @@ func (b *bench) buildTemplate(ctx context.Context, home string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(b.state(), 0o711); err != nil { //nolint:gosec // sandboxes' own users pass through
+	if err := os.Mkdir(b.state(), 0o711); err != nil {
 		return err
 	}
 	return os.Symlink(filepath.Join(home, "templates"), filepath.Join(b.state(), "templates"))
@@ -52,7 +52,7 @@ func (b *bench) buildTemplate(ctx context.Context, home string) error {
 
 // cofferdam runs a command of the binary under measurement.
 func (b *bench) cofferdam(ctx context.Context, state string, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.bin, "cofferdam"), args...) //nolint:gosec // our own binary
+	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.bin, "cofferdam"), args...)
 	cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+state, "COFFERDAM_RUNTIME="+filepath.Join(b.dir, "once"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cofferdam %s: %w\n%s", strings.Join(args, " "), err, out)
@@ -69,15 +69,17 @@ func (b *bench) fetchWheels(ctx context.Context, home string) ([]wheel, error) {
 		return wheels, nil
 	}
 	b.progress.say("downloading the ten packages (once)")
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // shown to sandboxes
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	policy := filepath.Join(b.dir, "download.yaml")
 	if err := os.WriteFile(policy, []byte(anyPackage), 0o600); err != nil {
 		return nil, err
 	}
-	args := []string{"run", "--template", "debian", "--policy", policy, "--mount", dir + ":/wheels:rw", "--",
-		"pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--platform=any", "--dest=/wheels"}
+	args := []string{
+		"run", "--template", "debian", "--policy", policy, "--mount", dir + ":/wheels:rw", "--",
+		"pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--platform=any", "--dest=/wheels",
+	}
 	if err := b.cofferdam(ctx, b.state(), append(args, tenPackages()...)...); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (b *bench) startDaemon(ctx context.Context, runtime string) (*daemonProcess
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	d.cmd = exec.Command(filepath.Join(b.opts.bin, "cofferdam"), "serve") //nolint:noctx // the binary under measurement; stop ends it
+	d.cmd = exec.Command(filepath.Join(b.opts.bin, "cofferdam"), "serve") // stop ends it
 	d.cmd.Env = append(os.Environ(), d.environment()...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for the bench, which ends the daemon

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -60,9 +61,10 @@ func (b *bench) install(d *driver, index string) (time.Duration, error) {
 
 // tenPolicy allows the ten packages by name.
 func tenPolicy(wheels []wheel) string {
-	text := "name: bench-install\npackages:\n  default: deny\nallowed_packages:\n  python:\n"
+	var text strings.Builder
+	text.WriteString("name: bench-install\npackages:\n  default: deny\nallowed_packages:\n  python:\n")
 	for _, w := range wheels {
-		text += "    - name: " + w.project + "\n"
+		text.WriteString("    - name: " + w.project + "\n")
 	}
-	return text
+	return text.String()
 }

@@ -162,7 +162,7 @@ func (g *Gateway) Upstreams() []upstream.Config {
 func (g *Gateway) Close() error {
 	g.end()
 	err := g.server.Close()
-	g.feed.Close() //nolint:errcheck,gosec // closing a feed can't fail
+	g.feed.Close() //nolint:errcheck // closing a feed can't fail
 	g.tasks.close()
 	for _, s := range g.sources {
 		s.client.Close()

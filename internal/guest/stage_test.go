@@ -35,12 +35,12 @@ func enterSandbox() {
 		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
 		{"tmpfs", "/home", "tmpfs", 0, "mode=755"},
 		{"tmpfs", "/opt", "tmpfs", 0, "mode=755"},
-		{"overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/upper,workdir=/run/work"},
+		{"overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/upper,workdir=/run/lower"},
 	}
 	for _, m := range mounts {
 		if m.kind == "overlay" {
 			must(os.Mkdir("/run/upper", 0o755))
-			must(os.Mkdir("/run/work", 0o755))
+			must(os.Mkdir("/run/lower", 0o755))
 		}
 		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
 			must(fmt.Errorf("mount %s: %w", m.target, err))

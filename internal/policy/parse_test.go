@@ -157,7 +157,7 @@ resources: { cpu_limit: 500m, memory_limit: 1.5Gi, timeout_seconds: 0.5 }
 packages: { min_release_age: 1w1d1h }
 network_allowlist: [ "API.example.com", "*.example.org:8443" ]
 filesystem:
-  workspace: /work/
+  workspace: /job/
   mode: read_only
   host_mounts: [ { source: /srv/data, destination: /data, mode: read_write } ]
 `)
@@ -171,7 +171,7 @@ filesystem:
 	if got := fmt.Sprint(p.NetworkAllowlist()); got != "[api.example.com *.example.org:8443]" {
 		t.Errorf("network_allowlist is %s", got)
 	}
-	if got := p.Workspace(); got != (policy.Workspace{Path: "/work", ReadOnly: true}) {
+	if got := p.Workspace(); got != (policy.Workspace{Path: "/job", ReadOnly: true}) {
 		t.Errorf("workspace is %+v", got)
 	}
 	if diff := cmp.Diff([]policy.Mount{{Source: "/srv/data", Destination: "/data", ReadWrite: true}}, p.Mounts()); diff != "" {

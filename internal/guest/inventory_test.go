@@ -86,7 +86,7 @@ func TestInventory(t *testing.T) {
 		"/opt/tool/lib/python3.12/site-packages/pkg-1.2.3.dist-info":               "Real_Name 1.2.3",
 		"/tmp/target/pkg-1.2.3.dist-info":                                          "Real_Name 1.2.3",
 		"/root/.venv/lib/python3.12/site-packages/pkg-1.2.3.dist-info":             "Real_Name 1.2.3",
-		"/data/job/lib/w-6.dist-info":                                             "w 6",
+		"/data/job/lib/w-6.dist-info":                                              "w 6",
 		"/opt/1/2/3/4/5/6/7/8/9/10/11/12/d-7.dist-info":                            "d 7",
 		"/opt/bare-2.0.dist-info":                                                  "bare 2.0",
 		"/opt/proc/proc-1.dist-info":                                               "proc 1",

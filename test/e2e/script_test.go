@@ -16,26 +16,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs testdata/*.txt. Scripts in testdata/long need
-// COFFERDAM_LONG=1 (make test-all).
+// TestScripts runs testdata/*.txt.
 func TestScripts(t *testing.T) {
-	runScripts(t, "testdata")
-}
-
-func TestLongScripts(t *testing.T) {
-	if os.Getenv("COFFERDAM_LONG") == "" {
-		t.Log("the long scripts are part of make test-all (COFFERDAM_LONG=1)")
-		return
-	}
-	runScripts(t, filepath.Join("testdata", "long"))
-}
-
-func runScripts(t *testing.T, dir string) {
-	t.Helper()
 	root := repository(t)
 	buildTemplate(t, root)
 	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
+		Dir:                 "testdata",
 		UpdateScripts:       os.Getenv("COFFERDAM_UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,

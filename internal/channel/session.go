@@ -38,7 +38,7 @@ type Session struct {
 // the session.
 func NewHostSession(conn net.Conn) (*Session, error) {
 	g, w := &guard{Conn: conn}, newWaits()
-	mux, err := yamux.Client(&wire{hostBulk(g), w}, muxConfig(HostWindow))
+	mux, err := yamux.Client(&wire{g, w}, muxConfig(HostWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}
@@ -49,7 +49,7 @@ func NewHostSession(conn net.Conn) (*Session, error) {
 // NewGuestSession starts the guest's end. It owns conn from now on.
 func NewGuestSession(conn io.ReadWriteCloser) (*Session, error) {
 	w := newWaits()
-	mux, err := yamux.Server(&wire{guestBulk(conn), w}, muxConfig(GuestWindow))
+	mux, err := yamux.Server(&wire{conn, w}, muxConfig(GuestWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the guest's end of a channel: %w", err)
 	}

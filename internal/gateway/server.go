@@ -30,13 +30,12 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.life, handshakeTime)
 	defer cancel()
-	records := &batch{Conn: conn}
-	session := tls.Server(records, g.tlsConfig())
+	session := tls.Server(conn, g.tlsConfig())
 	if err := session.HandshakeContext(ctx); err != nil {
 		g.log.Debug("a guest's TLS handshake failed", "sandbox", sandbox, "error", err)
 		return
 	}
-	c := &guestConn{Conn: session, records: records, sandbox: sandbox, name: session.ConnectionState().ServerName, gone: make(chan struct{})}
+	c := &guestConn{Conn: session, sandbox: sandbox, name: session.ConnectionState().ServerName, gone: make(chan struct{})}
 	if !g.feed.offer(c) {
 		return
 	}
@@ -49,9 +48,6 @@ func (g *Gateway) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
-		// Small first records are for slow networks; here each costs a turn of
-		// the whole chain.
-		DynamicRecordSizingDisabled: true,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			c := g.certificate.Load()
 			if c == nil || !g.IsRegistry(hello.ServerName) {
@@ -68,7 +64,6 @@ type guestConn struct {
 	sandbox string
 	name    string // that TLS was made for
 	phrase  phrase
-	records *batch // below TLS
 
 	once sync.Once
 	gone chan struct{}
@@ -82,14 +77,7 @@ func (c *guestConn) Close() error {
 
 // Write implements net.Conn. It puts the reason phrase of the answer that
 // begins here, if one is set, in its place.
-func (c *guestConn) Write(p []byte) (int, error) {
-	c.records.begin()
-	n, err := c.phrase.write(c.Conn, p)
-	if ferr := c.records.flush(); err == nil && ferr != nil {
-		return 0, ferr
-	}
-	return n, err
-}
+func (c *guestConn) Write(p []byte) (int, error) { return c.phrase.write(c.Conn, p) }
 
 // connKey is the context key of a request's guestConn.
 type connKey struct{}

@@ -22,7 +22,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	}, d.keeper)
 	d.sandboxes = sandbox.New(sandbox.Config{
 		Engines: engines, DefaultEngine: gvisor.Name, Keeper: d.keeper, Templates: d.templates, Door: d.door,
-		Trust: d.gateway.trusted, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
+		Trust: d.gateway.trusted, ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log,
 	})

@@ -50,6 +50,21 @@ func configured(list []config.Upstream) ([]upstream.Config, error) {
 	return all, nil
 }
 
+// clientEnv names a mirror to pip and uv, which would ask their compiled-in
+// index, whose name leads nowhere then. Sandboxes see every upstream on port 443
+// and without credentials.
+func (g *gatewayProcess) clientEnv() map[string]string {
+	for _, up := range g.current() {
+		index, err := url.Parse(up.Index)
+		if err != nil || up.Ecosystem != pkgref.Python || up.Source == discover.SourceDefault {
+			continue
+		}
+		seen := "https://" + index.Hostname() + index.EscapedPath()
+		return map[string]string{"PIP_INDEX_URL": seen, "UV_DEFAULT_INDEX": seen}
+	}
+	return nil
+}
+
 // keepHosts remembers the file hosts among the names that the gateway answers
 // for, so that a start without a network knows them. Failing to is no more than
 // a slower next start.

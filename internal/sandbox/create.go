@@ -234,6 +234,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
 	maps.Copy(env, p.template.Env)
+	maps.Copy(env, m.cfg.ClientEnv())
 	maps.Copy(env, req.Env)
 	env["COFFERDAM_RUN"] = p.info.Run
 	reply, err := m.cfg.Keeper.Call(ctx, p.info.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{

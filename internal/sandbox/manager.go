@@ -25,6 +25,9 @@ type Config struct {
 	// Trust gives the CA certificate for new sandboxes and the host names that
 	// the gateway answers for; it waits until they are known.
 	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
+	// ClientEnv tells clients which registry to ask where it is not the one that
+	// they ask by themselves.
+	ClientEnv func() map[string]string
 	// AgentDir holds the guest agent's files, shown inside read-only.
 	AgentDir string
 	// EmptyFile lies over hidden files.

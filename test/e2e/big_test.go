@@ -44,7 +44,7 @@ func TestABigFileFromASlowUpstream(t *testing.T) {
 
 	in := start(t, localUpstream(t, l, host))
 	env := in.create("debian", "name: big\nallowed_packages: { python: [ { name: big } ] }\ndefaults: { max_disk_mb: 8192, max_memory_mb: 2048 }\n")
-	got := in.run(env, "python3", "-m", "pip", "install", "--no-cache-dir", "--index-url", "https://"+host+"/simple/", "big")
+	got := in.run(env, "python3", "-m", "pip", "install", "--no-cache-dir", "big")
 	if got.Exit.Code != 0 || !strings.Contains(got.Stdout, "Successfully installed big-1.0") {
 		t.Fatalf("pip ended with %+v\n%s\n%s", got.Exit, got.Stdout, got.Stderr)
 	}

@@ -24,6 +24,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
+// SourceDefault is the Source of an upstream that the client asks by itself.
+const SourceDefault = "pip's default"
+
 // Python asks the host's pip which index it uses, and collects the credentials,
 // proxy and CA bundle that belong to it. env ("K=V") is the environment that
 // pip is asked with. fault.ErrUnavailable if there is no pip to ask.
@@ -44,7 +47,7 @@ func Python(ctx context.Context, env []string) (upstream.Config, error) {
 		index, source = cmp.Or(value(env, "UV_DEFAULT_INDEX"), value(env, "UV_INDEX_URL")), "uv's environment"
 	}
 	if index == "" {
-		source = "pip's default"
+		source = SourceDefault
 		if index, err = p.compiledIn(ctx); err != nil {
 			return upstream.Config{}, err
 		}

@@ -21,16 +21,27 @@ type Policy struct {
 	Document []byte `json:"document,omitempty"`
 }
 
+// Lockfile is a lockfile's bytes and where it came from. Source is for messages
+// and for the check that no read-write mount covers it; the daemon never opens it.
+type Lockfile struct {
+	Source   string `json:"source"` // absolute path
+	Document []byte `json:"document"`
+}
+
 // CreateSandbox is the body of POST /v1/sandboxes.
 type CreateSandbox struct {
-	Run      string            `json:"run,omitempty"` // "" makes one
-	Task     string            `json:"task,omitempty"`
-	Template string            `json:"template,omitempty"`
-	Engine   string            `json:"engine,omitempty"`
-	Policy   Policy            `json:"policy"`
-	Mounts   []Mount           `json:"mounts,omitempty"`
-	Env      map[string]string `json:"env,omitempty"`
-	Workdir  string            `json:"workdir,omitempty"`
+	Run      string `json:"run,omitempty"` // "" makes one
+	Task     string `json:"task,omitempty"`
+	Template string `json:"template,omitempty"`
+	Engine   string `json:"engine,omitempty"`
+	Policy   Policy `json:"policy"`
+	// Lockfiles are those that the policy names and those of --lockfile, read by
+	// the client on the host; LockMode "" is the policy's, or frozen.
+	Lockfiles []Lockfile        `json:"lockfiles,omitempty"`
+	LockMode  string            `json:"lock_mode,omitempty"`
+	Mounts    []Mount           `json:"mounts,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	Workdir   string            `json:"workdir,omitempty"`
 	// Linger keeps the sandbox when no client is attached; otherwise it is
 	// destroyed some minutes after its last command ended.
 	Linger bool `json:"linger,omitempty"`

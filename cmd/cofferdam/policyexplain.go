@@ -85,7 +85,7 @@ func ecosystemNames() []string {
 
 // input is the question as the gateway would ask it.
 func (f explainFlags) input(p *policy.Policy, now time.Time, ecosystem, release string) (policy.Input, error) {
-	in := policy.Input{Kind: policy.ArtifactKind(f.kind)}
+	in := policy.Input{FileFacts: policy.FileFacts{Kind: policy.ArtifactKind(f.kind)}}
 	if in.Kind != policy.KindWheel && in.Kind != policy.KindSdist {
 		return in, fault.Invalid("--kind %q is neither wheel nor sdist", f.kind)
 	}
@@ -104,7 +104,9 @@ func (f explainFlags) input(p *policy.Policy, now time.Time, ecosystem, release 
 		if err != nil {
 			return in, err
 		}
-		d := p.Decide(now, policy.Input{Package: parent, Kind: policy.KindWheel, Published: in.Published})
+		d := p.Decide(now, policy.Input{
+			Subject: policy.Subject{Package: parent}, FileFacts: policy.FileFacts{Kind: policy.KindWheel, Published: in.Published},
+		})
 		if !d.Allowed() {
 			return in, fault.Invalid("--via %s: the policy does not allow that release itself (%s), so nothing gets in through it", via, d.Reason)
 		}

@@ -31,7 +31,7 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 		return Answer{}, err
 	}
 	d := settle(t.run.Policy.Decide(c.config.Clock(), policy.Input{
-		Package: ask.Package, File: ask.File.Name, Kind: ask.File.Kind, Digest: ask.File.Digest, Published: ask.File.Published, Edges: t.edgesTo(ask.Package).edges,
+		Subject: policy.Subject{Package: ask.Package, Edges: t.edgesTo(ask.Package).edges}, FileFacts: ask.File.facts(),
 	}))
 	if !d.Allowed() {
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))

@@ -90,6 +90,12 @@ func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
 	return a, nil
 }
 
+// Owner implements Door.
+func (c *Client) Owner(ctx context.Context, ask OwnerAsk) (a OwnerAnswer, err error) {
+	err = c.call(ctx, callOwner, ask, &a)
+	return a, err
+}
+
 // Artifact implements Door.
 func (c *Client) Artifact(ctx context.Context, ask ArtifactAsk) (a Answer, err error) {
 	err = c.call(ctx, callArtifact, ask, &a)

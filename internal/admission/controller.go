@@ -5,8 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -15,8 +17,12 @@ type Config struct {
 	Log   audit.Log
 	Trust func(ctx context.Context, hosts []string) (Certificate, error)
 	// Clock is the time that policy judges by; nil is time.Now.
-	Clock  func() time.Time
-	Limits Limits
+	Clock func() time.Time
+	// Advisories are the imported facts about packages; nil: none.
+	Advisories advisory.Source
+	// Namespaces are the installation's own; a policy's come on top.
+	Namespaces []policy.Namespace
+	Limits     Limits
 	// OnExceeded is called, once and in a goroutine of its own, when a
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
@@ -85,6 +91,8 @@ type Run struct {
 	Template string
 	Started  time.Time
 	Policy   *policy.Policy
+	// Lock are the run's lockfiles; nil: it has none.
+	Lock *lockfile.Set
 }
 
 // Register makes a sandbox known: before, and after Unregister, everything that

@@ -286,7 +286,10 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 				rt.Fatalf("index and artifact differ about %s %s:\n%s", name, f.Version, diff)
 			}
 			tenant, _ := h.tenant("sb1")
-			d := h.policy.Decide(noon(), policy.Input{Package: python(name, f.Version), Kind: f.Kind, Published: f.Published, Edges: tenant.edgesTo(python(name, "")).edges})
+			d := h.policy.Decide(noon(), policy.Input{
+				Subject:   policy.Subject{Package: python(name, f.Version), Edges: tenant.edgesTo(python(name, "")).edges},
+				FileFacts: f.facts(),
+			})
 			if d.Effect != a.Decision.Effect || d.Rule != a.Decision.Rule || !strings.HasPrefix(a.Decision.Reason, d.Reason) {
 				rt.Fatalf("the controller says %+v, the policy %+v", a.Decision, d)
 			}

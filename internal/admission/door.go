@@ -20,6 +20,10 @@ type Door interface {
 	// answer has NeedFiles set, and the caller asks again with them.
 	Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error)
 
+	// Owner says which upstream must be asked for a package, before any upstream
+	// hears its name: private names go to their own upstream or nowhere.
+	Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error)
+
 	// Artifact judges one file and, if allowed, appends its `served` record
 	// (durable when it returns); if not, its `blocked` record.
 	Artifact(ctx context.Context, ask ArtifactAsk) (Answer, error)
@@ -52,9 +56,24 @@ type File struct {
 	Name      string              `json:"name"`
 	Version   string              `json:"version"` // canonical
 	Kind      policy.ArtifactKind `json:"kind"`
-	Digest    string              `json:"digest,omitempty"` // "sha256:<hex>"
+	Digest    string              `json:"digest,omitempty"` // "algorithm:<hex>" or "h1:<base64>", the upstream's
 	Published time.Time           `json:"published,omitzero"`
+	FirstSeen time.Time           `json:"first_seen,omitzero"` // by this installation
 	Yanked    bool                `json:"yanked,omitempty"`
+	Scripts   bool                `json:"scripts,omitempty"` // something runs when it is installed
+}
+
+// OwnerAsk asks which upstream has a package.
+type OwnerAsk struct {
+	Sandbox string     `json:"sandbox"`
+	Package pkgref.Ref `json:"package"` // no version
+}
+
+// OwnerAnswer names the index URL of the only upstream that may be asked; ""
+// is any of the package's ecosystem. If it is none of the gateway's the package
+// is refused, and recorded with Failed under policy.ByNamespace.
+type OwnerAnswer struct {
+	Upstream string `json:"upstream,omitempty"`
 }
 
 // IndexAsk asks about a project's files.
@@ -62,15 +81,20 @@ type IndexAsk struct {
 	Sandbox     string     `json:"sandbox"`
 	Package     pkgref.Ref `json:"package"` // no version
 	SourceURL   string     `json:"source_url"`
-	IndexDigest string     `json:"index_digest"`   // of the upstream's page
-	Files       []File     `json:"files,omitzero"` // nil: not sent; empty: there are none
+	Upstream    string     `json:"upstream,omitempty"`  // the index's URL
+	Toolchain   bool       `json:"toolchain,omitempty"` // see policy.Subject
+	IndexDigest string     `json:"index_digest"`        // of the upstream's page, and of the files' times if they are asked for
+	Files       []File     `json:"files,omitzero"`      // nil: not sent; empty: there are none
 }
 
 // IndexAnswer has one verdict per distinct decision and, per file in the order
 // of the ask, its verdict's position. Epoch names the whole answer: equal
 // epochs mean equal verdicts, so a rendered page can be kept under it.
 type IndexAnswer struct {
-	NeedFiles bool              `json:"need_files,omitempty"`
+	NeedFiles bool `json:"need_files,omitempty"`
+	// NeedTimes comes with NeedFiles: files without a time will be refused for
+	// that, so a gateway that can find times out (from a witness) does so first.
+	NeedTimes bool              `json:"need_times,omitempty"`
 	Epoch     string            `json:"epoch"`
 	Verdicts  []policy.Decision `json:"verdicts"`
 	OfFile    []int             `json:"of_file"`
@@ -82,9 +106,18 @@ type ArtifactAsk struct {
 	Sandbox   string     `json:"sandbox"`
 	Package   pkgref.Ref `json:"package"` // with version
 	File      File       `json:"file"`
-	SourceURL string     `json:"source_url"`
-	SHA256    string     `json:"sha256"` // hex; "" when Serve is false
-	Size      int64      `json:"size"`
+	Upstream  string     `json:"upstream,omitempty"`  // the index's URL
+	Toolchain bool       `json:"toolchain,omitempty"` // see policy.Subject
+	// Digests are all that are known, once the bytes are here: the upstream's
+	// and our own.
+	Digests []string `json:"digests,omitempty"`
+	// Bundled are other packages inside the file, and Findings fixed sentences
+	// about it; both are recorded with `served`.
+	Bundled   []string `json:"bundled,omitempty"` // "name 1.0.0"
+	Findings  []string `json:"findings,omitempty"`
+	SourceURL string   `json:"source_url"`
+	SHA256    string   `json:"sha256"` // hex; "" when Serve is false
+	Size      int64    `json:"size"`
 	// Serve false asks only for the verdict, before anything is fetched: a
 	// denial is recorded, an allowance is not.
 	Serve bool `json:"serve"`
@@ -103,7 +136,8 @@ type Failure struct {
 	Package    pkgref.Ref        `json:"package"`
 	File       string            `json:"file,omitempty"`
 	SourceURL  string            `json:"source_url,omitempty"`
-	ResolvedBy policy.ResolvedBy `json:"resolved_by"` // ByIntegrity or ByCanonical
+	ResolvedBy policy.ResolvedBy `json:"resolved_by"` // ByIntegrity, ByCanonical, ByNamespace or ByToolchain
+	Rule       string            `json:"rule,omitempty"`
 	Reason     string            `json:"reason"`
 }
 

@@ -85,9 +85,9 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 func judge(p *policy.Policy, now time.Time, key indexKey, edges []policy.Edge, files []File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), through: map[string]string{}}
 	places := map[verdictKey]int{}
-	j := p.Judge(now, key.pkg, edges)
+	j := p.Judge(now, policy.Subject{Package: key.pkg, Edges: edges})
 	for i, f := range files {
-		d := settle(j.File(f.Version, f.Kind, f.Published))
+		d := settle(j.File(f.facts()))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {

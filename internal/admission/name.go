@@ -60,7 +60,7 @@ func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool
 	if p.Name == "" {
 		return policy.Decision{}, false
 	}
-	d := t.run.Policy.Judge(c.config.Clock(), p, nil).Name()
+	d := t.run.Policy.Judge(c.config.Clock(), policy.Subject{Package: p}).Name()
 	return d, !d.Allowed() && d.ResolvedBy == policy.ByBlocklist
 }
 

@@ -203,6 +203,8 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 		})
 	case callRefusals:
 		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Max) })
+	case callOwner:
+		return decoded(c.body, func(q OwnerAsk) (OwnerAnswer, error) { return s.door.Owner(ctx, q) })
 	case callTrust:
 		return decoded(c.body, func(q trustCall) (Certificate, error) { return s.door.Trust(ctx, q.Hosts) })
 	}

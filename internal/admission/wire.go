@@ -36,6 +36,7 @@ const (
 	callAborted
 	callRefusals
 	callTrust
+	callOwner
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -46,7 +47,7 @@ func (m method) limit() int {
 		return maxMessage
 	case callEdges:
 		return 4 << 20
-	case callArtifact, callName, callFailed, callAborted, callRefusals, callTrust:
+	case callArtifact, callName, callFailed, callAborted, callRefusals, callTrust, callOwner:
 	}
 	return smallMessage
 }

@@ -10,12 +10,6 @@ type Verdict struct {
 	Reason string
 }
 
-// Rendered is a page for clients.
-type Rendered struct {
-	ContentType string
-	Body        []byte
-}
-
 // Cause is why a request is refused. It decides the status.
 type Cause string
 
@@ -46,5 +40,6 @@ type Answer struct {
 	Status      int
 	Phrase      string // HTTP/1.1 reason phrase: ASCII, one line
 	ContentType string
+	Header      map[string]string // further fields, or nil
 	Body        []byte
 }

@@ -21,6 +21,33 @@ type Requirement struct {
 	Name      string // canonical
 	Specifier string // in the ecosystem's own syntax; "" is any
 	// Direct tells that it names a URL or a repository instead of a version:
-	// something that no gateway serves.
+	// something that no gateway serves. Name may then be "".
 	Direct bool
 }
+
+// Inspection is what is in a file.
+type Inspection struct {
+	Description
+	// Scripts names what runs when the file is installed, implicit forms
+	// included ("postinstall", "binding.gyp"): fixed words, never the
+	// publisher's text. Empty: nothing runs.
+	Scripts []string
+	// Bundled are other packages that the file brings inside itself, canonical;
+	// Version may be "". At most MaxBundled are listed.
+	Bundled []Bundled
+	// Findings are peculiarities that do not refuse the file but are recorded:
+	// one fixed sentence each.
+	Findings []string
+	// Sidecar is "sha256:<hex>" of the sidecar inside, for protocols that have
+	// one; the gateway refuses a file whose index offers another.
+	Sidecar string
+}
+
+// Bundled is a package inside another's file.
+type Bundled struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+}
+
+// MaxBundled bounds what is listed of the packages in one file.
+const MaxBundled = 500

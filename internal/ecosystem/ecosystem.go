@@ -5,22 +5,34 @@
 // registry is one child folder, and package all is the list.
 //
 // Vocabulary: a *project* is what an index page is about, a package by its
-// canonical name; a *file* is an artifact that an index lists; a *sidecar* is a
-// small file derived from one (Python's `.metadata`); a *form* is one of the
-// representations that a protocol has of one page; a file is *left out* when
-// nobody may have it (no strong digest, a name that is not canonical) and
+// canonical name; a *release* is a version of it; a *file* is an artifact of a
+// release; a *row* is what a page is rendered from, bytes that the protocol
+// wrote when it read the upstream's page and that only it understands; a *tag*
+// is a name that stands for a version (npm's `latest`); a *sidecar* is a small
+// file derived from a file (Python's `.metadata`); an *attachment* is a small
+// file of a release that resolvers read also of releases that are never
+// installed (Go's `.mod`); a *form* is one of the representations that a
+// protocol has of one page; a file is *left out* when nobody may have it (a
+// name that is not canonical, a dependency that no registry serves) and
 // *withheld* when the policy of this run refuses it; a *place* is what a host
-// name stands for towards clients.
+// name stands for towards clients; a *witness* is a transparency log that knows
+// the digests which the index does not give.
 //
 // One request, end to end: the gateway finds the Place of the Host, calls
-// Route with the raw path, and gets a Route. For RouteIndex it asks the
-// upstream by IndexAsk, gives the answer to ParseIndex, has the files judged,
-// and writes Render's bytes in the Form that the client's Accept chose. For
-// RouteFile it finds the file in the parsed index, fetches and verifies it, and
-// sends the bytes. Whatever is refused is worded by Refuse.
+// Route with the method and the raw path, and gets a Route. For RouteIndex it
+// asks the upstream by IndexAsk, has ParseIndex read the answer once and write
+// its rows, has the files judged, and sends what Render makes of the rows: the
+// upstream's page itself is never read again. For RouteFile it finds the file in
+// the index (or, of an Addresser, by its address), fetches it, verifies its
+// digest, has an Inspector look into it, and sends the bytes. Whatever is
+// refused is worded by Refuse.
 package ecosystem
 
-import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
+import (
+	"io"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
 
 // Protocol is one registry's wire protocol. Implementations are stateless and
 // safe for concurrent use. Errors are faults: ErrInvalid is a request (Route)
@@ -31,37 +43,52 @@ type Protocol interface {
 
 	// Route reads a request. ErrInvalid: not canonical after one decoding, to
 	// be answered 400 with nothing sent upstream; ErrNotFound: no such route.
+	// A method other than GET and HEAD has a route only if that is RouteAnswered.
 	Route(place Place, r Request) (Route, error)
 
 	// IndexAsk says how to ask the upstream whose index is at base (with a
 	// trailing slash) for a project's page.
 	IndexAsk(base, project string) Ask
 
-	// ParseIndex reads an upstream's page about project. It refuses the page
-	// as a whole unless it can be read in exactly one way, and leaves out the
-	// files that nobody may have.
-	ParseIndex(project string, page Page) (*Index, error)
+	// ParseIndex reads an upstream's page about project, once and from start
+	// to end, and writes what pages are rendered from to rows. It refuses the
+	// page as a whole unless it can be read in exactly one way, and leaves out
+	// the files that nobody may have. It holds at most a release of the page
+	// in memory at a time where pages can be large.
+	ParseIndex(project string, page Page, rows Rows) (*Index, error)
 
 	// Form chooses the representation for an Accept header; it always has an
 	// answer, since a client that asks for nothing known gets the default.
 	Form(accept string) Form
 
-	// Render writes an index for one run. verdicts has one element per file of
-	// the index, in its order.
-	Render(ix *Index, verdicts []Verdict, form Form) (Rendered, error)
+	// ContentType is what a page in this form is sent as.
+	ContentType(form Form) string
+
+	// Render writes a page for one run from an index and its rows. Equal
+	// arguments give equal bytes.
+	Render(w io.Writer, ix *Index, rows io.ReaderAt, view View) error
 
 	// Refuse words a refusal so that this registry's own clients show it.
 	Refuse(r Refusal) Answer
 }
 
-// Describer is the optional ability of a protocol whose files carry metadata
-// that names what they require.
-type Describer interface {
-	// Sidecar extracts the metadata from a file's verified bytes. ErrNotFound:
-	// this kind of file has none that can be trusted.
-	Sidecar(file File, content Content) ([]byte, error)
+// View is what of an index one page shows.
+type View struct {
+	Form Form
+	// Verdicts has one element per file of the index, in its order.
+	Verdicts []Verdict
+	// Release is Route.Release: only this version or tag; "" is the whole project.
+	Release string
+}
 
-	// Describe reads metadata. Its name and version are canonical; the caller
-	// compares them with the file's.
-	Describe(metadata []byte) (Description, error)
+// Rows takes what pages are rendered from.
+type Rows interface {
+	// Append writes p and says where it is. The bytes are p's from then on: p may be reused.
+	Append(p []byte) (Extent, error)
+}
+
+// Extent is a piece of an index's rows.
+type Extent struct {
+	Offset int64 `json:"o"`
+	Length int64 `json:"n"`
 }

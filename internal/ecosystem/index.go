@@ -2,6 +2,7 @@ package ecosystem
 
 import (
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -10,35 +11,61 @@ import (
 // MaxFiles bounds the files of one index page.
 const MaxFiles = 250_000
 
-// Index is an upstream's page about a project, read.
+// Index is an upstream's page about a project, read. It is kept on disk as
+// JSON beside its rows, so every field has a stable name.
 type Index struct {
-	Project string
-	Status  string // the registry's own word (active, archived, quarantined, deprecated), or ""
-	Files   []File
-	LeftOut []LeftOut
+	Project string            `json:"project"`
+	Status  string            `json:"status,omitempty"` // the registry's own word (active, archived, quarantined, deprecated), or ""
+	Tags    map[string]string `json:"tags,omitempty"`   // names that stand for a version of Files
+	Files   []File            `json:"files"`
+	LeftOut []LeftOut         `json:"left_out,omitempty"`
+	// Rows are the protocol's own, for the project as a whole.
+	Rows []Extent `json:"rows,omitempty"`
 }
 
 // File is one file that an index lists, in neutral words.
 type File struct {
-	Name      string
-	Version   string // canonical
-	Kind      policy.ArtifactKind
-	Digest    string    // "sha256:<hex>", never ""
-	Size      int64     // bytes; 0 is unknown
-	URL       string    // where the upstream keeps it: absolute, without fragment and credentials
-	Path      string    // PathOf its URL
-	Published time.Time // zero: unknown
-	Yanked    bool      // by its publisher
-	Requires  string    // the runtime constraint in the protocol's own syntax, harmless to print
+	Name    string              `json:"name"`
+	Version string              `json:"version"` // canonical
+	Kind    policy.ArtifactKind `json:"kind"`
+	// Digest is the strongest that the index gives: "sha256:<hex>",
+	// "sha512:<hex>" or, weak, "sha1:<hex>"; "" if it gives none, and then the
+	// protocol is a Witness or the first bytes that were seen count for ever.
+	Digest    string    `json:"digest,omitempty"`
+	Size      int64     `json:"size,omitempty"`      // bytes; 0 is unknown
+	URL       string    `json:"url"`                 // where the upstream keeps it: absolute, without fragment and credentials
+	Path      string    `json:"path"`                // PathOf its URL
+	Published time.Time `json:"published,omitzero"`  // zero: unknown
+	FirstSeen time.Time `json:"first_seen,omitzero"` // by this installation; the gateway's to set
+	Yanked    bool      `json:"yanked,omitempty"`    // by its publisher
+	Requires  string    `json:"requires,omitempty"`  // the runtime constraint in the protocol's own syntax, harmless to print
 	// Sidecar is the digest that the index gives for the file's sidecar,
 	// "sha256:<hex>" or "".
-	Sidecar string
+	Sidecar string `json:"sidecar,omitempty"`
+	// Scripts tells that, by the index, something runs when it is installed.
+	Scripts bool `json:"scripts,omitempty"`
+	// Manifest is the row that an Inspector compares the file with, and Rows
+	// are the protocol's own.
+	Manifest Extent   `json:"manifest,omitzero"`
+	Rows     []Extent `json:"rows,omitempty"`
+}
+
+// Strong tells whether a digest is of an algorithm that nobody can forge.
+func Strong(digest string) bool {
+	algorithm, _, _ := strings.Cut(digest, ":")
+	switch algorithm {
+	case "sha256", "sha384", "sha512", "h1":
+		return true
+	}
+	return false
 }
 
 // LeftOut is a file of the page that nobody may have.
 type LeftOut struct {
-	Name   string
-	Reason string // fixed text
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"` // canonical, where files are known by it
+	Path    string `json:"path,omitempty"`    // where it is known
+	Reason  string `json:"reason"`            // fixed text, names and versions
 }
 
 // ClientURL is the URL of the file as clients see it: its host by name, on the

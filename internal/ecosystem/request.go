@@ -10,10 +10,11 @@ type Place struct {
 	Files bool
 }
 
-// Request is what a client asked, undecoded.
+// Request is what a client asked, undecoded. Bodies are never read.
 type Request struct {
-	Path  string // the raw escaped path
-	Query string // the raw query, without the question mark
+	Method string // "" is GET
+	Path   string // the raw escaped path
+	Query  string // the raw query, without the question mark
 }
 
 // RouteKind is what a request is for.
@@ -21,34 +22,40 @@ type RouteKind string
 
 // The kinds of route.
 const (
-	RouteIndex    RouteKind = "index"    // a project's page
-	RouteFile     RouteKind = "file"     // a file of a release
-	RouteSidecar  RouteKind = "sidecar"  // a file's sidecar
-	RouteRoot     RouteKind = "root"     // the list of all projects
-	RouteRedirect RouteKind = "redirect" // another spelling: go to Location
+	RouteIndex      RouteKind = "index"      // a project's page
+	RouteFile       RouteKind = "file"       // a file of a release
+	RouteSidecar    RouteKind = "sidecar"    // a file's sidecar
+	RouteAttachment RouteKind = "attachment" // a release's attachment (Attacher)
+	RoutePass       RouteKind = "pass"       // bytes that the client verifies itself (PassThrough)
+	RouteAnswered   RouteKind = "answered"   // the protocol itself has the answer: Answer
+	RouteRoot       RouteKind = "root"       // the list of all projects
+	RouteRedirect   RouteKind = "redirect"   // another spelling: go to Location
 )
 
 // Route is a request, understood.
 type Route struct {
-	Kind     RouteKind
-	Project  string // canonical; "" for RouteRoot
-	File     string // the file's name; for a sidecar the name of its file
-	Version  string // canonical, of the file
+	Kind    RouteKind
+	Project string // canonical; "" if it is about none
+	File    string // the file's name; for a sidecar the name of its file
+	// Version is canonical, of the file or attachment; of a RouteAttachment it may
+	// also be a query (a branch), if Query is set.
+	Version string
+	Query   bool
+	// Release narrows a RouteIndex to one version or tag.
+	Release  string
 	Path     string // of the file, decoded once: what PathOf gives for its URL
 	Location string // RouteRedirect: an escaped path on the same host
+	// Immutable tells that the answer to a RoutePass never changes.
+	Immutable bool
+	Answer    *Answer // RouteAnswered
 }
 
 // Ask is how to ask an upstream for an index page.
 type Ask struct {
 	URL    string
 	Accept string
-	// Types are the media types that the answer may have.
+	// Types are the media types that the answer may have; empty: any.
 	Types []string
-}
-
-// Page is an upstream's answer, whole and inflated.
-type Page struct {
-	URL         string // where it came from, after redirects
-	ContentType string
-	Body        []byte
+	// Most bounds the answer in bytes; 0: the client's own limit for pages.
+	Most int64
 }

@@ -37,6 +37,7 @@ type door struct {
 	edges    map[string][]admission.Requirement
 	aborted  []int64
 	log      []string // what happened, in order
+	owner    string   // of every name
 	broken   bool     // every call fails: nothing can be decided or recorded
 }
 
@@ -107,6 +108,10 @@ func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.Index
 		a.OfFile[i] = at[key]
 	}
 	return a, nil
+}
+
+func (d *door) Owner(context.Context, admission.OwnerAsk) (admission.OwnerAnswer, error) {
+	return admission.OwnerAnswer{Upstream: d.owner}, nil
 }
 
 func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {

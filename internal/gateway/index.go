@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,9 +20,10 @@ import (
 
 // rendered is a page for clients.
 type rendered struct {
-	ecosystem.Rendered
-	etag string
-	some bool // something of it is allowed
+	contentType string
+	body        []byte
+	etag        string
+	some        bool // something of it is allowed
 }
 
 // serveIndex answers with a project's page, judged for the guest's run.
@@ -93,13 +95,13 @@ func (g *Gateway) judged(ctx context.Context, q *query, p *page) (*rendered, err
 	if err != nil {
 		return nil, err
 	}
-	body, err := q.source.protocol.Render(p.index, verdicts, form)
-	if err != nil {
+	var body bytes.Buffer
+	if err := q.source.protocol.Render(&body, p.index, p.rows, ecosystem.View{Form: form, Verdicts: verdicts, Release: q.route.Release}); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(key))
-	out := &rendered{Rendered: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`, some: some}
-	g.rendered.put(key, out, int64(len(body.Body)+len(key)+200))
+	out := &rendered{contentType: q.source.protocol.ContentType(form), body: body.Bytes(), etag: `"` + hex.EncodeToString(sum[:16]) + `"`, some: some}
+	g.rendered.put(key, out, int64(body.Len()+len(key)+200))
 	return out, nil
 }
 
@@ -132,10 +134,10 @@ func (q *query) sendPage(out *rendered) {
 			return
 		}
 	}
-	h.Set("Content-Type", out.ContentType)
-	h.Set("Content-Length", strconv.Itoa(len(out.Body)))
+	h.Set("Content-Type", out.contentType)
+	h.Set("Content-Length", strconv.Itoa(len(out.body)))
 	q.w.WriteHeader(http.StatusOK)
 	if q.r.Method != http.MethodHead {
-		_, _ = q.w.Write(out.Body) // a guest that went away asks again
+		_, _ = q.w.Write(out.body) // a guest that went away asks again
 	}
 }

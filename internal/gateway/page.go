@@ -20,6 +20,7 @@ import (
 // page is an upstream's index page, read. It is never changed.
 type page struct {
 	index   *ecosystem.Index // without the files on unknown hosts
+	rows    io.ReaderAt
 	files   []admission.File // of index.Files, as the door wants them
 	byPath  map[string]int   // of index.Files
 	hosts   map[string]bool  // of all files that the page lists
@@ -143,12 +144,13 @@ func (g *Gateway) storePage(s *source, project string, p cache.Page) {
 // readPage parses a page and leaves out the files on hosts that the upstream's
 // client would not ask.
 func (g *Gateway) readPage(s *source, project string, stored cache.Page) (*page, error) {
-	ix, err := s.protocol.ParseIndex(project, ecosystem.Page{URL: stored.URL, ContentType: stored.ContentType, Body: stored.Body})
+	rows := &ecosystem.MemoryRows{}
+	ix, err := s.protocol.ParseIndex(project, ecosystem.PageOf(stored.URL, stored.ContentType, stored.Body), rows)
 	if err != nil {
 		return nil, err
 	}
 	p := &page{
-		index: ix, url: stored.URL, etag: stored.ETag, fetched: stored.Fetched,
+		index: ix, rows: rows, url: stored.URL, etag: stored.ETag, fetched: stored.Fetched,
 		hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)),
 		files: make([]admission.File, 0, len(ix.Files)), // never nil: nil would mean "not told"
 	}

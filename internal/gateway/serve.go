@@ -74,7 +74,7 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 // lists it.
 func (g *Gateway) dispatch(q *query) {
 	path, rawQuery, _ := strings.Cut(q.r.RequestURI, "?")
-	request := ecosystem.Request{Path: path, Query: rawQuery}
+	request := ecosystem.Request{Method: q.r.Method, Path: path, Query: rawQuery}
 	var files []fileCandidate
 	var pages *query
 	var base string
@@ -112,7 +112,7 @@ func (g *Gateway) dispatchPage(q *query) {
 		q.w.WriteHeader(http.StatusMovedPermanently)
 	case ecosystem.RouteIndex:
 		g.serveIndex(q)
-	case ecosystem.RouteRoot, ecosystem.RouteFile, ecosystem.RouteSidecar:
+	case ecosystem.RouteRoot, ecosystem.RouteFile, ecosystem.RouteSidecar, ecosystem.RouteAttachment, ecosystem.RoutePass, ecosystem.RouteAnswered:
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway lists no projects; ask for one by its name"})
 	}
 }

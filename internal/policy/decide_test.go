@@ -31,7 +31,7 @@ func edge(parent, through, name, specifier string) policy.Edge {
 }
 
 func wheel(ref pkgref.Ref, edges ...policy.Edge) policy.Input {
-	return policy.Input{Package: ref, Kind: policy.KindWheel, Edges: edges}
+	return policy.Input{Subject: policy.Subject{Package: ref, Edges: edges}, FileFacts: policy.FileFacts{Kind: policy.KindWheel}}
 }
 
 func TestEdges(t *testing.T) {
@@ -161,7 +161,7 @@ func TestName(t *testing.T) {
 	for name, want := range map[string]policy.Effect{
 		"rich": policy.Allow, "evil": policy.Deny, "partly": policy.Deny, "idna": policy.Allow, "other": policy.Deny, "Rich": policy.Deny, "": policy.Deny,
 	} {
-		j := p.Judge(clock(), python(name, ""), []policy.Edge{edge("rich", "rich", "idna", "<2")})
+		j := p.Judge(clock(), policy.Subject{Package: python(name, ""), Edges: []policy.Edge{edge("rich", "rich", "idna", "<2")}})
 		if d := j.Name(); d.Effect != want {
 			t.Errorf("%q: %+v", name, d)
 		}
@@ -207,10 +207,10 @@ func BenchmarkJudge3000(b *testing.B) {
 	versions, published := bigIndex(), clock().Add(-30*24*time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		j := p.Judge(clock(), python("big", ""), nil)
+		j := p.Judge(clock(), policy.Subject{Package: python("big", "")})
 		for _, v := range versions {
-			j.File(v, policy.KindWheel, published)
-			j.File(v, policy.KindSdist, published)
+			j.File(policy.FileFacts{Version: v, Kind: policy.KindWheel, Published: published})
+			j.File(policy.FileFacts{Version: v, Kind: policy.KindSdist, Published: published})
 		}
 	}
 }

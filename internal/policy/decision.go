@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"time"
-
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -24,15 +22,25 @@ const (
 	KindWheel ArtifactKind = "wheel"
 	KindSdist ArtifactKind = "sdist"
 	KindOther ArtifactKind = "other"
+	// KindPackage is a release's one archive, in ecosystems that have only one
+	// kind (npm's tarball, Go's module zip, a crate).
+	KindPackage ArtifactKind = "package"
+	// KindMetadata is no file that could be installed: what a resolver reads
+	// of a release, also of releases that it then does not want (Go's .mod). It is
+	// judged by the name.
+	KindMetadata ArtifactKind = "metadata"
 )
 
 // ResolvedBy tells which step of the order in docs/policy.md decided.
 type ResolvedBy string
 
-// The steps. Approval, advisory and namespace come later.
+// The steps. Approval comes later.
 const (
 	ByBlocklist  ResolvedBy = "blocklist"
-	ByLockfile   ResolvedBy = "lockfile" // so far only the refusal of what can't be honoured
+	ByAdvisory   ResolvedBy = "advisory"  // known malware, or a name near a popular one
+	ByNamespace  ResolvedBy = "namespace" // a private name, at another upstream than its own
+	ByLockfile   ResolvedBy = "lockfile"  // outside of it, or not the file that it names; with trust, inside
+	ByToolchain  ResolvedBy = "toolchain" // packages.toolchains
 	ByAllowlist  ResolvedBy = "allowlist"
 	ByDependency ResolvedBy = "dependency" // admitted through with_dependencies
 	ByDefault    ResolvedBy = "default"    // packages.default
@@ -52,15 +60,17 @@ type Edge struct {
 	Specifier string     `json:"specifier"`
 }
 
-// Input is one question about one file of one release. The zero Published
-// means that the time is unknown.
+// Input is one question about one file of one release.
 type Input struct {
-	Package   pkgref.Ref
-	File      string
-	Kind      ArtifactKind
-	Digest    string // "sha256:<hex>", "" if the index gave none
-	Published time.Time
-	Edges     []Edge // only those whose Name is Package.Name
+	Subject   // Package with its version
+	FileFacts // Version "" is Package.Version
+}
+
+func (in Input) facts() FileFacts {
+	if in.Version == "" {
+		in.Version = in.Package.Version
+	}
+	return in.FileFacts
 }
 
 // Decision is the answer, a value: a denial is not an error.
@@ -72,6 +82,11 @@ type Decision struct {
 	Through    string     `json:"through,omitempty"`   // the with_dependencies entry that admitted it, directly or by edges
 	Suggest    string     `json:"suggest,omitempty"`   // YAML lines that would allow it, "" if nothing would
 	WantedBy   []Edge     `json:"wanted_by,omitempty"` // allowed parents that require it
+	// Pinned is the version to which a lockfile pins the package: what was requested.
+	Pinned string `json:"pinned,omitempty"`
+	// Alarm tells that a denial is more than a refusal: somebody's bytes are not
+	// what a lockfile or an advisory says that they must (not) be.
+	Alarm bool `json:"alarm,omitempty"`
 }
 
 // Allowed reports whether the effect is Allow.

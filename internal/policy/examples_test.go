@@ -88,8 +88,8 @@ func TestExamplesDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		d := example(t, tt.example).Decide(clock(), policy.Input{
-			Package: pkgref.Ref{Ecosystem: tt.ecosystem, Name: tt.pkg, Version: tt.version},
-			Kind:    tt.kind, Published: clock().Add(-365 * 24 * time.Hour),
+			Subject:   policy.Subject{Package: pkgref.Ref{Ecosystem: tt.ecosystem, Name: tt.pkg, Version: tt.version}},
+			FileFacts: policy.FileFacts{Kind: tt.kind, Published: clock().Add(-365 * 24 * time.Hour)},
 		})
 		if string(d.Effect) != tt.want || d.Rule != tt.rule {
 			t.Errorf("%s: %s %s %s is %s by %s, want %s by %s", tt.example, tt.pkg, tt.version, tt.kind, d.Effect, d.Rule, tt.want, tt.rule)

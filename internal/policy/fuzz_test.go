@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 		text := string(data)
 		wellFormed(t, p.DecideCommand(policy.CommandInput{Command: &text, Code: &text}))
 		ref := pkgref.Ref{Ecosystem: pkgref.Python, Name: "some-name", Version: "1.2.3"}
-		wellFormed(t, p.Decide(clock(), policy.Input{Package: ref, Kind: policy.KindWheel}))
+		wellFormed(t, p.Decide(clock(), policy.Input{Subject: policy.Subject{Package: ref}, FileFacts: policy.FileFacts{Kind: policy.KindWheel}}))
 		if edited, _, err := policy.Suggest(data, []pkgref.Ref{ref}); err == nil {
 			mustParse(t, string(edited))
 		}
@@ -78,8 +78,8 @@ func FuzzDecide(f *testing.F) {
 	f.Add("go", "example.com/x", "v1.2.3", "sdist", int64(1), "example.com/y", "allowed_packages.go.example.com/y", "")
 	f.Fuzz(func(t *testing.T, ecosystem, name, version, kind string, published int64, parent, through, specifier string) {
 		in := policy.Input{
-			Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(ecosystem), Name: name, Version: version},
-			Kind:    policy.ArtifactKind(kind), Published: time.Unix(published, 0),
+			Subject:   policy.Subject{Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(ecosystem), Name: name, Version: version}},
+			FileFacts: policy.FileFacts{Kind: policy.ArtifactKind(kind), Published: time.Unix(published, 0)},
 		}
 		in.Edges = []policy.Edge{{
 			Parent: pkgref.Ref{Ecosystem: in.Package.Ecosystem, Name: parent}, Through: through, Name: name, Specifier: specifier,
@@ -90,7 +90,7 @@ func FuzzDecide(f *testing.F) {
 			if d.Allowed() && !pkgref.IsCanonicalName(in.Package.Ecosystem, name) {
 				t.Fatalf("%q is allowed: %+v", name, d)
 			}
-			wellFormed(t, p.Judge(clock(), in.Package, in.Edges).Name())
+			wellFormed(t, p.Judge(clock(), in.Subject).Name())
 		}
 	})
 }

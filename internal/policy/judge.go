@@ -10,7 +10,7 @@ import (
 // arguments, answers whatever it is given, and never panics. The order of its
 // steps is in docs/policy.md.
 func (p *Policy) Decide(now time.Time, in Input) Decision {
-	return p.Judge(now, in.Package, in.Edges).File(in.Package.Version, in.Kind, in.Published)
+	return p.Judge(now, in.Subject).File(in.facts())
 }
 
 // Judge answers about many files of one package at one time; each answer is
@@ -55,9 +55,10 @@ type judgedEdge struct {
 // maxEdges bounds what is listed; all edges are judged.
 const maxEdges = 16
 
-// Judge prepares for the files of a package; pkg.Version is not looked at.
+// Judge prepares for the files of a package; its version is not looked at.
 // Edges of other packages are left out.
-func (p *Policy) Judge(now time.Time, pkg pkgref.Ref, edges []Edge) *Judge {
+func (p *Policy) Judge(now time.Time, about Subject) *Judge {
+	pkg, edges := about.Package, about.Edges
 	j := &Judge{policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, releases: map[string]*Decision{}, shared: map[sharedKey]*Decision{}}
 	if !pkgref.IsCanonicalName(pkg.Ecosystem, pkg.Name) {
 		j.always = &Decision{
@@ -83,17 +84,16 @@ func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) judgedEdge {
 	return je
 }
 
-// File answers about one file of the release version. The zero published means
-// that the time is unknown.
-func (j *Judge) File(version string, kind ArtifactKind, published time.Time) Decision {
+// File answers about one file of a release.
+func (j *Judge) File(f FileFacts) Decision {
 	if j.always != nil {
 		return *j.always
 	}
-	d := j.release(version)
+	d := j.release(f.Version)
 	if d.Effect == Deny {
 		return *d
 	}
-	return j.narrow(*d, kind, published)
+	return j.narrow(*d, f.Kind, f.Published)
 }
 
 // Name answers whether any release could be allowed (or held), before an

@@ -48,8 +48,8 @@ func drawQuestion(rt *rapid.T) question {
 
 func (q question) input() policy.Input {
 	return policy.Input{
-		Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: q.name, Version: someVersions()[q.rank]},
-		Kind:    q.kind, Published: q.published, Edges: q.edges,
+		Subject:   policy.Subject{Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: q.name, Version: someVersions()[q.rank]}, Edges: q.edges},
+		FileFacts: policy.FileFacts{Kind: q.kind, Published: q.published},
 	}
 }
 

@@ -100,7 +100,7 @@ const (
 )
 
 func (p *Policy) suggestionFor(ref pkgref.Ref) (suggestion, standing) {
-	j := p.Judge(time.Time{}, ref, nil)
+	j := p.Judge(time.Time{}, Subject{Package: ref})
 	if ref.Version == "" {
 		switch d := j.Name(); {
 		case d.Effect == Allow:

@@ -3,7 +3,6 @@ package policy_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -197,7 +196,7 @@ func TestSuggestAlways(t *testing.T) {
 			rt.Fatalf("%v\n%s", err, document)
 		}
 		ref := python(drawName(rt), rapid.SampledFrom(someVersions()).Draw(rt, "version"))
-		before := p.Decide(clock(), policy.Input{Package: ref, Kind: policy.KindWheel})
+		before := p.Decide(clock(), policy.Input{Subject: policy.Subject{Package: ref}, FileFacts: policy.FileFacts{Kind: policy.KindWheel}})
 		got, _, err := policy.Suggest([]byte(document), []pkgref.Ref{ref})
 		if err != nil {
 			if before.ResolvedBy != policy.ByBlocklist && before.ResolvedBy != policy.ByCanonical {
@@ -209,8 +208,8 @@ func TestSuggestAlways(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, got)
 		}
-		j := again.Judge(clock(), ref, nil)
-		if d := j.File(ref.Version, policy.KindWheel, time.Time{}); d.Effect != policy.Allow {
+		j := again.Judge(clock(), policy.Subject{Package: ref})
+		if d := j.File(policy.FileFacts{Version: ref.Version, Kind: policy.KindWheel}); d.Effect != policy.Allow {
 			rt.Fatalf("%v is not allowed but %v\n%s", ref, d, got)
 		}
 	})

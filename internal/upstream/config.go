@@ -25,6 +25,11 @@ type Config struct {
 	// Address ("ip:port") is dialled for the index's host instead of what its name
 	// resolves to; only the operator's configuration sets it.
 	Address string `json:"address,omitempty"`
+	// Log is the verifier (name+hash+key) of the transparency log that knows the
+	// upstream's digests, and LogURL its base; "" if the upstream has none (or
+	// LogURL: the upstream relays it, as Go's proxies do below sumdb/).
+	Log    string `json:"log,omitempty"`
+	LogURL string `json:"log_url,omitempty"`
 	// FileHosts are the learnt hosts ("host" or "host:port"), kept between starts.
 	FileHosts []string `json:"file_hosts,omitempty"`
 	Source    string   `json:"source,omitempty"` // where it was found, for `doctor`

@@ -8,6 +8,7 @@ package ecosystemtest
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,9 +23,11 @@ import (
 type Sample struct {
 	Protocol ecosystem.Protocol
 	Project  string // canonical
-	Page     ecosystem.Page
-	Files    int // that Page lists and nobody leaves out; at least 2
-	Place    ecosystem.Place
+	// The page: where it came from, its type and its bytes.
+	URL, ContentType string
+	Body             []byte
+	Files            int // that the page lists and nobody leaves out; at least 2
+	Place            ecosystem.Place
 	// IndexPath is the canonical path of the project's page. Spellings are
 	// other paths that must lead to it by a redirect.
 	IndexPath string
@@ -33,6 +36,11 @@ type Sample struct {
 	// suite's own.
 	Hostile []string
 	Accept  []string // one Accept header per form
+	// Shown is what of a file stands on a page; nil: its name.
+	Shown func(ecosystem.File) string
+	// Harmless names hostile pages that are good ones in this protocol (a list
+	// of lines, cut, is a shorter list).
+	Harmless []string
 }
 
 // Run runs the suite.
@@ -48,14 +56,28 @@ func Run(t *testing.T, s Sample) {
 
 func (s Sample) index(t *testing.T) *ecosystem.Index {
 	t.Helper()
-	ix, err := s.Protocol.ParseIndex(s.Project, s.Page)
-	if err != nil {
-		t.Fatalf("the sample page does not parse: %v", err)
-	}
+	ix, _ := s.parsed(t)
 	if len(ix.Files) != s.Files {
 		t.Fatalf("the sample page lists %d files, want %d (left out: %v)", len(ix.Files), s.Files, ix.LeftOut)
 	}
 	return ix
+}
+
+// parsed reads the sample page.
+func (s Sample) parsed(t *testing.T) (*ecosystem.Index, *ecosystem.MemoryRows) {
+	t.Helper()
+	rows := &ecosystem.MemoryRows{}
+	ix, err := s.Protocol.ParseIndex(s.Project, ecosystem.PageOf(s.URL, s.ContentType, s.Body), rows)
+	if err != nil {
+		t.Fatalf("the sample page does not parse: %v", err)
+	}
+	return ix, rows
+}
+
+func (s Sample) render(ix *ecosystem.Index, rows *ecosystem.MemoryRows, verdicts []ecosystem.Verdict, form ecosystem.Form) ([]byte, error) {
+	var b bytes.Buffer
+	err := s.Protocol.Render(&b, ix, rows, ecosystem.View{Form: form, Verdicts: verdicts})
+	return b.Bytes(), err
 }
 
 func (s Sample) routes(t *testing.T) {
@@ -91,30 +113,30 @@ func (s Sample) hostilePaths(t *testing.T) {
 }
 
 func (s Sample) roundTrip(t *testing.T) {
-	ix := s.index(t)
+	ix, rows := s.parsed(t)
 	verdicts := make([]ecosystem.Verdict, len(ix.Files))
 	for i := range verdicts {
 		verdicts[i].Allowed = true
 	}
 	for _, accept := range s.Accept {
 		form := s.Protocol.Form(accept)
-		page, err := s.Protocol.Render(ix, verdicts, form)
+		page, err := s.render(ix, rows, verdicts, form)
 		if err != nil {
 			t.Fatalf("Render as %s: %v", form, err)
 		}
-		again, err := s.Protocol.Render(ix, verdicts, form)
-		if err != nil || !bytes.Equal(page.Body, again.Body) {
+		again, err := s.render(ix, rows, verdicts, form)
+		if err != nil || !bytes.Equal(page, again) {
 			t.Errorf("Render as %s gave two different pages for one index (%v)", form, err)
 		}
-		back, err := s.Protocol.ParseIndex(s.Project, ecosystem.Page{URL: s.Page.URL, ContentType: page.ContentType, Body: page.Body})
+		back, err := s.Protocol.ParseIndex(s.Project, ecosystem.PageOf(s.URL, s.Protocol.ContentType(form), page), &ecosystem.MemoryRows{})
 		if err != nil {
-			t.Fatalf("a rendered page (%s) does not parse: %v\n%s", form, err, page.Body)
+			t.Fatalf("a rendered page (%s) does not parse: %v\n%s", form, err, page)
 		}
 		if diff := cmp.Diff(identities(ix), identities(back)); diff != "" {
 			t.Errorf("rendering as %s changed the files (-want +got):\n%s", form, diff)
 		}
 	}
-	if _, err := s.Protocol.Render(ix, verdicts[1:], s.Protocol.Form("")); err == nil {
+	if _, err := s.render(ix, rows, verdicts[1:], s.Protocol.Form("")); err == nil {
 		t.Error("Render took fewer verdicts than files")
 	}
 }
@@ -129,45 +151,60 @@ func identities(ix *ecosystem.Index) []string {
 }
 
 func (s Sample) hostilePages(t *testing.T) {
-	body := s.Page.Body
-	for name, page := range map[string]ecosystem.Page{
-		"empty":         {ContentType: s.Page.ContentType},
-		"cut":           {ContentType: s.Page.ContentType, Body: body[:len(body)/2]},
-		"html":          {ContentType: s.Page.ContentType, Body: []byte("<html><body>Please log in.</body></html>")},
-		"captive":       {ContentType: "text/html", Body: []byte("<html><body><a href=\"/login\">Please log in.</a></body></html>")},
-		"other type":    {ContentType: "application/octet-stream", Body: body},
-		"no type":       {Body: body},
-		"invalid utf-8": {ContentType: s.Page.ContentType, Body: bytes.Replace(body, []byte(s.Project), append([]byte(s.Project), 0xff, 0xfe), 1)},
-		"bom":           {ContentType: s.Page.ContentType, Body: append([]byte("\xef\xbb\xbf"), body...)},
-		"deep":          {ContentType: s.Page.ContentType, Body: bytes.Repeat([]byte(`{"a":[`), 100_000)},
-		"twice":         {ContentType: s.Page.ContentType, Body: append(append([]byte{}, body...), body...)},
+	type page struct {
+		contentType string
+		body        []byte
+	}
+	for name, p := range map[string]page{
+		"empty":         {s.ContentType, nil},
+		"cut":           {s.ContentType, s.Body[:len(s.Body)/2]},
+		"html":          {s.ContentType, []byte("<html><body>Please log in.</body></html>")},
+		"captive":       {"text/html", []byte("<html><body><a href=\"/login\">Please log in.</a></body></html>")},
+		"other type":    {"application/octet-stream", s.Body},
+		"no type":       {"", s.Body},
+		"invalid utf-8": {s.ContentType, bytes.Replace(s.Body, []byte(s.Project), append([]byte(s.Project), 0xff, 0xfe), 1)},
+		"bom":           {s.ContentType, append([]byte("\xef\xbb\xbf"), s.Body...)},
+		"deep":          {s.ContentType, bytes.Repeat([]byte(`{"a":[`), 100_000)},
+		"twice":         {s.ContentType, append(append([]byte{}, s.Body...), s.Body...)},
 	} {
-		page.URL = s.Page.URL
-		if ix, err := s.Protocol.ParseIndex(s.Project, page); !errors.Is(err, fault.ErrInvalid) {
+		if slices.Contains(s.Harmless, name) {
+			continue
+		}
+		ix, err := s.Protocol.ParseIndex(s.Project, ecosystem.PageOf(s.URL, p.contentType, p.body), &ecosystem.MemoryRows{})
+		if !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: ParseIndex = %+v, %v; want fault.ErrInvalid", name, ix, err)
 		}
 	}
 }
 
 func (s Sample) withheld(t *testing.T) {
-	ix := s.index(t)
+	ix, rows := s.parsed(t)
 	verdicts := make([]ecosystem.Verdict, len(ix.Files))
 	verdicts[0].Allowed = true
 	for i := range verdicts[1:] {
 		verdicts[i+1].Reason = "the reason of this test"
 	}
 	for _, accept := range s.Accept {
-		page, err := s.Protocol.Render(ix, verdicts, s.Protocol.Form(accept))
+		page, err := s.render(ix, rows, verdicts, s.Protocol.Form(accept))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Contains(page.Body, []byte(ix.Files[0].Name)) {
-			t.Errorf("%s: the allowed file is gone:\n%s", accept, page.Body)
+		if !s.lists(page, ix.Files[0]) {
+			t.Errorf("%s: the allowed file is gone:\n%s", accept, page)
 		}
-		if bytes.Contains(page.Body, []byte(ix.Files[1].Name)) != bytes.Contains(page.Body, []byte("the reason of this test")) {
-			t.Errorf("%s: a withheld file must be listed with its reason or not at all:\n%s", accept, page.Body)
+		if s.lists(page, ix.Files[1]) != bytes.Contains(page, []byte("the reason of this test")) {
+			t.Errorf("%s: a withheld file must be listed with its reason or not at all:\n%s", accept, page)
 		}
 	}
+}
+
+// lists tells whether a page has a file, by its name or what stands for it.
+func (s Sample) lists(page []byte, f ecosystem.File) bool {
+	name := f.Name
+	if s.Shown != nil {
+		name = s.Shown(f)
+	}
+	return bytes.Contains(page, []byte(name))
 }
 
 func (s Sample) refusals(t *testing.T) {

@@ -1,6 +1,7 @@
 package pypi_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func FuzzRoute(f *testing.F) {
 func fuzzIndex(t *testing.T, contentType string, body []byte) {
 	t.Helper()
 	p := pypi.New()
-	ix, err := p.ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: contentType, Body: body})
+	ix, err := p.ParseIndex("foo", ecosystem.PageOf("https://index.example/simple/foo/", contentType, body), nil)
 	if err != nil {
 		return
 	}
@@ -51,13 +52,14 @@ func fuzzIndex(t *testing.T, contentType string, body []byte) {
 		}
 	}
 	for _, accept := range []string{typeJSON, "text/html"} {
-		out, err := p.Render(ix, verdicts, p.Form(accept))
-		if err != nil {
+		var out bytes.Buffer
+		form := p.Form(accept)
+		if err := p.Render(&out, ix, nil, ecosystem.View{Form: form, Verdicts: verdicts}); err != nil {
 			t.Fatal(err)
 		}
-		back, err := p.ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: out.ContentType, Body: out.Body})
+		back, err := p.ParseIndex("foo", ecosystem.PageOf("https://index.example/simple/foo/", p.ContentType(form), out.Bytes()), nil)
 		if err != nil || len(back.Files) != len(ix.Files) {
-			t.Fatalf("the rendered page lost files (%v):\n%s", err, out.Body)
+			t.Fatalf("the rendered page lost files (%v):\n%s", err, out.Bytes())
 		}
 		for i, file := range back.Files {
 			if file.Digest != ix.Files[i].Digest || file.Name != ix.Files[i].Name {
@@ -68,8 +70,8 @@ func fuzzIndex(t *testing.T, contentType string, body []byte) {
 }
 
 func FuzzIndexJSON(f *testing.F) {
-	f.Add(page("foo", file("foo-1.0-py3-none-any.whl", hexA, `,"size":1,"yanked":"x","core-metadata":true`), file("foo-1.0.tar.gz", hexB, "")).Body)
-	f.Add(page("foo", file("foo-1.0-1.tar.gz", hexA, ""), file("FOO-2.tar.gz", hexB, "")).Body)
+	f.Add(pageBytes("foo", file("foo-1.0-py3-none-any.whl", hexA, `,"size":1,"yanked":"x","core-metadata":true`), file("foo-1.0.tar.gz", hexB, "")))
+	f.Add(pageBytes("foo", file("foo-1.0-1.tar.gz", hexA, ""), file("FOO-2.tar.gz", hexB, "")))
 	f.Add([]byte(`{"meta":{"api-version":"1.0"},"name":"foo","files":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) { fuzzIndex(t, typeJSON, body) })
 }

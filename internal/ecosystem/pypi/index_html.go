@@ -21,7 +21,11 @@ const maxTag = 64 << 10
 // parseHTML reads the page of an index that speaks no JSON. It has neither
 // sizes nor upload times, which is for the policy to judge.
 func parseHTML(project string, page ecosystem.Page) (*ecosystem.Index, error) {
-	if !utf8.Valid(page.Body) || bytes.IndexByte(page.Body, 0) >= 0 {
+	body, err := io.ReadAll(page.Body)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0 {
 		return nil, fault.Invalid("the index page is not UTF-8 text")
 	}
 	l, err := newListing(project, page.URL)
@@ -29,7 +33,7 @@ func parseHTML(project string, page ecosystem.Page) (*ecosystem.Index, error) {
 		return nil, err
 	}
 	p := htmlPage{listing: l}
-	z := html.NewTokenizer(bytes.NewReader(page.Body))
+	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxTag)
 	for {
 		switch z.Next() {

@@ -1,7 +1,6 @@
 package pypi
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -36,7 +35,7 @@ func parseJSON(project string, page ecosystem.Page) (*ecosystem.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(page.Body))
+	dec := jsontext.NewDecoder(page.Body)
 	p := jsonPage{listing: l, dec: dec}
 	if err := p.read(); err != nil {
 		return nil, invalidPage(err)

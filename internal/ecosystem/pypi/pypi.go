@@ -65,8 +65,9 @@ func (Protocol) IndexAsk(base, project string) ecosystem.Ask {
 	}
 }
 
-// ParseIndex reads a project's page in JSON or HTML.
-func (Protocol) ParseIndex(project string, page ecosystem.Page) (*ecosystem.Index, error) {
+// ParseIndex reads a project's page in JSON or HTML. Pages are rendered from
+// the index alone, so it writes no rows.
+func (Protocol) ParseIndex(project string, page ecosystem.Page, _ ecosystem.Rows) (*ecosystem.Index, error) {
 	media, _, _ := strings.Cut(page.ContentType, ";")
 	switch strings.ToLower(strings.TrimSpace(media)) {
 	case typeJSON:

@@ -29,11 +29,11 @@ func file(name, hash, more string) string {
 }
 
 func page(project string, files ...string) ecosystem.Page {
-	return ecosystem.Page{
-		URL:         "https://index.example/simple/" + project + "/",
-		ContentType: typeJSON,
-		Body:        []byte(`{"meta":{"api-version":"1.1"},"name":"` + project + `","versions":[],"files":[` + strings.Join(files, ",") + `]}`),
-	}
+	return ecosystem.PageOf("https://index.example/simple/"+project+"/", typeJSON, pageBytes(project, files...))
+}
+
+func pageBytes(project string, files ...string) []byte {
+	return []byte(`{"meta":{"api-version":"1.1"},"name":"` + project + `","versions":[],"files":[` + strings.Join(files, ",") + `]}`)
 }
 
 func place() ecosystem.Place { return ecosystem.Place{Base: "/simple/", Files: true} }
@@ -42,7 +42,8 @@ func TestConformance(t *testing.T) {
 	ecosystemtest.Run(t, ecosystemtest.Sample{
 		Protocol: pypi.New(),
 		Project:  "foo-bar",
-		Page: page("foo-bar",
+		URL:      "https://index.example/simple/foo-bar/", ContentType: typeJSON,
+		Body: pageBytes("foo-bar",
 			file("foo_bar-2.0-py3-none-any.whl", hexA, `,"size":5,"upload-time":"2026-01-02T03:04:05.678Z","requires-python":">=3.8","core-metadata":{"sha256":"`+hexB+`"}`),
 			file("foo_bar-1.0.tar.gz", hexB, `,"size":7`)),
 		Files:     2,
@@ -96,7 +97,7 @@ func TestParseJSONFacts(t *testing.T) {
 		`{"filename":"foo-1.4.tar.gz","url":"https://u:p@files.example/foo-1.4.tar.gz","hashes":{"sha256":"`+hexA+`"}}`,
 		`{"filename":"foo-1.5.tar.gz","url":"https://files.example/foo-9.9.tar.gz","hashes":{"sha256":"`+hexA+`"}}`,
 		`{"filename":"foo-1.6.tar.gz","url":"../../f/foo-1.6.tar.gz#sha256=zz","hashes":{"sha256":"`+hexA+`"}}`,
-	))
+	), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestParseJSONRefusesWholePage(t *testing.T) {
 		"a lone surrogate":        `{"meta":{"api-version":"1.1"},"name":"foo\ud800","files":[]}`,
 		"something after the end": `{"meta":{"api-version":"1.1"},"name":"foo","files":[]}{}`,
 	} {
-		ix, err := pypi.New().ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: typeJSON, Body: []byte(body)})
+		ix, err := pypi.New().ParseIndex("foo", ecosystem.PageOf("https://index.example/simple/foo/", typeJSON, []byte(body)), nil)
 		if !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %+v, %v; want fault.ErrInvalid", name, ix, err)
 		}
@@ -145,7 +146,7 @@ func TestParseHTML(t *testing.T) {
 <a href="../../p/foo-1.0-py3-none-any.whl#sha256=` + hexA + `" data-requires-python="&gt;=3.8" data-core-metadata="sha256=` + hexB + `">foo</a>
 <a href="https://files.example/foo-1.1.tar.gz#md5=00" data-yanked>foo</a>
 <a href="https://files.example/foo-1.2.tar.gz#sha256=` + hexA + `" data-yanked="x">foo</a></body></html>`
-	ix, err := pypi.New().ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: "text/html; charset=utf-8", Body: []byte(body)})
+	ix, err := pypi.New().ParseIndex("foo", ecosystem.PageOf("https://index.example/simple/foo/", "text/html; charset=utf-8", []byte(body)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestParseHTML(t *testing.T) {
 
 func TestRenderMarks(t *testing.T) {
 	ix, err := pypi.New().ParseIndex("foo", page("foo",
-		file("foo-1.0-py3-none-any.whl", hexA, `,"size":1`), file("foo-2.0-py3-none-any.whl", hexA, `,"size":1,"yanked":"evil text"`)))
+		file("foo-1.0-py3-none-any.whl", hexA, `,"size":1`), file("foo-2.0-py3-none-any.whl", hexA, `,"size":1,"yanked":"evil text"`)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,18 +176,18 @@ func TestRenderMarks(t *testing.T) {
 		{"some", []ecosystem.Verdict{allow, deny}, []string{`"yanked":"Blocked by cofferdam: over \"the\" <cap>"`, `"core-metadata":true`}, []string{"evil", "publisher"}},
 		{"none", []ecosystem.Verdict{deny, deny}, []string{`foo-2.0`}, []string{"yanked", "core-metadata"}},
 	} {
-		got, err := pypi.New().Render(ix, c.verdicts, pypi.New().Form(typeJSON))
-		if err != nil {
+		var got bytes.Buffer
+		if err := pypi.New().Render(&got, ix, nil, ecosystem.View{Form: pypi.New().Form(typeJSON), Verdicts: c.verdicts}); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range c.want {
-			if !strings.Contains(string(got.Body), s) {
-				t.Errorf("%s: no %s in\n%s", c.name, s, got.Body)
+			if !strings.Contains(got.String(), s) {
+				t.Errorf("%s: no %s in\n%s", c.name, s, got.String())
 			}
 		}
 		for _, s := range c.wantNot {
-			if strings.Contains(string(got.Body), s) {
-				t.Errorf("%s: %s in\n%s", c.name, s, got.Body)
+			if strings.Contains(got.String(), s) {
+				t.Errorf("%s: %s in\n%s", c.name, s, got.String())
 			}
 		}
 	}
@@ -279,7 +280,7 @@ func TestTooManyFiles(t *testing.T) {
 		fmt.Fprintf(&b, `{"filename":"foo-%d.zip","url":"x","hashes":{}}`, i)
 	}
 	b.WriteString("]}")
-	ix, err := pypi.New().ParseIndex("foo", ecosystem.Page{URL: "https://index.example/simple/foo/", ContentType: typeJSON, Body: b.Bytes()})
+	ix, err := pypi.New().ParseIndex("foo", ecosystem.PageOf("https://index.example/simple/foo/", typeJSON, b.Bytes()), nil)
 	if !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("ParseIndex = %v, %v", ix, err)
 	}

@@ -1,6 +1,7 @@
 package pypi
 
 import (
+	"io"
 	"strconv"
 	"time"
 
@@ -14,21 +15,36 @@ import (
 // perFile is about what one file takes on a page, for the first allocation.
 const perFile = 512
 
+// ContentType is the form's media type.
+func (Protocol) ContentType(form ecosystem.Form) string {
+	switch form {
+	case formHTML:
+		return typeHTML
+	case formText:
+		return typeText + "; charset=utf-8"
+	}
+	return typeJSON
+}
+
 // Render writes the page. Order and members depend only on the arguments, so
 // equal arguments give equal bytes.
-func (Protocol) Render(ix *ecosystem.Index, verdicts []ecosystem.Verdict, form ecosystem.Form) (ecosystem.Rendered, error) {
-	if len(verdicts) != len(ix.Files) {
-		return ecosystem.Rendered{}, fault.Invalid("%d verdicts for the %d files of %s", len(verdicts), len(ix.Files), ix.Project)
+func (Protocol) Render(w io.Writer, ix *ecosystem.Index, _ io.ReaderAt, view ecosystem.View) error {
+	switch {
+	case len(view.Verdicts) != len(ix.Files):
+		return fault.Invalid("%d verdicts for the %d files of %s", len(view.Verdicts), len(ix.Files), ix.Project)
+	case view.Release != "":
+		return fault.New(fault.ErrNotFound, "this protocol has no page for one release")
 	}
-	switch form {
+	var err error
+	switch view.Form {
 	case formJSON:
-		return ecosystem.Rendered{ContentType: typeJSON, Body: renderJSON(ix, verdicts)}, nil
-	case formHTML:
-		return ecosystem.Rendered{ContentType: typeHTML, Body: renderHTML(ix, verdicts)}, nil
-	case formText:
-		return ecosystem.Rendered{ContentType: typeText + "; charset=utf-8", Body: renderHTML(ix, verdicts)}, nil
+		_, err = w.Write(renderJSON(ix, view.Verdicts))
+	case formHTML, formText:
+		_, err = w.Write(renderHTML(ix, view.Verdicts))
+	default:
+		err = fault.Invalid("no form %q of a project's page", string(view.Form))
 	}
-	return ecosystem.Rendered{}, fault.Invalid("no form %q of a project's page", string(form))
+	return err
 }
 
 // mark is how a file is shown: withheld ones get the reason as their yank,

@@ -1,0 +1,31 @@
+// Package advisory keeps facts about packages that were imported from files:
+// which releases are known malware, which packages are popular. No service is
+// called; an operator imports a database when there is a new one.
+//
+// Vocabulary: an *advisory* is an OSV record; here only malicious packages
+// (MAL-) matter, and *withdrawn* ones are ignored; a name is *burnt* if every
+// version of it is malicious for ever; a *popularity list* names packages that
+// many people use, and a *lookalike* is a name near to one of them; a
+// *generation* is one imported state of all of this.
+package advisory
+
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Facts are what is known of a package.
+type Facts struct {
+	Malware   []policy.Malware
+	Popular   bool
+	Lookalike *policy.Lookalike // nil for a popular package, and where nothing is near
+}
+
+// Source answers what is known. It is safe for concurrent use and fast enough
+// for every request.
+type Source interface {
+	// Facts of a package by its canonical name.
+	Facts(pkg pkgref.Ref) (Facts, error)
+	// Generation names the state: equal generations give equal facts.
+	Generation() string
+}

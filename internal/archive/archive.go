@@ -1,0 +1,25 @@
+// Package archive reads the zip and tar files that publishers pack, strictly:
+// an archive that two programs could unpack in two ways is refused, so that what
+// was inspected is what gets installed.
+//
+// Vocabulary: a *member* is one entry of an archive; its *path* is relative,
+// slash-separated and clean, or the archive is refused.
+package archive
+
+import "io/fs"
+
+// Limits bound an archive; a zero field takes the default.
+type Limits struct {
+	Members  int   // default 200,000
+	Unpacked int64 // bytes of all members; default 8 GiB
+	Ratio    int64 // unpacked to packed, beyond the first 64 MiB; default 200
+	Path     int   // bytes of one path; default 1,024
+}
+
+// Member is one entry.
+type Member struct {
+	Path string
+	Mode fs.FileMode // type bits tell directories and links
+	Size int64       // unpacked
+	Link string      // target of a link, as written
+}

@@ -1,0 +1,125 @@
+package ecosystem
+
+import (
+	"context"
+)
+
+// Describer is the optional ability of a protocol that has sidecars: metadata
+// that a client may ask for beside a file.
+type Describer interface {
+	// Sidecar extracts the metadata from a file's verified bytes. ErrNotFound:
+	// this kind of file has none that can be trusted.
+	Sidecar(file File, content Content) ([]byte, error)
+
+	// Describe reads metadata. Its name and version are canonical; the caller
+	// compares them with the file's.
+	Describe(metadata []byte) (Description, error)
+}
+
+// Inspector is the optional ability of a protocol to look into a file before
+// anybody gets it. It runs once per verified file.
+type Inspector interface {
+	// Inspect reads a file whose digest was verified. row is what the index
+	// says of it (the bytes at File.Manifest; nil if there is none). It must
+	// not trust either: ErrInvalid refuses the file, for a container that two
+	// readers would read differently, a release other than the index's, or a
+	// file that hides from the index what it requires or runs.
+	Inspect(file File, row []byte, content Content) (Inspection, error)
+}
+
+// Addresser is the optional ability of a protocol whose files are addressed by
+// project and version alone, so that an index need not list a release that exists.
+type Addresser interface {
+	// Addressed gives the file that a RouteFile names, without digest and time.
+	Addressed(base string, r Route) (File, error)
+}
+
+// Attacher is the optional ability of a protocol that has attachments. They
+// are judged as policy.KindMetadata: by name, since a resolver reads those of
+// many releases that it then does not want.
+type Attacher interface {
+	// AttachmentAsk says how to ask the upstream for what a RouteAttachment names.
+	AttachmentAsk(base string, r Route) Ask
+	// Attachment reads the upstream's answer strictly.
+	Attachment(r Route, body []byte) (Attachment, error)
+}
+
+// Attachment is one of a release's small files.
+type Attachment struct {
+	Version     string // canonical; of a query such as a branch, the release that it led to
+	ContentType string
+	Body        []byte // for clients
+	// Witnessed tells that Body must have the digest Attested.Attachment.
+	Witnessed    bool
+	Requirements []Requirement
+}
+
+// Witness is the optional ability of a protocol whose digests come from a
+// transparency log. The protocol does the verifying; the gateway lends it the
+// means, so that the protocol itself opens nothing.
+type Witness interface {
+	// Attest looks a release up in the log and verifies the answer and that the
+	// log has only grown. ErrInvalid: the log lies or forks; ErrNotFound: the
+	// log does not have the release.
+	Attest(ctx context.Context, log Log, project, version string) (Attested, error)
+	// SumFile and SumAttachment compute a digest in the log's own way, for
+	// comparison with Attested.
+	SumFile(file File, content Content) (string, error)
+	SumAttachment(r Route, body []byte) (string, error)
+	// Known are log sizes at times that this version was shipped with.
+	Known() []LogSize
+}
+
+// Attested is what a witness says of a release.
+type Attested struct {
+	File       string // digest of its file, "" if the log has none
+	Attachment string // digest of its witnessed attachment, "" if the log has none
+	Position   int64  // of the record in the log
+	Size       int64  // of the log when it was last verified
+}
+
+// LogSize is an observation: at Time the log had at least Size records. A
+// record at a lower position is older than that.
+type LogSize struct {
+	Size int64 `json:"size"`
+	Unix int64 `json:"unix"` // seconds
+}
+
+// Log is what a Witness is lent: the way to one log, and durable storage.
+type Log interface {
+	// Verifier is the log's name with its public key, as a note's verifier.
+	Verifier() string
+	// Remote asks for a path below the log's base.
+	Remote(ctx context.Context, path string) ([]byte, error)
+	// Config reads and Replace atomically replaces a small durable value; an
+	// absent one is empty. Replace fails with fault.ErrConflict if the value is
+	// no longer old.
+	Config(name string) ([]byte, error)
+	Replace(name string, old, new []byte) error
+	// Cached reads and Cache writes what may be lost; ErrNotFound if absent.
+	Cached(name string) ([]byte, error)
+	Cache(name string, data []byte)
+}
+
+// ToolchainNamer is the optional ability of a protocol that serves toolchains:
+// package managers and compilers that other tools fetch by themselves. They are
+// a class of their own in policies.
+type ToolchainNamer interface {
+	// Toolchain tells whether a project is one.
+	Toolchain(project string) bool
+}
+
+// Noticer is the optional ability of a protocol whose clients show a notice
+// that comes with a page.
+type Noticer interface {
+	// Notice gives the header fields to send with a page from which something
+	// was withheld; r.What and r.Reason say what and why. nil: none.
+	Notice(r Refusal) map[string]string
+}
+
+// PassThrough is the optional ability of a protocol that relays bytes which
+// clients verify themselves (signatures, log tiles).
+type PassThrough interface {
+	// PassAsk says how to ask for what a RoutePass names.
+	PassAsk(base string, r Route) Ask
+}

@@ -1,0 +1,31 @@
+// Package lockfile reads lockfiles with their hashes, so that a policy can hold
+// an installation to exactly the files that somebody reviewed, whatever flags
+// the client is given.
+//
+// Vocabulary: a *lockfile* is a file that names releases with the digests of
+// their files; a *pin* is one release in it; a digest is *strong* if nobody can
+// forge it (sha256 and up, Go's h1); a *set* is all lockfiles of a run.
+//
+// A lockfile is read strictly and whole: what is malformed, pins nothing
+// strongly, or gives a package another package's file is an error with the
+// file's name and the line, before anything runs.
+package lockfile
+
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Lockfile is one lockfile, read.
+type Lockfile struct {
+	Name      string // as given
+	Digest    string // "sha256:<hex>" of its bytes
+	Ecosystem pkgref.Ecosystem
+	Pins      map[string][]policy.Pin // by canonical package name
+}
+
+// Source is a lockfile's name and bytes.
+type Source struct {
+	Name string `json:"name"`
+	Data []byte `json:"data"`
+}

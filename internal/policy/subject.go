@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Subject is a package as one run meets it: the facts that hold for all of its
+// files. Facts are gathered by the caller; Decide only weighs them.
+type Subject struct {
+	Package pkgref.Ref
+	Edges   []Edge // only those whose Name is Package.Name
+	// Upstream is the index's URL of the upstream that has the package, and Owner
+	// the one to which the installation's own namespaces give the name; "" if
+	// unknown and if nobody owns it.
+	Upstream string
+	Owner    string
+	// Malware are the advisories about the package, withdrawn ones left out.
+	Malware []Malware
+	// Lookalike is the popular package whose name this one's is near to; nil if
+	// there is none, or it is popular itself.
+	Lookalike *Lookalike
+	// Toolchain tells that the package is a toolchain: a package manager or a
+	// compiler, which tools fetch by themselves.
+	Toolchain bool
+	// Lock is what the run's lockfiles say of the package; nil if none of them
+	// is about its ecosystem.
+	Lock *Lock
+}
+
+// FileFacts are what is known of one file.
+type FileFacts struct {
+	File    string
+	Version string // canonical
+	Kind    ArtifactKind
+	// Digests are all that are known of the file, "algorithm:<hex>" (for Go's
+	// "h1:" base64): the upstream's first, then our own. An index gives one at
+	// most; once the bytes are here there are more.
+	Digests   []string
+	Published time.Time // by the upstream or a witness; zero: unknown
+	FirstSeen time.Time // by this installation; zero: never before
+	Scripts   bool      // something runs when it is installed
+}
+
+// Malware is an advisory that a package, or some releases of it, are malicious.
+type Malware struct {
+	ID       string // of the record, "MAL-2026-12"
+	Every    bool   // all versions, for ever: the name is burnt
+	Versions []string
+	Ranges   []AffectedRange
+}
+
+// AffectedRange are versions in the ecosystem's own order, from Introduced on
+// ("" or "0": from the first) to before Fixed or through LastAffected; with
+// neither it has no end.
+type AffectedRange struct {
+	Introduced   string
+	Fixed        string
+	LastAffected string
+}
+
+// Lookalike is a popular package whose name another's is near to.
+type Lookalike struct {
+	Name string
+	How  string // fixed words: "one letter differs", "the words are swapped", ...
+}
+
+// LockMode is how a lockfile rules.
+type LockMode string
+
+// The modes.
+const (
+	// LockFrozen denies all that is not in the lockfile.
+	LockFrozen LockMode = "frozen"
+	// LockPrefer holds the names in the lockfile to their pins and leaves other
+	// names to the steps after it.
+	LockPrefer LockMode = "prefer"
+)
+
+// Lock is what lockfiles say of one package.
+type Lock struct {
+	Mode    LockMode
+	Trusted bool  // it stands for the allowlist
+	Pins    []Pin // of this package; none: it is outside
+}
+
+// Pin is one release in a lockfile. Any file with one of the digests is in.
+type Pin struct {
+	Version  string   // canonical
+	Digests  []string // "algorithm:<hex>", or "h1:<base64>"
+	Metadata []string // digests of the release's metadata (go.sum's /go.mod lines)
+	Lockfile string   // its name, as given
+	Line     int
+}

@@ -52,7 +52,7 @@ func (a *answers) keep(ask IndexAsk, answer IndexAnswer) {
 	if answer.NeedFiles || answer.Epoch == "" {
 		return
 	}
-	answer.RequestID = ""
+	answer.RequestID, answer.WantEdges = "", false
 	key := pageKey{ask.Package, ask.IndexDigest}
 	a.mu.Lock()
 	defer a.mu.Unlock()

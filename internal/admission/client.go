@@ -119,6 +119,11 @@ func (c *Client) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, r
 	return c.call(ctx, callEdges, edgesCall{sandbox, parent, reqs}, &nothing{})
 }
 
+// EdgesOfIndex implements Door.
+func (c *Client) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error {
+	return c.call(ctx, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs}, &nothing{})
+}
+
 // Aborted implements Door.
 func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error {
 	return c.call(ctx, callAborted, abortedCall{sandbox, recordSeq, sent}, &nothing{})

@@ -40,6 +40,13 @@ type Door interface {
 	// has them, so that the client's next request meets them.
 	Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error
 
+	// EdgesOfIndex reports what the releases that an index lists require, for
+	// clients that read it there (ecosystem.Lister). It is called for the answer
+	// of Index that has WantEdges, before the page is sent, with the requirements
+	// of every file that the answer allows. Those of releases that are, or come
+	// to be, admitted in this run become edges; the others wait.
+	EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error
+
 	// Aborted records that a served artifact did not reach the client whole.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
 
@@ -98,7 +105,9 @@ type IndexAnswer struct {
 	Epoch     string            `json:"epoch"`
 	Verdicts  []policy.Decision `json:"verdicts"`
 	OfFile    []int             `json:"of_file"`
-	RequestID string            `json:"request_id,omitempty"` // of the withheld record, to show
+	// WantEdges asks for EdgesOfIndex if the protocol is an ecosystem.Lister.
+	WantEdges bool   `json:"want_edges,omitempty"`
+	RequestID string `json:"request_id,omitempty"` // of the withheld record, to show
 }
 
 // ArtifactAsk asks for one file, whose bytes are verified and in the cache.
@@ -152,6 +161,14 @@ type Answer struct {
 type Requirement struct {
 	Name      string `json:"name"`      // canonical
 	Specifier string `json:"specifier"` // "" is any
+}
+
+// IndexRequirement is one requirement that releases of an index have in common:
+// equal names and specifiers are one, with all releases that have it.
+type IndexRequirement struct {
+	Name      string   `json:"name"` // canonical
+	Specifier string   `json:"specifier,omitempty"`
+	Versions  []string `json:"versions"` // canonical, of the releases that require it
 }
 
 // Refusal is what `cofferdam why` prints.

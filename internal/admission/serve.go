@@ -197,6 +197,10 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 		return decoded(c.body, func(q edgesCall) (nothing, error) {
 			return nothing{}, s.door.Edges(ctx, q.Sandbox, q.Parent, q.Requirements)
 		})
+	case callEdgesOfIndex:
+		return decoded(c.body, func(q edgesOfIndexCall) (nothing, error) {
+			return nothing{}, s.door.EdgesOfIndex(ctx, q.Sandbox, q.Project, q.IndexDigest, q.Requirements)
+		})
 	case callAborted:
 		return decoded(c.body, func(q abortedCall) (nothing, error) {
 			return nothing{}, s.door.Aborted(ctx, q.Sandbox, q.Seq, q.Sent)
@@ -225,5 +229,5 @@ func (s *server) index(ctx context.Context, q indexCall) (indexReply, error) {
 	if err != nil || !slices.Contains(q.Known, a.Epoch) || a.Epoch == "" {
 		return indexReply{Answer: a}, err
 	}
-	return indexReply{Answer: IndexAnswer{Epoch: a.Epoch, RequestID: a.RequestID}, Same: true}, nil
+	return indexReply{Answer: IndexAnswer{Epoch: a.Epoch, RequestID: a.RequestID, WantEdges: a.WantEdges}, Same: true}, nil
 }

@@ -37,13 +37,14 @@ const (
 	callRefusals
 	callTrust
 	callOwner
+	callEdgesOfIndex
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
 // hundred thousand files, is large; so is its answer.
 func (m method) limit() int {
 	switch m {
-	case callIndex:
+	case callIndex, callEdgesOfIndex:
 		return maxMessage
 	case callEdges:
 		return 4 << 20
@@ -91,6 +92,12 @@ type (
 		Sandbox      string        `json:"sandbox"`
 		Parent       pkgref.Ref    `json:"parent"`
 		Requirements []Requirement `json:"requirements"`
+	}
+	edgesOfIndexCall struct {
+		Sandbox      string             `json:"sandbox"`
+		Project      pkgref.Ref         `json:"project"`
+		IndexDigest  string             `json:"index_digest"`
+		Requirements []IndexRequirement `json:"requirements"`
 	}
 	abortedCall struct {
 		Sandbox string `json:"sandbox"`

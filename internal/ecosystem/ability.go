@@ -27,6 +27,16 @@ type Inspector interface {
 	Inspect(file File, row []byte, content Content) (Inspection, error)
 }
 
+// Lister is the optional ability of a protocol whose clients read from the
+// index page itself what releases require, and choose releases by that.
+type Lister interface {
+	// Listed reads the requirements of a listed file from its row (the bytes at
+	// File.Manifest), with all kinds of requirement that a client may follow.
+	// A requirement under an alias has the real name and its specifier. Those
+	// that are Direct are left to Inspect.
+	Listed(file File, row []byte) ([]Requirement, error)
+}
+
 // Addresser is the optional ability of a protocol whose files are addressed by
 // project and version alone, so that an index need not list a release that exists.
 type Addresser interface {

@@ -114,6 +114,10 @@ func (d *door) Owner(context.Context, admission.OwnerAsk) (admission.OwnerAnswer
 	return admission.OwnerAnswer{Upstream: d.owner}, nil
 }
 
+func (d *door) EdgesOfIndex(context.Context, string, pkgref.Ref, string, []admission.IndexRequirement) error {
+	return nil
+}
+
 func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -72,6 +72,7 @@ func outcomes() []string {
 	return []string{
 		string(audit.Served), string(audit.Aborted), string(audit.Installed), string(audit.Blocked), string(audit.Withheld),
 		string(audit.Pending), string(audit.Failed), string(audit.Started), string(audit.Finished), string(audit.Exceeded),
+		string(audit.Alarm),
 	}
 }
 

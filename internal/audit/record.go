@@ -28,6 +28,7 @@ const (
 	Started   Outcome = "started"  // a sandbox, a command
 	Finished  Outcome = "finished" // a sandbox, a command: Detail has the exit
 	Exceeded  Outcome = "exceeded" // a quota: the run is cut, not the log
+	Alarm     Outcome = "alarm"    // what was served before is known to be malicious now
 )
 
 // Kind is what a record is about.

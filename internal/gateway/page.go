@@ -109,7 +109,8 @@ func (g *Gateway) fetchPage(ctx context.Context, s *source, project string, have
 	if have != nil {
 		pageAsk.ETag = have.etag
 	}
-	got, err := s.client.Page(ctx, pageAsk)
+	var body upstream.Memory
+	got, err := s.client.Page(ctx, pageAsk, &body)
 	if err != nil {
 		return nil, err
 	}
@@ -123,13 +124,13 @@ func (g *Gateway) fetchPage(ctx context.Context, s *source, project string, have
 		}
 		return &confirmed, nil
 	}
-	stored := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Fetched: time.Now(), Body: got.Body}
+	stored := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Fetched: time.Now(), Body: body.Bytes()}
 	p, err := g.readPage(s, project, stored)
 	if err != nil {
 		return nil, err
 	}
 	g.storePage(s, project, stored)
-	g.keepPage(s, project, p, len(got.Body))
+	g.keepPage(s, project, p, len(body.Bytes()))
 	return p, nil
 }
 

@@ -76,7 +76,6 @@ type Client struct {
 	limits  Limits
 	breaker breaker
 	slots   chan struct{}
-	large   chan struct{} // slots for pages beyond largePage
 }
 
 // New makes a client. FileHosts of the configuration are taken as learnt;
@@ -116,7 +115,6 @@ func New(cfg Config, o Options) (*Client, error) {
 		http:    t,
 		breaker: breaker{after: limits.BreakAfter, pause: limits.BreakFor},
 		slots:   make(chan struct{}, limits.Concurrency),
-		large:   make(chan struct{}, 2),
 	}, nil
 }
 

@@ -60,7 +60,7 @@ func TestHonest(t *testing.T) {
 	s.Script("index.example/simple/a/", liar.Gzip("text/x", []byte("page"), 1))
 	s.Script("files.example/a.whl", liar.Body("application/zip", []byte("file")))
 	c := client(t, s, nil)
-	p, err := c.Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/"), Types: []string{"text/x"}})
+	p, err := getPage(t, c, upstream.PageAsk{URL: s.URL(index, "/simple/a/"), Types: []string{"text/x"}})
 	if err != nil || string(p.Body) != "page" || p.URL != s.URL(index, "/simple/a/") {
 		t.Fatalf("Page = %+v, %v", p, err)
 	}
@@ -73,6 +73,19 @@ func TestHonest(t *testing.T) {
 			t.Errorf("User-Agent %q", ua)
 		}
 	}
+}
+
+// fetched is a page with its bytes.
+type fetched struct {
+	upstream.Page
+	Body []byte
+}
+
+func getPage(t *testing.T, c *upstream.Client, ask upstream.PageAsk) (fetched, error) {
+	t.Helper()
+	var m upstream.Memory
+	p, err := c.Page(t.Context(), ask, &m)
+	return fetched{p, m.Bytes()}, err
 }
 
 // TestLyingPages is G-IN-05, -07 and -08 for index pages.
@@ -113,7 +126,7 @@ func TestLyingPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := registry(t)
 			s.Script("index.example/simple/a/", c.reply)
-			p, err := client(t, s, nil).Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/"), Types: []string{mt}})
+			p, err := getPage(t, client(t, s, nil), upstream.PageAsk{URL: s.URL(index, "/simple/a/"), Types: []string{mt}})
 			if !errors.Is(err, c.want) {
 				t.Errorf("Page = %d bytes, %v; want %v", len(p.Body), err, c.want)
 			}
@@ -152,7 +165,7 @@ func TestRedirects(t *testing.T) {
 			s.Script("index.example/simple/a/", liar.Redirect(location))
 			s.Script("evil.example/x", liar.Body("text/x", []byte("evil")))
 			c := client(t, s, func(cfg *upstream.Config, _ *upstream.Options) { cfg.Username, cfg.Password = "user", "secret" })
-			p, err := c.Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/")})
+			p, err := getPage(t, c, upstream.PageAsk{URL: s.URL(index, "/simple/a/")})
 			if !errors.Is(err, fault.ErrInvalid) {
 				t.Errorf("Page = %+v, %v; want fault.ErrInvalid", p, err)
 			}
@@ -171,7 +184,7 @@ func TestCredentialsStayWithTheIndex(t *testing.T) {
 	s.Script("index.example/simple/b/", liar.Redirect(s.URL(files, "/b")))
 	s.Script("files.example/b", liar.Body("text/x", []byte("page")))
 	c := client(t, s, func(cfg *upstream.Config, _ *upstream.Options) { cfg.Username, cfg.Password = "user", "secret" })
-	p, err := c.Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/")})
+	p, err := getPage(t, c, upstream.PageAsk{URL: s.URL(index, "/simple/a/")})
 	if err != nil || string(p.Body) != "page" {
 		t.Fatalf("Page = %+v, %v", p, err)
 	}
@@ -219,7 +232,7 @@ func TestAddresses(t *testing.T) {
 	}
 	s := registry(t)
 	s.Resolve(index, "169.254.169.254")
-	if _, err := client(t, s, nil).Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := getPage(t, client(t, s, nil), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("an index that resolves to the metadata service: %v", err)
 	}
 }
@@ -282,8 +295,47 @@ func TestRetriesMendWhatCanBeMended(t *testing.T) {
 	if err := c.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f"), Size: 4}, &b); err != nil || b.String() != "file" {
 		t.Errorf("File = %q, %v", b.String(), err)
 	}
-	if p, err := c.Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); err != nil || string(p.Body) != "page" {
+	if p, err := getPage(t, c, upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); err != nil || string(p.Body) != "page" {
 		t.Errorf("Page = %q, %v", p.Body, err)
+	}
+}
+
+// full is a sink that takes few bytes.
+type full struct{ sink }
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.Len()+len(p) > 3 {
+		return 0, fault.New(fault.ErrForbidden, "the sink is full")
+	}
+	return f.sink.Write(p)
+}
+
+// TestPageSinks: another attempt begins anew, a sink's refusal is final, and an
+// ask may take less than the client's limit but not more.
+func TestPageSinks(t *testing.T) {
+	s := registry(t)
+	page := liar.Body("text/x", []byte("page"))
+	s.Script("index.example/simple/a/", liar.Claim("text/x", 4, []byte("pa")), liar.Chunked("text/x", []byte("pag")), page)
+	c := client(t, s, nil)
+	ask := upstream.PageAsk{URL: s.URL(index, "/simple/a/")}
+	if p, err := getPage(t, c, ask); err != nil || string(p.Body) != "page" {
+		t.Errorf("Page = %q, %v", p.Body, err)
+	}
+	s.Script("index.example/simple/a/", page)
+	if _, err := c.Page(t.Context(), ask, &full{}); !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("a full sink: %v", err)
+	}
+	if n := s.Count("index.example/simple/a/"); n != 4 {
+		t.Errorf("%d requests, want three attempts and one for the full sink", n)
+	}
+	s.Script("index.example/simple/a/", liar.Bomb("text/x", 4<<20), liar.Body("text/x", bytes.Repeat([]byte("x"), 9<<20)))
+	ask.Most = 4
+	if _, err := getPage(t, c, ask); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("more than the ask takes: %v", err)
+	}
+	ask.Most = 16 << 20
+	if _, err := getPage(t, c, ask); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("more than the client takes: %v", err)
 	}
 }
 
@@ -296,7 +348,7 @@ func TestBreaker(t *testing.T) {
 	})
 	ask := upstream.PageAsk{URL: s.URL(index, "/simple/a/")}
 	for range 10 {
-		if _, err := c.Page(t.Context(), ask); !errors.Is(err, fault.ErrUnavailable) {
+		if _, err := getPage(t, c, ask); !errors.Is(err, fault.ErrUnavailable) {
 			t.Fatal(err)
 		}
 	}
@@ -305,7 +357,7 @@ func TestBreaker(t *testing.T) {
 	}
 	s.Script("index.example/simple/a/", liar.Body("text/x", []byte("page")))
 	for {
-		p, err := c.Page(t.Context(), ask)
+		p, err := getPage(t, c, ask)
 		if err == nil {
 			if string(p.Body) != "page" {
 				t.Errorf("Page = %q", p.Body)
@@ -322,7 +374,7 @@ func TestExpiredCertificate(t *testing.T) {
 	s := registry(t)
 	s.Script("index.example/simple/a/", liar.Body("text/x", []byte("page")))
 	s.UseCertificate(s.Certify(t, -time.Hour, index))
-	if p, err := client(t, s, nil).Page(t.Context(), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); !errors.Is(err, fault.ErrUnavailable) {
+	if p, err := getPage(t, client(t, s, nil), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("Page = %+v, %v", p, err)
 	}
 }

@@ -10,12 +10,32 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Sink takes a file's bytes. Its Write refuses more than the file may have.
+// Sink takes the bytes of a file or a page. Its Write refuses more than there
+// may be.
 type Sink interface {
 	io.Writer
 	// Reset throws away what was written: another attempt begins.
 	Reset() error
 }
+
+// Memory is a Sink in memory, for answers that are small. The zero value is
+// empty.
+type Memory struct{ data []byte }
+
+// Write implements io.Writer.
+func (m *Memory) Write(p []byte) (int, error) {
+	m.data = append(m.data, p...)
+	return len(p), nil
+}
+
+// Reset implements Sink.
+func (m *Memory) Reset() error {
+	m.data = m.data[:0]
+	return nil
+}
+
+// Bytes are what was written. They are valid until the next Reset.
+func (m *Memory) Bytes() []byte { return m.data }
 
 // FileAsk asks for a file's bytes.
 type FileAsk struct {

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -21,43 +20,44 @@ const (
 	inflateRatio = 100
 )
 
-// largePage is the size from which a page waits for one of the few slots for
-// large ones, so that many at a time don't fill the memory.
-const largePage = 4 << 20
-
 // PageAsk asks for a page.
 type PageAsk struct {
 	URL    string
 	Accept string
 	Types  []string // media types that the answer may have; empty: any
 	ETag   string   // of the page that we have; then it may be NotModified
+	Most   int64    // bytes after inflating; 0 or more than the client's limit: that limit
 }
 
-// Page is an answer, whole and inflated.
+// Page is an answer, whose bytes are in the sink.
 type Page struct {
 	NotModified bool // the page that we have is still the upstream's; the rest is empty
 	URL         string
 	ContentType string
 	ETag        string
-	Body        []byte
 }
 
-// Page fetches a page within the client's limits.
-func (c *Client) Page(ctx context.Context, ask PageAsk) (Page, error) {
+// Page fetches a page, whole and inflated, into a sink. It never
+// has all of it in memory. After an error, and if the page is NotModified, what is in
+// the sink is nothing.
+func (c *Client) Page(ctx context.Context, ask PageAsk, sink Sink) (Page, error) {
 	var page Page
 	err := c.retry(ctx, func(ctx context.Context) error {
+		if err := sink.Reset(); err != nil {
+			return err
+		}
 		ctx, cancel := context.WithTimeoutCause(ctx, c.limits.PageTime, fault.New(fault.ErrUnavailable, "the upstream takes too long to answer"))
 		defer cancel()
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
 		var err error
-		page, err = c.onePage(ctx, stop, ask)
+		page, err = c.onePage(ctx, stop, ask, sink)
 		return err
 	})
 	return page, err
 }
 
-func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, ask PageAsk) (Page, error) {
+func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, ask PageAsk, sink Sink) (Page, error) {
 	header := http.Header{"Accept": {ask.Accept}, "Accept-Encoding": {"gzip"}}
 	if ask.ETag != "" {
 		header.Set("If-None-Match", ask.ETag)
@@ -78,42 +78,24 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, as
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	large, release := c.largeSlot(ctx)
-	defer release()
-	data, err := inflate(body, resp.Header.Values("Content-Encoding"), c.limits.PageBytes, large)
-	if err != nil {
+	if err := inflate(tagged{sink}, body, resp.Header.Values("Content-Encoding"), c.most(ask)); err != nil {
+		if refused, ok := errors.AsType[*sinkError](err); ok {
+			return Page{}, refused.err
+		}
 		return Page{}, bodyFault(ctx, err)
 	}
 	return Page{
 		URL:         resp.Request.URL.String(),
 		ContentType: resp.Header.Get("Content-Type"),
 		ETag:        resp.Header.Get("ETag"),
-		Body:        data,
 	}, nil
 }
 
-// largeSlot gives a function that takes one of the client's slots for large
-// pages, once, and one that gives it back if it was taken.
-func (c *Client) largeSlot(ctx context.Context) (take func() error, release func()) {
-	taken := false
-	take = func() error {
-		if taken {
-			return nil
-		}
-		select {
-		case c.large <- struct{}{}:
-			taken = true
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+func (c *Client) most(ask PageAsk) int64 {
+	if ask.Most > 0 {
+		return min(ask.Most, c.limits.PageBytes)
 	}
-	release = func() {
-		if taken {
-			<-c.large
-		}
-	}
-	return take, release
+	return c.limits.PageBytes
 }
 
 func checkType(resp *http.Response, types []string) error {
@@ -135,25 +117,21 @@ func bodyFault(ctx context.Context, err error) error {
 	return &retryable{err: fault.Wrap(fault.ErrUnavailable, err, "the upstream's answer ends before its end")}
 }
 
-// inflate reads a body whole, at most limit bytes of it after unpacking.
-func inflate(body io.Reader, encodings []string, limit int64, large func() error) ([]byte, error) {
+// inflate copies a body whole, at most limit bytes of it after unpacking.
+func inflate(to io.Writer, body io.Reader, encodings []string, limit int64) error {
 	switch strings.ToLower(strings.Join(encodings, ",")) {
 	case "", "identity":
-		return readLimited(body, limit, nil, large)
+		return copyLimited(to, body, limit, nil)
 	case "gzip":
 	default:
-		return nil, fault.Invalid("the upstream packs its answer in a way that it was not asked for")
+		return fault.Invalid("the upstream packs its answer in a way that it was not asked for")
 	}
 	packed := &counter{r: body}
 	z, err := gzip.NewReader(packed)
 	if err != nil {
-		return nil, gzipFault(err)
+		return gzipFault(err)
 	}
-	data, err := readLimited(z, limit, packed, large)
-	if err != nil {
-		return nil, gzipFault(err)
-	}
-	return data, nil
+	return gzipFault(copyLimited(to, z, limit, packed))
 }
 
 func gzipFault(err error) error {
@@ -163,29 +141,30 @@ func gzipFault(err error) error {
 	return err
 }
 
-// readLimited reads to the end; with packed it also watches the ratio. It calls
-// large before it takes more than largePage bytes.
-func readLimited(r io.Reader, limit int64, packed *counter, large func() error) ([]byte, error) {
-	var out bytes.Buffer
-	for {
-		if out.Len() >= largePage {
-			if err := large(); err != nil {
-				return nil, err
-			}
-		}
-		n, err := io.CopyN(&out, r, 256<<10)
-		size := int64(out.Len())
-		switch {
-		case size > limit:
-			return nil, fault.Invalid("the upstream's answer has more than %d bytes", limit)
-		case packed != nil && size > inflateFree && size > inflateRatio*packed.n:
-			return nil, fault.Invalid("the upstream's answer inflates more than %d times", inflateRatio)
-		case errors.Is(err, io.EOF) && n < 256<<10:
-			return out.Bytes(), nil
-		case err != nil:
-			return nil, err
-		}
+// copyLimited copies to the end; with packed it also watches the ratio.
+func copyLimited(to io.Writer, from io.Reader, limit int64, packed *counter) error {
+	_, err := io.Copy(&limited{to: to, limit: limit, packed: packed}, from)
+	return err
+}
+
+// limited passes bytes on until there are too many.
+type limited struct {
+	to     io.Writer
+	size   int64
+	limit  int64
+	packed *counter // nil: the bytes were not packed
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	l.size += int64(len(p))
+	switch {
+	case l.size > l.limit:
+		return 0, fault.Invalid("the upstream's answer has more than %d bytes", l.limit)
+	case l.packed != nil && l.size > inflateFree && l.size > inflateRatio*l.packed.n:
+		return 0, fault.Invalid("the upstream's answer inflates more than %d times", inflateRatio)
 	}
+	return l.to.Write(p)
 }
 
 // counter counts the packed bytes.

@@ -76,8 +76,9 @@ type Witness interface {
 	// comparison with Attested.
 	SumFile(file File, content Content) (string, error)
 	SumAttachment(r Route, body []byte) (string, error)
-	// Known are log sizes at times that this version was shipped with.
-	Known() []LogSize
+	// Known are the sizes at times that this version was shipped with for the
+	// log with this verifier; nil for a log that it has not heard of.
+	Known(verifier string) []LogSize
 }
 
 // Attested is what a witness says of a release.

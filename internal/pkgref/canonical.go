@@ -41,6 +41,9 @@ func New(ecosystem Ecosystem, name, version string) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
+	if ecosystem == Go && !goRelease(canonical, v) {
+		return Ref{}, fault.Invalid("%s can't be a version of %s: its major version is not the path's", clip(v), clip(canonical))
+	}
 	return Ref{Ecosystem: ecosystem, Name: canonical, Version: v}, nil
 }
 
@@ -91,7 +94,7 @@ func CanonicalVersion(ecosystem Ecosystem, version string) (string, error) {
 			return version, nil
 		}
 	case Go:
-		if _, ok := semantic.ParseGo(version); ok {
+		if goVersion(version) {
 			return version, nil
 		}
 	}

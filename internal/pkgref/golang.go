@@ -1,37 +1,35 @@
 package pkgref
 
-import "strings"
+import (
+	"strings"
 
-// goName accepts a module path verbatim: paths are case-sensitive, and two
-// spellings are two modules. The first element is a host-like name with a dot.
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+)
+
+// goName accepts a module path verbatim, by the rules of the go command: paths
+// are case-sensitive, and two spellings are two modules.
 func goName(path string) (string, bool) {
-	if path == "" || len(path) > maxModulePath {
-		return "", false
-	}
-	for i, element := range strings.Split(path, "/") {
-		if !goElement(element) {
-			return "", false
-		}
-		if i == 0 && !goHost(element) {
-			return "", false
-		}
-	}
-	return path, true
+	return path, len(path) <= maxModulePath && module.CheckPath(path) == nil
 }
 
-func goElement(s string) bool {
-	if s == "" || s[0] == '.' || s[len(s)-1] == '.' {
+// goVersion accepts a canonical version verbatim: "v1.2.3", a pre-release or
+// pseudo-version of it, or from v2 on "+incompatible"; no other build metadata.
+func goVersion(version string) bool {
+	if _, ok := semantic.ParseGo(version); !ok || module.CanonicalVersion(version) != version {
 		return false
 	}
-	for i := range len(s) {
-		c := s[i]
-		if !isLower(c) && !isUpper(c) && !isDigit(c) && !strings.ContainsRune("-._~", rune(c)) {
-			return false
-		}
+	if !strings.HasSuffix(version, "+incompatible") {
+		return true
 	}
-	return true
+	major := semver.Major(version)
+	return major != "v0" && major != "v1"
 }
 
-func goHost(s string) bool {
-	return strings.Contains(s, ".") && s[0] != '-' && strings.ToLower(s) == s && !strings.ContainsAny(s, "_~")
+// goRelease tells whether a module can have a version: a path's major version
+// suffix must be the version's, and none is v0, v1 or "+incompatible".
+func goRelease(path, version string) bool {
+	return module.Check(path, version) == nil
 }

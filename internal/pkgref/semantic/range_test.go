@@ -51,6 +51,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestGoMinimum: what a go.mod requires, as ">=" its version.
+func TestGoMinimum(t *testing.T) {
+	order := []string{
+		"v0.0.0-20190101000000-abcdefabcdef", "v0.0.0-20240101000000-abcdefabcdef", "v0.1.0", "v1.2.3-0.20240101000000-abcdefabcdef", "v1.2.3-alpha",
+		"v1.2.3-pre.0.20240101000000-abcdefabcdef", "v1.2.3", "v1.2.4-0.20240101000000-abcdefabcdef", "v1.10.0", "v2.0.0+incompatible", "v3.0.1+incompatible",
+	}
+	for i, least := range order {
+		r, ok := semantic.ParseRange(">=" + least)
+		if !ok {
+			t.Fatalf(">=%s is refused", least)
+		}
+		for k, version := range order {
+			v, ok := semantic.ParseGo(version)
+			if !ok || r.Match(v) != (k >= i) {
+				t.Errorf(">=%s matches %s: %v", least, version, r.Match(v))
+			}
+		}
+	}
+}
+
 func FuzzParseRange(f *testing.F) {
 	f.Add(">=1.2.0,<2", "1.2.3-rc.1+b")
 	f.Add("==1.*", "0.0.0")

@@ -1,11 +1,12 @@
 // Package semantic parses and compares semantic versions (major.minor.patch)
-// strictly, and understands a small set of ranges: enough to hold a policy
-// document's caps for Node, Rust and Go packages without ever admitting what
-// it does not understand. The ecosystems' full range languages (^, ~, ||, -)
-// are not here and are refused.
+// strictly, and understands two range languages: node's own, whole, and a small
+// common one for policy documents about Rust and Go and for the requirements of
+// Go modules. What they do not understand they refuse, so that nothing is
+// admitted by being misread.
 //
-// Vocabulary: a *range* is clauses such as ">=1.2.0,<2" that must all hold; a
-// *pre-release* has a part after "-".
+// Vocabulary: a *range* is *clauses* such as ">=1.2.0,<2" that must all hold; a
+// *node range* is alternatives of *comparators*; a *pre-release* has a part
+// after "-".
 package semantic
 
 import (

@@ -156,7 +156,12 @@ func readExtra(extra []byte, path string, fields zip64Fields, n int) (zipSizes, 
 	return fields.resolve(large, n)
 }
 
+// resolve gives the sizes. Extra data that repeat sizes which the header did
+// not leave to them (some writers do) must say the same.
 func (f zip64Fields) resolve(large []byte, n int) (zipSizes, error) {
+	if f.repeatedBy(large) {
+		large = nil
+	}
 	ok := true
 	next := func(field uint32) int64 {
 		if field != most32 {
@@ -182,4 +187,21 @@ func (f zip64Fields) resolve(large []byte, n int) (zipSizes, error) {
 		return zipSizes{}, fault.Invalid("two sizes of the archive's member %d disagree", n)
 	}
 	return s, nil
+}
+
+// repeatedBy reports whether large says, in order, what the header says itself.
+func (f zip64Fields) repeatedBy(large []byte) bool {
+	fields := []uint32{f.unpacked, f.packed}
+	if f.hasHeader && len(large) == 24 {
+		fields = append(fields, f.header)
+	}
+	if len(large) != 8*len(fields) {
+		return false
+	}
+	for i, field := range fields {
+		if field == most32 || binary.LittleEndian.Uint64(large[8*i:]) != uint64(field) {
+			return false
+		}
+	}
+	return true
 }

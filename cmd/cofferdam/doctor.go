@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -17,9 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
@@ -80,22 +77,8 @@ func examine(ctx context.Context) (doctor.Report, error) {
 		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
 		Templates: template.NewStore(paths.Templates(), template.Options{}), DefaultTemplate: cfg.DefaultTemplate,
 		GatewayUID: cfg.GatewayUID,
-		Upstreams:  func(ctx context.Context) ([]upstream.Config, error) { return registries(ctx, cfg, paths) },
+		Upstreams: func(ctx context.Context) (discover.Found, error) {
+			return daemon.Registries(ctx, cfg, paths, os.Environ())
+		},
 	}), nil
-}
-
-// registries are those of the configuration, else what this machine's own
-// client uses.
-func registries(ctx context.Context, cfg config.Config, paths config.Paths) ([]upstream.Config, error) {
-	if len(cfg.Upstreams) == 0 {
-		found, err := discover.Current(ctx, paths.Upstreams(), os.Environ())
-		return []upstream.Config{found}, err
-	}
-	var found []upstream.Config
-	var failures []error
-	for _, u := range cfg.Upstreams {
-		up, err := discover.Configured(pkgref.Ecosystem(u.Ecosystem), u.Index, u.Proxy, u.CAFile, os.Environ())
-		found, failures = append(found, up), append(failures, err)
-	}
-	return found, errors.Join(failures...)
 }

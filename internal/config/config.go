@@ -32,18 +32,40 @@ type Config struct {
 	Runsc string `yaml:"runsc"`
 	// Upstreams override what discovery finds.
 	Upstreams []Upstream `yaml:"upstreams"`
+	// Namespaces are names that belong to one upstream.
+	Namespaces []Namespace `yaml:"namespaces"`
 	// ProbeProjects are asked for at start to learn the file hosts.
 	ProbeProjects []string `yaml:"probe_projects"`
 }
 
-// Upstream is one configured registry.
+// Upstream is one configured registry. Configured ones stand in the place of
+// all that discovery would find.
 type Upstream struct {
-	Ecosystem string `yaml:"ecosystem"` // python
-	Index     string `yaml:"index"`     // URL; credentials may stand in it
-	CAFile    string `yaml:"ca_file"`
-	Proxy     string `yaml:"proxy"`
+	Ecosystem string `yaml:"ecosystem"` // python, node or go
+	// Index is its URL, in which credentials may stand, or "auto": what this
+	// machine's own client uses.
+	Index  string `yaml:"index"`
+	Token  string `yaml:"token"` // a bearer token, in place of credentials in the URL
+	CAFile string `yaml:"ca_file"`
+	Proxy  string `yaml:"proxy"`
 	// Address ("host:port") is dialled instead of what the index's name resolves to.
 	Address string `yaml:"address"`
+	// Log is the verifier ("name+hash+key", or a name that go knows the key of) of
+	// the checksum database, and LogURL its base, if the upstream does not relay it.
+	Log    string `yaml:"log"`
+	LogURL string `yaml:"log_url"`
+}
+
+// Auto is the Index of an upstream that is to be discovered.
+const Auto = "auto"
+
+// Namespace gives names to one upstream: they are asked of no other.
+type Namespace struct {
+	Ecosystem string `yaml:"ecosystem"`
+	// Pattern is a name, or the beginning of one followed by "*".
+	Pattern string `yaml:"pattern"`
+	// Upstream is the index of one of the upstreams.
+	Upstream string `yaml:"upstream"`
 }
 
 // Duration is a time.Duration written as "90s" or "5m".
@@ -80,11 +102,13 @@ func Load(path string) (Config, error) {
 
 func (c Config) check() error {
 	for i, u := range c.Upstreams {
-		if u.Ecosystem != "python" {
-			return fmt.Errorf("upstreams[%d].ecosystem is %q; this version knows python", i, u.Ecosystem)
+		if err := u.check(); err != nil {
+			return fmt.Errorf("upstreams[%d]%w", i, err)
 		}
-		if u.Index == "" {
-			return fmt.Errorf("upstreams[%d].index is missing: the URL of the simple index", i)
+	}
+	for i, n := range c.Namespaces {
+		if err := c.checkNamespace(n); err != nil {
+			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
 	}
 	if c.GatewayUID < 0 {

@@ -26,6 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // Options say how to run.
@@ -55,6 +56,9 @@ type Daemon struct {
 	listener  net.Listener
 	stop      chan struct{}
 	stopOnce  sync.Once
+
+	learning   sync.Mutex // guards registries once the daemon serves
+	registries discover.Found
 }
 
 // New takes the installation's lock and makes all parts; sandboxes that lived
@@ -75,6 +79,7 @@ func (d *Daemon) build(ctx context.Context) error {
 	}{
 		{"prepare the directories", d.prepare},
 		{"start the keeper", d.startKeeper},
+		{"find the registries", d.findRegistries},
 		{"open the log", d.openLog},
 		{"start the gateway", d.startGateway},
 		{"take over the sandboxes", d.startManager},
@@ -118,7 +123,7 @@ func (d *Daemon) openLog(context.Context) error {
 	}
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
-		Log: log, Trust: d.gateway.trust,
+		Log: log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries),
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})
 	return nil

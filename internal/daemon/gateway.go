@@ -52,13 +52,9 @@ func newGatewayProcess(d *Daemon) *gatewayProcess {
 	return &gatewayProcess{d: d, known: make(chan struct{}), done: make(chan struct{})}
 }
 
-// startGateway finds the upstreams and starts the gateway.
+// startGateway starts the gateway.
 func (d *Daemon) startGateway(ctx context.Context) error {
-	ups, err := d.findUpstreams(ctx)
-	if err != nil {
-		return err
-	}
-	d.gateway.upstreams = ups // nobody else knows the gateway yet
+	d.gateway.upstreams = d.registries.Upstreams // nobody else knows the gateway yet
 	if err := d.prepareCache(); err != nil {
 		return err
 	}
@@ -141,14 +137,12 @@ func (g *gatewayProcess) current() []upstream.Config {
 	return slices.Clone(g.upstreams)
 }
 
-func (g *gatewayProcess) knowsUpstreams() bool { return len(g.current()) > 0 }
-
 // use gives the gateway other upstreams: the running one ends, and sandboxes
 // that start from now on wait for the next one's names.
 func (g *gatewayProcess) use(ups []upstream.Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.upstreams = ups
+	g.upstreams = slices.Clone(ups)
 	select {
 	case <-g.known:
 		g.known = make(chan struct{})

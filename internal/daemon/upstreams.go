@@ -2,13 +2,12 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -18,100 +17,120 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
-// findUpstreams takes the configured registries; else what the machine's own
-// client uses. None at all is no error: the daemon runs without packages until
-// a template's client can be asked, and `doctor` says what is missing.
-func (d *Daemon) findUpstreams(ctx context.Context) ([]upstream.Config, error) {
-	if list := d.opts.Config.Upstreams; len(list) > 0 {
-		return configured(list)
-	}
-	found, err := discover.Current(ctx, d.opts.Paths.Upstreams(), os.Environ())
-	if errors.Is(err, fault.ErrUnavailable) {
-		d.opts.Log.Warn("no registry is known", "err", err)
-		return nil, nil
-	}
+// findRegistries finds the upstreams. An ecosystem without one is no error: the
+// daemon runs without its packages until a template's client can be asked, and
+// `doctor` says what is missing.
+func (d *Daemon) findRegistries(ctx context.Context) error {
+	found, err := Registries(ctx, d.opts.Config, d.opts.Paths, os.Environ())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []upstream.Config{found}, nil
-}
-
-// configured translates the configuration file's upstreams.
-func configured(list []config.Upstream) ([]upstream.Config, error) {
-	var all []upstream.Config
-	for _, c := range list {
-		up, err := discover.Configured(pkgref.Ecosystem(c.Ecosystem), c.Index, c.Proxy, c.CAFile, os.Environ())
-		if err != nil {
-			return nil, err
-		}
-		up.Address = c.Address
-		all = append(all, up)
+	for _, m := range found.Missing {
+		d.opts.Log.Warn("no registry is known", "ecosystem", m.Ecosystem, "err", m.Why)
 	}
-	return all, nil
-}
-
-// clientEnv names a mirror to pip and uv, which would ask their compiled-in
-// index, whose name leads nowhere then. Sandboxes see every upstream on port 443
-// and without credentials.
-func (g *gatewayProcess) clientEnv() map[string]string {
-	for _, up := range g.current() {
-		index, err := url.Parse(up.Index)
-		if err != nil || up.Ecosystem != pkgref.Python || up.Source == discover.SourceDefault {
-			continue
-		}
-		seen := "https://" + index.Hostname() + index.EscapedPath()
-		return map[string]string{"PIP_INDEX_URL": seen, "UV_DEFAULT_INDEX": seen}
-	}
+	d.registries = found
 	return nil
 }
 
+// spoken are the upstreams that this build has a protocol for, as the gateway
+// wants them.
+func spoken(ups []upstream.Config) []upstream.Config {
+	var known []upstream.Config
+	for _, p := range all.Protocols() {
+		for _, up := range ups {
+			if up.Ecosystem == p.Ecosystem() {
+				known = append(known, up)
+			}
+		}
+	}
+	return known
+}
+
 // keepHosts remembers the file hosts among the names that the gateway answers
-// for, so that a start without a network knows them. Failing to is no more than
-// a slower next start.
+// for, so that a start without a network knows them. Only a Python index has its
+// files on other hosts, and only where there is one such index is it clear whose
+// they are. Failing to is no more than a slower next start.
 func (g *gatewayProcess) keepHosts(names []string) {
-	ups := g.current()
-	if len(g.d.opts.Config.Upstreams) > 0 || len(ups) != 1 {
+	var python []upstream.Config
+	indexes := map[string]bool{}
+	for _, up := range g.current() {
+		if index, err := url.Parse(up.Index); err == nil {
+			indexes[index.Hostname()] = true
+		}
+		if up.Ecosystem == pkgref.Python {
+			python = append(python, up)
+		}
+	}
+	if len(python) != 1 || !isDiscovered(g.d.opts.Config, python[0].Index) {
 		return
 	}
-	up := ups[0]
-	index, err := url.Parse(up.Index)
-	if err != nil {
-		return
-	}
-	up.FileHosts = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == index.Hostname() })
+	up := python[0]
+	up.FileHosts = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return indexes[n] || strings.HasSuffix(n, ownDomain)
+	})
 	if err := discover.Save(g.d.opts.Paths.Upstreams(), up); err != nil {
 		g.d.opts.Log.Warn("the registry's host names can't be kept", "err", err)
 	}
 }
 
-// learnFromTemplate asks the debian template's client where the host has none:
-// after the template was built, or at a start that finds it built. What it says
+// ownDomain has the names that the gateway answers for itself.
+const ownDomain = ".cofferdam.internal"
+
+// learnFromTemplate asks the debian template's clients where the host has none:
+// after the template was built, or at a start that finds it built. What they say
 // is kept, and a new gateway takes it up.
 func (d *Daemon) learnFromTemplate(ctx context.Context) {
-	if d.gateway.knowsUpstreams() {
+	d.learning.Lock()
+	defer d.learning.Unlock()
+	if len(d.registries.Missing) == 0 || !d.canAsk(ctx) {
 		return
 	}
-	if _, err := d.templates.Get(ctx, template.NameDebian); err != nil {
+	var still []discover.Missing
+	var learnt []upstream.Config
+	for _, m := range d.registries.Missing {
+		up, err := d.askTemplate(ctx, template.NameDebian, m.Ecosystem)
+		if err != nil {
+			d.opts.Log.Warn("the template does not say which registry to use", "ecosystem", m.Ecosystem, "err", err)
+			still = append(still, m)
+			continue
+		}
+		learnt = append(learnt, up)
+	}
+	d.registries.Missing = still
+	d.takeUp(learnt)
+}
+
+// canAsk tells whether the debian template is there and has all the clients.
+func (d *Daemon) canAsk(ctx context.Context) bool {
+	_, err := d.templates.Get(ctx, template.NameDebian)
+	return err == nil
+}
+
+// takeUp keeps upstreams that were missing, and has a new gateway use them;
+// d.learning is held.
+func (d *Daemon) takeUp(learnt []upstream.Config) {
+	if len(learnt) == 0 {
 		return
 	}
+	if err := discover.Save(d.opts.Paths.Upstreams(), learnt...); err != nil {
+		d.opts.Log.Warn("what was learnt of the registries can't be kept", "err", err)
+	}
+	d.registries.Upstreams = append(d.registries.Upstreams, learnt...)
+	d.gateway.use(d.registries.Upstreams)
+}
+
+// askTemplate asks a template's client of an ecosystem, in a sandbox that may
+// do nothing else.
+func (d *Daemon) askTemplate(ctx context.Context, name string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
 	nothing, err := policy.Parse("the daemon's own question", []byte(httpapi.DefaultPolicy))
 	if err != nil {
-		d.opts.Log.Error("the built-in policy is wrong", "err", err)
-		return
+		return upstream.Config{}, err
 	}
 	req := sandbox.Request{
-		Task: "which registry the template's client uses", Template: template.NameDebian,
+		Task: "which registry the template's client uses", Template: name,
 		Policy: nothing, PolicyText: []byte(httpapi.DefaultPolicy), User: "daemon", HostUID: os.Geteuid(), HostGID: os.Getegid(),
 	}
-	found, err := discover.FromTemplate(ctx, os.Environ(), func(ctx context.Context, argv []string) ([]byte, error) {
+	return discover.FromTemplate(ctx, ecosystem, os.Environ(), func(ctx context.Context, argv []string) ([]byte, error) {
 		return d.sandboxes.Output(ctx, req, argv)
 	})
-	if err == nil {
-		err = discover.Save(d.opts.Paths.Upstreams(), found)
-	}
-	if err != nil {
-		d.opts.Log.Warn("the template does not say which registry to use", "err", err)
-		return
-	}
-	d.gateway.use([]upstream.Config{found})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // put writes a file of an imagined host.
@@ -191,19 +192,25 @@ func TestEngine(t *testing.T) {
 func TestUpstreamsAreRedacted(t *testing.T) {
 	t.Parallel()
 	in := host(t)
-	in.Upstreams = func(context.Context) ([]upstream.Config, error) {
-		return []upstream.Config{{
+	in.Upstreams = func(context.Context) (discover.Found, error) {
+		return discover.Found{Upstreams: []upstream.Config{{
 			Ecosystem: "python", Index: "https://index.example/simple/", Username: "ci", Password: "hunter2",
 			Proxy: "http://p:hunter2@proxy.example:3128", CAPEM: []byte("roots"), Source: "pip's configuration",
-		}}, nil
+		}, {Ecosystem: "node", Index: "https://npm.example/", Token: "hunter2"}}}, nil
 	}
 	r := Examine(t.Context(), in)
 	raw, err := json.Marshal(r)
 	if err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), "index.example") || !strings.Contains(string(raw), "with credentials") {
 		t.Errorf("%s %v", raw, err)
 	}
-	in.Upstreams = func(context.Context) ([]upstream.Config, error) { return nil, errors.New("no pip") }
-	if got := find(t, Examine(t.Context(), in), "registry"); got.Status != Warn {
+	in.Upstreams = func(context.Context) (discover.Found, error) {
+		return discover.Found{Missing: []discover.Missing{{Ecosystem: "go", Why: errors.New("no go here")}}}, nil
+	}
+	if got := find(t, Examine(t.Context(), in), "registry"); got.Status != Warn || !strings.Contains(got.Sentence, "go: none was found") {
+		t.Errorf("%+v", got)
+	}
+	in.Upstreams = func(context.Context) (discover.Found, error) { return discover.Found{}, errors.New("a wrong entry") }
+	if got := find(t, Examine(t.Context(), in), "registry"); got.Status != Fail {
 		t.Errorf("%+v", got)
 	}
 }

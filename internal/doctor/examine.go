@@ -5,7 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // Inputs are the parts of an installation that a report is about. A nil or
@@ -21,7 +21,7 @@ type Inputs struct {
 	DefaultTemplate string
 	GatewayUID      int
 	// Upstreams finds the registries, as the daemon does.
-	Upstreams func(ctx context.Context) ([]upstream.Config, error)
+	Upstreams func(ctx context.Context) (discover.Found, error)
 }
 
 // Examine asks all questions. It takes about as long as starting a few

@@ -105,14 +105,14 @@ func upstreams(ctx context.Context, in Inputs) []Check {
 	}
 	found, err := in.Upstreams(ctx)
 	if err != nil {
-		return []Check{warn(name, "name one under upstreams in the configuration file", "none was found, so nothing can be installed: %s", sentence(err))}
-	}
-	if len(found) == 0 {
-		return []Check{warn(name, "name one under upstreams in the configuration file", "none was found, so nothing can be installed")}
+		return []Check{fail(name, "mend the configuration file", "%s", sentence(err))}
 	}
 	var all []Check
-	for _, u := range found {
+	for _, u := range found.Upstreams {
 		all = append(all, ok(name, "%s", describe(u)))
+	}
+	for _, m := range found.Missing {
+		all = append(all, warn(name, "name one under upstreams in the configuration file", "%s: none was found, so none of its packages can be installed: %s", m.Ecosystem, sentence(m.Why)))
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func upstreams(ctx context.Context, in Inputs) []Check {
 // describe shows an upstream without its credentials.
 func describe(u upstream.Config) string {
 	var with []string
-	if u.Username != "" || u.Password != "" {
+	if u.Username != "" || u.Password != "" || u.Token != "" {
 		with = append(with, "with credentials")
 	}
 	if len(u.CAPEM) > 0 {
@@ -133,6 +133,10 @@ func describe(u upstream.Config) string {
 	text := fmt.Sprintf("%s: %s", shown.Ecosystem, shown.Index)
 	if shown.Source != "" {
 		text += ", from " + shown.Source
+	}
+	if u.Log != "" {
+		name, _, _ := strings.Cut(u.Log, "+")
+		with = append(with, "with the checksum database "+name)
 	}
 	if len(with) > 0 {
 		text += ", " + strings.Join(with, ", ")

@@ -100,8 +100,8 @@ func (c *Client) once(ctx context.Context, u *url.URL, header http.Header) (*htt
 	}
 	req.Header = header.Clone()
 	req.Header.Set("User-Agent", c.agent)
-	if c.cfg.Username+c.cfg.Password != "" && hostPort(u) == c.hosts.index && u.Scheme == c.base.Scheme {
-		req.SetBasicAuth(c.cfg.Username, c.cfg.Password)
+	if hostPort(u) == c.hosts.index && u.Scheme == c.base.Scheme {
+		c.cfg.authorize(req)
 	}
 	resp, err := c.http.RoundTrip(req)
 	if err != nil {

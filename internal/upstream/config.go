@@ -8,7 +8,11 @@
 // to; an *address class* is loopback, link-local, private or public.
 package upstream
 
-import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
+import (
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
 
 // Config is one upstream. It is made on the host (package discover, or the
 // configuration file), handed to the gateway, and never shown to a sandbox;
@@ -20,8 +24,10 @@ type Config struct {
 	Index    string `json:"index"`
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
-	Proxy    string `json:"proxy,omitempty"`  // HTTP proxy URL
-	CAPEM    []byte `json:"ca_pem,omitempty"` // extra roots
+	// Token is sent as a bearer token where there is no user name.
+	Token string `json:"token,omitempty"`
+	Proxy string `json:"proxy,omitempty"`  // HTTP proxy URL
+	CAPEM []byte `json:"ca_pem,omitempty"` // extra roots
 	// Address ("ip:port") is dialled for the index's host instead of what its name
 	// resolves to; only the operator's configuration sets it.
 	Address string `json:"address,omitempty"`
@@ -33,4 +39,14 @@ type Config struct {
 	// FileHosts are the learnt hosts ("host" or "host:port"), kept between starts.
 	FileHosts []string `json:"file_hosts,omitempty"`
 	Source    string   `json:"source,omitempty"` // where it was found, for `doctor`
+}
+
+// authorize adds the credentials to a request to the index's own host.
+func (c Config) authorize(req *http.Request) {
+	switch {
+	case c.Username+c.Password != "":
+		req.SetBasicAuth(c.Username, c.Password)
+	case c.Token != "":
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
 }

@@ -36,7 +36,7 @@ func put(t *testing.T, path, text string) string {
 // TestDefault asks the real pip for its compiled-in index.
 func TestDefault(t *testing.T) {
 	t.Parallel()
-	c, err := Python(t.Context(), clean(t))
+	c, err := Host(t.Context(), pkgref.Python, clean(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ index-url = https://u%40corp:s%2Fcret@index.example/pypi/simple?x=1#y
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Python(t.Context(), clean(t, c.extra...))
+			got, err := Host(t.Context(), pkgref.Python, clean(t, c.extra...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Python(t.Context(), c.env)
+			_, err := Host(t.Context(), pkgref.Python, c.env)
 			if c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
@@ -124,7 +124,7 @@ func TestNoForeignModules(t *testing.T) {
 	proof := filepath.Join(dir, "proof")
 	put(t, filepath.Join(dir, "pip", "__init__.py"), "open("+quote(proof)+", 'w').close()\n")
 	t.Chdir(dir)
-	if _, err := Python(t.Context(), clean(t)); err != nil {
+	if _, err := Host(t.Context(), pkgref.Python, clean(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(proof); err == nil {
@@ -145,7 +145,7 @@ func TestNoForeignModules(t *testing.T) {
 
 func TestExtraIndexIsSaid(t *testing.T) {
 	t.Parallel()
-	c, err := Python(t.Context(), clean(t, "PIP_EXTRA_INDEX_URL=https://files.example/"))
+	c, err := Host(t.Context(), pkgref.Python, clean(t, "PIP_EXTRA_INDEX_URL=https://files.example/"))
 	if err != nil || !strings.Contains(c.Source, "extra-index-url") {
 		t.Errorf("%q %v", c.Source, err)
 	}
@@ -153,7 +153,7 @@ func TestExtraIndexIsSaid(t *testing.T) {
 
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()
-	c, err := Configured(pkgref.Python, "https://user:hunter2@index.example/simple", "http://p:hunter2@proxy.example:1", "", nil)
+	c, err := Configured(Named{Ecosystem: pkgref.Python, Index: "https://user:hunter2@index.example/simple", Proxy: "http://p:hunter2@proxy.example:1"}, nil)
 	if err != nil || c.Password != "hunter2" {
 		t.Fatal(c, err)
 	}
@@ -161,7 +161,7 @@ func TestSecretsStay(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), "index.example") {
 		t.Errorf("%s %v", raw, err)
 	}
-	_, err = Configured(pkgref.Python, "ftp://user:hunter2@index.example/", "", "", nil)
+	_, err = Configured(Named{Ecosystem: pkgref.Python, Index: "ftp://user:hunter2@index.example/"}, nil)
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("an error tells the password: %v", err)
 	}
@@ -172,16 +172,16 @@ func TestFromTemplate(t *testing.T) {
 	answer := func(text string, err error) func(context.Context, []string) ([]byte, error) {
 		return func(context.Context, []string) ([]byte, error) { return []byte(text), err }
 	}
-	c, err := FromTemplate(t.Context(), nil, answer("https://index.example/simple\n", nil))
+	c, err := FromTemplate(t.Context(), pkgref.Python, nil, answer("https://index.example/simple\n", nil))
 	if err != nil || c.Index != "https://index.example/simple/" {
 		t.Errorf("%+v %v", c, err)
 	}
 	for _, text := range []string{"", "http://index.example/", "https://a:b@index.example/", "Traceback...", strings.Repeat("x", maxAnswer+1)} {
-		if _, err := FromTemplate(t.Context(), nil, answer(text, nil)); !errors.Is(err, fault.ErrUnavailable) {
+		if _, err := FromTemplate(t.Context(), pkgref.Python, nil, answer(text, nil)); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("%.40q: %v", text, err)
 		}
 	}
-	if _, err := FromTemplate(t.Context(), nil, answer("", errors.New("no python"))); !errors.Is(err, fault.ErrUnavailable) {
+	if _, err := FromTemplate(t.Context(), pkgref.Python, nil, answer("", errors.New("no python"))); !errors.Is(err, fault.ErrUnavailable) {
 		t.Error(err)
 	}
 }
@@ -193,7 +193,8 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := clean(t, "PIP_INDEX_URL=https://u:p@index.example/simple/")
-	first, err := Current(t.Context(), dir, env)
+	current := func(env []string) (upstream.Config, error) { return current(t.Context(), dir, env, pkgref.Python) }
+	first, err := current(env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,12 +212,12 @@ func TestKept(t *testing.T) {
 	if err := Save(dir, marked); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Current(t.Context(), dir, env)
+	again, err := current(env)
 	if err != nil || again.Source != "kept" || len(again.FileHosts) != 1 || again.Password != "p" {
 		t.Errorf("%+v %v", again, err)
 	}
 	// Another index: asked again, and the old file hosts are not carried over.
-	moved, err := Current(t.Context(), dir, append(env, "PIP_INDEX_URL=https://files.example/simple/"))
+	moved, err := current(append(env, "PIP_INDEX_URL=https://files.example/simple/"))
 	if err != nil || moved.Index != "https://files.example/simple/" || moved.FileHosts != nil {
 		t.Errorf("%+v %v", moved, err)
 	}
@@ -268,11 +269,12 @@ func TestRootsAreCertificatesOnly(t *testing.T) {
 	const pemText = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 	key := "-----BEGIN " + "PRIVATE KEY-----\nBBBB\n-----END " + "PRIVATE KEY-----\n"
 	one := put(t, filepath.Join(t.TempDir(), "one.pem"), "# corp\n"+key+pemText)
-	raw, err := extraRoots(one, []string{"SSL_CERT_FILE=" + one, "REQUESTS_CA_BUNDLE=" + filepath.Dir(one)})
+	env := []string{"SSL_CERT_FILE=" + one, "REQUESTS_CA_BUNDLE=" + filepath.Dir(one)}
+	raw, err := extraRoots(append([]bundle{{"pip's cert", one}}, sharedBundles(env)...), nil)
 	if err != nil || strings.Contains(string(raw), "PRIVATE") || strings.Count(string(raw), "BEGIN CERTIFICATE") != 2 {
 		t.Errorf("%s %v", raw, err)
 	}
-	if raw, err := extraRoots("", []string{"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}); err != nil || raw != nil {
+	if raw, err := extraRoots(sharedBundles([]string{"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}), nil); err != nil || raw != nil {
 		t.Errorf("the system's own bundle is carried along: %d bytes %v", len(raw), err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -25,20 +26,63 @@ type kept struct {
 	Inputs string          `json:"inputs,omitempty"` // digest of what discovery looked at
 }
 
-// Current returns the Python upstream: the kept one as long as what discovery
-// looks at (the client's variables and files) has not changed, else a newly
-// discovered one, which is kept with the file hosts learnt so far. If there is
-// no pip to ask any more, what is kept stays in force.
-func Current(ctx context.Context, dir string, env []string) (upstream.Config, error) {
-	old, loadErr := read(dir, pkgref.Python)
+// Missing is an ecosystem without an upstream, and why it has none.
+type Missing struct {
+	Ecosystem pkgref.Ecosystem
+	Why       error
+}
+
+// Found are the upstreams of this host, each ecosystem's in a fixed order.
+type Found struct {
+	Upstreams []upstream.Config
+	Missing   []Missing
+}
+
+// Has tells whether an ecosystem's upstream was found.
+func (f Found) Has(ecosystem pkgref.Ecosystem) bool {
+	return slices.ContainsFunc(f.Upstreams, func(c upstream.Config) bool { return c.Ecosystem == ecosystem })
+}
+
+// Current returns the upstreams of all ecosystems, or of those given: for each
+// the kept one as long as what discovery looks at (the client's variables and
+// files) has not changed, else a newly discovered one, which is kept with the
+// file hosts learnt so far. If there is no client to ask any more, what is kept
+// stays in force. The host's clients are asked at the same time.
+func Current(ctx context.Context, dir string, env []string, only ...pkgref.Ecosystem) Found {
+	if len(only) == 0 {
+		only = Ecosystems()
+	}
+	configs, failures := make([]upstream.Config, len(only)), make([]error, len(only))
+	var asked sync.WaitGroup
+	for i, ecosystem := range only {
+		asked.Go(func() { configs[i], failures[i] = current(ctx, dir, env, ecosystem) })
+	}
+	asked.Wait()
+	var f Found
+	for i, ecosystem := range only {
+		if failures[i] != nil {
+			f.Missing = append(f.Missing, Missing{ecosystem, failures[i]})
+			continue
+		}
+		f.Upstreams = append(f.Upstreams, configs[i])
+	}
+	return f
+}
+
+func current(ctx context.Context, dir string, env []string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
+	c, err := clientOf(ecosystem)
+	if err != nil {
+		return upstream.Config{}, err
+	}
+	old, loadErr := read(dir, ecosystem)
 	if loadErr != nil && !errors.Is(loadErr, fault.ErrNotFound) {
 		return upstream.Config{}, loadErr
 	}
-	now := inputs(env)
+	now := c.inputs(env)
 	if loadErr == nil && old.Inputs == now {
 		return old.Config, nil
 	}
-	found, err := Python(ctx, env)
+	found, err := c.ask(ctx, env)
 	if err != nil {
 		if loadErr == nil && errors.Is(err, fault.ErrUnavailable) {
 			return old.Config, nil
@@ -157,23 +201,21 @@ func write(dir string, k kept) error {
 
 // inputs is a digest of what discovery depends on: variables by value, files
 // by size and time. The values themselves are not kept.
-func inputs(env []string) string {
+func (c client) inputs(env []string) string {
 	h := sha256.New()
 	var lines []string
 	for _, pair := range env {
 		name, _, _ := strings.Cut(pair, "=")
 		upper := strings.ToUpper(name)
-		if strings.HasPrefix(upper, "PIP_") || strings.HasPrefix(upper, "UV_") || strings.HasSuffix(upper, "_PROXY") ||
-			slices.Contains([]string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "HOME", "PATH", "VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"}, upper) {
+		if c.variables(upper) || strings.HasSuffix(upper, "_PROXY") ||
+			slices.Contains([]string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "HOME", "PATH"}, upper) {
 			lines = append(lines, fmt.Sprintf("%q\n", pair))
 		}
 	}
-	home := value(env, "HOME")
-	for _, path := range []string{
-		"/etc/pip.conf", "/etc/xdg/pip/pip.conf", filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
-		filepath.Join(value(env, "XDG_CONFIG_HOME"), "pip/pip.conf"), value(env, "PIP_CONFIG_FILE"), filepath.Join(value(env, "VIRTUAL_ENV"), "pip.conf"),
-		filepath.Join(home, ".netrc"), value(env, "NETRC"), value(env, "PIP_CERT"), value(env, "SSL_CERT_FILE"), value(env, "REQUESTS_CA_BUNDLE"),
-	} {
+	shared := []string{
+		filepath.Join(value(env, "HOME"), ".netrc"), value(env, "NETRC"), value(env, "SSL_CERT_FILE"), value(env, "REQUESTS_CA_BUNDLE"),
+	}
+	for _, path := range append(c.files(env), shared...) {
 		if info, err := os.Stat(path); err == nil {
 			lines = append(lines, fmt.Sprintf("%q %d %d\n", path, info.Size(), info.ModTime().UnixNano()))
 		}

@@ -1,25 +1,72 @@
 package discover
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"io"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-const (
-	// askDefault prints the index that pip uses when nothing is configured.
-	askDefault = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-	maxAnswer  = 256 << 10
-	patience   = 30 * time.Second // for one question to pip
-)
+// askDefault prints the index that pip uses when nothing is configured.
+const askDefault = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+
+func pipClient() client {
+	return client{
+		ecosystem: pkgref.Python, name: "pip", registry: "index", ask: askPip,
+		question: []string{"python3", "-I", "-c", askDefault},
+		answer:   func(out []byte) (said, error) { return said{index: strings.TrimSpace(string(out))}, nil },
+		variables: func(name string) bool {
+			return strings.HasPrefix(name, "PIP_") || strings.HasPrefix(name, "UV_") ||
+				slices.Contains([]string{"VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"}, name)
+		},
+		files: func(env []string) []string {
+			home := value(env, "HOME")
+			return []string{
+				"/etc/pip.conf", "/etc/xdg/pip/pip.conf", filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
+				filepath.Join(value(env, "XDG_CONFIG_HOME"), "pip/pip.conf"), value(env, "PIP_CONFIG_FILE"),
+				filepath.Join(value(env, "VIRTUAL_ENV"), "pip.conf"), value(env, "PIP_CERT"),
+			}
+		},
+	}
+}
+
+// askPip asks the host's pip which index it uses, and collects the credentials,
+// proxy and CA bundle that belong to it.
+func askPip(ctx context.Context, env []string) (upstream.Config, error) {
+	p, err := findPip(ctx, env)
+	if err != nil {
+		return upstream.Config{}, err
+	}
+	s, err := p.settings(ctx)
+	if err != nil {
+		return upstream.Config{}, err
+	}
+	if s.noIndex {
+		return upstream.Config{}, fault.New(fault.ErrUnavailable, "this host's pip is set to use no index at all (no-index); name one under upstreams in the configuration file")
+	}
+	index, source := s.index, pipClient().byConfiguration()
+	if index == "" {
+		index, source = cmp.Or(value(env, "UV_DEFAULT_INDEX"), value(env, "UV_INDEX_URL")), "uv's environment"
+	}
+	if index == "" {
+		source = pipClient().byDefault()
+		if index, err = p.compiledIn(ctx); err != nil {
+			return upstream.Config{}, err
+		}
+	}
+	if s.extra {
+		source += ", without its extra-index-url (one index keeps private names private)"
+	}
+	return complete(said{
+		ecosystem: pkgref.Python, index: index, source: source, proxy: s.proxy,
+		bundles: append([]bundle{{"pip's cert", cmp.Or(s.cert, value(env, "PIP_CERT"))}}, sharedBundles(env)...),
+	}, env)
+}
 
 // pip is the host's pip: an interpreter that has it.
 type pip struct {
@@ -39,21 +86,7 @@ type pipSettings struct {
 // findPip returns the first interpreter of env's PATH that has pip, else the
 // system's own.
 func findPip(ctx context.Context, env []string) (pip, error) {
-	var candidates []string
-	for _, dir := range filepath.SplitList(value(env, "PATH")) {
-		// Not what lies in a working directory: that is the agents' to write.
-		if filepath.IsAbs(dir) {
-			candidates = append(candidates, filepath.Join(dir, "python3"), filepath.Join(dir, "python"))
-		}
-	}
-	candidates = append(candidates, "/usr/bin/python3", "/usr/local/bin/python3")
-	asked := map[string]bool{}
-	for _, python := range candidates {
-		path, err := exec.LookPath(python)
-		if err != nil || asked[path] {
-			continue
-		}
-		asked[path] = true
+	for _, path := range programs(env, []string{"python3", "python"}, "/usr/bin", "/usr/local/bin") {
 		p := pip{path, env}
 		if _, err := p.run(ctx, "-c", "import pip"); err == nil {
 			return p, nil
@@ -65,19 +98,11 @@ func findPip(ctx context.Context, env []string) (pip, error) {
 	return pip{}, fault.New(fault.ErrUnavailable, "this host has no pip to ask which index it uses: apt-get install -y python3-pip, or name one under upstreams in the configuration file")
 }
 
-// run asks python something, in a folder where nobody can have put modules
-// that it would take for its own.
+// run asks python something.
 func (p pip) run(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, p.python, args...)
-	cmd.Dir = "/"
-	cmd.Env = append(slices.Clip(p.env), "PYTHONSAFEPATH=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")
-	cmd.WaitDelay = time.Second
-	out := &limited{left: maxAnswer}
-	cmd.Stdout = out
-	err := cmd.Run()
-	return out.String(), err
+	env := append(slices.Clip(p.env), "PYTHONSAFEPATH=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")
+	out, err := asked(ctx, env, p.python, args...)
+	return string(out), err
 }
 
 // settings asks pip for what is configured. A command's own section goes
@@ -126,18 +151,4 @@ func (p pip) compiledIn(ctx context.Context) (string, error) {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "this host's pip does not say which index is its default; name one under upstreams in the configuration file")
 	}
 	return strings.TrimSpace(text), nil
-}
-
-// limited keeps the first bytes of an output and fails the writer afterwards.
-type limited struct {
-	bytes.Buffer
-	left int
-}
-
-func (l *limited) Write(b []byte) (int, error) {
-	if len(b) > l.left {
-		return 0, io.ErrShortWrite
-	}
-	l.left -= len(b)
-	return l.Buffer.Write(b)
 }

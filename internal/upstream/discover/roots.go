@@ -2,7 +2,6 @@ package discover
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/pem"
 	"io"
 	"os"
@@ -23,17 +22,26 @@ func systemBundles() []string {
 	}
 }
 
-// extraRoots collects the certificates of the bundles that pip is set up with,
-// in configuration and environment; nil if these are the system's.
-func extraRoots(certFile string, env []string) ([]byte, error) {
-	var all bytes.Buffer
-	var seen []string
-	for _, named := range []struct{ what, path string }{
-		{"pip's cert", cmp.Or(certFile, value(env, "PIP_CERT"))},
+// bundle is a file or folder of extra roots, and who names it.
+type bundle struct{ what, path string }
+
+// sharedBundles are those that the environment names to whatever speaks TLS.
+func sharedBundles(env []string) []bundle {
+	return []bundle{
 		{"REQUESTS_CA_BUNDLE", value(env, "REQUESTS_CA_BUNDLE")},
 		{"CURL_CA_BUNDLE", value(env, "CURL_CA_BUNDLE")},
 		{"SSL_CERT_FILE", value(env, "SSL_CERT_FILE")},
-	} {
+	}
+}
+
+// extraRoots collects the certificates of the bundles that a client is set up
+// with, in configuration and environment, and those of more (PEM); nil if these
+// are the system's.
+func extraRoots(bundles []bundle, more []byte) ([]byte, error) {
+	var all bytes.Buffer
+	var seen []string
+	copyCertificates(&all, more)
+	for _, named := range bundles {
 		if named.path == "" || slices.Contains(systemBundles(), named.path) {
 			continue
 		}
@@ -73,17 +81,22 @@ func certificates(to *bytes.Buffer, path string) error {
 		if err != nil {
 			return err
 		}
-		for {
-			var block *pem.Block
-			if block, raw = pem.Decode(raw); block == nil {
-				break
-			}
-			if block.Type == "CERTIFICATE" {
-				_ = pem.Encode(to, &pem.Block{Type: block.Type, Bytes: block.Bytes}) // to memory
-			}
-		}
+		copyCertificates(to, raw)
 	}
 	return nil
+}
+
+// copyCertificates copies the certificates of a text.
+func copyCertificates(to *bytes.Buffer, raw []byte) {
+	for {
+		var block *pem.Block
+		if block, raw = pem.Decode(raw); block == nil {
+			return
+		}
+		if block.Type == "CERTIFICATE" {
+			_ = pem.Encode(to, &pem.Block{Type: block.Type, Bytes: block.Bytes}) // to memory
+		}
+	}
 }
 
 func readAtMost(path string, limit int64) ([]byte, error) {

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// ecosystems are those that upstreams can be configured for.
+func ecosystems() []string { return []string{"python", "node", "go"} }
+
+// check finds what no upstream can be. Its errors go on after the entry's place.
+func (u Upstream) check() error {
+	switch {
+	case !slices.Contains(ecosystems(), u.Ecosystem):
+		return fmt.Errorf(".ecosystem is %q; this version knows %s", u.Ecosystem, strings.Join(ecosystems(), ", "))
+	case u.Index == "":
+		return fmt.Errorf(".index is missing: the URL of the registry, or %s", Auto)
+	case u.Index == Auto && (u.Token+u.CAFile+u.Proxy+u.Address+u.Log+u.LogURL) != "":
+		return fmt.Errorf(".index is %s, so all of it comes from this machine's own client; leave the other keys out, or name the URL", Auto)
+	case (u.Log != "" || u.LogURL != "") && u.Ecosystem != "go":
+		return fmt.Errorf(".log is for the checksum database of go; %s has none", u.Ecosystem)
+	case u.LogURL != "" && u.Log == "":
+		return fmt.Errorf(".log is missing: the verifier of the checksum database at log_url")
+	}
+	return nil
+}
+
+// checkNamespace finds what no namespace can be, as check does.
+func (c Config) checkNamespace(n Namespace) error {
+	if !slices.Contains(ecosystems(), n.Ecosystem) {
+		return fmt.Errorf(".ecosystem is %q; this version knows %s", n.Ecosystem, strings.Join(ecosystems(), ", "))
+	}
+	prefix, _ := strings.CutSuffix(n.Pattern, "*")
+	if prefix == "" || strings.ContainsAny(prefix, "* \t") {
+		return fmt.Errorf(".pattern is %q; it is a name, or the beginning of one followed by *", n.Pattern)
+	}
+	var known []string
+	for _, u := range c.Upstreams {
+		if u.Ecosystem != n.Ecosystem {
+			continue
+		}
+		if SameIndex(u.Index, n.Upstream) {
+			return nil
+		}
+		known = append(known, NormalIndex(u.Index))
+	}
+	if known == nil {
+		return fmt.Errorf(".upstream is %q, and upstreams has none for %s", NormalIndex(n.Upstream), n.Ecosystem)
+	}
+	return fmt.Errorf(".upstream is %q; it must be the index of one of the upstreams for %s: %s", NormalIndex(n.Upstream), n.Ecosystem, strings.Join(known, ", "))
+}
+
+// SameIndex tells whether two texts name one index.
+func SameIndex(a, b string) bool { return NormalIndex(a) == NormalIndex(b) }
+
+// NormalIndex is an index's URL in the one spelling that upstreams have:
+// without credentials, and with a slash at its end.
+func NormalIndex(index string) string {
+	u, err := url.Parse(index)
+	if err != nil || u.Host == "" {
+		return index
+	}
+	u.User, u.RawQuery, u.Fragment, u.ForceQuery = nil, "", "", false
+	return u.JoinPath("/").String()
+}

@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+// Registries are an installation's upstreams: the configured ones, else those
+// that the machine's own clients use. An ecosystem without one is no error; a
+// wrong entry of the configuration file is.
+func Registries(ctx context.Context, cfg config.Config, paths config.Paths, env []string) (discover.Found, error) {
+	if len(cfg.Upstreams) == 0 {
+		return discover.Current(ctx, paths.Upstreams(), env), nil
+	}
+	var f discover.Found
+	for _, u := range cfg.Upstreams {
+		ecosystem := pkgref.Ecosystem(u.Ecosystem)
+		if u.Index == config.Auto {
+			one := discover.Current(ctx, paths.Upstreams(), env, ecosystem)
+			f.Upstreams, f.Missing = append(f.Upstreams, one.Upstreams...), append(f.Missing, one.Missing...)
+			continue
+		}
+		up, err := discover.Configured(discover.Named{
+			Ecosystem: ecosystem, Index: u.Index, Token: u.Token, Proxy: u.Proxy, CAFile: u.CAFile,
+			Address: u.Address, Log: u.Log, LogURL: u.LogURL,
+		}, env)
+		if err != nil {
+			return discover.Found{}, err
+		}
+		f.Upstreams = append(f.Upstreams, up)
+	}
+	return f, nil
+}
+
+// namespaces are the configuration's, with the upstreams' own spelling of their
+// indexes. One whose upstream was not found keeps a name that no upstream has:
+// its packages are then asked of nobody.
+func namespaces(cfg config.Config, f discover.Found) []policy.Namespace {
+	var all []policy.Namespace
+	for _, n := range cfg.Namespaces {
+		owner := config.NormalIndex(n.Upstream)
+		if n.Upstream == config.Auto {
+			for _, u := range f.Upstreams {
+				if string(u.Ecosystem) == n.Ecosystem && isDiscovered(cfg, u.Index) {
+					owner = u.Index
+				}
+			}
+		}
+		all = append(all, policy.Namespace{Ecosystem: pkgref.Ecosystem(n.Ecosystem), Pattern: n.Pattern, Upstream: owner})
+	}
+	return all
+}
+
+// isDiscovered tells whether the configuration does not name an index.
+func isDiscovered(cfg config.Config, index string) bool {
+	for _, u := range cfg.Upstreams {
+		if config.SameIndex(u.Index, index) {
+			return false
+		}
+	}
+	return true
+}

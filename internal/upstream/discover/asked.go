@@ -1,0 +1,66 @@
+package discover
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	maxAnswer = 256 << 10
+	patience  = 30 * time.Second // for one question to a client
+)
+
+// programs are the paths of a program in env's PATH, then those in extra
+// folders, in order and each once. A relative folder of PATH is left out: what
+// lies in a working directory is the agents' to write.
+func programs(env []string, names []string, extra ...string) []string {
+	var found []string
+	for _, dir := range append(filepath.SplitList(value(env, "PATH")), extra...) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		for _, name := range names {
+			path, err := exec.LookPath(filepath.Join(dir, name))
+			if err == nil && !slices.Contains(found, path) {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+// asked runs a client of the host and returns what it wrote to stdout. It runs
+// in the root directory, where nobody can have put configuration or modules that
+// it would take for its own.
+func asked(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = "/"
+	cmd.Env = env
+	cmd.WaitDelay = time.Second
+	out := &limited{left: maxAnswer}
+	cmd.Stdout = out
+	err := cmd.Run()
+	return out.Bytes(), err
+}
+
+// limited keeps the first bytes of an output and fails the writer afterwards.
+type limited struct {
+	bytes.Buffer
+
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if len(b) > l.left {
+		return 0, io.ErrShortWrite
+	}
+	l.left -= len(b)
+	return l.Buffer.Write(b)
+}

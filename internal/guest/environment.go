@@ -56,8 +56,52 @@ func patienceEnv() map[string]string {
 		"CARGO_NET_RETRY":               "1",
 		"npm_config_fetch_timeout":      patience + "000",
 		"npm_config_fetch_retries":      "1",
-		"npm_config_update_notifier":    "false",
 		"YARN_HTTP_TIMEOUT":             patience + "000",
+	}
+}
+
+// quietEnv keeps package clients to what they were asked for: no question to a
+// registry that is not needed for the work, and no other version of themselves.
+func quietEnv() map[string]string {
+	return map[string]string{
+		"npm_config_audit":                "false",
+		"npm_config_fund":                 "false",
+		"npm_config_update_notifier":      "false", // pnpm's, too
+		"COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
+		"YARN_ENABLE_TELEMETRY":           "0",
+		"GOTOOLCHAIN":                     "local", // go itself then says which it would need
+		"GOVCS":                           "*:off",
+	}
+}
+
+// sideDownloads is the name under which the gateway says why it serves no
+// toolchains, browsers and the like.
+const sideDownloads = "https://downloads.cofferdam.internal/"
+
+// sideDownloadEnv points what clients and packages would fetch from somewhere
+// else to that name. npm warns of settings that it does not know, so only
+// variables of other names are used.
+func sideDownloadEnv() map[string]string {
+	return map[string]string{
+		"npm_package_config_node_gyp_disturl": sideDownloads + "node-headers",
+		"NVM_NODEJS_ORG_MIRROR":               sideDownloads + "node",
+		"N_NODE_MIRROR":                       sideDownloads + "node",
+		"FNM_NODE_DIST_MIRROR":                sideDownloads + "node",
+		"UV_PYTHON_INSTALL_MIRROR":            sideDownloads + "python",
+		"UV_PYPY_INSTALL_MIRROR":              sideDownloads + "python",
+		"RUSTUP_DIST_SERVER":                  sideDownloads + "rust",
+		"RUSTUP_UPDATE_ROOT":                  sideDownloads + "rust/rustup",
+		"PLAYWRIGHT_DOWNLOAD_HOST":            sideDownloads + "playwright",
+		"PUPPETEER_DOWNLOAD_BASE_URL":         sideDownloads + "puppeteer",
+		"PUPPETEER_CHROME_DOWNLOAD_BASE_URL":  sideDownloads + "puppeteer",
+		"PUPPETEER_FIREFOX_DOWNLOAD_BASE_URL": sideDownloads + "puppeteer",
+		"CHROMEDRIVER_CDNURL":                 sideDownloads + "chromedriver",
+		"GECKODRIVER_CDNURL":                  sideDownloads + "geckodriver",
+		"CYPRESS_INSTALL_BINARY":              sideDownloads + "cypress",
+		"ELECTRON_MIRROR":                     sideDownloads + "electron/",
+		"SASS_BINARY_SITE":                    sideDownloads + "node-sass",
+		"SENTRYCLI_CDNURL":                    sideDownloads + "sentry-cli",
+		"PRISMA_ENGINES_MIRROR":               sideDownloads + "prisma",
 	}
 }
 
@@ -82,8 +126,9 @@ func userEnv(user channel.User) map[string]string {
 // tools at its end; a PATH of the command is taken as it is.
 func commandEnv(user channel.User, configured map[string]string, exec *channel.Exec) ([]string, error) {
 	env := trustEnv()
-	maps.Copy(env, patienceEnv())
-	maps.Copy(env, userEnv(user))
+	for _, layer := range []map[string]string{patienceEnv(), quietEnv(), sideDownloadEnv(), userEnv(user)} {
+		maps.Copy(env, layer)
+	}
 	maps.Copy(env, configured)
 	if path, ok := configured["PATH"]; ok && !slices.Contains(strings.Split(path, ":"), toolDir) {
 		env["PATH"] = path + ":" + toolDir

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn) error {
 	defer a.stock.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, stockTime)
 	defer cancel()
-	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}}
+	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}}
 	for _, place := range a.stockPlaces() {
 		t.walk(place, 0)
 	}
@@ -108,6 +109,7 @@ type stocktaker struct {
 	ctx    context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
 	root   string
 	seen   map[string]bool // directories visited
+	listed map[string]bool // releases that are listed once, wherever they lie
 	size   int             // bytes of JSON so far
 	result channel.Inventory
 }
@@ -116,26 +118,21 @@ type stocktaker struct {
 // package wherever it lies; a directory of installed packages is not searched
 // deeper, for what is in it are the packages' own files.
 func (t *stocktaker) walk(dir string, depth int) {
-	if t.seen[dir] || isSystem(dir) {
-		return
-	}
-	if t.ctx.Err() != nil || len(t.seen) >= stockDirs || t.size >= stockBytes {
-		t.result.Truncated = true
-		return
-	}
-	t.seen[dir] = true
-	children, err := t.children(dir)
-	if err != nil {
-		return // not there, or not a directory
-	}
+	children := t.visit(dir)
 	base := filepath.Base(dir)
 	leaf := base == "site-packages" || base == "dist-packages"
 	for _, child := range children {
 		path := filepath.Join(dir, child)
 		switch {
 		case strings.HasSuffix(child, ".dist-info"):
-			t.add(path)
-		case leaf, child == "node_modules", child == ".git", child == "__pycache__":
+			t.addDistribution(path)
+		case child == "node_modules":
+			t.nodeModules(path, depth+1)
+		case child == "@v":
+			t.goVersions(path)
+		case isGoModule(path):
+			t.addGoModule(path)
+		case leaf, child == ".git", child == "__pycache__", child == "_cacache":
 		case child == "_vendor": // a package's own copies of others, which came with it
 		case depth >= stockDepth:
 			t.result.Truncated = true
@@ -145,66 +142,100 @@ func (t *stocktaker) walk(dir string, depth int) {
 	}
 }
 
-// children are the names of the directories in dir, in order. Links are not
-// followed, so that the walk ends.
-func (t *stocktaker) children(dir string) ([]string, error) {
+// visit returns the directories in dir, in order, the first time that it is
+// called for it and within the bounds.
+func (t *stocktaker) visit(dir string) []string {
+	if t.seen[dir] || isSystem(dir) {
+		return nil
+	}
+	if t.ctx.Err() != nil || len(t.seen) >= stockDirs || t.size >= stockBytes {
+		t.result.Truncated = true
+		return nil
+	}
+	t.seen[dir] = true
+	return t.entries(dir, fs.DirEntry.IsDir)
+}
+
+// entries are the names in dir that are wanted, in order; none if it is no
+// directory. Links are not followed, so that the walk ends.
+func (t *stocktaker) entries(dir string, wanted func(fs.DirEntry) bool) []string {
 	entries, err := os.ReadDir(t.root + dir)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.IsDir() {
+		if wanted(entry) {
 			names = append(names, entry.Name())
 		}
 	}
-	return names, nil
+	return names
 }
 
-// add takes a dist-info directory into the result. One whose metadata can't be
-// read is taken by the directory's own name: hiding it would hide a package.
-func (t *stocktaker) add(dir string) {
+// addDistribution takes a dist-info directory into the result. One whose
+// metadata can't be read is taken by the directory's own name: hiding it would
+// hide a package.
+func (t *stocktaker) addDistribution(dir string) {
 	name, version, err := readMetadata(t.root + dir + "/METADATA")
 	if err != nil || name == "" {
 		stem := strings.TrimSuffix(filepath.Base(dir), ".dist-info")
 		name, version, _ = strings.Cut(stem, "-")
 	}
-	if len(name) > fieldBytes || len(version) > fieldBytes || len(dir) > pathBytes {
-		t.result.Truncated = true
-		name, version, dir = name[:min(len(name), fieldBytes)], version[:min(len(version), fieldBytes)], dir[:min(len(dir), pathBytes)]
+	t.add(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Version: version, Path: dir})
+}
+
+// addOnce takes a release that may lie in many places: one is enough.
+func (t *stocktaker) addOnce(p channel.InstalledPackage) {
+	key := p.Ecosystem + "\x00" + p.Name + "\x00" + p.Version
+	if t.listed[key] {
+		return
 	}
-	found := channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Version: version, Path: dir}
-	encoded, err := json.Marshal(found)
+	t.listed[key] = true
+	t.add(p)
+}
+
+// add takes a package into the result as far as it fits.
+func (t *stocktaker) add(p channel.InstalledPackage) {
+	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes {
+		t.result.Truncated = true
+		p.Name, p.Version, p.Path = p.Name[:min(len(p.Name), fieldBytes)], p.Version[:min(len(p.Version), fieldBytes)], p.Path[:min(len(p.Path), pathBytes)]
+	}
+	encoded, err := json.Marshal(p)
 	if err != nil || t.size+len(encoded)+1 > stockBytes {
 		t.result.Truncated = true
 		return
 	}
 	t.size += len(encoded) + 1
-	t.result.Packages = append(t.result.Packages, found)
+	t.result.Packages = append(t.result.Packages, p)
 }
 
-// readMetadata reads Name and Version from a METADATA file's headers. Only a
-// regular file is read, and never for longer than it takes.
+// readMetadata reads Name and Version from a METADATA file's headers.
 func readMetadata(path string) (name, version string, err error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", "", err
-	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", "", errors.New("not a regular file")
-	}
-	head, err := io.ReadAll(io.LimitReader(file, metadataBytes))
+	head, err := readHead(path)
 	if err != nil {
 		return "", "", err
 	}
 	name, version = parseMetadata(head)
 	return name, version, nil
+}
+
+// readHead reads the beginning of a file. Only a regular file is read, and never
+// for longer than it takes.
+func readHead(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return io.ReadAll(io.LimitReader(file, metadataBytes))
 }
 
 // parseMetadata takes the first Name and the first Version from the headers,

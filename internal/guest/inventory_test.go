@@ -61,7 +61,7 @@ func TestInventory(t *testing.T) {
 	}
 	a.write("/opt/bare-2.0.dist-info/RECORD", "")
 	a.write("/opt/proc/proc-1.dist-info/METADATA", "Name: proc\nVersion: 1\n")
-	for _, dir := range []string{"/opt/node_modules", "/opt/.git", "/tmp/target/pkg/_vendor", "/etc", "/usr/lib/python3/dist-packages/inner"} {
+	for _, dir := range []string{"/opt/node_modules/x/lib", "/opt/_cacache", "/opt/.git", "/tmp/target/pkg/_vendor", "/etc", "/usr/lib/python3/dist-packages/inner"} {
 		a.write(dir+"/hidden-1.dist-info/METADATA", "Name: hidden\nVersion: 1\n")
 	}
 	a.write("/opt/fifo-3.dist-info/RECORD", "")
@@ -100,8 +100,83 @@ func TestInventory(t *testing.T) {
 		}
 		delete(got, path)
 	}
+	delete(got, "/opt/node_modules/x")
 	for path := range got {
 		t.Errorf("%s was not to be found", path)
+	}
+}
+
+func TestNodeInventory(t *testing.T) {
+	a := startAgent(t, nil)
+	manifest := func(dir, name, version string) {
+		t.Helper()
+		a.write(dir+"/package.json", fmt.Sprintf(`{"version": %q, "scripts": {"name": "no"}, "name": %q}`, version, name))
+	}
+	const top = "/workspace/app/node_modules"
+	manifest(top+"/left-pad", "left-pad", "1.3.0")
+	manifest(top+"/@acme/tool", "@acme/tool", "2.0.0")
+	manifest(top+"/outer/node_modules/left-pad", "left-pad", "1.0.0")
+	manifest(top+"/other/node_modules/left-pad", "left-pad", "1.3.0") // the same release again
+	manifest(top+"/alias", "real-name", "3.0.0")
+	manifest(top+"/.pnpm/left-pad@9.0.0/node_modules/left-pad", "left-pad", "9.0.0")
+	manifest(top+"/.pnpm/@acme+tool@5.0.0/node_modules/@acme/tool", "@acme/tool", "5.0.0")
+	manifest(top+"/.cache/hidden", "hidden", "1.0.0")
+	manifest(top+"/left-pad/lib/inner", "inner", "1.0.0") // the package's own files
+	a.write(top+"/broken/package.json", "{")
+	a.write(top+"/cut/package.json", `{"name": "cut", "version": "4.0.0", "readme": "`+strings.Repeat("x", metadataBytes))
+	a.write(top+"/odd/package.json", `{"name": ["x"], "version": 1}`)
+	if err := os.Symlink(".pnpm/left-pad@9.0.0/node_modules/left-pad", a.root+top+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for path, p := range a.stocktake() {
+		if p.Ecosystem != "node" || !strings.HasPrefix(path, top) {
+			t.Errorf("%+v", p)
+		}
+		got[p.Name+" "+p.Version] = true
+	}
+	for _, want := range []string{
+		"left-pad 1.3.0", "@acme/tool 2.0.0", "left-pad 1.0.0", "real-name 3.0.0", "left-pad 9.0.0", "@acme/tool 5.0.0",
+		"outer ", "other ", "broken ", "cut 4.0.0", "odd ",
+	} {
+		if !got[want] {
+			t.Errorf("%q is missing in %v", want, got)
+		}
+		delete(got, want)
+	}
+	if len(got) > 0 {
+		t.Errorf("also found: %v", got)
+	}
+}
+
+func TestGoInventory(t *testing.T) {
+	a := startAgent(t, nil)
+	for _, file := range []string{
+		"/home/agent/go/pkg/mod/cache/download/example.com/!big/!name/v2/@v/v2.1.0.ziphash",
+		"/home/agent/go/pkg/mod/cache/download/example.com/!big/!name/v2/@v/v2.1.0.zip",
+		"/home/agent/go/pkg/mod/cache/download/example.com/only/meta/@v/v1.0.0.mod",
+		"/home/agent/go/pkg/mod/cache/download/sumdb/x/tile/1",
+		"/home/agent/go/pkg/mod/example.com/!big/!name/v2@v2.1.0/inner/node.go",
+		"/home/agent/go/pkg/mod/example.com/unpacked@v0.0.0-20200101000000-abcdefabcdef/x.go",
+		"/workspace/cache/download/example.com/elsewhere/@v/v1.2.3-!r!c1.ziphash",
+		"/workspace/not/a/cache/@v/v9.0.0.zip",
+	} {
+		a.write(file, "x")
+	}
+	got := map[string]bool{}
+	for _, p := range a.stocktake() {
+		got[p.Ecosystem+" "+p.Name+" "+p.Version] = true
+	}
+	for _, want := range []string{
+		"go example.com/Big/Name/v2 v2.1.0", "go example.com/unpacked v0.0.0-20200101000000-abcdefabcdef", "go example.com/elsewhere v1.2.3-RC1",
+	} {
+		if !got[want] {
+			t.Errorf("%q is missing in %v", want, got)
+		}
+		delete(got, want)
+	}
+	if len(got) > 0 {
+		t.Errorf("also found: %v", got)
 	}
 }
 
@@ -116,6 +191,11 @@ func TestInventoryIsBounded(t *testing.T) {
 	if !truncated || len(found) < 100 {
 		t.Errorf("%d packages, truncated %v", len(found), truncated)
 	}
+}
+
+func FuzzParseManifest(f *testing.F) {
+	f.Add([]byte(`{"name": "a", "x": {"name": 1}, "version": "1"}`))
+	f.Fuzz(func(_ *testing.T, head []byte) { parseManifest(head) })
 }
 
 func FuzzParseMetadata(f *testing.F) {

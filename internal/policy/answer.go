@@ -45,12 +45,29 @@ func (p *Policy) through(ecosystem pkgref.Ecosystem, id string) (admits, prerele
 	return admits, prereleases
 }
 
-func (e *entry) admits(r release) bool {
-	return e.versions.match(r) && e.limit.match(r) && (e.prereleases || !r.preRelease())
+func (e *entry) covers(r release) bool {
+	return e.versions.match(r, e.prereleases) && e.limit.match(r, true)
 }
 
+// admits: a pre-release also by a node range that names it.
+func (e *entry) admits(r release) bool {
+	return e.covers(r) && (e.prereleases || !r.preRelease() || e.versions.isNode)
+}
+
+// satisfiedBy is also true if nobody can read the specifier.
+func (e *judgedEdge) satisfiedBy(r release) bool {
+	return !e.readable || e.versions.match(r, e.prereleases)
+}
+
+// admitsRelease is asked about an edge that the release satisfies.
 func (e *judgedEdge) admitsRelease(r release) bool {
-	return e.admits && e.readable && (e.prereleases || !r.preRelease())
+	return e.admits && e.readable && (e.prereleases || !r.preRelease() || e.versions.isNode || e.names(r))
+}
+
+// names tells that a go.mod requires exactly this version: it can be a commit
+// without a tag, whose version has the form of a pre-release.
+func (e *judgedEdge) names(r release) bool {
+	return e.edge.Parent.Ecosystem == pkgref.Go && e.edge.Specifier == ">="+r.text
 }
 
 func (j *Judge) entryThrough(e *entry) string {
@@ -109,13 +126,6 @@ func (j *Judge) blockedDecision(b entry) Decision {
 	return d
 }
 
-func (j *Judge) lockedDecision() Decision {
-	return Decision{
-		Effect: Deny, Rule: "packages.lockfile", ResolvedBy: ByLockfile,
-		Reason: reason("packages.lockfile is frozen for %s, and lockfiles are not enforced yet, so nothing is allowed", j.ecosystem),
-	}
-}
-
 func (j *Judge) dependencyDecision(e judgedEdge) Decision {
 	return Decision{
 		Effect: Allow, Rule: e.edge.Through + ".with_dependencies", ResolvedBy: ByDependency, Through: e.edge.Through,
@@ -123,9 +133,11 @@ func (j *Judge) dependencyDecision(e judgedEdge) Decision {
 	}
 }
 
+const ruleDefault = "packages.default"
+
 // defaultDecision is for a name that no list has.
 func (j *Judge) defaultDecision(wanted []judgedEdge) Decision {
-	d := Decision{Effect: Deny, Rule: "packages.default", ResolvedBy: ByDefault, WantedBy: edgesOf(wanted)}
+	d := Decision{Effect: Deny, Rule: ruleDefault, ResolvedBy: ByDefault, WantedBy: edgesOf(wanted)}
 	switch j.policy.packages.byDefault {
 	case Allow:
 		d.Effect = Allow
@@ -141,6 +153,52 @@ func (j *Judge) defaultDecision(wanted []judgedEdge) Decision {
 	if d.Effect != Allow && len(wanted) > 0 {
 		d.Reason = reason("%s; %s requires it", d.Reason, short(wanted[0].edge.Parent.Name))
 	}
+	return d
+}
+
+func (j *Judge) toolchainDecision(wanted []judgedEdge) Decision {
+	d := Decision{Effect: Deny, Rule: "packages.toolchains", ResolvedBy: ByToolchain, WantedBy: edgesOf(wanted)}
+	switch j.policy.packages.toolchains {
+	case Allow:
+		d.Effect = Allow
+		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is allow"
+	case Hold:
+		d.Effect = Hold
+		d.Reason = short(j.name) + " is a toolchain and waits for approval; packages.toolchains is hold"
+	case Deny:
+		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is deny; use the one that the sandbox has"
+	default:
+		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is not set; use the one that the sandbox has"
+	}
+	return d
+}
+
+// lookalikeDecision is for a name near to a popular one, which the default, d,
+// would deny, hold or allow.
+func (j *Judge) lookalikeDecision(d Decision) Decision {
+	near := reason("%s looks like %s (%s)", short(j.name), short(j.about.Lookalike.Name), clip(j.about.Lookalike.How, 40))
+	if d.Effect == Deny {
+		d.Reason = reason("%s is not on the allowlist; it looks like %s", short(j.name), short(j.about.Lookalike.Name))
+		return d
+	}
+	refusal := Decision{Effect: Deny, Rule: "packages.similar_names", ResolvedBy: ByAdvisory, WantedBy: d.WantedBy}
+	switch j.policy.packages.similar {
+	case Allow:
+		return d
+	case Hold:
+		refusal.Effect = Hold
+		refusal.Reason = reason("%s; packages.similar_names is hold", near)
+	case Deny:
+		refusal.Reason = reason("%s; packages.similar_names is deny", near)
+	default:
+		refusal.Reason = reason("%s; packages.similar_names is not set", near)
+	}
+	return stricter(d, refusal)
+}
+
+func (j *Judge) namespaceDecision() Decision {
+	d := Decision{Effect: Deny, Rule: "namespaces", ResolvedBy: ByNamespace}
+	d.Reason = reason("%s is a private name, and this upstream is not the one that it belongs to", short(j.name))
 	return d
 }
 
@@ -177,11 +235,11 @@ const (
 // whichLimit is the key to blame; of several entries, the versions as a whole.
 func (j *Judge) whichLimit(r release) string {
 	for i := range j.allowed {
-		if e := &j.allowed[i]; e.versions.match(r) && e.limit.match(r) {
+		if e := &j.allowed[i]; r.preRelease() && e.versions.match(r, true) && e.limit.match(r, true) {
 			return limitPrereleases
 		}
 	}
-	if len(j.allowed) == 1 && j.allowed[0].versions.match(r) {
+	if len(j.allowed) == 1 && j.allowed[0].versions.match(r, true) {
 		return limitMax
 	}
 	return limitVersion

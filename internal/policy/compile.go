@@ -62,6 +62,7 @@ func sections() []section {
 		{"packages", (*compiler).packages},
 		{"allowed_packages", (*compiler).allowedPackages},
 		{"blocked_packages", (*compiler).blockedPackages},
+		{"namespaces", (*compiler).readNamespaces},
 		{"network_allowlist", (*compiler).networkAllowlist},
 		{"credentials", (*compiler).credentials},
 		{"tool_allowlist", (*compiler).toolAllowlist},

@@ -46,7 +46,7 @@ func (c *compiler) packageLists(v value, read func(pkgref.Ecosystem, value)) {
 }
 
 func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
-	o := c.object(v, "name", "version", "max_version", "with_dependencies", "prereleases")
+	o := c.object(v, "name", "version", "max_version", "with_dependencies", "prereleases", "install_scripts")
 	if o == nil {
 		return
 	}
@@ -64,6 +64,9 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 	}
 	if f, given := o.fields["prereleases"]; given {
 		e.prereleases, _ = c.boolean(f)
+	}
+	if f, given := o.fields["install_scripts"]; given {
+		e.installScripts, _ = c.boolean(f)
 	}
 	if !ok {
 		return
@@ -101,11 +104,16 @@ func allowedMeaning(name string, e entry) string {
 	}
 	if e.prereleases {
 		b.WriteString(", pre-releases too")
+	} else if e.versions.isNode {
+		b.WriteString(", no pre-releases but those that the range names")
 	} else {
 		b.WriteString(", no pre-releases")
 	}
 	if e.withDependencies {
 		b.WriteString(", with what its verified metadata requires")
+	}
+	if e.installScripts {
+		b.WriteString(", with its install scripts")
 	}
 	return b.String()
 }
@@ -156,7 +164,7 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 		}
 		e.versionText = s
 		if e.versions, isText = parseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
-			c.fail(f.node, "%s: %q is no version specifier for %s; write like \">=2.31,<3\"", f.path, clip(s, 60), ecosystem)
+			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, clip(s, 60), ecosystem, specifierExample(ecosystem))
 			return "", e, false
 		}
 	}

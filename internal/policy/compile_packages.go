@@ -1,14 +1,9 @@
 package policy
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-)
+import "strings"
 
 func (c *compiler) packages(v value) {
-	o := c.object(v, "default", "on_hold", "min_release_age", "age_source", "sdist", "install_scripts", "lockfile")
+	o := c.object(v, "default", "on_hold", "min_release_age", "age_source", "sdist", "install_scripts", "require_hashes", "toolchains", "similar_names", "lockfile")
 	if o == nil {
 		return
 	}
@@ -24,26 +19,70 @@ func (c *compiler) packages(v value) {
 			c.says(f, "a package that no list names is denied")
 		}
 	}
-	if f, given := o.fields["sdist"]; given {
-		p.sdist = c.effect(f)
-		switch p.sdist {
-		case Allow:
-			c.says(f, "source distributions are allowed; building one runs its publisher's code in the sandbox")
-		case Hold:
-			c.says(f, "source distributions wait for a person")
-		case Deny:
-			c.says(f, "only wheels are allowed")
-		}
-	}
-	if f, given := o.fields["install_scripts"]; given && c.effect(f) != "" {
-		c.open(f, "no ecosystem with install scripts is served yet, so none run")
-	}
+	c.artifacts(o)
+	c.classes(o)
 	if f, given := o.fields["on_hold"]; given {
 		c.onHold(f)
 	}
 	c.releaseAge(o)
 	if f, given := o.fields["lockfile"]; given {
 		c.lockfile(f)
+	}
+}
+
+// artifacts reads what judges files.
+func (c *compiler) artifacts(o *object) {
+	p := &c.policy.packages
+	if f, given := o.fields["sdist"]; given {
+		p.sdist = c.effect(f)
+		c.saysEffect(f, p.sdist,
+			"source distributions are allowed; building one runs its publisher's code in the sandbox",
+			"source distributions wait for a person",
+			"only wheels are allowed")
+	}
+	if f, given := o.fields["install_scripts"]; given {
+		p.scripts = c.effect(f)
+		c.saysEffect(f, p.scripts,
+			"packages may run scripts when they are installed: their publishers' code runs in the sandbox",
+			"packages that run scripts when they are installed wait for a person",
+			"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")
+	}
+	if f, given := o.fields["require_hashes"]; given {
+		if p.hashes, _ = c.boolean(f); p.hashes {
+			c.says(f, "a file is denied unless its upstream, or a witness, gives a strong digest of it")
+		} else {
+			c.says(f, "a file without a strong digest is allowed; the first bytes that are seen of it count for ever")
+		}
+	}
+}
+
+// classes reads what judges names that no list has.
+func (c *compiler) classes(o *object) {
+	p := &c.policy.packages
+	if f, given := o.fields["toolchains"]; given {
+		p.toolchains = c.effect(f)
+		c.saysEffect(f, p.toolchains,
+			"package managers and compilers that tools fetch by themselves are allowed",
+			"package managers and compilers that tools fetch by themselves wait for a person",
+			"package managers and compilers that tools fetch by themselves are denied")
+	}
+	if f, given := o.fields["similar_names"]; given {
+		p.similar = c.effect(f)
+		c.saysEffect(f, p.similar,
+			"a name near to a popular package's is judged like any other",
+			"a name near to a popular package's waits for a person, unless it is on the allowlist or a dependency",
+			"a name near to a popular package's is denied, unless it is on the allowlist or a dependency")
+	}
+}
+
+func (c *compiler) saysEffect(v value, e Effect, allow, hold, deny string) {
+	switch e {
+	case Allow:
+		c.says(v, "%s", allow)
+	case Hold:
+		c.says(v, "%s", hold)
+	case Deny:
+		c.says(v, "%s", deny)
 	}
 }
 
@@ -88,7 +127,7 @@ func (c *compiler) releaseAge(o *object) {
 			case ageTrusted:
 				c.says(source, "a file's age counts from the time that the upstream gives; missing or future is a hold")
 			case ageFirstSeen:
-				c.open(source, "when a file was first seen is not kept yet: with min_release_age every file is held")
+				c.says(source, "a file's age counts from when this installation saw it first")
 			case ageIgnored:
 				c.says(source, "no age is judged")
 			}
@@ -111,64 +150,4 @@ func (c *compiler) releaseAge(o *object) {
 		return
 	}
 	c.says(age, "a file younger than %s is denied, one of unknown age is held", s)
-}
-
-func (c *compiler) lockfile(v value) {
-	o := c.object(v, "files", "mode", "trust")
-	if o == nil {
-		return
-	}
-	if f, given := o.fields["mode"]; given {
-		c.word(f, "frozen")
-	}
-	if f, given := o.fields["trust"]; given {
-		c.boolean(f)
-	}
-	files, given := o.fields["files"]
-	if !given {
-		c.fail(v.key, "packages.lockfile needs files, a list of lockfiles")
-		return
-	}
-	elements, ok := c.list(files)
-	if ok && len(elements) == 0 {
-		c.fail(files.node, "packages.lockfile.files is empty; name a lockfile or leave packages.lockfile out")
-	}
-	var named []string
-	for _, e := range elements {
-		s, ok := c.text(e)
-		if !ok {
-			continue
-		}
-		ecosystem, known := lockfileEcosystem(s)
-		if !known {
-			c.fail(e.node, "%s: no lockfile is called %q", e.path, clip(s, 60))
-			continue
-		}
-		c.policy.packages.locked[ecosystem] = true
-		if !slices.Contains(named, string(ecosystem)) {
-			named = append(named, string(ecosystem))
-		}
-	}
-	if len(named) > 0 {
-		c.open(v, "lockfiles are not enforced yet: every %s package is denied", strings.Join(named, ", every "))
-	}
-}
-
-// lockfileEcosystem tells by its name whose lockfile a file is.
-func lockfileEcosystem(path string) (pkgref.Ecosystem, bool) {
-	base := path[strings.LastIndexByte(path, '/')+1:]
-	switch base {
-	case "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml":
-		return pkgref.Python, true
-	case "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock":
-		return pkgref.Node, true
-	case "go.sum":
-		return pkgref.Go, true
-	case "Cargo.lock":
-		return pkgref.Rust, true
-	}
-	if strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") {
-		return pkgref.Python, true
-	}
-	return pkgref.Python, strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml")
 }

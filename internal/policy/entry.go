@@ -18,10 +18,12 @@ type entry struct {
 	limitText        string
 	withDependencies bool
 	prereleases      bool
+	installScripts   bool
 }
 
 // release is a parsed version of one ecosystem.
 type release struct {
+	text     string
 	python   pep440.Version
 	semantic semantic.Version
 	isPython bool
@@ -31,11 +33,14 @@ type release struct {
 type versionRange struct {
 	python   pep440.Specifier
 	semantic semantic.Range
+	node     semantic.NodeRange
+	isNode   bool    // node is meant
 	cap      []int64 // of "2.x": the highest leading segments; nil if none
 	epoch    int64   // of the cap
 }
 
 func parseRelease(ecosystem pkgref.Ecosystem, version string) (r release, ok bool) {
+	r.text = version
 	switch ecosystem {
 	case pkgref.Python:
 		r.isPython = true
@@ -72,12 +77,28 @@ func (r release) segment(i int) int64 {
 // parseRange reads a specifier in its ecosystem's syntax, as far as it is
 // understood; "" is all.
 func parseRange(ecosystem pkgref.Ecosystem, text string) (r versionRange, ok bool) {
-	if ecosystem == pkgref.Python {
+	switch ecosystem {
+	case pkgref.Python:
 		r.python, ok = pep440.ParseSpecifier(text)
-		return r, ok
+	case pkgref.Node:
+		r.isNode = true
+		r.node, ok = semantic.ParseNodeRange(text)
+	case pkgref.Go, pkgref.Rust:
+		r.semantic, ok = semantic.ParseRange(text)
 	}
-	r.semantic, ok = semantic.ParseRange(text)
 	return r, ok
+}
+
+// specifierExample is what to write instead of what parseRange refused.
+func specifierExample(ecosystem pkgref.Ecosystem) string {
+	switch ecosystem {
+	case pkgref.Node:
+		return "^1.2.3"
+	case pkgref.Go:
+		return ">=v1.2.3,<v2"
+	case pkgref.Python, pkgref.Rust:
+	}
+	return ">=2.31,<3"
 }
 
 // parseLimit reads a max_version: "2.x" or "2.1.x" caps by leading segments,
@@ -85,10 +106,16 @@ func parseRange(ecosystem pkgref.Ecosystem, text string) (r versionRange, ok boo
 // version is the highest.
 func parseLimit(ecosystem pkgref.Ecosystem, text string) (versionRange, bool) {
 	leading, wild := cutWildcard(text)
-	if !wild {
-		return parseRange(ecosystem, "<="+text)
-	}
 	var r versionRange
+	if !wild {
+		var ok bool
+		if ecosystem == pkgref.Python {
+			r.python, ok = pep440.ParseSpecifier("<=" + text)
+		} else {
+			r.semantic, ok = semantic.ParseRange("<=" + text)
+		}
+		return r, ok
+	}
 	if ecosystem == pkgref.Python {
 		if epoch, rest, found := strings.Cut(leading, "!"); found {
 			n, ok := segment(epoch)
@@ -127,12 +154,18 @@ func segment(s string) (int64, bool) {
 	return n, err == nil
 }
 
-func (v *versionRange) match(r release) bool {
-	if v.cap != nil && !v.underCap(r) {
+// match weighs a pre-release by its order. Node's ranges have a say of their
+// own in that: without preReleases they match those only that they name.
+func (v *versionRange) match(r release, preReleases bool) bool {
+	switch {
+	case v.cap != nil && !v.underCap(r):
 		return false
-	}
-	if r.isPython {
+	case r.isPython:
 		return v.python.Match(r.python)
+	case v.isNode && preReleases:
+		return v.node.MatchPreReleases(r.semantic)
+	case v.isNode:
+		return v.node.Match(r.semantic)
 	}
 	return v.semantic.Match(r.semantic)
 }

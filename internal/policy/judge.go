@@ -21,9 +21,13 @@ type Judge struct {
 	now       time.Time
 	ecosystem pkgref.Ecosystem
 	name      string
+	about     Subject
+	owner     string // the only upstream that may have it; "" if nobody owns it
 	allowed   []entry
 	blocked   []entry
 	edges     []judgedEdge
+	malware   []malware
+	pins      []pin
 	always    *Decision            // decides whatever the version
 	releases  map[string]*Decision // by version: what is known before a file is looked at
 	shared    map[sharedKey]*Decision
@@ -59,7 +63,10 @@ const maxEdges = 16
 // Edges of other packages are left out.
 func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 	pkg, edges := about.Package, about.Edges
-	j := &Judge{policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, releases: map[string]*Decision{}, shared: map[sharedKey]*Decision{}}
+	j := &Judge{
+		policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, about: about, owner: about.Owner,
+		releases: map[string]*Decision{}, shared: map[sharedKey]*Decision{},
+	}
 	if !pkgref.IsCanonicalName(pkg.Ecosystem, pkg.Name) {
 		j.always = &Decision{
 			Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
@@ -69,6 +76,13 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 	}
 	key := packageKey{pkg.Ecosystem, pkg.Name}
 	j.allowed, j.blocked = p.packages.allowed[key], p.packages.blocked[key]
+	if j.owner == "" {
+		j.owner, _ = OwnerOf(p.namespaces, pkg)
+	}
+	for _, m := range about.Malware {
+		j.malware = append(j.malware, parseMalware(pkg.Ecosystem, m))
+	}
+	j.pins = parsePins(pkg.Ecosystem, about.Lock)
 	for _, e := range edges {
 		if e.Name == pkg.Name && e.Parent.Ecosystem == pkg.Ecosystem && e.Parent.Name != pkg.Name {
 			j.edges = append(j.edges, p.judgeEdge(pkg.Ecosystem, e))
@@ -89,40 +103,81 @@ func (j *Judge) File(f FileFacts) Decision {
 	if j.always != nil {
 		return *j.always
 	}
+	if f.Kind == KindMetadata {
+		return j.metadata(f)
+	}
 	d := j.release(f.Version)
 	if d.Effect == Deny {
 		return *d
 	}
-	return j.narrow(*d, f.Kind, f.Published)
+	return j.narrow(*d, f)
+}
+
+// Release answers by the steps that do not look at a file. An Allow admits no
+// file yet.
+func (j *Judge) Release(version string) Decision {
+	if j.always != nil {
+		return *j.always
+	}
+	return *j.release(version)
 }
 
 // Name answers whether any release could be allowed (or held), before an
 // index is fetched. An Allow admits no file; a Deny means that none could be.
 // Version ranges are not weighed: a release may still be denied.
 func (j *Judge) Name() Decision {
-	switch {
-	case j.always != nil:
+	if j.always != nil {
 		return *j.always
-	case j.blockedWhole():
-		return j.blockedDecision(entry{})
-	case j.policy.packages.locked[j.ecosystem]:
-		return j.lockedDecision()
+	}
+	if d := j.refusedName(); d != nil {
+		return *d
+	}
+	if d := j.lockedName(); d != nil {
+		return *d
+	}
+	switch {
+	case len(j.pins) > 0 && j.about.Lock.Trusted:
+		return Decision{Effect: Allow, Rule: ruleLockfile, ResolvedBy: ByLockfile, Reason: short(j.name) + " is in a lockfile that the policy trusts", Pinned: j.pinnedVersions()}
 	case len(j.allowed) > 0:
 		return Decision{
 			Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
 			Reason: short(j.name) + " is on the allowlist", Through: j.ownThrough(),
 		}
 	}
-	for _, e := range j.edges {
-		if e.admits && e.readable {
-			return j.dependencyDecision(e)
-		}
+	if e := j.admittingEdge(); e != nil {
+		return j.dependencyDecision(*e)
 	}
-	d := j.defaultDecision(j.edges)
-	if d.Effect != Allow {
+	d := j.unlisted(j.edges)
+	if d.Effect != Allow && j.about.Lookalike == nil {
 		d.Suggest = suggestion{ecosystem: j.ecosystem, name: j.name}.document()
 	}
 	return d
+}
+
+// admittingEdge is an edge that admits some release; nil: there is none.
+func (j *Judge) admittingEdge() *judgedEdge {
+	for i := range j.edges {
+		if e := &j.edges[i]; e.admits && e.readable {
+			return e
+		}
+	}
+	return nil
+}
+
+// refusedName is what no version escapes: the blocklist, an advisory, another
+// upstream than the name's own, an unknown one included; nil: nothing.
+func (j *Judge) refusedName() *Decision {
+	var d Decision
+	if j.blockedWhole() {
+		d = j.blockedDecision(entry{})
+	} else if m, burnt := j.burnt(); burnt {
+		d = j.malwareDecision(m)
+	} else if j.owner != "" && !SameUpstream(j.about.Upstream, j.owner) {
+		d = j.namespaceDecision()
+	} else {
+		return nil
+	}
+	return &d
 }
 
 // release judges a version, once.
@@ -142,24 +197,25 @@ func (j *Judge) release(version string) *Decision {
 const maxRemembered = 10_000
 
 // judgeRelease takes the steps that do not look at the file: canonical form,
-// blocklist, lockfile, allowlist, dependency edges, default.
+// blocklist, malware, namespace, lockfile, allowlist, dependency edges, default.
 func (j *Judge) judgeRelease(version string) *Decision {
 	r, ok := parseRelease(j.ecosystem, version)
 	if !ok || !isCanonicalVersion(j.ecosystem, version, r) {
-		return &Decision{
-			Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
-			Reason: "the version of " + short(j.name) + " is not written in its canonical form",
-		}
-	}
-	for _, b := range j.blocked {
-		if b.versions.match(r) {
-			d := j.blockedDecision(b)
-			return &d
-		}
-	}
-	if j.policy.packages.locked[j.ecosystem] {
-		d := j.lockedDecision()
+		d := j.notCanonical()
 		return &d
+	}
+	if d := j.refusedRelease(r); d != nil {
+		return d
+	}
+	if j.about.Lock != nil {
+		wanted := j.wanted(r)
+		d := j.trusted(r, wanted)
+		if d == nil {
+			judged := j.judgeListed(j.keyOf(r), r, wanted)
+			d = &judged
+		}
+		d.Pinned = j.pinnedVersionOf(r)
+		return d
 	}
 	key := j.keyOf(r)
 	if len(j.edges) > 0 {
@@ -172,6 +228,34 @@ func (j *Judge) judgeRelease(version string) *Decision {
 	d := j.judgeListed(key, r, nil)
 	j.shared[key] = &d
 	return &d
+}
+
+func (j *Judge) notCanonical() Decision {
+	return Decision{
+		Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
+		Reason: "the version of " + short(j.name) + " is not written in its canonical form",
+	}
+}
+
+// refusedRelease is the refusal by a list, an advisory, a namespace or a
+// lockfile; nil: there is none.
+func (j *Judge) refusedRelease(r release) *Decision {
+	for _, b := range j.blocked {
+		if b.versions.match(r, true) {
+			d := j.blockedDecision(b)
+			return &d
+		}
+	}
+	for _, m := range j.malware {
+		if m.covers(r) {
+			d := j.malwareDecision(m)
+			return &d
+		}
+	}
+	if d := j.refusedName(); d != nil {
+		return d
+	}
+	return j.lockedRelease(r)
 }
 
 func (j *Judge) keyOf(r release) sharedKey {
@@ -206,9 +290,9 @@ func isCanonicalVersion(ecosystem pkgref.Ecosystem, version string, r release) b
 // nobody can read.
 func (j *Judge) wanted(r release) []judgedEdge {
 	var wanted []judgedEdge
-	for _, e := range j.edges {
-		if !e.readable || e.versions.match(r) {
-			wanted = append(wanted, e)
+	for i := range j.edges {
+		if e := &j.edges[i]; e.satisfiedBy(r) {
+			wanted = append(wanted, *e)
 		}
 	}
 	return wanted
@@ -216,90 +300,48 @@ func (j *Judge) wanted(r release) []judgedEdge {
 
 // judgeUnlisted judges a name that only edges or the default can admit.
 func (j *Judge) judgeUnlisted(r release, wanted []judgedEdge) Decision {
+	named := len(j.pins) > 0 // by now the release is pinned
 	for _, e := range wanted {
 		if e.admitsRelease(r) {
 			d := j.dependencyDecision(e)
 			d.WantedBy = edgesOf(wanted)
 			return d
 		}
+		named = named || e.names(r)
 	}
-	d := j.defaultDecision(wanted)
-	if r.preRelease() && d.Effect != Deny {
+	if e := j.admittingEdge(); j.about.Listing && e != nil && severalVersions(j.ecosystem) && !r.preRelease() {
+		d := j.dependencyDecision(*e)
+		d.Through = ""
+		return d
+	}
+	d := j.unlisted(wanted)
+	if e := j.admittingEdge(); e != nil && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny {
+		d.Reason = reason("this version of %s is not one that %s requires (%s)", short(j.name), short(e.edge.Parent.Name), clip(e.edge.Specifier, 30))
+	}
+	if r.preRelease() && !named && d.Effect != Deny {
 		d = Decision{Effect: Deny, Rule: "packages.prereleases", ResolvedBy: ByDefault, WantedBy: d.WantedBy}
 		d.Reason = "this version of " + short(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
 	}
-	if d.Effect != Allow {
+	if d.Effect != Allow && j.about.Lookalike == nil {
 		d.Suggest = addition(j.ecosystem, j.name, r).document()
 	}
 	return d
 }
 
-// narrow applies what looks at the file to a release that is not denied: the
-// strictest of kind, age and what was decided stands.
-func (j *Judge) narrow(d Decision, kind ArtifactKind, published time.Time) Decision {
-	if effect, decided := j.judgeKind(kind, d); effect == Deny || (effect == Hold && d.Effect == Allow) {
-		d = decided
+// severalVersions tells whether a tree can have a package in several versions.
+func severalVersions(ecosystem pkgref.Ecosystem) bool {
+	return ecosystem == pkgref.Node || ecosystem == pkgref.Rust
+}
+
+// unlisted is for a name that no list has and no edge admits: toolchains and
+// names near to a popular one are classes of their own.
+func (j *Judge) unlisted(wanted []judgedEdge) Decision {
+	if j.about.Toolchain {
+		return j.toolchainDecision(wanted)
 	}
-	if d.Effect == Deny {
-		return d
-	}
-	if effect, decided := j.judgeAge(published, d); effect == Deny || (effect == Hold && d.Effect == Allow) {
-		d = decided
+	d := j.defaultDecision(wanted)
+	if j.about.Lookalike != nil {
+		return j.lookalikeDecision(d)
 	}
 	return d
-}
-
-func (j *Judge) judgeKind(kind ArtifactKind, d Decision) (Effect, Decision) {
-	refusal := Decision{Rule: "packages.sdist", ResolvedBy: ByAllowlist, WantedBy: d.WantedBy}
-	switch kind {
-	case KindWheel:
-		return Allow, d
-	case KindSdist:
-		switch j.policy.packages.sdist {
-		case Allow:
-			return Allow, d
-		case Hold:
-			refusal.Effect = Hold
-			refusal.Reason = "a source distribution waits for approval; packages.sdist is hold"
-		case Deny:
-			refusal.Effect = Deny
-			refusal.Reason = "only wheels are allowed; packages.sdist is deny"
-		default:
-			refusal.Effect = Deny
-			refusal.Reason = "only wheels are allowed; packages.sdist is not set"
-		}
-		refusal.Suggest = "packages:\n  sdist: allow\n"
-	case KindOther:
-		fallthrough
-	default:
-		refusal.Effect, refusal.Rule = Deny, "packages.kind"
-		refusal.Reason = "this kind of file is never allowed; only wheels and source distributions are known"
-	}
-	return refusal.Effect, refusal
-}
-
-// eraBegins is when the oldest registries began; an older time is a
-// placeholder (1970) and so unknown.
-func eraBegins() time.Time { return time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC) }
-
-func (j *Judge) judgeAge(published time.Time, d Decision) (Effect, Decision) {
-	rules := &j.policy.packages
-	if rules.minAge <= 0 || rules.ageSource == ageIgnored {
-		return Allow, d
-	}
-	refusal := Decision{Effect: Hold, Rule: "packages.min_release_age", ResolvedBy: ByAllowlist, WantedBy: d.WantedBy}
-	switch {
-	case rules.ageSource == ageFirstSeen:
-		refusal.Reason = "the age of this file of " + short(j.name) + " is unknown; age_source first-seen is not kept yet"
-	case published.Before(eraBegins()):
-		refusal.Reason = "the age of this file of " + short(j.name) + " is unknown, and packages.min_release_age asks for one"
-	case published.After(j.now):
-		refusal.Reason = "this file of " + short(j.name) + " is dated in the future, so its age is unknown"
-	case j.now.Sub(published) < rules.minAge:
-		refusal.Effect = Deny
-		refusal.Reason = "this file of " + short(j.name) + " is younger than packages.min_release_age"
-	default:
-		return Allow, d
-	}
-	return refusal.Effect, refusal
 }

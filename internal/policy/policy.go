@@ -24,6 +24,7 @@ type Policy struct {
 	tools        []string
 	toolsGiven   bool
 	packages     packageRules
+	namespaces   []Namespace
 	commands     commandRules
 	explanations []Explanation
 }
@@ -68,9 +69,14 @@ type packageRules struct {
 	byDefault    Effect // "" is Deny
 	defaultGiven bool
 	sdist        Effect // "" is Deny
+	scripts      Effect // "" is Deny
+	toolchains   Effect // "" is Deny
+	similar      Effect // "" is Deny
+	hashes       bool   // a strong digest is demanded
 	minAge       time.Duration
 	ageSource    ageSource
-	locked       map[pkgref.Ecosystem]bool // a lockfile is demanded and can't be honoured
+	lock         LockRules
+	locked       map[pkgref.Ecosystem]bool // whose lockfiles the document names
 	allowed      map[packageKey][]entry
 	blocked      map[packageKey][]entry
 }
@@ -131,6 +137,31 @@ func (p *Policy) MinReleaseAge() time.Duration {
 	}
 	return p.packages.minAge
 }
+
+// AgedFrom is the time from which a file's age counts under this policy; zero
+// if it is not known.
+func (p *Policy) AgedFrom(f FileFacts) time.Time {
+	if p.packages.ageSource == ageFirstSeen {
+		return f.FirstSeen
+	}
+	return f.Published
+}
+
+// NeedsTimes tells that files are refused for want of an upstream's or a
+// witness's time.
+func (p *Policy) NeedsTimes() bool {
+	return p.packages.minAge > 0 && p.packages.ageSource == ageTrusted
+}
+
+// Lockfiles is what the document says of lockfiles.
+func (p *Policy) Lockfiles() LockRules {
+	rules := p.packages.lock
+	rules.Files = slices.Clone(rules.Files)
+	return rules
+}
+
+// Namespaces are the names that the document gives to upstreams.
+func (p *Policy) Namespaces() []Namespace { return slices.Clone(p.namespaces) }
 
 // Check explains the document key by key, in the order of its lines; what it
 // lacks comes first.

@@ -27,6 +27,12 @@ type Subject struct {
 	// Lock is what the run's lockfiles say of the package; nil if none of them
 	// is about its ecosystem.
 	Lock *Lock
+	// Listing tells that the question is what an index page shows, to a client
+	// that goes on to read what the shown releases require. Where a tree can have
+	// a package in several versions, a page then shows every release of a name
+	// that some edge admits: clients read a page once, and what they read next may
+	// require another version. A file is admitted by the edges there are, always.
+	Listing bool
 }
 
 // FileFacts are what is known of one file.
@@ -34,10 +40,13 @@ type FileFacts struct {
 	File    string
 	Version string // canonical
 	Kind    ArtifactKind
-	// Digests are all that are known of the file, "algorithm:<hex>" (for Go's
-	// "h1:" base64): the upstream's first, then our own. An index gives one at
-	// most; once the bytes are here there are more.
+	// Digest is what the upstream or a witness says that the file has,
+	// "algorithm:<hex>" (for Go's "h1:" base64); "" if neither says (yet).
+	Digest string
+	// Digests are all that are known of the file. Complete tells that no more
+	// will be: the bytes are here. Until then what can't be compared is left open.
 	Digests   []string
+	Complete  bool
 	Published time.Time // by the upstream or a witness; zero: unknown
 	FirstSeen time.Time // by this installation; zero: never before
 	Scripts   bool      // something runs when it is installed

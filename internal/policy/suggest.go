@@ -100,7 +100,8 @@ const (
 )
 
 func (p *Policy) suggestionFor(ref pkgref.Ref) (suggestion, standing) {
-	j := p.Judge(time.Time{}, Subject{Package: ref})
+	owner, _ := OwnerOf(p.namespaces, ref)
+	j := p.Judge(time.Time{}, Subject{Package: ref, Upstream: owner})
 	if ref.Version == "" {
 		switch d := j.Name(); {
 		case d.Effect == Allow:

@@ -15,6 +15,8 @@ type suggestion struct {
 	limit       string // max_version
 	version     string
 	prereleases bool
+
+	installScripts bool
 }
 
 // addition is for a name on no list: up to the release's own major version.
@@ -28,6 +30,16 @@ func addition(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
 // widening is for a name whose entries do not admit the release: a further
 // entry for the release's major and minor version alone.
 func widening(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
+	if ecosystem == pkgref.Node {
+		major, minor := strconv.FormatInt(r.segment(0), 10), r.segment(1)
+		version := major + "." + strconv.FormatInt(minor, 10)
+		if r.preRelease() {
+			version = ">=" + version + ".0-0 <" + major + "." + strconv.FormatInt(minor+1, 10) + ".0"
+		} else {
+			version += ".x"
+		}
+		return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.preRelease()}
+	}
 	version := "==" + r.epochPrefix() + strconv.FormatInt(r.segment(0), 10) + "." + strconv.FormatInt(r.segment(1), 10) + ".*"
 	return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.preRelease()}
 }
@@ -51,6 +63,9 @@ func (s suggestion) fields() []string {
 	}
 	if s.prereleases {
 		fields = append(fields, "prereleases: true")
+	}
+	if s.installScripts {
+		fields = append(fields, "install_scripts: true")
 	}
 	return fields
 }

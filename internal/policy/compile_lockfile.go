@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+func (c *compiler) lockfile(v value) {
+	o := c.object(v, "files", "mode", "trust")
+	if o == nil {
+		return
+	}
+	rules := LockRules{Given: true, Mode: LockFrozen}
+	if f, given := o.fields["mode"]; given {
+		if s, ok := c.word(f, string(LockFrozen), string(LockPrefer)); ok {
+			rules.Mode = LockMode(s)
+		}
+	}
+	if f, given := o.fields["trust"]; given {
+		if rules.Trust, _ = c.boolean(f); rules.Trust {
+			c.says(f, "what a lockfile pins needs no entry in allowed_packages; all else still applies to it")
+		} else {
+			c.says(f, "what a lockfile pins must be allowed besides")
+		}
+	}
+	if f, given := o.fields["files"]; given {
+		rules.Files = c.lockfiles(f)
+	}
+	c.policy.packages.lock = rules
+	c.explainLock(v, rules)
+}
+
+// lockfiles reads the names of lockfiles and notes their ecosystems.
+func (c *compiler) lockfiles(v value) []string {
+	elements, ok := c.list(v)
+	if ok && len(elements) == 0 {
+		c.fail(v.node, "packages.lockfile.files is empty; name a lockfile, or leave files out and give them with --lockfile")
+	}
+	var files []string
+	for _, e := range elements {
+		s, ok := c.text(e)
+		if !ok {
+			continue
+		}
+		ecosystem, known := lockfileEcosystem(s)
+		switch {
+		case !known:
+			c.fail(e.node, "%s: no lockfile is called %q", e.path, clip(s, 60))
+		case slices.Contains(files, s):
+			c.fail(e.node, "%s: %s is named twice", e.path, clip(s, 60))
+		default:
+			c.policy.packages.locked[ecosystem] = true
+			files = append(files, s)
+		}
+	}
+	return files
+}
+
+func (c *compiler) explainLock(v value, rules LockRules) {
+	which := "those given with --lockfile; a run without one is refused"
+	if len(rules.Files) > 0 {
+		which = clip(strings.Join(rules.Files, ", "), 80)
+	}
+	if rules.Mode == LockPrefer {
+		c.says(v, "a package that a lockfile names is held to its pins, others are judged as ever: %s", which)
+		return
+	}
+	c.says(v, "of a lockfile's ecosystem nothing outside of it is allowed: %s", which)
+}
+
+// lockfileEcosystem tells by its name whose lockfile a file is.
+func lockfileEcosystem(path string) (pkgref.Ecosystem, bool) {
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	switch base {
+	case "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml":
+		return pkgref.Python, true
+	case "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock":
+		return pkgref.Node, true
+	case "go.sum":
+		return pkgref.Go, true
+	case "Cargo.lock":
+		return pkgref.Rust, true
+	}
+	if strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") {
+		return pkgref.Python, true
+	}
+	return pkgref.Python, strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml")
+}

@@ -1,0 +1,38 @@
+package policy
+
+// metadata judges what resolvers read of releases that they may then not want.
+// Nothing is installed by it, so the name decides.
+func (j *Judge) metadata(f FileFacts) Decision {
+	r, ok := parseRelease(j.ecosystem, f.Version)
+	if !ok || !isCanonicalVersion(j.ecosystem, f.Version, r) {
+		return j.notCanonical()
+	}
+	if d := j.refusedName(); d != nil {
+		return *d
+	}
+	if d := j.lockedName(); d != nil {
+		return *d
+	}
+	if pins := j.pinned(r, true); compareDigests(pins, f.Digests, func(p pin) []string { return p.Metadata }) == digestOther {
+		return j.otherDigest(pins[0], j.pinnedVersions())
+	}
+	allowed := Decision{Effect: Allow, Reason: "metadata of " + short(j.name) + " may be read", WantedBy: edgesOf(j.edges)}
+	switch {
+	case len(j.pins) > 0:
+		allowed.Rule, allowed.ResolvedBy = ruleLockfile, ByLockfile
+	case len(j.allowed) > 0:
+		allowed.Rule, allowed.ResolvedBy = entryRule("allowed_packages", j.ecosystem, j.name), ByAllowlist
+	case len(j.edges) > 0:
+		allowed.Rule, allowed.ResolvedBy = ruleWanted, ByDependency
+	default:
+		d := j.unlisted(nil)
+		if d.Effect == Deny {
+			return d
+		}
+		allowed.Rule, allowed.ResolvedBy = d.Rule, d.ResolvedBy
+	}
+	return allowed
+}
+
+// ruleWanted: verified metadata requires the name.
+const ruleWanted = "packages.metadata"

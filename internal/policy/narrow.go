@@ -1,0 +1,131 @@
+package policy
+
+import "time"
+
+// narrow applies what looks at the file to a release that is not denied: the
+// strictest of its digest, kind, age, scripts and what was decided stands.
+func (j *Judge) narrow(d Decision, f FileFacts) Decision {
+	if d = stricter(d, j.judgeDigest(f, d)); d.Effect != Deny {
+		d = stricter(d, j.judgeKind(f.Kind))
+	}
+	if d.Effect != Deny {
+		d = stricter(d, j.judgeAge(f))
+	}
+	if d.Effect != Deny && f.Scripts {
+		d = stricter(d, j.judgeScripts(f))
+	}
+	if d.Effect != Deny && j.policy.packages.hashes {
+		d = stricter(d, j.judgeHashes(f))
+	}
+	return d
+}
+
+// stricter gives the refusal, if it is one (its zero value is none) and stricter
+// than what was decided.
+func stricter(d, refusal Decision) Decision {
+	if refusal.Effect == Deny || (refusal.Effect == Hold && d.Effect == Allow) {
+		refusal.WantedBy, refusal.Pinned = d.WantedBy, d.Pinned
+		return refusal
+	}
+	return d
+}
+
+func (j *Judge) judgeKind(kind ArtifactKind) Decision {
+	refusal := Decision{Rule: "packages.sdist", ResolvedBy: ByAllowlist}
+	switch kind {
+	case KindWheel, KindPackage:
+		return Decision{}
+	case KindSdist:
+		switch j.policy.packages.sdist {
+		case Allow:
+			return Decision{}
+		case Hold:
+			refusal.Effect = Hold
+			refusal.Reason = "a source distribution waits for approval; packages.sdist is hold"
+		case Deny:
+			refusal.Effect = Deny
+			refusal.Reason = "only wheels are allowed; packages.sdist is deny"
+		default:
+			refusal.Effect = Deny
+			refusal.Reason = "only wheels are allowed; packages.sdist is not set"
+		}
+		refusal.Suggest = "packages:\n  sdist: allow\n"
+	case KindOther, KindMetadata:
+		fallthrough
+	default:
+		refusal.Effect, refusal.Rule = Deny, "packages.kind"
+		refusal.Reason = "this kind of file is never allowed; it is none that packages are installed from"
+	}
+	return refusal
+}
+
+// eraBegins is when the oldest registries began; an older time is a
+// placeholder (1970) and so unknown.
+func eraBegins() time.Time { return time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func (j *Judge) judgeAge(f FileFacts) Decision {
+	rules := &j.policy.packages
+	if rules.minAge <= 0 || rules.ageSource == ageIgnored {
+		return Decision{}
+	}
+	refusal := Decision{Effect: Hold, Rule: "packages.min_release_age", ResolvedBy: ByAllowlist}
+	from := j.policy.AgedFrom(f)
+	switch {
+	case from.Before(eraBegins()) && rules.ageSource == ageFirstSeen:
+		refusal.Reason = "this file of " + short(j.name) + " was never seen before, and packages.min_release_age asks for its age"
+	case from.Before(eraBegins()):
+		refusal.Reason = "the age of this file of " + short(j.name) + " is unknown, and packages.min_release_age asks for one"
+	case from.After(j.now):
+		refusal.Reason = "this file of " + short(j.name) + " is dated in the future, so its age is unknown"
+	case j.now.Sub(from) >= rules.minAge:
+		return Decision{}
+	case rules.ageSource == ageFirstSeen:
+		refusal.Effect = Deny
+		refusal.Reason = "this file of " + short(j.name) + " was first seen later than packages.min_release_age asks for"
+	default:
+		refusal.Effect = Deny
+		refusal.Reason = "this file of " + short(j.name) + " is younger than packages.min_release_age"
+	}
+	return refusal
+}
+
+func (j *Judge) judgeScripts(f FileFacts) Decision {
+	refusal := Decision{Effect: Deny, Rule: "packages.install_scripts", ResolvedBy: ByAllowlist}
+	r, _ := parseRelease(j.ecosystem, f.Version) // it was judged before
+	for i := range j.allowed {
+		if e := &j.allowed[i]; e.installScripts && e.admits(r) {
+			return Decision{}
+		}
+	}
+	switch j.policy.packages.scripts {
+	case Allow:
+		return Decision{}
+	case Hold:
+		refusal.Effect = Hold
+		refusal.Reason = reason("%s runs a script when it is installed, which waits for approval; packages.install_scripts is hold", short(j.name))
+	case Deny:
+		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is deny", short(j.name))
+	default:
+		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is not set", short(j.name))
+	}
+	s := addition(j.ecosystem, j.name, r)
+	s.installScripts = true
+	refusal.Suggest = s.document()
+	return refusal
+}
+
+// judgeHashes refuses what only weak digests, or none, vouch for. What an index
+// says nothing of may still be in a witness's log: that is open until the bytes
+// are here.
+func (j *Judge) judgeHashes(f FileFacts) Decision {
+	if strongKind(f.Digest) != "" || f.Digest == "" && !f.Complete {
+		return Decision{}
+	}
+	refusal := Decision{Effect: Deny, Rule: "packages.require_hashes", ResolvedBy: ByAllowlist}
+	if f.Digest == "" {
+		refusal.Reason = reason("no digest of this file of %s is published, and packages.require_hashes asks for one", short(j.name))
+	} else {
+		refusal.Reason = reason("only a weak digest of this file of %s is published, and packages.require_hashes asks for a strong one", short(j.name))
+	}
+	return refusal
+}

@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -291,29 +289,5 @@ func TestFirstDigest(t *testing.T) {
 	}
 	if d, err := s.Bind(k, one); err == nil {
 		t.Errorf("a damaged binding was replaced by %q", d)
-	}
-}
-
-func TestPages(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir, cache.Limits{})
-	k := cache.PageKey{Ecosystem: "python", Upstream: "https://index.example/simple/", Project: "a"}
-	p := cache.Page{URL: "https://index.example/simple/a/", ContentType: "text/html", ETag: `"x"`, Fetched: time.Unix(1, 0).UTC(), Body: bytes.Repeat([]byte("page "), 1000)}
-	must(t, s.PutPage(k, p))
-	got, err := open(t, dir, cache.Limits{}).GetPage(k)
-	if err != nil || !bytes.Equal(got.Body, p.Body) || got.ETag != p.ETag || !got.Fetched.Equal(p.Fetched) {
-		t.Fatalf("GetPage = %+v, %v", got, err)
-	}
-	matches, err := filepath.Glob(filepath.Join(dir, "pages", "*"))
-	must(t, err)
-	data, err := os.ReadFile(matches[0])
-	must(t, err)
-	for name, bad := range map[string][]byte{
-		"cut": data[:len(data)-3], "flipped": append(append([]byte{}, data[:len(data)-20]...), bytes.Repeat([]byte{7}, 20)...), "empty": {}, "text": []byte("x\ny"),
-	} {
-		must(t, os.WriteFile(matches[0], bad, 0o600))
-		if _, err := s.GetPage(k); !errors.Is(err, fault.ErrNotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -1,9 +1,9 @@
 package cache
 
 import (
-	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,22 +11,34 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"syscall"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// maxPages bounds how many pages are kept over a restart.
-const maxPages = 20_000
+// A kept page is one file, so that it is replaced and lost as a whole:
+//
+//	rows     as they were appended
+//	index    gzip
+//	header   JSON
+//	sha256 of the header, its length in four bytes, pageMagic
+const (
+	pageMagic  = "cdp2" // ends with the number of this layout; others are not read
+	pageFooter = sha256.Size + 4 + len(pageMagic)
+	maxHeader  = 64 << 10
+)
 
-// Page is an upstream's index page.
+// Page is an upstream's index page, as far as the cache knows it.
 type Page struct {
-	URL         string    `json:"url"` // where it came from, after redirects
-	ContentType string    `json:"content_type"`
-	ETag        string    `json:"etag,omitempty"`
-	Fetched     time.Time `json:"fetched"` // or last confirmed by the upstream
-	Body        []byte    `json:"-"`
+	URL         string `json:"url"` // where it came from, after redirects
+	ContentType string `json:"content_type"`
+	ETag        string `json:"etag,omitempty"`
+	Digest      string `json:"digest"` // of the upstream's bytes
+	// Format is the caller's number for what it wrote as rows and index.
+	Format  int       `json:"format"`
+	Fetched time.Time `json:"-"` // or last confirmed by the upstream
+	Rows    *Rows     `json:"-"`
 }
 
 // PageKey names a page.
@@ -37,96 +49,121 @@ type PageKey struct {
 }
 
 type pageHeader struct {
-	Key    PageKey `json:"key"`
-	Page   Page    `json:"page"`
-	Size   int64   `json:"size"`
-	Digest string  `json:"digest"` // of the body
+	Key         PageKey `json:"key"`
+	Page        Page    `json:"page"`
+	RowsSize    int64   `json:"rows_size"`
+	RowsDigest  string  `json:"rows_digest"`
+	IndexSize   int64   `json:"index_size"` // packed
+	IndexDigest string  `json:"index_digest"`
 }
 
-func (s *Store) pagePath(k PageKey) string {
+func (k PageKey) name() string {
 	sum := sha256.Sum256([]byte(k.Ecosystem + "\x00" + k.Upstream + "\x00" + k.Project))
-	return filepath.Join(s.dir, dirPages, hex.EncodeToString(sum[:]))
+	return hex.EncodeToString(sum[:])
 }
 
-// PutPage keeps a page. It is atomic but not durable: a page lost by a crash
-// is fetched again.
-func (s *Store) PutPage(k PageKey, p Page) error {
-	if err := s.space(int64(len(p.Body))); err != nil {
-		return err
-	}
-	sum := sha256.Sum256(p.Body)
-	header, err := json.Marshal(pageHeader{Key: k, Page: p, Size: int64(len(p.Body)), Digest: "sha256:" + hex.EncodeToString(sum[:])})
+func (s *Store) pagePath(name string) string { return filepath.Join(s.dir, dirPages, name) }
+
+// errNoPage is about any page that can't be used: it is fetched again.
+var errNoPage = fault.New(fault.ErrNotFound, "the page is not in the cache")
+
+// GetPage gives a kept page and has index read it. fault.ErrNotFound: there is
+// none, or none that is whole; index may then have been called. The rows are
+// verified when they are opened.
+func (s *Store) GetPage(k PageKey, index func(io.Reader) error) (Page, error) {
+	f, err := openPage(s.pagePath(k.name()))
 	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "the page's header can't be written")
+		return Page{}, err
 	}
-	var packed bytes.Buffer
-	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	defer f.Close() //nolint:errcheck // read only
+	now, ok := stampOf(f)
+	if !ok {
+		return Page{}, errNoPage
+	}
+	h, err := readHeader(f, now.size)
+	if err != nil || h.Key != k {
+		return Page{}, errNoPage
+	}
+	if err := readIndex(f, h, index); err != nil {
+		return Page{}, err
+	}
+	s.usePage(k.name(), now.size)
+	p := h.Page
+	p.Fetched = time.Unix(now.mtime.Unix())
+	p.Rows = &Rows{store: s, name: k.name(), size: h.RowsSize, digest: h.RowsDigest}
+	return p, nil
+}
+
+func openPage(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoPage
+	}
 	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "the page can't be packed")
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be read")
 	}
-	_, err = z.Write(p.Body)
-	if err = errors.Join(err, z.Close()); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the page can't be packed")
+	return f, nil
+}
+
+// readHeader reads the end of a kept page's file.
+func readHeader(f io.ReaderAt, size int64) (pageHeader, error) {
+	footer := make([]byte, pageFooter)
+	if size < int64(pageFooter) {
+		return pageHeader{}, errNoPage
 	}
-	temp, err := s.writeTemp("page-", false, append(header, '\n'), packed.Bytes())
+	if _, err := f.ReadAt(footer, size-int64(pageFooter)); err != nil || string(footer[sha256.Size+4:]) != pageMagic {
+		return pageHeader{}, errNoPage
+	}
+	length := int64(binary.BigEndian.Uint32(footer[sha256.Size:]))
+	if length > min(maxHeader, size-int64(pageFooter)) {
+		return pageHeader{}, errNoPage
+	}
+	data := make([]byte, length)
+	if _, err := f.ReadAt(data, size-int64(pageFooter)-length); err != nil || sha256.Sum256(data) != [sha256.Size]byte(footer) {
+		return pageHeader{}, errNoPage
+	}
+	var h pageHeader
+	if err := json.Unmarshal(data, &h); err != nil || h.RowsSize < 0 || h.IndexSize < 0 || h.RowsSize+h.IndexSize+length+int64(pageFooter) != size {
+		return pageHeader{}, errNoPage
+	}
+	return h, nil
+}
+
+// readIndex verifies the packed index before it is unpacked.
+func readIndex(f io.ReaderAt, h pageHeader, index func(io.Reader) error) error {
+	packed := io.NewSectionReader(f, h.RowsSize, h.IndexSize)
+	if digest, err := digestOf(packed); err != nil || digest != h.IndexDigest {
+		return errNoPage
+	}
+	if _, err := packed.Seek(0, io.SeekStart); err != nil {
+		return errNoPage
+	}
+	z, err := gzip.NewReader(packed)
 	if err != nil {
-		return err
+		return errNoPage
 	}
-	if err := os.Rename(temp, s.pagePath(k)); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+	if err := index(z); err != nil {
+		return fault.Wrap(fault.ErrNotFound, err, "the page in the cache can't be read")
 	}
 	return nil
 }
 
-// GetPage gives a kept page; fault.ErrNotFound if there is none, or none that
-// is whole.
-func (s *Store) GetPage(k PageKey) (Page, error) {
-	missing := fault.New(fault.ErrNotFound, "the page is not in the cache")
-	data, err := os.ReadFile(s.pagePath(k))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Page{}, missing
+func digestOf(r io.Reader) (string, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return Page{}, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be read")
-	}
-	head, packed, ok := bytes.Cut(data, []byte{'\n'})
-	var h pageHeader
-	if !ok || json.Unmarshal(head, &h) != nil || h.Key != k {
-		return Page{}, missing
-	}
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return Page{}, missing
-	}
-	body, err := io.ReadAll(io.LimitReader(z, h.Size+1))
-	sum := sha256.Sum256(body)
-	if err != nil || "sha256:"+hex.EncodeToString(sum[:]) != h.Digest {
-		return Page{}, missing
-	}
-	h.Page.Body = body
-	return h.Page, nil
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// prunePages keeps the most recent pages.
-func (s *Store) prunePages(most int) error {
-	pages, err := os.ReadDir(filepath.Join(s.dir, dirPages))
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
-	}
-	if len(pages) <= most {
-		return nil
-	}
-	when := make(map[string]time.Time, len(pages))
-	for _, p := range pages {
-		if info, err := p.Info(); err == nil {
-			when[p.Name()] = info.ModTime()
-		}
-	}
-	slices.SortFunc(pages, func(a, b fs.DirEntry) int { return when[a.Name()].Compare(when[b.Name()]) })
-	for _, p := range pages[:len(pages)-most] {
-		if err := os.Remove(filepath.Join(s.dir, dirPages, p.Name())); err != nil {
-			return fault.Wrap(fault.ErrUnavailable, err, "an old page can't be removed from the cache")
-		}
+// ConfirmPage keeps that the upstream confirmed a page. A page that is gone
+// stays gone.
+func (s *Store) ConfirmPage(k PageKey, when time.Time) error {
+	s.usePage(k.name(), 0)
+	// This changes the file's stamp, so its rows are hashed once more when they
+	// are opened next.
+	if err := os.Chtimes(s.pagePath(k.name()), when, when); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
 	return nil
 }

@@ -1,14 +1,16 @@
-// Package cache keeps what the gateway has verified: artifacts by digest, the
-// digest that each file had when it was first seen, and the last page of each
-// index. It is files in one directory, each put there whole by a rename; there
+// Package cache keeps what the gateway has verified: artifacts by digest, what
+// each file was when it was first seen, the last page of each index, and small
+// values. It is files in one directory, each put there whole by a rename; there
 // is no database and nothing to repair.
 //
 // Vocabulary: a *blob* is an artifact's bytes under their digest; a digest is
 // "sha256:<hex>"; a *stamp* is what the file system says of a blob that was
 // verified (inode, size, times), so that an unchanged blob isn't read again; a
 // blob that is not what its name says is *quarantined*: moved aside, kept for
-// the operator, never served; a *first digest* binds a file of an upstream for
-// ever; a *page* is an upstream's index page as it came.
+// the operator, never served; a *binding* says what a file of an upstream was
+// when its bytes were first here, for ever; a *shelf* keeps small values for one
+// owner; a *page* is an upstream's index page as it was read:
+// its *rows*, which can be read in pieces, and an *index* of them.
 //
 // Whoever may write in the directory as this user can replace blobs between
 // two reads; what is guaranteed is that a change is found before it is served.
@@ -27,9 +29,10 @@ import (
 
 // Limits bound what the cache takes. Zero fields take the default.
 type Limits struct {
-	MaxBytes    int64 // of all blobs, past which the least recently used go; default 20 GiB
-	MaxArtifact int64 // of one blob; default 8 GiB
-	Reserve     int64 // bytes that stay free on the file system; default 512 MiB
+	MaxBytes     int64 // of all blobs, past which the least recently used go; default 20 GiB
+	MaxArtifact  int64 // of one blob; default 8 GiB
+	MaxPageBytes int64 // of all index pages, past which the least recently used go; default 4 GiB
+	Reserve      int64 // bytes that stay free on the file system; default 512 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -38,6 +41,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MaxArtifact == 0 {
 		l.MaxArtifact = 8 << 30
+	}
+	if l.MaxPageBytes == 0 {
+		l.MaxPageBytes = 4 << 30
 	}
 	if l.Reserve == 0 {
 		l.Reserve = 512 << 20
@@ -50,6 +56,7 @@ const (
 	dirBlobs      = "blobs"
 	dirSeen       = "seen"
 	dirPages      = "pages"
+	dirShelves    = "shelves"
 	dirTemp       = "tmp"
 	dirQuarantine = "quarantine"
 )
@@ -59,6 +66,7 @@ const (
 type Store struct {
 	dir    string
 	limits Limits
+	pages  pageTable
 
 	mu    sync.Mutex
 	blobs map[string]*entry // by hex digest
@@ -88,7 +96,7 @@ func Open(dir string, limits Limits) (*Store, error) {
 	if err := s.scan(); err != nil {
 		return nil, err
 	}
-	return s, s.prunePages(maxPages)
+	return s, s.scanPages()
 }
 
 func (s *Store) clearTemp() error {

@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +70,8 @@ type Gateway struct {
 	described   *lru[described]
 	guests      *guests
 	ahead       chan struct{} // slots for fetching ahead
+	heavy       chan struct{} // slots for reading and rendering large pages
+	zips        sync.Pool     // of *gzip.Writer, which are large
 
 	// life ends with Close; tasks are what must end before it returns.
 	life  context.Context //nolint:containedctx // the gateway's own lifetime, for fetches that outlive a client
@@ -103,6 +106,7 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 		described: newLRU[described](8 << 20),
 		guests:    newGuests(cfg.Limits),
 		ahead:     make(chan struct{}, cfg.Limits.FetchAhead),
+		heavy:     make(chan struct{}, 2),
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	for _, u := range cfg.Upstreams {

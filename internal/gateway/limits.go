@@ -14,8 +14,8 @@ type Limits struct {
 
 	Fresh          time.Duration // for which a page is not asked for again; default 5 min
 	Stale          time.Duration // for which it is served while it is asked for again; default 15 min
-	PageMemory     int64         // bytes of pages kept in memory; default 256 MiB
-	RenderedMemory int64         // bytes of rendered pages; default 64 MiB
+	PageMemory     int64         // bytes of pages kept in memory; default 24 MiB
+	RenderedMemory int64         // bytes of rendered pages, packed; default 24 MiB
 	Requests       int           // per second and guest, with as many again at once; default 200
 	Strangers      int           // distinct names of a guest that lead to nothing; default 50
 	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4
@@ -27,8 +27,8 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	l.Fresh = or(l.Fresh, 5*time.Minute)
 	l.Stale = or(l.Stale, 15*time.Minute)
-	l.PageMemory = or(l.PageMemory, 256<<20)
-	l.RenderedMemory = or(l.RenderedMemory, 64<<20)
+	l.PageMemory = or(l.PageMemory, 24<<20)
+	l.RenderedMemory = or(l.RenderedMemory, 24<<20)
 	l.Requests = or(l.Requests, 200)
 	l.Strangers = or(l.Strangers, 50)
 	l.FetchAhead = or(l.FetchAhead, 4)

@@ -2,12 +2,10 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
-	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -17,17 +15,27 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-// page is an upstream's index page, read. It is never changed.
+// page is an upstream's index page, read: its index in memory, its rows in the
+// cache. It is never changed.
 type page struct {
-	index   *ecosystem.Index // without the files on unknown hosts
-	rows    io.ReaderAt
-	files   []admission.File // of index.Files, as the door wants them
-	byPath  map[string]int   // of index.Files
-	hosts   map[string]bool  // of all files that the page lists
-	digest  string           // "sha256:<hex>" over the bytes and the known hosts
-	url     string
-	etag    string
-	fetched time.Time
+	index       *ecosystem.Index // without the files on unknown hosts
+	byPath      map[string]int   // of index.Files
+	hosts       map[string]bool  // of all files that the page lists
+	stored      *cache.Rows
+	source      string // digest of the upstream's bytes
+	known       string // the file hosts that were known when it was read
+	digest      string // over the bytes, the known hosts and the files' times
+	url         string
+	etag        string // empty, or what the upstream is asked with next
+	contentType string
+	fetched     time.Time
+	size        int64 // about what it takes in memory, in bytes
+	// published are times that the index does not have and a witness does, by
+	// version; nil: it was not asked.
+	published map[string]time.Time
+	// gone is set once the rows can't be had, or not be understood: the page is
+	// then good for nothing but its files' times. Copies share it.
+	gone *atomic.Bool
 }
 
 // leftOut gives the reason for which a listed file can't be had by anybody.
@@ -40,27 +48,71 @@ func (p *page) leftOut(name string) string {
 	return ""
 }
 
+// openRows opens the rows for reading. The caller closes them.
+func (p *page) openRows() (cache.OpenRows, error) {
+	rows, err := p.stored.Open()
+	if errors.Is(err, cache.ErrRowsGone) {
+		p.gone.Store(true) // whoever asks for the page next has it fetched again
+	}
+	return rows, err
+}
+
+// row gives a copy of one piece of the rows; nil for an empty one.
+func (p *page) row(e ecosystem.Extent) ([]byte, error) {
+	if e.Length == 0 {
+		return nil, nil
+	}
+	rows, err := p.openRows()
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the index page has changed meanwhile; ask again")
+	}
+	defer rows.Close() //nolint:errcheck // read only
+	return ecosystem.Slice(rows, e)
+}
+
+// doorFiles are the index's files as the door wants them; never nil, which
+// would mean "not told".
+func (p *page) doorFiles() []admission.File {
+	files := make([]admission.File, len(p.index.Files))
+	for i, f := range p.index.Files {
+		files[i] = doorFile(f)
+		if f.Published.IsZero() {
+			files[i].Published = p.published[f.Version]
+		}
+	}
+	return files
+}
+
+// doorFile is a file as far as policy cares.
+func doorFile(f ecosystem.File) admission.File {
+	return admission.File{
+		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
+		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts,
+	}
+}
+
 // page gives a project's page: from memory or the disk while it is fresh, as
 // it is while it is being confirmed, else from the upstream. If that can't be
 // reached the page that we have is served, however old.
 func (g *Gateway) page(ctx context.Context, s *source, project string) (*page, error) {
-	have := g.havePage(s, project)
-	if have != nil {
-		age := time.Since(have.fetched)
-		if age < g.cfg.Limits.Fresh {
-			return have, nil
-		}
-		if age < g.cfg.Limits.Stale {
-			g.tasks.run(func() {
-				if _, err := g.refresh(g.life, s, project, have); err != nil {
-					g.log.Warn("an index page could not be confirmed", "index", s.index, "project", project, "error", err)
-				}
-			})
-			return have, nil
-		}
+	have := g.havePage(ctx, s, project)
+	if have == nil || have.gone.Load() {
+		return g.refresh(ctx, s, project, have)
+	}
+	age := time.Since(have.fetched)
+	if age >= 0 && age < g.cfg.Limits.Fresh {
+		return have, nil
+	}
+	if age >= 0 && age < g.cfg.Limits.Stale {
+		g.tasks.run(func() {
+			if _, err := g.refresh(g.life, s, project, have); err != nil {
+				g.log.Warn("an index page could not be confirmed", "index", s.index, "project", project, "error", err)
+			}
+		})
+		return have, nil
 	}
 	p, err := g.refresh(ctx, s, project, have)
-	if have != nil && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
+	if errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
 		g.log.Warn("the upstream is not available; an old page is served", "index", s.index, "project", project, "error", err)
 		return have, nil
 	}
@@ -73,110 +125,90 @@ func storeKey(s *source, project string) cache.PageKey {
 	return cache.PageKey{Ecosystem: string(s.ecosystem()), Upstream: s.index, Project: project}
 }
 
-// havePage looks into memory and onto the disk.
-func (g *Gateway) havePage(s *source, project string) *page {
-	if p, ok := g.pages.get(pageKey(s, project)); ok {
+// knownHosts are the file hosts that a page is read with.
+func (s *source) knownHosts() string { return strings.Join(s.client.FileHosts(), "\x00") }
+
+// havePage looks into memory and onto the disk. What it gives may be gone.
+func (g *Gateway) havePage(ctx context.Context, s *source, project string) *page {
+	known := s.knownHosts()
+	if p, ok := g.pages.get(pageKey(s, project)); ok && p.known == known && !p.gone.Load() {
 		return p
 	}
-	stored, err := g.store.GetPage(storeKey(s, project))
+	p, err := flight(ctx, g, "load "+pageKey(s, project)+" "+known, func() (*page, error) {
+		return g.loadPage(s, project)
+	})
 	if err != nil {
 		return nil
 	}
-	p, err := g.readPage(s, project, stored)
-	if err != nil {
-		return nil // an older version may have kept what this one refuses
-	}
-	g.keepPage(s, project, p, len(stored.Body))
 	return p
 }
 
-func (g *Gateway) keepPage(s *source, project string, p *page, size int) {
-	// A parsed file takes about as much again as its bytes on the page.
-	g.pages.put(pageKey(s, project), p, int64(2*size+4096))
+// loadPage reads a kept page and verifies its rows.
+func (g *Gateway) loadPage(s *source, project string) (*page, error) {
+	var ix *ecosystem.Index
+	kept, err := g.store.GetPage(storeKey(s, project), func(from io.Reader) (err error) {
+		ix, err = readKept(from)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := newPage(s, ix, kept)
+	if kept.Format != keptFormat {
+		p.gone.Store(true)
+		return p, nil
+	}
+	rows, err := p.openRows()
+	if err != nil {
+		p.gone.Store(true)
+		return p, nil //nolint:nilerr // that it is gone says it
+	}
+	_ = rows.Close() // read only
+	g.pages.put(pageKey(s, project), p, p.size)
+	return p, nil
 }
 
 // refresh asks the upstream, once however many want the page, and goes on when
 // they give up.
 func (g *Gateway) refresh(ctx context.Context, s *source, project string, have *page) (*page, error) {
-	return flight(ctx, g, "page "+pageKey(s, project), func() (*page, error) {
+	key := "page " + pageKey(s, project)
+	if have == nil || have.gone.Load() {
+		key += " anew" // what another confirms may be what this one can't use
+	}
+	return flight(ctx, g, key, func() (*page, error) {
 		return g.fetchPage(g.life, s, project, have)
 	})
 }
 
 func (g *Gateway) fetchPage(ctx context.Context, s *source, project string, have *page) (*page, error) {
 	ask := s.protocol.IndexAsk(s.index, project)
-	pageAsk := upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types}
-	if have != nil {
+	pageAsk := upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: ask.Most}
+	whole := have != nil && !have.gone.Load()
+	if whole {
 		pageAsk.ETag = have.etag
 	}
-	var body upstream.Memory
-	got, err := s.client.Page(ctx, pageAsk, &body)
+	raw := g.store.Spool()
+	defer raw.Close()
+	got, err := s.client.Page(ctx, pageAsk, raw)
 	if err != nil {
 		return nil, err
 	}
-	if got.NotModified {
-		confirmed := *have
-		confirmed.fetched = time.Now()
-		if stored, err := g.store.GetPage(storeKey(s, project)); err == nil {
-			stored.Fetched = confirmed.fetched
-			g.storePage(s, project, stored)
-			g.keepPage(s, project, &confirmed, len(stored.Body))
-		}
-		return &confirmed, nil
+	if whole && got.NotModified {
+		return g.confirm(s, project, have, have.etag), nil
 	}
-	stored := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Fetched: time.Now(), Body: body.Bytes()}
-	p, err := g.readPage(s, project, stored)
-	if err != nil {
-		return nil, err
+	if whole && raw.Digest() == have.source && got.URL == have.url && got.ContentType == have.contentType {
+		return g.confirm(s, project, have, got.ETag), nil
 	}
-	g.storePage(s, project, stored)
-	g.keepPage(s, project, p, len(body.Bytes()))
-	return p, nil
+	return g.ingest(ctx, s, project, have, got, raw)
 }
 
-// storePage keeps a page for the next start. A full disk must not stop what
-// can go on in memory.
-func (g *Gateway) storePage(s *source, project string, p cache.Page) {
-	if err := g.store.PutPage(storeKey(s, project), p); err != nil {
+// confirm makes a page fresh again that the upstream still has.
+func (g *Gateway) confirm(s *source, project string, have *page, etag string) *page {
+	confirmed := *have
+	confirmed.fetched, confirmed.etag = time.Now(), etag
+	if err := g.store.ConfirmPage(storeKey(s, project), confirmed.fetched); err != nil {
 		g.log.Warn("an index page could not be kept", "index", s.index, "project", project, "error", err)
 	}
-}
-
-// readPage parses a page and leaves out the files on hosts that the upstream's
-// client would not ask.
-func (g *Gateway) readPage(s *source, project string, stored cache.Page) (*page, error) {
-	rows := &ecosystem.MemoryRows{}
-	ix, err := s.protocol.ParseIndex(project, ecosystem.PageOf(stored.URL, stored.ContentType, stored.Body), rows)
-	if err != nil {
-		return nil, err
-	}
-	p := &page{
-		index: ix, rows: rows, url: stored.URL, etag: stored.ETag, fetched: stored.Fetched,
-		hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)),
-		files: make([]admission.File, 0, len(ix.Files)), // never nil: nil would mean "not told"
-	}
-	listed := ix.Files[:0]
-	for _, f := range ix.Files {
-		if u, err := url.Parse(f.URL); err == nil {
-			p.hosts[u.Host] = true
-		}
-		if !s.client.Permits(f.URL) {
-			ix.LeftOut = append(ix.LeftOut, ecosystem.LeftOut{Name: f.Name, Reason: "it is on a host that is not known as a file host of the upstream"})
-			continue
-		}
-		p.byPath[f.Path] = len(listed)
-		listed = append(listed, f)
-		p.files = append(p.files, admission.File{Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest, Published: f.Published, Yanked: f.Yanked})
-	}
-	ix.Files = listed
-	p.digest = pageDigest(stored.Body, s.client.FileHosts())
-	return p, nil
-}
-
-// pageDigest covers what the list of files depends on.
-func pageDigest(body []byte, hosts []string) string {
-	sum := sha256.New()
-	sum.Write(body)
-	_, _ = io.WriteString(sum, "\x00"+strings.Join(hosts, "\x00")) // a hash takes everything
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	g.pages.put(pageKey(s, project), &confirmed, confirmed.size)
+	return &confirmed
 }

@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// largePage is the size from which pages are read, and rendered, only a few at
+// a time, so that many don't fill the memory together.
+const largePage = 1 << 20
+
+// slot waits for one of a few slots if size is that of a large page; release
+// gives it back.
+func slot(ctx context.Context, slots chan struct{}, size int64) (release func(), err error) {
+	if size < largePage {
+		return func() {}, nil
+	}
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the gateway is stopping")
+	}
+}
+
+// ingest reads an upstream's page, once and for good: from now on there are its
+// rows and its index. have is what was kept before, or nil.
+func (g *Gateway) ingest(ctx context.Context, s *source, project string, have *page, got upstream.Page, raw *cache.Spool) (*page, error) {
+	release, err := slot(ctx, g.heavy, raw.Size())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	body, err := raw.Reader()
+	if err != nil {
+		return nil, err
+	}
+	w := g.store.CreatePage()
+	defer w.Close()
+	ix, err := s.protocol.ParseIndex(project, ecosystem.Page{URL: got.URL, ContentType: got.ContentType, Body: body}, pageRows{w})
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	g.carryOver(s, project, ix, g.history(s, project, have), now)
+	compact(ix)
+	kept := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Digest: raw.Digest(), Format: keptFormat, Fetched: now}
+	kept.Rows, err = w.Commit(storeKey(s, project), kept, func(to io.Writer) error { return writeKept(to, ix) })
+	if err != nil { // a full disk must not stop what can go on in memory
+		g.log.Warn("an index page could not be kept", "index", s.index, "project", project, "error", err)
+		if kept.Rows, err = w.Memory(); err != nil {
+			return nil, err
+		}
+	}
+	p := newPage(s, ix, kept)
+	g.pages.put(pageKey(s, project), p, p.size)
+	return p, nil
+}
+
+// pageRows are the rows of a page that is being read.
+type pageRows struct{ w *cache.PageWriter }
+
+// Append implements ecosystem.Rows.
+func (r pageRows) Append(p []byte) (ecosystem.Extent, error) {
+	at, err := r.w.Append(p)
+	return ecosystem.Extent{Offset: at, Length: int64(len(p))}, err
+}
+
+// newPage makes a page of what is kept, which it takes over. It leaves out the
+// files on hosts that the upstream's client would not ask.
+func newPage(s *source, ix *ecosystem.Index, kept cache.Page) *page {
+	p := &page{
+		index: ix, stored: kept.Rows, source: kept.Digest, known: s.knownHosts(),
+		url: kept.URL, contentType: kept.ContentType, etag: kept.ETag, fetched: kept.Fetched,
+		hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)), gone: new(atomic.Bool),
+	}
+	p.digest = pageDigest(kept.Digest, p.known, ix.Files)
+	permitted := map[string]bool{} // by scheme and host
+	listed := ix.Files[:0]
+	for _, f := range ix.Files {
+		if !permits(s, p.hosts, permitted, f.URL) {
+			ix.LeftOut = append(ix.LeftOut, ecosystem.LeftOut{
+				Name: f.Name, Version: f.Version, Path: f.Path, Reason: "it is on a host that is not known as a file host of the upstream",
+			})
+			continue
+		}
+		p.byPath[f.Path] = len(listed)
+		listed = append(listed, f)
+	}
+	clear(ix.Files[len(listed):])
+	ix.Files = listed
+	p.size = sizeOf(ix) + kept.Rows.Memory()
+	return p
+}
+
+// permits tells whether the upstream's client would ask for a file, and notes
+// its host. A page's files are on a few hosts.
+func permits(s *source, hosts, permitted map[string]bool, location string) bool {
+	u, err := url.Parse(location)
+	if err != nil {
+		return false
+	}
+	hosts[u.Host] = true
+	key := u.Scheme + "://" + u.Host
+	ok, known := permitted[key]
+	if !known {
+		ok = s.client.Permits(key + "/")
+		permitted[key] = ok
+	}
+	return ok && u.User == nil
+}
+
+// pageDigest covers what the verdicts on a page depend on: the upstream's
+// bytes, the hosts that decide what is listed, and the times that were carried
+// over.
+func pageDigest(source, known string, files []ecosystem.File) string {
+	sum := sha256.New()
+	// A hash takes everything, so none of the writes can fail.
+	_, _ = io.WriteString(sum, source+"\x00"+known+"\x00")
+	var times [16]byte
+	for _, f := range files {
+		binary.BigEndian.PutUint64(times[:], uint64(f.Published.UnixMicro())) //nolint:gosec // only equality counts
+		binary.BigEndian.PutUint64(times[8:], uint64(f.FirstSeen.Unix()))     //nolint:gosec // only equality counts
+		_, _ = sum.Write(times[:])
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}

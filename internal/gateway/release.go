@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// latest is the tag that clients take where nothing else is asked for.
+const latest = "latest"
+
+// withheld is a release, or a project, that a run may not have.
+type withheld struct {
+	ref      pkgref.Ref
+	decision policy.Decision
+}
+
+// release is a version of an index that can be ordered. What its ecosystem
+// can't parse comes before what it can, by its text.
+type release struct {
+	text    string
+	parsed  bool
+	pre     bool
+	line    int64 // the first number: releases with the same one are a line
+	pep     pep440.Version
+	sem     semantic.Version
+	allowed bool            // some file of it
+	refusal policy.Decision // of a file that is not allowed
+}
+
+func newRelease(e pkgref.Ecosystem, text string) *release {
+	r := &release{text: text}
+	switch e {
+	case pkgref.Python:
+		if r.pep, r.parsed = pep440.Parse(text); r.parsed {
+			r.pre, r.line = r.pep.PreRelease(), r.pep.Segment(0)
+		}
+		return r
+	case pkgref.Go:
+		r.sem, r.parsed = semantic.ParseGo(text)
+	case pkgref.Node, pkgref.Rust:
+		r.sem, r.parsed = semantic.Parse(text)
+	}
+	if r.parsed {
+		r.pre, r.line = r.sem.PreRelease(), r.sem.Segment(0)
+	}
+	return r
+}
+
+func (r *release) compare(o *release) int {
+	if r.parsed != o.parsed {
+		if r.parsed {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(r.pep.Compare(o.pep), r.sem.Compare(o.sem), cmp.Compare(r.text, o.text))
+}
+
+// stable tells whether an open requirement may take it.
+func (r *release) stable() bool { return r.parsed && !r.pre }
+
+// releasesOf are an index's releases, the highest first, under the verdicts.
+func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) []*release {
+	byText := map[string]*release{}
+	var out []*release
+	for i, f := range ix.Files {
+		r := byText[f.Version]
+		if r == nil {
+			r = newRelease(e, f.Version)
+			byText[f.Version] = r
+			out = append(out, r)
+		}
+		if d := a.Verdicts[a.OfFile[i]]; d.Allowed() {
+			r.allowed = true
+		} else {
+			r.refusal = d
+		}
+	}
+	slices.SortFunc(out, func(a, b *release) int { return b.compare(a) })
+	return out
+}
+
+// highestWithheld is the highest release that is not allowed, a stable one if
+// there is any; nil if all are allowed.
+func highestWithheld(releases []*release) *release {
+	var highest *release
+	for _, r := range releases {
+		switch {
+		case r.allowed:
+		case r.stable():
+			return r
+		case highest == nil:
+			highest = r
+		}
+	}
+	return highest
+}
+
+// noticeOf is what a client should be shown with a page: the highest withheld
+// release, if clients that ask for nothing special would have taken it or one
+// like it. A page from which only old releases are withheld gives no notice.
+func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) *withheld {
+	releases := releasesOf(e, ix, a)
+	highest := highestWithheld(releases)
+	if highest == nil || !missed(releases, ix.Tags[latest]) {
+		return nil
+	}
+	return &withheld{pkgref.Ref{Ecosystem: e, Name: ix.Project, Version: highest.text}, highest.refusal}
+}
+
+// missed tells that the release of the tag "latest" is withheld, or the whole
+// of the highest line.
+func missed(releases []*release, latest string) bool {
+	var line int64
+	found, some := false, false
+	for _, r := range releases {
+		if r.text == latest && !r.allowed {
+			return true
+		}
+		if !r.stable() {
+			continue
+		}
+		if !found {
+			found, line = true, r.line
+		}
+		some = some || r.line == line && r.allowed
+	}
+	return found && !some
+}
+
+// instead is what a client gets where the protocol has no document for it: the
+// decision on the release that it named, or on the highest release if all are
+// withheld; or that there is no such release.
+func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, named string) (refused *withheld, missing error) {
+	releases := releasesOf(e, ix, a)
+	ref := pkgref.Ref{Ecosystem: e, Name: ix.Project}
+	if named == "" {
+		if r := highestWithheld(releases); r != nil {
+			return &withheld{ref, r.refusal}, nil
+		}
+		return nil, fault.New(fault.ErrNotFound, "the project has no releases")
+	}
+	version := named
+	if tagged, ok := ix.Tags[named]; ok {
+		version = tagged
+	}
+	for _, r := range releases {
+		if r.text == version && !r.allowed {
+			ref.Version = version
+			return &withheld{ref, r.refusal}, nil
+		}
+	}
+	for _, l := range ix.LeftOut {
+		if l.Version == version && version != "" {
+			return nil, fault.Invalid("%s can't be served: %s", l.Name, l.Reason)
+		}
+	}
+	return nil, fault.New(fault.ErrNotFound, "the project has no such release")
+}

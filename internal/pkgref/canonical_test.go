@@ -53,6 +53,13 @@ func TestCanonicalName(t *testing.T) {
 		{pkgref.Go, "example.com//x", ""},
 		{pkgref.Go, "Example.com/x", ""},
 		{pkgref.Go, "fmt", ""},
+		{pkgref.Go, "example.com/Mod/v1", ""},
+		{pkgref.Go, "example.com/Mod/v02", ""},
+		{pkgref.Go, "gopkg.in/yaml.v3", "gopkg.in/yaml.v3"},
+		{pkgref.Go, "gopkg.in/yaml", ""},
+		{pkgref.Go, "example.com/con", ""},
+		{pkgref.Go, "example.com/x~1", ""},
+		{pkgref.Go, "example.com/.x", ""},
 		{pkgref.Rust, "serde_json", "serde-json"},
 		{pkgref.Rust, "Serde-JSON", "serde-json"},
 		{pkgref.Rust, "1x", ""},
@@ -85,7 +92,13 @@ func TestCanonicalVersion(t *testing.T) {
 		{pkgref.Node, "v1.2.3", ""},
 		{pkgref.Node, "1.2", ""},
 		{pkgref.Node, "01.2.3", ""},
-		{pkgref.Go, "v1.2.3+incompatible", "v1.2.3+incompatible"},
+		{pkgref.Go, "v1.2.3", "v1.2.3"},
+		{pkgref.Go, "v2.2.3+incompatible", "v2.2.3+incompatible"},
+		{pkgref.Go, "v1.2.3+incompatible", ""},
+		{pkgref.Go, "v1.2.3+meta", ""},
+		{pkgref.Go, "v0.0.0-20200101000000-0123456789ab", "v0.0.0-20200101000000-0123456789ab"},
+		{pkgref.Go, "v1.2", ""},
+		{pkgref.Go, "v1.02.0", ""},
 		{pkgref.Go, "1.2.3", ""},
 		{pkgref.Go, "main", ""},
 		{pkgref.Rust, "1.0.0", "1.0.0"},
@@ -97,6 +110,30 @@ func TestCanonicalVersion(t *testing.T) {
 		got, err := pkgref.CanonicalVersion(tt.ecosystem, tt.version)
 		if got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("CanonicalVersion(%s, %q) = %q, %v; want %q", tt.ecosystem, tt.version, got, err, tt.want)
+		}
+	}
+}
+
+// TestGoRelease: a module's path and its version's major agree.
+func TestGoRelease(t *testing.T) {
+	tests := []struct {
+		path, version string
+		ok            bool
+	}{
+		{"example.com/x", "v1.0.0", true},
+		{"example.com/x", "v2.0.0", false},
+		{"example.com/x", "v2.0.0+incompatible", true},
+		{"example.com/x/v2", "v2.0.0", true},
+		{"example.com/x/v2", "v2.0.0+incompatible", false},
+		{"example.com/x/v2", "v3.0.0", false},
+		{"gopkg.in/yaml.v3", "v3.0.1", true},
+		{"gopkg.in/check.v1", "v0.0.0-20161208181325-20d25e280405", true},
+		{"gopkg.in/check.v1", "v2.0.0", false},
+	}
+	for _, tt := range tests {
+		ref, err := pkgref.New(pkgref.Go, tt.path, tt.version)
+		if (err == nil) != tt.ok || (err != nil && !errors.Is(err, fault.ErrInvalid)) {
+			t.Errorf("New(%s, %s) = %v, %v", tt.path, tt.version, ref, err)
 		}
 	}
 }

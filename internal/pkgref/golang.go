@@ -31,5 +31,9 @@ func goVersion(version string) bool {
 // goRelease tells whether a module can have a version: a path's major version
 // suffix must be the version's, and none is v0, v1 or "+incompatible".
 func goRelease(path, version string) bool {
+	_, major, ok := module.SplitPathVersion(path)
+	if !ok || (major != "" && strings.HasSuffix(version, "+incompatible")) {
+		return false
+	}
 	return module.Check(path, version) == nil
 }

@@ -1,0 +1,94 @@
+package golang
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// databases is the folder of a proxy below which it relays databases.
+const databases = "sumdb"
+
+// tileHeight is the one that the go command asks for.
+const tileHeight = 8
+
+// The most that a database's answers have: a record of a few lines and a head,
+// or 256 hashes.
+const maxAnswer = 64 << 10
+
+// databaseName is a host name, and databaseFolder a piece of path after it.
+var (
+	databaseName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+$`)
+	databaseFolder = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+)
+
+// databaseRoute reads what is below sumdb/. path is the whole of it.
+func databaseRoute(segments []string, path string) (ecosystem.Route, error) {
+	at := slices.IndexFunc(segments, func(s string) bool {
+		return s == "supported" || s == "latest" || s == "lookup" || s == "tile"
+	})
+	if at < 1 || !databaseName.MatchString(segments[0]) {
+		return ecosystem.Route{}, noRoute()
+	}
+	for _, s := range segments[1:at] {
+		if !databaseFolder.MatchString(s) {
+			return ecosystem.Route{}, noRoute()
+		}
+	}
+	route := ecosystem.Route{Kind: ecosystem.RoutePass, File: strings.Join(segments, "/"), Path: path}
+	rest := segments[at+1:]
+	switch {
+	case segments[at] == "lookup":
+		return lookupRoute(route, strings.Join(rest, "/"))
+	case segments[at] == "tile":
+		return tileRoute(route, strings.Join(segments[at:], "/"))
+	case len(rest) > 0:
+		return ecosystem.Route{}, noRoute()
+	case segments[at] == "supported":
+		route.Kind = ecosystem.RouteAnswered
+		route.Answer = &ecosystem.Answer{Status: statusOK, ContentType: typeText}
+	}
+	return route, nil
+}
+
+// lookupRoute reads MODULE@VERSION.
+func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error) {
+	escaped, stem, _ := strings.Cut(release, "@")
+	project, err := unescapeModule(escaped)
+	if err != nil {
+		return ecosystem.Route{}, err
+	}
+	version, err := module.UnescapeVersion(stem)
+	if err != nil || escapeVersion(version) != stem || !isRelease(project, version) {
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", clip(stem), clip(project))
+	}
+	route.Project, route.Version = project, version
+	return route, nil
+}
+
+// tileRoute reads a tile of hashes. What a path says of a tile says all of it,
+// so its bytes never change.
+func tileRoute(route ecosystem.Route, path string) (ecosystem.Route, error) {
+	tile, err := tlog.ParseTilePath(path)
+	if err != nil || tile.H != tileHeight || tile.L < 0 || tile.Path() != path {
+		return ecosystem.Route{}, fault.Invalid("the path is not that of a tile that the go command asks for")
+	}
+	route.Immutable = true
+	return route, nil
+}
+
+// PassAsk asks the upstream for what a route of a database names.
+func (Protocol) PassAsk(base string, r ecosystem.Route) ecosystem.Ask {
+	// Route.File was decoded; of what decoding changes only "+", "!" and "@"
+	// occur in it, and those are themselves in a path.
+	u := url.URL{Path: r.File}
+	escaped := strings.NewReplacer("%21", "!", "%2B", "+", "%40", "@").Replace(u.EscapedPath())
+	return ecosystem.Ask{URL: base + databases + "/" + escaped, Accept: "*/*", Most: maxAnswer}
+}

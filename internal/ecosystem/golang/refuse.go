@@ -1,0 +1,95 @@
+package golang
+
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+)
+
+// HTTP's numbers for the statuses here.
+const (
+	statusOK         = 200
+	badRequest       = 400
+	forbidden        = 403
+	notFound         = 404
+	failedDependency = 424
+)
+
+// What the go command prints of a body: so many lines and bytes, and nothing at
+// all of one with other than printable text. It stops at an empty line.
+const (
+	mostLines = 8
+	mostBytes = 640
+)
+
+// Refuse words a refusal: the go command prints the reason phrase and, indented
+// below it, the body. Policy is never 404, for which it asks elsewhere.
+func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
+	status := statusOf(r.Cause)
+	title := "Blocked by cofferdam"
+	if status == notFound {
+		title = "Not found"
+	}
+	phrase := title
+	if r.What != "" {
+		phrase += ": " + cut(ecosystem.Line(r.What), mostBytes/4)
+	}
+	return ecosystem.Answer{Status: status, Phrase: phrase, ContentType: typeText, Body: []byte(words(r))}
+}
+
+func statusOf(cause ecosystem.Cause) int {
+	switch cause {
+	case ecosystem.Malformed:
+		return badRequest
+	case ecosystem.Missing, ecosystem.NoSuchRoute:
+		return notFound
+	case ecosystem.Unverified, ecosystem.Unreachable:
+		return failedDependency
+	case ecosystem.ByPolicy, ecosystem.TooMuch:
+	}
+	return forbidden
+}
+
+// words are the lines of a refusal's body. What to write to allow it comes
+// last, and only whole.
+func words(r ecosystem.Refusal) string {
+	reason := strings.TrimSpace(ecosystem.Line(r.Reason))
+	if reason == "" {
+		reason = "the request is refused" // an empty line would end what is printed
+	}
+	lines := []string{cut(reason, mostBytes/2)}
+	if r.Rule != "" {
+		lines = append(lines, "rule: "+cut(ecosystem.Line(r.Rule), mostBytes/8))
+	}
+	if r.RequestID != "" {
+		lines = append(lines, "request "+cut(ecosystem.Line(r.RequestID), mostBytes/8)+"; see: cofferdam why")
+	}
+	if suggested := suggestion(r.Suggest); len(lines)+len(suggested) <= mostLines {
+		all := strings.Join(append(lines[:len(lines):len(lines)], suggested...), "\n")
+		if len(all) < mostBytes {
+			return all + "\n"
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func suggestion(yaml string) []string {
+	var lines []string
+	for line := range strings.SplitSeq(yaml, "\n") {
+		if strings.TrimSpace(line) != "" {
+			lines = append(lines, ecosystem.Line(line))
+		}
+	}
+	if len(lines) > 0 {
+		lines = append([]string{"to allow it:"}, lines...)
+	}
+	return lines
+}
+
+// cut shortens a line of ASCII.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most-3] + "..."
+}

@@ -1,0 +1,140 @@
+package golang
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Attest looks a release up in the checksum database. Whether an answer is in
+// the log, and the log has only grown, is verified by the client that the go
+// command uses too. What was looked up before is verified from the cache alone;
+// else the log's newest head is verified as well, so that its size is known.
+func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {
+	if !isRelease(project, version) {
+		return ecosystem.Attested{}, fault.Invalid("%q is not a version that %s can have", clip(version), clip(project))
+	}
+	d := newDatabase(ctx, log, "lookup/"+escapePath(project)+"@"+escapeVersion(version))
+	a, err := d.attest(project, version)
+	if errors.Is(err, fault.ErrInvalid) && d.cached.Load() {
+		// A damaged cache is not the log's lie: once more, from the log itself.
+		d = newDatabase(ctx, log, d.lookup)
+		d.fresh = true
+		a, err = d.attest(project, version)
+	}
+	if err != nil || !d.asked {
+		return a, err
+	}
+	return d.grow(a, project, version)
+}
+
+// attest verifies one release's record.
+func (d *database) attest(project, version string) (ecosystem.Attested, error) {
+	verifier, err := openVerifier(d.log.Verifier())
+	if err != nil {
+		return ecosystem.Attested{}, err
+	}
+	if _, err := sumdb.NewClient(d).Lookup(project, version); err != nil {
+		return ecosystem.Attested{}, d.fault(err)
+	}
+	id, text, _, err := tlog.ParseRecord(d.answer)
+	if err != nil {
+		return ecosystem.Attested{}, fault.Wrap(fault.ErrInvalid, err, "the checksum database's record can't be read")
+	}
+	a, err := sums(string(text), project, version)
+	if err != nil {
+		return ecosystem.Attested{}, err
+	}
+	a.Position = id
+	a.Size, err = d.size(verifier)
+	return a, err
+}
+
+// grow verifies the record again in the log's newest head. A proxy may have none,
+// or an old one: then the log is as large as the record's own head says.
+func (d *database) grow(a ecosystem.Attested, project, version string) (ecosystem.Attested, error) {
+	head, err := d.remote("latest")
+	if err != nil {
+		return a, nil //nolint:nilerr // the record is verified; only the log's size stays as it was
+	}
+	text, _, _ := strings.Cut(string(head), "\n\n")
+	tree, err := tlog.ParseTree([]byte(text + "\n"))
+	if err != nil || tree.N <= a.Size {
+		return a, nil //nolint:nilerr // as above
+	}
+	_, _, own, err := tlog.ParseRecord(d.answer)
+	if err != nil {
+		return a, nil //nolint:nilerr // not reached: attest read it
+	}
+	record := d.answer[:len(d.answer)-len(own)]
+	grown, err := d.again(slices.Concat(record, head)).attest(project, version)
+	if errors.Is(err, fault.ErrInvalid) {
+		return ecosystem.Attested{}, err
+	}
+	if err != nil {
+		return a, nil //nolint:nilerr // as above
+	}
+	return grown, nil
+}
+
+// size is the newest head that was verified.
+func (d *database) size(verifier note.Verifier) (int64, error) {
+	head, err := d.log.Config(verifier.Name() + "/latest")
+	if err != nil {
+		return 0, err
+	}
+	n, err := note.Open(head, note.VerifierList(verifier))
+	if err != nil {
+		return 0, fault.Wrap(fault.ErrInvalid, err, "the kept head of the checksum database is not signed by it")
+	}
+	tree, err := tlog.ParseTree([]byte(n.Text))
+	if err != nil {
+		return 0, fault.Wrap(fault.ErrInvalid, err, "the kept head of the checksum database can't be read")
+	}
+	return tree.N, nil
+}
+
+// sums reads a record: the two digests of the release that was asked for, each
+// once, and nothing of any other.
+func sums(text, project, version string) (ecosystem.Attested, error) {
+	var a ecosystem.Attested
+	for line := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+		if len(f) != 3 || f[0] != project || !isSum(f[2]) {
+			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record that is not about %s", clip(project))
+		}
+		sum := &a.File
+		switch f[1] {
+		case version:
+		case version + "/go.mod":
+			sum = &a.Attachment
+		default:
+			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record of another version than %s", clip(version))
+		}
+		if *sum != "" {
+			return ecosystem.Attested{}, fault.Invalid("the checksum database's record has a digest twice")
+		}
+		*sum = f[2]
+	}
+	return a, nil
+}
+
+// checkPosition refuses a record's number that the client would take for
+// another: of negative ones it checks the log's first record.
+func checkPosition(answer []byte) error {
+	number, _, _ := strings.Cut(string(answer[:min(len(answer), 32)]), "\n")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != number {
+		return fault.Invalid("the checksum database's record has a number that is none")
+	}
+	return nil
+}

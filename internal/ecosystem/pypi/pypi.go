@@ -41,12 +41,13 @@ const (
 	legalReasons     = 451
 )
 
-// Protocol implements ecosystem.Protocol and ecosystem.Describer.
+// Protocol implements ecosystem.Protocol, ecosystem.Describer and ecosystem.Inspector.
 type Protocol struct{}
 
 var (
 	_ ecosystem.Protocol  = Protocol{}
 	_ ecosystem.Describer = Protocol{}
+	_ ecosystem.Inspector = Protocol{}
 )
 
 // New returns the protocol.

@@ -1,110 +1,103 @@
 package pypi
 
 import (
-	"archive/zip"
 	"io"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Limits of a wheel's archive.
-const (
-	maxWheelEntries = 500_000
-	maxMetadata     = 8 << 20
-)
+const maxMetadata = 8 << 20
+
+// infoSuffix ends the name of the folder that describes an installed release.
+const infoSuffix = ".dist-info"
+
+// openedWheel is a wheel whose archive can be read in one way only.
+type openedWheel struct {
+	zip     *archive.ZipReader
+	members []archive.Member
+	info    string // the folder of its description
+}
 
 // Sidecar extracts METADATA from a wheel. It refuses an archive that two
-// unpackers would read in two ways: an entry twice, a path that leaves the
-// archive, two dist-info folders.
+// unpackers would read in two ways, and one with two dist-info folders.
 func (Protocol) Sidecar(file ecosystem.File, content ecosystem.Content) ([]byte, error) {
 	if file.Kind != policy.KindWheel {
 		return nil, fault.New(fault.ErrNotFound, "a source distribution's metadata is not served")
 	}
-	z, err := zip.NewReader(content, content.Size())
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the wheel is not an archive that can be read")
-	}
-	entry, err := findMetadata(file, z)
+	w, err := openWheel(file, content)
 	if err != nil {
 		return nil, err
 	}
-	r, err := entry.Open()
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the wheel's METADATA can't be read")
-	}
-	metadata, err := io.ReadAll(io.LimitReader(r, maxMetadata+1))
-	closeErr := r.Close()
-	switch {
-	case err != nil:
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the wheel's METADATA can't be read")
-	case closeErr != nil:
-		return nil, fault.Wrap(fault.ErrInvalid, closeErr, "the wheel's METADATA can't be read")
-	case len(metadata) > maxMetadata:
-		return nil, fault.Invalid("the wheel's METADATA has more than %d bytes", maxMetadata)
-	}
-	return metadata, nil
+	return w.read("METADATA", maxMetadata)
 }
 
-func findMetadata(file ecosystem.File, z *zip.Reader) (*zip.File, error) {
-	if len(z.File) > maxWheelEntries {
-		return nil, fault.Invalid("the wheel has more than %d entries", maxWheelEntries)
+// openWheel finds the one folder that describes the file's release.
+func openWheel(file ecosystem.File, content ecosystem.Content) (*openedWheel, error) {
+	z, err := archive.Zip(content, content.Size(), archive.Limits{})
+	if err != nil {
+		return nil, err
 	}
-	seen := make(map[string]bool, len(z.File))
-	var metadata *zip.File
-	info := ""
-	for _, f := range z.File {
-		if !plainPath(f.Name) {
-			return nil, fault.Invalid("the wheel has an entry whose path leaves the archive")
-		}
-		if seen[f.Name] {
-			return nil, fault.Invalid("the wheel has an entry twice")
-		}
-		seen[f.Name] = true
-		top, rest, ok := strings.Cut(f.Name, "/")
-		if !ok || !strings.HasSuffix(top, ".dist-info") {
+	w := &openedWheel{zip: z, members: z.Members()}
+	for _, m := range w.members {
+		top, _, _ := strings.Cut(m.Path, "/")
+		if !strings.HasSuffix(top, infoSuffix) {
 			continue
 		}
-		if info != "" && top != info {
+		if w.info != "" && top != w.info {
 			return nil, fault.Invalid("the wheel has two dist-info folders")
 		}
-		info = top
-		if rest == "METADATA" {
-			metadata = f
-		}
+		w.info = top
 	}
-	if metadata == nil || !infoOf(file, info) {
-		return nil, fault.Invalid("the wheel has no METADATA of the release that its name says")
+	if !infoOf(file, w.info) {
+		return nil, fault.Invalid("the wheel has no dist-info folder of the release that its name says")
 	}
-	return metadata, nil
+	return w, nil
+}
+
+// read reads a file of the description.
+func (w *openedWheel) read(name string, most int64) ([]byte, error) {
+	r, err := w.zip.Open(w.info + "/" + name)
+	if err != nil {
+		return nil, fault.Invalid("the wheel has no %s", name)
+	}
+	return readAll(r, name, most)
+}
+
+// readAll reads a file of a description to its end, at which its checksum is
+// checked. name is one that the formats give.
+func readAll(r io.Reader, name string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, fault.Invalid("the file's %s has more than %d bytes", name, most)
+	}
+	return data, nil
 }
 
 // infoOf reports whether a dist-info folder is the file's own release's.
 func infoOf(file ecosystem.File, folder string) bool {
-	name, version, ok := strings.Cut(strings.TrimSuffix(folder, ".dist-info"), "-")
+	ref, ok := releaseOf(folder)
 	if !ok {
 		return false
 	}
 	d, err := parseFilename(file.Name, "")
-	if err != nil {
-		return false
-	}
-	ref, err := pkgref.New(pkgref.Python, name, strings.ReplaceAll(version, "_", "-"))
 	return err == nil && ref.Name == d.project && pkgref.SameVersion(pkgref.Python, ref.Version, d.version)
 }
 
-// plainPath: relative, forward slashes, no "..", no control characters.
-func plainPath(p string) bool {
-	if p == "" || p[0] == '/' || strings.ContainsAny(p, "\\\x00\r\n") {
-		return false
+// releaseOf reads the name of a dist-info folder.
+func releaseOf(folder string) (pkgref.Ref, bool) {
+	stem, isInfo := strings.CutSuffix(folder, infoSuffix)
+	name, version, ok := strings.Cut(stem, "-")
+	if !ok || !isInfo {
+		return pkgref.Ref{}, false
 	}
-	for part := range strings.SplitSeq(p, "/") {
-		if part == ".." {
-			return false
-		}
-	}
-	return true
+	ref, err := pkgref.New(pkgref.Python, name, strings.ReplaceAll(version, "_", "-"))
+	return ref, err == nil
 }

@@ -1,0 +1,94 @@
+package pypi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/csv"
+	"errors"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const maxRecord = 64 << 20
+
+// record is a wheel's RECORD: what it says of each of its files.
+type record map[string]recorded
+
+// recorded is a line of RECORD; sum is "" where the line has no digest.
+type recorded struct {
+	algorithm string
+	sum       string // unpadded URL-safe base64
+	size      int64  // -1: not given
+}
+
+// readRecord reads RECORD: lines of path, digest and size, each path once.
+func readRecord(data []byte) (record, error) {
+	r := csv.NewReader(bytes.NewReader(data))
+	r.FieldsPerRecord = 3
+	r.ReuseRecord = true
+	list := record{}
+	for {
+		line, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fault.Invalid("the wheel's RECORD can't be read")
+		}
+		at, _ := r.FieldPos(0)
+		if _, twice := list[line[0]]; twice {
+			return nil, fault.Invalid("the wheel's RECORD lists a file twice, in line %d", at)
+		}
+		entry := recorded{size: -1}
+		entry.algorithm, entry.sum, _ = strings.Cut(line[1], "=")
+		if line[2] != "" {
+			if entry.size, err = strconv.ParseInt(line[2], 10, 64); err != nil || entry.size < 0 {
+				return nil, fault.Invalid("the wheel's RECORD gives a size that is none, in line %d", at)
+			}
+		}
+		list[line[0]] = entry
+	}
+}
+
+// unlisted tells whether a file of the description may be missing from RECORD,
+// or be in it without a digest: RECORD itself and its signatures.
+func unlisted(name string) bool {
+	return name == "RECORD" || name == "RECORD.jws" || name == "RECORD.p7s"
+}
+
+// hasher gives the hash of the digest; ErrInvalid for none and for those that
+// can be forged.
+func (r recorded) hasher() (hash.Hash, error) {
+	switch r.algorithm {
+	case "sha256":
+		return sha256.New(), nil
+	case "sha384":
+		return sha512.New384(), nil
+	case "sha512":
+		return sha512.New(), nil
+	}
+	return nil, fault.Invalid("the wheel's RECORD has a file without a strong digest")
+}
+
+// check reads a file and compares it with its line.
+func (r recorded) check(content io.Reader) error {
+	h, err := r.hasher()
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(h, content)
+	if err != nil {
+		return err
+	}
+	sum := base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+	if strings.TrimRight(r.sum, "=") != sum || (r.size >= 0 && r.size != n) {
+		return fault.Invalid("the wheel has a file that is not the one that its RECORD lists")
+	}
+	return nil
+}

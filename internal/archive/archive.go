@@ -14,6 +14,10 @@ type Limits struct {
 	Unpacked int64 // bytes of all members; default 8 GiB
 	Ratio    int64 // unpacked to packed, beyond the first 64 MiB; default 200
 	Path     int   // bytes of one path; default 1,024
+	// Careless permits what some honest packers do to tar archives: "." inside
+	// paths, zeros behind the compressed end, and a file twice. visit gets both
+	// files, and must refuse the later one unless its bytes are the same.
+	Careless bool
 }
 
 // Member is one entry.

@@ -110,6 +110,9 @@ func (t *tarReader) member(h header) error {
 	if m.Path == "." && m.Mode.IsDir() { // "./", the folder that all is in
 		return nil
 	}
+	if t.limits.Careless {
+		m.Path = undotted(m.Path)
+	}
 	if err := t.place(m, h, kind); err != nil {
 		return err
 	}
@@ -139,7 +142,18 @@ func (t *tarReader) place(m Member, h header, kind placeKind) error {
 			return err
 		}
 	}
+	if t.limits.Careless && kind == placeFile && h.flag != flagHardLink && t.places.file(m.Path) {
+		return nil
+	}
 	return t.places.add(m.Path, kind, t.members)
+}
+
+// undotted is a path without the "." inside it.
+func undotted(path string) string {
+	for strings.Contains(path, "/./") {
+		path = strings.ReplaceAll(path, "/./", "/")
+	}
+	return path
 }
 
 // checkTarget refuses a symbolic link out of the archive. Since no member is

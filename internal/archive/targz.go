@@ -24,13 +24,17 @@ func TarGz(r io.ReaderAt, size int64, limits Limits, visit func(m Member, conten
 		return err
 	}
 	// Tar read to the end, and with it the checksum was checked.
-	if _, err := packed.ReadByte(); !errors.Is(err, io.EOF) {
-		if err != nil {
+	for {
+		b, err := packed.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
+		case b != 0 || !limits.Careless:
+			return fault.Invalid("the compressed archive has something after its end")
 		}
-		return fault.Invalid("the compressed archive has something after its end")
 	}
-	return nil
 }
 
 // inflated is a gzip member that must not unpack to too much. Its own errors

@@ -1,0 +1,72 @@
+package advisory
+
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// verdict tells what an advisory means for a release by asking policy itself:
+// with a policy that allows everything, what is refused is refused for it.
+type verdict struct{ permissive *policy.Policy }
+
+func newVerdict() (verdict, error) {
+	p, err := policy.Parse("", []byte("packages:\n  default: allow\n"))
+	return verdict{p}, err
+}
+
+// affects reports whether m is about the release.
+func (v verdict) affects(release pkgref.Ref, m policy.Malware) bool {
+	if m.Every {
+		return true
+	}
+	if release.Version == "" {
+		return false
+	}
+	d := v.permissive.Decide(time.Time{}, policy.Input{
+		Subject:   policy.Subject{Package: release, Malware: []policy.Malware{m}},
+		FileFacts: policy.FileFacts{Version: release.Version},
+	})
+	return d.ResolvedBy == policy.ByAdvisory && d.Effect == policy.Deny
+}
+
+// Check tells what is known of a package, and with a version of that release.
+func (db *DB) Check(pkg pkgref.Ref) (api.PackageFacts, error) {
+	g := db.current.Load()
+	known, err := g.facts(pkg)
+	if err != nil {
+		return api.PackageFacts{}, err
+	}
+	v, err := newVerdict()
+	if err != nil {
+		return api.PackageFacts{}, err
+	}
+	facts := api.PackageFacts{
+		Ecosystem: string(pkg.Ecosystem), Name: pkg.Name, Version: pkg.Version,
+		Malware: []api.KnownMalware{}, Popular: known.Popular, Generation: g.name,
+	}
+	for _, m := range known.Malware {
+		one := api.KnownMalware{ID: m.ID, Every: m.Every, Versions: m.Versions, Affected: v.affects(pkg, m)}
+		for _, r := range m.Ranges {
+			one.Ranges = append(one.Ranges, rangeText(r))
+		}
+		facts.Malware = append(facts.Malware, one)
+	}
+	if known.Lookalike != nil {
+		facts.Lookalike = &api.Lookalike{Name: known.Lookalike.Name, How: known.Lookalike.How}
+	}
+	return facts, nil
+}
+
+func rangeText(r policy.AffectedRange) string {
+	text := ">= " + r.Introduced
+	switch {
+	case r.Fixed != "":
+		text += ", < " + r.Fixed
+	case r.LastAffected != "":
+		text += ", <= " + r.LastAffected
+	}
+	return text
+}

@@ -1,0 +1,68 @@
+package advisory
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// disk is where the database lives. The tests put one under it that fails at a
+// chosen call, as a machine does that goes down in the middle.
+type disk interface {
+	// create makes a file that is not there yet.
+	create(path string) (diskFile, error)
+	rename(from, to string) error
+	// syncDir makes the directory's entries durable.
+	syncDir(dir string) error
+	remove(path string) error
+}
+
+type diskFile interface {
+	io.WriteCloser
+	Sync() error
+}
+
+type osDisk struct{}
+
+func (osDisk) create(path string) (diskFile, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
+
+func (osDisk) remove(path string) error { return os.Remove(path) }
+
+func (osDisk) syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// replace writes a file whole beside its place and puts it there, durably:
+// after a crash there is the old one or the new one.
+func replace(d disk, path string, data []byte) error {
+	beside := path + newSuffix
+	if err := d.remove(beside); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := d.create(beside)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := d.rename(beside, path); err != nil {
+		return err
+	}
+	return d.syncDir(filepath.Dir(path))
+}
+
+const newSuffix = ".new"

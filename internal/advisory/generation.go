@@ -1,0 +1,175 @@
+package advisory
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// nearVersion changes whenever other names become lookalikes with the same
+// lists, so that nobody takes old answers for these.
+const nearVersion = "near-1"
+
+// mostRecent lookalikes are remembered.
+const mostRecent = 8192
+
+// generation is one state of all facts. It never changes, but for what it
+// remembers of its own answers.
+type generation struct {
+	name     string
+	malware  string // names the malware alone
+	manifest manifest
+	damage   error // then there are no facts
+	tables   []*table
+	popular  map[pkgref.Ecosystem]*popularity
+	recent   *recent
+}
+
+// loadGeneration reads what the manifest of dir lists and checks every byte of
+// it against its digest. It always returns a generation; a damaged one answers
+// with its damage.
+func loadGeneration(dir string) *generation {
+	g := &generation{name: "damaged", popular: map[pkgref.Ecosystem]*popularity{}, recent: newRecent(mostRecent)}
+	m, err := readManifest(dir)
+	if err != nil {
+		g.damage = repairAll(err)
+		return g
+	}
+	g.manifest = m
+	all, bad, lists := sha256.New(), sha256.New(), map[pkgref.Ecosystem][][]string{}
+	fmt.Fprintf(all, "%s %s\n", nearVersion, shippedDigest())
+	for _, s := range m.Sources {
+		if err := g.load(dir, s, lists); err != nil {
+			g.damage = errors.Join(g.damage, err)
+			continue
+		}
+		fmt.Fprintf(all, "%s %s\n", s.Kind, s.SHA256)
+		if s.Kind == KindMalware {
+			fmt.Fprintln(bad, s.SHA256)
+		}
+	}
+	if g.damage != nil {
+		return g
+	}
+	for _, e := range pkgref.Ecosystems() {
+		if len(lists[e]) == 0 {
+			lists[e] = [][]string{shippedNames(e)}
+		}
+		g.popular[e] = newPopularity(e, interleave(lists[e]))
+	}
+	g.name = hex.EncodeToString(all.Sum(nil))[:16]
+	g.malware = hex.EncodeToString(bad.Sum(nil))[:16]
+	return g
+}
+
+// load reads one source.
+func (g *generation) load(dir string, s source, lists map[pkgref.Ecosystem][][]string) error {
+	data, err := readFile(filepath.Join(dir, s.File), s.Bytes)
+	if err != nil {
+		return repairOne(err, s, "can't be read")
+	}
+	if digest(data) != s.SHA256 {
+		return repairOne(nil, s, "is not what was imported")
+	}
+	if s.Kind == KindPopular {
+		list, err := readNames(bytes.NewReader(data), "")
+		if err != nil || list.badLines > 0 {
+			return repairOne(err, s, "can't be read")
+		}
+		lists[list.ecosystem] = append(lists[list.ecosystem], list.names)
+		return nil
+	}
+	t, err := openTable(data)
+	if err != nil {
+		return repairOne(err, s, "can't be read")
+	}
+	g.tables = append(g.tables, t)
+	return nil
+}
+
+func repairOne(cause error, s source, what string) error {
+	return fault.Wrap(fault.ErrUnavailable, cause,
+		"the advisory database is damaged, so every package is refused: %q (%s) %s; import %s again, or run: cofferdam advisory remove %s", s.Label, s.File, what, s.Path, s.Label)
+}
+
+func repairAll(cause error) error {
+	return fault.Wrap(fault.ErrUnavailable, cause,
+		"the advisory database is damaged, so every package is refused; run: cofferdam advisory remove --all, and import everything again")
+}
+
+// interleave joins lists: first the most popular of each, then the second, and
+// so on.
+func interleave(lists [][]string) []string {
+	if len(lists) == 1 {
+		return lists[0]
+	}
+	var names []string
+	seen := map[string]bool{}
+	for i := 0; ; i++ {
+		left := false
+		for _, list := range lists {
+			if i >= len(list) {
+				continue
+			}
+			left = true
+			if name := list[i]; !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+		if !left {
+			return names[:min(len(names), maxPopular)]
+		}
+	}
+}
+
+// facts answers about a package; the version is not looked at.
+func (g *generation) facts(pkg pkgref.Ref) (Facts, error) {
+	pkg.Version = ""
+	malware, err := g.malwareOf(pkg)
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Malware: malware}
+	p := g.popular[pkg.Ecosystem]
+	if p == nil {
+		return f, nil
+	}
+	if _, f.Popular = p.rank[pkg.Name]; !f.Popular {
+		f.Lookalike = g.lookalike(p, pkg)
+	}
+	return f, nil
+}
+
+func (g *generation) lookalike(p *popularity, pkg pkgref.Ref) *policy.Lookalike {
+	if l, known := g.recent.get(pkg); known {
+		return l
+	}
+	l := p.nearest(pkg.Name)
+	g.recent.put(pkg, l)
+	return l
+}
+
+// malwareOf is what is known against a package; no lookalike is looked for.
+func (g *generation) malwareOf(pkg pkgref.Ref) ([]policy.Malware, error) {
+	if g.damage != nil {
+		return nil, g.damage
+	}
+	pkg.Version = ""
+	var all []policy.Malware
+	for _, t := range g.tables {
+		found, err := t.find(pkg)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}

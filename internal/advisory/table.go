@@ -1,0 +1,164 @@
+package advisory
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// table is what one source says about malware, as one block of bytes that is
+// searched as it stands: 200,000 packages are some 10 MB and no objects.
+//
+//	magic, count (uint32), count+1 offsets of items (uint32, from the first item), items
+//	item:     key, number of advisories, advisories
+//	key:      a letter for the ecosystem, then the canonical name
+//	advisory: id, 1 if every version is meant else 0, versions, ranges
+//
+// A text is its length and its bytes, a list its length and its elements;
+// lengths are varints.
+type table struct {
+	data  []byte
+	count int
+}
+
+const (
+	tableMagic  = "CFDMAL01"
+	tableHeader = len(tableMagic) + 4
+	maxTable    = 512 << 20
+)
+
+func errTable() error { return fault.New(fault.ErrUnavailable, "an advisory table is damaged") }
+
+// openTable checks the outline; items are checked when they are read.
+func openTable(data []byte) (*table, error) {
+	if len(data) < tableHeader || string(data[:len(tableMagic)]) != tableMagic {
+		return nil, errTable()
+	}
+	t := &table{data: data, count: int(binary.LittleEndian.Uint32(data[len(tableMagic):]))}
+	if t.start() > len(data) || t.start()+t.offset(t.count) != len(data) {
+		return nil, errTable()
+	}
+	return t, nil
+}
+
+func (t *table) start() int { return tableHeader + 4*(t.count+1) }
+
+func (t *table) offset(i int) int {
+	return int(binary.LittleEndian.Uint32(t.data[tableHeader+4*i:]))
+}
+
+// item is the i-th item's bytes; nil if the table is damaged.
+func (t *table) item(i int) []byte {
+	from, to := t.start()+t.offset(i), t.start()+t.offset(i+1)
+	if from > to || to > len(t.data) {
+		return nil
+	}
+	return t.data[from:to]
+}
+
+// find returns what the table has about a package.
+func (t *table) find(pkg pkgref.Ref) ([]policy.Malware, error) {
+	key, damaged := tableKey(pkg), false
+	i := sort.Search(t.count, func(i int) bool {
+		c := cursor{rest: t.item(i)}
+		at := c.text()
+		damaged = damaged || c.bad
+		return bytes.Compare(at, key) >= 0
+	})
+	if damaged {
+		return nil, errTable()
+	}
+	if i == t.count {
+		return nil, nil
+	}
+	c := cursor{rest: t.item(i)}
+	if !bytes.Equal(c.text(), key) {
+		return nil, nil
+	}
+	found := make([]policy.Malware, 0, 1)
+	for range c.length() {
+		found = append(found, c.malware())
+	}
+	if c.bad || len(c.rest) > 0 {
+		return nil, errTable()
+	}
+	return found, nil
+}
+
+// tableKey sorts packages; the letters are part of the format.
+func tableKey(pkg pkgref.Ref) []byte {
+	letter := byte('?')
+	switch pkg.Ecosystem {
+	case pkgref.Python:
+		letter = 'p'
+	case pkgref.Node:
+		letter = 'n'
+	case pkgref.Go:
+		letter = 'g'
+	case pkgref.Rust:
+		letter = 'r'
+	}
+	return append([]byte{letter}, pkg.Name...)
+}
+
+// cursor reads an item; bad stays set from the first thing that is not there.
+type cursor struct {
+	rest []byte
+	bad  bool
+}
+
+func (c *cursor) length() int {
+	n, size := binary.Uvarint(c.rest)
+	if size <= 0 || n > uint64(len(c.rest)) {
+		c.bad, c.rest = true, nil
+		return 0
+	}
+	c.rest = c.rest[size:]
+	return int(n)
+}
+
+func (c *cursor) text() []byte {
+	n := c.length()
+	if n > len(c.rest) {
+		c.bad, c.rest = true, nil
+		return nil
+	}
+	s := c.rest[:n]
+	c.rest = c.rest[n:]
+	return s
+}
+
+func (c *cursor) malware() policy.Malware {
+	m := policy.Malware{ID: string(c.text()), Every: c.length() == 1}
+	for range c.length() {
+		m.Versions = append(m.Versions, string(c.text()))
+	}
+	for range c.length() {
+		m.Ranges = append(m.Ranges, policy.AffectedRange{
+			Introduced: string(c.text()), Fixed: string(c.text()), LastAffected: string(c.text()),
+		})
+	}
+	return m
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendMalware(b []byte, m policy.Malware) []byte {
+	b = appendText(b, m.ID)
+	b = binary.AppendUvarint(b, uint64(boolInt(m.Every)))
+	b = binary.AppendUvarint(b, uint64(len(m.Versions)))
+	for _, v := range m.Versions {
+		b = appendText(b, v)
+	}
+	b = binary.AppendUvarint(b, uint64(len(m.Ranges)))
+	for _, r := range m.Ranges {
+		b = appendText(appendText(appendText(b, r.Introduced), r.Fixed), r.LastAffected)
+	}
+	return b
+}

@@ -1,0 +1,106 @@
+package advisory
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// tableBuilder collects what an import finds, in two blocks of bytes.
+type tableBuilder struct {
+	keys, values []byte
+	found        []span
+	limit        int // bytes of the table; 0 is maxTable
+}
+
+// span is one advisory about one package: where its key and value are.
+type span struct {
+	key, value       uint32
+	keyLen, valueLen uint32
+}
+
+// tally counts what a table holds.
+type tally struct {
+	advisories int
+	burnt      int // packages of which every version is malicious
+	packages   map[pkgref.Ecosystem]int
+}
+
+func (b *tableBuilder) add(m malicious) error {
+	key := tableKey(m.pkg)
+	s := span{key: uint32(len(b.keys)), keyLen: uint32(len(key)), value: uint32(len(b.values))}
+	b.keys = append(b.keys, key...)
+	b.values = appendMalware(b.values, m.malware)
+	s.valueLen = uint32(len(b.values)) - s.value
+	b.found = append(b.found, s)
+	limit := b.limit
+	if limit == 0 {
+		limit = maxTable
+	}
+	if len(b.keys)+len(b.values)+8*len(b.found) > limit {
+		return fault.Invalid("what these records say takes more than %d MiB; import less", limit>>20)
+	}
+	return nil
+}
+
+func (b *tableBuilder) keyOf(s span) []byte   { return b.keys[s.key : s.key+s.keyLen] }
+func (b *tableBuilder) valueOf(s span) []byte { return b.values[s.value : s.value+s.valueLen] }
+
+// bytes makes the table. Equal advisories about a package become one.
+func (b *tableBuilder) bytes() ([]byte, tally) {
+	slices.SortFunc(b.found, func(x, y span) int {
+		if c := bytes.Compare(b.keyOf(x), b.keyOf(y)); c != 0 {
+			return c
+		}
+		return bytes.Compare(b.valueOf(x), b.valueOf(y))
+	})
+	counted := tally{packages: map[pkgref.Ecosystem]int{}}
+	var offsets []uint32
+	var items []byte
+	for i := 0; i < len(b.found); {
+		end := i + 1
+		for end < len(b.found) && bytes.Equal(b.keyOf(b.found[i]), b.keyOf(b.found[end])) {
+			end++
+		}
+		offsets = append(offsets, uint32(len(items)))
+		items = b.appendItem(items, b.found[i:end], &counted)
+		i = end
+	}
+	out := make([]byte, 0, tableHeader+4*(len(offsets)+1)+len(items))
+	out = append(out, tableMagic...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(offsets)))
+	for _, o := range append(offsets, uint32(len(items))) {
+		out = binary.LittleEndian.AppendUint32(out, o)
+	}
+	return append(out, items...), counted
+}
+
+// appendItem appends what was found about one package.
+func (b *tableBuilder) appendItem(items []byte, found []span, counted *tally) []byte {
+	found = slices.CompactFunc(found, func(x, y span) bool { return bytes.Equal(b.valueOf(x), b.valueOf(y)) })
+	key := b.keyOf(found[0])
+	items = appendText(items, string(key))
+	items = binary.AppendUvarint(items, uint64(len(found)))
+	burnt := false
+	for _, s := range found {
+		items = append(items, b.valueOf(s)...)
+		c := cursor{rest: b.valueOf(s)}
+		burnt = c.malware().Every || burnt
+	}
+	counted.advisories += len(found)
+	counted.packages[ecosystemOfKey(key)]++
+	counted.burnt += boolInt(burnt)
+	return items
+}
+
+func ecosystemOfKey(key []byte) pkgref.Ecosystem {
+	for _, e := range pkgref.Ecosystems() {
+		if tableKey(pkgref.Ref{Ecosystem: e})[0] == key[0] {
+			return e
+		}
+	}
+	return ""
+}

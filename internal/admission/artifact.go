@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -14,6 +16,9 @@ import (
 
 // hexDigest is what ArtifactAsk.SHA256 must be.
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`) // a constant
+
+// maxDigests of one file.
+const maxDigests = 16
 
 // servedFile is what the ledger keeps of a `served` record.
 type servedFile struct {
@@ -30,9 +35,13 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	if err := checkArtifact(ask); err != nil {
 		return Answer{}, err
 	}
-	d := settle(t.run.Policy.Decide(c.config.Clock(), policy.Input{
-		Subject: policy.Subject{Package: ask.Package, Edges: t.edgesTo(ask.Package).edges}, FileFacts: ask.File.facts(),
-	}))
+	about, err := c.subject(t, ask.Package, origin{ask.Upstream, ask.Toolchain})
+	if err != nil {
+		return Answer{}, err
+	}
+	about.Edges = t.edgesTo(ask.Package).edges
+	j := t.run.Policy.Judge(c.config.Clock(), about)
+	d := settle(j.File(ask.facts()))
 	if !d.Allowed() {
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 		return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
@@ -45,11 +54,32 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.admitted(ask.Package, d.Through, c.config.Limits.Records)
 	if ask.Serve {
 		t.serve(r)
 	}
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.mayBeHad(t, ask, j, d)
+}
+
+// mayBeHad remembers a release that was admitted, and through what. Of metadata
+// that is what the release itself would be admitted through: the requirements
+// of one that would not be are known, and admit nothing. t.mu is held.
+func (c *Controller) mayBeHad(t *tenant, ask ArtifactAsk, j *policy.Judge, d policy.Decision) error {
+	through := d.Through
+	if ask.File.Kind == policy.KindMetadata {
+		if release := j.Release(ask.Package.Version); release.Allowed() {
+			through = release.Through
+		}
+	}
+	project := projectOfRef(ask.Package)
+	t.origins[project] = origin{ask.Upstream, ask.Toolchain}
+	before := t.through[ask.Package]
+	if through != "" || before == "" {
+		t.admitted(ask.Package, through, c.config.Limits.Records)
+	}
+	if before != "" || through == "" || t.required[project] == nil {
+		return nil
+	}
+	return c.spread(t, project)
 }
 
 func checkArtifact(ask ArtifactAsk) error {
@@ -58,6 +88,10 @@ func checkArtifact(ask ArtifactAsk) error {
 		return fault.Invalid("a file is asked about with its release, not with %q and %q", clip(ask.Package.String(), 200), clip(ask.File.Version, 80))
 	case ask.File.Name == "" || len(ask.File.Name) > 512:
 		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, clip(ask.File.Name, 80))
+	case ask.Serve && ask.File.Kind == policy.KindMetadata:
+		return fault.Invalid("%s is metadata, which is not served as a file", clip(ask.File.Name, 80))
+	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
+		return fault.Invalid("%s has %d digests, or one that is none", clip(ask.File.Name, 80), len(ask.Digests))
 	case ask.Serve && !hexDigest.MatchString(ask.SHA256):
 		return fault.Invalid("%s can't be served without its sha256", clip(ask.File.Name, 80))
 	case ask.Serve && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
@@ -101,16 +135,49 @@ func blockedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 func (t *tenant) servedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 	r := artifactRecord(ask, audit.Served, d)
 	r.RequestedVersion, r.RequestedClaimed = t.requested(ask.Package, d)
-	if d.Through != "" {
-		r.Detail = map[string]string{detailThrough: d.Through}
+	r.Detail = map[string]string{}
+	for key, text := range map[string]string{
+		detailThrough: d.Through, detailUpstreamDigest: upstreamDigest(ask),
+		detailBundled: strings.Join(ask.Bundled, ", "), detailFindings: strings.Join(findings(ask), "; "),
+	} {
+		if text != "" {
+			r.Detail[key] = clip(text, 8_192)
+		}
+	}
+	if len(r.Detail) == 0 {
+		r.Detail = nil
 	}
 	return r
 }
 
-// requested says in which version a release was wanted: by the specifier of the
-// verified requirement through which it was admitted, else of any that it
-// satisfies, else by what a command said, which is a claim.
+// upstreamDigest is what the upstream or a witness says, if it is not the
+// record's own sha256.
+func upstreamDigest(ask ArtifactAsk) string {
+	if d := ask.facts().Digest; d != "sha256:"+ask.SHA256 {
+		return d
+	}
+	return ""
+}
+
+// findings are the gateway's and what the digests give reason for.
+func findings(ask ArtifactAsk) []string {
+	all := slices.Clone(ask.Findings)
+	switch digest := ask.facts().Digest; {
+	case digest == "":
+		all = append(all, "no digest of it is published; its first bytes count")
+	case !policy.StrongDigest(digest):
+		all = append(all, "only a weak digest of it is published; its first bytes count")
+	}
+	return all
+}
+
+// requested says in which version a release was wanted: by a lockfile's pin, else
+// by the specifier of the verified requirement through which it was admitted,
+// else of any that it satisfies, else by what a command said, which is a claim.
 func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, claimed bool) {
+	if d.Pinned != "" {
+		return clip(d.Pinned, 512), false
+	}
 	for _, e := range d.WantedBy {
 		if e.Specifier != "" && (specifier == "" || d.Through != "" && e.Through == d.Through) {
 			specifier = e.Specifier

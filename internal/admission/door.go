@@ -50,7 +50,8 @@ type Door interface {
 	// Aborted records that a served artifact did not reach the client whole.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
 
-	// Refusals returns the run's last refusals, oldest first, at most most.
+	// Refusals returns the run's last refusals, at most most, oldest first but for
+	// alarms, which come before all others.
 	Refusals(ctx context.Context, sandbox string, most int) ([]Refusal, error)
 
 	// Trust is called once the gateway knows which host names it answers for;
@@ -184,6 +185,8 @@ type Refusal struct {
 	Suggest   string     `json:"suggest,omitempty"`
 	RequestID string     `json:"request_id"`
 	Count     int        `json:"count"`
+	// Alarm tells that it is more than a refusal: see policy.Decision.
+	Alarm bool `json:"alarm,omitempty"`
 }
 
 // Certificate is what the gateway answers TLS with.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -17,7 +18,7 @@ import (
 // read it without the lock.
 type edgeSet struct {
 	byPackage map[pkgref.Ref]packageEdges
-	known     map[policy.Edge]bool
+	known     map[policy.Edge]bool // keys of a batch
 }
 
 // packageEdges are the edges to one package, sorted, and the name of that set:
@@ -31,15 +32,12 @@ func newEdgeSet() edgeSet {
 	return edgeSet{byPackage: map[pkgref.Ref]packageEdges{}, known: map[policy.Edge]bool{}}
 }
 
-// add adds what is new.
-func (s edgeSet) add(edges []policy.Edge) {
+func (s edgeSet) add(b *batch) {
+	maps.Copy(s.known, b.known)
 	fresh := map[pkgref.Ref][]policy.Edge{}
-	for _, e := range edges {
-		if !s.known[e] {
-			s.known[e] = true
-			p := pkgref.Ref{Ecosystem: e.Parent.Ecosystem, Name: e.Name}
-			fresh[p] = append(fresh[p], e)
-		}
+	for _, e := range b.edges {
+		p := pkgref.Ref{Ecosystem: e.Parent.Ecosystem, Name: e.Name}
+		fresh[p] = append(fresh[p], e)
 	}
 	for p, more := range fresh {
 		all := slices.Concat(s.byPackage[p].edges, more)
@@ -76,28 +74,49 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	if len(reqs) > c.config.Limits.EdgesPerParent {
 		return fault.Invalid("%s requires %d packages; at most %d are taken", parent, len(reqs), c.config.Limits.EdgesPerParent)
 	}
+	for _, q := range reqs {
+		if err := checkRequirement(parent, q.Name, q.Specifier); err != nil {
+			return err
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	through, admitted := t.admittedThrough(parent)
-	if !admitted {
+	if _, admitted := t.admittedThrough(parent); !admitted {
 		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
 	}
-	edges := make([]policy.Edge, 0, len(reqs))
-	fresh := 0
+	if err := t.setRelease(parent, reqs, c.config.Limits.Requirements); err != nil {
+		return err
+	}
+	return c.spread(t, projectOfRef(parent))
+}
+
+// EdgesOfIndex implements Door.
+func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error {
+	t, err := c.admit(ctx, sandbox)
+	if err != nil {
+		return err
+	}
 	for _, q := range reqs {
-		if !pkgref.IsCanonicalName(parent.Ecosystem, q.Name) || len(q.Specifier) > 512 {
-			return fault.Invalid("%s requires %q, which is no package", parent, clip(q.Name, 80))
+		if err := checkRequirement(project, q.Name, q.Specifier); err != nil {
+			return err
 		}
-		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
-		if !t.edges.known[e] {
-			fresh++
-		}
-		edges = append(edges, e)
 	}
-	if len(t.edges.known)+fresh > c.config.Limits.Edges {
-		return fault.New(fault.ErrForbidden, "this run's packages require more than %d packages, so no more are taken", c.config.Limits.Edges)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.indexes[project]
+	if v == nil || v.key.index != indexDigest {
+		return fault.New(fault.ErrForbidden, "this page of %s was not judged in this run, so what its releases require is not taken", project)
 	}
-	t.edges.add(edges)
+	if err := t.setPage(project, v.epoch, reqs, c.config.Limits.Requirements); err != nil {
+		return err
+	}
+	return c.spread(t, project)
+}
+
+func checkRequirement(parent pkgref.Ref, name, specifier string) error {
+	if !pkgref.IsCanonicalName(parent.Ecosystem, name) || len(specifier) > 512 {
+		return fault.Invalid("%s requires %q, which is no package", parent, clip(name, 80))
+	}
 	return nil
 }
 

@@ -2,23 +2,94 @@ package admission
 
 import (
 	"context"
+	"slices"
+	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// facts are what policy weighs of a file.
+// facts are what policy weighs of a file, before its bytes are here.
 func (f File) facts() policy.FileFacts {
-	facts := policy.FileFacts{File: f.Name, Version: f.Version, Kind: f.Kind, Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts}
+	facts := policy.FileFacts{
+		File: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
+		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts,
+	}
 	if f.Digest != "" {
 		facts.Digests = []string{f.Digest}
 	}
 	return facts
 }
 
+// facts are those of the ask's file, with all digests that came with it. Once
+// it is to be served no more will come.
+func (ask ArtifactAsk) facts() policy.FileFacts {
+	facts := ask.File.facts()
+	for _, d := range ask.Digests {
+		if !slices.Contains(facts.Digests, d) {
+			facts.Digests = append(facts.Digests, d)
+		}
+		if facts.Digest == "" && strings.HasPrefix(d, "h1:") {
+			facts.Digest = d // a gateway computes it only to compare it with a witness's
+		}
+	}
+	if own := "sha256:" + ask.SHA256; ask.Serve && !slices.Contains(facts.Digests, own) {
+		facts.Digests = append(facts.Digests, own)
+	}
+	facts.Complete = ask.Serve
+	return facts
+}
+
+// origin is where a project was found.
+type origin struct {
+	upstream  string
+	toolchain bool
+}
+
+// subject gathers what is known of a project, its edges aside.
+func (c *Controller) subject(t *tenant, project pkgref.Ref, from origin) (policy.Subject, error) {
+	project.Version = ""
+	s := policy.Subject{Package: project, Upstream: from.upstream, Toolchain: from.toolchain}
+	s.Owner, _ = t.run.Policy.Owner(c.config.Namespaces, project)
+	if t.run.Lock != nil {
+		s.Lock = t.run.Lock.For(project)
+	}
+	if c.config.Advisories == nil {
+		return s, nil
+	}
+	facts, err := c.config.Advisories.Facts(project)
+	if err != nil {
+		return s, fault.Wrap(fault.ErrUnavailable, err, "what is known of %s could not be read", project)
+	}
+	s.Malware, s.Lookalike = facts.Malware, facts.Lookalike
+	return s, nil
+}
+
+// generation names the state of all facts that subject gathers for a tenant.
+func (c *Controller) generation(t *tenant, from origin) string {
+	parts := []string{from.upstream, "", "", ""}
+	if from.toolchain {
+		parts[1] = "toolchain"
+	}
+	if t.run.Lock != nil {
+		parts[2] = t.run.Lock.Digest()
+	}
+	if c.config.Advisories != nil {
+		parts[3] = c.config.Advisories.Generation()
+	}
+	return strings.Join(parts, "\x00")
+}
+
 // Owner implements Door.
 func (c *Controller) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error) {
-	if _, err := c.admit(ctx, ask.Sandbox); err != nil {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
 		return OwnerAnswer{}, err
 	}
-	return OwnerAnswer{}, nil
+	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
+		return OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
+	}
+	upstream, _ := t.run.Policy.Owner(c.config.Namespaces, ask.Package)
+	return OwnerAnswer{Upstream: upstream}, nil
 }

@@ -3,10 +3,10 @@ package admission
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -46,16 +46,12 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 	if len(ask.Files) > maxIndexFiles {
 		return IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
 	}
-	now := c.config.Clock()
-	edges := t.edgesTo(ask.Package)
-	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch}
-	v := c.indexes.get(key, now)
+	v, err := c.verdict(t, ask)
+	if err != nil {
+		return IndexAnswer{}, err
+	}
 	if v == nil {
-		if ask.Files == nil {
-			return IndexAnswer{NeedFiles: true}, nil
-		}
-		v = judge(t.run.Policy, now, key, edges.edges, ask.Files)
-		c.indexes.put(v)
+		return IndexAnswer{NeedFiles: true, NeedTimes: t.run.Policy.NeedsTimes()}, nil
 	}
 	if ask.Files != nil && len(ask.Files) != len(v.ofFile) {
 		return IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
@@ -68,10 +64,43 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 		}
 		out.RequestID = r.RequestID
 	}
-	t.mu.Lock()
-	t.indexes[ask.Package] = v
-	t.mu.Unlock()
+	out.WantEdges, err = c.shown(t, ask, v)
+	if err != nil {
+		return IndexAnswer{}, err
+	}
 	return out, nil
+}
+
+// verdict judges a page, or remembers what was judged; nil: its files are needed.
+func (c *Controller) verdict(t *tenant, ask IndexAsk) (*indexVerdict, error) {
+	now := c.config.Clock()
+	from := origin{ask.Upstream, ask.Toolchain}
+	edges := t.edgesTo(ask.Package)
+	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from)}
+	if v := c.indexes.get(key, now); v != nil || ask.Files == nil {
+		return v, nil
+	}
+	about, err := c.subject(t, ask.Package, from)
+	if err != nil {
+		return nil, err
+	}
+	about.Edges, about.Listing = edges.edges, true
+	v := judge(t.run.Policy, now, key, about, ask.Files)
+	c.indexes.put(v)
+	return v, nil
+}
+
+// shown remembers what the run was shown. wantEdges: what the shown releases
+// require is not known yet.
+func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.indexes[ask.Package] = v
+	t.origins[ask.Package] = origin{ask.Upstream, ask.Toolchain}
+	if r := t.required[ask.Package]; r == nil || r.epoch != v.epoch {
+		return v.allowed > 0 && t.run.Policy.UsesEdges(ask.Package.Ecosystem), nil
+	}
+	return false, c.spread(t, ask.Package)
 }
 
 func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
@@ -82,12 +111,13 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 }
 
 // judge asks policy about every file; equal decisions share one place.
-func judge(p *policy.Policy, now time.Time, key indexKey, edges []policy.Edge, files []File) *indexVerdict {
+func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, files []File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), through: map[string]string{}}
 	places := map[verdictKey]int{}
-	j := p.Judge(now, policy.Subject{Package: key.pkg, Edges: edges})
+	j := p.Judge(now, about)
 	for i, f := range files {
-		d := settle(j.File(f.facts()))
+		facts := f.facts()
+		d := settle(j.File(facts))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {
@@ -100,12 +130,50 @@ func judge(p *policy.Policy, now time.Time, key indexKey, edges []policy.Edge, f
 			v.allowed++
 			v.through[f.Version] = d.Through
 		}
-		v.until = earlier(v.until, nextChange(p, now, f.Published))
+		v.until = earlier(v.until, nextChange(p, now, p.AgedFrom(facts)))
 	}
+	v.calm(files)
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
-	sum := sha256.Sum256([]byte(strings.Join([]string{key.policy, key.pkg.String(), key.index, key.edges, v.until.UTC().Format(time.RFC3339Nano)}, "\x00")))
-	v.epoch = hex.EncodeToString(sum[:16])
+	v.epoch = v.name()
 	return v
+}
+
+// calm takes the alarm back for files that differ from the pinned ones in a
+// release of which another file is a pinned one: a lockfile need not name all.
+func (v *indexVerdict) calm(files []File) {
+	some := allowedVersions(files, v)
+	calmed := map[int]int{}
+	for i, f := range files {
+		place := v.ofFile[i]
+		if d := v.verdicts[place]; !d.Alarm || d.ResolvedBy != policy.ByLockfile || !some[f.Version] {
+			continue
+		}
+		to, known := calmed[place]
+		if !known {
+			d := v.verdicts[place]
+			d.Alarm = false
+			to = len(v.verdicts)
+			calmed[place] = to
+			v.verdicts = append(v.verdicts, d)
+		}
+		v.ofFile[i] = to
+	}
+}
+
+// name is over what the answer says and about which page, so that facts which
+// change nothing give no new epoch.
+func (v *indexVerdict) name() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%d\x00", v.key.policy, v.key.pkg, v.key.index, len(v.verdicts))
+	for _, d := range v.verdicts {
+		fmt.Fprintf(h, "%+v\x00", verdictKeyOf(d))
+	}
+	places := make([]byte, 0, 4*len(v.ofFile))
+	for _, place := range v.ofFile {
+		places = binary.BigEndian.AppendUint32(places, uint32(place)) // #nosec G115 -- an index of a slice
+	}
+	h.Write(places)
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // settle makes of a decision what this version can do with it: nobody can be
@@ -128,11 +196,13 @@ type verdictKey struct {
 	by               policy.ResolvedBy
 	rule, reason     string
 	through, suggest string
+	pinned           string
+	alarm            bool
 	wanted           string
 }
 
 func verdictKeyOf(d policy.Decision) verdictKey {
-	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest}
+	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm}
 	if len(d.WantedBy) > 0 {
 		k.wanted = epochOf(d.WantedBy)
 	}
@@ -154,6 +224,10 @@ func withheldRecord(ask IndexAsk, v *indexVerdict) audit.Record {
 		Detail:   map[string]string{detailIndex: ask.IndexDigest, detailWhat: what},
 	}
 	setRef(&r, ask.Package)
-	explain(&r, v.refusal)
+	d := v.refusal
+	if v.allowed > 0 && d.ResolvedBy != policy.ByLockfile {
+		d.Alarm = false // some old release of it is malware, and nobody gets that
+	}
+	explain(&r, d)
 	return r
 }

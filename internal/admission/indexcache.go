@@ -16,6 +16,7 @@ type indexKey struct {
 	pkg    pkgref.Ref
 	index  string
 	edges  string
+	facts  string // of Controller.generation
 }
 
 // indexCache remembers verdicts, the least recently used leaving first.
@@ -76,17 +77,17 @@ func verdictIn(e *list.Element) *indexVerdict {
 }
 
 // nextChange is the next moment at which policy may judge a file otherwise than
-// now: when its time of publication is no longer in the future, and when it is
-// old enough. Zero if never.
-func nextChange(p *policy.Policy, now, published time.Time) time.Time {
+// now: when the time from which its age counts is no longer in the future, and
+// when it is old enough. Zero if never.
+func nextChange(p *policy.Policy, now, from time.Time) time.Time {
 	age := p.MinReleaseAge()
 	switch {
-	case age <= 0 || published.IsZero():
+	case age <= 0 || from.IsZero():
 		return time.Time{}
-	case published.After(now):
-		return published
-	case published.Add(age).After(now):
-		return published.Add(age)
+	case from.After(now):
+		return from
+	case from.Add(age).After(now):
+		return from.Add(age)
 	}
 	return time.Time{}
 }

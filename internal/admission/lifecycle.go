@@ -14,9 +14,12 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
+	detail := map[string]string{"template": t.run.Template, "policy_source": clip(t.run.Policy.Source(), 4_096)}
+	if t.run.Lock != nil {
+		detail["lockfiles_digest"] = t.run.Lock.Digest()
+	}
 	_, err = c.record(ctx, t, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: clip(t.run.Task, 8_192),
-		Detail: map[string]string{"template": t.run.Template, "policy_source": clip(t.run.Policy.Source(), 4_096)},
+		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: clip(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -55,13 +56,18 @@ func (t *tenant) takesName(key refusalKey, limit int) bool {
 	return true
 }
 
-// blocklisted answers whether the policy refuses a name whatever its release.
+// blocklisted answers whether the policy, or an advisory, refuses a name whatever
+// its release.
 func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool) {
 	if p.Name == "" {
 		return policy.Decision{}, false
 	}
-	d := t.run.Policy.Judge(c.config.Clock(), policy.Subject{Package: p}).Name()
-	return d, !d.Allowed() && d.ResolvedBy == policy.ByBlocklist
+	about, err := c.subject(t, p, origin{})
+	if err != nil {
+		about = policy.Subject{Package: p} // the refusal stands, by a lesser reason
+	}
+	d := t.run.Policy.Judge(c.config.Clock(), about).Name()
+	return d, !d.Allowed() && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory && d.Alarm)
 }
 
 // Failed implements Door. What the policy blocks by name is recorded as
@@ -72,18 +78,23 @@ func (c *Controller) Failed(ctx context.Context, f Failure) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	by := f.ResolvedBy
-	if by != policy.ByCanonical {
+	by, outcome := f.ResolvedBy, audit.Failed
+	switch by {
+	case policy.ByCanonical:
+	case policy.ByNamespace, policy.ByToolchain:
+		outcome = audit.Blocked
+	default:
 		by = policy.ByIntegrity
 	}
-	d := policy.Decision{Effect: policy.Deny, Rule: string(by), ResolvedBy: by, Reason: clip(f.Reason, 1_024)}
+	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(clip(f.Rule, 200), string(by)), ResolvedBy: by, Reason: clip(f.Reason, 1_024)}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Failed, File: clip(f.File, 512), SourceURL: clip(f.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: clip(f.File, 512), SourceURL: clip(f.SourceURL, 2_048),
 		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
 	}
 	if blocked, ok := c.blocklisted(t, f.Package); ok {
 		d = blocked
 		r.Outcome, r.ResolvedBy, r.Rule, r.Reason = audit.Blocked, string(d.ResolvedBy), d.Rule, d.Reason
+		explain(&r, d)
 	}
 	setRef(&r, f.Package)
 	r.Package, r.InstalledVersion = clip(r.Package, 256), clip(r.InstalledVersion, 256)

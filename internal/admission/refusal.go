@@ -26,17 +26,23 @@ const (
 
 // Keys of Record.Detail.
 const (
-	detailSuggest     = "suggest"   // policy lines that would allow it
-	detailWantedBy    = "wanted_by" // allowed parents, for people
-	detailParents     = "parents"   // the projects of those, canonical names with spaces between
-	detailWhat        = "what"      // of a withheld record: package or index
-	detailIndex       = "index_digest"
-	detailName        = "name"       // of a network record
-	detailThrough     = "through"    // of a served record: Decision.Through
-	detailServed      = "served_seq" // of an aborted record
-	detailEvent       = "event"
-	eventRepeats      = "repeats"     // the record stands for repeats of an earlier one
-	detailUnaccounted = "unaccounted" // of an installed record: nothing of it was served
+	detailSuggest  = "suggest"   // policy lines that would allow it
+	detailWantedBy = "wanted_by" // allowed parents, for people
+	detailParents  = "parents"   // the projects of those, canonical names with spaces between
+	detailWhat     = "what"      // of a withheld record: package or index
+	detailIndex    = "index_digest"
+	detailName     = "name"       // of a network record
+	detailThrough  = "through"    // of a served record: Decision.Through
+	detailServed   = "served_seq" // of an aborted record
+	detailEvent    = "event"
+	detailAlarm    = "alarm"    // "true": more than a refusal, see policy.Decision
+	detailBundled  = "bundled"  // of a served record: packages inside the file
+	detailFindings = "findings" // of a served record: peculiarities
+	// detailUpstreamDigest is of a served record: the digest by the upstream or a
+	// witness, where it is not the sha256.
+	detailUpstreamDigest = "upstream_digest"
+	eventRepeats         = "repeats"     // the record stands for repeats of an earlier one
+	detailUnaccounted    = "unaccounted" // of an installed record: nothing of it was served
 )
 
 // refusalKey tells which refusals are one: the first is recorded, the others
@@ -167,7 +173,18 @@ func (c *Controller) Refusals(_ context.Context, sandbox string, most int) ([]Re
 	for _, r := range t.shown[len(t.shown)-most:] {
 		list = append(list, r.public())
 	}
+	slices.SortStableFunc(list, func(a, b Refusal) int { return alarmFirst(a.Alarm, b.Alarm) })
 	return list, nil
+}
+
+func alarmFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // public is a refusal as its sandbox's agent may read it.
@@ -177,6 +194,7 @@ func (r *refusal) public() Refusal {
 		Time: rec.Time, Package: refOf(rec), File: rec.File, What: whatPackage, Name: rec.Detail[detailName],
 		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
 		Suggest: rec.Detail[detailSuggest], RequestID: rec.RequestID, Count: r.count,
+		Alarm: rec.Detail[detailAlarm] != "",
 	}
 	switch {
 	case rec.Kind == audit.KindNetwork:
@@ -202,7 +220,7 @@ func withParents(reason, parents string) string {
 }
 
 // explain puts into a record what only a refusal has: the lines that would
-// allow it, and who wanted it.
+// allow it, who wanted it, what a lockfile says, and whether it is an alarm.
 func explain(r *audit.Record, d policy.Decision) {
 	detail := maps.Clone(r.Detail)
 	if detail == nil {
@@ -215,9 +233,13 @@ func explain(r *audit.Record, d policy.Decision) {
 		detail[detailWantedBy] = wanted
 		detail[detailParents] = parents(d.WantedBy)
 	}
+	if d.Alarm {
+		detail[detailAlarm] = "true"
+	}
 	if len(detail) > 0 {
 		r.Detail = detail
 	}
+	r.RequestedVersion = clip(d.Pinned, 512)
 }
 
 // wantedBy names the first few parents: "rich 13.0.1 (pygments >=2.13)".

@@ -18,29 +18,32 @@ import (
 type tenant struct {
 	run Run
 
-	mu       sync.Mutex      // guards all below
-	used     int             // records that the guest caused
-	cut      bool            // used passed the quota; for ever
-	cutTold  bool            // and the log says so
-	ids      map[string]bool // request ids that are taken
-	refusals map[refusalKey]*refusal
-	shown    []*refusal      // for `cofferdam why`, oldest first
-	names    map[string]bool // refused names that have a record of their own
-	edges    edgeSet
-	through  map[pkgref.Ref]string        // admitted releases: Decision.Through
-	indexes  map[pkgref.Ref]*indexVerdict // the last verdict on each project
-	served   map[uint64]*servedFile       // by record
-	ledger   map[pkgref.Ref]*servedFile   // the last file of each release
-	claims   map[pkgref.Ref]string        // specifiers in commands, by package
-	running  map[string]audit.Record      // started commands, by id
-	finished map[string]bool              // commands whose end is on record
-	found    map[pkgref.Ref]bool          // reported as installed
+	mu           sync.Mutex      // guards all below
+	used         int             // records that the guest caused
+	cut          bool            // used passed the quota; for ever
+	cutTold      bool            // and the log says so
+	ids          map[string]bool // request ids that are taken
+	refusals     map[refusalKey]*refusal
+	shown        []*refusal      // for `cofferdam why`, oldest first
+	names        map[string]bool // refused names that have a record of their own
+	edges        edgeSet
+	through      map[pkgref.Ref]string        // admitted releases: Decision.Through
+	origins      map[pkgref.Ref]origin        // where projects were found
+	required     map[pkgref.Ref]*requirements // by projects
+	requirements int                          // in required, together
+	indexes      map[pkgref.Ref]*indexVerdict // the last verdict on each project
+	served       map[uint64]*servedFile       // by record
+	ledger       map[pkgref.Ref]*servedFile   // the last file of each release
+	claims       map[pkgref.Ref]string        // specifiers in commands, by package
+	running      map[string]audit.Record      // started commands, by id
+	finished     map[string]bool              // commands whose end is on record
+	found        map[pkgref.Ref]bool          // reported as installed
 }
 
 func newTenant(r Run) *tenant {
 	return &tenant{
 		run: r, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, indexes: map[pkgref.Ref]*indexVerdict{},
+		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, found: map[pkgref.Ref]bool{},
 	}

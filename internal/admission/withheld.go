@@ -7,6 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -17,33 +18,39 @@ const maxRanges = 50
 // version is a version that can be ordered. What its ecosystem can't parse
 // comes before what it can, by its text.
 type version struct {
-	text   string
-	parsed bool
-	pep    pep440.Version
+	text     string
+	parsed   bool
+	isPython bool
+	pep      pep440.Version
+	semantic semantic.Version
 }
 
 func parseVersion(e pkgref.Ecosystem, text string) version {
 	v := version{text: text}
-	if e == pkgref.Python {
+	switch e {
+	case pkgref.Python:
+		v.isPython = true
 		v.pep, v.parsed = pep440.Parse(text)
+	case pkgref.Go:
+		v.semantic, v.parsed = semantic.ParseGo(text)
+	case pkgref.Node, pkgref.Rust:
+		v.semantic, v.parsed = semantic.Parse(text)
 	}
 	return v
 }
 
 func (v version) compare(o version) int {
-	if v.parsed && o.parsed {
-		if c := v.pep.Compare(o.pep); c != 0 {
-			return c
-		}
-		return cmp.Compare(v.text, o.text)
-	}
-	if v.parsed != o.parsed {
-		if v.parsed {
-			return 1
-		}
+	switch {
+	case v.parsed != o.parsed && v.parsed:
+		return 1
+	case v.parsed != o.parsed:
 		return -1
+	case !v.parsed:
+		return cmp.Compare(v.text, o.text)
+	case v.isPython:
+		return cmp.Or(v.pep.Compare(o.pep), cmp.Compare(v.text, o.text))
 	}
-	return cmp.Compare(v.text, o.text)
+	return cmp.Or(v.semantic.Compare(o.semantic), cmp.Compare(v.text, o.text))
 }
 
 // rangeKey tells ranges apart. A version of which another file is allowed is
@@ -58,7 +65,8 @@ type rangeKey struct {
 type versionRange struct {
 	rangeKey
 	from, to version
-	highest  policy.Decision // of the version to
+	highest  policy.Decision  // of the version to
+	alarm    *policy.Decision // another file than the pinned one; nil: none
 	versions map[string]bool
 	files    int
 }
@@ -75,8 +83,8 @@ func allowedVersions(files []File, v *indexVerdict) map[string]bool {
 }
 
 // withheldRanges sums up the refused files, a range for each rule, the one that
-// reaches the highest version last, and returns that version's decision. Ranges
-// of no versions come first.
+// reaches the highest version last, and returns the decision that says most: an
+// alarm about a lockfile's digest, else that version's. Ranges of no versions come first.
 func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
 	byRule := map[rangeKey]*versionRange{}
 	parsed := map[string]version{}
@@ -117,6 +125,11 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 		return nil, policy.Decision{}
 	}
 	highest := ranges[len(ranges)-1].highest
+	for _, r := range ranges {
+		if r.alarm != nil { // whatever else is withheld
+			highest = *r.alarm
+		}
+	}
 	if len(ranges) > maxRanges {
 		ranges = ranges[len(ranges)-maxRanges:]
 	}
@@ -132,6 +145,9 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 
 func (r *versionRange) add(v version, d policy.Decision) {
 	r.files++
+	if d.Alarm && d.ResolvedBy == policy.ByLockfile {
+		r.alarm = &d
+	}
 	if !r.partial {
 		r.versions[v.text] = true
 	}

@@ -174,6 +174,10 @@ func compareDigests(pins []pin, digests []string, of func(pin) []string) digestR
 	return relation
 }
 
+// StrongDigest tells whether nobody can forge a digest ("algorithm:<hex>"):
+// sha256 and up, and Go's h1.
+func StrongDigest(digest string) bool { return strongKind(digest) != "" }
+
 // strongKind is the algorithm of a digest that nobody can forge; "" of others.
 func strongKind(digest string) string {
 	kind, _, _ := strings.Cut(digest, ":")

@@ -153,6 +153,20 @@ func (p *Policy) NeedsTimes() bool {
 	return p.packages.minAge > 0 && p.packages.ageSource == ageTrusted
 }
 
+// UsesEdges tells whether it matters what packages of an ecosystem require: to
+// admit it, or to say who wanted what is refused.
+func (p *Policy) UsesEdges(ecosystem pkgref.Ecosystem) bool {
+	if p.packages.byDefault != Allow {
+		return true
+	}
+	for key, entries := range p.packages.allowed {
+		if key.ecosystem == ecosystem && slices.ContainsFunc(entries, func(e entry) bool { return e.withDependencies }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Lockfiles is what the document says of lockfiles.
 func (p *Policy) Lockfiles() LockRules {
 	rules := p.packages.lock

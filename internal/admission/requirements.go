@@ -1,0 +1,98 @@
+package admission
+
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// requirements are what releases of one project are known to require, whether
+// or not these are admitted (yet).
+type requirements struct {
+	epoch    string           // of the answer about the page that list was read from; "": no page was read
+	list     []Requirement    // of all releases on the page
+	places   map[string][]int // by version, in list
+	own      map[string][]Requirement
+	versions []string // with requirements of either kind, in the order in which they came
+	met      map[string]bool
+	// through has the versions whose requirements are edges, and through what.
+	through map[string]string
+}
+
+func (r *requirements) paged() bool { return r.epoch != "" }
+
+// requiredBy returns a project's requirements, made if there are none; t.mu is
+// held.
+func (t *tenant) requiredBy(project pkgref.Ref) *requirements {
+	r := t.required[project]
+	if r == nil {
+		r = &requirements{places: map[string][]int{}, own: map[string][]Requirement{}, met: map[string]bool{}, through: map[string]string{}}
+		t.required[project] = r
+	}
+	return r
+}
+
+// takes tells whether a run may have n more requirements, and counts them;
+// t.mu is held.
+func (t *tenant) takes(n, limit int) error {
+	if t.requirements+n > limit {
+		return fault.New(fault.ErrForbidden, "the releases that this run has seen require more than %d packages, so no more are taken", limit)
+	}
+	t.requirements += n
+	return nil
+}
+
+// setRelease takes what the metadata of one release says; t.mu is held.
+func (t *tenant) setRelease(p pkgref.Ref, reqs []Requirement, limit int) error {
+	r := t.requiredBy(projectOfRef(p))
+	if old, known := r.own[p.Version]; known && slices.Equal(old, reqs) {
+		return nil
+	}
+	if err := t.takes(len(reqs)-len(r.own[p.Version]), limit); err != nil {
+		return err
+	}
+	r.meet(p.Version)
+	r.own[p.Version] = slices.Clone(reqs)
+	delete(r.through, p.Version) // what is new of it becomes edges
+	return nil
+}
+
+// setPage takes what a page says, in place of what an earlier one said; t.mu is
+// held.
+func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []IndexRequirement, limit int) error {
+	r := t.requiredBy(project)
+	if err := t.takes(len(reqs)-len(r.list), limit); err != nil {
+		return err
+	}
+	r.epoch, r.list, r.places = epoch, make([]Requirement, len(reqs)), map[string][]int{}
+	for i, q := range reqs {
+		r.list[i] = Requirement{Name: q.Name, Specifier: q.Specifier}
+		for _, v := range q.Versions {
+			r.meet(v)
+			r.places[v] = append(r.places[v], i)
+		}
+	}
+	return nil
+}
+
+func (r *requirements) meet(version string) {
+	if !r.met[version] {
+		r.met[version] = true
+		r.versions = append(r.versions, version)
+	}
+}
+
+// of are the requirements of a release.
+func (r *requirements) of(version string) []Requirement {
+	reqs := slices.Clone(r.own[version])
+	for _, place := range r.places[version] {
+		reqs = append(reqs, r.list[place])
+	}
+	return reqs
+}
+
+func projectOfRef(p pkgref.Ref) pkgref.Ref {
+	p.Version = ""
+	return p
+}

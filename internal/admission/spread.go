@@ -1,0 +1,141 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// task is a project to look at because it has new requirements (edges are all
+// that lead to it) or because edges that lead to it are new.
+type task struct {
+	project pkgref.Ref
+	edges   []policy.Edge
+}
+
+// spread makes edges of what admitted releases of a project require. That can
+// admit releases whose requirements came earlier, as clients read a page or a
+// go.mod once; so it goes on with these. t.mu is held.
+func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
+	queue := []task{{project, t.edges.byPackage[project].edges}}
+	for len(queue) > 0 {
+		next := queue[0]
+		queue = queue[1:]
+		fresh, err := c.edgesFrom(t, next)
+		if err != nil {
+			return err
+		}
+		t.edges.add(fresh)
+		more := map[pkgref.Ref][]policy.Edge{}
+		var order []pkgref.Ref
+		for _, e := range fresh.edges {
+			child := pkgref.Ref{Ecosystem: e.Parent.Ecosystem, Name: e.Name}
+			if e.Through == "" || t.required[child] == nil {
+				continue // it admits nothing, or is asked about later
+			}
+			if more[child] == nil {
+				order = append(order, child)
+			}
+			more[child] = append(more[child], e)
+		}
+		for _, child := range order {
+			queue = append(queue, task{child, more[child]})
+		}
+	}
+	return nil
+}
+
+// edgesFrom are the edges that a project's admitted releases give and that
+// there are not yet; t.mu is held.
+func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
+	b := &batch{t: t, most: c.config.Limits.Edges, known: map[policy.Edge]bool{}}
+	r := t.required[from.project]
+	if r == nil {
+		return b, nil
+	}
+	b.paged = r.paged()
+	about, err := c.subject(t, from.project, t.origins[from.project])
+	if err != nil {
+		return nil, err
+	}
+	about.Edges = from.edges
+	j := t.run.Policy.Judge(c.config.Clock(), about)
+	through := map[string]string{}
+	for _, version := range slices.Backward(r.versions) { // pages often have the newest last
+		parent := from.project
+		parent.Version = version
+		before, known := r.through[version]
+		if before != "" {
+			continue
+		}
+		now, admitted := t.throughOf(parent, j)
+		if !admitted || known && now == "" {
+			continue
+		}
+		if err := b.take(parent, now, r.of(version)); err != nil {
+			return nil, err
+		}
+		through[version] = now
+	}
+	maps.Copy(r.through, through)
+	return b, nil
+}
+
+// throughOf tells whether a release is admitted, and through what; t.mu is held.
+// Of what a page shows only that counts which the edges admit by now.
+func (t *tenant) throughOf(p pkgref.Ref, j *policy.Judge) (through string, admitted bool) {
+	through, admitted = t.through[p]
+	if through != "" {
+		return through, true
+	}
+	if !admitted {
+		if _, shown := t.admittedThrough(p); !shown {
+			return "", false
+		}
+	}
+	d := j.Release(p.Version)
+	if !d.Allowed() {
+		return "", admitted
+	}
+	return d.Through, true
+}
+
+// batch collects new edges within a run's limit.
+type batch struct {
+	t     *tenant
+	most  int
+	paged bool
+	edges []policy.Edge
+	known map[policy.Edge]bool // keys
+}
+
+// take takes what a release requires. Of pages, equal requirements of many
+// releases are one edge, whoever has it first. An edge that only explains a
+// refusal is left out when there are many; one that admits is never left out.
+func (b *batch) take(parent pkgref.Ref, through string, reqs []Requirement) error {
+	for _, q := range reqs {
+		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
+		key := e
+		if b.paged {
+			if q.Name == parent.Name {
+				continue
+			}
+			key.Parent = pkgref.Ref{Ecosystem: parent.Ecosystem}
+		}
+		if b.t.edges.known[key] || b.known[key] {
+			continue
+		}
+		switch total := len(b.t.edges.known) + len(b.known); {
+		case b.paged && through == "" && total >= b.most/2:
+			continue
+		case total >= b.most:
+			return fault.New(fault.ErrForbidden, "this run's packages require more than %d packages, so no more are taken", b.most)
+		}
+		b.known[key] = true
+		b.edges = append(b.edges, e)
+	}
+	return nil
+}

@@ -3,11 +3,13 @@ package golang
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/mod/sumdb"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -15,16 +17,17 @@ import (
 
 // database is the log as sumdb.Client wants it, for one lookup.
 type database struct {
-	log    ecosystem.Log
-	remote func(path string) ([]byte, error)
-	lookup string // the path of the record, without a leading slash
-	fresh  bool   // the cache is not read
+	log      ecosystem.Log
+	verifier string // whole
+	remote   func(path string) ([]byte, error)
+	lookup   string // the path of the record, without a leading slash
+	fresh    bool   // the cache is not read
 
 	// Set by the client's calls. answer is what the record was read from; if it
 	// is set before, the client gets it instead of the log's.
 	answer []byte
-	asked  bool // answer came from the log
-	cached atomic.Bool
+	grew   bool        // the record's head was newer than the kept one
+	cached atomic.Bool // something came from the cache
 
 	mu     sync.Mutex // guards what follows
 	failed error      // the first failure to ask or to keep
@@ -32,13 +35,16 @@ type database struct {
 	missed bool       // failed is of the record itself
 }
 
-func newDatabase(ctx context.Context, log ecosystem.Log, lookup string) *database {
-	return &database{log: log, lookup: lookup, remote: func(path string) ([]byte, error) { return log.Remote(ctx, path) }}
+func newDatabase(ctx context.Context, log ecosystem.Log, verifier, lookup string) *database {
+	return &database{
+		log: log, verifier: verifier, lookup: lookup,
+		remote: func(path string) ([]byte, error) { return log.Remote(ctx, path) },
+	}
 }
 
-// again is the same lookup with an answer given.
-func (d *database) again(answer []byte) *database {
-	return &database{log: d.log, lookup: d.lookup, remote: d.remote, fresh: d.fresh, answer: answer}
+// again is the same lookup with an answer given, nil for the log's own.
+func (d *database) again(answer []byte, fresh bool) *database {
+	return &database{log: d.log, verifier: d.verifier, lookup: d.lookup, remote: d.remote, fresh: fresh, answer: answer}
 }
 
 // ReadRemote implements sumdb.ClientOps.
@@ -46,19 +52,47 @@ func (d *database) ReadRemote(path string) ([]byte, error) {
 	path = strings.TrimPrefix(path, "/")
 	data, err := d.remote(path)
 	if path != d.lookup {
+		if err == nil {
+			err = checkTile(path, data)
+		}
 		return data, d.note(err, false)
 	}
 	if err == nil {
-		err = checkPosition(data)
-		d.answer, d.asked = data, true
+		err = checkRecord(data)
+		d.answer = data
 	}
 	return data, d.note(err, true)
+}
+
+// checkTile tells what is no tile from one that lies: whoever relays the log
+// may be broken, or may want a login.
+func checkTile(path string, data []byte) error {
+	tile, err := tlog.ParseTilePath(path)
+	if err == nil && len(data) != tile.W*tlog.HashSize {
+		return fault.New(fault.ErrUnavailable, "what came for a tile of the checksum database is none")
+	}
+	return nil
+}
+
+// checkRecord tells what is no record from one that lies. It refuses a number
+// that the client would take for another: of all negative ones it checks the
+// log's first record.
+func checkRecord(data []byte) error {
+	number, _, _ := strings.Cut(string(data[:min(len(data), 32)]), "\n")
+	n, _, head, err := tlog.ParseRecord(data)
+	if err != nil || len(head) == 0 {
+		return fault.New(fault.ErrUnavailable, "what came for a record of the checksum database is none")
+	}
+	if n < 0 || strconv.FormatInt(n, 10) != number {
+		return fault.Invalid("the checksum database's record has a number that is none")
+	}
+	return nil
 }
 
 // ReadConfig implements sumdb.ClientOps.
 func (d *database) ReadConfig(file string) ([]byte, error) {
 	if file == "key" {
-		return []byte(d.log.Verifier()), nil
+		return []byte(d.verifier), nil
 	}
 	data, err := d.log.Config(file)
 	return data, d.note(err, false)
@@ -70,6 +104,7 @@ func (d *database) WriteConfig(file string, old, new []byte) error {
 	if errors.Is(err, fault.ErrConflict) {
 		return sumdb.ErrWriteConflict // compared with ==
 	}
+	d.grew = d.grew || err == nil // the client writes only what is newer
 	return d.note(err, false)
 }
 
@@ -84,8 +119,9 @@ func (d *database) ReadCache(file string) ([]byte, error) {
 	}
 	data, err := d.log.Cached(file)
 	if err == nil && record {
-		err = checkPosition(data)
-		d.answer = data
+		if err = checkRecord(data); err == nil {
+			d.answer = data
+		}
 	}
 	if err == nil {
 		d.cached.Store(true)
@@ -119,18 +155,18 @@ func (d *database) note(err error, record bool) error {
 	return err
 }
 
-// fault gives the client's error its category. What could not be asked for is
-// not the log's lie; a log without one of its own tiles is.
+// fault gives the client's error its category. What could not be had is not the
+// log's lie, not even one of its own tiles.
 func (d *database) fault(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.lie != "":
 		return fault.Wrap(fault.ErrInvalid, errors.New(d.lie), "the checksum database shows two histories of itself")
-	case d.missed:
+	case d.missed, d.failed != nil && !errors.Is(d.failed, fault.ErrNotFound):
 		return d.failed
-	case d.failed != nil && !errors.Is(d.failed, fault.ErrNotFound):
-		return d.failed
+	case d.failed != nil:
+		return fault.Wrap(fault.ErrUnavailable, err, "the checksum database lacks a piece of itself, so its answer can't be verified")
 	}
-	return fault.Wrap(fault.ErrInvalid, err, "the checksum database's answer can't be verified")
+	return fault.Wrap(fault.ErrInvalid, err, "the checksum database's answer does not verify")
 }

@@ -2,11 +2,9 @@ package golang
 
 import (
 	"strings"
-	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -37,19 +35,15 @@ func VerifierFor(gosumdb string) (string, error) {
 	return verifier, nil
 }
 
-// Known is the size that the public database was seen to have.
-func (Protocol) Known(verifier string) []ecosystem.LogSize {
-	if !strings.HasSuffix(verifier, publicKey) {
-		return nil
-	}
-	return []ecosystem.LogSize{{Size: 71_769_961, Unix: time.Date(2026, time.November, 21, 10, 5, 0, 0, time.UTC).Unix()}}
-}
-
-// openVerifier reads a verifier.
-func openVerifier(text string) (note.Verifier, error) {
-	v, err := note.NewVerifier(strings.TrimSpace(text))
+// openVerifier reads what a log says that its verifier is, as VerifierFor does.
+func openVerifier(text string) (string, note.Verifier, error) {
+	whole, err := VerifierFor(text)
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the checksum database's verifier can't be read")
+		return "", nil, err
 	}
-	return v, nil
+	v, err := note.NewVerifier(whole)
+	if err != nil { // not reached: VerifierFor read it
+		return "", nil, fault.Wrap(fault.ErrInvalid, err, "the checksum database's verifier can't be read")
+	}
+	return whole, v, nil
 }

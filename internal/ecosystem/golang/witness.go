@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb"
@@ -17,32 +16,33 @@ import (
 
 // Attest looks a release up in the checksum database. Whether an answer is in
 // the log, and the log has only grown, is verified by the client that the go
-// command uses too. What was looked up before is verified from the cache alone;
-// else the log's newest head is verified as well, so that its size is known.
+// command uses too. What was looked up before is verified from the cache alone.
+// ErrInvalid is kept for what was read and contradicts itself or what is known of
+// the log; an answer that is no database's is ErrUnavailable.
 func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {
 	if !isRelease(project, version) {
-		return ecosystem.Attested{}, fault.Invalid("%q is not a version that %s can have", clip(version), clip(project))
+		return ecosystem.Attested{}, fault.New(fault.ErrNotFound, "%q is not a version that %s can have", clip(version), clip(project))
 	}
-	d := newDatabase(ctx, log, "lookup/"+escapePath(project)+"@"+escapeVersion(version))
-	a, err := d.attest(project, version)
-	if errors.Is(err, fault.ErrInvalid) && d.cached.Load() {
-		// A damaged cache is not the log's lie: once more, from the log itself.
-		d = newDatabase(ctx, log, d.lookup)
-		d.fresh = true
-		a, err = d.attest(project, version)
-	}
-	if err != nil || !d.asked {
-		return a, err
-	}
-	return d.grow(a, project, version)
-}
-
-// attest verifies one release's record.
-func (d *database) attest(project, version string) (ecosystem.Attested, error) {
-	verifier, err := openVerifier(d.log.Verifier())
+	whole, verifier, err := openVerifier(log.Verifier())
 	if err != nil {
 		return ecosystem.Attested{}, err
 	}
+	d := newDatabase(ctx, log, whole, "lookup/"+escapePath(project)+"@"+escapeVersion(version))
+	a, err := d.attest(verifier, project, version)
+	if err != nil && d.cached.Load() && !d.missed && d.lie == "" {
+		// A damaged cache is not the log's fault: once more, from the log itself.
+		// (Two histories are proved by signed heads, whatever the cache holds.)
+		d = d.again(nil, true)
+		a, err = d.attest(verifier, project, version)
+	}
+	if err != nil || !d.grew {
+		return a, err
+	}
+	return d.grow(a, verifier, project, version)
+}
+
+// attest verifies one release's record.
+func (d *database) attest(verifier note.Verifier, project, version string) (ecosystem.Attested, error) {
 	if _, err := sumdb.NewClient(d).Lookup(project, version); err != nil {
 		return ecosystem.Attested{}, d.fault(err)
 	}
@@ -59,9 +59,10 @@ func (d *database) attest(project, version string) (ecosystem.Attested, error) {
 	return a, err
 }
 
-// grow verifies the record again in the log's newest head. A proxy may have none,
-// or an old one: then the log is as large as the record's own head says.
-func (d *database) grow(a ecosystem.Attested, project, version string) (ecosystem.Attested, error) {
+// grow verifies the record again in the log's newest head, since a record's own
+// may be as old as whoever relays it kept it for. There may be no newer one: then
+// the log is as large as the record's says.
+func (d *database) grow(a ecosystem.Attested, verifier note.Verifier, project, version string) (ecosystem.Attested, error) {
 	head, err := d.remote("latest")
 	if err != nil {
 		return a, nil //nolint:nilerr // the record is verified; only the log's size stays as it was
@@ -76,7 +77,7 @@ func (d *database) grow(a ecosystem.Attested, project, version string) (ecosyste
 		return a, nil //nolint:nilerr // not reached: attest read it
 	}
 	record := d.answer[:len(d.answer)-len(own)]
-	grown, err := d.again(slices.Concat(record, head)).attest(project, version)
+	grown, err := d.again(slices.Concat(record, head), d.fresh).attest(verifier, project, version)
 	if errors.Is(err, fault.ErrInvalid) {
 		return ecosystem.Attested{}, err
 	}
@@ -126,15 +127,4 @@ func sums(text, project, version string) (ecosystem.Attested, error) {
 		*sum = f[2]
 	}
 	return a, nil
-}
-
-// checkPosition refuses a record's number that the client would take for
-// another: of negative ones it checks the log's first record.
-func checkPosition(answer []byte) error {
-	number, _, _ := strings.Cut(string(answer[:min(len(answer), 32)]), "\n")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 || strconv.FormatInt(n, 10) != number {
-		return fault.Invalid("the checksum database's record has a number that is none")
-	}
-	return nil
 }

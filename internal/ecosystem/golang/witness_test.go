@@ -141,18 +141,21 @@ func TestAttestGrows(t *testing.T) {
 	}
 	l.serve(small)
 	l.answers[lookup1] = old
-	got, err := attest(t, l, ms[1])
-	if err != nil || got.Position != 1 || got.Size != 10 {
-		t.Errorf("%+v, %v; want position 1 of 10", got, err)
+	if got, err := attest(t, l, ms[1]); err != nil || got.Position != 1 || got.Size != 4 {
+		t.Errorf("%+v, %v; want position 1, of 4 as before", got, err)
+	}
+	l.set("lookup/example.com/!foo@v1.6.0", small.Record(6, small.Head(7)))
+	if got, err := attest(t, l, ms[6]); err != nil || got.Position != 6 || got.Size != 10 {
+		t.Errorf("%+v, %v; want position 6 of 10", got, err)
 	}
 	for name, latest := range map[string][]byte{"no newest head": nil, "an old one": small.Head(3), "a page": []byte("<html>")} {
+		l := lend(small)
 		if l.set("latest", latest); latest == nil {
 			delete(l.answers, "latest")
 		}
 		if got, err := attest(t, l, ms[8]); err != nil || got.Position != 8 || got.Size != 10 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		l.cache = map[string][]byte{}
 	}
 }
 
@@ -173,7 +176,7 @@ func TestAttestNotThere(t *testing.T) {
 	if got, err := attest(t, l, ms[1]); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("%+v, %v; want fault.ErrUnavailable", got, err)
 	}
-	if got, err := golang.New().Attest(t.Context(), lend(d), "example.com/foo", "main"); !errors.Is(err, fault.ErrInvalid) {
+	if got, err := golang.New().Attest(t.Context(), lend(d), "example.com/foo", "main"); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("a branch: %+v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,19 +229,6 @@ func TestAttestLies(t *testing.T) {
 				}
 			}
 		},
-		"a short tile": func(d *golangtest.Database, l *lent) {
-			for path, a := range d.Answers() {
-				if strings.HasPrefix(path, "tile/") {
-					l.set(path, a.Body[:31])
-				}
-			}
-		},
-		"no tiles": func(_ *golangtest.Database, l *lent) {
-			maps.DeleteFunc(l.answers, func(path string, _ golangtest.Answer) bool { return strings.HasPrefix(path, "tile/") })
-		},
-		"a page":       func(_ *golangtest.Database, l *lent) { l.set(lookup1, []byte("<html>Please log in.</html>\n\n")) },
-		"nothing":      func(_ *golangtest.Database, l *lent) { l.set(lookup1, nil) },
-		"a cut record": func(d *golangtest.Database, l *lent) { l.set(lookup1, d.Record(1, nil)) },
 		"a false newest head": func(_ *golangtest.Database, l *lent) {
 			l.set("latest", golangtest.NewDatabase(t, "sum.example", modules(t, 30)...).Head(30))
 		},
@@ -264,6 +254,34 @@ func TestAttestLies(t *testing.T) {
 	}
 	if got, err := attest(t, lend(golangtest.NewDatabase(t, "sum.example", ms...)), ms[1]); err != nil || got.File != ms[1].ZipSum {
 		t.Errorf("the truth: %+v, %v", got, err)
+	}
+}
+
+// TestAttestNoAnswer: what is no answer of a database is not yet a lie.
+func TestAttestNoAnswer(t *testing.T) {
+	ms := modules(t, 20)
+	tiles := func(l *lent, change func(path string)) {
+		for path := range maps.Clone(l.answers) {
+			if strings.HasPrefix(path, "tile/") {
+				change(path)
+			}
+		}
+	}
+	portal := []byte("<html>Please log in.</html>\n\n")
+	for name, answer := range map[string]func(d *golangtest.Database, l *lent){
+		"short tiles":         func(_ *golangtest.Database, l *lent) { tiles(l, func(p string) { l.set(p, l.answers[p].Body[:31]) }) },
+		"a page for tiles":    func(_ *golangtest.Database, l *lent) { tiles(l, func(p string) { l.set(p, portal) }) },
+		"no tiles":            func(_ *golangtest.Database, l *lent) { tiles(l, func(p string) { delete(l.answers, p) }) },
+		"a page for a record": func(_ *golangtest.Database, l *lent) { l.set(lookup1, portal) },
+		"nothing":             func(_ *golangtest.Database, l *lent) { l.set(lookup1, nil) },
+		"no head":             func(d *golangtest.Database, l *lent) { l.set(lookup1, d.Record(1, nil)) },
+	} {
+		d := golangtest.NewDatabase(t, "sum.example", ms...)
+		l := lend(d)
+		answer(d, l)
+		if got, err := attest(t, l, ms[1]); !errors.Is(err, fault.ErrUnavailable) || errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%s: %+v, %v; want fault.ErrUnavailable", name, got, err)
+		}
 	}
 }
 
@@ -433,7 +451,19 @@ func TestVerifierFor(t *testing.T) {
 	if got := p.Known(d.Verifier); got != nil {
 		t.Errorf("something is known of %s: %v", d.Name, got)
 	}
-	if got := p.Known("x+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8"); len(got) != 1 || got[0].Size < 1 || got[0].Unix < 1 {
-		t.Errorf("of the public database is known: %v", got)
+	for _, s := range []string{"x+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8", "sum.example", ""} {
+		if got := p.Known(s); got != nil {
+			t.Errorf("something is known of %s: %v", s, got)
+		}
+	}
+}
+
+// TestKnown: a larger log is a later one.
+func TestKnown(t *testing.T) {
+	sizes := golang.PublicSizes()
+	for i := 1; i < len(sizes); i++ {
+		if sizes[i].Size <= sizes[i-1].Size || sizes[i].Unix <= sizes[i-1].Unix {
+			t.Errorf("%+v is known before %+v", sizes[i-1], sizes[i])
+		}
 	}
 }

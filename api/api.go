@@ -120,6 +120,7 @@ type Package struct {
 	RequestID string `json:"request_id,omitempty"`
 	Suggest   string `json:"suggest,omitempty"`
 	Count     int    `json:"count,omitempty"`
+	Alarm     bool   `json:"alarm,omitempty"` // somebody's bytes are not what a lockfile or an advisory says they must (not) be
 }
 
 // Name is a refused name.

@@ -81,7 +81,11 @@ func table(s api.RunSummary, served []api.Package) []string {
 		packages []api.Package
 	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}} {
 		for _, p := range part.packages[:min(len(part.packages), reportRows)] {
-			row(part.what, p.Ecosystem+" "+p.Name, p.Version, why(p))
+			what := part.what
+			if p.Alarm {
+				what = "ALARM " + what
+			}
+			row(what, p.Ecosystem+" "+p.Name, p.Version, why(p))
 		}
 		more(w, part.what, len(part.packages), s.Run)
 	}

@@ -74,9 +74,14 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	if len(reqs) > c.config.Limits.EdgesPerParent {
 		return fault.Invalid("%s requires %d packages; at most %d are taken", parent, len(reqs), c.config.Limits.EdgesPerParent)
 	}
+	kept := make([]Requirement, 0, len(reqs))
 	for _, q := range reqs {
-		if err := checkRequirement(parent, q.Name, q.Specifier); err != nil {
+		keep, err := takesRequirement(parent, q.Name, q.Specifier)
+		if err != nil {
 			return err
+		}
+		if keep {
+			kept = append(kept, q)
 		}
 	}
 	t.mu.Lock()
@@ -84,7 +89,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	if _, admitted := t.admittedThrough(parent); !admitted {
 		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
 	}
-	if err := t.setRelease(parent, reqs, c.config.Limits.Requirements); err != nil {
+	if err := t.setRelease(parent, kept, c.config.Limits.Requirements); err != nil {
 		return err
 	}
 	return c.spread(t, projectOfRef(parent))
@@ -96,9 +101,14 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 	if err != nil {
 		return err
 	}
+	kept := make([]IndexRequirement, 0, len(reqs))
 	for _, q := range reqs {
-		if err := checkRequirement(project, q.Name, q.Specifier); err != nil {
+		keep, err := takesRequirement(project, q.Name, q.Specifier)
+		if err != nil {
 			return err
+		}
+		if keep {
+			kept = append(kept, q)
 		}
 	}
 	t.mu.Lock()
@@ -107,17 +117,21 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 	if v == nil || v.key.index != indexDigest {
 		return fault.New(fault.ErrForbidden, "this page of %s was not judged in this run, so what its releases require is not taken", project)
 	}
-	if err := t.setPage(project, v.epoch, reqs, c.config.Limits.Requirements); err != nil {
+	if err := t.setPage(project, v.epoch, kept, c.config.Limits.Requirements); err != nil {
 		return err
 	}
 	return c.spread(t, project)
 }
 
-func checkRequirement(parent pkgref.Ref, name, specifier string) error {
-	if !pkgref.IsCanonicalName(parent.Ecosystem, name) || len(specifier) > 512 {
-		return fault.Invalid("%s requires %q, which is no package", parent, clip(name, 80))
+// maxSpecifier is the longest specifier that is read, in bytes. A longer one
+// admits nothing.
+const maxSpecifier = 512
+
+func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
+	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {
+		return false, fault.Invalid("%s requires %q, which is no package", parent, clip(name, 80))
 	}
-	return nil
+	return len(specifier) <= maxSpecifier, nil
 }
 
 // admittedThrough tells whether a release was admitted, and through what; the

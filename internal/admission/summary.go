@@ -149,6 +149,7 @@ func packageLine(r audit.Record) api.Package {
 	p := api.Package{
 		Ecosystem: r.Ecosystem, Name: r.Package, Version: r.InstalledVersion, File: r.File, SHA256: r.SHA256,
 		Rule: r.Rule, Reason: r.Reason, RequestID: r.RequestID, Suggest: r.Detail[detailSuggest],
+		Alarm: r.Detail[detailAlarm] != "",
 	}
 	if parents := r.Detail[detailWantedBy]; parents != "" {
 		p.Reason = withParents(p.Reason, parents)
@@ -192,6 +193,7 @@ func (l *lines) sorted() []api.Package {
 	list := append([]api.Package{}, l.list...)
 	slices.SortStableFunc(list, func(a, b api.Package) int {
 		return cmp.Or(
+			alarmFirst(a.Alarm, b.Alarm),
 			strings.Compare(a.Ecosystem, b.Ecosystem), strings.Compare(a.Name, b.Name),
 			parseVersion(pkgref.Ecosystem(a.Ecosystem), a.Version).compare(parseVersion(pkgref.Ecosystem(b.Ecosystem), b.Version)),
 			strings.Compare(a.File, b.File), strings.Compare(a.Rule, b.Rule),

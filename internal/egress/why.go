@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -29,14 +30,19 @@ func (s *stream) why(ctx context.Context, asJSON bool) {
 	s.reply(channel.Reply{OK: true, Text: text})
 }
 
-// explain writes refusals, oldest first; if they are too many, the last.
+// explain writes refusals in their order; if they are too many, the alarms and
+// the last.
 func explain(refusals []admission.Refusal, asJSON bool) (string, error) {
 	for {
 		text, err := explainAll(refusals, asJSON)
 		if err != nil || len(text) <= maxWhy || len(refusals) == 0 {
 			return text, err
 		}
-		refusals = refusals[(len(refusals)+1)/2:]
+		alarms := 0 // they come first, and go last
+		for alarms < len(refusals)/2 && refusals[alarms].Alarm {
+			alarms++
+		}
+		refusals = slices.Delete(slices.Clone(refusals), alarms, alarms+(len(refusals)-alarms+1)/2)
 	}
 }
 
@@ -65,6 +71,9 @@ func writeRefusal(b *strings.Builder, r admission.Refusal) {
 	}
 	if subject == "" {
 		subject = r.What
+	}
+	if r.Alarm {
+		b.WriteString("ALARM  ")
 	}
 	fmt.Fprintf(b, "%s  %s: %s", r.Time.UTC().Format("15:04:05Z"), oneLine(r.Outcome), oneLine(subject))
 	if r.File != "" {

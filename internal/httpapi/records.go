@@ -57,6 +57,9 @@ func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
 	}
 	var refused []pkgref.Ref
 	for _, p := range sum.Refused {
+		if p.Suggest == "" && !strings.HasPrefix(p.Rule, "blocked_packages.") {
+			continue // an entry would not help, or nobody should be led to add one: see policy.Decision
+		}
 		refused = append(refused, pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name, Version: p.Version})
 	}
 	suggested, diff, err := policy.Suggest(text, refused)

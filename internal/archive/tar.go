@@ -225,7 +225,7 @@ func (s *sized) Read(p []byte) (int, error) {
 
 // member makes a Member of a header whose extensions were applied.
 func (h header) member(n int) (Member, placeKind, error) {
-	m := Member{Path: h.path, Mode: fs.FileMode(h.mode & 0o777), Size: h.size, Link: h.link} //nolint:gosec // nine bits
+	m := Member{Path: h.path, Mode: fs.FileMode(h.mode & 0o777), Size: h.size, Link: h.link}
 	kind := placeFile
 	switch h.flag {
 	case flagFile, flagOldFile:

@@ -75,7 +75,7 @@ func parsePax(data []byte) (map[string]string, error) {
 	for len(data) > 0 {
 		before, _, ok := bytes.Cut(data, []byte{' '})
 		length, err := strconv.ParseUint(string(before), 10, 31)
-		if !ok || err != nil || length > uint64(len(data)) || int(length) < len(before)+2 { //nolint:gosec // 31 bits
+		if !ok || err != nil || length > uint64(len(data)) || int(length) < len(before)+2 {
 			return nil, malformed
 		}
 		record := data[len(before)+1 : length]

@@ -118,7 +118,7 @@ func octal(field []byte) (int64, bool) {
 	if err != nil || strings.ContainsAny(digits, "_+") {
 		return 0, false
 	}
-	return int64(n), true //nolint:gosec // 63 bits were asked for
+	return int64(n), true
 }
 
 // padding is what fills the last block of n bytes.

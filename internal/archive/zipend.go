@@ -124,11 +124,11 @@ func readEnd64(r io.ReaderAt, end zipEnd, offset int64) (large zipEnd, before in
 	if !whole || !agree(end.entries, most16, entries) || !agree(end.length, most32, length) || !agree(end.directory, most32, directory) {
 		return end, 0, fault.Invalid("the archive's two ends disagree")
 	}
-	return zipEnd{entries: int64(entries), length: int64(length), directory: int64(directory)}, before, nil //nolint:gosec // agree bounded them
+	return zipEnd{entries: int64(entries), length: int64(length), directory: int64(directory)}, before, nil
 }
 
 // agree reports whether a field and its large form say the same; the largest
 // value of the field says nothing.
 func agree(field, nothing int64, large uint64) bool {
-	return large < 1<<62 && (field == nothing || uint64(field) == large) //nolint:gosec // fields are unsigned
+	return large < 1<<62 && (field == nothing || uint64(field) == large)
 }

@@ -92,5 +92,5 @@ func (m *zipMember) descriptor(d []byte) bool {
 	if len(d) == 12 {
 		return int64(le.Uint32(d[4:])) == m.packed && int64(le.Uint32(d[8:])) == m.Size
 	}
-	return le.Uint64(d[4:]) == uint64(m.packed) && le.Uint64(d[12:]) == uint64(m.Size) //nolint:gosec // sizes are not negative
+	return le.Uint64(d[4:]) == uint64(m.packed) && le.Uint64(d[12:]) == uint64(m.Size)
 }

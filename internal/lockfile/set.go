@@ -1,9 +1,18 @@
 package lockfile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
+
+// MaxFiles bounds the lockfiles of one run.
+const MaxFiles = 64
 
 // Set are the lockfiles of a run with the rules that they are under. It never
 // changes.
@@ -14,8 +23,47 @@ type Set struct {
 	digest string
 }
 
+// NewSet puts lockfiles under rules; a mode of "" is frozen. A file that is
+// given twice counts once.
+func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
+	s := &Set{mode: rules.Mode, trust: rules.Trust}
+	switch s.mode {
+	case "":
+		s.mode = policy.LockFrozen
+	case policy.LockFrozen, policy.LockPrefer:
+	default:
+		return nil, fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", clip(string(s.mode)))
+	}
+	if len(files) == 0 || len(files) > MaxFiles {
+		return nil, fault.Invalid("a run has %d lockfiles; it can have 1 to %d", len(files), MaxFiles)
+	}
+	var digests []string
+	for _, f := range files {
+		if !slices.Contains(digests, f.Digest) {
+			digests, s.files = append(digests, f.Digest), append(s.files, f)
+		}
+	}
+	slices.Sort(digests)
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %t\n", s.mode, s.trust)
+	for _, d := range digests {
+		fmt.Fprintln(h, d)
+	}
+	s.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return s, nil
+}
+
 // Digest names the set: over its lockfiles' digests, the mode and the trust.
 func (s *Set) Digest() string { return s.digest }
+
+// Mode is how the set rules.
+func (s *Set) Mode() policy.LockMode { return s.mode }
+
+// Trusted tells that the set stands for the allowlist.
+func (s *Set) Trusted() bool { return s.trust }
+
+// Files are the set's lockfiles.
+func (s *Set) Files() []*Lockfile { return slices.Clone(s.files) }
 
 // For says what the set has about a package; nil if no lockfile of its
 // ecosystem is in it.

@@ -1,0 +1,67 @@
+package lockfile
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// readGoSum reads go.sum. A line "module version h1:..." is a release's zip, one
+// with "version/go.mod" its go.mod file. A release with only the latter is a
+// pin without digests: its metadata are in, and no file is.
+func readGoSum(b *builder, data []byte) error {
+	releases := map[pkgref.Ref]*policy.Pin{}
+	var order []pkgref.Ref
+	line := 0
+	for raw := range strings.Lines(string(data)) {
+		line++
+		fields := strings.Fields(raw)
+		if len(fields) == 0 {
+			continue
+		}
+		if len(fields) != 3 {
+			return b.wrong(line, "a line must be module, version and hash")
+		}
+		version, metadata := strings.CutSuffix(fields[1], "/go.mod")
+		ref, err := b.ref(line, fields[0], version)
+		if err != nil {
+			return err
+		}
+		if err := b.goSum(line, fields[2]); err != nil {
+			return err
+		}
+		pin := releases[ref]
+		if pin == nil {
+			pin = &policy.Pin{Version: ref.Version, Lockfile: b.name, Line: line}
+			releases[ref], order = pin, append(order, ref)
+		}
+		digests := &pin.Digests
+		if metadata {
+			digests = &pin.Metadata
+		}
+		if len(*digests) > 0 && !slices.Contains(*digests, fields[2]) {
+			return b.wrong(line, "%s %s has two different hashes", ref.Name, fields[1])
+		}
+		if len(*digests) == 0 {
+			*digests = []string{fields[2]}
+		}
+	}
+	for _, ref := range order {
+		if err := b.add(ref, *releases[ref]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) goSum(line int, sum string) error {
+	encoded, ok := strings.CutPrefix(sum, "h1:")
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if !ok || err != nil || len(raw) != 32 || base64.StdEncoding.EncodeToString(raw) != encoded {
+		return b.wrong(line, "%q is not a hash of go.sum", clip(sum))
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package lockfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// readJSON reads one JSON value; duplicate keys are refused by the decoder.
+func (b *builder) readJSON(data []byte) (*value, error) {
+	r := &jsonReader{b: b, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), line: 1}
+	v, err := r.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, b.wrong(r.here(), "something follows the end of the JSON document")
+	}
+	return v, nil
+}
+
+// jsonReader is one pass over a document, with a line count that follows it.
+type jsonReader struct {
+	b    *builder
+	data []byte
+	dec  *jsontext.Decoder
+	at   int // how far lines have been counted
+	line int
+}
+
+// here is the line of the token that was read last.
+func (r *jsonReader) here() int {
+	offset := min(int(r.dec.InputOffset()), len(r.data))
+	r.line += bytes.Count(r.data[r.at:offset], []byte{'\n'})
+	r.at = offset
+	return r.line
+}
+
+func (r *jsonReader) token() (jsontext.Token, error) {
+	t, err := r.dec.ReadToken()
+	if err == nil {
+		return t, nil
+	}
+	line := r.here()
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		offset := max(r.at, min(int(syntax.ByteOffset), len(r.data)))
+		line += bytes.Count(r.data[r.at:offset], []byte{'\n'})
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return t, r.b.wrong(line, "a key is there twice")
+		}
+	}
+	return t, r.b.wrong(line, "the file is not JSON, or was cut")
+}
+
+func (r *jsonReader) value(depth int) (*value, error) {
+	t, err := r.token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, r.b.wrong(r.here(), "values lie more than %d deep", maxDepth)
+	}
+	v := &value{line: r.here()}
+	switch t.Kind() {
+	case '{':
+		v.kind = mapping
+	case '[':
+		v.kind = list
+	case '"':
+		v.kind, v.text = text, t.String()
+		return v, nil
+	default:
+		v.text = t.String()
+		return v, nil
+	}
+	return v, r.fill(v, depth)
+}
+
+// fill reads what is in a mapping or list up to its end.
+func (r *jsonReader) fill(v *value, depth int) error {
+	for {
+		switch r.dec.PeekKind() {
+		case '}', ']':
+			_, err := r.token()
+			return err
+		}
+		name := ""
+		if v.kind == mapping {
+			key, err := r.token()
+			if err != nil {
+				return err
+			}
+			name = key.String()
+		}
+		item, err := r.value(depth + 1)
+		switch {
+		case err != nil:
+			return err
+		case v.kind == mapping:
+			v.put(name, item)
+		default:
+			v.values = append(v.values, item)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package lockfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// MaxBytes bounds a lockfile; the largest real ones have some megabytes.
+const MaxBytes = 16 << 20
+
+// maxPins bounds the releases in one lockfile.
+const maxPins = 100_000
+
+// reader reads one format.
+type reader func(b *builder, data []byte) error
+
+// formats lists how lockfiles are told by their names, as their tools do.
+func formats(base string) (reader, pkgref.Ecosystem, bool) {
+	switch {
+	case base == "uv.lock":
+		return readUV, pkgref.Python, true
+	case base == "pylock.toml", strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml"):
+		return readPylock, pkgref.Python, true
+	case base == "package-lock.json", base == "npm-shrinkwrap.json":
+		return readPackageLock, pkgref.Node, true
+	case base == "pnpm-lock.yaml":
+		return readPnpm, pkgref.Node, true
+	case base == "go.sum", base == "go.work.sum":
+		return readGoSum, pkgref.Go, true
+	case strings.HasSuffix(base, ".txt"):
+		return readRequirements, pkgref.Python, true
+	}
+	return nil, "", false
+}
+
+// Parse reads a lockfile. Its format is told by the last part of its name. The
+// error is ErrInvalid and reads "name:line: sentence".
+func Parse(name string, data []byte) (*Lockfile, error) {
+	read, ecosystem, ok := formats(path.Base(name))
+	switch {
+	case !ok:
+		return nil, fault.Invalid("%s is not a lockfile that is understood; those are requirements.txt with hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml and go.sum", name)
+	case len(data) > MaxBytes:
+		return nil, fault.Invalid("%s has %d bytes; a lockfile may have %d", name, len(data), MaxBytes)
+	}
+	b := &builder{name: name, ecosystem: ecosystem, pins: map[string][]policy.Pin{}}
+	if err := b.text(data); err != nil {
+		return nil, err
+	}
+	if err := read(b, data); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return &Lockfile{Name: name, Digest: "sha256:" + hex.EncodeToString(sum[:]), Ecosystem: ecosystem, Pins: b.pins}, nil
+}
+
+// builder collects the pins of one lockfile.
+type builder struct {
+	name      string
+	ecosystem pkgref.Ecosystem
+	pins      map[string][]policy.Pin
+	count     int
+}
+
+// wrong is an error in a line.
+func (b *builder) wrong(line int, format string, args ...any) error {
+	return fault.Invalid("%s:%d: %s", b.name, line, fmt.Sprintf(format, args...))
+}
+
+// text refuses bytes that are no text, and what an editor would not show.
+func (b *builder) text(data []byte) error {
+	line, rest := 1, data
+	for len(rest) > 0 {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return b.wrong(line, "the file is not UTF-8 text")
+		case r == '\ufeff':
+			return b.wrong(line, "the file has a byte order mark; save it without one")
+		case r == '\n':
+			line++
+		case (r < ' ' && r != '\t' && r != '\r') || r == 0x7f:
+			return b.wrong(line, "the file has a control character")
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// ref makes the canonical name and version of a pin.
+func (b *builder) ref(line int, name, version string) (pkgref.Ref, error) {
+	ref, err := pkgref.New(b.ecosystem, name, version)
+	if err != nil || ref.Version == "" {
+		return ref, b.wrong(line, "%q %q is not the name and version of a package", clip(name), clip(version))
+	}
+	return ref, nil
+}
+
+// pin adds a release. It must have a digest, since one without would let any
+// file of the release in, or none.
+func (b *builder) pin(line int, ref pkgref.Ref, digests []string) error {
+	if len(digests) == 0 {
+		return b.wrong(line, "%s has no hash; %s", ref.Name+" "+ref.Version, lockAgain)
+	}
+	return b.add(ref, policy.Pin{Version: ref.Version, Digests: digests, Lockfile: b.name, Line: line})
+}
+
+func (b *builder) add(ref pkgref.Ref, pin policy.Pin) error {
+	if b.count++; b.count > maxPins {
+		return b.wrong(pin.Line, "the file has more than %d entries", maxPins)
+	}
+	b.pins[ref.Name] = append(b.pins[ref.Name], pin)
+	return nil
+}
+
+// lockAgain tells how to get strong hashes; the tool is the one that wrote the file.
+const lockAgain = "write the file again with a tool that puts sha256 or stronger hashes in"
+
+// clip keeps a file's text in messages short.
+func clip(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

@@ -1,0 +1,76 @@
+package lockfile
+
+import "strings"
+
+// readPnpm reads pnpm-lock.yaml of versions 6 and 9. Directories are the
+// project's own and are left out.
+func readPnpm(b *builder, data []byte) error {
+	root, err := b.readYAML(data)
+	if err != nil {
+		return err
+	}
+	if err := b.object(root, "the document"); err != nil {
+		return err
+	}
+	version, err := b.scalar(root, "lockfileVersion")
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(version, "6.") && !strings.HasPrefix(version, "9.") {
+		return b.wrong(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", clip(version))
+	}
+	packages, err := b.child(root, "packages", mapping)
+	if err != nil || packages == nil {
+		return err
+	}
+	for i, key := range packages.keys {
+		entry := packages.values[i]
+		if err := b.object(entry, "a package"); err != nil {
+			return err
+		}
+		if err := b.pnpmPackage(key, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pnpmPackage reads an entry whose key is "name@version", in version 6 with a
+// slash before it, and perhaps with peers in parentheses behind it.
+func (b *builder) pnpmPackage(key string, entry *value) error {
+	resolution, err := b.child(entry, "resolution", mapping)
+	if err != nil {
+		return err
+	}
+	line := entry.line
+	if resolution == nil {
+		return b.wrong(line, "%q has no resolution", clip(key))
+	}
+	if resolution.get("directory") != nil {
+		return nil
+	}
+	sri, at, err := b.string(resolution, "integrity")
+	if err != nil {
+		return err
+	}
+	if at == 0 || resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil {
+		return b.wrong(resolution.line, "%q comes from a repository or a URL, or has no hash; only releases of a registry can be locked", clip(key))
+	}
+	bare, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "(")
+	cut := strings.LastIndexByte(bare, '@')
+	if cut <= 0 {
+		return b.wrong(line, "%q is not name@version", clip(key))
+	}
+	ref, err := b.ref(line, bare[:cut], bare[cut+1:])
+	if err != nil {
+		return err
+	}
+	if err := b.npmTarball(resolution, "tarball", ref); err != nil {
+		return err
+	}
+	digests, err := b.integrity(at, ref.Name+" "+ref.Version, sri)
+	if err != nil {
+		return err
+	}
+	return b.pin(line, ref, digests)
+}

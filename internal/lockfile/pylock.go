@@ -1,0 +1,134 @@
+package lockfile
+
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// readPylock reads pylock.toml (PEP 751). Directories are the project's own and
+// are left out.
+func readPylock(b *builder, data []byte) error {
+	root, err := b.readTOML(data)
+	if err != nil {
+		return err
+	}
+	version, _, err := b.string(root, "lock-version")
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(version, "1.") {
+		return b.wrong(1, "the file has lock-version %q; version 1 is read", clip(version))
+	}
+	packages, err := b.child(root, "packages", list)
+	if err != nil || packages == nil {
+		return err
+	}
+	for _, p := range packages.values {
+		if err := b.object(p, "a package"); err != nil {
+			return err
+		}
+		if err := b.pylockPackage(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) pylockPackage(p *value) error {
+	name, _, err := b.string(p, "name")
+	if err != nil {
+		return err
+	}
+	if p.get("directory") != nil {
+		return nil
+	}
+	for _, other := range []string{"vcs", "archive"} {
+		if f := p.get(other); f != nil {
+			return b.wrong(f.line, "the package %q comes from a %s; only releases of an index can be locked", clip(name), other)
+		}
+	}
+	version, _, err := b.string(p, "version")
+	if err != nil {
+		return err
+	}
+	ref, err := b.ref(p.line, name, version)
+	if err != nil {
+		return err
+	}
+	var digests []string
+	sdist, err := b.child(p, "sdist", mapping)
+	if err != nil {
+		return err
+	}
+	wheels, err := b.child(p, "wheels", list)
+	if err != nil {
+		return err
+	}
+	var files []*value
+	if sdist != nil {
+		files = append(files, sdist)
+	}
+	if wheels != nil {
+		files = append(files, wheels.values...)
+	}
+	for _, f := range files {
+		found, err := b.pylockFile(f, ref)
+		if err != nil {
+			return err
+		}
+		digests = append(digests, found...)
+	}
+	return b.pin(p.line, ref, digests)
+}
+
+func (b *builder) pylockFile(f *value, ref pkgref.Ref) ([]string, error) {
+	if err := b.object(f, "a file"); err != nil {
+		return nil, err
+	}
+	if err := b.fileName(f, ref, "url", "path", "name"); err != nil {
+		return nil, err
+	}
+	hashes, err := b.child(f, "hashes", mapping)
+	if err != nil {
+		return nil, err
+	}
+	if hashes == nil || len(hashes.keys) == 0 {
+		return nil, b.wrong(f.line, "a file of %s %s has no hash; %s", ref.Name, ref.Version, lockAgain)
+	}
+	var digests []string
+	for i, algorithm := range hashes.keys {
+		v := hashes.values[i]
+		if v.kind != text {
+			return nil, b.wrong(v.line, "a hash must be a string")
+		}
+		digest, strong, err := b.hexDigest(v.line, algorithm, v.text)
+		if err != nil {
+			return nil, err
+		}
+		if strong {
+			digests = append(digests, digest)
+		}
+	}
+	if len(digests) == 0 {
+		return nil, b.wrong(hashes.line, "a file of %s %s has only a weak hash, which can be forged; %s", ref.Name, ref.Version, lockAgain)
+	}
+	return strongest(digests), nil
+}
+
+// strongest keeps the digests of the strongest algorithm.
+func strongest(digests []string) []string {
+	best := 0
+	var kept []string
+	for _, d := range digests {
+		algorithm, _, _ := strings.Cut(d, ":")
+		n := strength(algorithm)
+		if n > best {
+			best, kept = n, nil
+		}
+		if n == best {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,109 @@
+package lockfile
+
+// value is a value of a JSON, TOML or YAML document, with the line on which it
+// begins. All three are read into it, so that each format is written once and
+// every error has a line.
+type value struct {
+	line   int
+	kind   kind
+	text   string         // of a scalar, as written; of a string, unescaped
+	keys   []string       // of a mapping, in the document's order
+	values []*value       // of a mapping, in the order of keys; of a list
+	index  map[string]int // of keys, once there are many
+}
+
+type kind byte
+
+const (
+	scalar kind = iota // a number, a boolean, null, a time
+	text
+	mapping
+	list
+)
+
+// maxDepth bounds how deep values lie in one another.
+const maxDepth = 100
+
+// fewKeys is up to how many keys a mapping is searched without an index.
+const fewKeys = 16
+
+// get is the value of a key, nil if there is none.
+func (v *value) get(key string) *value {
+	if v.index != nil {
+		if i, ok := v.index[key]; ok {
+			return v.values[i]
+		}
+		return nil
+	}
+	for i, k := range v.keys {
+		if k == key {
+			return v.values[i]
+		}
+	}
+	return nil
+}
+
+// put appends a key that is not there yet.
+func (v *value) put(key string, item *value) {
+	v.keys, v.values = append(v.keys, key), append(v.values, item)
+	switch {
+	case v.index != nil:
+		v.index[key] = len(v.keys) - 1
+	case len(v.keys) > fewKeys:
+		v.index = make(map[string]int, 2*len(v.keys))
+		for i, k := range v.keys {
+			v.index[k] = i
+		}
+	}
+}
+
+// isTrue tells whether a key's value is true.
+func (v *value) isTrue(key string) bool {
+	f := v.get(key)
+	return f != nil && f.kind == scalar && f.text == "true"
+}
+
+// object requires a mapping.
+func (b *builder) object(v *value, what string) error {
+	if v.kind != mapping {
+		return b.wrong(v.line, "%s must be a mapping of keys to values", what)
+	}
+	return nil
+}
+
+// child is the mapping or list at a key; nil if there is none.
+func (b *builder) child(v *value, key string, want kind) (*value, error) {
+	f := v.get(key)
+	if f == nil || f.kind == want {
+		return f, nil
+	}
+	word := "a list"
+	if want == mapping {
+		word = "a mapping of keys to values"
+	}
+	return nil, b.wrong(f.line, "%s must be %s", key, word)
+}
+
+// string is the string at a key; "" with line 0 if there is none.
+func (b *builder) string(v *value, key string) (s string, line int, err error) {
+	f := v.get(key)
+	switch {
+	case f == nil:
+		return "", 0, nil
+	case f.kind != text:
+		return "", 0, b.wrong(f.line, "%s must be a string", key)
+	}
+	return f.text, f.line, nil
+}
+
+// scalar is the string or number at a key as written; "" if there is none.
+func (b *builder) scalar(v *value, key string) (string, error) {
+	f := v.get(key)
+	switch {
+	case f == nil:
+		return "", nil
+	case f.kind == mapping || f.kind == list:
+		return "", b.wrong(f.line, "%s must be a string or a number", key)
+	}
+	return f.text, nil
+}

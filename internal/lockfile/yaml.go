@@ -1,0 +1,94 @@
+package lockfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// readYAML reads one YAML document of plain mappings, lists and scalars;
+// anchors, aliases, tags and merged keys make it mean what it does not show.
+func (b *builder) readYAML(data []byte) (*value, error) {
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if err != nil {
+		return nil, b.wrong(1, "the file is not YAML")
+	}
+	var document, second yaml.Node
+	if err := loader.Load(&document); err != nil {
+		return nil, b.badYAML(err)
+	}
+	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
+		return nil, b.wrong(max(second.Line, 1), "the file has more than one YAML document")
+	}
+	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
+		return nil, b.wrong(1, "the file is empty")
+	}
+	return b.fromYAML(document.Content[0], 0)
+}
+
+func (b *builder) badYAML(err error) error {
+	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
+		return b.wrong(max(load.Mark.Line, 1), "the file is not YAML, or was cut")
+	}
+	return b.wrong(1, "the file is not YAML, or is empty")
+}
+
+func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
+	if depth > maxDepth {
+		return nil, b.wrong(n.Line, "values lie more than %d deep", maxDepth)
+	}
+	if n.Anchor != "" || n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle != 0 {
+		return nil, b.wrong(n.Line, "anchors, aliases and tags are not read; write the value out")
+	}
+	v := &value{line: n.Line}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		v.text = n.Value
+		if n.ShortTag() == "!!str" {
+			v.kind = text
+		}
+		return v, nil
+	case yaml.SequenceNode:
+		v.kind = list
+		return v, b.itemsYAML(v, n.Content, depth)
+	case yaml.MappingNode:
+		v.kind = mapping
+		return v, b.fieldsYAML(v, n.Content, depth)
+	}
+	return nil, b.wrong(n.Line, "the file has something that is neither a mapping, a list nor a value")
+}
+
+func (b *builder) itemsYAML(v *value, items []*yaml.Node, depth int) error {
+	for _, item := range items {
+		child, err := b.fromYAML(item, depth+1)
+		if err != nil {
+			return err
+		}
+		v.values = append(v.values, child)
+	}
+	return nil
+}
+
+func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
+	seen := make(map[string]bool, len(content)/2)
+	for pair := range slices.Chunk(content, 2) {
+		key := pair[0]
+		if len(pair) != 2 || key.Kind != yaml.ScalarNode || key.Anchor != "" || key.Style&yaml.TaggedStyle != 0 || key.ShortTag() == "!!merge" {
+			return b.wrong(key.Line, "a key must be a plain string")
+		}
+		if seen[key.Value] {
+			return b.wrong(key.Line, "the key %q is there twice", clip(key.Value))
+		}
+		seen[key.Value] = true
+		child, err := b.fromYAML(pair[1], depth+1)
+		if err != nil {
+			return err
+		}
+		child.line = key.Line
+		v.put(key.Value, child)
+	}
+	return nil
+}

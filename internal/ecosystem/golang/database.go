@@ -99,8 +99,8 @@ func (d *database) ReadConfig(file string) ([]byte, error) {
 }
 
 // WriteConfig implements sumdb.ClientOps.
-func (d *database) WriteConfig(file string, old, new []byte) error {
-	err := d.log.Replace(file, old, new)
+func (d *database) WriteConfig(file string, old, changed []byte) error {
+	err := d.log.Replace(file, old, changed)
 	if errors.Is(err, fault.ErrConflict) {
 		return sumdb.ErrWriteConflict // compared with ==
 	}

@@ -1,6 +1,7 @@
 package golang
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -65,7 +66,7 @@ func words(r ecosystem.Refusal) string {
 		lines = append(lines, "request "+cut(ecosystem.Line(r.RequestID), mostBytes/8)+"; see: cofferdam why")
 	}
 	if suggested := suggestion(r.Suggest); len(lines)+len(suggested) <= mostLines {
-		all := strings.Join(append(lines[:len(lines):len(lines)], suggested...), "\n")
+		all := strings.Join(append(slices.Clip(lines), suggested...), "\n")
 		if len(all) < mostBytes {
 			return all + "\n"
 		}

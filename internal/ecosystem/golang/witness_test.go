@@ -59,13 +59,13 @@ func (l *lent) Config(name string) ([]byte, error) {
 	return bytes.Clone(l.config[name]), nil
 }
 
-func (l *lent) Replace(name string, old, new []byte) error {
+func (l *lent) Replace(name string, old, changed []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !bytes.Equal(l.config[name], old) {
 		return fault.New(fault.ErrConflict, "%s was changed", name)
 	}
-	l.config[name] = bytes.Clone(new)
+	l.config[name] = bytes.Clone(changed)
 	return nil
 }
 

@@ -102,7 +102,7 @@ func differing(name, popular string) int {
 		if a[i] == b[i] {
 			continue
 		}
-		if edits(a[i], b[i]) > mayDiffer(min(len(a[i]), len(b[i]))) {
+		if edits(a[i], b[i]) > mayDiffer(max(len(a[i]), len(b[i]))) {
 			return 0
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// AlarmRule is the rule of an alarm's record; the advisory's id is in Detail.
-const AlarmRule = "advisory.served_before"
+// alarmEvent tells an alarm of a review from others, in its record's Detail.
+const alarmEvent = "served_before"
 
 // reviewedName is the file that names the malware by which the log was reviewed
 // last, so that a review that a crash cut short is made up for.
@@ -110,7 +110,7 @@ func (r *review) read(ctx context.Context, log audit.Log) error {
 func (r *review) take(record audit.Record) error {
 	release := pkgref.Ref{Ecosystem: pkgref.Ecosystem(record.Ecosystem), Name: record.Package, Version: record.InstalledVersion}
 	if record.Outcome == audit.Alarm {
-		if record.Rule == AlarmRule {
+		if record.Detail["event"] == alarmEvent {
 			delete(r.alarms, sighting{release, record.Detail["advisory"]})
 		}
 		return nil
@@ -170,9 +170,9 @@ func (r *review) raise(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm,
 func alarmRecord(a api.AdvisoryAlarm) audit.Record {
 	record := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Alarm, Ecosystem: a.Ecosystem, Package: a.Name, InstalledVersion: a.Version,
-		ResolvedBy: string(policy.ByAdvisory), Rule: AlarmRule,
+		ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + a.Advisory,
 		Reason: fmt.Sprintf("This release was let in before %s said that it is malicious.", a.Advisory),
-		Detail: map[string]string{"advisory": a.Advisory, "runs": strings.Join(a.Runs, " "), "records": strconv.Itoa(a.Records)},
+		Detail: map[string]string{"event": alarmEvent, "advisory": a.Advisory, "runs": strings.Join(a.Runs, " "), "records": strconv.Itoa(a.Records)},
 	}
 	if len(a.SHA256) == 1 {
 		record.SHA256 = a.SHA256[0]

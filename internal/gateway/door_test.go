@@ -31,6 +31,8 @@ type door struct {
 	decide   func(pkgref.Ref, admission.File) policy.Decision
 	epoch    int
 	indexes  map[string][]admission.File // by digest
+	asks     []admission.IndexAsk
+	times    bool // files without a time are asked to be timed
 	served   []admission.ArtifactAsk
 	denied   []admission.ArtifactAsk
 	failures []admission.Failure
@@ -86,9 +88,10 @@ func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.Index
 	if d.broken {
 		return admission.IndexAnswer{}, errBroken
 	}
+	d.asks = append(d.asks, ask)
 	files, ok := d.indexes[ask.IndexDigest]
 	if ask.Files == nil && !ok {
-		return admission.IndexAnswer{NeedFiles: true}, nil
+		return admission.IndexAnswer{NeedFiles: true, NeedTimes: d.times}, nil
 	}
 	if ask.Files != nil {
 		files = ask.Files
@@ -196,6 +199,16 @@ func (d *door) Trust(_ context.Context, hosts []string) (admission.Certificate, 
 		ChainPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		KeyPEM:   pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 	}, nil
+}
+
+// LastAsk is the last question about an index, with the files that the door
+// knows by its digest.
+func (d *door) LastAsk() admission.IndexAsk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ask := d.asks[len(d.asks)-1]
+	ask.Files = d.indexes[ask.IndexDigest]
+	return ask
 }
 
 // Failures are what was recorded as failed.

@@ -53,21 +53,26 @@ func newBench(tb testing.TB, change func(*gateway.Config)) *bench {
 		ProbeProjects: map[pkgref.Ecosystem][]string{pkgref.Python: {"probe"}},
 		Resolver:      b.registry,
 		Version:       "test",
-		Limits: gateway.Limits{
-			Cache: cache.Limits{Reserve: 1},
-			Upstream: upstream.Limits{
-				PageBytes: 8 << 20, PageTime: 5 * time.Second, Backoff: time.Millisecond, RetryAfter: time.Second, PaceWindow: 50 * time.Millisecond,
-				PaceBytes: 1 << 10, BreakAfter: 1000, HeaderWait: 300 * time.Millisecond,
-			},
-			FetchAhead: 1,
-			LearnAgain: 10 * time.Millisecond,
-		},
+		Limits:        testLimits(),
 	}
 	if change != nil {
 		change(&b.cfg)
 	}
 	b.start()
 	return b
+}
+
+// testLimits make waiting short.
+func testLimits() gateway.Limits {
+	return gateway.Limits{
+		Cache: cache.Limits{Reserve: 1},
+		Upstream: upstream.Limits{
+			PageBytes: 8 << 20, PageTime: 5 * time.Second, Backoff: time.Millisecond, RetryAfter: time.Second, PaceWindow: 50 * time.Millisecond,
+			PaceBytes: 1 << 10, BreakAfter: 1000, HeaderWait: 300 * time.Millisecond,
+		},
+		FetchAhead: 1,
+		LearnAgain: 10 * time.Millisecond,
+	}
 }
 
 func (b *bench) start() {

@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// indexOf is an index as a packument of so many releases gives it.
+func indexOf(releases int) *ecosystem.Index {
+	ix := &ecosystem.Index{Project: "pack", Tags: map[string]string{"latest": "1.0.0"}, Rows: []ecosystem.Extent{{Offset: 1, Length: 2}}}
+	ix.LeftOut = []ecosystem.LeftOut{{Name: "pack-0.tgz", Version: "0", Reason: "a reason"}}
+	for i := range releases {
+		version := fmt.Sprintf("1.%d.0", i)
+		at := ecosystem.Extent{Offset: int64(i) * 1000, Length: 999}
+		ix.Files = append(ix.Files, ecosystem.File{
+			Name: "pack-" + version + ".tgz", Version: version, Kind: policy.KindPackage, Digest: "sha512:" + strings.Repeat(fmt.Sprintf("%08x", i), 16),
+			URL: "https://files.example/pack/-/pack-" + version + ".tgz", Path: "/pack/-/pack-" + version + ".tgz", Size: int64(i), Requires: ">=18",
+			Published: time.Unix(int64(i), 5e6).UTC(), FirstSeen: time.Unix(1, 0).UTC(), Manifest: at, Rows: []ecosystem.Extent{at, {Offset: at.Offset, Length: 5}},
+		})
+	}
+	return ix
+}
+
+func TestKeptIndex(t *testing.T) {
+	want := indexOf(100)
+	var kept bytes.Buffer
+	if err := writeKept(&kept, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readKept(bytes.NewReader(kept.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	compact(want)
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("compact changed (-want +got):\n%s", diff)
+	}
+	text := kept.Bytes()
+	for name, bad := range map[string][]byte{
+		"empty": nil, "cut": text[:len(text)-5], "a file less": text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1],
+		"a file more": append(bytes.Clone(text), "{}\n"...), "negative": []byte(`{"count":-1}`), "too many": []byte(`{"count":1000000000}`), "no index": []byte("x"),
+	} {
+		if ix, err := readKept(bytes.NewReader(bad)); err == nil {
+			t.Errorf("%s: read as %d files", name, len(ix.Files))
+		}
+	}
+}
+
+// TestSizeOf: the estimate by which pages leave memory is near the truth, and
+// an index of 3,000 releases is small.
+func TestSizeOf(t *testing.T) {
+	const releases = 3000
+	var kept bytes.Buffer
+	if err := writeKept(&kept, indexOf(releases)); err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	ix, err := readKept(bytes.NewReader(kept.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPath := map[string]int{}
+	for i, f := range ix.Files {
+		byPath[f.Path] = i
+	}
+	real, estimate := heap()-before, sizeOf(ix)
+	if estimate < real*85/100 || estimate > real*130/100 {
+		t.Errorf("an index of %d bytes is taken for %d", real, estimate)
+	}
+	if real > 600*releases {
+		t.Errorf("%d bytes per release", real/releases)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(ix)
+	runtime.KeepAlive(byPath)
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // no heap has that much
+}
+
+func TestTakesGzip(t *testing.T) {
+	for value, want := range map[string]bool{
+		"": false, "gzip": true, "gzip, deflate, br": true, "deflate": false, "GZip": true, "x-gzip": true, "*": true, "identity": false,
+		"gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=0.5": true, "*;q=0": false, "*, gzip;q=0": false, "gzip;q=0, *": false, "deflate, *;q=0.1": true, "gzip;Q=0": false,
+	} {
+		if got := takesGzip([]string{value}); got != want {
+			t.Errorf("%q: %v", value, got)
+		}
+	}
+}

@@ -25,6 +25,9 @@ type Job struct {
 	Popular pkgref.Ecosystem
 	// KeepGoing leaves out what can't be read; otherwise it fails the import.
 	KeepGoing bool
+	// Before is called when all was read and nothing is replaced yet; its error
+	// ends the import. May be nil.
+	Before func(api.AdvisorySource) error
 }
 
 // Progress is one step of an import; Percent 0 is not known.
@@ -277,5 +280,10 @@ func (i *importing) store(m manifest, s source, data []byte) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the advisory database can't be written")
 	}
 	i.report.Source = s.view()
+	if i.job.Before != nil {
+		if err := i.job.Before(i.report.Source); err != nil {
+			return err
+		}
+	}
 	return i.db.commit(m.with(s))
 }

@@ -116,6 +116,9 @@ func (p Paths) Templates() string { return filepath.Join(p.State, "templates") }
 // Authority is the CA's directory.
 func (p Paths) Authority() string { return filepath.Join(p.State, "ca") }
 
+// Advisories keeps the facts about packages that were imported.
+func (p Paths) Advisories() string { return filepath.Join(p.State, "advisory") }
+
 // Policies keeps each policy document under its digest.
 func (p Paths) Policies() string { return filepath.Join(p.State, "policies") }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
@@ -47,6 +48,7 @@ type Daemon struct {
 	lock      *os.File
 	keeper    *keeper.Client
 	log       *audit.FileLog
+	advisory  *advisory.DB
 	authority *authority.Authority
 	templates *template.Store
 	door      *admission.Controller
@@ -121,9 +123,10 @@ func (d *Daemon) openLog(context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
-		Log: log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries),
+		Log: log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})
 	return nil
@@ -143,7 +146,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		return err
 	}
 	d.api = httpapi.New(httpapi.Config{
-		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log,
+		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
 		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log,
 	})
@@ -175,6 +178,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(d.listener) }()
+	defer d.reviewLog(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
 	err := d.await(ctx, served)
 	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -32,7 +33,9 @@ type Config struct {
 	Templates *template.Store
 	Door      *admission.Controller
 	Log       audit.Log
-	Version   api.Version
+	// Advisories are the imported facts about packages.
+	Advisories *advisory.DB
+	Version    api.Version
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
@@ -66,8 +69,14 @@ func New(cfg Config) *Server {
 		"GET /v1/runs/{run}/suggest":                   s.suggest,
 		"GET /v1/audit/records":                        s.records,
 		"GET /v1/templates":                            s.listTemplates,
+		"GET /v1/templates/{name}":                     s.showTemplate,
 		"POST /v1/templates/{name}":                    s.buildTemplate,
 		"DELETE /v1/templates/{name}":                  s.removeTemplate,
+		"GET /v1/advisories":                           s.advisories,
+		"POST /v1/advisories":                          s.importAdvisories,
+		"DELETE /v1/advisories":                        s.removeAllAdvisories,
+		"DELETE /v1/advisories/{label}":                s.removeAdvisories,
+		"GET /v1/advisories/check":                     s.checkPackage,
 	} {
 		s.mux.HandleFunc(pattern, s.serve(h))
 	}

@@ -15,13 +15,40 @@ func (s *Server) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	}
 	views := []api.Template{}
 	for _, t := range all {
-		views = append(views, viewTemplate(t))
+		views = append(views, s.viewTemplate(t))
 	}
 	return writeJSON(w, http.StatusOK, views)
 }
 
-func viewTemplate(t template.Template) api.Template {
-	return api.Template{Name: t.Name, Digest: t.Digest, Created: t.Created, Bytes: t.Bytes}
+func (s *Server) viewTemplate(t template.Template) api.Template {
+	return api.Template{Name: t.Name, Digest: t.Digest, Created: t.Created, Bytes: t.Bytes, Outdated: s.cfg.Templates.Outdated(t)}
+}
+
+func (s *Server) showTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := s.cfg.Templates.Get(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	l, err := s.cfg.Templates.Ledger(t)
+	if err != nil {
+		return err
+	}
+	view := api.TemplateLedger{
+		Template: s.viewTemplate(t), System: []api.TemplatePackage{}, Python: []api.TemplatePackage{}, Tools: []api.TemplateTool{},
+	}
+	for _, p := range l.System {
+		view.System = append(view.System, api.TemplatePackage{Name: p.Name, Version: p.Version, Architecture: p.Architecture})
+	}
+	for _, p := range l.Python {
+		view.Python = append(view.Python, api.TemplatePackage{Name: p.Name, Version: p.Version, Folder: p.Folder})
+	}
+	for _, p := range l.Tools {
+		view.Tools = append(view.Tools, api.TemplateTool{
+			Name: p.Name, Version: p.Version, Ecosystem: p.Ecosystem, Package: p.Package, File: p.File,
+			SHA256: p.SHA256, SourceURL: p.Source, Run: p.Run, Record: p.Record,
+		})
+	}
+	return writeJSON(w, http.StatusOK, view)
 }
 
 // buildTemplate streams the build's progress as JSON lines; the last one has
@@ -42,7 +69,7 @@ func (s *Server) buildTemplate(w http.ResponseWriter, r *http.Request) error {
 		return errAnswered
 	}
 	s.cfg.Built(r.Context())
-	done := viewTemplate(t)
+	done := s.viewTemplate(t)
 	send(api.TemplateEvent{Done: &done})
 	return nil
 }

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+func (s *Server) advisories(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, s.cfg.Advisories.Status())
+}
+
+// importAdvisories streams the import's progress as JSON lines; the last one
+// has Done or Error.
+func (s *Server) importAdvisories(w http.ResponseWriter, r *http.Request) error {
+	var req api.ImportAdvisories
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	who, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out, flush := json.NewEncoder(w), http.NewResponseController(w)
+	send := func(e api.AdvisoryEvent) {
+		//nolint:errcheck,errchkjson // a client that went away cancels the request's context
+		out.Encode(e)
+		flush.Flush() //nolint:errcheck // as above
+	}
+	report, err := s.importAndReview(r.Context(), req, who, func(p advisory.Progress) {
+		send(api.AdvisoryEvent{Step: p.Step, Detail: p.Detail, Percent: p.Percent})
+	})
+	event := api.AdvisoryEvent{Done: &report}
+	if err != nil {
+		event.Status = statusOf(err)
+		event.Error = sentence(err, event.Status)
+	}
+	send(event)
+	return errAnswered
+}
+
+// importAndReview records who imports what before anything is replaced, and
+// looks for what was let in that is known to be malicious now. A client that
+// goes away ends the import, not the review.
+func (s *Server) importAndReview(ctx context.Context, req api.ImportAdvisories, who caller, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
+	job := advisory.Job{Path: req.Path, Label: req.Label, Popular: pkgref.Ecosystem(req.Popular), KeepGoing: req.KeepGoing}
+	job.Before = func(source api.AdvisorySource) error {
+		return s.recordAdvisories(ctx, who, "Facts about packages are replaced.", map[string]string{
+			"event": "advisories_import", "label": source.Label, "kind": source.Kind, "path": source.Path, "sha256": source.SHA256,
+		})
+	}
+	report, err := s.cfg.Advisories.Import(ctx, job, progress)
+	if err != nil || report.Source.Kind != string(advisory.KindMalware) || report.Damage != "" {
+		return report, err
+	}
+	progress(advisory.Progress{Step: "review the log"})
+	alarms, err := s.cfg.Advisories.Review(context.WithoutCancel(ctx), s.cfg.Log)
+	if err != nil {
+		return report, fmt.Errorf("the import is done, but what was let in before could not be looked through; import again: %w", err)
+	}
+	report.Alarms = alarms
+	return report, nil
+}
+
+func (s *Server) removeAdvisories(w http.ResponseWriter, r *http.Request) error {
+	label := r.PathValue("label")
+	return s.forget(w, r, label, func() error { return s.cfg.Advisories.Remove(label) })
+}
+
+func (s *Server) removeAllAdvisories(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Query().Get("all") != "1" {
+		return fault.Invalid("all=1 forgets everything that was imported; a label forgets one import")
+	}
+	return s.forget(w, r, "", s.cfg.Advisories.RemoveAll)
+}
+
+// forget records who makes the daemon forget what, then does it; label "" is
+// everything.
+func (s *Server) forget(w http.ResponseWriter, r *http.Request, label string, remove func() error) error {
+	who, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	detail := map[string]string{"event": "advisories_remove", "label": label}
+	if err := s.recordAdvisories(r.Context(), who, "Facts about packages are forgotten.", detail); err != nil {
+		return err
+	}
+	if err := remove(); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) recordAdvisories(ctx context.Context, who caller, reason string, detail map[string]string) error {
+	_, err := s.cfg.Log.Append(ctx, audit.Record{Kind: audit.KindDaemon, Outcome: audit.Started, User: who.name, Reason: reason, Detail: detail})
+	return err
+}
+
+func (s *Server) checkPackage(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	ecosystem, err := pkgref.ParseEcosystem(q.Get("ecosystem"))
+	if err != nil {
+		return err
+	}
+	pkg, err := pkgref.New(ecosystem, q.Get("name"), q.Get("version"))
+	if err != nil {
+		return err
+	}
+	facts, err := s.cfg.Advisories.Check(pkg)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, facts)
+}

@@ -1,0 +1,251 @@
+package npm
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// maxAbout bounds what of the project's own members is kept, each.
+const maxAbout = 64 << 10
+
+// packument is one reading of a page. Its members come in any order, so what
+// is said in two places is joined at the end.
+type packument struct {
+	dec      *jsontext.Decoder
+	in       *allowance
+	rows     ecosystem.Rows
+	base     *url.URL
+	index    *ecosystem.Index
+	name     string
+	versions bool // the member was there
+	tags     map[string]string
+	times    map[string]time.Time
+	created  time.Time
+	modified time.Time
+	about    []byte // the project's own members, as an object that is not closed
+	release  release
+}
+
+// ParseIndex reads a packument one member of one manifest at a time, and writes
+// a row per release and form.
+func (Protocol) ParseIndex(project string, page ecosystem.Page, rows ecosystem.Rows) (*ecosystem.Index, error) {
+	media, _, _ := strings.Cut(page.ContentType, ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
+	case typeFull, typeAbbreviated:
+	default:
+		return nil, fault.Invalid("the registry answered with the content type %q; a packument is JSON", clip(page.ContentType))
+	}
+	base, err := url.Parse(page.URL)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the packument's own URL can't be read")
+	}
+	in := &allowance{r: page.Body}
+	p := &packument{
+		dec: jsontext.NewDecoder(in), in: in, rows: rows, base: base,
+		index: &ecosystem.Index{Project: project}, times: map[string]time.Time{}, about: []byte{'{'},
+	}
+	p.in.from(0)
+	if err := p.read(); err != nil {
+		return nil, invalidPage(err)
+	}
+	return p.index, p.finish()
+}
+
+// invalidPage gives a decoder's error its category. Its text may quote the
+// upstream, so it is the cause and not the sentence.
+func invalidPage(err error) error {
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f
+	}
+	if _, ok := errors.AsType[*jsontext.SyntacticError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fault.Wrap(fault.ErrInvalid, err, "the packument is not the JSON that the protocol prescribes")
+	}
+	return err // of the page's reader or of the rows
+}
+
+func (p *packument) read() error {
+	if err := p.object("the packument is not a JSON object", p.member); err != nil {
+		return err
+	}
+	p.in.from(p.dec.InputOffset())
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = fault.Invalid("the packument goes on after its end")
+		}
+		return err
+	}
+	return nil
+}
+
+// object visits an object's members; visit reads the value.
+func (p *packument) object(otherwise string, visit func(name string) error) error {
+	if k := p.dec.PeekKind(); k != '{' {
+		if _, err := p.dec.ReadToken(); err != nil {
+			return err
+		}
+		return fault.Invalid("%s", otherwise)
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return err
+	}
+	for {
+		p.in.from(p.dec.InputOffset())
+		if p.dec.PeekKind() == '}' {
+			break
+		}
+		name, err := p.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := visit(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := p.dec.ReadToken()
+	return err
+}
+
+// value reads the next value; it is valid until the next reading.
+func (p *packument) value() (jsontext.Value, error) {
+	p.in.from(p.dec.InputOffset())
+	return p.dec.ReadValue()
+}
+
+// text reads a string; any other value is "".
+func (p *packument) text() (string, error) {
+	v, err := p.value()
+	if err != nil {
+		return "", err
+	}
+	s, _ := text(v)
+	return s, nil
+}
+
+// skip reads past a value of any size.
+func (p *packument) skip() error {
+	depth := p.dec.StackDepth()
+	for {
+		p.in.from(p.dec.InputOffset())
+		if _, err := p.dec.ReadToken(); err != nil {
+			return err
+		}
+		if p.dec.StackDepth() <= depth {
+			return nil
+		}
+	}
+}
+
+func (p *packument) member(name string) (err error) {
+	switch name {
+	case "name":
+		p.name, err = p.text()
+		return err
+	case "dist-tags":
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		tags, ok := textMap(v)
+		if !ok {
+			return fault.Invalid("the packument's dist-tags are not versions by name")
+		}
+		p.tags = tags
+		return nil
+	case "versions":
+		p.versions = true
+		return p.object("the packument's versions are not an object", p.readRelease)
+	case "time":
+		return p.object("the packument's times are not an object", p.time)
+	case "description", "homepage", "keywords", "repository", "author", "bugs", "license", "maintainers", "contributors":
+		return p.keep(name)
+	}
+	return p.skip()
+}
+
+// keep keeps one of the project's own members for pages in full form.
+func (p *packument) keep(name string) error {
+	v, err := p.value()
+	if err == nil && len(v) <= maxAbout {
+		p.about = appendMember(p.about, name, v)
+	}
+	return err
+}
+
+// time reads when a version was published. What is no time is as none: policy
+// decides on a release whose time is not known.
+func (p *packument) time(name string) error {
+	if p.dec.PeekKind() != '"' {
+		return p.skip()
+	}
+	s, err := p.text()
+	if err != nil {
+		return err
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return nil //nolint:nilerr // no time
+	}
+	switch t = t.UTC(); name {
+	case "created":
+		p.created = t
+	case "modified":
+		p.modified = t
+	default:
+		if len(p.times) >= ecosystem.MaxFiles {
+			return fault.Invalid("the packument has more than %d times", ecosystem.MaxFiles)
+		}
+		p.times[name] = t
+	}
+	return nil
+}
+
+// finish checks the page as a whole and joins what was said in several places.
+func (p *packument) finish() error {
+	switch {
+	case p.name != p.index.Project:
+		return fault.Invalid("the packument is about %q, and %s was asked for", clip(p.name), p.index.Project)
+	case !p.versions:
+		return fault.New(fault.ErrNotFound, "the registry has no releases of %s", p.index.Project)
+	}
+	for i := range p.index.Files {
+		f := &p.index.Files[i]
+		f.Published = p.times[f.Version]
+	}
+	p.index.Tags = listedTags(p.index, p.tags)
+	var created, modified []byte
+	if !p.created.IsZero() {
+		created = appendTime(nil, p.created)
+	}
+	if !p.modified.IsZero() {
+		modified = appendTime(nil, p.modified)
+	}
+	for _, row := range [rowCount][]byte{rowAbout: p.about[1:], rowCreated: created, rowModified: modified} {
+		var e ecosystem.Extent
+		if len(row) > 0 {
+			var err error
+			if e, err = p.rows.Append(row); err != nil {
+				return err
+			}
+		}
+		p.index.Rows = append(p.index.Rows, e)
+	}
+	return nil
+}
+
+// leaveOut notes a release that nobody may have. version is as the page has it.
+func (p *packument) leaveOut(version, path, reason string) {
+	out := ecosystem.LeftOut{Name: bareName(p.index.Project) + "-" + clip(ecosystem.Line(version)) + tarballSuffix, Path: path, Reason: reason}
+	if _, err := pkgref.CanonicalVersion(pkgref.Node, version); err == nil {
+		out.Version = version
+	}
+	p.index.LeftOut = append(p.index.LeftOut, out)
+}

@@ -1,0 +1,242 @@
+package npm
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// release is one manifest while it is read. Its buffers are used again for the
+// next.
+type release struct {
+	claims
+	version     string // its key on the page
+	full, short []byte // the manifest in the two forms, objects that are not closed
+	file        ecosystem.File
+	dist        bool   // there was one
+	reason      string // why nobody may have it, "" so far
+	link        string // dist.tarball
+	integrity   string
+	shasum      string
+}
+
+// maxManifest bounds one manifest in full; the largest real ones have a few
+// hundred kilobytes.
+const maxManifest = 2 * maxValue
+
+func (r *release) begin(version string) {
+	*r = release{
+		version: version, full: append(r.full[:0], '{'), short: append(r.short[:0], '{'),
+		file: ecosystem.File{Version: version, Kind: policy.KindPackage},
+	}
+}
+
+// refuse notes the first reason.
+func (r *release) refuse(reason string) {
+	if r.reason == "" {
+		r.reason = reason
+	}
+}
+
+// readRelease reads the manifest under the key version and lists it or leaves
+// it out.
+func (p *packument) readRelease(version string) error {
+	if len(p.index.Files)+len(p.index.LeftOut) >= ecosystem.MaxFiles {
+		return fault.Invalid("the packument has more than %d releases", ecosystem.MaxFiles)
+	}
+	if _, err := pkgref.CanonicalVersion(pkgref.Node, version); err != nil {
+		p.leaveOut(version, "", "its version is not a semantic version")
+		return p.skip()
+	}
+	if p.dec.PeekKind() != '{' {
+		p.leaveOut(version, "", "its manifest is no object")
+		return p.skip()
+	}
+	r := &p.release
+	r.begin(version)
+	if err := p.object("", p.manifestMember); err != nil {
+		return err
+	}
+	r.judge(p.index.Project)
+	if r.reason != "" {
+		p.leaveOut(version, r.file.Path, r.reason)
+		return nil
+	}
+	if r.runs() {
+		r.file.Scripts = true
+		r.short = appendMember(r.short, "hasInstallScript", jsontext.Value("true"))
+	}
+	return p.list(r)
+}
+
+// judge says what of the whole manifest is wrong.
+func (r *release) judge(project string) {
+	switch {
+	case r.name != project:
+		r.refuse("its manifest has another name")
+	case r.claims.version != r.version:
+		r.refuse("its manifest has another version")
+	case !r.dist:
+		r.refuse("the registry gives no tarball for it")
+	case r.wrong != "":
+		r.refuse("its " + r.wrong + " has a form that clients read in different ways")
+	}
+	if reason := r.unservable(); reason != "" {
+		r.refuse(reason)
+	}
+	digest, reason := strongest(r.integrity, r.shasum)
+	if reason != "" {
+		r.refuse(reason)
+	}
+	r.file.Digest = digest
+}
+
+// list writes the manifest's rows and lists its file.
+func (p *packument) list(r *release) error {
+	var err error
+	if r.file.Manifest, err = p.rows.Append(append(r.full, '}')); err != nil {
+		return err
+	}
+	short, err := p.rows.Append(append(r.short, '}'))
+	if err != nil {
+		return err
+	}
+	r.file.Rows = []ecosystem.Extent{short}
+	p.index.Files = append(p.index.Files, r.file)
+	return nil
+}
+
+// manifestMember reads one member of the manifest.
+func (p *packument) manifestMember(name string) error {
+	r := &p.release
+	if name == "dist" && p.dec.PeekKind() == '{' {
+		return p.readDist()
+	}
+	v, err := p.value()
+	if err != nil {
+		return err
+	}
+	if claimed(name) {
+		r.member(name, v)
+	}
+	if !passedOn(name) {
+		return nil
+	}
+	if len(r.full)+len(v) > maxManifest {
+		return fault.Invalid("the packument has a manifest of more than %d MiB", maxManifest>>20)
+	}
+	from := len(r.full)
+	r.full = appendMember(r.full, name, v)
+	if abbreviated(name) {
+		r.short = appendPiece(r.short, r.full[from:])
+	}
+	return nil
+}
+
+// appendPiece appends a member that was written for another object.
+func appendPiece(dst, member []byte) []byte {
+	if member[0] == ',' {
+		member = member[1:]
+	}
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(dst, member...)
+}
+
+// passedOn tells whether a manifest's member goes on to clients. What begins
+// with an underscore is the registry's notes to itself, except the few that
+// clients read (pnpm reads who published); the readme is long, and dist is
+// written anew.
+func passedOn(name string) bool {
+	switch name {
+	case "_id", "_hasShrinkwrap", "_npmUser":
+		return true
+	case "readme", "dist":
+		return false
+	}
+	return !strings.HasPrefix(name, "_")
+}
+
+// abbreviated tells whether a member is part of the abbreviated form: what
+// registries document for it, without devDependencies, which nobody installs
+// and which are most of it. hasInstallScript and dist are part of it, too, and
+// are written apart.
+func abbreviated(name string) bool {
+	switch name {
+	case "name", "version", "deprecated", "dependencies", "optionalDependencies", "bundleDependencies",
+		"bundledDependencies", "peerDependencies", "peerDependenciesMeta", "acceptDependencies", "bin", "directories", "engines",
+		"os", "cpu", "libc", "funding", "_hasShrinkwrap":
+		return true
+	}
+	return false
+}
+
+// readDist reads where the tarball is and what its digests are, and writes the
+// member anew, with the tarball where clients of the gateway find it.
+func (p *packument) readDist() error {
+	r := &p.release
+	from := len(r.full)
+	r.full = append(appendName(r.full, "dist"), '{')
+	err := p.object("", func(name string) error {
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "tarball":
+			link, _ := text(v)
+			r.full = appendText(appendName(r.full, name), p.resolve(r, link))
+			return nil
+		case "integrity":
+			r.integrity = p.digestText(r, v)
+		case "shasum":
+			r.shasum = p.digestText(r, v)
+		case "size":
+			if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && n > 0 {
+				r.file.Size = n
+			}
+		case "npm-signature": // of a scheme that was given up
+			return nil
+		}
+		r.full = appendMember(r.full, name, v)
+		return nil
+	})
+	r.full = append(r.full, '}')
+	if len(r.full) > maxManifest {
+		return fault.Invalid("the packument has a manifest of more than %d MiB", maxManifest>>20)
+	}
+	r.short = appendPiece(r.short, r.full[from:])
+	return err
+}
+
+func (p *packument) digestText(r *release, v jsontext.Value) string {
+	s, ok := text(v)
+	if !ok && v.Kind() != 'n' {
+		r.refuse("the registry gives its digest as something else than a text")
+	}
+	return s
+}
+
+// resolve takes a tarball's link apart and gives the URL for clients.
+func (p *packument) resolve(r *release, link string) string {
+	location, path, _, reason := ecosystem.ResolveFile(p.base, openScopes(link))
+	if reason != "" {
+		r.refuse(reason)
+		return ""
+	}
+	t, ok := tarballOf(path)
+	if !ok || t.project != p.index.Project || t.version != r.version {
+		r.refuse("its tarball's path is not that of this release")
+		return ""
+	}
+	r.dist = true
+	r.file.Name, r.file.URL, r.file.Path = t.file, location, path
+	return r.file.ClientURL()
+}

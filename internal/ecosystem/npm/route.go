@@ -1,0 +1,102 @@
+package npm
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// tagName is a dist-tag that can be asked for and printed. Written once;
+// regexps are constant.
+var tagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$`)
+
+// distTags is the Release by which a route asks for the dist-tags alone. No
+// tag can have this name.
+const distTags = "-/dist-tags"
+
+// Route reads a request: BASE is the root, BASE/-/ has the registry's own
+// services, BASE/PROJECT is a packument and BASE/PROJECT/RELEASE a manifest; any
+// other path that ends in PROJECT/-/FILE is a tarball. A scope's slash may be
+// encoded: clients follow no redirect reliably, so all spellings are served.
+func (Protocol) Route(place ecosystem.Place, r ecosystem.Request) (ecosystem.Route, error) {
+	path := openScopes(r.Path)
+	segments, slash, err := ecosystem.Segments(path)
+	if err != nil {
+		return ecosystem.Route{}, err
+	}
+	below, isIndex := belowBase(place, path)
+	reads := r.Method == "" || r.Method == "GET" || r.Method == "HEAD"
+	if isIndex && strings.HasPrefix(below, "-/") {
+		return service(strings.Split(strings.TrimSuffix(below, "/"), "/")[1:], r, reads)
+	}
+	switch {
+	case !reads && isIndex:
+		return refusedService("nothing is published from a sandbox: this gateway only reads"), nil
+	case !reads:
+		return ecosystem.Route{}, fault.New(fault.ErrNotFound, "nothing is written here")
+	case isIndex && below != "" && strings.HasPrefix(r.Query, "write="):
+		return refusedService("a page is not given for writing: this gateway only reads"), nil
+	case r.Query != "":
+		return ecosystem.Route{}, fault.Invalid("a query is not part of this protocol")
+	}
+	if place.Files && !slash && len(segments) > 0 {
+		t, ok, err := tarballAt(segments)
+		if err != nil {
+			return ecosystem.Route{}, err
+		}
+		if ok {
+			return ecosystem.Route{
+				Kind: ecosystem.RouteFile, Project: t.project, File: t.file, Version: t.version,
+				Path: "/" + strings.Join(segments, "/"),
+			}, nil
+		}
+	}
+	if !isIndex {
+		return ecosystem.Route{}, fault.New(fault.ErrNotFound, "the path names no tarball of a package")
+	}
+	return pageRoute(below)
+}
+
+// belowBase is what of an escaped path is below the index's base.
+func belowBase(place ecosystem.Place, path string) (string, bool) {
+	if place.Base == "" {
+		return "", false
+	}
+	if path+"/" == place.Base {
+		return "", true
+	}
+	return strings.CutPrefix(path, place.Base)
+}
+
+func pageRoute(below string) (ecosystem.Route, error) {
+	if below == "" {
+		return ecosystem.Route{Kind: ecosystem.RouteRoot}, nil
+	}
+	segments, slash, err := ecosystem.Segments("/" + below)
+	switch {
+	case err != nil:
+		return ecosystem.Route{}, err
+	case slash || len(segments) == 0:
+		return ecosystem.Route{}, fault.Invalid("a page's path does not end in a slash")
+	}
+	project, rest, err := splitName(segments)
+	switch {
+	case err != nil:
+		return ecosystem.Route{}, err
+	case len(rest) == 0:
+		return ecosystem.Route{Kind: ecosystem.RouteIndex, Project: project}, nil
+	case len(rest) > 1:
+		return ecosystem.Route{}, fault.New(fault.ErrNotFound, "the gateway has no such page of a package")
+	case !isRelease(rest[0]):
+		return ecosystem.Route{}, fault.Invalid("%q is neither a version nor a tag", clip(rest[0]))
+	}
+	return ecosystem.Route{Kind: ecosystem.RouteIndex, Project: project, Release: rest[0]}, nil
+}
+
+func isRelease(s string) bool {
+	_, err := pkgref.CanonicalVersion(pkgref.Node, s)
+	return err == nil || tagName.MatchString(s)
+}

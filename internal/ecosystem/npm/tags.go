@@ -1,0 +1,115 @@
+package npm
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+)
+
+const latestTag = "latest"
+
+// ordered is a version that parses.
+type ordered struct {
+	text   string
+	number semantic.Version
+}
+
+// ladder are the versions that a tag may point to, each list ascending.
+type ladder struct {
+	has    map[string]bool
+	stable []ordered
+	pre    []ordered
+}
+
+// ladderOf makes a ladder of the files that pass.
+func ladderOf(ix *ecosystem.Index, pass func(i int) bool) ladder {
+	l := ladder{has: make(map[string]bool, len(ix.Files))}
+	for i, f := range ix.Files {
+		if !pass(i) {
+			continue
+		}
+		n, ok := semantic.Parse(f.Version)
+		if !ok {
+			continue // not reached: versions of an index are canonical
+		}
+		l.has[f.Version] = true
+		if n.PreRelease() {
+			l.pre = append(l.pre, ordered{f.Version, n})
+		} else {
+			l.stable = append(l.stable, ordered{f.Version, n})
+		}
+	}
+	for _, versions := range [][]ordered{l.stable, l.pre} {
+		slices.SortFunc(versions, func(a, b ordered) int {
+			return cmp.Or(a.number.Compare(b.number), strings.Compare(a.text, b.text))
+		})
+	}
+	return l
+}
+
+// point is where a tag points whose registry has it at target: there, or at
+// the highest version below it, a pre-release only if there is nothing else. ""
+// if there is nothing: a tag never climbs.
+func (l ladder) point(target string) string {
+	if l.has[target] {
+		return target
+	}
+	n, ok := semantic.Parse(target)
+	if !ok {
+		return ""
+	}
+	for _, versions := range [][]ordered{l.stable, l.pre} {
+		i, _ := slices.BinarySearchFunc(versions, n, func(o ordered, n semantic.Version) int {
+			if o.number.Compare(n) <= 0 {
+				return -1
+			}
+			return 1
+		})
+		if i > 0 {
+			return versions[i-1].text
+		}
+	}
+	return ""
+}
+
+// top is the highest version, a pre-release only if there is nothing else.
+func (l ladder) top() string {
+	for _, versions := range [][]ordered{l.stable, l.pre} {
+		if len(versions) > 0 {
+			return versions[len(versions)-1].text
+		}
+	}
+	return ""
+}
+
+// pointed gives all tags that point to something. `latest` is there whenever
+// there is a version, since npm installs nothing from a page without it.
+func (l ladder) pointed(tags map[string]string) map[string]string {
+	out := make(map[string]string, len(tags)+1)
+	for tag, target := range tags {
+		if !tagName.MatchString(tag) {
+			continue
+		}
+		if to := l.point(target); to != "" {
+			out[tag] = to
+		}
+	}
+	if out[latestTag] == "" {
+		if to := l.top(); to != "" {
+			out[latestTag] = to
+		}
+	}
+	return out
+}
+
+// listedTags are a page's tags as far as they can point to what the index lists.
+func listedTags(ix *ecosystem.Index, tags map[string]string) map[string]string {
+	out := ladderOf(ix, func(int) bool { return true }).pointed(tags)
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}

@@ -76,6 +76,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add("node", "@s/x", "1.2.3-rc.1", "other", int64(1<<40), "x", "", "^1")
 	f.Add("", "", "", "", int64(-1), "", "allowed_packages.python.", "===")
 	f.Add("go", "example.com/x", "v1.2.3", "sdist", int64(1), "example.com/y", "allowed_packages.go.example.com/y", "")
+	f.Add("node", "a", "1.0.0", "package", int64(1), "1.0.0", "sha512:aa", "0")
 	f.Fuzz(func(t *testing.T, ecosystem, name, version, kind string, published int64, parent, through, specifier string) {
 		in := policy.Input{
 			Subject:   policy.Subject{Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(ecosystem), Name: name, Version: version}},
@@ -91,6 +92,14 @@ func FuzzDecide(f *testing.F) {
 				t.Fatalf("%q is allowed: %+v", name, d)
 			}
 			wellFormed(t, p.Judge(clock(), in.Subject).Name())
+			facts := in // the same texts as other facts
+			facts.Malware = []policy.Malware{{ID: name, Versions: []string{specifier}}, {ID: parent, Ranges: []policy.AffectedRange{{Introduced: parent, Fixed: through, LastAffected: specifier}}}}
+			facts.Lookalike, facts.Owner, facts.Upstream = &policy.Lookalike{Name: name, How: parent}, parent, through
+			wellFormed(t, p.Decide(clock(), facts))
+			facts.Malware, facts.Owner, facts.Digests, facts.Scripts = nil, "", []string{through}, true
+			facts.Lock = &policy.Lock{Mode: policy.LockMode(parent), Pins: []policy.Pin{{Version: version, Digests: []string{through, specifier}, Lockfile: name, Line: int(published)}}}
+			wellFormed(t, p.Decide(clock(), facts))
+			wellFormed(t, p.Judge(clock(), facts.Subject).Name())
 		}
 	})
 }

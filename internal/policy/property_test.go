@@ -1,12 +1,12 @@
 package policy_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -21,38 +21,6 @@ func mustParse(t interface{ Fatalf(string, ...any) }, document string) *policy.P
 // clock is a fixed now; the package has none of its own.
 func clock() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-type question struct {
-	name      string
-	rank      int
-	kind      policy.ArtifactKind
-	age       time.Duration
-	known     bool
-	published time.Time
-	edges     []policy.Edge
-}
-
-func drawQuestion(rt *rapid.T) question {
-	q := question{
-		name:  drawName(rt),
-		rank:  rapid.IntRange(0, len(someVersions())-1).Draw(rt, "version"),
-		kind:  rapid.SampledFrom([]policy.ArtifactKind{policy.KindWheel, policy.KindWheel, policy.KindSdist, policy.KindOther}).Draw(rt, "kind"),
-		age:   rapid.SampledFrom([]time.Duration{-1, 0, 7*24*time.Hour - 1, 7 * 24 * time.Hour, 900 * 24 * time.Hour}).Draw(rt, "age"),
-		known: rapid.Bool().Draw(rt, "known"),
-		edges: drawEdges(rt),
-	}
-	if q.known {
-		q.published = clock().Add(-q.age)
-	}
-	return q
-}
-
-func (q question) input() policy.Input {
-	return policy.Input{
-		Subject:   policy.Subject{Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: q.name, Version: someVersions()[q.rank]}, Edges: q.edges},
-		FileFacts: policy.FileFacts{Kind: q.kind, Published: q.published},
-	}
-}
-
 func TestDecideIsTheReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := drawDocument(rt)
@@ -60,7 +28,7 @@ func TestDecideIsTheReference(t *testing.T) {
 		for range 20 {
 			q := drawQuestion(rt)
 			got := p.Decide(clock(), q.input())
-			effect, by := m.decide(q.name, q.rank, q.kind, q.age, q.known, q.edges)
+			effect, by := m.decide(q)
 			if got.Effect != effect || got.ResolvedBy != by {
 				rt.Fatalf("%+v\nis %+v\nand not %s by %s\n%s", q, got, effect, by, m.yaml())
 			}
@@ -106,6 +74,60 @@ func TestMoreDenialsDenyMore(t *testing.T) {
 			_, in := drawFields(rt)
 			if !p.DecideCommand(in).Allowed() && stricter.DecideCommand(in).Allowed() {
 				rt.Fatalf("%+v: a further denial allows it", in)
+			}
+		}
+	})
+}
+
+// TestFactsOnlyNarrow: what is known against a file, or a lockfile that is not
+// trusted, never allows what was not allowed without it.
+func TestFactsOnlyNarrow(t *testing.T) {
+	against := map[string]func(*question){
+		"malware":   func(q *question) { q.malware = cmp.Or(q.malware, "==2.*") },
+		"burnt":     func(q *question) { q.malware = "every" },
+		"owned":     func(q *question) { q.owned, q.atOwner = true, false },
+		"lookalike": func(q *question) { q.lookalike = true },
+		"scripts":   func(q *question) { q.scripts = true },
+		"weak":      func(q *question) { q.digest = "md5" },
+		"frozen": func(q *question) {
+			if q.lock == "" && !isPre(q.rank) { // a pin admits a pre-release to the default
+				q.lock, q.trusted, q.pins = "frozen", false, []modelPin{{q.rank, []string{"sha256:aa"}}}
+			}
+		},
+		"prefer": func(q *question) {
+			if q.lock == "" {
+				q.lock, q.trusted, q.pins = "prefer", false, nil
+			}
+		},
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := mustParse(rt, drawDocument(rt).yaml())
+		for range 10 {
+			q := drawQuestion(rt)
+			before := p.Decide(clock(), q.input())
+			for name, change := range against {
+				if after := p.Decide(clock(), q.edited(change).input()); strict(after.Effect) < strict(before.Effect) {
+					rt.Fatalf("%s: %s became %s\n%+v", name, before.Effect, after.Effect, q)
+				}
+			}
+			if q.malware == "every" && before.Effect != policy.Deny {
+				rt.Fatalf("malware is not denied: %+v", before)
+			}
+		}
+	})
+}
+
+// TestListingAdmitsNoFile: what an index page shows beyond what may be had is a
+// matter of ecosystems with several versions in a tree, and of no other step.
+func TestListingAdmitsNoFile(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := mustParse(rt, drawDocument(rt).yaml())
+		for range 10 {
+			in := drawQuestion(rt).input()
+			listed := in
+			listed.Listing = true
+			if a, b := p.Decide(clock(), in), p.Decide(clock(), listed); a.Effect != b.Effect || a.Rule != b.Rule || a.Through != b.Through {
+				rt.Fatalf("a python page shows what is refused: %+v, %+v", a, b)
 			}
 		}
 	})

@@ -19,6 +19,8 @@ import (
 type model struct {
 	allowed, blocked                    []modelEntry
 	byDefault, sdist, minAge, ageSource string
+	scripts, toolchains, similar        string
+	hashes                              bool
 	rules                               []modelRule
 	action                              string
 	hasRules, blockLists                bool
@@ -26,7 +28,7 @@ type model struct {
 
 type modelEntry struct {
 	name, limit, version string
-	deps, pre            bool
+	deps, pre, scripts   bool
 }
 
 type modelRule struct {
@@ -67,44 +69,127 @@ func in(text string, rank int) bool {
 func isPre(rank int) bool { return slices.Contains([]int{1, 4, 7, 8}, rank) }
 
 // decide is the order of docs/policy.md, said once more.
-func (m *model) decide(name string, rank int, kind policy.ArtifactKind, age time.Duration, known bool, edges []policy.Edge) (policy.Effect, policy.ResolvedBy) {
+func (m *model) decide(q question) (policy.Effect, policy.ResolvedBy) {
 	for _, b := range m.blocked {
-		if b.name == name && in(b.version, rank) {
+		if b.name == q.name && in(b.version, q.rank) {
 			return policy.Deny, policy.ByBlocklist
 		}
 	}
-	effect, by := policy.Deny, policy.ByDefault
-	if e, listed := m.entry(name, rank); listed {
-		if by = policy.ByAllowlist; e {
-			effect = policy.Allow
-		}
-	} else if m.edge(name, rank, edges) {
-		effect, by = policy.Allow, policy.ByDependency
-	} else if m.byDefault != "" && !isPre(rank) {
-		effect = policy.Effect(m.byDefault)
+	if q.malware != "" && (q.malware == "every" || in(q.malware, q.rank)) {
+		return policy.Deny, policy.ByAdvisory
 	}
+	if q.owned && !q.atOwner {
+		return policy.Deny, policy.ByNamespace
+	}
+	here := q.pinsOf(q.rank)
+	if q.lock != "" && len(here) == 0 && (q.lock == "frozen" || len(q.pins) > 0) {
+		return policy.Deny, policy.ByLockfile
+	}
+	effect, by := m.release(q, len(here) > 0)
 	if effect == policy.Deny {
 		return effect, by
 	}
-	stricter := func(e policy.Effect) {
-		if e == policy.Deny || (e == policy.Hold && effect == policy.Allow) {
-			effect, by = e, policy.ByAllowlist
-		}
+	return m.file(q, here, effect, by)
+}
+
+// release is what is decided before the file is looked at.
+func (m *model) release(q question, pinned bool) (policy.Effect, policy.ResolvedBy) {
+	if pinned && q.trusted {
+		return policy.Allow, policy.ByLockfile
 	}
-	if kind == policy.KindOther || (kind == policy.KindSdist && (m.sdist == "" || m.sdist == "deny")) {
+	if admits, listed := m.entry(q.name, q.rank); listed {
+		if admits {
+			return policy.Allow, policy.ByAllowlist
+		}
 		return policy.Deny, policy.ByAllowlist
 	}
-	if kind == policy.KindSdist && m.sdist == "hold" {
-		stricter(policy.Hold)
+	if m.edge(q.name, q.rank, q.edges) {
+		return policy.Allow, policy.ByDependency
 	}
-	if m.minAge != "" && m.ageSource != "ignore" {
-		if !known || age < 0 || m.ageSource == "first-seen" {
+	effect, by := policy.Deny, policy.ByDefault
+	switch {
+	case q.toolchain:
+		if by = policy.ByToolchain; m.toolchains != "" {
+			effect = policy.Effect(m.toolchains)
+		}
+	case m.byDefault != "":
+		effect = policy.Effect(m.byDefault)
+		if similar := policy.Effect(m.similar); q.lookalike && effect != policy.Deny && strict(similar) > strict(effect) {
+			effect, by = similar, policy.ByAdvisory
+		}
+	}
+	if effect == "" {
+		effect = policy.Deny
+	}
+	if effect != policy.Deny && isPre(q.rank) && !pinned {
+		return policy.Deny, policy.ByDefault
+	}
+	return effect, by
+}
+
+// strict orders effects; what is not set is as strict as a denial.
+func strict(e policy.Effect) int {
+	switch e {
+	case policy.Allow:
+		return 0
+	case policy.Hold:
+		return 1
+	}
+	return 2
+}
+
+// file narrows what is not denied.
+func (m *model) file(q question, here []string, effect policy.Effect, by policy.ResolvedBy) (policy.Effect, policy.ResolvedBy) {
+	if len(here) > 0 {
+		same, comparable := false, false
+		for _, want := range here {
+			for _, got := range q.digests {
+				same = same || want == got
+				comparable = comparable || want[:6] == got[:6]
+			}
+		}
+		if !same && (comparable || q.complete) {
+			return policy.Deny, policy.ByLockfile
+		}
+	}
+	stricter := func(e policy.Effect) {
+		if e == "" || e == policy.Deny || (e == policy.Hold && effect == policy.Allow) {
+			effect, by = e, policy.ByAllowlist
+		}
+		if effect == "" {
+			effect = policy.Deny
+		}
+	}
+	switch q.kind {
+	case policy.KindOther:
+		return policy.Deny, policy.ByAllowlist
+	case policy.KindSdist:
+		stricter(policy.Effect(m.sdist))
+	}
+	if m.minAge != "" && m.ageSource != "ignore" && effect != policy.Deny {
+		known, age := q.known, q.age
+		if m.ageSource == "first-seen" {
+			known, age = q.seen, q.seenAge
+		}
+		if !known || age < 0 {
 			stricter(policy.Hold)
 		} else if age < 7*24*time.Hour {
 			stricter(policy.Deny)
 		}
 	}
+	if q.scripts && effect != policy.Deny && !m.runsScripts(q.name, q.rank) {
+		stricter(policy.Effect(m.scripts))
+	}
+	if m.hashes && effect != policy.Deny && (q.digest == "md5" || q.digest == "" && q.complete) {
+		stricter(policy.Deny)
+	}
 	return effect, by
+}
+
+func (m *model) runsScripts(name string, rank int) bool {
+	return slices.ContainsFunc(m.allowed, func(e modelEntry) bool {
+		return e.name == name && e.scripts && in(e.limit, rank) && in(e.version, rank) && (e.pre || !isPre(rank))
+	})
 }
 
 func (m *model) entry(name string, rank int) (admits, listed bool) {
@@ -175,6 +260,7 @@ func drawEntry(rt *rapid.T) modelEntry {
 		version: rapid.SampledFrom([]string{"", "", "<2", ">=1.0,<3", "==2.*"}).Draw(rt, "version"),
 		deps:    rapid.Bool().Draw(rt, "with_dependencies"),
 		pre:     rapid.Bool().Draw(rt, "prereleases"),
+		scripts: rapid.Bool().Draw(rt, "install_scripts"),
 	}
 }
 
@@ -185,6 +271,10 @@ func drawDocument(rt *rapid.T) *model {
 		sdist:      word("sdist", "", "deny", "hold", "allow"),
 		minAge:     word("min_release_age", "", "", "7d"),
 		ageSource:  word("age_source", "", "trusted", "first-seen", "ignore"),
+		scripts:    word("install_scripts", "", "deny", "hold", "allow"),
+		toolchains: word("toolchains", "", "deny", "hold", "allow"),
+		similar:    word("similar_names", "", "deny", "hold", "allow"),
+		hashes:     rapid.Bool().Draw(rt, "require_hashes"),
 		action:     word("action", "", "allow", "audit", "deny", "block"),
 		hasRules:   rapid.Bool().Draw(rt, "rules"),
 		blockLists: rapid.Bool().Draw(rt, "block style"),
@@ -249,8 +339,8 @@ func drawEdges(rt *rapid.T) []policy.Edge {
 func (m *model) yaml() string {
 	var b strings.Builder
 	b.WriteString("# drawn\nname: drawn\n")
-	b.WriteString("packages:\n  install_scripts: deny\n")
-	for _, f := range [][2]string{{"default", m.byDefault}, {"sdist", m.sdist}, {"min_release_age", m.minAge}, {"age_source", m.ageSource}} {
+	fmt.Fprintf(&b, "packages:\n  require_hashes: %t\n", m.hashes)
+	for _, f := range [][2]string{{"install_scripts", m.scripts}, {"toolchains", m.toolchains}, {"similar_names", m.similar}, {"default", m.byDefault}, {"sdist", m.sdist}, {"min_release_age", m.minAge}, {"age_source", m.ageSource}} {
 		if f[1] != "" {
 			fmt.Fprintf(&b, "  %s: %s\n", f[0], f[1])
 		}
@@ -294,6 +384,9 @@ func (m *model) list(b *strings.Builder, key string, entries []modelEntry) {
 		}
 		if e.pre {
 			fields = append(fields, "prereleases: true")
+		}
+		if e.scripts {
+			fields = append(fields, "install_scripts: true")
 		}
 		if m.blockLists {
 			fmt.Fprintf(b, "    - %s # entry\n", strings.Join(fields, "\n      "))

@@ -152,6 +152,8 @@ type Template struct {
 	Digest  string    `json:"digest"`
 	Created time.Time `json:"created"`
 	Bytes   int64     `json:"bytes"`
+	// Outdated tells that it was built by another version's recipe.
+	Outdated bool `json:"outdated,omitempty"`
 }
 
 // TemplateEvent is one line of the NDJSON answer of POST /v1/templates/{name}:

@@ -19,14 +19,14 @@ import (
 func newTemplate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "template",
-		Short:   "Build, list and remove root filesystems",
+		Short:   "Build, list, show and remove root filesystems",
 		GroupID: groupWork,
 		Long: `A template is a read-only root filesystem with a digest. "host" shows this
 machine's own /usr and is there at once; "debian" is built once. Neither shows
 anything of a home directory.`,
-		Example: "  cofferdam template build debian\n  cofferdam template list\n  cofferdam template rm debian",
+		Example: "  cofferdam template build debian\n  cofferdam template list\n  cofferdam template show debian\n  cofferdam template rm debian",
 	}
-	cmd.AddCommand(newTemplateBuild(), newTemplateList(), newTemplateRemove())
+	cmd.AddCommand(newTemplateBuild(), newTemplateList(), newTemplateShow(), newTemplateRemove())
 	return cmd
 }
 
@@ -54,7 +54,11 @@ func newTemplateList() *cobra.Command {
 			}
 			rows := [][]string{{"TEMPLATE", "SIZE", "CREATED", "DIGEST"}}
 			for _, t := range templates {
-				rows = append(rows, []string{t.Name, bytesText(t.Bytes), day(t.Created), t.Digest})
+				digest := t.Digest
+				if t.Outdated {
+					digest += "  outdated: cofferdam template build " + t.Name
+				}
+				rows = append(rows, []string{t.Name, bytesText(t.Bytes), day(t.Created), digest})
 			}
 			return writeTable(os.Stdout, rows)
 		},
@@ -90,30 +94,37 @@ func newTemplateRemove() *cobra.Command {
 }
 
 func newTemplateBuild() *cobra.Command {
-	var verbose bool
+	var verbose, needed bool
 	cmd := &cobra.Command{
 		Use:   "build TEMPLATE",
 		Short: "Build a template",
 		Long: `Builds a template and returns when it can be used. At a terminal one line shows
 what is being done; elsewhere only the result is told, unless --verbose. Ctrl-C
-ends the build and leaves nothing behind.`,
+ends the build and leaves nothing behind. The tools of the template debian come
+through the gateway, pinned by digest, and are on record.`,
 		Example: "  cofferdam template build debian\n  cofferdam template build --verbose debian 2>build.log",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			return buildTemplate(ctx, args[0], verbose)
+			return buildTemplate(ctx, args[0], verbose, needed)
 		},
 		ValidArgsFunction: completeTemplates,
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "a line per step")
+	cmd.Flags().BoolVar(&needed, "if-needed", false, "do nothing if it is built and not outdated")
 	return cmd
 }
 
-func buildTemplate(ctx context.Context, name string, verbose bool) error {
+func buildTemplate(ctx context.Context, name string, verbose, needed bool) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
+	}
+	if needed {
+		if t, err := c.Template(ctx, name); err == nil && !t.Outdated {
+			return nil
+		}
 	}
 	show := newProgress(os.Stderr, verbose)
 	built, err := c.BuildTemplate(ctx, name, show.step)

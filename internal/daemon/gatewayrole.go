@@ -38,7 +38,7 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), artifactsDir), Upstreams: spoken(g.current()), Version: g.d.opts.Version}
+	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), artifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
 		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
 	}

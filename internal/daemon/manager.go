@@ -15,7 +15,8 @@ import (
 func (d *Daemon) startManager(ctx context.Context) error {
 	p := d.opts.Paths
 	d.templates = template.NewStore(p.Templates(), template.Options{
-		InUse: func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
+		InUse:   func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
+		Fetcher: toolFetcher{d},
 	})
 	engines := all.Engines(all.Config{
 		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -33,15 +35,24 @@ func (d *Daemon) findRegistries(ctx context.Context) error {
 }
 
 // spoken are the upstreams that this build has a protocol for, as the gateway
-// wants them.
-func spoken(ups []upstream.Config) []upstream.Config {
+// wants them: a checksum database with its key. One whose key is not known is
+// left out, for nothing of its upstream could be verified.
+func (d *Daemon) spoken(ups []upstream.Config) []upstream.Config {
 	var known []upstream.Config
-	for _, p := range all.Protocols() {
-		for _, up := range ups {
-			if up.Ecosystem == p.Ecosystem() {
-				known = append(known, up)
-			}
+	for _, up := range ups {
+		speaks := slices.ContainsFunc(all.Protocols(), func(p ecosystem.Protocol) bool { return p.Ecosystem() == up.Ecosystem })
+		if !speaks {
+			continue
 		}
+		if up.Log != "" {
+			verifier, err := golang.VerifierFor(up.Log)
+			if err != nil {
+				d.opts.Log.Error("an upstream is not used", "ecosystem", up.Ecosystem, "err", err)
+				continue
+			}
+			up.Log = verifier
+		}
+		known = append(known, up)
 	}
 	return known
 }
@@ -102,8 +113,8 @@ func (d *Daemon) learnFromTemplate(ctx context.Context) {
 
 // canAsk tells whether the debian template is there and has all the clients.
 func (d *Daemon) canAsk(ctx context.Context) bool {
-	_, err := d.templates.Get(ctx, template.NameDebian)
-	return err == nil
+	t, err := d.templates.Get(ctx, template.NameDebian)
+	return err == nil && !d.templates.Outdated(t)
 }
 
 // takeUp keeps upstreams that were missing, and has a new gateway use them;

@@ -1,13 +1,11 @@
 package template
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -69,7 +67,7 @@ func (b *debianBuild) mmdebstrapArgs(ctx context.Context, mode, script string) [
 	args := []string{
 		"--verbose", "--mode=" + mode, "--variant=essential",
 		"--skip=cleanup,output/dev,output/mknod,chroot/policy-rc.d,chroot/start-stop-daemon",
-		"--include=" + strings.Join(debianPackages(), ","),
+		"--include=" + strings.Join(b.packages(), ","),
 	}
 	for _, tree := range []string{"man", "doc", "info", "locale"} {
 		args = append(args, "--dpkgopt=path-exclude=/usr/share/"+tree+"/*")
@@ -100,7 +98,7 @@ func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 	source := b.distribution.sources[0]
 	tree := filepath.Join(b.made, "root")
 	b.report(Progress{Step: "install", Detail: "debootstrap takes only " + source.suite + ", without its security updates: mmdebstrap takes both"})
-	args := []string{"--variant=minbase", "--components=" + strings.Join(source.components, ","), "--include=" + strings.Join(debianPackages(), ",")}
+	args := []string{"--variant=minbase", "--components=" + strings.Join(source.components, ","), "--include=" + strings.Join(b.packages(), ",")}
 	if source.signedBy != "" {
 		args = append(args, "--keyring="+source.signedBy)
 	}
@@ -127,33 +125,19 @@ func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 func (b *debianBuild) scriptEnv() []string {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/nonexistent",
-		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "UV_BIN=" + b.uvDir,
+		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "TOOLS=" + b.toolsFile,
+	}
+	if b.isBase() {
+		env = append(env, "BASE=yes")
+	} else {
+		env = append(env, "BASE=")
 	}
 	uuid := ""
 	if b.mkfs != "" {
 		uuid = imageUUID
 	}
 	env = append(env, "IMAGE_UUID="+uuid)
-	env = append(env, b.uvEnv()...)
 	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
-}
-
-// uvEnv tells customize.sh how to fetch uv where the host has no pip.
-func (b *debianBuild) uvEnv() []string {
-	if !b.uvPin {
-		return []string{"UV_PIN=", "UV_FILE=", "UV_CERT="}
-	}
-	wheel, _ := b.store.uv(runtime.GOARCH)
-	env := []string{
-		"UV_PIN=" + wheel.requirement(), "UV_FILE=" + wheel.file,
-		"UV_CERT=" + cmp.Or(os.Getenv("PIP_CERT"), os.Getenv("SSL_CERT_FILE")),
-	}
-	for _, name := range []string{"PIP_INDEX_URL", "PIP_PROXY", "PIP_TRUSTED_HOST"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
@@ -171,19 +155,14 @@ func (b *debianBuild) shareInputs(open, script string) (string, error) {
 	if err := copyFile(script, shared, 0o755); err != nil {
 		return "", err
 	}
-	if b.uvDir == "" {
+	if b.toolsFile == "" {
 		return shared, nil
 	}
-	dir := filepath.Join(open, "uv")
-	if err := openDir(dir); err != nil {
+	tools := filepath.Join(open, "tools.tar")
+	if err := copyFile(b.toolsFile, tools, 0o644); err != nil {
 		return "", err
 	}
-	for _, name := range []string{"uv", "uvx"} {
-		if err := copyFile(filepath.Join(b.uvDir, name), filepath.Join(dir, name), 0o755); err != nil {
-			return "", err
-		}
-	}
-	b.uvDir = dir
+	b.toolsFile = tools
 	return shared, nil
 }
 

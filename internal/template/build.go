@@ -61,7 +61,7 @@ func (s *Store) buildLocked(ctx context.Context, name string, report func(Progre
 	case NameHost:
 		t, err = buildHost(ctx, s.opt.HostRoot, made)
 	default:
-		b := debianBuild{store: s, place: place, made: made, report: report}
+		b := debianBuild{store: s, name: name, place: place, made: made, report: report}
 		t, err = b.run(ctx)
 	}
 	if err != nil {
@@ -185,5 +185,5 @@ func freeSpace(dir string) string {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%d MB free; a build needs about 1500)", st.Bavail*uint64(st.Bsize)>>20)
+	return fmt.Sprintf(" (%d MB free; a build needs about 3000)", st.Bavail*uint64(st.Bsize)>>20)
 }

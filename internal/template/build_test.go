@@ -64,7 +64,7 @@ func workshop(t *testing.T) (*Store, string) {
 	put(t, filepath.Join(root, "etc/apt/sources.list"), "deb http://mirror.example/debian bookworm main\n", 0o644)
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: root})
-	s.uv = func(string) (uvWheel, bool) { return uvWheel{}, false }
+	s.pins = func(string) []pin { return nil }
 	return s, tools
 }
 
@@ -287,7 +287,7 @@ const envBuilder = "TEMPLATE_TEST_BUILDER"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envBuilder); dir != "" {
 		s := NewStore(dir, Options{HostRoot: os.Getenv("TEMPLATE_TEST_ROOT")})
-		s.uv = func(string) (uvWheel, bool) { return uvWheel{}, false }
+		s.pins = func(string) []pin { return nil }
 		if _, err := s.Build(context.Background(), NameDebian, nil); err != nil {
 			os.Exit(1)
 		}

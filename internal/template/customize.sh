@@ -11,9 +11,8 @@
 # mount namespace of its own, so that the tree is seen as it will be stored.
 #
 # Environment: EPOCH (seconds, the time of every file that no package owns),
-# UV_BIN (a folder with uv and uvx, or empty), UV_PIN, UV_FILE and UV_CERT (if
-# not empty: pip's requirement for uv with its digest, the wheel's name, extra
-# roots), IMAGE_UUID (empty: no image).
+# TOOLS (an archive of what goes below usr/local, or empty), BASE (not empty: no
+# tools and no venv), IMAGE_UUID (empty: no image).
 set -eu
 umask 022
 root=$1
@@ -55,9 +54,11 @@ seal() {
 	# is compiled again for that reason.
 	step times
 	stamp
-	find "$root$agent/.venv" -type d -name __pycache__ -prune -exec rm -rf {} +
-	inside 1000:1000 /usr/bin/python3 -m compileall -q -f --invalidation-mode timestamp "$agent/.venv/lib" || true
-	stamp
+	if [ -z "$BASE" ]; then
+		find "$root$agent/.venv" -type d -name __pycache__ -prune -exec rm -rf {} +
+		inside 1000:1000 /usr/bin/python3 -m compileall -q -f --invalidation-mode timestamp "$agent/.venv/lib" || true
+		stamp
+	fi
 	rm -f "$out/owned" "$out/files"
 	# noinline_data and no compression: gVisor reads no other EROFS. No extended
 	# attributes: file capabilities are not wanted.
@@ -88,32 +89,30 @@ chown -R 1000:1000 "$root$agent" "$root/workspace"
 chmod 0755 "$root$agent"
 
 # --- tools --------------------------------------------------------------
-if [ -z "$UV_BIN" ] && [ -n "$UV_PIN" ]; then
-	# The host has no pip, so the tree's fetches uv: with the digest demanded,
-	# from where the host's variables say, and without running any of it.
-	step uv through the new pip
-	mkdir "$root/tmp/uv"
-	echo "$UV_PIN" >"$root/tmp/uv/pin.txt"
-	[ -z "$UV_CERT" ] || cp "$UV_CERT" "$root/tmp/uv/ca.pem"
-	chroot "$root" /usr/bin/env HOME=/tmp/uv ${UV_CERT:+PIP_CERT=/tmp/uv/ca.pem} PIP_NO_CACHE_DIR=1 python3 -m pip download --quiet \
-		--disable-pip-version-check --no-deps --require-hashes --only-binary=:all: --dest /tmp/uv/got --requirement /tmp/uv/pin.txt
-	chroot "$root" python3 -m zipfile -e "/tmp/uv/got/$UV_FILE" /tmp/uv/wheel
-	mkdir "$out/uv"
-	mv "$root"/tmp/uv/wheel/uv-*.data/scripts/uv "$root"/tmp/uv/wheel/uv-*.data/scripts/uvx "$out/uv/"
-	UV_BIN=$out/uv
-fi
-if [ -n "$UV_BIN" ]; then
-	step uv
-	install -m 0755 "$UV_BIN/uv" "$UV_BIN/uvx" "$root/usr/local/bin/"
+if [ -n "$TOOLS" ]; then
+	step tools
+	tar -x -f "$TOOLS" -C "$root" --numeric-owner --same-owner
+	# pnpm would fetch the version that a project names, and say no more than that
+	# it can't; npm warns of a variable for this, so it is in pnpm's own file.
+	mkdir -p "$root$agent/.config/pnpm"
+	echo "manage-package-manager-versions=false" >"$root$agent/.config/pnpm/rc"
+	chown -R 1000:1000 "$root$agent/.config"
+	# Compiled once here instead of once in every sandbox.
+	step go
+	mkdir "$root/tmp/go"
+	inside 0:0 HOME=/tmp/go GODEBUG=installgoroot=all GOTOOLCHAIN=local GOPROXY=off GOCACHE=/tmp/go/cache CGO_ENABLED=0 go install std
+	rm -rf "$root/tmp/go"
 fi
 # A login shell resets PATH, so the environment is said here once more.
 mkdir -p "$root/etc/profile.d"
 cat >"$root/etc/profile.d/cofferdam.sh" <<'PROFILE'
 export VIRTUAL_ENV=/home/agent/.venv
-case ":$PATH:" in *":$VIRTUAL_ENV/bin:"*) ;; *) export PATH="$VIRTUAL_ENV/bin:$PATH:/.cofferdam/bin" ;; esac
+case ":$PATH:" in *":$VIRTUAL_ENV/bin:"*) ;; *) export PATH="$VIRTUAL_ENV/bin:$HOME/.local/bin:$HOME/go/bin:$PATH:/.cofferdam/bin" ;; esac
 PROFILE
-step venv
-inside 1000:1000 python3 -m venv "$agent/.venv"
+if [ -z "$BASE" ]; then
+	step venv
+	inside 1000:1000 python3 -m venv "$agent/.venv"
+fi
 
 # --- nothing of the host, nothing of the build --------------------------
 step cleaning
@@ -141,7 +140,7 @@ rows = {(d.metadata["Name"] or "", d.version or "", str(d.locate_file(""))) for 
 sys.stdout.write("".join("\t".join(r) + "\n" for r in sorted(rows)))
 PY
 inside 0:0 /usr/bin/python3 -I /tmp/dists.py >"$out/python.tsv"
-inside 1000:1000 "$agent/.venv/bin/python3" -I /tmp/dists.py >>"$out/python.tsv"
+[ -n "$BASE" ] || inside 1000:1000 "$agent/.venv/bin/python3" -I /tmp/dists.py >>"$out/python.tsv"
 rm -f "$root/tmp/dists.py"
 
 unshare --mount --propagation private sh "$0" "$root" seal

@@ -34,12 +34,17 @@ func debianPackages() []string {
 	return []string{
 		"python3", "python3-pip", "python3-venv", "ca-certificates", "git", "bash",
 		"coreutils", "curl", "procps", "less", "nano", "xz-utils", "unzip", "patch",
+		"libstdc++6", // of node
 	}
 }
 
-// debianBuild is one build of the debian template.
+// basePackages are what the template without tools holds.
+func basePackages() []string { return []string{"python3", "python3-pip", "ca-certificates"} }
+
+// debianBuild is one build of the debian template, or of the base without tools.
 type debianBuild struct {
 	store  *Store
+	name   string // NameDebian or NameBase
 	place  string // the build's own folder
 	made   string // what becomes the generation
 	report func(Progress)
@@ -47,8 +52,18 @@ type debianBuild struct {
 	distribution distribution
 	tool         string // mmdebstrap's or debootstrap's path
 	mkfs         string // mkfs.erofs, or empty: the root is a directory
-	uvDir        string // a folder with uv and uvx, or empty
-	uvPin        bool   // no host pip: the tree's own fetches uv
+	tools        []Tool
+	toolsFile    string // the archive of all tools, or empty
+}
+
+func (b *debianBuild) isBase() bool { return b.name == NameBase }
+
+// packages are those of the distribution.
+func (b *debianBuild) packages() []string {
+	if b.isBase() {
+		return basePackages()
+	}
+	return debianPackages()
 }
 
 func (b *debianBuild) run(ctx context.Context) (Template, error) {
@@ -59,11 +74,11 @@ func (b *debianBuild) run(ctx context.Context) (Template, error) {
 		return Template{}, diskFault(err, b.store.dir)
 	}
 	b.report(Progress{Step: "prepare", Detail: b.describe(), Percent: 1})
-	uvDir, err := b.fetchUV(ctx)
-	if err != nil {
-		return Template{}, err
+	if !b.isBase() {
+		if err := b.fetchTools(ctx); err != nil {
+			return Template{}, err
+		}
 	}
-	b.uvDir = uvDir
 	if err := b.install(ctx); err != nil {
 		return Template{}, err
 	}
@@ -127,7 +142,7 @@ func (b *debianBuild) describe() string {
 func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 	b.report(Progress{Step: "digest", Percent: 96})
 	t := Template{
-		Name: NameDebian, User: agentUser, Home: agentHome,
+		Name: b.name, User: agentUser, Home: agentHome, Recipe: b.store.recipe(),
 		Env:   debianEnv(),
 		Roots: "/etc/ssl/certs/ca-certificates.crt",
 		// The same content has the same digest; when it was made is no part of it.
@@ -157,11 +172,18 @@ func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 
 func debianEnv() map[string]string {
 	return map[string]string{
-		"PATH":        agentHome + "/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin",
+		"PATH": agentHome + "/.venv/bin:" + agentHome + "/.local/bin:" + agentHome + "/go/bin:" +
+			"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin",
 		"VIRTUAL_ENV": agentHome + "/.venv",
 		"HOME":        agentHome,
 		"LANG":        "C.UTF-8",
 		"SHELL":       "/bin/bash",
+		// Where npm install --global may write, and what node-gyp would fetch.
+		"npm_config_prefix":                   agentHome + "/.local",
+		"npm_package_config_node_gyp_nodedir": "/" + localLib + "node",
+		// The standard library is compiled in the template, where go otherwise
+		// compiles it once in every sandbox; go looks there only if it is told to.
+		"GODEBUG": "installgoroot=all",
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -32,12 +31,18 @@ type PythonPackage struct {
 	Folder  string `json:"folder"`
 }
 
-// Tool is a program that came from neither.
+// Tool is a program that came from neither, but from a registry through the
+// gateway.
 type Tool struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	File    string `json:"file"`
-	SHA256  string `json:"sha256"` // hex, of the file that it came in
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+	Ecosystem string `json:"ecosystem"`
+	Package   string `json:"package"` // at its registry
+	File      string `json:"file"`
+	SHA256    string `json:"sha256"` // hex, of the file that it came in
+	Source    string `json:"source"` // its URL, without credentials
+	Run       string `json:"run"`    // in whose records the log has it
+	Record    uint64 `json:"record"`
 }
 
 // Ledger returns the baseline of a template; empty for the host template,
@@ -69,10 +74,7 @@ func (b *debianBuild) writeLedger() error {
 	if len(l.System) == 0 || len(l.Python) == 0 {
 		return fault.New(fault.ErrUnavailable, "the build left no list of what it installed, so it is not used")
 	}
-	if b.uvDir != "" || b.uvPin {
-		wheel, _ := b.store.uv(runtime.GOARCH)
-		l.Tools = append(l.Tools, Tool{"uv", uvVersion, wheel.file, wheel.sha256})
-	}
+	l.Tools = b.tools
 	raw, err := json.MarshalIndent(l, "", " ")
 	if err != nil {
 		return err

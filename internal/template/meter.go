@@ -30,7 +30,7 @@ type phase struct {
 var newlyInstalled = regexp.MustCompile(`(\d+) newly installed`)
 
 func newMeter(report func(Progress)) *meter {
-	return &meter{report: report, phase: phase{step: "start", from: 2, to: 3}}
+	return &meter{report: report, phase: phase{step: "start", from: 3, to: 4}}
 }
 
 // phaseOf recognises the line that begins a phase.
@@ -39,7 +39,7 @@ func phaseOf(line string) (phase, bool) {
 		text string
 		phase
 	}{
-		{"I: running apt-get update", phase{"package lists", 3, 8, 0}},
+		{"I: running apt-get update", phase{"package lists", 4, 8, 0}},
 		{"I: downloading packages", phase{"download", 8, 20, 1}},
 		{"I: extracting archives", phase{"extract", 20, 24, 0}},
 		{"I: installing essential packages", phase{"install essentials", 24, 48, 2}},
@@ -48,7 +48,9 @@ func phaseOf(line string) (phase, bool) {
 		{"I: Extracting ", phase{"extract", 30, 40, 0}},
 		{"I: Unpacking ", phase{"install tools", 40, 60, 0}},
 		{"I: Configuring ", phase{"install tools", 60, 76, 0}},
-		{"cofferdam: user", phase{"user and venv", 77, 82, 0}},
+		{"cofferdam: user", phase{"user and tools", 77, 78, 0}},
+		{"cofferdam: go", phase{"compile Go's library", 78, 81, 0}},
+		{"cofferdam: venv", phase{"venv", 81, 82, 0}},
 		{"cofferdam: cleaning", phase{"clean", 82, 84, 0}},
 		{"cofferdam: times", phase{"seal", 84, 90, 0}},
 		{"cofferdam: image", phase{"image", 90, 96, 0}},

@@ -18,6 +18,9 @@ import (
 const (
 	NameDebian = "debian"
 	NameHost   = "host"
+	// NameBase is a debian without the tools that come from registries: built
+	// only to ask its pip which index it uses, where nobody else knows.
+	NameBase = "base-debian"
 )
 
 // Options of a Store; the zero value is right for an installation.
@@ -31,6 +34,9 @@ type Options struct {
 	// InUse says whether a running sandbox uses a digest. Without it nothing
 	// that was once published is removed, except by Remove.
 	InUse func(digest string) bool
+	// Fetcher brings the tools of the debian template; without it one is built
+	// only from tools that were fetched before.
+	Fetcher Fetcher
 }
 
 // Known is a template that can be had here, built or not.
@@ -45,13 +51,14 @@ type Known struct {
 //	NAME/GENERATION/template.json     with rootfs.erofs or root/, and ledger.json
 //	.building-NAME-*                  a build's workplace; stale without the lock
 //	.lock-NAME                        held by whoever builds NAME
+//	.tools/FILE                       what was fetched for builds, with its origin
 //
 // A generation is complete from the moment it has its name, and never written
 // again. Safe for concurrent use, also by several processes.
 type Store struct {
-	dir string
-	opt Options
-	uv  func(arch string) (uvWheel, bool)
+	dir  string
+	opt  Options
+	pins func(arch string) []pin
 }
 
 // NewStore returns a Store in dir, which is made when first needed.
@@ -59,13 +66,13 @@ func NewStore(dir string, opt Options) *Store {
 	if opt.HostRoot == "" {
 		opt.HostRoot = "/"
 	}
-	return &Store{dir: dir, opt: opt, uv: pinnedUV}
+	return &Store{dir: dir, opt: opt, pins: pinned}
 }
 
 // Known lists the templates that this Store can build.
 func (s *Store) Known() []Known {
 	return []Known{
-		{NameDebian, "a small Debian with python3, pip, venv, uv, git and the usual tools; built once"},
+		{NameDebian, "a small Debian with python3, pip, uv, node, npm, pnpm, go, git and the usual tools; built once"},
 		{NameHost, "this machine's own programs, read-only; nothing to build"},
 	}
 }
@@ -141,7 +148,7 @@ func (s *Store) check(name string) error {
 	for _, k := range s.Known() {
 		names = append(names, k.Name)
 	}
-	if slices.Contains(names, name) {
+	if slices.Contains(names, name) || name == NameBase {
 		return nil
 	}
 	return fault.New(fault.ErrNotFound, "there is no template %q; known are %s", name, strings.Join(names, ", "))

@@ -19,7 +19,8 @@ type Template struct {
 	Env     map[string]string `json:"env"`              // PATH, LANG, VIRTUAL_ENV, ...
 	User    string            `json:"user"`             // the default user's name
 	Home    string            `json:"home"`
-	Roots   string            `json:"roots"` // path inside of the system's CA bundle
+	Roots   string            `json:"roots"`            // path inside of the system's CA bundle
+	Recipe  string            `json:"recipe,omitempty"` // what it was built by; see Store.Outdated
 	Created time.Time         `json:"created"`
 	Bytes   int64             `json:"bytes"`
 }

@@ -1,0 +1,199 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// gatewayClient speaks to the gateway as a package client in a sandbox does: a
+// stream of the uplink with an identity in front, TLS under the installation's
+// CA, HTTP/1.1.
+type gatewayClient struct {
+	ecosystem pkgref.Ecosystem
+	index     *url.URL // as sandboxes see it
+	http      *http.Transport
+}
+
+// Limits of what the gateway answers: a page, and a tool's file.
+const (
+	maxPage     = 256 << 20
+	maxToolFile = 1 << 30
+)
+
+func newGatewayClient(uplink, sandbox string, ca []byte, up upstream.Config) (*gatewayClient, error) {
+	index, err := hostOf(up)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, fault.New(fault.ErrUnavailable, "the gateway's CA is not known")
+	}
+	return &gatewayClient{ecosystem: up.Ecosystem, index: index, http: &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return dialUplink(ctx, uplink, sandbox, address)
+		},
+		TLSClientConfig:       &tls.Config{RootCAs: roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13},
+		DisableCompression:    true,
+		ResponseHeaderTimeout: toolsPatience, // the gateway fetches whole before it answers
+	}}, nil
+}
+
+func (c *gatewayClient) close() { c.http.CloseIdleConnections() }
+
+// dialUplink opens a stream to a name as the keeper would for a guest.
+func dialUplink(ctx context.Context, uplink, sandbox, address string) (net.Conn, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", uplink)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the gateway is not there")
+	}
+	frames := channel.NewConn(conn)
+	var reply channel.Reply
+	err = errors.Join(
+		conn.SetDeadline(time.Now().Add(trustPatience)),
+		frames.WriteJSON(channel.FrameOpen, keeper.StreamIdentity{Sandbox: sandbox}),
+		frames.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenTCP, Name: host, Port: port}),
+	)
+	if err == nil {
+		err = frames.ReadJSON(channel.FrameReply, &reply)
+	}
+	if err == nil && !reply.OK {
+		err = fault.New(fault.ErrUnavailable, "the gateway does not answer for %s: %s", host, reply.Error)
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// get asks for a URL; what is no success is an error with the gateway's reason.
+func (c *gatewayClient) get(ctx context.Context, location, accept string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "template-build")
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	resp, err := c.http.RoundTrip(req)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the gateway does not answer")
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close() //nolint:errcheck // it is not read
+		return nil, fault.New(fault.ErrUnavailable, "the gateway answers %s", resp.Status)
+	}
+	return resp, nil
+}
+
+// page asks for a project's page and decodes it.
+func (c *gatewayClient) page(ctx context.Context, path, accept string, into any) (*url.URL, error) {
+	at := c.index.JoinPath(path)
+	resp, err := c.get(ctx, at.String(), accept)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxPage)).Decode(into); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the page at %s can't be read", path)
+	}
+	return at, nil
+}
+
+// locate finds an artifact's URL on its project's page.
+func (c *gatewayClient) locate(ctx context.Context, a template.Artifact) (string, error) {
+	base, found, err := c.lookUp(ctx, a)
+	if err != nil {
+		return "", fault.Wrap(fault.ErrUnavailable, err, "%s %s can't be had", a.Name, a.Version)
+	}
+	link, err := url.Parse(found)
+	if err != nil || found == "" {
+		return "", fault.New(fault.ErrUnavailable, "the registry does not list %s, in which %s %s comes", a.File, a.Name, a.Version)
+	}
+	link = base.ResolveReference(link)
+	link.Fragment = ""
+	return link.String(), nil
+}
+
+// lookUp reads the page; found is "" if it does not list the artifact.
+func (c *gatewayClient) lookUp(ctx context.Context, a template.Artifact) (base *url.URL, found string, err error) {
+	switch c.ecosystem {
+	case pkgref.Python:
+		var page struct {
+			Files []struct {
+				Filename string `json:"filename"`
+				URL      string `json:"url"`
+			} `json:"files"`
+		}
+		base, err = c.page(ctx, a.Name+"/", "application/vnd.pypi.simple.v1+json", &page)
+		for _, f := range page.Files {
+			if f.Filename == a.File {
+				found = f.URL
+			}
+		}
+	case pkgref.Node:
+		var page struct {
+			Versions map[string]struct {
+				Dist struct {
+					Tarball string `json:"tarball"`
+				} `json:"dist"`
+			} `json:"versions"`
+		}
+		base, err = c.page(ctx, a.Name, "application/vnd.npm.install-v1+json", &page)
+		found = page.Versions[a.Version].Dist.Tarball
+	default:
+		err = fault.Invalid("no template's tools come from the registry of %s", c.ecosystem)
+	}
+	return base, found, err
+}
+
+// download writes what is at a URL to a new file.
+func (c *gatewayClient) download(ctx context.Context, location, path string) error {
+	resp, err := c.get(ctx, location, "")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, io.LimitReader(resp.Body, maxToolFile+1))
+	if err == nil && (n > maxToolFile || (resp.ContentLength >= 0 && n != resp.ContentLength)) {
+		err = fault.New(fault.ErrUnavailable, "%s came with %d bytes", strings.TrimPrefix(path, "/"), n)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the download was cut short")
+	}
+	return nil
+}

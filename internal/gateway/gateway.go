@@ -7,7 +7,10 @@
 // Vocabulary: a *source* is one upstream with its protocol and client; a
 // *guest* is a sandbox as the gateway sees it, an identity that came with the
 // connection; a *page* is an index page, read; an *artifact* is a file's
-// verified bytes; a *name* is a host name that the gateway answers for.
+// verified bytes; an *attachment* is what resolvers read of releases that they
+// may never install; a *logbook* is an upstream's transparency log and what is
+// known of it; a *side download* is what tools fetch from outside the registries;
+// a *name* is a host name that the gateway answers for.
 //
 // The life of a request is in docs/ecosystems.md; what each client shows of a
 // refusal, too. Nothing that one guest does can be read by another: there is
@@ -68,6 +71,9 @@ type Gateway struct {
 	pages       *lru[*page]
 	rendered    *lru[*rendered]
 	described   *lru[described]
+	inspections *cache.Shelf // what is described, over a restart
+	attachments *cache.Shelf // those that may change
+	relays      *cache.Shelf // what clients verify themselves and never changes
 	guests      *guests
 	ahead       chan struct{} // slots for fetching ahead
 	heavy       chan struct{} // slots for reading and rendering large pages
@@ -108,9 +114,12 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 		ahead:     make(chan struct{}, cfg.Limits.FetchAhead),
 		heavy:     make(chan struct{}, 2),
 	}
+	if err := g.openShelves(); err != nil {
+		return nil, err
+	}
 	g.life, g.end = context.WithCancel(context.Background())
 	for _, u := range cfg.Upstreams {
-		s, err := newSource(u, cfg)
+		s, err := newSource(u, cfg, store)
 		if err != nil {
 			g.end()
 			return nil, err
@@ -120,6 +129,14 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 	g.names.Store(newNameTable(g.sources))
 	g.server = g.httpServer()
 	return g, nil
+}
+
+func (g *Gateway) openShelves() error {
+	var errs [3]error
+	g.inspections, errs[0] = g.store.Shelf("inspections", maxInspections)
+	g.attachments, errs[1] = g.store.Shelf("attachments", maxAttachments)
+	g.relays, errs[2] = g.store.Shelf("relays", maxRelays)
+	return errors.Join(errs[:]...)
 }
 
 // Start learns the file hosts, asks the door for a certificate for all names,
@@ -169,7 +186,7 @@ func (g *Gateway) Close() error {
 	g.feed.Close() //nolint:errcheck // closing a feed can't fail
 	g.tasks.close()
 	for _, s := range g.sources {
-		s.client.Close()
+		s.close()
 	}
 	return err
 }

@@ -2,11 +2,17 @@ package gateway_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +26,7 @@ import (
 
 func TestNamesAreLearnt(t *testing.T) {
 	b := newBench(t, nil)
-	if diff := cmp.Diff([]string{filesHost, indexHost}, b.gateway.Names()); diff != "" {
+	if diff := cmp.Diff([]string{gateway.DownloadsName, filesHost, indexHost}, b.gateway.Names()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := b.gateway.Upstreams()[0].FileHosts; !slices.Equal(got, []string{b.registry.Host(filesHost)}) {
@@ -65,9 +71,14 @@ func TestIndexAndArtifact(t *testing.T) {
 	}
 	want := admission.ArtifactAsk{
 		Sandbox: sandboxA, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, SourceURL: b.registry.URL(filesHost, "/p/"+foo.File), SHA256: foo.Digest(), Size: int64(len(foo.Bytes)), Serve: true,
-		File: admission.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Published: foo.Uploaded},
+		File:     admission.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Published: foo.Uploaded},
+		Upstream: b.registry.URL(indexHost, "/simple/"), Digests: []string{"sha256:" + foo.Digest(), sha512Of(foo.Bytes)},
 	}
-	if diff := cmp.Diff([]admission.ArtifactAsk{want}, b.door.Served()); diff != "" {
+	served := b.door.Served()
+	if len(served) == 1 && time.Since(served[0].File.FirstSeen) < time.Hour {
+		want.File.FirstSeen = served[0].File.FirstSeen
+	}
+	if diff := cmp.Diff([]admission.ArtifactAsk{want}, served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]admission.Requirement{{Name: "bar", Specifier: ">=2"}}, b.door.edges["python foo 1.0"]); diff != "" {
@@ -78,6 +89,11 @@ func TestIndexAndArtifact(t *testing.T) {
 			t.Errorf("upstream saw the client: %v", r.Header)
 		}
 	}
+}
+
+func sha512Of(b []byte) string {
+	sum := sha512.Sum512(b)
+	return "sha512:" + hex.EncodeToString(sum[:])
 }
 
 // TestEdgesComeBeforeBytes: the next request must meet the edges.
@@ -388,8 +404,10 @@ func TestRateLimit(t *testing.T) {
 func TestAborted(t *testing.T) {
 	b := newBench(t, nil)
 	big := pypitest.Wheel(t, "big", "1.0")
-	big.Bytes = pypitest.Zip(t,
-		[2]string{"big-1.0.dist-info/METADATA", string(big.Metadata)}, [2]string{"noise", strings.Repeat("0123456789abcdef", 1<<18)}, [2]string{"noise2", randomText(8 << 20)})
+	big.Bytes = wheelOf(t, "big-1.0.dist-info/", [][2]string{
+		{"big-1.0.dist-info/METADATA", string(big.Metadata)}, {"big-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n"},
+		{"noise", strings.Repeat("0123456789abcdef", 1<<18)}, {"noise2", randomText(8 << 20)},
+	})
 	b.publish(big)
 	resp, err := b.client(sandboxA).Get("https://files.example/p/" + big.File)
 	if err != nil {
@@ -401,6 +419,17 @@ func TestAborted(t *testing.T) {
 		defer b.door.mu.Unlock()
 		return len(b.door.aborted) == 1 && b.door.aborted[0] < int64(len(big.Bytes))
 	})
+}
+
+// wheelOf packs a wheel with the RECORD of its files.
+func wheelOf(t *testing.T, info string, files [][2]string) []byte {
+	t.Helper()
+	var record strings.Builder
+	for _, f := range files {
+		sum := sha256.Sum256([]byte(f[1]))
+		fmt.Fprintf(&record, "%s,sha256=%s,%d\n", f[0], base64.RawURLEncoding.EncodeToString(sum[:]), len(f[1]))
+	}
+	return pypitest.Zip(t, append(files, [2]string{info + "RECORD", record.String() + info + "RECORD,,\n"})...)
 }
 
 // randomText is text that does not pack well.

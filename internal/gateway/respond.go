@@ -1,9 +1,15 @@
 package gateway
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -26,8 +32,11 @@ func (q *query) refuseDecision(what string, d policy.Decision, id string) {
 
 // send writes an answer whole.
 func (q *query) send(a ecosystem.Answer) {
-	if q.r.ProtoAtLeast(1, 1) {
+	if q.r.ProtoAtLeast(1, 1) && a.Phrase != "" {
 		q.conn.phrase.set(a.Status, a.Phrase)
+	}
+	for name, value := range a.Header {
+		q.w.Header().Set(name, value)
 	}
 	q.w.Header().Set("Content-Type", a.ContentType)
 	q.w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
@@ -35,4 +44,53 @@ func (q *query) send(a ecosystem.Answer) {
 	if q.r.Method != http.MethodHead {
 		_, _ = q.w.Write(a.Body) // a guest that went away needs no refusal
 	}
+}
+
+// sendRecorded sends what was recorded as served, and records it if the client
+// did not get all of it.
+func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, seq uint64) {
+	out := &counted{ResponseWriter: a.w}
+	a.w = out
+	a.sendBlob(blob)
+	announced, err := strconv.ParseInt(a.w.Header().Get("Content-Length"), 10, 64)
+	if err != nil || out.sent >= announced {
+		return
+	}
+	if err := g.door.Aborted(context.WithoutCancel(a.r.Context()), a.sandbox, seq, out.sent); err != nil {
+		g.log.Error("an aborted download could not be recorded", "sandbox", a.sandbox, "file", a.file.Name, "error", err)
+	}
+}
+
+// sendBlob answers GET and HEAD, whole or one range.
+func (a *asked) sendBlob(blob *cache.Blob) {
+	if strings.Contains(a.r.Header.Get("Range"), ",") {
+		a.r.Header.Del("Range") // many ranges in one answer are of use to nobody here
+	}
+	a.w.Header().Set("ETag", `"`+blob.Digest()+`"`)
+	a.w.Header().Set("Content-Type", "application/octet-stream")
+	http.ServeContent(a.w, a.r, "", time.Time{}, blob.Reader())
+}
+
+// counted counts the body's bytes.
+type counted struct {
+	http.ResponseWriter
+	sent int64
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.sent += int64(n)
+	return n, err
+}
+
+// ReadFrom keeps the server's large copies; the count is the same.
+func (c *counted) ReadFrom(r io.Reader) (int64, error) {
+	to, ok := c.ResponseWriter.(io.ReaderFrom)
+	if !ok {
+		return 0, errors.New("the server's answer takes no reader")
+	}
+	n, err := to.ReadFrom(r)
+	c.sent += n
+	return n, err
 }

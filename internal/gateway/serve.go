@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -24,6 +25,11 @@ type query struct {
 	route   ecosystem.Route
 }
 
+// ref is what the query is about: its project, in a version or in none.
+func (q *query) ref(version string) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: q.source.ecosystem(), Name: q.route.Project, Version: version}
+}
+
 // serve answers a request. What is wrong with its form is answered before
 // anything is asked of anybody.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
@@ -37,16 +43,13 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if status, reason := g.malformed(q); status != 0 {
-		if r.ContentLength != 0 || r.Close {
-			w.Header().Set("Connection", "close") // whatever its body is, it is not read
-		}
-		q.send(ecosystem.Problem(status, ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: reason}))
+		q.refuseForm(status, reason)
 		return
 	}
 	g.dispatch(q)
 }
 
-// malformed checks the form of a request; status 0 is good.
+// malformed checks the form of a request, whatever it is for; status 0 is good.
 func (g *Gateway) malformed(q *query) (status int, reason string) {
 	r := q.r
 	host := strings.TrimSuffix(r.Host, ":443")
@@ -54,13 +57,12 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 	case !g.guests.admit(q.sandbox):
 		q.w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, "this run asks faster than the gateway answers one run"
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		q.w.Header().Set("Allow", "GET, HEAD")
-		return http.StatusMethodNotAllowed, "the gateway is read only: GET and HEAD"
+	case !reads(r) && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method):
+		return q.notRead()
 	case !strings.HasPrefix(r.RequestURI, "/") || r.URL.IsAbs() || r.URL.Host != "":
 		return http.StatusBadRequest, "the gateway is no proxy: ask for a path"
-	case r.ContentLength != 0 || len(r.TransferEncoding) > 0 || r.Header.Get("Upgrade") != "" || r.Header.Get("Expect") != "":
-		return http.StatusBadRequest, "a request to the gateway has no body"
+	case r.Header.Get("Upgrade") != "":
+		return http.StatusBadRequest, "the gateway speaks HTTP and nothing else"
 	case host != q.conn.name || !g.IsRegistry(host):
 		return http.StatusBadRequest, "the Host is not the name that this connection was made for"
 	case strings.HasPrefix(r.UserAgent(), upstream.UserAgent):
@@ -69,40 +71,97 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 	return 0, ""
 }
 
-// dispatch finds the source and the route. Where two upstreams share a host
-// the longest index path that fits is taken, and a file is the first's that
-// lists it.
+// unreadable checks that a request only reads: all do but those whose answer
+// the protocol itself has.
+func (q *query) unreadable() (status int, reason string) {
+	r := q.r
+	switch {
+	case !reads(r):
+		return q.notRead()
+	case r.ContentLength != 0 || len(r.TransferEncoding) > 0 || r.Header.Get("Expect") != "":
+		return http.StatusBadRequest, "a request to the gateway has no body"
+	}
+	return 0, ""
+}
+
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+func (q *query) notRead() (status int, reason string) {
+	q.w.Header().Set("Allow", "GET, HEAD")
+	return http.StatusMethodNotAllowed, "the gateway is read only: GET and HEAD"
+}
+
+// refuseForm answers what was not even understood.
+func (q *query) refuseForm(status int, reason string) {
+	if q.r.ContentLength != 0 || q.r.Close {
+		q.w.Header().Set("Connection", "close") // whatever its body is, it is not read
+	}
+	q.send(ecosystem.Problem(status, ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: reason}))
+}
+
+// dispatch finds out what the request is for, and who answers it.
 func (g *Gateway) dispatch(q *query) {
-	path, rawQuery, _ := strings.Cut(q.r.RequestURI, "?")
-	request := ecosystem.Request{Method: q.r.Method, Path: path, Query: rawQuery}
-	var files []fileCandidate
-	var pages *query
-	var base string
-	var failed error
-	var asked *source
-	for _, p := range g.names.Load().places[q.conn.name] {
-		route, err := p.source.protocol.Route(p.place, request)
-		asked = p.source
-		switch {
-		case err != nil:
-			failed = err
-		case route.Kind == ecosystem.RouteFile || route.Kind == ecosystem.RouteSidecar:
-			files = append(files, fileCandidate{p.source, route})
-		case pages == nil || len(p.place.Base) > len(base):
-			at := *q
-			at.source, at.route = p.source, route
-			pages, base = &at, p.place.Base
+	if q.conn.name == DownloadsName {
+		if status, reason := q.unreadable(); status != 0 {
+			q.refuseForm(status, reason)
+			return
+		}
+		g.serveDownload(q)
+		return
+	}
+	m := q.match(g.names.Load().places[q.conn.name])
+	if m.page == nil || m.page.route.Kind != ecosystem.RouteAnswered {
+		if status, reason := q.unreadable(); status != 0 {
+			q.refuseForm(status, reason)
+			return
 		}
 	}
 	switch {
-	case pages != nil:
-		g.dispatchPage(pages)
-	case len(files) > 0:
-		g.serveFile(q, files)
-	default:
-		q.source = asked
-		g.refuseRoute(q, failed)
+	case m.page != nil:
+		g.dispatchPage(m.page)
+	case len(m.files) > 0:
+		g.serveFile(q, m.files)
+	case m.asked != nil:
+		q.source = m.asked
+		g.refuseRoute(q, m.failed)
+	default: // not reached: every name but that of side downloads stands for a source
+		q.refuseForm(http.StatusNotFound, "the gateway has no such page")
 	}
+}
+
+// matches are what a request can be for, by the sources that share its host.
+type matches struct {
+	page   *query          // of the source with the longest index path that fits
+	files  []fileCandidate // a file is the first's that lists it
+	asked  *source         // if nothing fits: who says why
+	failed error
+}
+
+// match asks every source that the host stands for.
+func (q *query) match(places []placed) (m matches) {
+	path, rawQuery, _ := strings.Cut(q.r.RequestURI, "?")
+	request := ecosystem.Request{Method: q.r.Method, Path: path, Query: rawQuery}
+	var page, failed int
+	for _, p := range places {
+		fits := 0
+		if strings.HasPrefix(path, p.place.Base) {
+			fits = len(p.place.Base)
+		}
+		route, err := p.source.protocol.Route(p.place, request)
+		switch {
+		case err != nil:
+			if m.asked == nil || fits > failed {
+				m.asked, m.failed, failed = p.source, err, fits
+			}
+		case route.Kind == ecosystem.RouteFile || route.Kind == ecosystem.RouteSidecar:
+			m.files = append(m.files, fileCandidate{p.source, route})
+		case m.page == nil || fits > page:
+			at := *q
+			at.source, at.route = p.source, route
+			m.page, page = &at, fits
+		}
+	}
+	return m
 }
 
 func (g *Gateway) dispatchPage(q *query) {
@@ -111,8 +170,16 @@ func (g *Gateway) dispatchPage(q *query) {
 		q.w.Header().Set("Location", q.route.Location)
 		q.w.WriteHeader(http.StatusMovedPermanently)
 	case ecosystem.RouteIndex:
-		g.serveIndex(q)
-	case ecosystem.RouteRoot, ecosystem.RouteFile, ecosystem.RouteSidecar, ecosystem.RouteAttachment, ecosystem.RoutePass, ecosystem.RouteAnswered:
+		if _, ok := g.takeOwner(q); ok {
+			g.serveIndex(q)
+		}
+	case ecosystem.RouteAttachment:
+		g.serveAttachment(q)
+	case ecosystem.RoutePass:
+		g.servePass(q)
+	case ecosystem.RouteAnswered:
+		q.answer()
+	case ecosystem.RouteRoot, ecosystem.RouteFile, ecosystem.RouteSidecar:
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway lists no projects; ask for one by its name"})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -17,13 +17,6 @@ import (
 // sidecarSuffix is how a sidecar's URL and name follow from its file's.
 const sidecarSuffix = ".metadata"
 
-// described is what a file's verified metadata says.
-type described struct {
-	digest       string // of the metadata
-	requirements []admission.Requirement
-	direct       string // a package that it requires from a URL, or ""
-}
-
 // sidecar gives a file's metadata, verified: out of the file if that is
 // cached, by the digest that the index gives, or out of the fetched file.
 func (g *Gateway) sidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
@@ -32,7 +25,7 @@ func (g *Gateway) sidecar(ctx context.Context, s *source, project string, f ecos
 		return nil, fault.New(fault.ErrNotFound, "files of this ecosystem have no sidecar")
 	}
 	file := wantFile(s, project, f)
-	blob, _, err := g.cached(file)
+	v, _, err := g.cached(file)
 	if err != nil && !absent(err) {
 		return nil, err
 	}
@@ -42,13 +35,13 @@ func (g *Gateway) sidecar(ctx context.Context, s *source, project string, f ecos
 			return data, err
 		}
 	}
-	if blob == nil {
-		if blob, err = g.fetch(ctx, file); err != nil {
+	if v == nil {
+		if v, err = g.fetch(ctx, file); err != nil {
 			return nil, err
 		}
 	}
-	defer blob.Close() //nolint:errcheck // read only
-	return d.Sidecar(f, blob)
+	defer v.Close() //nolint:errcheck // read only
+	return d.Sidecar(f, v)
 }
 
 // offeredSidecar fetches the sidecar that the index offers.
@@ -57,15 +50,15 @@ func (g *Gateway) offeredSidecar(ctx context.Context, s *source, project string,
 		source: s, key: fileKey(s, project, f.Name+sidecarSuffix), url: f.URL + sidecarSuffix,
 		digest: f.Sidecar, most: g.cfg.Limits.SidecarBytes,
 	}
-	blob, _, err := g.cached(w)
+	v, _, err := g.cached(w)
 	if absent(err) {
-		blob, err = g.fetch(ctx, w)
+		v, err = g.fetch(ctx, w)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer blob.Close() //nolint:errcheck // read only
-	return io.ReadAll(blob.Reader())
+	defer v.Close() //nolint:errcheck // read only
+	return io.ReadAll(v.Reader())
 }
 
 // describe reads a file's metadata and checks that it is the file's: its name,
@@ -76,8 +69,8 @@ func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata
 		return described{}, nil
 	}
 	sum := sha256.Sum256(metadata)
-	out := described{digest: "sha256:" + hex.EncodeToString(sum[:])}
-	if f.Sidecar != "" && f.Sidecar != out.digest {
+	out := described{Digest: "sha256:" + hex.EncodeToString(sum[:])}
+	if f.Sidecar != "" && f.Sidecar != out.Digest {
 		return described{}, fault.Invalid("the metadata inside the file is not the metadata that the index offers for it")
 	}
 	said, err := d.Describe(metadata)
@@ -87,19 +80,13 @@ func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata
 	if said.Name != project || !pkgref.SameVersion(s.ecosystem(), said.Version, f.Version) {
 		return described{}, fault.Invalid("the metadata is that of another release than the file's name says")
 	}
-	for _, r := range said.Requirements {
-		if r.Direct {
-			out.direct = r.Name
-			continue
-		}
-		out.requirements = append(out.requirements, admission.Requirement{Name: r.Name, Specifier: r.Specifier})
-	}
+	out.require(said.Requirements)
 	return out, nil
 }
 
-// describeBlob describes a verified file, once per process.
+// describeBlob describes a verified file by the metadata in it, once per process.
 func (g *Gateway) describeBlob(s *source, project string, f ecosystem.File, blob *cache.Blob) (described, error) {
-	key := f.Digest + " " + f.Name + " " + f.Sidecar
+	key := strings.Join([]string{blob.Digest(), project, f.Name, f.Version, f.Sidecar}, " ")
 	if d, ok := g.described.get(key); ok {
 		return d, nil
 	}
@@ -116,7 +103,7 @@ func (g *Gateway) describeBlob(s *source, project string, f ecosystem.File, blob
 	}
 	d, err := g.describe(s, project, f, metadata)
 	if err == nil {
-		g.described.put(key, d, int64(200+64*len(d.requirements)))
+		g.described.put(key, d, d.size())
 	}
 	return d, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -18,10 +19,11 @@ import (
 type source struct {
 	protocol ecosystem.Protocol
 	client   *upstream.Client
-	index    string // the index's URL, also the upstream's identity in cache keys
+	index    string   // the index's URL, also the upstream's identity in cache keys
+	log      *logbook // its transparency log, if it has one that its protocol can read
 }
 
-func newSource(u upstream.Config, cfg Config) (*source, error) {
+func newSource(u upstream.Config, cfg Config, store *cache.Store) (*source, error) {
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)
@@ -35,7 +37,23 @@ func newSource(u upstream.Config, cfg Config) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{protocol: cfg.Protocols[i], client: client, index: u.Index}, nil
+	s := &source{protocol: cfg.Protocols[i], client: client, index: u.Index}
+	if s.log, err = newLogbook(s, u, cfg, store); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *source) close() {
+	s.client.Close()
+	s.log.close()
+}
+
+// toolchain tells whether a project is one that tools fetch by themselves.
+func (s *source) toolchain(project string) bool {
+	n, ok := s.protocol.(ecosystem.ToolchainNamer)
+	return ok && n.Toolchain(project)
 }
 
 func (s *source) ecosystem() pkgref.Ecosystem { return s.protocol.Ecosystem() }
@@ -52,7 +70,7 @@ type nameTable struct {
 }
 
 func newNameTable(sources []*source) *nameTable {
-	t := &nameTable{places: map[string][]placed{}}
+	t := &nameTable{places: map[string][]placed{DownloadsName: nil}} // which stands for no upstream
 	for _, s := range sources {
 		base, err := url.Parse(s.index)
 		if err != nil {

@@ -1,0 +1,246 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Limits of attachments.
+const (
+	maxAttachment  = 16 << 20 // bytes, unless the protocol says otherwise
+	maxAttachments = 100_000  // that may change, kept over a restart
+)
+
+// keptAttachment is one that may change, as the upstream sent it.
+type keptAttachment struct {
+	Fetched time.Time `json:"fetched"`
+	Body    []byte    `json:"body"`
+}
+
+// serveAttachment answers with one of a release's small files. It is judged by
+// the name, before any upstream hears that, and if the request names no version
+// again by the one that it led to.
+func (g *Gateway) serveAttachment(q *query) {
+	attacher, ok := q.source.protocol.(ecosystem.Attacher)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such file"})
+		return
+	}
+	if _, ok := g.takeOwner(q); !ok {
+		return
+	}
+	ask := attacher.AttachmentAsk(q.source.index, q.route)
+	a := q.metadata(ask.URL)
+	if !g.allowed(a) {
+		return
+	}
+	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done())
+	if err != nil {
+		g.refuseFile(a, err)
+		return
+	}
+	found, err := g.attachment(q.r.Context(), q.source, attacher, q.route)
+	settle(err == nil)
+	switch {
+	case errors.Is(err, fault.ErrNotFound): // nothing was withheld, and there is nothing to record
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, What: a.ref.String(), Reason: sentence(err)})
+	case err != nil:
+		g.refuseFile(a, err)
+	default:
+		g.sendAttachment(a, found)
+	}
+}
+
+// metadata is a question about what a resolver reads of a release.
+func (q *query) metadata(location string) *asked {
+	name := q.route.File
+	if u, err := url.Parse(location); name == "" && err == nil {
+		name = path.Base(u.Path)
+	}
+	return &asked{
+		query: q, ref: q.ref(q.route.Version), url: location,
+		file: ecosystem.File{Name: name, Version: q.route.Version, Kind: policy.KindMetadata},
+	}
+}
+
+func (g *Gateway) sendAttachment(a *asked, found ecosystem.Attachment) {
+	if a.route.Query {
+		a.ref.Version, a.file.Version = found.Version, found.Version
+		if !g.allowed(a) {
+			return
+		}
+	}
+	var d described
+	for _, r := range found.Requirements {
+		if !r.Direct { // what it names no gateway serves; that refuses the release's file, not what is said of it
+			d.require([]ecosystem.Requirement{r})
+		}
+	}
+	if len(d.Requirements) > 0 {
+		if err := g.door.Edges(a.r.Context(), a.sandbox, a.ref, d.Requirements); err != nil {
+			g.refuseUndecided(a, err)
+			return
+		}
+	}
+	sum := sha256.Sum256(found.Body)
+	a.w.Header().Set("ETag", `"sha256:`+hex.EncodeToString(sum[:])+`"`)
+	a.w.Header().Set("Content-Type", found.ContentType)
+	http.ServeContent(a.w, a.r, "", time.Time{}, bytes.NewReader(found.Body))
+}
+
+// attachment gives a verified attachment: one that is witnessed from the cache
+// for ever, another from there while it is fresh, or while the upstream is down.
+func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route) (ecosystem.Attachment, error) {
+	key := fileKey(s, r.Project, r.Version+"/"+r.File)
+	body, err := g.boundBody(key)
+	if err == nil {
+		return g.readAttachment(ctx, s, attacher, r, body)
+	}
+	if !absent(err) {
+		return ecosystem.Attachment{}, err
+	}
+	have, kept := g.keptAttachment(key)
+	if !kept || time.Since(have.Fetched) >= g.cfg.Limits.Fresh {
+		got, err := flight(ctx, g, "attachment "+shelfKey(key), func() (keptAttachment, error) {
+			return g.fetchAttachment(g.life, s, attacher, r, key)
+		})
+		if err == nil {
+			have = got
+		} else if !kept || !errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil {
+			return ecosystem.Attachment{}, err
+		}
+	}
+	return g.readAttachment(ctx, s, attacher, r, have.Body)
+}
+
+func shelfKey(k cache.Key) string {
+	return k.Ecosystem + " " + k.Upstream + " " + k.Project + " " + k.File
+}
+
+func (g *Gateway) keptAttachment(key cache.Key) (k keptAttachment, ok bool) {
+	data, err := g.attachments.Get(shelfKey(key))
+	return k, err == nil && json.Unmarshal(data, &k) == nil
+}
+
+// boundBody gives the bytes that an attachment is bound to for ever.
+func (g *Gateway) boundBody(key cache.Key) ([]byte, error) {
+	b, bound, err := g.store.Binding(key)
+	if err != nil {
+		return nil, err
+	}
+	if !bound {
+		return nil, fault.New(fault.ErrNotFound, "the attachment is not in the cache")
+	}
+	blob, err := g.store.Get(b.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close() //nolint:errcheck // read only
+	return io.ReadAll(blob.Reader())
+}
+
+// readAttachment reads an attachment strictly, and has the log vouch for it if
+// it is of a kind that the log knows.
+func (g *Gateway) readAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, body []byte) (ecosystem.Attachment, error) {
+	found, err := attacher.Attachment(r, body)
+	if err != nil {
+		return found, err
+	}
+	if found.Version == "" && !r.Query {
+		found.Version = r.Version
+	}
+	if found.Version == "" || (!r.Query && !pkgref.SameVersion(s.ecosystem(), found.Version, r.Version)) {
+		return found, fault.Invalid("the upstream answers with another release than was asked for")
+	}
+	if !found.Witnessed || s.log == nil {
+		return found, nil
+	}
+	said, err := g.vouched(ctx, s, r.Project, found.Version)
+	if err != nil {
+		return found, err
+	}
+	sum, err := s.log.witness.SumAttachment(r, found.Body)
+	if err != nil {
+		return found, err
+	}
+	if said.Attachment == "" || sum != said.Attachment {
+		return found, fault.Invalid("the digest of %s is not the one that the upstream's transparency log has of it", r.File)
+	}
+	return found, nil
+}
+
+// fetchAttachment asks the upstream, and keeps what was verified.
+func (g *Gateway) fetchAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, key cache.Key) (keptAttachment, error) {
+	ask := attacher.AttachmentAsk(s.index, r)
+	body, err := small(ctx, s.client, ask, maxAttachment)
+	if err != nil {
+		return keptAttachment{}, err
+	}
+	found, err := g.readAttachment(ctx, s, attacher, r, body)
+	if err != nil {
+		return keptAttachment{}, err
+	}
+	got := keptAttachment{Fetched: time.Now(), Body: body}
+	if found.Witnessed && !r.Query {
+		return got, g.bindBody(s, key, ask.URL, body)
+	}
+	data, err := json.Marshal(got)
+	if err == nil {
+		err = g.attachments.Put(shelfKey(key), data)
+	}
+	if err != nil {
+		g.log.Warn("an attachment could not be kept", "file", r.File, "project", r.Project, "error", err)
+	}
+	return got, nil
+}
+
+// bindBody stores a verified body and binds it to its key for ever. The log
+// vouches for it anew at each use, so the binding needs no digest of the log's.
+func (g *Gateway) bindBody(s *source, key cache.Key, location string, body []byte) error {
+	out, err := g.store.Create(int64(len(body)), 0)
+	if err != nil {
+		return err
+	}
+	w := wanted{source: s, key: key, url: location}
+	_, err = out.Write(body)
+	if err == nil {
+		err = g.stillTheFirst(w, out.Sums())
+	}
+	if err != nil {
+		out.Abort()
+		return err
+	}
+	sums := out.Sums()
+	if err := out.Commit(); err != nil {
+		return err
+	}
+	return g.bind(w, sums)
+}
+
+// small asks an upstream for an answer that is held in memory.
+func small(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, most int64) ([]byte, error) {
+	if ask.Most > 0 {
+		most = ask.Most
+	}
+	var body upstream.Memory
+	if _, err := client.Page(ctx, upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: most}, &body); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// DownloadsName is the name to which clients in sandboxes are pointed for what
+// they would fetch from outside the registries: /KIND/... below it. It exists to
+// say why not.
+const DownloadsName = "downloads.cofferdam.internal"
+
+// ruleToolchains is the policy's key about such downloads.
+const ruleToolchains = "packages.toolchains"
+
+// sideDownloads says in words what the kinds are, in the plural.
+func sideDownloads() map[string]string {
+	return map[string]string{
+		"node-headers":       "node headers",
+		"python":             "Python builds",
+		"browser-playwright": "the browser builds of Playwright",
+		"browser-puppeteer":  "the browser builds of Puppeteer",
+		"browser-cypress":    "the builds of Cypress",
+		"electron":           "the builds of Electron",
+		"corepack":           "package managers that corepack fetches",
+		"sass":               "prebuilt binaries of node-sass",
+		"go-toolchain":       "Go toolchains",
+		"prisma":             "the engines of Prisma",
+		"sharp":              "prebuilt binaries of sharp",
+	}
+}
+
+// serveDownload refuses a side download and records it.
+func (g *Gateway) serveDownload(q *query) {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(q.r.URL.EscapedPath(), "/"), "/")
+	what, known := sideDownloads()[kind]
+	reason := what + " are a side download, which " + ruleToolchains + " does not allow; build them into the template"
+	if !known {
+		kind = "other"
+		reason = "this is a download from outside the registries, which " + ruleToolchains + " does not allow; build it into the template"
+	}
+	r := ecosystem.Refusal{Cause: ecosystem.ByPolicy, Reason: reason, Rule: ruleToolchains}
+	r.RequestID = g.failed(q, admission.Failure{
+		SourceURL: "https://" + DownloadsName + "/" + kind + "/", ResolvedBy: policy.ByToolchain, Rule: r.Rule, Reason: r.Reason,
+	})
+	if r.RequestID != "" {
+		q.w.Header().Set("X-Cofferdam-Request", r.RequestID)
+	}
+	a := ecosystem.Problem(http.StatusForbidden, r)
+	a.ContentType, a.Body = "text/plain; charset=utf-8", []byte(a.Phrase+"\n")
+	q.send(a)
+}

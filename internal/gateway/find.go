@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// find says what the file is that a route names: by the project's index, or by
+// its address where the protocol has such. Where a transparency log vouches for
+// files the index is not even asked for.
+func (g *Gateway) find(q *query) (*asked, error) {
+	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done())
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{query: q}
+	ctx := q.r.Context()
+	addresser, addressed := q.source.protocol.(ecosystem.Addresser)
+	_, witnessed := q.source.protocol.(ecosystem.Witness)
+	if addressed && witnessed {
+		err = g.address(ctx, a, addresser)
+	} else if err = g.list(ctx, a); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
+		err = g.address(ctx, a, addresser)
+	}
+	settle(err == nil) // whether it may be had is asked next; the name exists
+	if err != nil {
+		return nil, err
+	}
+	a.ref, a.url = q.ref(a.file.Version), a.file.URL
+	return a, nil
+}
+
+// list finds the file in its project's page by its path.
+func (g *Gateway) list(ctx context.Context, a *asked) error {
+	p, err := g.page(ctx, a.source, a.route.Project)
+	if err != nil {
+		return err
+	}
+	if i, ok := p.byPath[a.route.Path]; ok {
+		a.file = p.index.Files[i]
+		if a.file.Published.IsZero() {
+			a.file.Published = p.published[a.file.Version]
+		}
+		if _, ok := a.source.protocol.(ecosystem.Inspector); ok {
+			a.row, err = p.row(a.file.Manifest)
+		}
+		if err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "what the index says of the file can't be read")
+		}
+		return nil
+	}
+	for _, l := range p.index.LeftOut {
+		if l.Name == a.route.File || (l.Path != "" && l.Path == a.route.Path) {
+			return fault.Invalid("%s can't be served: %s", a.route.File, l.Reason)
+		}
+	}
+	if _, ok := a.source.protocol.(ecosystem.Addresser); ok {
+		return fault.New(fault.ErrNotFound, "%s", sentence(notListed(a.route)))
+	}
+	return notListed(a.route)
+}
+
+// address takes the file for what its address says. Its digest and its time are
+// the log's; without one the first bytes count, since they were first seen.
+func (g *Gateway) address(ctx context.Context, a *asked, addresser ecosystem.Addresser) error {
+	f, err := addresser.Addressed(a.source.index, a.route)
+	if err != nil {
+		return err
+	}
+	if !a.source.client.Permits(f.URL) {
+		return fault.Invalid("%s is on a host that is not known as a file host of the upstream", a.route.File)
+	}
+	f.FirstSeen = time.Now().UTC()
+	if a.source.log != nil {
+		said, err := g.vouched(ctx, a.source, a.route.Project, f.Version)
+		if err != nil {
+			return err
+		}
+		if said.File == "" {
+			return fault.Invalid("the upstream's transparency log has no digest of %s", a.route.File)
+		}
+		f.Digest, f.Published, f.FirstSeen = said.File, a.source.log.timeOf(said.Position), said.First
+	}
+	b, bound, err := g.store.Binding(fileKey(a.source, a.route.Project, f.Name))
+	if err != nil {
+		return err
+	}
+	if bound && b.First.Before(f.FirstSeen) {
+		f.FirstSeen = b.First
+	}
+	a.file = f
+	return nil
+}

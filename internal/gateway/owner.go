@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// takeOwner makes the query's source the one to which its project's name
+// belongs, whatever host the client asked on, before any upstream hears the
+// name. owned tells that the name belongs to one; ok false that the query was
+// answered with a refusal.
+func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
+	ref := q.ref("")
+	answer, err := g.door.Owner(q.r.Context(), admission.OwnerAsk{Sandbox: q.sandbox, Package: ref})
+	if err != nil {
+		g.refuseUndecided(&asked{query: q, ref: ref}, err)
+		return false, false
+	}
+	if answer.Upstream == "" {
+		return false, true
+	}
+	i := slices.IndexFunc(g.sources, func(s *source) bool {
+		return s.index == answer.Upstream && s.ecosystem() == ref.Ecosystem
+	})
+	if i >= 0 {
+		q.source = g.sources[i]
+		return true, true
+	}
+	r := ecosystem.Refusal{
+		Cause: ecosystem.ByPolicy, What: ref.String(), Rule: "namespaces",
+		Reason: "its name belongs to another upstream than those that are configured, and is asked of no other",
+	}
+	r.RequestID = g.failed(q, admission.Failure{Package: q.ref(q.route.Version), File: q.route.File, ResolvedBy: policy.ByNamespace, Rule: r.Rule, Reason: r.Reason})
+	q.refuse(r)
+	return true, false
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Limits of what is relayed.
+const (
+	maxPassed = 1 << 20 // bytes, unless the protocol says otherwise
+	maxRelays = 20_000  // answers that never change, kept
+)
+
+// servePass relays bytes that the client verifies itself. What is about a
+// project is judged by the name first, as attachments are.
+func (g *Gateway) servePass(q *query) {
+	passer, ok := q.source.protocol.(ecosystem.PassThrough)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
+		return
+	}
+	if q.route.Project != "" {
+		if _, ok := g.takeOwner(q); !ok {
+			return
+		}
+	}
+	client, ask, ok := q.source.passing(passer, q.route)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "this is not the transparency log of the upstream, and no other is asked"})
+		return
+	}
+	a := q.metadata(ask.URL)
+	settle := func(bool) {}
+	if q.route.Project != "" {
+		if !g.allowed(a) {
+			return
+		}
+		var err error
+		if settle, err = g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done()); err != nil {
+			g.refuseFile(a, err)
+			return
+		}
+	}
+	body, err := g.relay(q.r.Context(), client, ask, q.route.Immutable)
+	settle(err == nil)
+	switch {
+	case errors.Is(err, fault.ErrNotFound):
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, Reason: sentence(err)})
+	case err != nil:
+		g.refuseFile(a, err)
+	default:
+		q.w.Header().Set("Content-Type", passedType(body))
+		http.ServeContent(q.w, q.r, "", time.Time{}, bytes.NewReader(body))
+	}
+}
+
+// passedType is chosen here: a relayed answer is never something that a client
+// would run or show as a page.
+func passedType(body []byte) string {
+	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 {
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}
+
+// passing says whom to ask for what a route passes through. Where the upstream's
+// digests come from a log, only that log is passed through.
+func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (client *upstream.Client, ask ecosystem.Ask, ok bool) {
+	ask = passer.PassAsk(s.index, r)
+	if _, witness := s.protocol.(ecosystem.Witness); !witness {
+		return s.client, ask, true
+	}
+	if s.log == nil {
+		return nil, ask, false
+	}
+	ask.URL, ok = s.log.ask(s.index, ask.URL)
+	return s.log.client, ask, ok
+}
+
+// relay gives the answer to an ask, or the kept one if it never changes. Nothing
+// but a whole answer of the upstream's is kept.
+func (g *Gateway) relay(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, immutable bool) ([]byte, error) {
+	if immutable {
+		if body, err := g.relays.Get(ask.URL); err == nil {
+			return body, nil
+		}
+	}
+	return flight(ctx, g, "pass "+ask.URL, func() ([]byte, error) {
+		body, err := small(g.life, client, ask, maxPassed)
+		if err != nil || !immutable {
+			return body, err
+		}
+		if err := g.relays.Put(ask.URL, body); err != nil {
+			g.log.Warn("a relayed answer could not be kept", "error", err)
+		}
+		return body, nil
+	})
+}

@@ -77,6 +77,9 @@ func exitCodesTopic() *cobra.Command {
 
 cofferdam policy explain exits with 0 for allow, 1 for deny, 3 for hold.
 
+cofferdam advisory check exits with 0 if nothing speaks against the package, 1
+for malware, 3 for a name near to a popular one.
+
 cofferdam doctor exits with 0 if sandboxes can run here, else with 1.
 
 Every other command exits with 0, with 2 for bad input (a name that does not

@@ -142,8 +142,14 @@ func (d *stubDaemon) routes() http.Handler {
 		"GET /v1/runs/{run}/suggest":                   d.suggest,
 		"GET /v1/audit/records":                        d.file("records.jsonl"),
 		"GET /v1/templates":                            d.file("templates.json"),
+		"GET /v1/templates/{name}":                     d.file("template.json"),
 		"POST /v1/templates/{name}":                    d.file("build.jsonl"),
 		"DELETE /v1/templates/{name}":                  d.removeTemplate,
+		"GET /v1/advisories":                           d.file("advisories.json"),
+		"POST /v1/advisories":                          d.importAdvisories,
+		"GET /v1/advisories/check":                     d.file("facts.json"),
+		"DELETE /v1/advisories":                        d.removeAdvisories,
+		"DELETE /v1/advisories/{label}":                d.removeAdvisories,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			d.note(r.Method + " " + r.URL.RequestURI())
@@ -382,6 +388,25 @@ func (d *stubDaemon) suggest(w http.ResponseWriter, r *http.Request) {
 		Source: string(source), Document: document, Suggested: suggested,
 		Diff: "--- policy.yaml\n+++ policy.yaml\n-" + string(document) + "+" + string(suggested),
 	})
+}
+
+func (d *stubDaemon) importAdvisories(w http.ResponseWriter, r *http.Request) {
+	var req api.ImportAdvisories
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	line, _ := json.Marshal(req)
+	d.note(string(line))
+	d.file("import.jsonl")(w, r)
+}
+
+func (d *stubDaemon) removeAdvisories(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("label") == "other" {
+		refuse(w, http.StatusNotFound, "nothing was imported as \"other\"")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (d *stubDaemon) removeTemplate(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+func newAdvisory() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "advisory",
+		Short:   "Import and ask facts about packages: malware, look-alike names",
+		GroupID: groupReview,
+		Long: `Facts about packages come from files; no service is asked. Advisories of malware
+are records in the OSV format whose id or alias begins with MAL-; a release that
+one of them is about is refused, whatever the policy says. Popularity lists tell
+which names people mistake others for; short ones come with Cofferdam.`,
+		Example: `  cofferdam advisory import osv/npm/all.zip --as npm
+  cofferdam advisory import --popular python top-python.txt
+  cofferdam advisory status
+  cofferdam advisory check node event-stream@3.3.6`,
+	}
+	cmd.AddCommand(newAdvisoryImport(), newAdvisoryStatus(), newAdvisoryCheck(), newAdvisoryRemove())
+	return cmd
+}
+
+func newAdvisoryStatus() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List what was imported",
+		Long: `Lists what was imported, under which label and when. Lists that come with
+Cofferdam stand for an ecosystem until one of it is imported. The exit code is 1
+if the database is damaged; then every package is refused.`,
+		Example: "  cofferdam advisory status\n  cofferdam advisory status --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			status, err := c.Advisories(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(os.Stdout, status)
+			} else {
+				err = writeSources(os.Stdout, status)
+			}
+			if err == nil && status.Damage != "" {
+				err = fault.New(fault.ErrUnavailable, "%s", status.Damage)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+func newAdvisoryCheck() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check ECOSYSTEM NAME[@VERSION]",
+		Short: "Tell what is known of a package",
+		Long: `Tells what the imported facts say of a package. The exit code is 1 if it, or the
+version, is malware (without a version: any version), 3 if its name is near to a
+popular one, and 0 if nothing speaks against it.`,
+		Example: "  cofferdam advisory check python reqeusts\n  cofferdam advisory check node @scope/name@1.2.3 --json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			return checkPackage(ctx, args[0], args[1], asJSON)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return fixed(ecosystemNames()...)(cmd, args, word)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+func checkPackage(ctx context.Context, ecosystem, release string, asJSON bool) error {
+	if _, err := pkgref.ParseEcosystem(ecosystem); err != nil {
+		return err
+	}
+	name, version := release, ""
+	for _, separator := range []string{"==", "@"} {
+		if at := strings.LastIndex(release, separator); at > 0 {
+			name, version = release[:at], release[at+len(separator):]
+			break
+		}
+	}
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	facts, err := c.CheckPackage(ctx, ecosystem, name, version)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = writeJSON(os.Stdout, facts)
+	} else {
+		err = writeFacts(os.Stdout, facts)
+	}
+	switch {
+	case err != nil:
+		return err
+	case speaksAgainst(facts):
+		return &exitError{code: exitDenied}
+	case facts.Lookalike != nil:
+		return &exitError{code: exitHeld}
+	}
+	return nil
+}
+
+func newAdvisoryRemove() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:     "remove LABEL...",
+		Aliases: []string{"rm"},
+		Short:   "Forget what was imported",
+		Long: `Forgets what was imported under these labels, or with --all everything, which also
+repairs every damage. It is recorded who did it.`,
+		Example: "  cofferdam advisory remove npm\n  cofferdam advisory remove --all",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, labels []string) error {
+			if all == (len(labels) > 0) {
+				return usage(cmd, "name labels to forget, or use --all")
+			}
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			if all {
+				return c.RemoveAllAdvisories(ctx)
+			}
+			var failures []error
+			for _, label := range labels {
+				if err := c.RemoveAdvisories(ctx, label); err != nil {
+					failures = append(failures, err)
+				}
+			}
+			return errors.Join(failures...)
+		},
+		ValidArgsFunction: completeLabels,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "everything")
+	return cmd
+}
+
+func completeLabels(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		var found []string
+		status, _ := c.Advisories(ctx) // none, if none can be asked
+		for _, s := range status.Sources {
+			if !slices.Contains(args, s.Label) {
+				found = append(found, s.Label+"\t"+fmt.Sprintf("%s, %s", s.Kind, day(s.Imported)))
+			}
+		}
+		return found
+	})(cmd, args, word)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// importFlags are what `advisory import` was asked for.
+type importFlags struct {
+	request api.ImportAdvisories
+	json    bool
+	verbose bool
+}
+
+func newAdvisoryImport() *cobra.Command {
+	var flags importFlags
+	cmd := &cobra.Command{
+		Use:   "import PATH",
+		Short: "Import advisories of malware, or a popularity list",
+		Long: `Imports from PATH: a directory (every *.json in it), a zip or a JSON file of OSV
+records, or a popularity list: a name a line, most popular first. What the label
+had imported before is replaced, at once and only if all of it can be read.
+Withdrawn records and those that are not about malware are ignored.
+
+Afterwards the record is looked through for releases that were let in before they
+were known to be malicious. They are told, and recorded as alarms. A list says
+which ecosystem it is about with --popular or by its first line, such as
+"# ecosystem: python".`,
+		Example: `  cofferdam advisory import malicious-packages/osv
+  cofferdam advisory import npm/all.zip --as npm
+  cofferdam advisory import --popular node top-node.txt`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			flags.request.Path = path
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return flags.run(ctx)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&flags.request.Label, "as", "", "`LABEL` of the import; the same label is replaced by the next one (default: PATH's last part)")
+	set.StringVar(&flags.request.Popular, "popular", "", "PATH is a popularity list of this `ECOSYSTEM`")
+	set.BoolVar(&flags.request.KeepGoing, "keep-going", false, "leave out what can't be read instead of replacing nothing")
+	set.BoolVar(&flags.json, "json", false, "write JSON")
+	set.BoolVarP(&flags.verbose, "verbose", "v", false, "a line per step")
+	register(cmd, "as", completeLabels)
+	register(cmd, "popular", fixed(ecosystemNames()...))
+	return cmd
+}
+
+func (f importFlags) run(ctx context.Context) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	show := newProgress(os.Stderr, f.verbose)
+	done, err := c.ImportAdvisories(ctx, f.request, func(e api.AdvisoryEvent) {
+		show.step(api.TemplateEvent{Step: e.Step, Detail: e.Detail, Percent: e.Percent})
+	})
+	show.done()
+	if err != nil && ctx.Err() != nil {
+		return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the import was ended; `cofferdam advisory status` tells what counts")}
+	}
+	if f.json {
+		return errors.Join(writeJSON(os.Stdout, done), err)
+	}
+	if err != nil {
+		for _, p := range done.Problems {
+			_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", printable(p.Where), printable(p.Reason)) // the error follows
+		}
+		return err
+	}
+	return writeImport(os.Stdout, done)
+}

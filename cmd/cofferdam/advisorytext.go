@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// writeImport tells what came of an import, alarms last: they are what somebody
+// must act on.
+func writeImport(w io.Writer, done api.AdvisoryImport) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", printable(done.Source.Label), holds(done.Source))
+	if done.Replaced != nil {
+		fmt.Fprintf(&b, "before: %s, of %s\n", holds(*done.Replaced), day(done.Replaced.Imported))
+	}
+	if ignored := ignoredText(done); ignored != "" {
+		fmt.Fprintf(&b, "ignored: %s\n", ignored)
+	}
+	if done.Widened > 0 {
+		fmt.Fprintf(&b, "versions that can't be read, so every version counts: %d\n", done.Widened)
+	}
+	if done.Unreadable > 0 {
+		fmt.Fprintf(&b, "left out, because they can't be read: %d\n", done.Unreadable)
+		for _, p := range done.Problems {
+			fmt.Fprintf(&b, "  %s: %s\n", printable(p.Where), printable(p.Reason))
+		}
+	}
+	if done.Damage != "" {
+		fmt.Fprintf(&b, "%s\n", printable(done.Damage))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil || len(done.Alarms) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "ALARM: %s let in before it was known to be malicious:\n", plural(len(done.Alarms), "release was", "releases were")); err != nil {
+		return err
+	}
+	rows := [][]string{{"RELEASE", "ADVISORY", "FIRST", "RUNS"}}
+	for _, a := range done.Alarms {
+		rows = append(rows, []string{a.Ecosystem + " " + a.Name + " " + a.Version, a.Advisory, day(a.First), strings.Join(a.Runs, " ")})
+	}
+	return writeTable(w, rows)
+}
+
+// holds is what a source brings, in words.
+func holds(s api.AdvisorySource) string {
+	var parts []string
+	total := 0
+	for _, e := range pkgref.Ecosystems() {
+		if n := s.Packages[string(e)]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, e))
+			total += n
+		}
+	}
+	if s.Kind == "popular" {
+		return strings.Join(parts, ", ") + " popular " + noun(total, "name", "names")
+	}
+	text := fmt.Sprintf("%s about %s (%s)", plural(s.Advisories, "advisory", "advisories"), plural(total, "package", "packages"), strings.Join(parts, ", "))
+	if s.Burnt > 0 {
+		text += fmt.Sprintf(", %d malicious in every version", s.Burnt)
+	}
+	return text
+}
+
+func plural(n int, one, more string) string { return fmt.Sprintf("%d %s", n, noun(n, one, more)) }
+
+func noun(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+func ignoredText(done api.AdvisoryImport) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{done.Withdrawn, "withdrawn"},
+		{done.Other, "not about malware"},
+		{done.Elsewhere, "in other ecosystems"},
+		{done.Unnamed, "with a name that no package can have"},
+		{done.Repeated, "repeated"},
+		{done.Beyond, "past the longest list"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func writeSources(w io.Writer, status api.Advisories) error {
+	rows := [][]string{{"LABEL", "KIND", "HOLDS", "IMPORTED", "FROM"}}
+	for _, s := range slices.Concat(status.Sources, status.Shipped) {
+		rows = append(rows, []string{s.Label, s.Kind, holds(s), day(s.Imported), s.Path})
+	}
+	return writeTable(w, rows)
+}
+
+// speaksAgainst reports an advisory about the release, or without a version
+// about any.
+func speaksAgainst(facts api.PackageFacts) bool {
+	return slices.ContainsFunc(facts.Malware, func(m api.KnownMalware) bool { return m.Affected || facts.Version == "" })
+}
+
+func writeFacts(w io.Writer, facts api.PackageFacts) error {
+	var b strings.Builder
+	fmt.Fprintln(&b, strings.TrimSpace(printable(facts.Ecosystem+" "+facts.Name+" "+facts.Version)))
+	for _, m := range facts.Malware {
+		fmt.Fprintf(&b, "  malware: %s\n", printable(malwareText(m, facts.Version)))
+	}
+	switch {
+	case facts.Popular:
+		fmt.Fprintln(&b, "  popular")
+	case facts.Lookalike != nil:
+		fmt.Fprintf(&b, "  look-alike of %s: %s\n", printable(facts.Lookalike.Name), printable(facts.Lookalike.How))
+	case len(facts.Malware) == 0:
+		fmt.Fprintln(&b, "  nothing is known against it")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// mostVersions are listed of an advisory.
+const mostVersions = 20
+
+func malwareText(m api.KnownMalware, version string) string {
+	if m.Every {
+		return m.ID + ", every version"
+	}
+	which := slices.Concat(m.Versions, m.Ranges)
+	if more := len(which) - mostVersions; more > 0 {
+		which = append(which[:mostVersions:mostVersions], fmt.Sprintf("and %d more", more))
+	}
+	text := m.ID + ", versions " + strings.Join(which, "; ")
+	switch {
+	case version == "":
+	case m.Affected:
+		text += "; this one is among them"
+	default:
+		text += "; this one is not among them"
+	}
+	return text
+}

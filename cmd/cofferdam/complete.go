@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -101,6 +102,10 @@ func completeRun(cmd *cobra.Command) {
 	register(cmd, "policy", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	})
+	register(cmd, "lockfile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"txt", "lock", "toml", "json", "yaml", "sum"}, cobra.ShellCompDirectiveFilterFileExt
+	})
+	register(cmd, "lock-mode", fixed(string(policy.LockFrozen), string(policy.LockPrefer)))
 	register(cmd, "template", completeTemplates)
 	register(cmd, "engine", completeEngines)
 	register(cmd, "run-id", completeRuns)

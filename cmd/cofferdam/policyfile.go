@@ -15,22 +15,22 @@ import (
 const maxPolicy = 1 << 20
 
 // readPolicy reads a policy document once and refuses a wrong one here, where
-// the person can see the line.
-func readPolicy(path string) (api.Policy, error) {
-	doc, _, err := loadPolicy(path)
+// the person can see the line. It also gives what the document says of lockfiles.
+func readPolicy(path string) (api.Policy, policy.LockRules, error) {
+	doc, parsed, err := loadPolicy(path)
 	if err != nil {
-		return api.Policy{}, err
+		return api.Policy{}, policy.LockRules{}, err
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return api.Policy{}, fmt.Errorf("find the policy %s: %w", path, err)
+		return api.Policy{}, policy.LockRules{}, fmt.Errorf("find the policy %s: %w", path, err)
 	}
-	return api.Policy{Source: absolute, Document: doc}, nil
+	return api.Policy{Source: absolute, Document: doc}, parsed.Lockfiles(), nil
 }
 
 // loadPolicy reads and parses; positions in errors name path as it was typed.
 func loadPolicy(path string) ([]byte, *policy.Policy, error) {
-	data, err := readDocument(path)
+	data, err := readDocument("policy", path, maxPolicy)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,27 +41,29 @@ func loadPolicy(path string) ([]byte, *policy.Policy, error) {
 	return data, parsed, nil
 }
 
-func readDocument(path string) ([]byte, error) {
+// readDocument reads a small file of the host whole; what it is goes into the
+// messages.
+func readDocument(what, path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, fault.Invalid("the policy %s %s", path, because(err))
+		return nil, fault.Invalid("the %s %s %s", what, path, because(err))
 	case !info.Mode().IsRegular():
-		return nil, fault.Invalid("the policy %s is not a file", path)
-	case info.Size() > maxPolicy:
-		return nil, fault.Invalid("the policy %s has %d bytes; the limit is %d", path, info.Size(), maxPolicy)
+		return nil, fault.Invalid("the %s %s is not a file", what, path)
+	case info.Size() > most:
+		return nil, fault.Invalid("the %s %s has %d bytes; the limit is %d", what, path, info.Size(), most)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fault.Invalid("the policy %s %s", path, because(err))
+		return nil, fault.Invalid("the %s %s %s", what, path, because(err))
 	}
 	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxPolicy+1))
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case err != nil:
-		return nil, fault.Invalid("the policy %s %s", path, because(err))
-	case len(data) > maxPolicy:
-		return nil, fault.Invalid("the policy %s is larger than %d bytes", path, maxPolicy)
+		return nil, fault.Invalid("the %s %s %s", what, path, because(err))
+	case int64(len(data)) > most:
+		return nil, fault.Invalid("the %s %s is larger than %d bytes", what, path, most)
 	}
 	return data, nil
 }

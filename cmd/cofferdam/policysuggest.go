@@ -76,7 +76,7 @@ func rewrite(s api.Suggestion) error {
 	if err != nil {
 		return fault.Invalid("the policy %s %s", s.Source, because(err))
 	}
-	now, err := readDocument(path)
+	now, err := readDocument("policy", path, maxPolicy)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // sandboxRequest turns the flags into what the daemon is asked for. All that
@@ -31,11 +32,16 @@ func (f runFlags) sandboxRequest(cwd string) (api.CreateSandbox, error) {
 	if req.Env, err = parseEnv(f.env); err != nil {
 		return req, err
 	}
+	var rules policy.LockRules
 	if f.policy != "" {
-		if req.Policy, err = readPolicy(f.policy); err != nil {
+		if req.Policy, rules, err = readPolicy(f.policy); err != nil {
 			return req, err
 		}
 	}
+	if req.Lockfiles, err = f.lockfiles(cwd, req.Policy.Source, rules); err != nil {
+		return req, err
+	}
+	req.LockMode = f.lockMode
 	if req.Workdir == "" {
 		req.Workdir = insideOf(cwd, req.Mounts)
 	}

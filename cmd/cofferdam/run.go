@@ -9,6 +9,8 @@ import (
 // runFlags are what was typed, before anything is looked at.
 type runFlags struct {
 	policy   string
+	locks    []string
+	lockMode string
 	template string
 	engine   string
 	run      string
@@ -40,6 +42,12 @@ a terminal it does so only if the command shows no reaction to either, since a
 shell or an interpreter is told by Ctrl-C to drop a line, not to die (five in a
 row end the sandbox in any case). SIGTERM and SIGHUP end the sandbox.
 
+With --lockfile, installations of its ecosystem are held to the releases and the
+very files in it, whatever flags the client is given: requirements.txt with
+hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json,
+npm-shrinkwrap.json, pnpm-lock.yaml, go.sum. It narrows the policy: what it names
+must be allowed there too. Lockfiles that the policy names are read as well.
+
 A command whose paths are on the host needs them mounted: with
 --mount .:/workspace:rw the command starts in /workspace, since that is where
 the current directory is then. Without such a mount it starts in its home.
@@ -50,6 +58,7 @@ What was installed, withheld and refused is told on stderr at the end. With
 		Example: `  cofferdam run -- python3 -c 'print(40 + 2)'
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
+  cofferdam run --policy policy.yaml --lockfile uv.lock --mount .:/workspace:rw -- uv sync --frozen
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,6 +77,8 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
 	set.StringVarP(&f.policy, "policy", "p", "", "policy document (default: a built-in one that allows no package)")
+	set.StringArrayVarP(&f.locks, "lockfile", "l", nil, "hold installations to a lockfile; may be repeated")
+	set.StringVar(&f.lockMode, "lock-mode", "", "frozen: nothing outside the lockfiles; prefer: other names as the policy says (default: the policy's, or frozen)")
 	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
 	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
 	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")

@@ -2,9 +2,11 @@ package admission
 
 import (
 	"context"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -16,12 +18,26 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	}
 	detail := map[string]string{"template": t.run.Template, "policy_source": clip(t.run.Policy.Source(), 4_096)}
 	if t.run.Lock != nil {
-		detail["lockfiles_digest"] = t.run.Lock.Digest()
+		detailLock(detail, t.run.Lock)
 	}
 	_, err = c.record(ctx, t, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: clip(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
+}
+
+// detailLock tells which lockfiles a run is held to, and whether they are
+// trusted: that trust is given to these digests and to no others.
+func detailLock(detail map[string]string, set *lockfile.Set) {
+	detail["lockfiles_digest"], detail["lockfiles_mode"] = set.Digest(), string(set.Mode())
+	if set.Trusted() {
+		detail["lockfiles_trusted"] = "true"
+	}
+	var files []string
+	for _, f := range set.Files() {
+		files = append(files, f.Digest+" "+clip(f.Name, 1_024))
+	}
+	detail["lockfiles"] = clip(strings.Join(files, "\n"), 16_384)
 }
 
 // SandboxEnded records how often refusals were repeated and that the sandbox is

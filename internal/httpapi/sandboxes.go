@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"net/http"
+	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -20,7 +22,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body api.CreateSandbox
-	if err := readJSON(r, &body); err != nil {
+	if err := readLarge(r, &body, maxCreate); err != nil {
 		return err
 	}
 	req, err := request(body, who)
@@ -53,10 +55,25 @@ func request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
 		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger,
 		User: who.name, HostUID: who.uid, HostGID: who.gid,
 	}
+	if req.Lock, err = lockfiles(body, p); err != nil {
+		return sandbox.Request{}, err
+	}
 	for _, m := range body.Mounts {
 		req.Mounts = append(req.Mounts, sandbox.Mount(m))
 	}
 	return req, nil
+}
+
+// lockfiles are those of the request under the policy's rules; nil: none.
+func lockfiles(body api.CreateSandbox, p *policy.Policy) (*lockfile.Given, error) {
+	var sources []lockfile.Source
+	for _, f := range body.Lockfiles {
+		if !filepath.IsAbs(f.Source) || filepath.Clean(f.Source) != f.Source {
+			return nil, fault.Invalid("the lockfile %q must be named by its absolute path", f.Source)
+		}
+		sources = append(sources, lockfile.Source{Name: f.Source, Data: f.Document})
+	}
+	return lockfile.Give(body.Policy.Source, p.Lockfiles(), policy.LockMode(body.LockMode), sources)
 }
 
 func (s *Server) listSandboxes(w http.ResponseWriter, _ *http.Request) error {

@@ -20,12 +20,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
 // maxBody bounds a request's JSON, a policy document included.
 const maxBody = 16 << 20
+
+// maxCreate bounds what makes a sandbox: the lockfiles are in it, in base64.
+const maxCreate = maxBody + lockfile.MaxTotal/3*4
 
 // Config is what the API serves. All fields are needed.
 type Config struct {
@@ -165,14 +169,17 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 }
 
 // readJSON decodes the body strictly.
-func readJSON(r *http.Request, v any) error {
-	dec := json.NewDecoder(io.LimitReader(r.Body, maxBody+1))
+func readJSON(r *http.Request, v any) error { return readLarge(r, v, maxBody) }
+
+// readLarge is readJSON for a body of up to most bytes.
+func readLarge(r *http.Request, v any, most int64) error {
+	dec := json.NewDecoder(io.LimitReader(r.Body, most+1))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the request's body is not valid")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fault.Invalid("the request's body has more than one JSON value or is larger than %d bytes", maxBody)
+		return fault.Invalid("the request's body has more than one JSON value or is larger than %d bytes", most)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
 		s.mode = policy.LockFrozen
 	case policy.LockFrozen, policy.LockPrefer:
 	default:
-		return nil, fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", clip(string(s.mode)))
+		return nil, unknownMode(s.mode)
 	}
 	if len(files) == 0 || len(files) > MaxFiles {
 		return nil, fault.Invalid("a run has %d lockfiles; it can have 1 to %d", len(files), MaxFiles)
@@ -51,6 +51,10 @@ func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
 	}
 	s.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	return s, nil
+}
+
+func unknownMode(mode policy.LockMode) error {
+	return fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", clip(string(mode)))
 }
 
 // Digest names the set: over its lockfiles' digests, the mode and the trust.

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -39,9 +40,12 @@ func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
 	if err := m.keepPolicy(req); err != nil {
 		return nil, err
 	}
+	if err := m.keepLock(req.Lock, plan.lock); err != nil {
+		return nil, err
+	}
 	run := admission.Run{
 		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User,
-		Policy: req.Policy, Template: plan.info.Template, Started: plan.info.Created,
+		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created,
 	}
 	if err := m.cfg.Door.Register(run); err != nil {
 		return nil, err
@@ -63,10 +67,15 @@ type plan struct {
 	spec     engine.Spec
 	names    []string
 	caPEM    []byte
+	lock     *lockfile.Set // nil: none
 }
 
 func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	if err := checkRequest(req); err != nil {
+		return nil, err
+	}
+	lock, err := readLock(req.Lock)
+	if err != nil {
 		return nil, err
 	}
 	eng, caps, err := m.chooseEngine(ctx, req)
@@ -81,12 +90,15 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM}
+	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock}
 	p.info = Info{
 		ID: newID("sb"), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
 		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(),
+	}
+	if lock != nil {
+		p.info.LockDigest = lock.Digest()
 	}
 	if p.info.Run == "" {
 		p.info.Run = newID("run")
@@ -184,7 +196,7 @@ func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
 	// A mount inside of another comes after it, or it would lie below it.
 	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	// What the ignore file hides stays hidden: it lies over the guards.
-	guards, err := guard(checked, guarded(req.PolicySource, checked))
+	guards, err := guard(checked, guarded(req, checked))
 	if err != nil {
 		return nil, err
 	}

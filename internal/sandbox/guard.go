@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -13,13 +14,14 @@ import (
 // maxLinks is how many symlinks a path may lead through; the kernel's own limit.
 const maxLinks = 40
 
-// guarded are the files that decide what a later run may do: the policy, and
-// the ignore files of the mounts.
-func guarded(policy string, mounts []Mount) []string {
+// guarded are the files that decide what a later run may do: the policy, the
+// lockfiles, and the ignore files of the mounts.
+func guarded(req Request, mounts []Mount) []string {
 	var files []string
-	if policy != "" {
-		files = append(files, policy)
+	if req.PolicySource != "" {
+		files = append(files, req.PolicySource)
 	}
+	files = append(files, lockPaths(req.Lock)...)
 	for _, m := range mounts {
 		ignore := filepath.Join(m.Source, IgnoreFile)
 		if _, err := os.Lstat(ignore); err == nil {
@@ -57,9 +59,12 @@ func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
 			if filepath.Dir(resolved) != m.Source {
 				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
 			}
-			over = append(over, engine.Mount{
+			cover := engine.Mount{
 				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(resolved)), ReadOnly: true,
-			})
+			}
+			if !slices.Contains(over, cover) { // two links may lead to one file
+				over = append(over, cover)
+			}
 		}
 	}
 	return over, nil

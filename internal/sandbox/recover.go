@@ -61,6 +61,10 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox) error {
 	if err != nil {
 		return err
 	}
+	lock, err := m.loadLock(info.LockDigest)
+	if err != nil {
+		return err
+	}
 	eng, ok := m.cfg.Engines[info.Engine]
 	if !ok {
 		return fmt.Errorf("there is no engine %q any more", info.Engine)
@@ -71,7 +75,7 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox) error {
 	}
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User,
-		Policy: p, Template: info.Template, Started: info.Created,
+		Policy: p, Lock: lock, Template: info.Template, Started: info.Created,
 	}
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {
 		return err

@@ -19,6 +19,9 @@ func checkRequest(req Request) error {
 	if req.Policy == nil {
 		return fault.Invalid("a sandbox needs a policy")
 	}
+	if req.Policy.Lockfiles().Given && req.Lock == nil {
+		return fault.Invalid("the policy holds installations to lockfiles, and the request has none")
+	}
 	if req.Run != "" && !validRun(req.Run) {
 		return fault.Invalid("the run id %q is not valid: up to 128 letters, digits, dots, dashes and underscores, starting with a letter or digit", req.Run)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -37,10 +38,12 @@ type Request struct {
 	// PolicySource is the document's path on the host, "" for the built-in one.
 	PolicySource string
 	PolicyText   []byte
-	Mounts       []Mount
-	Env          map[string]string
-	Workdir      string
-	Linger       bool
+	// Lock are the run's lockfiles, named by their paths on the host; nil: none.
+	Lock    *lockfile.Given
+	Mounts  []Mount
+	Env     map[string]string
+	Workdir string
+	Linger  bool
 	// User is who asked, for the record; HostUID and HostGID own the files
 	// that the sandbox makes on read-write mounts.
 	User             string
@@ -58,6 +61,7 @@ type Info struct {
 	Engine       string        `json:"engine"`
 	PolicyDigest string        `json:"policy_digest"`
 	PolicySource string        `json:"policy_source,omitempty"`
+	LockDigest   string        `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
 	User         string        `json:"user,omitempty"`
 	Workdir      string        `json:"workdir,omitempty"`
 	Linger       bool          `json:"linger,omitempty"`

@@ -1,0 +1,112 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// requirements is one pin with a made-up hash.
+func requirements(name string) []byte {
+	return []byte(name + "==1.0 --hash=sha256:" + strings.Repeat("61", 32) + "\n")
+}
+
+func given(path string) *lockfile.Given {
+	return &lockfile.Given{Mode: policy.LockFrozen, Sources: []lockfile.Source{{Name: path, Data: requirements("a")}}}
+}
+
+func TestLockfilesAreGuarded(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "sub")
+	if err := os.Mkdir(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inRoot, inDeep := filepath.Join(dir, "requirements.txt"), filepath.Join(deep, "requirements.txt")
+	for _, f := range []string{inRoot, inDeep} {
+		if err := os.WriteFile(f, requirements("a"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rw := []Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
+	twice := given(inRoot)
+	twice.Sources = append(twice.Sources, twice.Sources...)
+	over, err := guard(rw, guarded(Request{Lock: twice}, rw))
+	if err != nil || len(over) != 1 || over[0].Source != inRoot || over[0].Destination != "/w/requirements.txt" || !over[0].ReadOnly {
+		t.Errorf("got %+v, %v; want one read-only mount over the lockfile", over, err)
+	}
+	if over, err := guard(rw, guarded(Request{Lock: given(inDeep)}, rw)); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a lockfile in a subdirectory of a read-write mount: got %v, %v, want a refusal", over, err)
+	}
+	ro := []Mount{{Source: dir, Destination: "/w"}}
+	if over, err := guard(ro, guarded(Request{Lock: given(inDeep)}, ro)); err != nil || len(over) != 0 {
+		t.Errorf("under a read-only mount nothing is needed, got %+v, %v", over, err)
+	}
+}
+
+// TestLockfilesAreKept: a restarted daemon holds a sandbox to the same lockfiles,
+// or does not take it back.
+func TestLockfilesAreKept(t *testing.T) {
+	m := New(Config{PolicyDir: t.TempDir()})
+	t.Cleanup(m.Close)
+	g := given("/project/requirements.txt")
+	set, err := readLock(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.keepLock(g, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back, err := m.loadLock(set.Digest())
+	if err != nil || back.Digest() != set.Digest() {
+		t.Fatalf("%v, %v", back, err)
+	}
+	if none, err := m.loadLock(""); none != nil || err != nil {
+		t.Errorf("a run without lockfiles: %v, %v", none, err)
+	}
+	if err := m.keepLock(nil, nil); err != nil {
+		t.Errorf("a run without lockfiles: %v", err)
+	}
+
+	path := m.lockPath(set.Digest())
+	other, err := (&lockfile.Given{Mode: policy.LockPrefer, Sources: g.Sources}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"other rules": other, "no lockfiles": []byte("{}"), "nothing": nil} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if back, err := m.loadLock(set.Digest()); err == nil {
+			t.Errorf("%s in the kept file's place: %v", name, back)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.loadLock(set.Digest()); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("a file that is gone: %v", err)
+	}
+}
+
+// TestLockfilesAreDemanded: where the policy speaks of lockfiles, a request
+// without any makes no sandbox.
+func TestLockfilesAreDemanded(t *testing.T) {
+	p, err := policy.Parse("p.yaml", []byte("packages:\n  lockfile: { mode: frozen }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkRequest(Request{Policy: p}); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if err := checkRequest(Request{Policy: p, Lock: given("/p/requirements.txt")}); err != nil {
+		t.Errorf("with a lockfile: %v", err)
+	}
+}

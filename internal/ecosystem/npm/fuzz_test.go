@@ -1,10 +1,10 @@
 package npm_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -96,28 +96,29 @@ func FuzzParseIndex(f *testing.F) {
 	})
 }
 
-// FuzzInspect: hostile tarballs are refused or described, nothing else. The
-// bytes are the archive inside the gzip, which a fuzzer can't make.
+// FuzzInspect: hostile packages are refused or described, nothing else. Hostile
+// archives are the archive package's to try.
 func FuzzInspect(f *testing.F) {
-	for _, b := range [][]byte{
-		tarballOf(f, `,"dependencies":{"a":"1"},"bin":"x","scripts":{"install":"x"}`, [2]string{"package/node_modules/@s/x/package.json", `{"name":"y","version":"1.0.0"}`}),
-		tarballOf(f, `,"name":"foo"`, [2]string{"package/binding.gyp", ""}, [2]string{"package/./binding.gyp", ""}),
-	} {
-		z, err := gzip.NewReader(bytes.NewReader(b))
-		if err != nil {
-			f.Fatal(err)
-		}
-		inner, err := io.ReadAll(z)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(inner, []byte(`{"name":"foo","version":"1.0.0","dependencies":{"a":"1"},"bin":{"foo":"x"},"hasInstallScript":true}`))
-	}
-	f.Fuzz(func(t *testing.T, inner, row []byte) {
+	const row = `{"name":"foo","version":"1.0.0","dependencies":{"a":"1"},"bin":{"foo":"x"},"hasInstallScript":true}`
+	f.Add([]byte(`{"name":"foo","version":"1.0.0","dependencies":{"a":"1"},"bin":"x","scripts":{"install":"x"}}`), []byte(row), "node_modules/@s/x/package.json", []byte(`{"name":"y","version":"1.0.0"}`))
+	f.Add([]byte("\ufeff"+`{"name":"foo","name":"foo","version":"v1.0.0","peerDependencies":{},"directories":{"bin":"./x"}}`), []byte(`{}`), "./binding.gyp", []byte{})
+	f.Add([]byte(`{"optionalDependencies":{"a":"npm:b@1"},"name":"foo","version":"1.0.0","gypfile":false}`), []byte(row), "package.json", []byte(`{}`))
+	f.Fuzz(func(t *testing.T, document, row []byte, path string, content []byte) {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
-		_, err := z.Write(inner)
-		if err = errors.Join(err, z.Close()); err != nil {
+		w := tar.NewWriter(z)
+		for _, file := range []struct {
+			path    string
+			content []byte
+		}{{"package/package.json", document}, {"package/" + path, content}} {
+			if w.WriteHeader(&tar.Header{Name: file.path, Size: int64(len(file.content)), Mode: 0o644, Typeflag: tar.TypeReg}) != nil {
+				return // not a path that a tar archive can have
+			}
+			if _, err := w.Write(file.content); err != nil {
+				return // a folder, by its path
+			}
+		}
+		if err := errors.Join(w.Close(), z.Close()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := inspect(row, b.Bytes())

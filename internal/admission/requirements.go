@@ -66,6 +66,7 @@ func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []IndexRequireme
 		return err
 	}
 	r.epoch, r.list, r.places = epoch, make([]Requirement, len(reqs)), map[string][]int{}
+	r.through = map[string]string{} // what is new becomes edges
 	for i, q := range reqs {
 		r.list[i] = Requirement{Name: q.Name, Specifier: q.Specifier}
 		for _, v := range q.Versions {

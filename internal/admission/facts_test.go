@@ -1,0 +1,322 @@
+package admission
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// gazette is a source of facts that a test changes, or breaks.
+type gazette struct {
+	mu         sync.Mutex
+	generation string
+	facts      map[string]advisory.Facts // by name
+	err        error
+}
+
+func (g *gazette) Facts(pkg pkgref.Ref) (advisory.Facts, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.facts[pkg.Name], g.err
+}
+
+func (g *gazette) Generation() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.generation
+}
+
+func (g *gazette) publish(generation, name string, facts advisory.Facts) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.generation, g.facts = generation, map[string]advisory.Facts{name: facts}
+}
+
+func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow }", Limits{})
+	news := &gazette{generation: "1"}
+	g.config.Advisories = news
+	if shown := g.page(t, "a", nil, "1.0.0", "1.1.0"); shown != "1.0.0 1.1.0" {
+		t.Fatalf("a shows %s", shown)
+	}
+	news.publish("2", "a", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-1", Versions: []string{"1.1.0"}}}})
+	if shown := g.page(t, "a", nil, "1.0.0", "1.1.0"); shown != "1.0.0" {
+		t.Errorf("after the advisory, a shows %s", shown)
+	}
+	if r := g.records(t, audit.Withheld); len(r) != 1 || r[0].Rule != "advisory.MAL-2026-1" || r[0].Detail["alarm"] != "" {
+		t.Errorf("an old release that nobody gets is an alarm, or not on record: %+v", r)
+	}
+	g.expect(t, false, node("a", "1.1.0"))
+	g.expect(t, true, node("a", "1.0.0"), node("b", "1.0.0"))
+	if r := g.records(t, audit.Blocked); len(r) != 1 || r[0].Detail["alarm"] != "true" || r[0].ResolvedBy != "advisory" {
+		t.Errorf("blocked: %+v", r)
+	}
+	if _, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: node("b", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"}); err != nil {
+		t.Fatal(err)
+	}
+	news.publish("3", "gone", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}})
+	a, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: node("gone", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"})
+	must(t, err)
+	if a.Decision.Rule != "advisory.MAL-2026-2" {
+		t.Errorf("a burnt name that is gone: %+v", a.Decision)
+	}
+	list, err := g.Refusals(t.Context(), "sb1", 0)
+	must(t, err)
+	var alarms []bool
+	for _, r := range list {
+		alarms = append(alarms, r.Alarm)
+	}
+	if diff := cmp.Diff([]bool{true, true, false}, alarms); diff != "" {
+		t.Errorf("alarms do not come first: %s", diff)
+	}
+	sum, err := g.Summary(t.Context(), "run1")
+	must(t, err)
+	if len(sum.Refused) != 3 || !sum.Refused[0].Alarm || !sum.Refused[1].Alarm || sum.Refused[2].Alarm {
+		t.Errorf("the summary: %+v", sum.Refused)
+	}
+}
+
+func TestWhatIsNotKnownIsRefused(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow }", Limits{})
+	g.config.Advisories = &gazette{err: errors.New("the disk is gone")}
+	if _, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a file without its facts: %v", err)
+	}
+	if _, err := g.Index(t.Context(), IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []File{}}); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a page without its facts: %v", err)
+	}
+}
+
+func TestOwners(t *testing.T) {
+	g := newGrove(t, `
+packages: { default: allow }
+namespaces: [ { ecosystem: node, pattern: "@acme/*", upstream: "https://npm.acme.example/" } ]
+`, Limits{})
+	g.config.Namespaces = []policy.Namespace{{Ecosystem: pkgref.Node, Pattern: "@acme/base", Upstream: "https://base.example/"}}
+	for name, want := range map[string]string{"@acme/x": "https://npm.acme.example/", "@acme/base": "https://base.example/", "left-pad": ""} {
+		a, err := g.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node(name, "")})
+		if err != nil || a.Upstream != want {
+			t.Errorf("%s is %q's: %v", name, a.Upstream, err)
+		}
+		ask := ArtifactAsk{Sandbox: "sb1", Package: node(name, "1.0.0"), File: archive(node(name, "1.0.0")), Upstream: "https://npm.example/"}
+		elsewhere, err := g.Artifact(t.Context(), ask)
+		must(t, err)
+		ask.Upstream = want
+		home, err := g.Artifact(t.Context(), ask)
+		must(t, err)
+		if elsewhere.Decision.Allowed() != (want == "") || !home.Decision.Allowed() {
+			t.Errorf("%s elsewhere: %+v; at home: %+v", name, elsewhere.Decision, home.Decision)
+		}
+	}
+	if _, err := g.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node("a b", "")}); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("the owner of what is no name: %v", err)
+	}
+	for by, want := range map[policy.ResolvedBy]audit.Outcome{policy.ByNamespace: audit.Blocked, policy.ByToolchain: audit.Blocked, policy.ByIntegrity: audit.Failed, "nonsense": audit.Failed} {
+		_, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: node("@acme/x", ""), ResolvedBy: by, Rule: "rule." + string(by), Reason: "said by " + string(by)})
+		must(t, err)
+		all := g.records(t)
+		if r := all[len(all)-1]; r.Outcome != want || r.Rule != "rule."+string(by) {
+			t.Errorf("%s: %+v", by, r)
+		}
+	}
+}
+
+const packageLock = `{
+  "name": "app", "version": "1.0.0", "lockfileVersion": 3,
+  "packages": {
+    "": { "name": "app", "version": "1.0.0", "dependencies": { "a": "^1.0.0" } },
+    "node_modules/a": { "version": "1.2.0", "resolved": "https://npm.example/a/-/a-1.2.0.tgz", "integrity": "sha512-` + integrity + `" }
+  }
+}
+`
+
+// integrity is 64 bytes, which are 0x2a each.
+const integrity = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKg=="
+
+func locked(tb testing.TB, trust bool) *lockfile.Set {
+	tb.Helper()
+	file, err := lockfile.Parse("package-lock.json", []byte(packageLock))
+	must(tb, err)
+	set, err := lockfile.NewSet(policy.LockRules{Given: true, Mode: policy.LockFrozen, Trust: trust}, []*lockfile.Lockfile{file})
+	must(tb, err)
+	return set
+}
+
+func TestALockfileIsEnforcedAndOnRecord(t *testing.T) {
+	g := newGrove(t, "packages: { lockfile: { files: [package-lock.json], trust: true } }", Limits{})
+	g.Unregister("sb1")
+	run := g.run()
+	must(t, g.Register(run))
+	g.expect(t, false, node("a", "1.2.0")) // the document names a lockfile that the run does not have
+	g.Unregister("sb1")
+	run.Lock = locked(t, true)
+	must(t, g.Register(run))
+	must(t, g.SandboxStarted(t.Context(), "sb1"))
+	if r := g.records(t, audit.Started); len(r) != 1 || r[0].Detail["lockfiles_digest"] != run.Lock.Digest() {
+		t.Errorf("the start: %+v", r)
+	}
+	right, pinned := strings.Repeat("2a", 64), archive(node("a", "1.2.0"))
+	pinned.Digest = "sha512:" + right
+	ask := IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []File{archive(node("a", "1.1.0")), pinned, archive(node("a", "1.3.0"))}}
+	a, err := g.Index(t.Context(), ask)
+	must(t, err)
+	if a.Verdicts[a.OfFile[0]].Allowed() || !a.Verdicts[a.OfFile[1]].Allowed() || a.Verdicts[a.OfFile[2]].Allowed() {
+		t.Errorf("the page: %+v", a)
+	}
+	serve := ArtifactAsk{
+		Sandbox: "sb1", Package: node("a", "1.2.0"), File: pinned, Serve: true, SHA256: hexOf("a"), Size: 5,
+		Digests: []string{pinned.Digest, "sha256:" + hexOf("a")}, Bundled: []string{"b 1.0.0"}, Findings: []string{"it is odd"},
+	}
+	got, err := g.Artifact(t.Context(), serve)
+	must(t, err)
+	r := g.records(t, audit.Served)
+	want := map[string]string{"upstream_digest": pinned.Digest, "bundled": "b 1.0.0", "findings": "it is odd"}
+	if !got.Decision.Allowed() || len(r) != 1 || r[0].RequestedVersion != "1.2.0" || r[0].RequestedClaimed || r[0].ResolvedBy != "lockfile" {
+		t.Errorf("served: %+v", r)
+	} else if diff := cmp.Diff(want, r[0].Detail); diff != "" {
+		t.Error(diff)
+	}
+	// Another file in its place: refused by the page already, and an alarm.
+	other := ask
+	other.IndexDigest, other.Files = "e", []File{archive(node("a", "1.1.0")), archive(node("a", "1.2.0")), archive(node("a", "1.3.0"))}
+	if a, err = g.Index(t.Context(), other); err != nil || a.Verdicts[a.OfFile[1]].Allowed() {
+		t.Errorf("another file in the page: %+v, %v", a, err)
+	}
+	withheld := g.records(t, audit.Withheld)
+	if r := withheld[len(withheld)-1]; r.Detail["alarm"] != "true" || r.Rule != "packages.lockfile.digest" || withheld[0].Detail["alarm"] != "" {
+		t.Errorf("withheld: %+v", withheld)
+	}
+	serve.File, serve.Digests = archive(node("a", "1.2.0")), nil
+	if got, err = g.Artifact(t.Context(), serve); err != nil || got.Decision.Allowed() || !got.Decision.Alarm {
+		t.Errorf("another file: %+v, %v", got, err)
+	}
+	if r := g.records(t, audit.Blocked); r[len(r)-1].Detail["alarm"] != "true" || r[len(r)-1].RequestedVersion != "1.2.0" {
+		t.Errorf("blocked: %+v", r[len(r)-1])
+	}
+}
+
+// TestIncomparableDigests: an index with a weak digest leaves it open; the
+// bytes decide.
+func TestIncomparableDigests(t *testing.T) {
+	g := newGrove(t, "allowed_packages: { node: [ { name: a } ] }", Limits{})
+	g.Unregister("sb1")
+	run := g.run()
+	run.Lock = locked(t, false)
+	must(t, g.Register(run))
+	f := archive(node("a", "1.2.0"))
+	f.Digest = "sha1:" + strings.Repeat("a", 40)
+	ask := ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.2.0"), File: f}
+	before, err := g.Artifact(t.Context(), ask)
+	must(t, err)
+	if !before.Decision.Allowed() {
+		t.Fatalf("before the bytes are here: %+v", before.Decision)
+	}
+	ask.Serve, ask.SHA256 = true, hexOf("a")
+	for digest, want := range map[string]bool{"sha512:" + strings.Repeat("2a", 64): true, "sha512:" + strings.Repeat("2b", 64): false, "sha256:" + hexOf("a"): false} {
+		ask.Digests = []string{f.Digest, digest}
+		a, err := g.Artifact(t.Context(), ask)
+		must(t, err)
+		if a.Decision.Allowed() != want {
+			t.Errorf("%s: %+v", digest, a.Decision)
+		}
+	}
+	r := g.records(t, audit.Served)
+	if len(r) != 1 || !strings.Contains(r[0].Detail["findings"], "only a weak digest") || r[0].RequestedVersion != "1.2.0" {
+		t.Errorf("served: %+v", r)
+	}
+}
+
+// TestTwoWheelsAndOnePin: a lockfile need not name all files of a release, so
+// another one in the page is no alarm.
+func TestTwoWheelsAndOnePin(t *testing.T) {
+	g := newGrove(t, "allowed_packages: { python: [ { name: a } ] }", Limits{})
+	file, err := lockfile.Parse("requirements.txt", []byte("a==1.0 --hash=sha256:"+strings.Repeat("2a", 32)+"\n"))
+	must(t, err)
+	set, err := lockfile.NewSet(policy.LockRules{Given: true}, []*lockfile.Lockfile{file})
+	must(t, err)
+	g.Unregister("sb1")
+	run := g.run()
+	run.Lock = set
+	must(t, g.Register(run))
+	mine, other := wheel("a", "1.0"), wheel("a", "1.0")
+	mine.Digest, other.Name = "sha256:"+strings.Repeat("2a", 32), "a-1.0-cp312-cp312-win_amd64.whl"
+	a, err := g.Index(t.Context(), indexOf("a", "d", other, mine))
+	must(t, err)
+	if d := a.Verdicts[a.OfFile[0]]; d.Allowed() || d.Alarm || !a.Verdicts[a.OfFile[1]].Allowed() {
+		t.Errorf("the page: %+v", a)
+	}
+	a, err = g.Index(t.Context(), indexOf("a", "e", other))
+	must(t, err)
+	if d := a.Verdicts[a.OfFile[0]]; d.Allowed() || !d.Alarm {
+		t.Errorf("a page without the pinned file: %+v", a)
+	}
+}
+
+func TestAgeFromWhenAFileWasFirstSeen(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow, min_release_age: 7d, age_source: first-seen }", Limits{})
+	f := archive(node("a", "1.0.0"))
+	f.FirstSeen = noon().Add(-6 * 24 * time.Hour)
+	ask := IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []File{f}}
+	a, err := g.Index(t.Context(), ask)
+	must(t, err)
+	if a.Verdicts[0].Allowed() {
+		t.Fatalf("a file of six days: %+v", a)
+	}
+	g.advance(24 * time.Hour)
+	ask.Files = nil
+	if a, err = g.Index(t.Context(), ask); err != nil || !a.NeedFiles || a.NeedTimes {
+		t.Fatalf("at the time: %+v, %v", a, err)
+	}
+	ask.Files = []File{f}
+	if a, err = g.Index(t.Context(), ask); err != nil || !a.Verdicts[0].Allowed() {
+		t.Errorf("a file of seven days: %+v, %v", a, err)
+	}
+}
+
+func TestTimesAreAskedFor(t *testing.T) {
+	for document, want := range map[string]bool{
+		"packages: { min_release_age: 7d }": true, "packages: { min_release_age: 7d, age_source: ignore }": false, "packages: { default: allow }": false,
+	} {
+		g := newGrove(t, document, Limits{})
+		a, err := g.Index(t.Context(), IndexAsk{Sandbox: "sb1", Package: module("example.com/a", ""), IndexDigest: "d"})
+		if err != nil || !a.NeedFiles || a.NeedTimes != want {
+			t.Errorf("%s: %+v, %v", document, a, err)
+		}
+	}
+}
+
+func TestAWitnessVouches(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow, require_hashes: true }", Limits{})
+	f := archive(module("example.com/a", "v1.0.0"))
+	f.Digest = ""
+	ask := ArtifactAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: f}
+	if a, err := g.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+		t.Errorf("before the witness is asked: %+v, %v", a, err)
+	}
+	ask.Serve, ask.SHA256, ask.Digests = true, hexOf("a"), []string{"sha256:" + hexOf("a")}
+	if a, err := g.Artifact(t.Context(), ask); err != nil || a.Decision.Rule != "packages.require_hashes" {
+		t.Errorf("nobody vouches for it: %+v, %v", a, err)
+	}
+	ask.Digests = append([]string{"h1:abc="}, ask.Digests...)
+	if a, err := g.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+		t.Errorf("a witness vouches for it: %+v, %v", a, err)
+	}
+	if r := g.records(t, audit.Served); len(r) != 1 || r[0].Detail["upstream_digest"] != "h1:abc=" || r[0].Detail["findings"] != "" {
+		t.Errorf("served: %+v", r)
+	}
+	ask.Digests = make([]string, 100)
+	if _, err := g.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a hundred digests: %v", err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -77,6 +78,8 @@ func TestHost(t *testing.T) {
 		"another's state": {"state directory", func(_ *testing.T, in *Inputs) { in.UID += 5 }, Fail},
 		"a file as state": {"state directory", func(t *testing.T, in *Inputs) { t.Helper(); in.State = put(t, in.State+"/f", "", 0o600) }, Fail},
 		"disk":            {"disk space", func(*testing.T, *Inputs) {}, OK},
+		"no advisories":   {"advisories", advised(func(*testing.T, string) {}), OK},
+		"odd advisories":  {"advisories", advised(func(t *testing.T, dir string) { t.Helper(); put(t, filepath.Join(dir, "manifest"), "odd", 0o600) }), Fail},
 		"gateway":         {"gateway user", asRoot(func(*testing.T, *Inputs) {}), OK},
 		"gateway is root": {"gateway user", asRoot(func(_ *testing.T, in *Inputs) { in.GatewayUID = 0 }), Fail},
 		"gateway is me":   {"gateway user", asUser(func(*testing.T, *Inputs) {}), Warn},
@@ -106,6 +109,15 @@ func asUser(change func(*testing.T, *Inputs)) func(*testing.T, *Inputs) {
 
 func asRoot(change func(*testing.T, *Inputs)) func(*testing.T, *Inputs) {
 	return func(t *testing.T, in *Inputs) { t.Helper(); in.UID = 0; change(t, in) }
+}
+
+func advised(change func(t *testing.T, dir string)) func(*testing.T, *Inputs) {
+	return func(t *testing.T, in *Inputs) {
+		t.Helper()
+		dir := filepath.Join(in.State, "advisory")
+		change(t, dir)
+		in.Advisories = advisory.Open(dir, advisory.Options{})
+	}
 }
 
 func TestRunsc(t *testing.T) {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -20,6 +21,8 @@ type Inputs struct {
 	Templates       *template.Store
 	DefaultTemplate string
 	GatewayUID      int
+	// Advisories are the imported facts about packages.
+	Advisories *advisory.DB
 	// Upstreams finds the registries, as the daemon does.
 	Upstreams func(ctx context.Context) (discover.Found, error)
 }
@@ -32,7 +35,7 @@ func Examine(ctx context.Context, in Inputs) Report {
 	}
 	var r Report
 	for _, ask := range []func(context.Context, Inputs) []Check{
-		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, gatewayUser, stateDirectory, diskSpace,
+		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, advisories, gatewayUser, stateDirectory, diskSpace,
 	} {
 		r.Checks = append(r.Checks, ask(ctx, in)...)
 	}

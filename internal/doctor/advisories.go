@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+)
+
+// advisories tells whether the imported facts about packages can be read:
+// damaged ones refuse every package.
+func advisories(_ context.Context, in Inputs) []Check {
+	const name = "advisories"
+	if in.Advisories == nil {
+		return nil
+	}
+	if err := in.Advisories.Damage(); err != nil {
+		return []Check{fail(name, "import again, or cofferdam advisory remove", "%s", sentence(err))}
+	}
+	malware, lists := 0, 0
+	for _, s := range in.Advisories.Status().Sources {
+		if s.Kind == string(advisory.KindMalware) {
+			malware += s.Advisories
+		} else {
+			lists++
+		}
+	}
+	if malware == 0 {
+		return []Check{ok(name, "no advisory of malware is imported; cofferdam advisory import does it")}
+	}
+	return []Check{ok(name, "%d of malware, %d popularity lists", malware, lists)}
+}

@@ -1,0 +1,236 @@
+package pypi_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+const (
+	fooMetadata = "Metadata-Version: 2.1\nName: Foo\nVersion: 1.0\nRequires-Dist: bar>=1\n"
+	fooWheel    = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+)
+
+// content are paths and texts, in order.
+type content []string
+
+// foo is a wheel of foo 1.0 with more files, less RECORD.
+func foo(more ...string) content {
+	return append(content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", fooWheel}, more...)
+}
+
+// recorded appends the RECORD that the content should have.
+func (c content) recorded() content {
+	var b strings.Builder
+	for i := 0; i < len(c); i += 2 {
+		fmt.Fprintln(&b, recordLine(c[i], c[i+1]))
+	}
+	b.WriteString("foo-1.0.dist-info/RECORD,,\n")
+	return append(c, "foo-1.0.dist-info/RECORD", b.String())
+}
+
+func recordLine(path, text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%q,sha256=%s,%d", path, base64.RawURLEncoding.EncodeToString(sum[:]), len(text))
+}
+
+// with appends a RECORD of one's own.
+func (c content) with(record string) content { return append(c, "foo-1.0.dist-info/RECORD", record) }
+
+func inspectWheel(t *testing.T, c content) (ecosystem.Inspection, error) {
+	t.Helper()
+	return pypi.New().Inspect(ecosystem.File{Name: "foo-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindWheel}, nil, wheel(t, c...))
+}
+
+func TestInspectWheel(t *testing.T) {
+	got, err := inspectWheel(t, foo("foo/__init__.py", "", "foo/_vendor/Bar_Baz-2.1.dist-info/METADATA", "x", "foo/_vendor/Bar_Baz-2.1.dist-info/RECORD", "y",
+		"foo/_vendor/broken.dist-info/METADATA", "", "foo-1.0.dist-info/entry_points.txt", "[console_scripts]\nfoo = foo:main\n").recorded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(fooMetadata))
+	want := ecosystem.Inspection{
+		Description: ecosystem.Description{Name: "foo", Version: "1.0", Requirements: []ecosystem.Requirement{{Name: "bar", Specifier: ">=1"}}},
+		Bundled:     []ecosystem.Bundled{{Name: "bar-baz", Version: "2.1"}},
+		Sidecar:     "sha256:" + hex.EncodeToString(sum[:]),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestInspectFindings: what runs at every start of Python is told, wherever in
+// the wheel it lies.
+func TestInspectFindings(t *testing.T) {
+	for path, want := range map[string]string{
+		"foo.pth":                    ".pth file",
+		"foo-1.0.data/purelib/a.pth": ".pth file",
+		"foo-1.0.data/platlib/a.pth": ".pth file",
+		"foo-1.0.data/data/lib/python3.11/site-packages/a.pth": ".pth file",
+		"sitecustomize.py": "sitecustomize",
+		"usercustomize.cpython-311-x86_64-linux-gnu.so":               "sitecustomize or usercustomize",
+		"sitecustomize/__init__.py":                                   "sitecustomize",
+		"foo-1.0.data/data/x/site-packages/usercustomize/__init__.py": "sitecustomize",
+		"foo/data.pth":                "",
+		"foo/sitecustomize.py":        "",
+		"foo-1.0.data/scripts/run":    "",
+		"foo-1.0.data/data/etc/a.pth": "",
+	} {
+		got, err := inspectWheel(t, foo(path, "import os\n").recorded())
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if all := strings.Join(got.Findings, "|"); (want == "") != (all == "") || !strings.Contains(all, want) {
+			t.Errorf("%s: findings %q, want %q", path, all, want)
+		}
+	}
+	got, err := inspectWheel(t, foo().with(recordLine("foo-1.0.dist-info/METADATA", fooMetadata)+"\n"+recordLine("foo-1.0.dist-info/WHEEL", fooWheel)+"\nfoo/gone.py,,\nfoo-1.0.dist-info/RECORD,,\n"))
+	if err != nil || len(got.Findings) != 1 || !strings.Contains(got.Findings[0], "does not have") {
+		t.Errorf("a file of RECORD that is not there: %+v, %v", got, err)
+	}
+}
+
+func TestInspectWheelRefuses(t *testing.T) {
+	metadata, wheelText := recordLine("foo-1.0.dist-info/METADATA", fooMetadata)+"\n", recordLine("foo-1.0.dist-info/WHEEL", fooWheel)+"\n"
+	other := strings.Replace(fooMetadata, "1.0", "2.0", 1)
+	for name, c := range map[string]struct {
+		in   content
+		want string
+	}{
+		"no RECORD":            {foo(), "no RECORD"},
+		"a file too many":      {foo("evil.py", "x").with(metadata + wheelText), "its RECORD does not list"},
+		"another file":         {foo().with(recordLine("foo-1.0.dist-info/METADATA", other) + "\n" + wheelText), "not the one that its RECORD lists"},
+		"another size":         {foo().with(strings.Replace(metadata, fmt.Sprint(len(fooMetadata)), "7", 1) + wheelText), "not the one that its RECORD lists"},
+		"no digest":            {foo().with("foo-1.0.dist-info/METADATA,,\n" + wheelText), "without a strong digest"},
+		"a weak digest":        {foo().with("foo-1.0.dist-info/METADATA,md5=YQ,\n" + wheelText), "without a strong digest"},
+		"a file twice":         {foo().with(metadata + metadata + wheelText), "twice, in line 2"},
+		"a negative size":      {foo().with(strings.Replace(metadata, ","+fmt.Sprint(len(fooMetadata)), ",-1", 1)), "size that is none, in line 1"},
+		"two columns":          {foo().with("a,b\n"), "can't be read"},
+		"broken quotes":        {foo().with("\"a,b,c\n"), "can't be read"},
+		"no WHEEL":             {content{"foo-1.0.dist-info/METADATA", fooMetadata}.recorded(), "no WHEEL"},
+		"format 2":             {content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", "Wheel-Version: 2.0\n"}.recorded(), "format other than"},
+		"no format":            {content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", "Tag: x\n"}.recorded(), "which format"},
+		"no METADATA":          {content{"foo-1.0.dist-info/WHEEL", fooWheel}.recorded(), "no METADATA"},
+		"metadata of another":  {content{"foo-1.0.dist-info/METADATA", other, "foo-1.0.dist-info/WHEEL", fooWheel}.recorded(), "of another release"},
+		"dist-info of another": {content{"foo-1.1.dist-info/METADATA", fooMetadata}.recorded(), "two dist-info folders"},
+		"two dist-info":        {foo("bar-1.0.dist-info/METADATA", "").recorded(), "two dist-info folders"},
+		"a path twice":         {append(foo("foo/a.py", "1").recorded(), "foo/a.py", "2"), "twice"},
+		"a path by case":       {foo("foo/a.py", "1", "foo/A.py", "2").recorded(), "only in case"},
+		"a path that leaves":   {foo("../a.py", "1").recorded(), "leaves the archive"},
+	} {
+		got, err := inspectWheel(t, c.in)
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v; want %q", name, got, err, c.want)
+		}
+	}
+	if _, err := pypi.New().Inspect(ecosystem.File{Name: "foo-1.0.exe", Kind: policy.KindOther}, nil, wheel(t)); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("another kind: %v", err)
+	}
+}
+
+// TestTrailingBytes: a wheel that another reader would see something else in.
+func TestTrailingBytes(t *testing.T) {
+	r := wheel(t, foo().recorded()...)
+	whole := make([]byte, r.Size())
+	if _, err := r.ReadAt(whole, 0); err != nil {
+		t.Fatal(err)
+	}
+	f := ecosystem.File{Name: "foo-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindWheel}
+	if _, err := pypi.New().Inspect(f, nil, bytes.NewReader(whole)); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"behind": append(bytes.Clone(whole), 'x'), "before": append([]byte("MZ"), whole...), "two of them": append(bytes.Clone(whole), whole...)} {
+		if _, err := pypi.New().Inspect(f, nil, bytes.NewReader(data)); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func tarGz(t *testing.T, c content) *bytes.Reader {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for i := 0; i < len(c); i += 2 {
+		h := &tar.Header{Name: c[i], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(c[i+1]))}
+		if target, link := strings.CutPrefix(c[i+1], "-> "); link {
+			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, target, 0
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Size > 0 {
+			if _, err := w.Write([]byte(c[i+1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(b.Bytes())
+}
+
+func TestInspectSdist(t *testing.T) {
+	sdist := func(name string) ecosystem.File {
+		return ecosystem.File{Name: name, Version: "1.0", Kind: policy.KindSdist}
+	}
+	good := content{"foo-1.0/PKG-INFO", fooMetadata, "foo-1.0/setup.py", "", "foo-1.0/src/foo/_vendor/bar-1.dist-info/METADATA", "", "foo-1.0/README", "-> docs/README"}
+	want := ecosystem.Inspection{
+		Description: ecosystem.Description{Name: "foo", Version: "1.0", Requirements: []ecosystem.Requirement{{Name: "bar", Specifier: ">=1"}}},
+		Bundled:     []ecosystem.Bundled{{Name: "bar", Version: "1"}},
+	}
+	for name, r := range map[string]*bytes.Reader{"foo-1.0.tar.gz": tarGz(t, good), "foo-1.0.tgz": tarGz(t, good), "foo-1.0.zip": wheel(t, good[:6]...)} {
+		got, err := pypi.New().Inspect(sdist(name), nil, r)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	for name, c := range map[string]struct {
+		file, want string
+		in         *bytes.Reader
+	}{
+		"no PKG-INFO":     {"foo-1.0.tar.gz", "no PKG-INFO", tarGz(t, content{"foo-1.0/setup.py", ""})},
+		"in no folder":    {"foo-1.0.tar.gz", "no PKG-INFO", tarGz(t, content{"PKG-INFO", fooMetadata})},
+		"two folders":     {"foo-1.0.tar.gz", "more than one folder", tarGz(t, append(good, "bar/x", ""))},
+		"another release": {"foo-1.1.tar.gz", "another release", tarGz(t, good)},
+		"another project": {"bar-1.0.tar.gz", "another release", tarGz(t, good)},
+		"a link":          {"foo-1.0.tar.gz", "is no file", tarGz(t, content{"foo-1.0/PKG-INFO", "-> x"})},
+		"a link out":      {"foo-1.0.tar.gz", "out of the archive", tarGz(t, append(good, "foo-1.0/x", "-> ../../etc/passwd"))},
+		"another packing": {"foo-1.0.tar.xz", "packed in a way", tarGz(t, good)},
+		"a zip as a tar":  {"foo-1.0.tar.gz", "not one that gzip made", wheel(t, good[:6]...)},
+	} {
+		got, err := pypi.New().Inspect(sdist(c.file), nil, c.in)
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+func FuzzInspect(f *testing.F) {
+	f.Add([]byte("foo-1.0.dist-info/METADATA,sha256=YQ,1\n"), []byte(fooMetadata))
+	f.Fuzz(func(t *testing.T, record, metadata []byte) {
+		got, err := inspectWheel(t, content{"foo-1.0.dist-info/METADATA", string(metadata), "foo-1.0.dist-info/WHEEL", fooWheel, "foo-1.0.dist-info/RECORD", string(record)})
+		if err == nil && (got.Name != "foo" || got.Version != "1.0") {
+			t.Errorf("described as %+v", got.Description)
+		}
+		if err != nil && !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("not the file's fault: %v", err)
+		}
+	})
+}

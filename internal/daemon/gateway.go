@@ -70,14 +70,16 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 // trust issues the gateway's certificate for the hosts that it learnt, and
 // remembers them for new sandboxes. It is admission's Trust.
 func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.Certificate, error) {
-	var cert admission.Certificate
-	if len(hosts) > 0 {
-		leaf, err := g.d.authority.Certificate(ctx, hosts)
-		if err != nil {
-			return admission.Certificate{}, err
-		}
-		cert = admission.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}
+	// Where no registry is known there is still a CA, which every sandbox gets.
+	named := hosts
+	if len(named) == 0 {
+		named = []string{"gateway" + ownDomain}
 	}
+	leaf, err := g.d.authority.Certificate(ctx, named)
+	if err != nil {
+		return admission.Certificate{}, err
+	}
+	cert := admission.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}
 	g.keepHosts(hosts)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -25,9 +25,9 @@ func fooFile() ecosystem.File {
 func rowOf(more string) []byte { return []byte(`{"name":"foo","version":"1.0.0"` + more + `}`) }
 
 // tarballOf packs a package.json of foo 1.0.0 with more members, and files.
-func tarballOf(t testing.TB, more string, files ...[2]string) []byte {
-	t.Helper()
-	return npmtest.Tarball(t, append([][2]string{{"package/package.json", string(rowOf(more))}}, files...)...)
+func tarballOf(tb testing.TB, more string, files ...[2]string) []byte {
+	tb.Helper()
+	return npmtest.Tarball(tb, append([][2]string{{"package/package.json", string(rowOf(more))}}, files...)...)
 }
 
 func inspect(row, tarball []byte) (ecosystem.Inspection, error) {
@@ -202,17 +202,17 @@ func TestHostileTarballs(t *testing.T) {
 }
 
 // linked is a tarball with one special member.
-func linked(t testing.TB, h tar.Header, files ...[2]string) []byte {
-	t.Helper()
+func linked(tb testing.TB, h tar.Header, files ...[2]string) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	write := func(h *tar.Header, content string) {
 		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := w.Write([]byte(content)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	for _, f := range files {
@@ -220,7 +220,7 @@ func linked(t testing.TB, h tar.Header, files ...[2]string) []byte {
 	}
 	write(&h, "")
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

@@ -18,9 +18,9 @@ const (
 func place() ecosystem.Place { return ecosystem.Place{Base: "/", Files: true} }
 
 // packed is a release with its URL.
-func packed(t testing.TB, name, version string, members map[string]any, files ...[2]string) npmtest.Release {
-	t.Helper()
-	r := npmtest.Pack(t, name, version, members, files...)
+func packed(tb testing.TB, name, version string, members map[string]any, files ...[2]string) npmtest.Release {
+	tb.Helper()
+	r := npmtest.Pack(tb, name, version, members, files...)
 	r.URL = "https://index.example" + r.Path()
 	return r
 }

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -91,9 +90,4 @@ func tarballAt(segments []string) (t tarball, ok bool, err error) {
 func tarballOf(path string) (tarball, bool) {
 	t, ok, err := tarballAt(strings.Split(strings.TrimPrefix(path, "/"), "/"))
 	return t, ok && err == nil
-}
-
-// segmentsOf splits an escaped path, scopes opened.
-func segmentsOf(escaped string) (segments []string, slash bool, err error) {
-	return ecosystem.Segments(openScopes(escaped))
 }

@@ -21,7 +21,6 @@ type release struct {
 	file        ecosystem.File
 	dist        bool   // there was one
 	reason      string // why nobody may have it, "" so far
-	link        string // dist.tarball
 	integrity   string
 	shasum      string
 }

@@ -27,11 +27,11 @@ func verdicts(ix *ecosystem.Index, withheld ...string) []ecosystem.Verdict {
 	return out
 }
 
-func rendered(t testing.TB, ix *ecosystem.Index, rows *ecosystem.MemoryRows, form ecosystem.Form, release string, withheld ...string) string {
-	t.Helper()
+func rendered(tb testing.TB, ix *ecosystem.Index, rows *ecosystem.MemoryRows, form ecosystem.Form, release string, withheld ...string) string {
+	tb.Helper()
 	var b strings.Builder
 	if err := npm.New().Render(&b, ix, rows, ecosystem.View{Form: form, Verdicts: verdicts(ix, withheld...), Release: release}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.String()
 }

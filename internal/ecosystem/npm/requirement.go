@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -61,7 +60,7 @@ func (c *claims) unservable() string {
 			reason = "one of its dependencies has a name that no package can have"
 			return
 		}
-		if real, spec, ok := behindAlias(name, spec); ok && isDirect(real, spec) {
+		if wanted, spec, ok := behindAlias(name, spec); ok && isDirect(wanted, spec) {
 			reason = "it requires " + name + " by a URL, a repository or a path instead of a version, which no registry serves"
 		}
 	})
@@ -76,12 +75,4 @@ func (Protocol) Listed(_ ecosystem.File, row []byte) ([]ecosystem.Requirement, e
 		return nil, err
 	}
 	return slices.DeleteFunc(c.requirements(), func(r ecosystem.Requirement) bool { return r.Direct }), nil
-}
-
-func (c *claims) description() (ecosystem.Description, error) {
-	ref, err := pkgref.New(pkgref.Node, c.name, c.version)
-	if err != nil || ref.Version == "" {
-		return ecosystem.Description{}, fault.Invalid("its name and version are not those of a package")
-	}
-	return ecosystem.Description{Name: ref.Name, Version: ref.Version, Requirements: c.requirements()}, nil
 }

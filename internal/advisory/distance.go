@@ -37,7 +37,7 @@ func edits(a, b string) int {
 			default:
 				row[k] = min(above[k]+boolInt(a[i-1] != b[j-1]), far)
 				if k > 0 {
-					row[k] = min(row[k], row[k-1]+1)
+					row[k] = min(row[k], row[k-1]+1) // #nosec G602 -- k > 0
 				}
 				if k+1 < width {
 					row[k] = min(row[k], above[k+1]+1)

@@ -42,7 +42,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s %s is malware: %v", tt.name, tt.version, got)
 		}
 	}
-	if l := mustFacts(t, db, pkgref.Python, "our-own-libary").Lookalike; l == nil || l.Name != "our-own-library" {
+	if l := mustFacts(t, db, pkgref.Python, "our-own-librari").Lookalike; l == nil || l.Name != "our-own-library" {
 		t.Errorf("%+v", l)
 	}
 }

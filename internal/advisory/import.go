@@ -183,7 +183,7 @@ func (i *importing) visit(file recordFile) error {
 	r, err := readRecord(file.data, i.db.options.Clock())
 	if err != nil {
 		i.unreadable(file.name, err)
-		return nil
+		return nil //nolint:nilerr // the report tells it, and fails the import at the end
 	}
 	i.report.Withdrawn += boolInt(r.withdrawn)
 	i.report.Other += boolInt(r.harmless)

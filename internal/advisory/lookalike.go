@@ -148,10 +148,8 @@ func near(name, popular string) string {
 	if n := differing(name, popular); n > 0 {
 		return howDiffering(name, popular, n)
 	}
-	for _, stem := range stems(name) {
-		if stem == popular {
-			return howAffix
-		}
+	if slices.Contains(stems(name), popular) {
+		return howAffix
 	}
 	return ""
 }

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,7 +39,7 @@ func install(t *testing.T) installation {
 		t.Fatal(err)
 	}
 	server := &http.Server{
-		Handler:     httpapi.New(httpapi.Config{Log: log, Advisories: in.db, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}),
+		Handler:     httpapi.New(httpapi.Config{Log: log, Advisories: in.db, Logger: slog.New(slog.DiscardHandler)}),
 		ConnContext: httpapi.ConnContext,
 	}
 	go func() { _ = server.Serve(listener) }()

@@ -5,10 +5,11 @@ package all
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
 )
 
 // Protocols returns every protocol.
 func Protocols() []ecosystem.Protocol {
-	return []ecosystem.Protocol{pypi.New(), golang.New()}
+	return []ecosystem.Protocol{pypi.New(), npm.New(), golang.New()}
 }

@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -18,6 +20,9 @@ type explainFlags struct {
 	via       []string
 	kind      string
 	published string
+	digests   []string
+	scripts   bool
+	locks     []string
 	json      bool
 }
 
@@ -37,10 +42,14 @@ and the reason. Exit code 0 is allow, 1 deny, 3 hold.
 
 --via names a release whose metadata requires the package, for entries with
 with_dependencies. Where the policy judges a release's age, --published says
-when the file was uploaded; without it that time is unknown.`,
+when the file was uploaded; without it that time is unknown. --scripts tells that
+the file runs something when it is installed, --digest which digests it has, for
+lockfiles: those that the policy names are read, and those of --lockfile. Imported
+advisories are not asked.`,
 		Example: `  cofferdam policy explain policy.yaml python requests==2.31.0
   cofferdam policy explain policy.yaml python mdurl==0.1.2 --via markdown-it-py==3.0.0
-  cofferdam policy explain policy.yaml python numpy==2.1.0 --kind sdist --published 2024-08-18T21:40:00Z`,
+  cofferdam policy explain policy.yaml python numpy==2.1.0 --kind sdist --published 2024-08-18T21:40:00Z
+  cofferdam policy explain policy.yaml node esbuild@0.25.0 --scripts --lockfile package-lock.json`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, p, err := loadPolicy(args[0])
@@ -48,7 +57,11 @@ when the file was uploaded; without it that time is unknown.`,
 				return err
 			}
 			now := time.Now()
-			input, err := flags.input(p, now, args[1], args[2])
+			lock, err := flags.lockfiles(args[0], p)
+			if err != nil {
+				return err
+			}
+			input, err := flags.input(p, lock, now, args[1], args[2])
 			if err != nil {
 				return err
 			}
@@ -66,12 +79,16 @@ when the file was uploaded; without it that time is unknown.`,
 	}
 	set := cmd.Flags()
 	set.StringArrayVar(&flags.via, "via", nil, "a release NAME==VERSION that requires the package; may be repeated")
-	set.StringVar(&flags.kind, "kind", string(policy.KindWheel), "kind of the file: wheel or sdist")
+	set.StringVar(&flags.kind, "kind", "", "kind of the file: wheel or sdist for python, package for the others; the first if not given")
 	set.StringVar(&flags.published, "published", "", "when the file was published, as 2024-08-18T21:40:00Z or 2024-08-18")
+	set.BoolVar(&flags.scripts, "scripts", false, "the file runs something when it is installed")
+	set.StringArrayVar(&flags.digests, "digest", nil, "a digest of the file, such as sha256:...; may be repeated, the registry's first")
+	set.StringArrayVar(&flags.locks, "lockfile", nil, "a lockfile, as of cofferdam run; may be repeated")
 	set.BoolVar(&flags.json, "json", false, "write JSON")
-	register(cmd, "kind", fixed(string(policy.KindWheel), string(policy.KindSdist)))
+	register(cmd, "kind", fixed(string(policy.KindWheel), string(policy.KindSdist), string(policy.KindPackage)))
 	register(cmd, "via", cobra.NoFileCompletions)
 	register(cmd, "published", cobra.NoFileCompletions)
+	register(cmd, "digest", cobra.NoFileCompletions)
 	return cmd
 }
 
@@ -83,36 +100,97 @@ func ecosystemNames() []string {
 	return names
 }
 
-// input is the question as the gateway would ask it.
-func (f explainFlags) input(p *policy.Policy, now time.Time, ecosystem, release string) (policy.Input, error) {
-	in := policy.Input{FileFacts: policy.FileFacts{Kind: policy.ArtifactKind(f.kind)}}
-	if in.Kind != policy.KindWheel && in.Kind != policy.KindSdist {
-		return in, fault.Invalid("--kind %q is neither wheel nor sdist", f.kind)
+// lockfiles reads the lockfiles of a run with this policy; nil: it has none.
+func (f explainFlags) lockfiles(document string, p *policy.Policy) (*lockfile.Set, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the lockfiles: %w", err)
 	}
+	if !filepath.IsAbs(document) {
+		document = filepath.Join(cwd, document)
+	}
+	read, err := runFlags{locks: f.locks}.lockfiles(cwd, document, p.Lockfiles())
+	if err != nil {
+		return nil, err
+	}
+	var sources []lockfile.Source
+	for _, l := range read {
+		sources = append(sources, lockfile.Source{Name: l.Source, Data: l.Document})
+	}
+	given, err := lockfile.Give(document, p.Lockfiles(), "", sources)
+	if err != nil || given == nil {
+		return nil, err
+	}
+	return given.Set()
+}
+
+// input is the question as the gateway would ask it.
+func (f explainFlags) input(p *policy.Policy, lock *lockfile.Set, now time.Time, ecosystem, release string) (policy.Input, error) {
+	var in policy.Input
 	family, err := pkgref.ParseEcosystem(ecosystem)
 	if err != nil {
 		return in, err
 	}
-	if in.Package, err = parseRelease(family, release); err != nil {
+	kind, err := f.kindOf(family)
+	if err != nil {
 		return in, err
 	}
-	if in.Published, err = parsePublished(f.published); err != nil {
+	published, err := parsePublished(f.published)
+	if err != nil {
 		return in, err
 	}
+	ask := func(release string) (policy.Input, error) {
+		ref, err := parseRelease(family, release)
+		in := policy.Input{Subject: policy.Subject{Package: ref}, FileFacts: policy.FileFacts{Kind: kind, Published: published, FirstSeen: published}}
+		in.Upstream, _ = policy.OwnerOf(p.Namespaces(), ref) // its own upstream, if it has one
+		if lock != nil {
+			in.Lock = lock.For(ref)
+		}
+		return in, err
+	}
+	if in, err = ask(release); err != nil {
+		return in, err
+	}
+	in.Scripts, in.Digests = f.scripts, f.digests
+	if len(f.digests) > 0 {
+		in.Digest, in.Complete = f.digests[0], true
+	}
+	in.Edges, err = f.edges(p, now, in.Package.Name, ask)
+	return in, err
+}
+
+// edges are the requirements of the releases of --via, if the policy allows
+// these.
+func (f explainFlags) edges(p *policy.Policy, now time.Time, name string, ask func(string) (policy.Input, error)) ([]policy.Edge, error) {
+	var edges []policy.Edge
 	for _, via := range f.via {
-		parent, err := parseRelease(family, via)
+		parent, err := ask(via)
 		if err != nil {
-			return in, err
+			return nil, err
 		}
-		d := p.Decide(now, policy.Input{
-			Subject: policy.Subject{Package: parent}, FileFacts: policy.FileFacts{Kind: policy.KindWheel, Published: in.Published},
-		})
+		d := p.Decide(now, parent)
 		if !d.Allowed() {
-			return in, fault.Invalid("--via %s: the policy does not allow that release itself (%s), so nothing gets in through it", via, d.Reason)
+			return nil, fault.Invalid("--via %s: the policy does not allow that release itself (%s), so nothing gets in through it", via, d.Reason)
 		}
-		in.Edges = append(in.Edges, policy.Edge{Parent: parent, Through: d.Through, Name: in.Package.Name})
+		edges = append(edges, policy.Edge{Parent: parent.Package, Through: d.Through, Name: name})
 	}
-	return in, nil
+	return edges, nil
+}
+
+// kindOf is the kind that is asked about.
+func (f explainFlags) kindOf(ecosystem pkgref.Ecosystem) (policy.ArtifactKind, error) {
+	kind := policy.ArtifactKind(f.kind)
+	switch {
+	case ecosystem == pkgref.Python && kind == "":
+		return policy.KindWheel, nil
+	case ecosystem == pkgref.Python && kind != policy.KindWheel && kind != policy.KindSdist:
+		return kind, fault.Invalid("--kind %q is neither wheel nor sdist", f.kind)
+	case ecosystem == pkgref.Python:
+		return kind, nil
+	case kind != "" && kind != policy.KindPackage:
+		return kind, fault.Invalid("--kind %q is not package, the one kind of file that %s has", f.kind, ecosystem)
+	}
+	return policy.KindPackage, nil
 }
 
 // parseRelease reads NAME==VERSION, or NAME@VERSION as node and go write it.
@@ -162,6 +240,12 @@ func (f explainFlags) answer(ref pkgref.Ref, d policy.Decision) error {
 func writeDecision(ref pkgref.Ref, d policy.Decision) error {
 	lines := []string{fmt.Sprintf("%s: %s", d.Effect, ref)}
 	lines = append(lines, "  reason: "+d.Reason, "  rule:   "+d.Rule, "  by:     "+string(d.ResolvedBy))
+	if d.Pinned != "" {
+		lines = append(lines, "  pinned: "+d.Pinned)
+	}
+	if d.Alarm {
+		lines = append(lines, "  alarm:  a run that is given this file records an alarm")
+	}
 	for _, line := range lines {
 		if _, err := fmt.Println(printable(line)); err != nil {
 			return err

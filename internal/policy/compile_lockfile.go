@@ -16,6 +16,7 @@ func (c *compiler) lockfile(v value) {
 	if f, given := o.fields["mode"]; given {
 		if s, ok := c.word(f, string(LockFrozen), string(LockPrefer)); ok {
 			rules.Mode = LockMode(s)
+			c.says(f, "%s", lockMeaning(rules.Mode))
 		}
 	}
 	if f, given := o.fields["trust"]; given {
@@ -59,15 +60,18 @@ func (c *compiler) lockfiles(v value) []string {
 }
 
 func (c *compiler) explainLock(v value, rules LockRules) {
-	which := "those given with --lockfile; a run without one is refused"
+	which := "given with --lockfile; a run without one is refused"
 	if len(rules.Files) > 0 {
 		which = clip(strings.Join(rules.Files, ", "), 80)
 	}
-	if rules.Mode == LockPrefer {
-		c.says(v, "a package that a lockfile names is held to its pins, others are judged as ever: %s", which)
-		return
+	c.says(v, "%s; the lockfiles are %s", lockMeaning(rules.Mode), which)
+}
+
+func lockMeaning(mode LockMode) string {
+	if mode == LockPrefer {
+		return "a package that a lockfile names is held to its pins, others are judged as ever"
 	}
-	c.says(v, "of a lockfile's ecosystem nothing outside of it is allowed: %s", which)
+	return "nothing outside of the lockfiles is allowed in their ecosystems"
 }
 
 // lockfileEcosystem tells by its name whose lockfile a file is.

@@ -169,23 +169,33 @@ func (b *bench) get(path string, header ...string) answer {
 // raw sends bytes over a TLS connection to a name and reads one answer.
 func (b *bench) raw(name, request string) answer {
 	b.t.Helper()
+	return b.pipeline(name, request, 1)[0]
+}
+
+// pipeline sends bytes over a TLS connection to a name and reads so many answers.
+func (b *bench) pipeline(name, requests string, count int) (answers []answer) {
+	b.t.Helper()
 	near, far := net.Pipe()
 	go b.gateway.ServeRegistry(far, sandboxA)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(b.door.caPEM)
 	conn := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
 	defer conn.Close()
-	go func() { _, _ = io.WriteString(conn, request) }() // the gateway may answer before it has read all
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		b.t.Fatalf("%q: %v", request, err)
+	go func() { _, _ = io.WriteString(conn, requests) }() // the gateway may answer before it has read all
+	in := bufio.NewReader(conn)
+	for range count {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			b.t.Fatalf("%.200q: %v", requests, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		resp.Body.Close()
+		answers = append(answers, answer{resp, string(body)})
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return answer{resp, string(body)}
+	return answers
 }
 
 // blobs counts what the cache holds, and fails on anything half-written.

@@ -94,15 +94,21 @@ func (g *generation) load(dir string, s source, lists map[pkgref.Ecosystem][][]s
 	return nil
 }
 
+// The sentences of damage name their cause in the middle, so that what to do
+// stands at the end.
 func repairOne(cause error, s source, what string) error {
-	return fault.Wrap(fault.ErrUnavailable, cause,
-		"the advisory database is damaged, so every package is refused: %q (%s) %s; import %s again, or run: cofferdam advisory remove %s", s.Label, s.File, what, s.Path, s.Label)
+	if cause != nil {
+		what += " (" + cause.Error() + ")"
+	}
+	return fault.New(fault.ErrUnavailable, "%s: %q (%s) %s; import %s again, or run: cofferdam advisory remove %s",
+		damaged, s.Label, s.File, what, s.Path, s.Label)
 }
 
 func repairAll(cause error) error {
-	return fault.Wrap(fault.ErrUnavailable, cause,
-		"the advisory database is damaged, so every package is refused; run: cofferdam advisory remove --all, and import everything again")
+	return fault.New(fault.ErrUnavailable, "%s: %s; run: cofferdam advisory remove --all, and import everything again", damaged, cause)
 }
+
+const damaged = "the advisory database is damaged, so every package is refused"
 
 // interleave joins lists: first the most popular of each, then the second, and
 // so on.

@@ -150,8 +150,10 @@ func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
 		return nil, err
 	}
 	if i.reader.single && i.report.Unreadable == 1 {
-		return nil, fault.Invalid("%s is no OSV record (%s); import a record, a zip or a directory of records, or a list of names with --popular ECOSYSTEM",
-			i.job.Path, i.report.Problems[0].Reason)
+		reason := i.report.Problems[0].Reason
+		i.report.Problems = nil // the error says it
+		return nil, fault.Invalid("%s can't be imported (%s); import an OSV record, a zip or a directory of records, or a list of names with --popular ECOSYSTEM",
+			i.job.Path, reason)
 	}
 	return i.finishRecords(s)
 }
@@ -176,14 +178,14 @@ func (i *importing) visit(file recordFile) error {
 		i.report.Withdrawn++
 		return nil
 	}
-	if file.err != nil {
-		i.unreadable(file.name, file.err)
-		return nil
+	var r reading
+	err := file.err
+	if err == nil {
+		r, err = readRecord(file.data, i.db.options.Clock())
 	}
-	r, err := readRecord(file.data, i.db.options.Clock())
 	if err != nil {
 		i.unreadable(file.name, err)
-		return nil //nolint:nilerr // the report tells it, and fails the import at the end
+		return nil
 	}
 	i.report.Withdrawn += boolInt(r.withdrawn)
 	i.report.Other += boolInt(r.harmless)

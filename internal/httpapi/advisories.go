@@ -53,7 +53,7 @@ func (s *Server) importAdvisories(w http.ResponseWriter, r *http.Request) error 
 func (s *Server) importAndReview(ctx context.Context, req api.ImportAdvisories, who caller, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
 	job := advisory.Job{Path: req.Path, Label: req.Label, Popular: pkgref.Ecosystem(req.Popular), KeepGoing: req.KeepGoing}
 	job.Before = func(source api.AdvisorySource) error {
-		return s.recordAdvisories(ctx, who, "Facts about packages are replaced.", map[string]string{
+		return s.recordAdvisories(ctx, who, fmt.Sprintf("Facts about packages are imported as %q.", source.Label), map[string]string{
 			"event": "advisories_import", "label": source.Label, "kind": source.Kind, "path": source.Path, "sha256": source.SHA256,
 		})
 	}
@@ -89,8 +89,11 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, label string, re
 	if err != nil {
 		return err
 	}
-	detail := map[string]string{"event": "advisories_remove", "label": label}
-	if err := s.recordAdvisories(r.Context(), who, "Facts about packages are forgotten.", detail); err != nil {
+	reason := fmt.Sprintf("The facts about packages that were imported as %.64q are forgotten.", label)
+	if label == "" {
+		reason = "All imported facts about packages are forgotten."
+	}
+	if err := s.recordAdvisories(r.Context(), who, reason, map[string]string{"event": "advisories_remove", "label": label}); err != nil {
 		return err
 	}
 	if err := remove(); err != nil {

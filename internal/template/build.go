@@ -85,20 +85,33 @@ func (s *Store) publish(ctx context.Context, t Template, made string) (Template,
 	}
 	generation := strings.TrimPrefix(t.Digest, "sha256:")[:16]
 	target := filepath.Join(home, generation)
-	if _, err := readGeneration(target); err != nil {
-		// Not there, or damaged: a damaged one can be in nobody's use.
-		if err := removeTree(ctx, target); err != nil {
-			return Template{}, diskFault(err, s.dir)
-		}
-		if err := os.Rename(made, target); err != nil {
-			return Template{}, diskFault(err, s.dir)
-		}
+	if err := s.place(ctx, made, target); err != nil {
+		return Template{}, diskFault(err, s.dir)
 	}
 	if err := point(home, generation); err != nil {
 		return Template{}, diskFault(err, s.dir)
 	}
 	s.prune(ctx, t.Name, t.Digest)
 	return s.current(t.Name)
+}
+
+// place moves a finished generation to its name. Where the same root is there
+// already, in use perhaps, only what is written about it is renewed.
+func (s *Store) place(ctx context.Context, made, target string) error {
+	if _, err := readGeneration(target); err != nil {
+		// Not there, or damaged: a damaged one can be in nobody's use.
+		if err := removeTree(ctx, target); err != nil {
+			return err
+		}
+		return os.Rename(made, target)
+	}
+	for _, file := range []string{"ledger.json", "template.json"} {
+		err := os.Rename(filepath.Join(made, file), filepath.Join(target, file))
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // the host template has no ledger
+			return err
+		}
+	}
+	return nil
 }
 
 // point turns NAME/current to a generation, in one step.

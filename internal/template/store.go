@@ -53,8 +53,8 @@ type Known struct {
 //	.lock-NAME                        held by whoever builds NAME
 //	.tools/FILE                       what was fetched for builds, with its origin
 //
-// A generation is complete from the moment it has its name, and never written
-// again. Safe for concurrent use, also by several processes.
+// A generation is complete from the moment it has its name, and its root is never
+// written again; a build that gives the same root renews what is written about it. Safe for concurrent use, also by several processes.
 type Store struct {
 	dir  string
 	opt  Options

@@ -145,11 +145,18 @@ func TestToolsOfABuild(t *testing.T) {
 	if !slices.Equal(f.fetched, []string{"w-1.0.whl", "n-2.0.0.tgz", "w-1.0.whl"}) {
 		t.Errorf("fetched %v", f.fetched)
 	}
-	// Another version of a tool is another recipe.
+	// Another version of a tool is another recipe, also where it makes the same root.
 	pins := s.pins("")
 	s.pins = func(string) []pin { return pins[:1] }
 	if !s.Outdated(made) || s.Outdated(Template{Name: NameHost}) {
 		t.Error("a template of another recipe is not outdated, or the host's is")
+	}
+	again, err := s.Build(t.Context(), NameDebian, nil)
+	if err != nil || again.Digest != made.Digest || s.Outdated(again) {
+		t.Errorf("%+v %v", again, err)
+	}
+	if l, err := s.Ledger(again); err != nil || len(l.Tools) != 1 {
+		t.Errorf("%+v %v", l.Tools, err)
 	}
 }
 

@@ -72,6 +72,9 @@ func (c *Controller) mayBeHad(t *tenant, ask ArtifactAsk, j *policy.Judge, d pol
 	}
 	project := projectOfRef(ask.Package)
 	t.origins[project] = origin{ask.Upstream, ask.Toolchain}
+	if ask.Package.Version == "" {
+		return nil // a query: the release that it leads to is asked about next
+	}
 	before := t.through[ask.Package]
 	if through != "" || before == "" {
 		t.admitted(ask.Package, through, c.config.Limits.Records)
@@ -84,7 +87,7 @@ func (c *Controller) mayBeHad(t *tenant, ask ArtifactAsk, j *policy.Judge, d pol
 
 func checkArtifact(ask ArtifactAsk) error {
 	switch {
-	case ask.Package.Version == "" || ask.Package.Version != ask.File.Version || !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name):
+	case ask.Package.Version == "" && ask.File.Kind != policy.KindMetadata || ask.Package.Version != ask.File.Version || !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name):
 		return fault.Invalid("a file is asked about with its release, not with %q and %q", clip(ask.Package.String(), 200), clip(ask.File.Version, 80))
 	case ask.File.Name == "" || len(ask.File.Name) > 512:
 		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, clip(ask.File.Name, 80))

@@ -30,9 +30,6 @@ func (ask ArtifactAsk) facts() policy.FileFacts {
 		if !slices.Contains(facts.Digests, d) {
 			facts.Digests = append(facts.Digests, d)
 		}
-		if facts.Digest == "" && strings.HasPrefix(d, "h1:") {
-			facts.Digest = d // a gateway computes it only to compare it with a witness's
-		}
 	}
 	if own := "sha256:" + ask.SHA256; ask.Serve && !slices.Contains(facts.Digests, own) {
 		facts.Digests = append(facts.Digests, own)

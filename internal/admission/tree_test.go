@@ -122,7 +122,7 @@ func TestATreeIsReadFromPages(t *testing.T) {
 			g.page(t, "ms", nil, "1.0.0", "2.0.0")
 			g.expect(t, true, node("root", "1.0.0"), node("a", "1.2.0"), node("a", "2.1.0"), node("b", "1.0.0"), node("ms", "1.0.0"), node("late", "2.0.9"))
 			g.expect(t, false, node("a", "3.0.0"), node("ms", "2.0.0"), node("never", "1.0.0"), node("late", "2.1.0"), node("evil", "1.0.0"))
-			if d := g.fetch(t, node("a", "3.0.0")); !strings.Contains(d.Reason, "not one that") {
+			if d := g.fetch(t, node("a", "3.0.0")); !strings.Contains(d.Reason, "none that is required: b requires ^2.0.0, root requires ^1.0.0") {
 				t.Errorf("the reason is %q", d.Reason)
 			}
 			if shown := g.page(t, "a", nil, "1.2.0", "2.1.0", "3.0.0", "3.0.0-rc.1"); shown != "1.2.0 2.1.0 3.0.0" {
@@ -249,6 +249,9 @@ func TestGoReadsMetadata(t *testing.T) {
 	g.expect(t, false, module("example.com/c", "v0.0.0-20250101000000-abcdefabcdef"), module("example.com/d", "v1.0.0"))
 	if n := len(g.records(t, audit.Served)); n != 0 {
 		t.Errorf("%d records of files that were not served", n)
+	}
+	if !g.mod(t, module("example.com/root", "")) || g.mod(t, module("example.com/other", "")) {
+		t.Error("a query is not judged by the name")
 	}
 	_, err := g.Artifact(t.Context(), ArtifactAsk{
 		Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: File{Name: "v.mod", Version: "v1.0.0", Kind: policy.KindMetadata}, Serve: true, SHA256: hexOf("x"),

@@ -355,6 +355,10 @@ func TestMetadata(t *testing.T) {
 	for _, tt := range tests {
 		expect(t, tt.name, mustParse(t, "name: x\n"+tt.document).Decide(clock(), tt.in), tt.effect, tt.rule)
 	}
+	for _, tt := range tests { // what a query may lead to is judged by the name alone
+		tt.in.Package.Version, tt.in.Version, tt.in.Digests = "", "", []string{"h1:bb"}
+		expect(t, tt.name+", in no version", mustParse(t, "name: x\n"+tt.document).Decide(clock(), tt.in), tt.effect, tt.rule)
+	}
 	p := mustParse(t, "name: x\n")
 	in := metadata(lockOf(policy.LockFrozen, false, pin))
 	in.Digests = []string{"h1:aa"}

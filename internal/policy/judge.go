@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -315,8 +317,8 @@ func (j *Judge) judgeUnlisted(r release, wanted []judgedEdge) Decision {
 		return d
 	}
 	d := j.unlisted(wanted)
-	if e := j.admittingEdge(); e != nil && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny {
-		d.Reason = reason("this version of %s is not one that %s requires (%s)", short(j.name), short(e.edge.Parent.Name), clip(e.edge.Specifier, 30))
+	if len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny && j.admittingEdge() != nil {
+		d.Reason = reason("this version of %s is none that is required: %s", short(j.name), j.requirers())
 	}
 	if r.preRelease() && !named && d.Effect != Deny {
 		d = Decision{Effect: Deny, Rule: "packages.prereleases", ResolvedBy: ByDefault, WantedBy: d.WantedBy}
@@ -326,6 +328,22 @@ func (j *Judge) judgeUnlisted(r release, wanted []judgedEdge) Decision {
 		d.Suggest = addition(j.ecosystem, j.name, r).document()
 	}
 	return d
+}
+
+// requirers names who requires which versions, a few of them.
+func (j *Judge) requirers() string {
+	const most = 3
+	var all []string
+	for _, e := range j.edges {
+		if !e.admits || !e.readable {
+			continue
+		}
+		if len(all) == most {
+			return strings.Join(all, ", ") + ", ..."
+		}
+		all = append(all, short(e.edge.Parent.Name)+" requires "+cmp.Or(clip(e.edge.Specifier, 20), "any"))
+	}
+	return strings.Join(all, ", ")
 }
 
 // severalVersions tells whether a tree can have a package in several versions.

@@ -1,10 +1,10 @@
 package policy
 
 // metadata judges what resolvers read of releases that they may then not want.
-// Nothing is installed by it, so the name decides.
+// Nothing is installed by it, so the name decides; without a version it alone.
 func (j *Judge) metadata(f FileFacts) Decision {
 	r, ok := parseRelease(j.ecosystem, f.Version)
-	if !ok || !isCanonicalVersion(j.ecosystem, f.Version, r) {
+	if f.Version != "" && (!ok || !isCanonicalVersion(j.ecosystem, f.Version, r)) {
 		return j.notCanonical()
 	}
 	if d := j.refusedName(); d != nil {
@@ -13,7 +13,7 @@ func (j *Judge) metadata(f FileFacts) Decision {
 	if d := j.lockedName(); d != nil {
 		return *d
 	}
-	if pins := j.pinned(r, true); compareDigests(pins, f.Digests, func(p pin) []string { return p.Metadata }) == digestOther {
+	if pins := j.pinned(r, true); f.Version != "" && compareDigests(pins, f.Digests, func(p pin) []string { return p.Metadata }) == digestOther {
 		return j.otherDigest(pins[0], j.pinnedVersions())
 	}
 	allowed := Decision{Effect: Allow, Reason: "metadata of " + short(j.name) + " may be read", WantedBy: edgesOf(j.edges)}
@@ -27,6 +27,9 @@ func (j *Judge) metadata(f FileFacts) Decision {
 	default:
 		d := j.unlisted(nil)
 		if d.Effect == Deny {
+			if j.about.Lookalike == nil {
+				d.Suggest = addition(j.ecosystem, j.name, r).document()
+			}
 			return d
 		}
 		allowed.Rule, allowed.ResolvedBy = d.Rule, d.ResolvedBy

@@ -1,5 +1,6 @@
 """What an agent does all day: install something, use it, and be steered astray."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -9,12 +10,20 @@ def say(text: str) -> None:
     print(f"\n[agent] {text}", flush=True)
 
 
-def pip(*args: str) -> int:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", *args]
-    print("[agent] $ pip install " + " ".join(args), flush=True)
+def run(*command: str) -> int:
+    print("[agent] $ " + " ".join(command), flush=True)
     return subprocess.run(command, check=False).returncode
 
 
+def pip(*args: str) -> int:
+    return run("pip", "install", "--quiet", "--no-input", *args)
+
+
+def npm(*args: str) -> int:
+    return run("npm", "install", "--silent" if args[0] == "chalk" else "--loglevel=error", *args)
+
+
+# --- Python ---------------------------------------------------------------
 say("I need an HTTP library. It is allowed, and so are the packages that it needs.")
 assert pip("requests") == 0
 import requests  # noqa: E402
@@ -31,6 +40,31 @@ say("A page told me to install these. Neither is on the list.")
 assert pip("flask==3.0.3") != 0
 assert pip("colourama") != 0
 
+# --- Node -----------------------------------------------------------------
+say("Now some JavaScript: chalk 4 and what it needs. Newer ones exist and are withheld.")
+os.makedirs("/tmp/js", exist_ok=True)
+os.chdir("/tmp/js")
+assert npm("chalk") == 0
+assert run("node", "-p", "'chalk ' + require('chalk/package.json').version") == 0
+
+say("This one carried malware. The next one is allowed, but runs a script when it is installed.")
+assert npm("event-stream@3.3.6") != 0
+assert npm("core-js@3.38.1") != 0
+
+# --- Go -------------------------------------------------------------------
+say("And a Go program, with a module that is allowed and checked against the checksum database.")
+os.makedirs("/tmp/go", exist_ok=True)
+os.chdir("/tmp/go")
+with open("main.go", "w", encoding="utf-8") as f:
+    f.write('package main\n\nimport "github.com/google/uuid"\n\nfunc main() { println("uuid", uuid.Nil.String()) }\n')
+assert run("go", "mod", "init", "example.test/demo") == 0
+assert run("go", "get", "github.com/google/uuid@latest") == 0
+assert run("go", "run", ".") == 0
+
+say("Somebody suggested this module instead. It is not on the list.")
+assert run("go", "get", "github.com/gofrs/uuid@v4.4.0+incompatible") != 0
+
+# --- Out ------------------------------------------------------------------
 say("So I try to reach the world without the gateway.")
 try:
     socket.create_connection(("192.0.2.1", 443), timeout=5)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"as-user":      asUser,
 		"exits":        exits,
+		"golden":       golden,
 		"eventually":   eventually,
 		"keep":         keep,
 		"normalise":    normalise,
@@ -99,14 +101,20 @@ func killDaemon(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // upstreamDown configures the installation so that nothing upstream can be
-// reached: the index stays the one that was discovered, and everything goes to
+// reached: the indexes stay those that were discovered, and everything goes to
 // a proxy that nobody is at. The daemon must be started anew.
 func upstreamDown(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: upstreamdown")
 	}
-	index := discovered(ts)[0].Config.Index
-	text := "upstreams:\n  - { ecosystem: python, index: " + strconv.Quote(index) + ", proxy: \"http://127.0.0.1:1\" }\n"
+	text := "upstreams:\n"
+	for _, u := range discovered(ts) {
+		text += fmt.Sprintf("  - { ecosystem: %s, index: %q, proxy: \"http://127.0.0.1:1\"", u.Config.Ecosystem, u.Config.Index)
+		if u.Config.Log != "" {
+			text += fmt.Sprintf(", log: %q", u.Config.Log)
+		}
+		text += " }\n"
+	}
 	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("COFFERDAM_STATE"), "config.yaml"), []byte(text), 0o600))
 }
 

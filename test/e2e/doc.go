@@ -7,6 +7,13 @@
 // Upstream host names are written as UPSTREAM in what scripts compare. What a
 // script can say beyond testscript's own words stands in commands_test.go.
 //
+// The *client matrix* is the same questions asked of each client, with its
+// answers kept word for word: testdata/matrix/CLIENT.golden has a section for
+// each question, "# QUESTION", what the client printed, and "(exit CODE)".
+// matrix_test.go lists the questions and makes docs/ecosystems.md's tables of
+// them. Scripts ask with testdata/matrix/ask.sh, mounted into the sandbox,
+// gather what was said and end with "golden FILE CLIENT".
+//
 // COFFERDAM_UPDATE=1 rewrites the golden files, COFFERDAM_BIN names a folder
 // with another build than bin/.
 package e2e

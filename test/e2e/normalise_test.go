@@ -15,7 +15,9 @@ import (
 // upstreamFile is what an installation keeps of an upstream that it discovered.
 type upstreamFile struct {
 	Config struct {
+		Ecosystem string   `json:"ecosystem"`
 		Index     string   `json:"index"`
+		Log       string   `json:"log"`
 		FileHosts []string `json:"file_hosts"`
 	} `json:"config"`
 }
@@ -47,6 +49,9 @@ func upstreamHosts(ts *testscript.TestScript) []string {
 		ts.Check(err)
 		hosts = append(hosts, index.Host, index.Hostname())
 		hosts = append(hosts, u.Config.FileHosts...)
+		if u.Config.Log != "" {
+			hosts = append(hosts, u.Config.Log)
+		}
 	}
 	slices.SortFunc(hosts, func(a, b string) int { return len(b) - len(a) })
 	return slices.Compact(hosts)
@@ -78,7 +83,7 @@ type replacement struct{ pattern, with string }
 // the releases that are made while this is read.
 func moving() []replacement {
 	return []replacement{
-		{`https?://UPSTREAM/\S*?/([^/\s]+\.(whl|tar\.gz|zip))`, "https://UPSTREAM/.../$1"},
+		{`https?://UPSTREAM/\S*?/([^/\s]+\.(whl|tar\.gz|zip|tgz))`, "https://UPSTREAM/.../$1"},
 		{`https?://UPSTREAM/\S*simple\b`, "https://UPSTREAM/simple"},
 		{`(request(?:_id"?)?:? +"?)[a-z0-9]{8}\b`, "${1}ID"},
 		{`\b(sb|run|cmd)-[0-9a-f]{12}\b`, "$1-ID"},
@@ -92,6 +97,9 @@ func moving() []replacement {
 		{`\(\d+ versions, \S+ to \S+\)`, "(N versions, OLDEST to NEWEST)"},
 		{`(versions: )\S+, (\S+, )+[^\s)]+`, "${1}MANY"},
 		{`\(requires-python:[^)]*\)`, "(requires-python)"},
+		{`(?m)^Progress: resolved .*\n`, ""},
+		{`_logs/\S+\.log`, "_logs/LOG"},
+		{`@jsr:registry=\S+`, "@jsr:registry=https://REGISTRY/"},
 		{`(?m)[ \t]+$`, ""},
 		{`(?m)(\S) {3,}`, "$1  "},
 	}

@@ -134,11 +134,12 @@ func install(env *testscript.Env, root string) error {
 // their registry: the product discovers its upstreams with it.
 func ofTheClient(key string) bool {
 	switch key {
-	case "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PYENV_VERSION", "PYENV_ROOT":
+	case "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PYENV_VERSION", "PYENV_ROOT",
+		"NODE_EXTRA_CA_CERTS", "GOPROXY", "GOSUMDB", "GOENV":
 		return true
 	}
 	upper := strings.ToUpper(key)
-	return strings.HasPrefix(upper, "PIP_") || strings.HasPrefix(upper, "UV_") || strings.HasSuffix(upper, "_PROXY")
+	return strings.HasPrefix(upper, "PIP_") || strings.HasPrefix(upper, "UV_") || strings.HasPrefix(upper, "NPM_CONFIG_") || strings.HasSuffix(upper, "_PROXY")
 }
 
 // remove ends the script's daemon with all its sandboxes.

@@ -317,12 +317,12 @@ func (j *Judge) judgeUnlisted(r release, wanted []judgedEdge) Decision {
 		return d
 	}
 	d := j.unlisted(wanted)
-	if len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny && j.admittingEdge() != nil {
-		d.Reason = reason("this version of %s is none that is required: %s", short(j.name), j.requirers())
-	}
-	if r.preRelease() && !named && d.Effect != Deny {
+	switch edge := j.admittingEdge() != nil; {
+	case r.preRelease() && !named && (d.Effect != Deny || edge && d.Rule == ruleDefault):
 		d = Decision{Effect: Deny, Rule: "packages.prereleases", ResolvedBy: ByDefault, WantedBy: d.WantedBy}
 		d.Reason = "this version of " + short(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
+	case edge && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny:
+		d.Reason = reason("this version of %s is none that is required: %s", short(j.name), j.requirers())
 	}
 	if d.Effect != Allow && j.about.Lookalike == nil {
 		d.Suggest = addition(j.ecosystem, j.name, r).document()

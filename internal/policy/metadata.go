@@ -28,7 +28,11 @@ func (j *Judge) metadata(f FileFacts) Decision {
 		d := j.unlisted(nil)
 		if d.Effect == Deny {
 			if j.about.Lookalike == nil {
-				d.Suggest = addition(j.ecosystem, j.name, r).document()
+				s := suggestion{ecosystem: j.ecosystem, name: j.name}
+				if f.Version != "" {
+					s = addition(j.ecosystem, j.name, r)
+				}
+				d.Suggest = s.document()
 			}
 			return d
 		}

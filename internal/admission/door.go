@@ -114,8 +114,8 @@ type IndexAnswer struct {
 // ArtifactAsk asks for one file, whose bytes are verified and in the cache.
 type ArtifactAsk struct {
 	Sandbox   string     `json:"sandbox"`
-	Package   pkgref.Ref `json:"package"` // with version; of metadata that a query names without
-	File      File       `json:"file"`    // whose Digest is the upstream's or a witness's
+	Package   pkgref.Ref `json:"package"`             // with version; of metadata that a query names without
+	File      File       `json:"file"`                // whose Digest is the upstream's or a witness's
 	Upstream  string     `json:"upstream,omitempty"`  // the index's URL
 	Toolchain bool       `json:"toolchain,omitempty"` // see policy.Subject
 	// Digests are all that are known, once the bytes are here: the upstream's

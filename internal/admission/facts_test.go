@@ -324,3 +324,20 @@ func TestAWitnessVouches(t *testing.T) {
 		t.Errorf("a hundred digests: %v", err)
 	}
 }
+
+// TestQueriesAreJudgedByTheName: what a branch leads to has no version yet.
+func TestQueriesAreJudgedByTheName(t *testing.T) {
+	g := newGrove(t, "allowed_packages: { go: [ { name: example.com/a, version: \">=v1.0.0,<v2\" } ] }", Limits{})
+	ask := func(name string, kind policy.ArtifactKind) (Answer, error) {
+		return g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: module(name, ""), File: File{Name: "main.info", Kind: kind}})
+	}
+	if a, err := ask("example.com/a", policy.KindMetadata); err != nil || !a.Decision.Allowed() {
+		t.Errorf("a listed name: %+v, %v", a, err)
+	}
+	if a, err := ask("example.com/b", policy.KindMetadata); err != nil || a.Decision.Allowed() {
+		t.Errorf("another name: %+v, %v", a, err)
+	}
+	if a, err := ask("example.com/a", policy.KindPackage); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a file without a version: %+v, %v", a, err)
+	}
+}

@@ -33,9 +33,16 @@ type keptAttachment struct {
 	Body    []byte    `json:"body"`
 }
 
+// attached is a verified attachment.
+type attached struct {
+	ecosystem.Attachment
+	digest  string   // the log's, "" if it has none
+	digests []string // all that say which bytes these are
+}
+
 // serveAttachment answers with one of a release's small files. It is judged by
-// the name, before any upstream hears that, and if the request names no version
-// again by the one that it led to.
+// the name, before any upstream hears that, and again when more is known: its
+// digest, and the version if the request is a query.
 func (g *Gateway) serveAttachment(q *query) {
 	attacher, ok := q.source.protocol.(ecosystem.Attacher)
 	if !ok {
@@ -69,22 +76,24 @@ func (g *Gateway) serveAttachment(q *query) {
 
 // metadata is a question about what a resolver reads of a release.
 func (q *query) metadata(location string) *asked {
-	name := q.route.File
+	name, version := q.route.File, q.route.Version
 	if u, err := url.Parse(location); name == "" && err == nil {
 		name = path.Base(u.Path)
 	}
+	if q.route.Query {
+		version = "" // not known before the upstream has answered
+	}
 	return &asked{
-		query: q, ref: q.ref(q.route.Version), url: location,
-		file: ecosystem.File{Name: name, Version: q.route.Version, Kind: policy.KindMetadata},
+		query: q, ref: q.ref(version), url: location,
+		file: ecosystem.File{Name: name, Version: version, Kind: policy.KindMetadata},
 	}
 }
 
-func (g *Gateway) sendAttachment(a *asked, found ecosystem.Attachment) {
-	if a.route.Query {
-		a.ref.Version, a.file.Version = found.Version, found.Version
-		if !g.allowed(a) {
-			return
-		}
+func (g *Gateway) sendAttachment(a *asked, found attached) {
+	a.ref.Version, a.file.Version = found.Version, found.Version
+	a.file.Digest, a.digests = found.digest, found.digests
+	if (a.route.Query || len(a.digests) > 0) && !g.allowed(a) {
+		return
 	}
 	var d described
 	for _, r := range found.Requirements {
@@ -106,14 +115,14 @@ func (g *Gateway) sendAttachment(a *asked, found ecosystem.Attachment) {
 
 // attachment gives a verified attachment: one that is witnessed from the cache
 // for ever, another from there while it is fresh, or while the upstream is down.
-func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route) (ecosystem.Attachment, error) {
+func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route) (attached, error) {
 	key := fileKey(s, r.Project, r.Version+"/"+r.File)
 	body, err := g.boundBody(key)
 	if err == nil {
 		return g.readAttachment(ctx, s, attacher, r, body)
 	}
 	if !absent(err) {
-		return ecosystem.Attachment{}, err
+		return attached{}, err
 	}
 	have, kept := g.keptAttachment(key)
 	if !kept || time.Since(have.Fetched) >= g.cfg.Limits.Fresh {
@@ -123,7 +132,7 @@ func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.
 		if err == nil {
 			have = got
 		} else if !kept || !errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil {
-			return ecosystem.Attachment{}, err
+			return attached{}, err
 		}
 	}
 	return g.readAttachment(ctx, s, attacher, r, have.Body)
@@ -157,32 +166,36 @@ func (g *Gateway) boundBody(key cache.Key) ([]byte, error) {
 
 // readAttachment reads an attachment strictly, and has the log vouch for it if
 // it is of a kind that the log knows.
-func (g *Gateway) readAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, body []byte) (ecosystem.Attachment, error) {
-	found, err := attacher.Attachment(r, body)
+func (g *Gateway) readAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, body []byte) (attached, error) {
+	read, err := attacher.Attachment(r, body)
 	if err != nil {
-		return found, err
+		return attached{}, err
 	}
-	if found.Version == "" && !r.Query {
-		found.Version = r.Version
+	if read.Version == "" && !r.Query {
+		read.Version = r.Version
 	}
-	if found.Version == "" || (!r.Query && !pkgref.SameVersion(s.ecosystem(), found.Version, r.Version)) {
-		return found, fault.Invalid("the upstream answers with another release than was asked for")
+	if read.Version == "" || (!r.Query && !pkgref.SameVersion(s.ecosystem(), read.Version, r.Version)) {
+		return attached{}, fault.Invalid("the upstream answers with another release than was asked for")
 	}
-	if !found.Witnessed || s.log == nil {
+	found := attached{Attachment: read}
+	witness, ok := s.protocol.(ecosystem.Witness)
+	if !read.Witnessed || !ok {
 		return found, nil
 	}
-	said, err := g.vouched(ctx, s, r.Project, found.Version)
+	sum, err := witness.SumAttachment(r, read.Body)
 	if err != nil {
-		return found, err
+		return attached{}, err
 	}
-	sum, err := s.log.witness.SumAttachment(r, found.Body)
-	if err != nil {
-		return found, err
+	found.digests = []string{sum}
+	if s.log == nil {
+		return found, nil
 	}
-	if said.Attachment == "" || sum != said.Attachment {
-		return found, fault.Invalid("the digest of %s is not the one that the upstream's transparency log has of it", r.File)
+	said, err := g.vouched(ctx, s, r.Project, read.Version)
+	if err == nil && sum != said.Attachment {
+		err = fault.Invalid("the digest of %s is not the one that the upstream's transparency log has of it", r.File)
 	}
-	return found, nil
+	found.digest = said.Attachment
+	return found, err
 }
 
 // fetchAttachment asks the upstream, and keeps what was verified.

@@ -43,6 +43,18 @@ func TestAttachments(t *testing.T) {
 	if len(b.door.Served()) != 0 || len(b.door.Failures()) != 0 {
 		t.Errorf("served %v, failed %v", b.door.Served(), b.door.Failures())
 	}
+	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+		if f.Digest != "" && f.Digest != toySum([]byte(mod)) {
+			t.Errorf("the door was told the digest %s", f.Digest)
+		}
+		if f.Digest != "" {
+			return policy.Decision{Effect: policy.Deny, Reason: "it is not the pinned one"}
+		}
+		return policy.Decision{Effect: policy.Allow}
+	})
+	if a := b.get("/foo/1.0.0.mod"); a.StatusCode != 403 || !strings.Contains(a.Status, "it is not the pinned one") {
+		t.Errorf("metadata with another digest than a lockfile has: %s", status(a))
+	}
 	before := len(b.registry.Requests())
 	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
 		if f.Kind != policy.KindMetadata || f.Name != "1.0.0.mod" || f.Version != "1.0.0" {
@@ -90,7 +102,10 @@ func TestLyingAttachments(t *testing.T) {
 func TestQueries(t *testing.T) {
 	b := newWitnessBench(t, nil)
 	b.registry.Script(indexHost+"/foo/main.info", text("1.0.0"), text("2.0.0"))
-	b.door.rule(func(r pkgref.Ref, _ admission.File) policy.Decision {
+	b.door.rule(func(r pkgref.Ref, f admission.File) policy.Decision {
+		if f.Name != "main.info" || r.Version == "main" {
+			t.Errorf("the door was asked about %v, %+v", r, f)
+		}
 		if r.Version == "2.0.0" {
 			return policy.Decision{Effect: policy.Deny, Reason: "2.0.0 is too new"}
 		}

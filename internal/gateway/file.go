@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,8 +161,8 @@ func (g *Gateway) serveArtifact(a *asked) {
 // learn takes over what the verified bytes say. It tells whether the policy may
 // think otherwise of it now: the index said that nothing runs.
 func (a *asked) learn(v *verified, d described) (stricter bool) {
-	for _, digest := range []string{a.file.Digest, v.Digest(), v.sums.SHA512} {
-		if digest != "" && (len(a.digests) == 0 || digest != a.digests[0]) {
+	for _, digest := range []string{a.file.Digest, v.Digest(), v.sums.SHA512, d.Sum} {
+		if digest != "" && !slices.Contains(a.digests, digest) {
 			a.digests = append(a.digests, digest)
 		}
 	}

@@ -28,6 +28,7 @@ type described struct {
 	// Refused is why nobody may have the file, one sentence, or "".
 	Refused      string                  `json:"refused,omitempty"`
 	Digest       string                  `json:"digest,omitempty"` // of the metadata, if that was read
+	Sum          string                  `json:"sum,omitempty"`    // of the file in a log's own way, for lockfiles
 	Requirements []admission.Requirement `json:"requirements,omitempty"`
 	Scripts      []string                `json:"scripts,omitempty"`
 	Bundled      []string                `json:"bundled,omitempty"` // "name 1.0.0"
@@ -131,7 +132,12 @@ func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (describ
 	if err != nil {
 		return described{}, err
 	}
-	d := described{Scripts: found.Scripts, Findings: found.Findings}
+	d := described{Scripts: found.Scripts, Findings: found.Findings, Sum: a.file.Digest}
+	if w, ok := a.source.protocol.(ecosystem.Witness); ok && d.Sum == "" {
+		if d.Sum, err = w.SumFile(a.file, blob); err != nil {
+			return described{}, err
+		}
+	}
 	for _, b := range found.Bundled[:min(len(found.Bundled), ecosystem.MaxBundled)] {
 		d.Bundled = append(d.Bundled, strings.TrimSpace(b.Name+" "+b.Version))
 	}

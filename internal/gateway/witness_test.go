@@ -183,12 +183,15 @@ func TestLogElsewhere(t *testing.T) {
 // the upstream has no log; the first bytes count.
 func TestWithoutALog(t *testing.T) {
 	b := newToyBench(t, witnessed{addressed{newToy(pkgref.Go)}}, nil)
-	b.file(indexHost, toyPackage{Name: "foo", Version: "1.0.0"})
+	body := b.file(indexHost, toyPackage{Name: "foo", Version: "1.0.0"})
 	b.registry.Script(indexHost+"/foo/1.0.0.mod", liar.Body("text/plain", []byte("1.0.0")))
 	for _, path := range []string{"/foo/1.0.0.pkg", "/foo/1.0.0.mod"} {
 		if a := b.get(path); a.StatusCode != 200 {
 			t.Error(status(a))
 		}
+	}
+	if s := b.door.Served()[0]; s.File.Digest != "" || len(s.Digests) != 3 || s.Digests[2] != toySum(body) {
+		t.Errorf("a lockfile can't be compared with %+v", s)
 	}
 	if a := b.get("/sumdb/sum.example/tile/1"); a.StatusCode != 404 || b.registry.Count(indexHost+"/sumdb/sum.example/tile/1") != 0 {
 		t.Errorf("a log that nobody named: %s", status(a))

@@ -14,7 +14,7 @@ import (
 // crashDisk does so many calls, then the machine is down: the call fails half
 // done, and so does every one after it.
 type crashDisk struct {
-	osDisk
+	hastyDisk
 	left *int
 }
 
@@ -32,7 +32,7 @@ func (d crashDisk) create(path string) (diskFile, error) {
 	if err := d.step(); err != nil {
 		return nil, err
 	}
-	f, err := d.osDisk.create(path)
+	f, err := d.hastyDisk.create(path)
 	return crashFile{f, d}, err
 }
 
@@ -40,21 +40,21 @@ func (d crashDisk) rename(from, to string) error {
 	if err := d.step(); err != nil {
 		return err
 	}
-	return d.osDisk.rename(from, to)
+	return d.hastyDisk.rename(from, to)
 }
 
 func (d crashDisk) syncDir(dir string) error {
 	if err := d.step(); err != nil {
 		return err
 	}
-	return d.osDisk.syncDir(dir)
+	return d.hastyDisk.syncDir(dir)
 }
 
 func (d crashDisk) remove(path string) error {
 	if err := d.step(); err != nil {
 		return err
 	}
-	return d.osDisk.remove(path)
+	return d.hastyDisk.remove(path)
 }
 
 type crashFile struct {

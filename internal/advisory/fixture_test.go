@@ -15,11 +15,25 @@ import (
 
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// open opens a database in dir whose clock stands still.
+// open opens a database in dir whose clock stands still, and which does not
+// wait for the disk: these tests' machine stays up.
 func open(t *testing.T, dir string) *DB {
 	t.Helper()
-	return Open(dir, Options{Clock: at})
+	return Open(dir, Options{Clock: at, disk: hastyDisk{}})
 }
+
+type hastyDisk struct{ osDisk }
+
+func (d hastyDisk) create(path string) (diskFile, error) {
+	f, err := d.osDisk.create(path)
+	return hastyFile{f}, err
+}
+
+func (hastyDisk) syncDir(string) error { return nil }
+
+type hastyFile struct{ diskFile }
+
+func (hastyFile) Sync() error { return nil }
 
 // files lays out a directory of files.
 func files(t *testing.T, contents map[string]string) string {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -28,7 +29,7 @@ type generation struct {
 	manifest manifest
 	damage   error // then there are no facts
 	tables   []*table
-	popular  map[pkgref.Ecosystem]*popularity
+	popular  map[pkgref.Ecosystem]func() *popularity // made ready at the first question
 	recent   *recent
 }
 
@@ -36,7 +37,7 @@ type generation struct {
 // it against its digest. It always returns a generation; a damaged one answers
 // with its damage.
 func loadGeneration(dir string) *generation {
-	g := &generation{name: "damaged", popular: map[pkgref.Ecosystem]*popularity{}, recent: newRecent(mostRecent)}
+	g := &generation{name: "damaged", popular: map[pkgref.Ecosystem]func() *popularity{}, recent: newRecent(mostRecent)}
 	m, err := readManifest(dir)
 	if err != nil {
 		g.damage = repairAll(err)
@@ -62,7 +63,8 @@ func loadGeneration(dir string) *generation {
 		if len(lists[e]) == 0 {
 			lists[e] = [][]string{shippedNames(e)}
 		}
-		g.popular[e] = newPopularity(e, interleave(lists[e]))
+		names := interleave(lists[e])
+		g.popular[e] = sync.OnceValue(func() *popularity { return newPopularity(e, names) })
 	}
 	g.name = hex.EncodeToString(all.Sum(nil))[:16]
 	g.malware = hex.EncodeToString(bad.Sum(nil))[:16]
@@ -144,10 +146,11 @@ func (g *generation) facts(pkg pkgref.Ref) (Facts, error) {
 		return Facts{}, err
 	}
 	f := Facts{Malware: malware}
-	p := g.popular[pkg.Ecosystem]
-	if p == nil {
+	ready := g.popular[pkg.Ecosystem]
+	if ready == nil {
 		return f, nil
 	}
+	p := ready()
 	if _, f.Popular = p.rank[pkg.Name]; !f.Popular {
 		f.Lookalike = g.lookalike(p, pkg)
 	}

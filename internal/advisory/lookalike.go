@@ -154,13 +154,15 @@ func near(name, popular string) string {
 	return ""
 }
 
-// affixes are words that people, and those who want to be mistaken for
+// isAffix knows words that people, and those who want to be mistaken for
 // somebody, put before or after a name.
-func affixes() []string {
-	return []string{
-		"js", "node", "nodejs", "npm", "python", "python2", "python3", "py", "py3", "pip", "go", "golang", "rust", "rs",
-		"dev", "cli", "lib", "2", "3", "v2", "official", "latest", "new",
+func isAffix(word string) bool {
+	switch word {
+	case "js", "node", "nodejs", "npm", "python", "python2", "python3", "py", "py3", "pip", "go", "golang", "rust", "rs",
+		"dev", "cli", "lib", "2", "3", "v2", "official", "latest", "new":
+		return true
 	}
+	return false
 }
 
 const shortestStem = 4
@@ -174,15 +176,11 @@ func stems(name string) []string {
 			found = append(found, stem)
 		}
 	}
-	for _, affix := range affixes() {
-		for _, separator := range []string{"-", ".", "_"} {
-			if stem, ok := strings.CutPrefix(name, affix+separator); ok {
-				keep(stem)
-			}
-			if stem, ok := strings.CutSuffix(name, separator+affix); ok {
-				keep(stem)
-			}
-		}
+	if i := strings.IndexAny(name, "-._"); i > 0 && isAffix(name[:i]) {
+		keep(name[i+1:])
+	}
+	if i := strings.LastIndexAny(name, "-._"); i > 0 && isAffix(name[i+1:]) {
+		keep(name[:i])
 	}
 	for _, affix := range []string{"js", "2", "3"} {
 		if stem, ok := strings.CutSuffix(name, affix); ok && !strings.ContainsAny(stem[max(len(stem)-1, 0):], "-._0123456789") {

@@ -97,7 +97,7 @@ func TestFeed(t *testing.T) {
 			path := lay(t, n)
 			dir := filepath.Join(t.TempDir(), "db")
 			begun := time.Now()
-			report := mustImport(t, open(t, dir), Job{Path: path, Label: "feed"})
+			report := mustImport(t, Open(dir, Options{}), Job{Path: path, Label: "feed"})
 			took := time.Since(begun)
 			if report.Source.Advisories != n || report.Unreadable+report.Widened+report.Unnamed != 0 {
 				t.Fatalf("%+v", report)
@@ -145,8 +145,14 @@ func TestLongLists(t *testing.T) {
 		mustImport(t, db, Job{Path: path, Popular: e})
 	}
 	before := heap()
+	begun := time.Now()
 	db = open(t, dir)
+	opened := time.Since(begun)
+	for _, e := range pkgref.Ecosystems() {
+		mustFacts(t, db, e, map[bool]string{true: "host.example/a/b", false: "some-name"}[e == pkgref.Go])
+	}
 	held := heap() - before
+	t.Logf("opened in %v, ready in %v", opened, time.Since(begun))
 	t.Logf("four lists of %d names: %d MB held", maxPopular, held>>20)
 	if held > 60<<20 {
 		t.Errorf("four lists hold %d MB", held>>20)
@@ -155,6 +161,11 @@ func TestLongLists(t *testing.T) {
 }
 
 func BenchmarkFacts(b *testing.B) {
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			Open(b.TempDir(), Options{})
+		}
+	})
 	p := newPopularity(pkgref.Python, shippedNames(pkgref.Python))
 	b.Run("lookalike", func(b *testing.B) {
 		for b.Loop() {

@@ -35,7 +35,7 @@ type Limits struct {
 	Names          int // distinct refused names recorded; 50
 	Refusals       int // distinct refusals kept for `cofferdam why`; 1,000
 	Edges          int // requirements of admitted releases; 50,000
-	Requirements   int // requirements of releases that were shown, admitted or not; 300,000
+	Requirements   int // requirements of releases that were shown, admitted or not; 500,000
 	EdgesPerParent int // requirements of one release; 2,000
 	Inventory      int // newly found packages recorded at one time; 2,000
 	Indexes        int // index verdicts kept, for all sandboxes; 1,024
@@ -52,7 +52,7 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Names, 50)
 	set(&l.Refusals, 1_000)
 	set(&l.Edges, 50_000)
-	set(&l.Requirements, 300_000)
+	set(&l.Requirements, 500_000)
 	set(&l.EdgesPerParent, 2_000)
 	set(&l.Inventory, 2_000)
 	set(&l.Indexes, 1_024)

@@ -88,7 +88,7 @@ func (j *Judge) ownThrough() string {
 
 // admittingThrough is the entry through which an edge admits the release too:
 // an entry of its own does not cut a package's dependencies off.
-func admittingThrough(wanted []judgedEdge, r release) string {
+func admittingThrough(wanted []*judgedEdge, r release) string {
 	for _, e := range wanted {
 		if e.admitsRelease(r) {
 			return e.edge.Through
@@ -97,7 +97,7 @@ func admittingThrough(wanted []judgedEdge, r release) string {
 	return ""
 }
 
-func edgesOf(wanted []judgedEdge) []Edge {
+func edgesOf(wanted []*judgedEdge) []Edge {
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (j *Judge) blockedDecision(b entry) Decision {
 	return d
 }
 
-func (j *Judge) dependencyDecision(e judgedEdge) Decision {
+func (j *Judge) dependencyDecision(e *judgedEdge) Decision {
 	return Decision{
 		Effect: Allow, Rule: e.edge.Through + ".with_dependencies", ResolvedBy: ByDependency, Through: e.edge.Through,
 		Reason: reason("%s is a dependency of %s, admitted by with_dependencies", short(j.name), short(e.edge.Parent.Name)),
@@ -136,7 +136,7 @@ func (j *Judge) dependencyDecision(e judgedEdge) Decision {
 const ruleDefault = "packages.default"
 
 // defaultDecision is for a name that no list has.
-func (j *Judge) defaultDecision(wanted []judgedEdge) Decision {
+func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
 	d := Decision{Effect: Deny, Rule: ruleDefault, ResolvedBy: ByDefault, WantedBy: edgesOf(wanted)}
 	switch j.policy.packages.byDefault {
 	case Allow:
@@ -156,7 +156,7 @@ func (j *Judge) defaultDecision(wanted []judgedEdge) Decision {
 	return d
 }
 
-func (j *Judge) toolchainDecision(wanted []judgedEdge) Decision {
+func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
 	d := Decision{Effect: Deny, Rule: "packages.toolchains", ResolvedBy: ByToolchain, WantedBy: edgesOf(wanted)}
 	switch j.policy.packages.toolchains {
 	case Allow:
@@ -203,7 +203,7 @@ func (j *Judge) namespaceDecision() Decision {
 }
 
 // entryDecision is for a release that an entry admits.
-func (j *Judge) entryDecision(e *entry, r release, wanted []judgedEdge) Decision {
+func (j *Judge) entryDecision(e *entry, r release, wanted []*judgedEdge) Decision {
 	d := Decision{
 		Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
 		Reason: short(j.name) + " is on the allowlist", WantedBy: edgesOf(wanted),
@@ -216,7 +216,7 @@ func (j *Judge) entryDecision(e *entry, r release, wanted []judgedEdge) Decision
 
 // outsideDecision is for a name on the allowlist whose entries do not admit
 // the release, whoever else wants it; limit is whichLimit's.
-func (j *Judge) outsideDecision(limit string, r release, wanted []judgedEdge) Decision {
+func (j *Judge) outsideDecision(limit string, r release, wanted []*judgedEdge) Decision {
 	return Decision{
 		Effect: Deny, ResolvedBy: ByAllowlist, WantedBy: edgesOf(wanted),
 		Rule:    entryRule("allowed_packages", j.ecosystem, j.name) + "." + limit,

@@ -27,7 +27,7 @@ type Judge struct {
 	owner     string // the only upstream that may have it; "" if nobody owns it
 	allowed   []entry
 	blocked   []entry
-	edges     []judgedEdge
+	edges     []*judgedEdge
 	malware   []malware
 	pins      []pin
 	always    *Decision            // decides whatever the version
@@ -93,8 +93,8 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 	return j
 }
 
-func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) judgedEdge {
-	je := judgedEdge{edge: e}
+func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) *judgedEdge {
+	je := &judgedEdge{edge: e}
 	je.versions, je.readable = parseRange(ecosystem, e.Specifier)
 	je.admits, je.prereleases = p.through(ecosystem, e.Through)
 	return je
@@ -147,7 +147,7 @@ func (j *Judge) Name() Decision {
 		}
 	}
 	if e := j.admittingEdge(); e != nil {
-		return j.dependencyDecision(*e)
+		return j.dependencyDecision(e)
 	}
 	d := j.unlisted(j.edges)
 	if d.Effect != Allow && j.about.Lookalike == nil {
@@ -158,8 +158,8 @@ func (j *Judge) Name() Decision {
 
 // admittingEdge is an edge that admits some release; nil: there is none.
 func (j *Judge) admittingEdge() *judgedEdge {
-	for i := range j.edges {
-		if e := &j.edges[i]; e.admits && e.readable {
+	for _, e := range j.edges {
+		if e.admits && e.readable {
 			return e
 		}
 	}
@@ -274,7 +274,7 @@ func (j *Judge) keyOf(r release) sharedKey {
 	return key
 }
 
-func (j *Judge) judgeListed(key sharedKey, r release, wanted []judgedEdge) Decision {
+func (j *Judge) judgeListed(key sharedKey, r release, wanted []*judgedEdge) Decision {
 	switch key.entry {
 	case unlisted:
 		return j.judgeUnlisted(r, wanted)
@@ -290,18 +290,18 @@ func isCanonicalVersion(ecosystem pkgref.Ecosystem, version string, r release) b
 
 // wanted are the edges that this release would satisfy, or whose specifier
 // nobody can read.
-func (j *Judge) wanted(r release) []judgedEdge {
-	var wanted []judgedEdge
-	for i := range j.edges {
-		if e := &j.edges[i]; e.satisfiedBy(r) {
-			wanted = append(wanted, *e)
+func (j *Judge) wanted(r release) []*judgedEdge {
+	var wanted []*judgedEdge
+	for _, e := range j.edges {
+		if e.satisfiedBy(r) {
+			wanted = append(wanted, e)
 		}
 	}
 	return wanted
 }
 
 // judgeUnlisted judges a name that only edges or the default can admit.
-func (j *Judge) judgeUnlisted(r release, wanted []judgedEdge) Decision {
+func (j *Judge) judgeUnlisted(r release, wanted []*judgedEdge) Decision {
 	named := len(j.pins) > 0 // by now the release is pinned
 	for _, e := range wanted {
 		if e.admitsRelease(r) {
@@ -312,7 +312,7 @@ func (j *Judge) judgeUnlisted(r release, wanted []judgedEdge) Decision {
 		named = named || e.names(r)
 	}
 	if e := j.admittingEdge(); j.about.Listing && e != nil && severalVersions(j.ecosystem) && !r.preRelease() {
-		d := j.dependencyDecision(*e)
+		d := j.dependencyDecision(e)
 		d.Through = ""
 		return d
 	}
@@ -353,7 +353,7 @@ func severalVersions(ecosystem pkgref.Ecosystem) bool {
 
 // unlisted is for a name that no list has and no edge admits: toolchains and
 // names near to a popular one are classes of their own.
-func (j *Judge) unlisted(wanted []judgedEdge) Decision {
+func (j *Judge) unlisted(wanted []*judgedEdge) Decision {
 	if j.about.Toolchain {
 		return j.toolchainDecision(wanted)
 	}

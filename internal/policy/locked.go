@@ -190,7 +190,7 @@ func strongKind(digest string) string {
 
 // trusted is the allowance of a release in a trusted lockfile, which stands for
 // the allowlist.
-func (j *Judge) trusted(r release, wanted []judgedEdge) *Decision {
+func (j *Judge) trusted(r release, wanted []*judgedEdge) *Decision {
 	if j.about.Lock == nil || !j.about.Lock.Trusted {
 		return nil
 	}

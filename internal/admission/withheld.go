@@ -39,6 +39,13 @@ func parseVersion(e pkgref.Ecosystem, text string) version {
 	return v
 }
 
+func (v version) preRelease() bool {
+	if v.isPython {
+		return v.pep.PreRelease()
+	}
+	return v.semantic.PreRelease()
+}
+
 func (v version) compare(o version) int {
 	switch {
 	case v.parsed != o.parsed && v.parsed:
@@ -65,7 +72,8 @@ type rangeKey struct {
 type versionRange struct {
 	rangeKey
 	from, to version
-	highest  policy.Decision  // of the version to
+	highest  policy.Decision  // of the highest release, or of the version to if all are pre-releases
+	release  version          // the highest that is no pre-release; not parsed: none is
 	alarm    *policy.Decision // another file than the pinned one; nil: none
 	versions map[string]bool
 	files    int
@@ -83,8 +91,9 @@ func allowedVersions(files []File, v *indexVerdict) map[string]bool {
 }
 
 // withheldRanges sums up the refused files, a range for each rule, the one that
-// reaches the highest version last, and returns the decision that says most: an
-// alarm about a lockfile's digest, else that version's. Ranges of no versions come first.
+// reaches the highest release last, and returns the decision that says most: an
+// alarm about a lockfile's digest, else that release's. Ranges of no versions
+// come first, then those of pre-releases only, which few people want.
 func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
 	byRule := map[rangeKey]*versionRange{}
 	parsed := map[string]version{}
@@ -119,7 +128,10 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 		if a.partial != b.partial {
 			return map[bool]int{true: -1, false: 1}[a.partial]
 		}
-		return cmp.Or(a.to.compare(b.to), cmp.Compare(a.rule, b.rule))
+		if a.release.parsed != b.release.parsed {
+			return map[bool]int{true: 1, false: -1}[a.release.parsed]
+		}
+		return cmp.Or(a.release.compare(b.release), a.to.compare(b.to), cmp.Compare(a.rule, b.rule))
 	})
 	if len(ranges) == 0 {
 		return nil, policy.Decision{}
@@ -155,6 +167,12 @@ func (r *versionRange) add(v version, d policy.Decision) {
 		r.from = v
 	}
 	if v.compare(r.to) > 0 {
-		r.to, r.highest = v, d
+		r.to = v
+		if !r.release.parsed {
+			r.highest = d
+		}
+	}
+	if !v.preRelease() && v.parsed && (!r.release.parsed || v.compare(r.release) > 0) {
+		r.release, r.highest = v, d
 	}
 }

@@ -75,7 +75,7 @@ func (s *Store) GetPage(k PageKey, index func(io.Reader) error) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	now, ok := stampOf(f)
 	if !ok {
 		return Page{}, errNoPage

@@ -61,7 +61,7 @@ func readRows(t *testing.T, r *cache.Rows) []byte {
 // lines are rows of about n bytes that do not pack well.
 func lines(n int, seed uint64) []byte {
 	var b bytes.Buffer
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // test data
+	random := rand.New(rand.NewPCG(seed, 0))
 	for b.Len() < n {
 		fmt.Fprintf(&b, "%x\n", random.Uint64())
 	}

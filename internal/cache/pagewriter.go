@@ -66,7 +66,7 @@ func tailOf(h pageHeader) ([]byte, error) {
 	}
 	sum := sha256.Sum256(header)
 	tail := append(header, sum[:]...)
-	tail = binary.BigEndian.AppendUint32(tail, uint32(len(header))) //nolint:gosec // at most maxHeader
+	tail = binary.BigEndian.AppendUint32(tail, uint32(len(header))) // at most maxHeader
 	return append(tail, pageMagic...), nil
 }
 

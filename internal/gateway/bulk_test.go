@@ -23,10 +23,10 @@ import (
 // can be. A page is lines: "tag NAME VERSION", or of a file its version, its
 // time or "-", its digest or "-", and any text. A row is a line.
 type bulk struct {
-	parsed, drawn atomic.Int64
-	atEnd         func() // called where most is in memory
-	before        func() // called before a page is rendered
-	refuses       bool   // a page of which nothing is allowed
+	parsed, drawn, listed atomic.Int64
+	atEnd                 func() // called where most is in memory
+	before                func() // called before a page is rendered
+	refuses               bool   // a page of which nothing is allowed
 }
 
 const (
@@ -148,6 +148,18 @@ func (*bulk) Notice(r ecosystem.Refusal) map[string]string {
 	return map[string]string{"X-Notice": ecosystem.Sentence(r)}
 }
 
+// Listed reads what follows "needs" in a row: NAME@SPECIFIER words.
+func (b *bulk) Listed(_ ecosystem.File, row []byte) ([]ecosystem.Requirement, error) {
+	b.listed.Add(1)
+	_, needs, _ := strings.Cut(strings.TrimSpace(string(row)), " needs ")
+	var out []ecosystem.Requirement
+	for need := range strings.FieldsSeq(needs) {
+		name, specifier, _ := strings.Cut(need, "@")
+		out = append(out, ecosystem.Requirement{Name: name, Specifier: specifier, Direct: strings.Contains(specifier, ":")})
+	}
+	return out, nil
+}
+
 // newBulk is a bench whose upstream speaks bulk.
 func newBulk(tb testing.TB, change func(*gateway.Config)) (*bench, *bulk) {
 	tb.Helper()
@@ -185,10 +197,22 @@ func packument(size, releases int) liar.Reply {
 		if i >= releases {
 			return nil
 		}
-		filler := make([]byte, 0, size/releases+64)
-		for n := i; len(filler) < size/releases-120; n++ {
-			filler = fmt.Appendf(filler, `"dependency-%d":"^%d.%d.%d",`, n%500, n%7, i%90, (n*i)%10)
-		}
-		return fmt.Appendf(nil, "1.%d.0 2026-01-02T03:04:05Z sha512:%0128x %s\n", i, i, filler)
+		return packumentLine(i, size/releases)
 	})
+}
+
+func packumentBytes(size, releases int) []byte {
+	var all []byte
+	for i := range releases {
+		all = append(all, packumentLine(i, size/releases)...)
+	}
+	return all
+}
+
+func packumentLine(i, size int) []byte {
+	filler := make([]byte, 0, size+64)
+	for n := i; len(filler) < size-180; n++ {
+		filler = fmt.Appendf(filler, `"dependency-%d":"^%d.%d.%d",`, n%500, n%7, i%90, (n*i)%10)
+	}
+	return fmt.Appendf(nil, "1.%d.0 2026-01-02T03:04:05Z sha512:%0128x %s\n", i, i, filler)
 }

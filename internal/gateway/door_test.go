@@ -32,6 +32,8 @@ type door struct {
 	epoch    int
 	indexes  map[string][]admission.File // by digest
 	asks     []admission.IndexAsk
+	wants    bool // edges of indexes
+	listed   []listing
 	times    bool // files without a time are asked to be timed
 	served   []admission.ArtifactAsk
 	denied   []admission.ArtifactAsk
@@ -97,7 +99,7 @@ func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.Index
 		files = ask.Files
 		d.indexes[ask.IndexDigest] = files
 	}
-	a := admission.IndexAnswer{Epoch: fmt.Sprint("e", d.epoch), OfFile: make([]int, len(files)), RequestID: "r-index"}
+	a := admission.IndexAnswer{Epoch: fmt.Sprint("e", d.epoch), OfFile: make([]int, len(files)), RequestID: "r-index", WantEdges: d.wants}
 	at := map[string]int{}
 	for i, f := range files {
 		ref := ask.Package
@@ -117,8 +119,22 @@ func (d *door) Owner(context.Context, admission.OwnerAsk) (admission.OwnerAnswer
 	return admission.OwnerAnswer{Upstream: d.owner}, nil
 }
 
-func (d *door) EdgesOfIndex(context.Context, string, pkgref.Ref, string, []admission.IndexRequirement) error {
+func (d *door) EdgesOfIndex(_ context.Context, _ string, project pkgref.Ref, digest string, reqs []admission.IndexRequirement) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return errBroken
+	}
+	d.listed = append(d.listed, listing{project, digest, reqs})
+	d.note("listed %s", project.Name)
 	return nil
+}
+
+// listing is what the door was told of an index's requirements.
+type listing struct {
+	Project pkgref.Ref
+	Digest  string
+	Reqs    []admission.IndexRequirement
 }
 
 func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {

@@ -70,6 +70,7 @@ type Gateway struct {
 	flights     singleflight.Group // fetches, by what is fetched
 	pages       *lru[*page]
 	rendered    *lru[*rendered]
+	required    *lru[*requirements]
 	described   *lru[described]
 	inspections *cache.Shelf // what is described, over a restart
 	attachments *cache.Shelf // those that may change
@@ -109,6 +110,7 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 		feed:      newFeed(),
 		pages:     newLRU[*page](cfg.Limits.PageMemory),
 		rendered:  newLRU[*rendered](cfg.Limits.RenderedMemory),
+		required:  newLRU[*requirements](cfg.Limits.RequiredMemory),
 		described: newLRU[described](8 << 20),
 		guests:    newGuests(cfg.Limits),
 		ahead:     make(chan struct{}, cfg.Limits.FetchAhead),

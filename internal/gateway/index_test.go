@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -156,6 +158,39 @@ func TestNothingAllowed(t *testing.T) {
 	b.bulkPage("empty", "tag latest 1.0.0")
 	if got := b.bulkGet("empty"); got.StatusCode != 404 {
 		t.Errorf("a project without files: %s", status(got))
+	}
+}
+
+// TestListedRequirements: the door hears what the allowed releases require
+// before the page is sent, and the rows are read for it once.
+func TestListedRequirements(t *testing.T) {
+	b, p := newBulk(t, nil)
+	b.bulkPage("a", "1.0.0 - - needs x@^1 y@2", "1.1.0 - - needs x@^1 z@git:evil", "2.0.0 - - needs x@^2 y@2", "3.0.0 - - none")
+	b.bulkGet("a")
+	if len(b.door.listed) != 0 {
+		t.Errorf("unasked: %v", b.door.listed)
+	}
+	b.door.wants = true
+	all := []admission.IndexRequirement{
+		{Name: "x", Specifier: "^1", Versions: []string{"1.0.0", "1.1.0"}}, {Name: "y", Specifier: "2", Versions: []string{"1.0.0", "2.0.0"}}, {Name: "x", Specifier: "^2", Versions: []string{"2.0.0"}},
+	}
+	some := []admission.IndexRequirement{{Name: "x", Specifier: "^1", Versions: []string{"1.1.0"}}}
+	for _, c := range []struct {
+		denied []string
+		want   []admission.IndexRequirement
+	}{{nil, all}, {[]string{"1.0.0", "2.0.0"}, some}, {[]string{"1.0.0", "1.1.0", "2.0.0"}, []admission.IndexRequirement{}}} {
+		b.deny(c.denied...)
+		b.door.listed = nil
+		if got := b.bulkGet("a"); got.StatusCode != 200 {
+			t.Fatal(status(got))
+		}
+		want := []listing{{Project: pkgref.Ref{Ecosystem: pkgref.Node, Name: "a"}, Digest: b.door.LastAsk().IndexDigest, Reqs: c.want}}
+		if diff := cmp.Diff(want, b.door.listed); diff != "" {
+			t.Errorf("without %v (-want +got):\n%s", c.denied, diff)
+		}
+	}
+	if n := p.listed.Load(); n != 4 {
+		t.Errorf("%d rows read, want each of the four once", n)
 	}
 }
 

@@ -16,18 +16,10 @@ import (
 // the highest, since those are what is installed. The others stay unknown.
 const maxTimed = 64
 
-// timer finds out when releases were published; a version that is not in the
-// answer has no known time.
-type timer interface {
-	times(ctx context.Context, s *source, project string, versions []string) map[string]time.Time
-}
-
 // timed gives a page with the times that its index does not have and a witness
 // does; the page as it is if there are none.
 func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page) *page {
-	_, witnessed := s.protocol.(ecosystem.Witness)
-	clock, ok := any(g).(timer)
-	if !witnessed || !ok {
+	if _, ok := s.protocol.(ecosystem.Witness); !ok {
 		return p
 	}
 	versions := untimed(s, p)
@@ -35,7 +27,7 @@ func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page)
 		return p
 	}
 	out, err := flight(ctx, g, "times "+pageKey(s, project)+" "+p.digest, func() (*page, error) {
-		known := clock.times(g.life, s, project, versions)
+		known := g.times(g.life, s, project, versions)
 		if len(known) == 0 {
 			return p, nil // the witness may be reached another time
 		}

@@ -130,8 +130,8 @@ func pageDigest(source, known string, files []ecosystem.File) string {
 	_, _ = io.WriteString(sum, source+"\x00"+known+"\x00")
 	var times [16]byte
 	for _, f := range files {
-		binary.BigEndian.PutUint64(times[:], uint64(f.Published.UnixMicro())) //nolint:gosec // only equality counts
-		binary.BigEndian.PutUint64(times[8:], uint64(f.FirstSeen.Unix()))     //nolint:gosec // only equality counts
+		binary.BigEndian.PutUint64(times[:], uint64(f.Published.UnixMicro()))
+		binary.BigEndian.PutUint64(times[8:], uint64(f.FirstSeen.Unix()))
 		_, _ = sum.Write(times[:])
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))

@@ -16,6 +16,7 @@ type Limits struct {
 	Stale          time.Duration // for which it is served while it is asked for again; default 15 min
 	PageMemory     int64         // bytes of pages kept in memory; default 24 MiB
 	RenderedMemory int64         // bytes of rendered pages, packed; default 24 MiB
+	RequiredMemory int64         // bytes of what the releases of pages require; default 8 MiB
 	Requests       int           // per second and guest, with as many again at once; default 200
 	Strangers      int           // distinct names of a guest that lead to nothing; default 50
 	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4
@@ -29,6 +30,7 @@ func (l Limits) withDefaults() Limits {
 	l.Stale = or(l.Stale, 15*time.Minute)
 	l.PageMemory = or(l.PageMemory, 24<<20)
 	l.RenderedMemory = or(l.RenderedMemory, 24<<20)
+	l.RequiredMemory = or(l.RequiredMemory, 8<<20)
 	l.Requests = or(l.Requests, 200)
 	l.Strangers = or(l.Strangers, 50)
 	l.FetchAhead = or(l.FetchAhead, 4)

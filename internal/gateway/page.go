@@ -38,16 +38,6 @@ type page struct {
 	gone *atomic.Bool
 }
 
-// leftOut gives the reason for which a listed file can't be had by anybody.
-func (p *page) leftOut(name string) string {
-	for _, l := range p.index.LeftOut {
-		if l.Name == name {
-			return l.Reason
-		}
-	}
-	return ""
-}
-
 // openRows opens the rows for reading. The caller closes them.
 func (p *page) openRows() (cache.OpenRows, error) {
 	rows, err := p.stored.Open()
@@ -66,7 +56,7 @@ func (p *page) row(e ecosystem.Extent) ([]byte, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the index page has changed meanwhile; ask again")
 	}
-	defer rows.Close() //nolint:errcheck // read only
+	defer rows.Close()
 	return ecosystem.Slice(rows, e)
 }
 

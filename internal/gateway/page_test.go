@@ -284,12 +284,9 @@ func TestPagesOnAFullDisk(t *testing.T) {
 // TestLargePageMemory: at no point is a page of 20 MB in memory. Where most is
 // held, at the end of reading and of rendering, live memory is counted.
 func TestLargePageMemory(t *testing.T) {
-	const size, releases, most = 20 << 20, 3000, 12 << 20
-	b, p := newBulk(t, func(c *gateway.Config) {
-		c.Limits.Upstream.PageBytes, c.Limits.Upstream.PageTime, c.Limits.Upstream.PaceWindow = 100<<20, time.Minute, time.Minute
-		c.Limits.Requests = 1 << 20
-	})
-	b.registry.Script(bulkHost+"/large", packument(size, releases))
+	const size, most = largeSize, 12 << 20
+	b, p := newBulk(t, patient)
+	b.registry.Script(bulkHost+"/large", packument(size, largeReleases))
 	b.bulkPage("small", "1.0.0 - - x")
 	b.bulkGet("small")
 	live := func() int64 {

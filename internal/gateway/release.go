@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -136,18 +137,12 @@ func missed(releases []*release, latest string) bool {
 	return found && !some
 }
 
-// instead is what a client gets where the protocol has no document for it: the
-// decision on the release that it named, or on the highest release if all are
-// withheld; or that there is no such release.
-func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, named string) (refused *withheld, missing error) {
+// instead is what a client gets where the protocol has no document for it, and
+// said so with why: the decision on the release that it named, or on the highest
+// release if all are withheld; or that there is no such release.
+func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, named string, why error) (refused *withheld, missing error) {
 	releases := releasesOf(e, ix, a)
 	ref := pkgref.Ref{Ecosystem: e, Name: ix.Project}
-	if named == "" {
-		if r := highestWithheld(releases); r != nil {
-			return &withheld{ref, r.refusal}, nil
-		}
-		return nil, fault.New(fault.ErrNotFound, "the project has no releases")
-	}
 	version := named
 	if tagged, ok := ix.Tags[named]; ok {
 		version = tagged
@@ -159,9 +154,13 @@ func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, n
 		}
 	}
 	for _, l := range ix.LeftOut {
-		if l.Version == version && version != "" {
+		if version != "" && l.Version == version {
 			return nil, fault.Invalid("%s can't be served: %s", l.Name, l.Reason)
 		}
+	}
+	some := slices.ContainsFunc(releases, func(r *release) bool { return r.allowed })
+	if r := highestWithheld(releases); r != nil && !some && errors.Is(why, fault.ErrForbidden) {
+		return &withheld{ref, r.refusal}, nil
 	}
 	return nil, fault.New(fault.ErrNotFound, "the project has no such release")
 }

@@ -62,7 +62,7 @@ func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosy
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // read only
+	defer rows.Close()
 	out := &rendered{contentType: s.protocol.ContentType(form), some: some}
 	err = g.pack(out, func(w io.Writer) error {
 		return s.protocol.Render(w, p.index, rows, ecosystem.View{Form: form, Verdicts: verdicts, Release: release})
@@ -72,7 +72,7 @@ func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosy
 		out.notice = noticeOf(s.ecosystem(), p.index, a)
 	case errors.Is(err, fault.ErrForbidden), release != "" && errors.Is(err, fault.ErrNotFound):
 		out.packed = nil
-		out.refused, out.missing = instead(s.ecosystem(), p.index, a, release)
+		out.refused, out.missing = instead(s.ecosystem(), p.index, a, release, err)
 	case err != nil:
 		return nil, err
 	}

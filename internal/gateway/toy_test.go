@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -221,7 +222,7 @@ type toyRecord struct {
 	Lie              string
 }
 
-func (witnessed) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {
+func (w witnessed) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {
 	if log.Verifier() != toyLog {
 		return ecosystem.Attested{}, fault.Invalid("another log")
 	}
@@ -245,7 +246,11 @@ func (witnessed) Attest(ctx context.Context, log ecosystem.Log, project, version
 		return ecosystem.Attested{}, fault.Invalid("the log has shrunk")
 	}
 	if r.Size > size {
-		if err := log.Replace("head", head, fmt.Append(nil, r.Size)); err != nil {
+		err := log.Replace("head", head, fmt.Append(nil, r.Size))
+		if errors.Is(err, fault.ErrConflict) { // another lookup was first
+			return w.Attest(ctx, log, project, version)
+		}
+		if err != nil {
 			return ecosystem.Attested{}, err
 		}
 	}

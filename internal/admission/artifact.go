@@ -131,6 +131,9 @@ func artifactRecord(ask ArtifactAsk, outcome audit.Outcome, d policy.Decision) a
 
 func blockedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 	r := artifactRecord(ask, audit.Blocked, d)
+	if ask.File.Kind == policy.KindMetadata {
+		r.Detail = map[string]string{detailKind: string(policy.KindMetadata)}
+	}
 	explain(&r, d)
 	return r
 }

@@ -35,6 +35,7 @@ const (
 	detailThrough  = "through"    // of a served record: Decision.Through
 	detailServed   = "served_seq" // of an aborted record
 	detailEvent    = "event"
+	detailKind     = "kind"     // of a refusal: what was asked for, if it was no file that could be installed
 	detailAlarm    = "alarm"    // "true": more than a refusal, see policy.Decision
 	detailBundled  = "bundled"  // of a served record: packages inside the file
 	detailFindings = "findings" // of a served record: peculiarities
@@ -60,7 +61,7 @@ func keyOf(r audit.Record) refusalKey {
 	switch {
 	case r.Outcome == audit.Withheld:
 		key.more = r.Detail[detailIndex] + rangesKey(r.Withheld)
-	case r.Outcome == audit.Failed:
+	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
 		key.more = r.Reason
 	case r.Kind == audit.KindNetwork:
 		key.more = r.Detail[detailName]
@@ -169,9 +170,18 @@ func (c *Controller) Refusals(_ context.Context, sandbox string, most int) ([]Re
 	if most <= 0 || most > len(t.shown) {
 		most = len(t.shown)
 	}
+	wanted := wantedPaths{}
+	for _, r := range t.shown {
+		wanted.add(refOf(r.record))
+	}
+	for p := range t.ledger {
+		wanted.add(p)
+	}
 	list := make([]Refusal, 0, most)
 	for _, r := range t.shown[len(t.shown)-most:] {
-		list = append(list, r.public())
+		if !mayBeProbe(r.record) || !wanted.probed(refOf(r.record)) {
+			list = append(list, r.public())
+		}
 	}
 	slices.SortStableFunc(list, func(a, b Refusal) int { return alarmFirst(a.Alarm, b.Alarm) })
 	return list, nil

@@ -21,7 +21,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}}
+	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -47,11 +47,16 @@ type summary struct {
 	blocked   map[pkgref.Ref]bool    // projects of which a file was refused
 	parents   map[pkgref.Ref]bool    // projects of which a release was taken, as it required another
 	withheld  []audit.Record
+	wanted    wantedPaths
+	probes    []audit.Record // refusals of what may have been wanted by nobody
 }
 
 func (s *summary) add(r audit.Record) {
 	for name := range strings.FieldsSeq(r.Detail[detailParents]) {
 		s.parents[pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: name}] = true
+	}
+	if r.Kind == audit.KindPackage {
+		s.wanted.add(projectOf(r))
 	}
 	switch r.Outcome {
 	case audit.Started:
@@ -84,8 +89,12 @@ func (s *summary) serve(r audit.Record) {
 	}
 }
 
+// ruleLockfile is policy's rule of releases that a lockfile leaves out.
+const ruleLockfile = "packages.lockfile"
+
 // withheldLines are the versions that somebody may miss: of a project that was
-// served, only those above what was served. The log has them all.
+// served, only those above what was served, and none that a lockfile leaves out.
+// The log has them all.
 func (s *summary) withheldLines() []api.Package {
 	var kept lines
 	for _, r := range s.withheld {
@@ -94,7 +103,7 @@ func (s *summary) withheldLines() []api.Package {
 			continue // a line among the refused says it
 		}
 		for _, w := range r.Withheld {
-			if w.Versions == 0 || served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0 {
+			if w.Versions == 0 || served && w.Rule == ruleLockfile || served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0 {
 				continue
 			}
 			line := packageLine(r)
@@ -129,10 +138,18 @@ func (s *summary) addRefused(r audit.Record) {
 	case audit.KindNetwork:
 		s.addName(r)
 	case audit.KindPackage, audit.KindSandbox:
-		s.blocked[projectOf(r)] = true
-		s.refused.add(packageLine(r), max(1, r.Count))
+		if mayBeProbe(r) {
+			s.probes = append(s.probes, r)
+			return
+		}
+		s.addWanted(r)
 	case audit.KindCommand, audit.KindDaemon: // no packages
 	}
+}
+
+func (s *summary) addWanted(r audit.Record) {
+	s.blocked[projectOf(r)] = true
+	s.refused.add(packageLine(r), max(1, r.Count))
 }
 
 func (s *summary) addName(r audit.Record) {
@@ -154,10 +171,18 @@ func packageLine(r audit.Record) api.Package {
 	if parents := r.Detail[detailWantedBy]; parents != "" {
 		p.Reason = withParents(p.Reason, parents)
 	}
+	if p.Name == "" && p.File == "" { // of no registry
+		p.File = r.SourceURL
+	}
 	return p
 }
 
 func (s *summary) finish() api.RunSummary {
+	for _, r := range s.probes {
+		if !s.wanted.probed(projectOf(r)) {
+			s.addWanted(r)
+		}
+	}
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()

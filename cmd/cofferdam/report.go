@@ -85,7 +85,7 @@ func table(s api.RunSummary, served []api.Package) []string {
 			if p.Alarm {
 				what = "ALARM " + what
 			}
-			row(what, p.Ecosystem+" "+p.Name, p.Version, why(p))
+			row(what, subject(p), p.Version, why(p))
 		}
 		more(w, part.what, len(part.packages), s.Run)
 	}
@@ -105,6 +105,14 @@ func more(w *tabwriter.Writer, what string, n int, run string) {
 	if n > reportRows {
 		_, _ = fmt.Fprintf(w, "  %s\tand %d more: cofferdam audit list --run %s\t\t\n", what, n-reportRows, printable(run))
 	}
+}
+
+// subject is what a line is about: a package, or an address without one.
+func subject(p api.Package) string {
+	if p.Name == "" {
+		return strings.TrimPrefix(p.File, "https://")
+	}
+	return p.Ecosystem + " " + p.Name
 }
 
 // why is the reason and, in brackets, the rule to look for in the policy.

@@ -17,20 +17,23 @@ const DownloadsName = "downloads.cofferdam.internal"
 // ruleToolchains is the policy's key about such downloads.
 const ruleToolchains = "packages.toolchains"
 
-// sideDownloads says in words what the kinds are, in the plural.
+// sideDownloads says in words what the kinds are, in the plural. The guest
+// (internal/guest) points clients to them.
 func sideDownloads() map[string]string {
 	return map[string]string{
-		"node-headers":       "node headers",
-		"python":             "Python builds",
-		"browser-playwright": "the browser builds of Playwright",
-		"browser-puppeteer":  "the browser builds of Puppeteer",
-		"browser-cypress":    "the builds of Cypress",
-		"electron":           "the builds of Electron",
-		"corepack":           "package managers that corepack fetches",
-		"sass":               "prebuilt binaries of node-sass",
-		"go-toolchain":       "Go toolchains",
-		"prisma":             "the engines of Prisma",
-		"sharp":              "prebuilt binaries of sharp",
+		"chromedriver": "the builds of ChromeDriver",
+		"cypress":      "the builds of Cypress",
+		"electron":     "the builds of Electron",
+		"geckodriver":  "the builds of geckodriver",
+		"node":         "Node builds",
+		"node-headers": "node headers",
+		"node-sass":    "prebuilt binaries of node-sass",
+		"playwright":   "the browser builds of Playwright",
+		"prisma":       "the engines of Prisma",
+		"puppeteer":    "the browser builds of Puppeteer",
+		"python":       "Python builds",
+		"rust":         "Rust toolchains",
+		"sentry-cli":   "the builds of sentry-cli",
 	}
 }
 

@@ -118,9 +118,16 @@ func TestSharedHosts(t *testing.T) {
 		b.registry.Script(indexHost+path, liar.Body("application/json", []byte(body)))
 	}
 	for path, version := range map[string]string{"/foo": "1.0.0", "/npm/foo": "2.0.0", "/npm/crates/foo": "3.0.0"} {
+		b.registry.Script(indexHost+path+"/"+version+".pkg", bodyOf(toyPackage{Name: "foo", Version: version}.bytes()))
+		if a := b.get(path + "/" + version + ".pkg"); a.StatusCode != 200 || !strings.Contains(a.body, version) {
+			t.Errorf("a file below %s: %s", path, status(a))
+		}
 		if a := b.get(path); a.StatusCode != 200 || !strings.Contains(a.body, version) {
 			t.Errorf("%s: %s", path, status(a))
 		}
+	}
+	if n := b.registry.Count(indexHost + "/npm"); n != 0 {
+		t.Error("one ecosystem's file was looked for in another's index")
 	}
 }
 
@@ -131,7 +138,7 @@ func TestSideDownloads(t *testing.T) {
 	const url = "https://" + gateway.DownloadsName
 	for path, says := range map[string]string{
 		"/node-headers/v22.0.0/node-v22.0.0-headers.tar.gz": "node headers are a side download, which packages.toolchains does not allow; build them into the template",
-		"/browser-playwright/builds/x.zip":                  "the browser builds of Playwright are a side download",
+		"/playwright/builds/x.zip":                          "the browser builds of Playwright are a side download",
 		"/python/x":                                         "Python builds are a side download",
 		"/%3Cscript%3E/x?a=b":                               "this is a download from outside the registries, which packages.toolchains does not allow",
 		"/":                                                 "this is a download from outside the registries",

@@ -56,7 +56,9 @@ func patienceEnv() map[string]string {
 		"CARGO_NET_RETRY":               "1",
 		"npm_config_fetch_timeout":      patience + "000",
 		"npm_config_fetch_retries":      "1",
-		"YARN_HTTP_TIMEOUT":             patience + "000",
+		// A name that is none is asked for again at once, not after ten seconds.
+		"npm_config_fetch_retry_mintimeout": "100",
+		"YARN_HTTP_TIMEOUT":                 patience + "000",
 	}
 }
 

@@ -125,7 +125,7 @@ func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.
 		return attached{}, err
 	}
 	have, kept := g.keptAttachment(key)
-	if !kept || time.Since(have.Fetched) >= g.cfg.Limits.Fresh {
+	if age := time.Since(have.Fetched); !kept || age < 0 || age >= g.cfg.Limits.Fresh {
 		got, err := flight(ctx, g, "attachment "+shelfKey(key), func() (keptAttachment, error) {
 			return g.fetchAttachment(g.life, s, attacher, r, key)
 		})

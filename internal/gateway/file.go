@@ -18,6 +18,7 @@ import (
 type fileCandidate struct {
 	source *source
 	route  ecosystem.Route
+	fits   int // bytes of the path that are its index's
 }
 
 // asked is a file or an attachment that a guest asks for.

@@ -130,10 +130,12 @@ func (g *Gateway) dispatch(q *query) {
 }
 
 // matches are what a request can be for, by the sources that share its host.
+// The longest index path that fits decides; a file that no page can be is the
+// first's that lists it.
 type matches struct {
-	page   *query          // of the source with the longest index path that fits
-	files  []fileCandidate // a file is the first's that lists it
-	asked  *source         // if nothing fits: who says why
+	page   *query
+	files  []fileCandidate
+	asked  *source // if nothing fits: who says why
 	failed error
 }
 
@@ -154,12 +156,16 @@ func (q *query) match(places []placed) (m matches) {
 				m.asked, m.failed, failed = p.source, err, fits
 			}
 		case route.Kind == ecosystem.RouteFile || route.Kind == ecosystem.RouteSidecar:
-			m.files = append(m.files, fileCandidate{p.source, route})
+			m.files = append(m.files, fileCandidate{p.source, route, fits})
 		case m.page == nil || fits > page:
 			at := *q
 			at.source, at.route = p.source, route
 			m.page, page = &at, fits
 		}
+	}
+	slices.SortStableFunc(m.files, func(a, b fileCandidate) int { return b.fits - a.fits })
+	if m.page != nil && len(m.files) > 0 && m.files[0].fits > page {
+		m.page = nil
 	}
 	return m
 }

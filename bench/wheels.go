@@ -35,14 +35,12 @@ const anyPackage = "name: bench-download\npackages:\n  default: allow\n"
 // buildTemplate makes the debian template once, where the demo and the tests
 // have it too, and shares it.
 func (b *bench) buildTemplate(ctx context.Context, home string) error {
-	if _, err := os.Stat(filepath.Join(home, "templates", "debian", "current")); err != nil {
-		b.progress.say("building the debian template (once)")
-		if err := b.cofferdam(ctx, home, "template", "build", "debian"); err != nil {
-			return err
-		}
-		if err := b.cofferdam(ctx, home, "stop"); err != nil {
-			return err
-		}
+	b.progress.say("the debian template, built if there is none of this version")
+	if err := b.cofferdam(ctx, home, "template", "build", "--if-needed", "debian"); err != nil {
+		return err
+	}
+	if err := b.cofferdam(ctx, home, "stop"); err != nil {
+		return err
 	}
 	if err := os.Mkdir(b.state(), 0o711); err != nil {
 		return err

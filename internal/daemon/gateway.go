@@ -211,6 +211,9 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	cancel()
 	ours.Close()
 	<-served
+	if ctx.Err() != nil {
+		return nil // it was to end: others follow with other upstreams, or a new certificate
+	}
 	return werr
 }
 

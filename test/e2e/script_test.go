@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,14 +87,8 @@ func buildTemplate(t *testing.T, root string) {
 		cmd.WaitDelay = time.Second
 		return cmd.CombinedOutput()
 	}
-	out, err := cofferdam("template", "list")
-	if err != nil {
-		t.Fatalf("list the templates: %v\n%s", err, out)
-	}
-	if !bytes.Contains(out, []byte("\ndebian ")) {
-		if out, err := cofferdam("template", "build", "debian"); err != nil {
-			t.Fatalf("build the template: %v\n%s", err, out)
-		}
+	if out, err := cofferdam("template", "build", "--if-needed", "debian"); err != nil {
+		t.Fatalf("build the template: %v\n%s", err, out)
 	}
 	if out, err := cofferdam("stop"); err != nil {
 		t.Fatalf("stop: %v\n%s", err, out)

@@ -39,6 +39,9 @@ func (g *Gateway) serveIndex(q *query) {
 			break
 		}
 	}
+	if err != nil && q.r.Context().Err() != nil {
+		return // nobody is there to be answered; the rendering goes on
+	}
 	if err != nil {
 		g.log.Error("an index page could not be judged", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.Unreachable, What: ref.String(), Reason: "the request could not be decided and recorded"})

@@ -156,7 +156,7 @@ func TestNothingAllowed(t *testing.T) {
 		t.Errorf("a protocol that refuses it: %s", status(got))
 	}
 	b.bulkPage("empty", "tag latest 1.0.0")
-	if got := b.bulkGet("empty"); got.StatusCode != 404 {
+	if got := b.bulkGet("empty"); got.StatusCode != 404 || !strings.Contains(got.Status, "the project has no releases") {
 		t.Errorf("a project without files: %s", status(got))
 	}
 }

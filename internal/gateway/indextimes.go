@@ -40,7 +40,8 @@ func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page)
 		with.digest = timedDigest(p.digest, versions, known)
 		if now, ok := g.pages.get(pageKey(s, project)); ok && now.digest == p.digest {
 			with.fetched = now.fetched
-			g.pages.put(pageKey(s, project), &with, with.size+int64(64*len(known)))
+			with.size += int64(64 * len(known))
+			g.pages.put(pageKey(s, project), &with, with.size)
 		}
 		return &with, nil
 	})

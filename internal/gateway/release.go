@@ -162,5 +162,8 @@ func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, n
 	if r := highestWithheld(releases); r != nil && !some && errors.Is(why, fault.ErrForbidden) {
 		return &withheld{ref, r.refusal}, nil
 	}
+	if named == "" {
+		return nil, fault.New(fault.ErrNotFound, "the project has no releases")
+	}
 	return nil, fault.New(fault.ErrNotFound, "the project has no such release")
 }

@@ -70,7 +70,7 @@ func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosy
 	switch {
 	case err == nil && release == "":
 		out.notice = noticeOf(s.ecosystem(), p.index, a)
-	case errors.Is(err, fault.ErrForbidden), release != "" && errors.Is(err, fault.ErrNotFound):
+	case errors.Is(err, fault.ErrForbidden), errors.Is(err, fault.ErrNotFound):
 		out.packed = nil
 		out.refused, out.missing = instead(s.ecosystem(), p.index, a, release, err)
 	case err != nil:

@@ -86,7 +86,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, admitted := t.admittedThrough(parent); !admitted {
+	if !t.wasAdmitted(parent) {
 		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
 	}
 	if err := t.setRelease(parent, kept, c.config.Limits.Requirements); err != nil {
@@ -134,17 +134,12 @@ func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	return len(specifier) <= maxSpecifier, nil
 }
 
-// admittedThrough tells whether a release was admitted, and through what; the
+// wasAdmitted tells whether a release was admitted, or was shown on a page; the
 // tenant's mu is held.
-func (t *tenant) admittedThrough(p pkgref.Ref) (string, bool) {
-	if through, ok := t.through[p]; ok {
-		return through, true
+func (t *tenant) wasAdmitted(p pkgref.Ref) bool {
+	if _, ok := t.through[p]; ok {
+		return true
 	}
-	project := p
-	project.Version = ""
-	if v := t.indexes[project]; v != nil {
-		through, ok := v.through[p.Version]
-		return through, ok
-	}
-	return "", false
+	v := t.indexes[projectOfRef(p)]
+	return v != nil && v.shown[p.Version]
 }

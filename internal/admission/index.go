@@ -28,7 +28,7 @@ type indexVerdict struct {
 	until    time.Time // some verdict changes then; zero: none ever does
 	verdicts []policy.Decision
 	ofFile   []int
-	through  map[string]string // Decision.Through of allowed versions
+	shown    map[string]bool // versions with an allowed file
 	withheld []audit.WithheldRange
 	refusal  policy.Decision // the withheld verdict that says most: of the highest version
 	allowed  int             // files
@@ -112,7 +112,7 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 
 // judge asks policy about every file; equal decisions share one place.
 func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, files []File) *indexVerdict {
-	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), through: map[string]string{}}
+	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), shown: map[string]bool{}}
 	places := map[verdictKey]int{}
 	j := p.Judge(now, about)
 	for i, f := range files {
@@ -128,7 +128,7 @@ func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, 
 		v.ofFile[i] = place
 		if d.Allowed() {
 			v.allowed++
-			v.through[f.Version] = d.Through
+			v.shown[f.Version] = true
 		}
 		v.until = earlier(v.until, nextChange(p, now, p.AgedFrom(facts)))
 	}

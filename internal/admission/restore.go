@@ -61,7 +61,7 @@ func (t *tenant) replayAsk(r audit.Record, limits Limits) {
 		t.found[releaseOf(refOf(r))] = true
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded:
 		t.replayRefusal(r, limits)
-	case audit.Pending, audit.Started, audit.Finished: // not of an ask, in this version
+	case audit.Pending, audit.Started, audit.Finished, audit.Alarm: // not of an ask, in this version
 	}
 }
 

@@ -91,10 +91,8 @@ func (t *tenant) throughOf(p pkgref.Ref, j *policy.Judge) (through string, admit
 	if through != "" {
 		return through, true
 	}
-	if !admitted {
-		if _, shown := t.admittedThrough(p); !shown {
-			return "", false
-		}
+	if !admitted && !t.wasAdmitted(p) {
+		return "", false
 	}
 	d := j.Release(p.Version)
 	if !d.Allowed() {

@@ -72,7 +72,7 @@ func (s *summary) add(r audit.Record) {
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
 		s.addRefused(r)
-	case audit.Aborted, audit.Pending, audit.Finished: // no lines of their own
+	case audit.Aborted, audit.Pending, audit.Finished, audit.Alarm: // no lines of their own
 	}
 }
 

@@ -118,8 +118,10 @@ namespaces:
 		t.Errorf("the installation's own namespace gives %q", owner)
 	}
 	same := []policy.Namespace{
-		{Ecosystem: pkgref.Node, Pattern: "acme*", Upstream: "https://prefix.example/"}, {Ecosystem: pkgref.Node, Pattern: "acme", Upstream: "https://name.example/"},
-		{Ecosystem: pkgref.Node, Pattern: "acm*", Upstream: "https://short.example/"}, {Ecosystem: pkgref.Node, Pattern: "acme", Upstream: "https://second.example/"},
+		{Ecosystem: pkgref.Node, Pattern: "acme*", Upstream: "https://prefix.example/"},
+		{Ecosystem: pkgref.Node, Pattern: "acme", Upstream: "https://name.example/"},
+		{Ecosystem: pkgref.Node, Pattern: "acm*", Upstream: "https://short.example/"},
+		{Ecosystem: pkgref.Node, Pattern: "acme", Upstream: "https://second.example/"},
 	}
 	if owner, _ := policy.OwnerOf(same, node("acme", "")); owner != "https://name.example/" {
 		t.Errorf("a whole name gives way to a prefix: %s", owner)
@@ -216,8 +218,12 @@ func TestInstallScripts(t *testing.T) {
 		version string
 		want    policy.Effect
 	}{
-		{"", "1.0.0", policy.Deny}, {"deny", "1.0.0", policy.Deny}, {"hold", "1.0.0", policy.Hold}, {"allow", "1.0.0", policy.Allow},
-		{"", "2.1.0", policy.Allow}, {"hold", "2.1.0", policy.Allow},
+		{"", "1.0.0", policy.Deny},
+		{"deny", "1.0.0", policy.Deny},
+		{"hold", "1.0.0", policy.Hold},
+		{"allow", "1.0.0", policy.Allow},
+		{"", "2.1.0", policy.Allow},
+		{"hold", "2.1.0", policy.Allow},
 	} {
 		document := "allowed_packages: { node: [ { name: esbuild }, { name: esbuild, version: \"~2.1.0\", install_scripts: true } ] }\n"
 		if tt.key != "" {
@@ -246,8 +252,15 @@ func TestRequireHashes(t *testing.T) {
 		complete bool
 		want     policy.Effect
 	}{
-		{"sha256:aa", false, policy.Allow}, {"sha512:aa", true, policy.Allow}, {"h1:aa", true, policy.Allow}, {"sha384:a", true, policy.Allow},
-		{"sha1:aa", false, policy.Deny}, {"md5:aa", true, policy.Deny}, {"", false, policy.Allow}, {"", true, policy.Deny}, {"sha256", true, policy.Allow},
+		{"sha256:aa", false, policy.Allow},
+		{"sha512:aa", true, policy.Allow},
+		{"h1:aa", true, policy.Allow},
+		{"sha384:a", true, policy.Allow},
+		{"sha1:aa", false, policy.Deny},
+		{"md5:aa", true, policy.Deny},
+		{"", false, policy.Allow},
+		{"", true, policy.Deny},
+		{"sha256", true, policy.Allow},
 	} {
 		in := archive(node("a", "1.0.0"))
 		in.Digest, in.Complete, in.Digests = tt.digest, tt.complete, []string{"sha256:our-own"}
@@ -307,7 +320,9 @@ func TestFirstSeen(t *testing.T) {
 		seen time.Time
 		want policy.Effect
 	}{
-		{time.Time{}, policy.Hold}, {clock().Add(-7 * 24 * time.Hour), policy.Allow}, {clock().Add(-7*24*time.Hour + time.Second), policy.Deny},
+		{time.Time{}, policy.Hold},
+		{clock().Add(-7 * 24 * time.Hour), policy.Allow},
+		{clock().Add(-7*24*time.Hour + time.Second), policy.Deny},
 		{clock().Add(time.Second), policy.Hold},
 	} {
 		in := archive(node("a", "1.0.0"))
@@ -386,10 +401,17 @@ func TestGoEdges(t *testing.T) {
 		specifier, version string
 		want               policy.Effect
 	}{
-		{">=v1.2.0", "v1.2.0", policy.Allow}, {">=v1.2.0", "v1.9.0", policy.Allow}, {">=v1.2.0", "v1.1.9", policy.Deny},
-		{">=v1.2.0", "v1.3.0-rc.1", policy.Deny}, {">=v1.3.0-rc.1", "v1.3.0-rc.1", policy.Allow}, {">=v1.3.0-rc.1", "v1.3.0-rc.2", policy.Deny},
-		{">=" + commit, commit, policy.Allow}, {">=" + commit, "v0.0.0-20250101000000-abcdefabcdef", policy.Deny}, {">=" + commit, "v0.1.0", policy.Allow},
-		{">=v2.0.0+incompatible", "v2.0.1+incompatible", policy.Allow}, {"latest", "v1.0.0", policy.Deny},
+		{">=v1.2.0", "v1.2.0", policy.Allow},
+		{">=v1.2.0", "v1.9.0", policy.Allow},
+		{">=v1.2.0", "v1.1.9", policy.Deny},
+		{">=v1.2.0", "v1.3.0-rc.1", policy.Deny},
+		{">=v1.3.0-rc.1", "v1.3.0-rc.1", policy.Allow},
+		{">=v1.3.0-rc.1", "v1.3.0-rc.2", policy.Deny},
+		{">=" + commit, commit, policy.Allow},
+		{">=" + commit, "v0.0.0-20250101000000-abcdefabcdef", policy.Deny},
+		{">=" + commit, "v0.1.0", policy.Allow},
+		{">=v2.0.0+incompatible", "v2.0.1+incompatible", policy.Allow},
+		{"latest", "v1.0.0", policy.Deny},
 	} {
 		through := wants(module("example.com/root", "v1.0.0"), "example.com/m", tt.specifier)
 		in := archive(module("example.com/m", tt.version), through)
@@ -412,9 +434,16 @@ func TestNodeEdges(t *testing.T) {
 		specifier, version string
 		want               policy.Effect
 	}{
-		{"^1.2.0", "1.9.0", policy.Allow}, {"^1.2.0", "2.0.0", policy.Deny}, {"^1.2.0", "1.3.0-rc.1", policy.Deny},
-		{"^1.3.0-rc.1", "1.3.0-rc.2", policy.Allow}, {"^1.3.0-rc.1", "1.4.0-rc.1", policy.Deny}, {"1.x || >=2.5.0", "2.6.0", policy.Allow},
-		{"*", "3.0.0", policy.Allow}, {"", "3.0.0", policy.Allow}, {"latest", "3.0.0", policy.Deny}, {"git+ssh://h.example/r", "3.0.0", policy.Deny},
+		{"^1.2.0", "1.9.0", policy.Allow},
+		{"^1.2.0", "2.0.0", policy.Deny},
+		{"^1.2.0", "1.3.0-rc.1", policy.Deny},
+		{"^1.3.0-rc.1", "1.3.0-rc.2", policy.Allow},
+		{"^1.3.0-rc.1", "1.4.0-rc.1", policy.Deny},
+		{"1.x || >=2.5.0", "2.6.0", policy.Allow},
+		{"*", "3.0.0", policy.Allow},
+		{"", "3.0.0", policy.Allow},
+		{"latest", "3.0.0", policy.Deny},
+		{"git+ssh://h.example/r", "3.0.0", policy.Deny},
 	} {
 		p := mustParse(t, "allowed_packages: { node: [ { name: root, with_dependencies: true } ] }")
 		in := archive(node("a", tt.version), wants(node("root", "1.0.0"), "a", tt.specifier))

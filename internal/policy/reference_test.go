@@ -129,10 +129,10 @@ func (m *model) release(q question, pinned bool) (policy.Effect, policy.Resolved
 
 // strict orders effects; what is not set is as strict as a denial.
 func strict(e policy.Effect) int {
-	switch e {
-	case policy.Allow:
+	if e == policy.Allow {
 		return 0
-	case policy.Hold:
+	}
+	if e == policy.Hold {
 		return 1
 	}
 	return 2
@@ -141,14 +141,14 @@ func strict(e policy.Effect) int {
 // file narrows what is not denied.
 func (m *model) file(q question, here []string, effect policy.Effect, by policy.ResolvedBy) (policy.Effect, policy.ResolvedBy) {
 	if len(here) > 0 {
-		same, comparable := false, false
+		same, other := false, false
 		for _, want := range here {
 			for _, got := range q.digests {
 				same = same || want == got
-				comparable = comparable || want[:6] == got[:6]
+				other = other || want[:6] == got[:6]
 			}
 		}
-		if !same && (comparable || q.complete) {
+		if !same && (other || q.complete) {
 			return policy.Deny, policy.ByLockfile
 		}
 	}
@@ -160,10 +160,10 @@ func (m *model) file(q question, here []string, effect policy.Effect, by policy.
 			effect = policy.Deny
 		}
 	}
-	switch q.kind {
-	case policy.KindOther:
+	if q.kind == policy.KindOther {
 		return policy.Deny, policy.ByAllowlist
-	case policy.KindSdist:
+	}
+	if q.kind == policy.KindSdist {
 		stricter(policy.Effect(m.sdist))
 	}
 	if m.minAge != "" && m.ageSource != "ignore" && effect != policy.Deny {

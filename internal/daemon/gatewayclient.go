@@ -110,7 +110,7 @@ func (c *gatewayClient) get(ctx context.Context, location, accept string) (*http
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the gateway does not answer")
 	}
 	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close() //nolint:errcheck // it is not read
+		resp.Body.Close()
 		return nil, fault.New(fault.ErrUnavailable, "the gateway answers %s", resp.Status)
 	}
 	return resp, nil

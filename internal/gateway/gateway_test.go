@@ -405,8 +405,10 @@ func TestAborted(t *testing.T) {
 	b := newBench(t, nil)
 	big := pypitest.Wheel(t, "big", "1.0")
 	big.Bytes = wheelOf(t, "big-1.0.dist-info/", [][2]string{
-		{"big-1.0.dist-info/METADATA", string(big.Metadata)}, {"big-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n"},
-		{"noise", strings.Repeat("0123456789abcdef", 1<<18)}, {"noise2", randomText(8 << 20)},
+		{"big-1.0.dist-info/METADATA", string(big.Metadata)},
+		{"big-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n"},
+		{"noise", strings.Repeat("0123456789abcdef", 1<<18)},
+		{"noise2", randomText(8 << 20)},
 	})
 	b.publish(big)
 	resp, err := b.client(sandboxA).Get("https://files.example/p/" + big.File)

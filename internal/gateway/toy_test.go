@@ -306,8 +306,6 @@ func newToyBench(t *testing.T, p ecosystem.Protocol, change func(*bench, *upstre
 	return b
 }
 
-func withLog(_ *bench, u *upstream.Config) { u.Log = toyLog }
-
 // list publishes a page, and file the bytes of a release.
 func (b *bench) list(host, project string, files ...toyFile) {
 	data, err := json.Marshal(files)

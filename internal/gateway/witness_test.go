@@ -1,7 +1,10 @@
 package gateway_test
 
 import (
+	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +138,33 @@ func TestForkedLog(t *testing.T) {
 	b.restart()
 	if a := b.get("/bar/1.0.0.pkg"); a.StatusCode != 200 {
 		t.Errorf("the log has grown again: %s", status(a))
+	}
+}
+
+// TestDamagedLog: what is kept of the log is not begun anew where it can't be
+// read, since the log could then have been any; the log is not blamed.
+func TestDamagedLog(t *testing.T) {
+	b := newWitnessBench(t, nil)
+	foo, bar := b.file(indexHost, toyPackage{Name: "foo", Version: "1.0.0"}), b.file(indexHost, toyPackage{Name: "bar", Version: "1.0.0"})
+	b.record("foo@1.0.0", toyRecord{File: toySum(foo), Size: 20})
+	b.record("bar@1.0.0", toyRecord{File: toySum(bar), Size: 10})
+	b.get("/foo/1.0.0.pkg")
+	kept, err := filepath.Glob(filepath.Join(b.cfg.CacheDir, "shelves", "log", "*", "config", "*"))
+	if err != nil || len(kept) != 2 {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	for _, path := range kept {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		if bytes.Contains(data, []byte("config head")) {
+			must(t, os.WriteFile(path, data[:len(data)-1], 0o600))
+		}
+	}
+	if a := b.get("/bar/1.0.0.pkg"); a.StatusCode != http.StatusFailedDependency || !strings.Contains(a.Status, "a value in the cache is damaged") {
+		t.Errorf("with a damaged head: %s", status(a))
+	}
+	if a := b.get("/foo/1.0.0.pkg"); a.StatusCode != 200 {
+		t.Errorf("what was verified before: %s", status(a))
 	}
 }
 

@@ -156,7 +156,8 @@ func TestMissingAttachments(t *testing.T) {
 }
 
 // TestRelayedBytes: what clients verify themselves is relayed whole or not at
-// all, of this upstream's log only, and kept if it never changes.
+// all, of this upstream's log only, and kept: for ever if it never changes, else
+// for when the upstream is down.
 func TestRelayedBytes(t *testing.T) {
 	b := newWitnessBench(t, nil)
 	at := func(path string, replies ...liar.Reply) { b.registry.Script(indexHost+path, replies...) }
@@ -199,8 +200,10 @@ func TestRelayedBytes(t *testing.T) {
 		t.Errorf("a lookup of a refused name: %s", status(a))
 	}
 	b.registry.Down()
-	if a := b.get("/sumdb/sum.example/tile/1"); a.StatusCode != 200 {
-		t.Errorf("without the upstream: %s", status(a))
+	for path, want := range map[string]string{"tile/1": "\x00\x01\x02", "latest": "head 2"} {
+		if a := b.get("/sumdb/sum.example/" + path); a.StatusCode != 200 || a.body != want {
+			t.Errorf("%s without the upstream: %s", path, status(a))
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // Limits of what is relayed.
 const (
 	maxPassed = 1 << 20 // bytes, unless the protocol says otherwise
-	maxRelays = 20_000  // answers that never change, kept
+	maxRelays = 40_000  // answers, kept
 )
 
 // servePass relays bytes that the client verifies itself. What is about a
@@ -85,22 +85,27 @@ func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (clien
 	return s.log.client, ask, ok
 }
 
-// relay gives the answer to an ask, or the kept one if it never changes. Nothing
-// but a whole answer of the upstream's is kept.
+// relay gives the answer to an ask. A kept one stands for it if it never
+// changes, or while the upstream is down: what is relayed proves itself or
+// nothing, however old it is. Only whole answers of the upstream's are kept.
 func (g *Gateway) relay(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, immutable bool) ([]byte, error) {
-	if immutable {
-		if body, err := g.relays.Get(ask.URL); err == nil {
-			return body, nil
-		}
+	kept, err := g.relays.Get(ask.URL)
+	have := err == nil
+	if have && immutable {
+		return kept, nil
 	}
-	return flight(ctx, g, "pass "+ask.URL, func() ([]byte, error) {
+	body, err := flight(ctx, g, "pass "+ask.URL, func() ([]byte, error) {
 		body, err := small(g.life, client, ask, maxPassed)
-		if err != nil || !immutable {
-			return body, err
+		if err != nil {
+			return nil, err
 		}
 		if err := g.relays.Put(ask.URL, body); err != nil {
 			g.log.Warn("a relayed answer could not be kept", "error", err)
 		}
 		return body, nil
 	})
+	if have && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
+		return kept, nil
+	}
+	return body, err
 }

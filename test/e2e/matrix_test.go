@@ -52,11 +52,14 @@ func matrixQuestions() []string {
 		"an index of its own choosing",
 		"a direct address",
 		"a git address",
+		"a git address, and its use switched on",
+		"declared private",
 		"a repository's short name",
 		"a file that is not there",
 		"another version of the client",
 		"another package manager",
 		"another toolchain",
+		"a tool, fetched and run",
 		"headers to compile with",
 		"a browser",
 		"what is outdated",
@@ -66,6 +69,8 @@ func matrixQuestions() []string {
 		"known vulnerabilities",
 		"frozen: what the lockfile has",
 		"frozen: what the lockfile has, with other bytes",
+		"frozen: the same, with the client's checks switched off",
+		"frozen: another file of what the lockfile has",
 		"frozen: what the lockfile does not have",
 		"frozen: another version than the lockfile's",
 		"offline: what was fetched before",
@@ -185,13 +190,13 @@ func answers(t *testing.T, client string) map[string]string {
 
 // The lines of an answer that tell why it is none. Constants.
 var (
-	telling = regexp.MustCompile(`(?i)\berr|error|not found|could not|no matching|denied|warn`)
+	telling = regexp.MustCompile(`(?i)\berr|error|mismatch|not found|could not|no matching|denied|warn`)
 	ending  = regexp.MustCompile(`(?m)^\(exit (\d+)\)$`)
 	tail    = regexp.MustCompile(`;? request ID.*| +request: ID.*`)
 )
 
 // cell is what a table shows of an answer: the line with the reason, else the
-// first that tells of an error, else that it went well.
+// first that tells of an error, else the last, or that it went well.
 func cell(body string) string {
 	well := false
 	if m := ending.FindStringSubmatch(body); m != nil {
@@ -208,9 +213,15 @@ func cell(body string) string {
 		at = slices.IndexFunc(lines, telling.MatchString)
 	}
 	if at < 0 {
+		at = len(lines) - 1
+	}
+	if at < 0 {
 		return "fails, and says nothing"
 	}
 	line := strings.TrimSpace(tail.ReplaceAllString(lines[at], " …"))
+	if at+2 < len(lines) && strings.TrimSpace(lines[at+1]) == "server response:" { // go: the reason is the body's
+		line += ": " + strings.TrimSpace(lines[at+2]) + " …"
+	}
 	line = "`" + strings.ReplaceAll(strings.ReplaceAll(line, "`", "'"), "|", `\|`) + "`"
 	if well {
 		return "succeeds, and shows " + line

@@ -72,7 +72,8 @@ type rangeKey struct {
 type versionRange struct {
 	rangeKey
 	from, to version
-	highest  policy.Decision  // of the highest release, or of the version to if all are pre-releases
+	highest  policy.Decision  // of the highest that is required, else of the highest release, else of the version to
+	of       standing         // what highest is about
 	release  version          // the highest that is no pre-release; not parsed: none is
 	alarm    *policy.Decision // another file than the pinned one; nil: none
 	versions map[string]bool
@@ -111,7 +112,7 @@ func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.
 		key := rangeKey{d.Rule, some[f.Version]}
 		r := byRule[key]
 		if r == nil {
-			r = &versionRange{rangeKey: key, from: ver, to: ver, highest: d, versions: map[string]bool{}}
+			r = &versionRange{rangeKey: key, from: ver, to: ver, highest: d, of: standing{version: ver}, versions: map[string]bool{}}
 			byRule[key] = r
 		}
 		r.add(ver, d)
@@ -168,11 +169,30 @@ func (r *versionRange) add(v version, d policy.Decision) {
 	}
 	if v.compare(r.to) > 0 {
 		r.to = v
-		if !r.release.parsed {
-			r.highest = d
-		}
 	}
-	if !v.preRelease() && v.parsed && (!r.release.parsed || v.compare(r.release) > 0) {
-		r.release, r.highest = v, d
+	stable, wanted := v.parsed && !v.preRelease(), len(d.WantedBy) > 0
+	if stable && (!r.release.parsed || v.compare(r.release) > 0) {
+		r.release = v
 	}
+	now := standing{wanted, stable, v}
+	if now.above(r.of) {
+		r.highest, r.of = d, now
+	}
+}
+
+// standing is how much the decision on a version says about a range: one that
+// something requires most, and then a release.
+type standing struct {
+	wanted, stable bool
+	version        version
+}
+
+func (s standing) above(o standing) bool {
+	switch {
+	case s.wanted != o.wanted:
+		return s.wanted
+	case s.stable != o.stable:
+		return s.stable
+	}
+	return s.version.compare(o.version) > 0
 }

@@ -30,3 +30,24 @@ func TestAVersionWithAnAllowedFileIsNotWithheld(t *testing.T) {
 		t.Errorf("the version: %+v", newer)
 	}
 }
+
+// TestWhatIsRequiredSaysMost: of a project's withheld versions the one that an
+// allowed package requires is what a refusal is about, though there are newer.
+func TestWhatIsRequiredSaysMost(t *testing.T) {
+	wanted := []policy.Edge{{Parent: pkgref.Ref{Ecosystem: pkgref.Node, Name: "parent", Version: "1.0.0"}, Name: "child", Specifier: "^1.0.0"}}
+	v := &indexVerdict{
+		verdicts: []policy.Decision{
+			{Effect: policy.Deny, Rule: "packages.default", Reason: "on no list"},
+			{Effect: policy.Deny, Rule: "packages.default", Reason: "on no list; parent requires it", WantedBy: wanted},
+		},
+		ofFile: []int{0, 1, 1, 0, 0},
+	}
+	files := []File{{Version: "0.9.0"}, {Version: "1.0.0"}, {Version: "1.1.0"}, {Version: "3.0.0"}, {Version: "4.0.0-rc.1"}}
+	ranges, refusal := withheldRanges(pkgref.Node, files, v)
+	if len(ranges) != 1 || ranges[0].From != "0.9.0" || ranges[0].To != "4.0.0-rc.1" || ranges[0].Reason != "on no list; parent requires it" {
+		t.Errorf("ranges %+v", ranges)
+	}
+	if len(refusal.WantedBy) != 1 {
+		t.Errorf("the refusal is %+v", refusal)
+	}
+}

@@ -89,16 +89,19 @@ func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer
 	return out
 }
 
-// highestWithheld is the highest release that is not allowed, a stable one if
-// there is any; nil if all are allowed.
+// wanted tells whether something that this run may have requires it.
+func (r *release) wanted() bool { return len(r.refusal.WantedBy) > 0 }
+
+// highestWithheld is the highest release that is not allowed, one that is
+// required or else a stable one if there is any; nil if all are allowed.
 func highestWithheld(releases []*release) *release {
 	var highest *release
 	for _, r := range releases {
 		switch {
 		case r.allowed:
-		case r.stable():
+		case r.wanted():
 			return r
-		case highest == nil:
+		case highest == nil || r.stable() && !highest.stable():
 			highest = r
 		}
 	}

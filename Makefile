@@ -44,6 +44,7 @@ test: deps build
 test-all: deps build
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
+	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./internal/advisory
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 60m ./test/e2e/...
 
 check: deps build lint

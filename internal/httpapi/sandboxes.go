@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -33,7 +34,11 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, view(sb, nil))
+	created := view(sb, nil)
+	if damage := s.cfg.Advisories.Damage(); damage != nil {
+		created.Notes = append(slices.Clone(created.Notes), damage.Error())
+	}
+	return writeJSON(w, http.StatusCreated, created)
 }
 
 func request(body api.CreateSandbox, who caller) (sandbox.Request, error) {

@@ -75,6 +75,7 @@ type Gateway struct {
 	inspections *cache.Shelf // what is described, over a restart
 	attachments *cache.Shelf // those that may change
 	relays      *cache.Shelf // what clients verify themselves and never changes
+	requiring   *cache.Shelf // what the releases of pages require
 	guests      *guests
 	ahead       chan struct{} // slots for fetching ahead
 	heavy       chan struct{} // slots for reading and rendering large pages
@@ -134,10 +135,11 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 }
 
 func (g *Gateway) openShelves() error {
-	var errs [3]error
+	var errs [4]error
 	g.inspections, errs[0] = g.store.Shelf("inspections", maxInspections)
 	g.attachments, errs[1] = g.store.Shelf("attachments", maxAttachments)
 	g.relays, errs[2] = g.store.Shelf("relays", maxRelays)
+	g.requiring, errs[3] = g.store.Shelf("requirements", maxRequirements)
 	return errors.Join(errs[:]...)
 }
 

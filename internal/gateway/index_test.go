@@ -189,6 +189,16 @@ func TestListedRequirements(t *testing.T) {
 			t.Errorf("without %v (-want +got):\n%s", c.denied, diff)
 		}
 	}
+	b.restart()
+	b.deny("1.0.0", "2.0.0")
+	b.door.listed = nil
+	b.bulkGet("a")
+	if len(b.door.listed) != 1 {
+		t.Fatalf("after a restart: %v", b.door.listed)
+	}
+	if diff := cmp.Diff(some, b.door.listed[0].Reqs); diff != "" {
+		t.Errorf("after a restart (-want +got):\n%s", diff)
+	}
 	if n := p.listed.Load(); n != 4 {
 		t.Errorf("%d rows read, want each of the four once", n)
 	}

@@ -14,8 +14,9 @@ import (
 )
 
 // keptFormat numbers what is kept of a page. It changes whenever the contract's
-// index or any protocol's rows change their meaning: what was kept under another
-// number is fetched again, and only its files' times are taken over.
+// index or any protocol's rows change their meaning, or what it lists of them:
+// what was kept under another number is fetched again, and only its files' times
+// are taken over.
 const keptFormat = 1
 
 // writeKept writes an index as it is kept: the index without its files as one

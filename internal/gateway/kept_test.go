@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -55,6 +56,29 @@ func TestKeptIndex(t *testing.T) {
 		if ix, err := readKept(bytes.NewReader(bad)); err == nil {
 			t.Errorf("%s: read as %d files", name, len(ix.Files))
 		}
+	}
+}
+
+func TestKeptRequirements(t *testing.T) {
+	want := &requirements{list: []admission.Requirement{{Name: "a", Specifier: "^1"}, {Name: "b"}}, files: [][]int32{{0, 2}, {1}}}
+	data, err := want.kept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readRequirements(data, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(requirements{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, bad := range map[string][]byte{"empty": nil, "text": []byte("x"), "cut": data[:len(data)-4]} {
+		if r, err := readRequirements(bad, 3); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r, err := readRequirements(data, 2); err == nil {
+		t.Errorf("of a page with fewer files: %+v", r)
 	}
 }
 

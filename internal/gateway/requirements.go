@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxRequirements bounds the pages whose requirements are kept over a restart.
+const maxRequirements = 5_000
+
+// requirements are what the releases of a page require. Reading them from the
+// rows takes a while, and each run asks for them, so they are kept.
+type requirements struct {
+	list  []admission.Requirement
+	files [][]int32 // by requirement: the files that have it, in the index's order
+}
+
+// requirements gives those of a page: from memory, the disk, or its rows, once
+// however many want them.
+func (g *Gateway) requirements(ctx context.Context, s *source, project string, lister ecosystem.Lister, p *page) (*requirements, error) {
+	key := strings.Join([]string{strconv.Itoa(keptFormat), pageKey(s, project), p.source, p.known}, " ")
+	if all, ok := g.required.get(key); ok {
+		return all, nil
+	}
+	return flight(ctx, g, "required "+key, func() (*requirements, error) {
+		data, err := g.requiring.Get(key)
+		if err == nil {
+			if all, err := readRequirements(data, len(p.index.Files)); err == nil {
+				g.required.put(key, all, all.size())
+				return all, nil
+			}
+		}
+		all, err := g.listRequirements(lister, p)
+		if err != nil {
+			return nil, err
+		}
+		g.required.put(key, all, all.size())
+		data, err = all.kept()
+		if err == nil {
+			err = g.requiring.Put(key, data)
+		}
+		if err != nil { // they are in memory, and in the rows
+			g.log.Warn("what the releases of a page require could not be kept", "index", s.index, "project", project, "error", err)
+		}
+		return all, nil
+	})
+}
+
+// listRequirements reads them from the rows.
+func (g *Gateway) listRequirements(lister ecosystem.Lister, p *page) (*requirements, error) {
+	free, err := slot(g.life, g.heavy, max(p.size, p.stored.Size()))
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	rows, err := p.openRows()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := &requirements{}
+	at := map[admission.Requirement]int{}
+	for i, f := range p.index.Files {
+		row, err := ecosystem.Slice(rows, f.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		listed, err := lister.Listed(f, row)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range listed {
+			if r.Direct {
+				continue // Inspect's to refuse
+			}
+			required := admission.Requirement{Name: r.Name, Specifier: r.Specifier}
+			place, known := at[required]
+			if !known {
+				place = len(all.list)
+				at[required] = place
+				all.list, all.files = append(all.list, required), append(all.files, nil)
+			}
+			all.files[place] = append(all.files[place], int32(i)) // at most ecosystem.MaxFiles
+		}
+	}
+	for i := range all.files {
+		all.files[i] = slices.Clip(all.files[i])
+	}
+	return all, nil
+}
+
+// of gives the requirements of the files that an answer allows.
+func (r *requirements) of(ix *ecosystem.Index, a admission.IndexAnswer) []admission.IndexRequirement {
+	most := 0
+	for _, files := range r.files {
+		most += len(files)
+	}
+	versions := make([]string, 0, most)
+	out := make([]admission.IndexRequirement, 0, len(r.list))
+	for i, required := range r.list {
+		begin := len(versions)
+		for _, file := range r.files[i] {
+			version := ix.Files[file].Version
+			if !a.Verdicts[a.OfFile[file]].Allowed() || len(versions) > begin && versions[len(versions)-1] == version {
+				continue
+			}
+			versions = append(versions, version)
+		}
+		if len(versions) > begin {
+			out = append(out, admission.IndexRequirement{Name: required.Name, Specifier: required.Specifier, Versions: versions[begin:len(versions):len(versions)]})
+		}
+	}
+	return out
+}
+
+// size is about what they take in memory.
+func (r *requirements) size() int64 {
+	size := int64(500)
+	for i, required := range r.list {
+		size += int64(len(required.Name)+len(required.Specifier)+4*len(r.files[i])) + 100
+	}
+	return size
+}
+
+// keptRequirement is a line of what is kept.
+type keptRequirement struct {
+	Name      string  `json:"n"`
+	Specifier string  `json:"s,omitempty"`
+	Files     []int32 `json:"f"`
+}
+
+func (r *requirements) kept() ([]byte, error) {
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	lines := json.NewEncoder(z)
+	for i, required := range r.list {
+		err = errors.Join(err, lines.Encode(keptRequirement{required.Name, required.Specifier, r.files[i]}))
+	}
+	err = errors.Join(err, z.Close())
+	return packed.Bytes(), err
+}
+
+// readRequirements reads what was kept of a page with so many files.
+func readRequirements(data []byte, files int) (*requirements, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the kept requirements can't be read")
+	}
+	all := &requirements{}
+	for lines := json.NewDecoder(z); ; {
+		var line keptRequirement
+		err := lines.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fault.Wrap(fault.ErrInvalid, err, "the kept requirements can't be read")
+		}
+		if slices.ContainsFunc(line.Files, func(i int32) bool { return i < 0 || int(i) >= files }) {
+			return nil, fault.Invalid("the kept requirements are of another page")
+		}
+		all.list = append(all.list, admission.Requirement{Name: line.Name, Specifier: line.Specifier})
+		all.files = append(all.files, slices.Clip(line.Files))
+	}
+}

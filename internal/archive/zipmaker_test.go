@@ -37,12 +37,12 @@ type maker struct {
 	behind  []byte
 }
 
-func (m maker) zip(t testing.TB) []byte {
-	t.Helper()
+func (m maker) zip(tb testing.TB) []byte {
+	tb.Helper()
 	out := bytes.Clone(m.before)
 	var directory []byte
 	for _, e := range m.entries {
-		local, central := e.bytes(t, uint32(len(out)))
+		local, central := e.bytes(tb, uint32(len(out)))
 		out = append(out, local...)
 		directory = append(directory, central...)
 	}
@@ -82,10 +82,10 @@ func (m maker) records64(at, start, length int) []byte {
 	return append(b, 1, 0, 0, 0)
 }
 
-func (e entry) bytes(t testing.TB, offset uint32) (local, central []byte) {
-	t.Helper()
+func (e entry) bytes(tb testing.TB, offset uint32) (local, central []byte) {
+	tb.Helper()
 	le := binary.LittleEndian
-	packed, method := e.pack(t)
+	packed, method := e.pack(tb)
 	packed = append(packed, e.tail...)
 	if e.packed != nil {
 		e.packed(packed)
@@ -121,29 +121,29 @@ func (e entry) bytes(t testing.TB, offset uint32) (local, central []byte) {
 	return local, central
 }
 
-func (e entry) pack(t testing.TB) ([]byte, uint16) {
-	t.Helper()
+func (e entry) pack(tb testing.TB) ([]byte, uint16) {
+	tb.Helper()
 	if e.stored {
 		return []byte(e.data), 0
 	}
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, 6)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if _, err := w.Write([]byte(e.data)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes(), 8
 }
 
 // descriptor is what follows a streamed member.
-func descriptor(e entry, t testing.TB, signature, wide bool) []byte {
-	t.Helper()
-	packed, _ := e.pack(t)
+func descriptor(tb testing.TB, e entry, signature, wide bool) []byte {
+	tb.Helper()
+	packed, _ := e.pack(tb)
 	var d []byte
 	if signature {
 		d = append(d, "PK\x07\x08"...)
@@ -160,10 +160,10 @@ func descriptor(e entry, t testing.TB, signature, wide bool) []byte {
 }
 
 // streamed is a member with a descriptor; its header says nothing.
-func streamed(t testing.TB, path, data string, signature, wide bool) entry {
-	t.Helper()
+func streamed(tb testing.TB, path, data string, signature, wide bool) entry {
+	tb.Helper()
 	e := entry{path: path, data: data, flags: 8, header: func(b []byte) { clear(b[14:26]) }}
-	e.after = descriptor(e, t, signature, wide)
+	e.after = descriptor(tb, e, signature, wide)
 	return e
 }
 

@@ -13,6 +13,9 @@ import (
 // with "version/go.mod" its go.mod file. A release with only the latter is a
 // pin without digests: its metadata are in, and no file is.
 func readGoSum(b *builder, data []byte) error {
+	if err := b.lines(data, maxLine); err != nil {
+		return err
+	}
 	releases := map[pkgref.Ref]*policy.Pin{}
 	var order []pkgref.Ref
 	line := 0

@@ -63,6 +63,9 @@ func (r *jsonReader) value(depth int) (*value, error) {
 		return nil, r.b.wrong(r.here(), "values lie more than %d deep", maxDepth)
 	}
 	v := &value{line: r.here()}
+	if err := r.b.counted(v.line); err != nil {
+		return nil, err
+	}
 	switch t.Kind() {
 	case '{':
 		v.kind = mapping
@@ -81,8 +84,7 @@ func (r *jsonReader) value(depth int) (*value, error) {
 // fill reads what is in a mapping or list up to its end.
 func (r *jsonReader) fill(v *value, depth int) error {
 	for {
-		switch r.dec.PeekKind() {
-		case '}', ']':
+		if next := r.dec.PeekKind(); next == '}' || next == ']' {
 			_, err := r.token()
 			return err
 		}

@@ -69,11 +69,14 @@ func Path(document, file string) string {
 // Set reads the lockfiles.
 func (g *Given) Set() (*Set, error) {
 	total := 0
+	for _, s := range g.Sources {
+		total += len(s.Data)
+	}
+	if total > MaxTotal || len(g.Sources) > MaxFiles {
+		return nil, fault.Invalid("the lockfiles are %d files of %d bytes together; a run can have %d of %d", len(g.Sources), total, MaxFiles, MaxTotal)
+	}
 	files := make([]*Lockfile, 0, len(g.Sources))
 	for _, s := range g.Sources {
-		if total += len(s.Data); total > MaxTotal {
-			return nil, fault.Invalid("the lockfiles have more than %d bytes together", MaxTotal)
-		}
 		f, err := Parse(s.Name, s.Data)
 		if err != nil {
 			return nil, err

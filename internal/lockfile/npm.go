@@ -62,12 +62,12 @@ func (b *builder) npmPackage(place string, entry *value) error {
 	if name == "" || entry.isTrue("link") || entry.isTrue("inBundle") {
 		return nil
 	}
-	real, _, err := b.string(entry, "name") // of an alias
+	own, _, err := b.string(entry, "name") // of an alias
 	if err != nil {
 		return err
 	}
-	if real != "" {
-		name = real
+	if own != "" {
+		name = own
 	}
 	version, line, err := b.string(entry, "version")
 	if err != nil {

@@ -1,6 +1,7 @@
 package lockfile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -67,7 +68,8 @@ type builder struct {
 	name      string
 	ecosystem pkgref.Ecosystem
 	pins      map[string][]policy.Pin
-	count     int
+	count     int // of pins
+	values    int // of a document
 }
 
 // wrong is an error in a line.
@@ -91,6 +93,20 @@ func (b *builder) text(data []byte) error {
 			return b.wrong(line, "the file has a control character")
 		}
 		rest = rest[n:]
+	}
+	return nil
+}
+
+// maxLine bounds a line of a format that is read line by line.
+const maxLine = 64 << 10
+
+// lines refuses lines of more than most bytes.
+func (b *builder) lines(data []byte, most int) error {
+	line := 0
+	for text := range bytes.Lines(data) {
+		if line++; len(text) > most {
+			return b.wrong(line, "the line has more than %d bytes", most)
+		}
 	}
 	return nil
 }

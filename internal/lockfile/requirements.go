@@ -24,6 +24,10 @@ func harmless(option string) bool {
 	return false
 }
 
+// maxWords bounds a requirement: one with hashes for all its wheels has some
+// hundred.
+const maxWords = 10_000
+
 // word is a word of a requirement and its line.
 type word struct {
 	text string
@@ -33,18 +37,27 @@ type word struct {
 // readRequirements reads pip's requirements with hashes. Every line must be a
 // pin with its hashes; what would bring packages from elsewhere is refused.
 func readRequirements(b *builder, data []byte) error {
+	if err := b.lines(data, maxLine); err != nil {
+		return err
+	}
 	var words []word
 	line := 0
 	for physical := range strings.Lines(string(data)) {
 		line++
 		physical = strings.TrimRight(physical, "\r\n")
 		continued := strings.HasSuffix(physical, `\`)
-		bare := comment.ReplaceAllString(physical, "")
+		bare := physical
+		if strings.ContainsRune(physical, '#') {
+			bare = comment.ReplaceAllString(physical, "")
+		}
 		if continued && !strings.HasSuffix(bare, `\`) {
 			return b.wrong(line, "a comment ends with a backslash, which would make the next line a comment too")
 		}
 		for w := range strings.FieldsSeq(strings.TrimSuffix(bare, `\`)) {
 			words = append(words, word{w, line})
+		}
+		if len(words) > maxWords {
+			return b.wrong(line, "a requirement has more than %d parts", maxWords)
 		}
 		if continued {
 			continue

@@ -4,21 +4,15 @@ import (
 	"bytes"
 	"errors"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// readTOML reads a TOML document. The library decodes it once for its rules
-// (keys that occur twice, tables that are defined twice); its parser, which has
-// positions, is then walked for the values.
+// readTOML reads a TOML document. The library's parser is used for its
+// positions; its decoder takes quadratic time for wide tables, so the rules
+// about keys and tables that occur twice are kept here.
 func (b *builder) readTOML(data []byte) (*value, error) {
-	var checked map[string]any
-	if err := toml.Unmarshal(data, &checked); err != nil {
-		line := 1
-		if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
-			line, _ = bad.Position()
-		}
-		return nil, b.wrong(line, "the file is not TOML, was cut, or has a key twice")
+	if err := b.lines(data, maxTOMLLine); err != nil {
+		return nil, err
 	}
 	r := &tomlReader{b: b, data: data, line: 1, root: &value{line: 1, kind: mapping}}
 	r.parser.Reset(data)
@@ -30,11 +24,19 @@ func (b *builder) readTOML(data []byte) (*value, error) {
 		}
 		table = next
 	}
-	if r.parser.Error() != nil {
-		return nil, b.wrong(1, "the file is not TOML")
+	if bad, ok := errors.AsType[*unstable.ParserError](r.parser.Error()); ok {
+		// What the parser points at is a part of data, or nothing at its end.
+		offset := min(max(0, cap(data)-cap(bad.Highlight)), len(data))
+		if len(bad.Highlight) == 0 {
+			offset = len(data)
+		}
+		return nil, b.wrong(bytes.Count(data[:offset], []byte{'\n'})+1, "the file is not TOML, or was cut")
 	}
 	return r.root, nil
 }
+
+// maxTOMLLine bounds a line in bytes; an array of files in one line is long.
+const maxTOMLLine = 1 << 20
 
 // tomlReader is one pass over a document.
 type tomlReader struct {
@@ -52,60 +54,84 @@ func (r *tomlReader) expression(table *value, n *unstable.Node) (*value, error) 
 	switch n.Kind {
 	case unstable.KeyValue:
 		return table, r.assign(table, n, 0)
-	case unstable.Table:
-		return r.open(n, false)
-	case unstable.ArrayTable:
-		return r.open(n, true)
+	case unstable.Table, unstable.ArrayTable:
+		return r.open(n)
+	default:
+		return nil, r.b.wrong(r.line, "the file has something that is not understood")
 	}
-	return nil, r.b.wrong(r.line, "the file has something that is not understood")
 }
 
 // open finds or makes the table that a header names.
-func (r *tomlReader) open(n *unstable.Node, element bool) (*value, error) {
+func (r *tomlReader) open(n *unstable.Node) (*value, error) {
 	at := r.root
 	keys := n.Key()
-	for keys.Next() {
-		key := keys.Node()
-		r.line = r.lineOf(key)
-		if element && keys.IsLast() {
-			return r.element(at, string(key.Data))
+	for depth := 0; keys.Next(); depth++ {
+		key := string(keys.Node().Data)
+		r.line = r.lineOf(keys.Node())
+		if depth > maxDepth {
+			return nil, r.deep()
 		}
-		next, err := r.inside(at, string(key.Data))
+		var err error
+		switch {
+		case !keys.IsLast():
+			at, err = r.inside(at, key)
+		case n.Kind == unstable.ArrayTable:
+			at, err = r.element(at, key)
+		default:
+			at, err = r.table(at, key)
+		}
 		if err != nil {
 			return nil, err
 		}
-		at = next
 	}
 	return at, nil
+}
+
+// table makes the table of a header; one that only tables below it implied may
+// follow them.
+func (r *tomlReader) table(at *value, key string) (*value, error) {
+	table := at.get(key)
+	if table == nil {
+		table = &value{line: r.line, kind: mapping, from: byHeader}
+		return table, r.put(at, key, table)
+	}
+	if table.kind != mapping || table.from != implied {
+		return nil, r.twice(key)
+	}
+	table.from, table.line = byHeader, r.line
+	return table, nil
 }
 
 // element appends a table to the list at a key.
 func (r *tomlReader) element(at *value, key string) (*value, error) {
 	tables := at.get(key)
 	if tables == nil {
-		tables = &value{line: r.line, kind: list}
-		at.put(key, tables)
+		tables = &value{line: r.line, kind: list, from: byHeader}
+		if err := r.put(at, key, tables); err != nil {
+			return nil, err
+		}
 	}
-	if tables.kind != list {
-		return nil, r.b.wrong(r.line, "the key %q is there twice", clip(key))
+	if tables.kind != list || tables.from != byHeader {
+		return nil, r.twice(key)
 	}
-	table := &value{line: r.line, kind: mapping}
+	table := &value{line: r.line, kind: mapping, from: byHeader}
 	tables.values = append(tables.values, table)
-	return table, nil
+	return table, r.b.counted(r.line)
 }
 
-// inside is the table at a key: the last one, if it is a list of tables.
+// inside is the table at a key of a header's path: the last one, if it is a list
+// of tables.
 func (r *tomlReader) inside(at *value, key string) (*value, error) {
 	next := at.get(key)
 	if next == nil {
-		next = &value{line: r.line, kind: mapping}
-		at.put(key, next)
+		next = &value{line: r.line, kind: mapping, from: implied}
+		return next, r.put(at, key, next)
 	}
-	if next.kind == list && len(next.values) > 0 {
+	if next.kind == list && next.from == byHeader {
 		next = next.values[len(next.values)-1]
 	}
-	if next.kind != mapping {
-		return nil, r.b.wrong(r.line, "the key %q is there twice", clip(key))
+	if next.kind != mapping || next.from == inline {
+		return nil, r.twice(key)
 	}
 	return next, nil
 }
@@ -113,38 +139,47 @@ func (r *tomlReader) inside(at *value, key string) (*value, error) {
 // assign reads "key = value", where the key may have dots.
 func (r *tomlReader) assign(table *value, n *unstable.Node, depth int) error {
 	keys := n.Key()
-	for keys.Next() {
+	for ; keys.Next(); depth++ {
 		key := string(keys.Node().Data)
 		r.line = r.lineOf(keys.Node())
-		if !keys.IsLast() {
-			next, err := r.inside(table, key)
+		if depth > maxDepth {
+			return r.deep()
+		}
+		next := table.get(key)
+		switch {
+		case keys.IsLast() && next != nil, next != nil && next.from != byDots:
+			return r.twice(key)
+		case keys.IsLast():
+			v, err := r.value(n.Value(), depth)
 			if err != nil {
 				return err
 			}
-			table = next
-			continue
+			return r.put(table, key, v)
+		case next == nil:
+			next = &value{line: r.line, kind: mapping, from: byDots}
+			if err := r.put(table, key, next); err != nil {
+				return err
+			}
 		}
-		if table.get(key) != nil {
-			return r.b.wrong(r.line, "the key %q is there twice", clip(key))
-		}
-		v, err := r.value(n.Value(), depth)
-		if err != nil {
-			return err
-		}
-		table.put(key, v)
+		table = next
 	}
 	return nil
 }
 
+func (r *tomlReader) put(table *value, key string, v *value) error {
+	table.put(key, v)
+	return r.b.counted(r.line)
+}
+
 func (r *tomlReader) value(n *unstable.Node, depth int) (*value, error) {
 	if depth > maxDepth {
-		return nil, r.b.wrong(r.line, "values lie more than %d deep", maxDepth)
+		return nil, r.deep()
 	}
 	switch n.Kind {
 	case unstable.Array:
 		return r.array(n, depth)
 	case unstable.InlineTable:
-		v := &value{line: r.line, kind: mapping}
+		v := &value{line: r.line, kind: mapping, from: inline}
 		children := n.Children()
 		for children.Next() {
 			if err := r.assign(v, children.Node(), depth+1); err != nil {
@@ -155,17 +190,15 @@ func (r *tomlReader) value(n *unstable.Node, depth int) (*value, error) {
 	case unstable.String:
 		r.line = r.lineOf(n)
 		return &value{line: r.line, kind: text, text: string(n.Data)}, nil
+	default: // numbers, booleans, times
+		return &value{line: r.line, kind: scalar, text: string(n.Data)}, nil
 	}
-	return &value{line: r.line, kind: scalar, text: string(n.Data)}, nil
 }
 
 func (r *tomlReader) array(n *unstable.Node, depth int) (*value, error) {
-	v := &value{line: r.line, kind: list}
+	v := &value{line: r.line, kind: list, from: inline}
 	children := n.Children()
 	for children.Next() {
-		if children.Node().Kind == unstable.Comment {
-			continue
-		}
 		item, err := r.value(children.Node(), depth+1)
 		if err != nil {
 			return nil, err
@@ -174,8 +207,19 @@ func (r *tomlReader) array(n *unstable.Node, depth int) (*value, error) {
 			item.line = item.values[0].line
 		}
 		v.values = append(v.values, item)
+		if err := r.b.counted(r.line); err != nil {
+			return nil, err
+		}
 	}
 	return v, nil
+}
+
+func (r *tomlReader) twice(key string) error {
+	return r.b.wrong(r.line, "the key or table %q is there twice", clip(key))
+}
+
+func (r *tomlReader) deep() error {
+	return r.b.wrong(r.line, "values lie more than %d deep", maxDepth)
 }
 
 // lineOf is the line of a node, or the last one that was known: not every node

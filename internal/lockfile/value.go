@@ -10,7 +10,18 @@ type value struct {
 	keys   []string       // of a mapping, in the document's order
 	values []*value       // of a mapping, in the order of keys; of a list
 	index  map[string]int // of keys, once there are many
+	from   origin
 }
+
+// origin is what made a TOML table, which decides what may add to it.
+type origin byte
+
+const (
+	implied  origin = iota // by the path of a header below it
+	byHeader               // [table] and [[list]]
+	byDots                 // a.b = 1
+	inline                 // {} and []
+)
 
 type kind byte
 
@@ -21,8 +32,20 @@ const (
 	list
 )
 
-// maxDepth bounds how deep values lie in one another.
-const maxDepth = 100
+// Limits of a document: how deep values lie in one another, and how many there
+// are. The largest real lockfiles have some hundred thousand.
+const (
+	maxDepth  = 100
+	maxValues = 1_000_000
+)
+
+// counted counts a value.
+func (b *builder) counted(line int) error {
+	if b.values++; b.values > maxValues {
+		return b.wrong(line, "the file has more than %d values", maxValues)
+	}
+	return nil
+}
 
 // fewKeys is up to how many keys a mapping is searched without an index.
 const fewKeys = 16

@@ -9,10 +9,21 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// maxYAML bounds a document in bytes: the library takes a hundred times as much
+// memory. The largest real lockfiles have some two million.
+const maxYAML = 6 << 20
+
 // readYAML reads one YAML document of plain mappings, lists and scalars;
 // anchors, aliases, tags and merged keys make it mean what it does not show.
 func (b *builder) readYAML(data []byte) (*value, error) {
-	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if len(data) > maxYAML {
+		return nil, b.wrong(1, "the file has %d bytes; a lockfile in YAML may have %d", len(data), maxYAML)
+	}
+	if err := b.lines(data, maxLine); err != nil {
+		return nil, err
+	}
+	// Keys that occur twice are found below; the library takes quadratic time.
+	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithUniqueKeys(false))
 	if err != nil {
 		return nil, b.wrong(1, "the file is not YAML")
 	}
@@ -44,6 +55,9 @@ func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
 		return nil, b.wrong(n.Line, "anchors, aliases and tags are not read; write the value out")
 	}
 	v := &value{line: n.Line}
+	if err := b.counted(n.Line); err != nil {
+		return nil, err
+	}
 	switch n.Kind {
 	case yaml.ScalarNode:
 		v.text = n.Value
@@ -57,8 +71,9 @@ func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
 	case yaml.MappingNode:
 		v.kind = mapping
 		return v, b.fieldsYAML(v, n.Content, depth)
+	default:
+		return nil, b.wrong(n.Line, "the file has something that is neither a mapping, a list nor a value")
 	}
-	return nil, b.wrong(n.Line, "the file has something that is neither a mapping, a list nor a value")
 }
 
 func (b *builder) itemsYAML(v *value, items []*yaml.Node, depth int) error {

@@ -35,8 +35,9 @@ func (Protocol) Inspect(file ecosystem.File, _ []byte, content ecosystem.Content
 		return inspectWheel(file, content)
 	case policy.KindSdist:
 		return inspectSdist(file, content)
+	default:
+		return ecosystem.Inspection{}, fault.Invalid("the file is neither a wheel nor a source distribution")
 	}
-	return ecosystem.Inspection{}, fault.Invalid("the file is neither a wheel nor a source distribution")
 }
 
 func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Inspection, error) {

@@ -104,7 +104,7 @@ func (c *Controller) refuse(ctx context.Context, t *tenant, r audit.Record) (aud
 	t.mu.Lock()
 	if known := t.refusals[key]; known != nil {
 		t.mu.Unlock()
-		return known.repeat(ctx, t)
+		return known.repeat(ctx, t, c.config.Limits.Refusals)
 	}
 	mine := &refusal{ready: make(chan struct{}), count: 1, told: 1}
 	t.refusals[key] = mine
@@ -122,8 +122,10 @@ func (c *Controller) refuse(ctx context.Context, t *tenant, r audit.Record) (aud
 	return mine.record, mine.err
 }
 
-// repeat waits until the first refusal of its kind is recorded, and counts.
-func (r *refusal) repeat(ctx context.Context, t *tenant) (audit.Record, error) {
+// repeat waits until the first refusal of its kind is recorded, and counts. A
+// page that is asked for again is shown again: what is wanted now may be what it
+// withholds, and not all clients say so.
+func (r *refusal) repeat(ctx context.Context, t *tenant, limit int) (audit.Record, error) {
 	select {
 	case <-r.ready:
 	case <-ctx.Done():
@@ -132,6 +134,9 @@ func (r *refusal) repeat(ctx context.Context, t *tenant) (audit.Record, error) {
 	if r.err == nil {
 		t.mu.Lock()
 		r.count++
+		if r.record.Outcome == audit.Withheld && !t.shows(projectOf(r.record)) {
+			t.show(r, limit)
+		}
 		t.mu.Unlock()
 	}
 	return r.record, r.err
@@ -148,6 +153,11 @@ func (t *tenant) show(r *refusal, limit int) {
 	if len(t.shown) > limit {
 		t.shown = slices.Delete(t.shown, 0, len(t.shown)-limit)
 	}
+}
+
+// shows tells whether something about a project is shown; the tenant's mu is held.
+func (t *tenant) shows(project pkgref.Ref) bool {
+	return slices.ContainsFunc(t.shown, func(r *refusal) bool { return projectOf(r.record) == project })
 }
 
 // hideWithheld stops showing what was withheld of a project, because a file of

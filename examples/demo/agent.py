@@ -20,7 +20,7 @@ def pip(*args: str) -> int:
 
 
 def npm(*args: str) -> int:
-    return run("npm", "install", "--silent" if args[0] == "chalk" else "--loglevel=error", *args)
+    return run("npm", "install", *args)
 
 
 # --- Python ---------------------------------------------------------------
@@ -44,12 +44,12 @@ assert pip("colourama") != 0
 say("Now some JavaScript: chalk 4 and what it needs. Newer ones exist and are withheld.")
 os.makedirs("/tmp/js", exist_ok=True)
 os.chdir("/tmp/js")
-assert npm("chalk") == 0
+assert npm("--silent", "chalk") == 0
 assert run("node", "-p", "'chalk ' + require('chalk/package.json').version") == 0
 
 say("This one carried malware. The next one is allowed, but runs a script when it is installed.")
 assert npm("event-stream@3.3.6") != 0
-assert npm("core-js@3.38.1") != 0
+assert npm("core-js@3") != 0
 
 # --- Go -------------------------------------------------------------------
 say("And a Go program, with a module that is allowed and checked against the checksum database.")

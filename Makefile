@@ -14,7 +14,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment)')
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build deps demo test test-all check bench clean lint fmt
+.PHONY: build deps template demo test test-all check bench clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -33,15 +33,20 @@ $(BIN)/runsc: $(wildcard runsc/*.go) runsc/go.mod runsc/go.sum
 deps:
 	@sh scripts/deps
 
+# The template that tests and the demo share, built where it is not of this version.
+template: deps build
+	@COFFERDAM_STATE=$(CURDIR)/.cofferdam COFFERDAM_RUNTIME=$${TMPDIR:-/tmp}/cofferdam-template-$$(id -u) sh -c \
+		'$(BIN)/cofferdam template build --if-needed debian && { $(BIN)/cofferdam stop >/dev/null 2>&1 || true; }'
+
 demo: deps build
 	@sh scripts/demo
 
-test: deps build
+test: deps build template
 	$(GO) test -count=1 $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	$(GO) test -count=1 ./test/e2e/...
 
-test-all: deps build
+test-all: deps build template
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./internal/advisory
@@ -58,7 +63,7 @@ lint:
 fmt:
 	$(TOOL) gofumpt -w api client cmd internal runsc test bench
 
-bench: deps build
+bench: deps build template
 	$(GO) run ./bench
 
 clean:

@@ -17,7 +17,7 @@ import (
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
-const inspectionFormat = 1
+const inspectionFormat = 2
 
 // maxInspections bounds how many inspections are kept over a restart.
 const maxInspections = 50_000

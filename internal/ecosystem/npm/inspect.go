@@ -9,7 +9,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // maxPackageJSON bounds a package.json; the largest real ones have some
@@ -71,6 +70,9 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		}
 		p.find(findings...)
 	}
+	if p.bundledRuns { // which no manifest says
+		scripts = append(slices.Clone(scripts), bundledScript)
+	}
 	return ecosystem.Inspection{
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
 		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings,
@@ -106,6 +108,7 @@ type unpacking struct {
 	packageJSON []byte
 	gyp         bool
 	bundled     []ecosystem.Bundled
+	bundledRuns bool // something of a bundled package runs when the package is installed
 	findings    []string
 }
 
@@ -189,44 +192,4 @@ func readMember(m archive.Member, content io.Reader) ([]byte, error) {
 		b = []byte{}
 	}
 	return b, err
-}
-
-// bundle notes a package inside the package: by the folder that it is loaded
-// by, and by its own name if that is another.
-func (p *unpacking) bundle(path string, m archive.Member, content io.Reader) error {
-	folder, ok := strings.CutSuffix(path, "/package.json")
-	if !ok || len(p.bundled) >= ecosystem.MaxBundled {
-		return nil
-	}
-	at := strings.LastIndex("/"+folder, "/node_modules/")
-	if at < 0 {
-		return nil
-	}
-	name := ("/" + folder)[at+len("/node_modules/"):]
-	if !pkgref.IsCanonicalName(pkgref.Node, name) {
-		return nil
-	}
-	b, err := readMember(m, content)
-	if err != nil {
-		return err
-	}
-	inner, _, err := readClaims(b)
-	if err != nil {
-		inner = claims{} // a package.json that nothing can read: the folder's name is what is known
-	}
-	version := cleanVersion(inner.version)
-	if _, err := pkgref.CanonicalVersion(pkgref.Node, version); err != nil {
-		version = ""
-	}
-	p.addBundled(ecosystem.Bundled{Name: name, Version: version})
-	if inner.name != name && pkgref.IsCanonicalName(pkgref.Node, inner.name) {
-		p.addBundled(ecosystem.Bundled{Name: inner.name, Version: version})
-	}
-	return nil
-}
-
-func (p *unpacking) addBundled(b ecosystem.Bundled) {
-	if len(p.bundled) < ecosystem.MaxBundled && !slices.Contains(p.bundled, b) {
-		p.bundled = append(p.bundled, b)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -128,6 +129,36 @@ func TestManifestConfusion(t *testing.T) {
 			t.Errorf("%s: %q, %v; want the finding %q", name, found, err, finding)
 		case c.want != "" && !isFinding && (!errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v; want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestBundledScripts: npm runs the install scripts of the packages that a package
+// brings along, of which no manifest speaks.
+func TestBundledScripts(t *testing.T) {
+	const script = `{"name":"x","scripts":{"postinstall":"y"}}`
+	for path, c := range map[string]struct {
+		content string
+		runs    bool
+	}{
+		"node_modules/x/package.json":                     {script, true},
+		"node_modules/@s/x/package.json":                  {script, true},
+		"node_modules/a/node_modules/@s/x/package.json":   {script, true},
+		"node_modules/x/binding.gyp":                      {"{}", true},
+		"node_modules/y/package.json":                     {`{"name":"x","scripts":{"install":"y"},"scripts":{}}`, true},
+		"node_modules/z/package.json":                     {`{"scripts":{"test":"y"}}`, false},
+		"node_modules/x/test/package.json":                {script, false},
+		"node_modules/x/test/node_modules/y/package.json": {script, false},
+		"test/node_modules/x/package.json":                {script, false},
+		"node_modules/x/deps/binding.gyp":                 {"{}", false},
+	} {
+		files := [][2]string{}
+		for i := range ecosystem.MaxBundled { // whatever comes before it
+			files = append(files, [2]string{"package/node_modules/b" + strconv.Itoa(i) + "/package.json", "{}"})
+		}
+		got, err := inspect(rowOf(""), tarballOf(t, "", append(files, [2]string{"package/" + path, c.content})...))
+		if err != nil || (len(got.Scripts) > 0) != c.runs {
+			t.Errorf("%s: %q, %v; runs is %t", path, got.Scripts, err, c.runs)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type asked struct {
 	url     string     // of the file
 	digests []string   // all that are known, once the bytes are here
 	found   described
+	settle  func(friend bool) // of a file, until its first verdict
 }
 
 // serveFile answers with a file or its sidecar. The client need not have asked
@@ -58,6 +59,7 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 // serveFound asks for the verdict before anything is fetched.
 func (g *Gateway) serveFound(a *asked) {
 	answer, err := g.door.Artifact(a.r.Context(), a.ask())
+	a.settle(err == nil && answer.Decision.Allowed())
 	switch {
 	case err != nil:
 		g.refuseUndecided(a, err)

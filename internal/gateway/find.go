@@ -11,13 +11,15 @@ import (
 
 // find says what the file is that a route names: by the project's index, or by
 // its address where the protocol has such. Where a transparency log vouches for
-// files the index is not even asked for.
+// files the index is not even asked for. Without an error the caller settles the
+// asking once it knows whether the file may be had: that a name exists makes it
+// no less of a stranger, since anybody can make names that exist.
 func (g *Gateway) find(q *query) (*asked, error) {
 	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done())
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{query: q}
+	a := &asked{query: q, settle: settle}
 	ctx := q.r.Context()
 	addresser, addressed := q.source.protocol.(ecosystem.Addresser)
 	_, witnessed := q.source.protocol.(ecosystem.Witness)
@@ -26,8 +28,8 @@ func (g *Gateway) find(q *query) (*asked, error) {
 	} else if err = g.list(ctx, a); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
 		err = g.address(ctx, a, addresser)
 	}
-	settle(err == nil) // whether it may be had is asked next; the name exists
 	if err != nil {
+		settle(false)
 		return nil, err
 	}
 	a.ref, a.url = q.ref(a.file.Version), a.file.URL

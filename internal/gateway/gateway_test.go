@@ -385,6 +385,37 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestStrangersThatExist: names of files that exist and are refused are no less
+// of a channel: whoever reads them at the other end made them.
+func TestStrangersThatExist(t *testing.T) {
+	b := newBench(t, func(c *gateway.Config) { c.Limits.Strangers = 5 })
+	b.door.rule(func(p pkgref.Ref, _ admission.File) policy.Decision {
+		if p.Name == "foo" {
+			return policy.Decision{Effect: policy.Allow}
+		}
+		return policy.Decision{Effect: policy.Deny, Reason: p.Name + " is not on the allowlist"}
+	})
+	foo := pypitest.Wheel(t, "foo", "1.0")
+	b.publish(foo)
+	before := len(b.registry.Requests())
+	for i := range 20 {
+		leak := pypitest.Wheel(t, "leak"+string(rune('a'+i)), "1.0")
+		b.publish(leak)
+		if a := b.do(sandboxA, http.MethodGet, "https://"+filesHost+"/p/"+leak.File); a.StatusCode != http.StatusForbidden {
+			t.Fatal(status(a))
+		}
+	}
+	if n := len(b.registry.Requests()) - before; n != 5 {
+		t.Errorf("%d names reached the upstream, want 5", n)
+	}
+	if a := b.do(sandboxA, http.MethodGet, "https://"+filesHost+"/p/"+foo.File); a.StatusCode != http.StatusForbidden {
+		t.Errorf("a new name after that: %s", status(a))
+	}
+	if a := b.do("sb-b", http.MethodGet, "https://"+filesHost+"/p/"+foo.File); a.StatusCode != http.StatusOK {
+		t.Errorf("another run: %s", status(a))
+	}
+}
+
 func TestRateLimit(t *testing.T) {
 	b := newBench(t, func(c *gateway.Config) { c.Limits.Requests = 1 })
 	b.publish(pypitest.Wheel(t, "foo", "1.0"))

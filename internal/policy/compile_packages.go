@@ -142,7 +142,7 @@ func (c *compiler) releaseAge(o *object) {
 		return
 	}
 	if p.minAge, ok = parseDuration(s); !ok {
-		c.fail(age.node, "%s must be a duration like \"7d\", \"36h\" or \"1d12h\", and is %q", age.path, clip(s, 40))
+		c.fail(age.node, "%s must be a duration like \"7d\", \"36h\" or \"1d12h\" of ten years at most, and is %q", age.path, clip(s, 40))
 		return
 	}
 	if p.ageSource == ageIgnored {

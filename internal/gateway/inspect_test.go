@@ -50,6 +50,29 @@ func TestInspectedFiles(t *testing.T) {
 	}
 }
 
+// panicking is a toy whose reader has a bug.
+type panicking struct{ toy }
+
+func (panicking) Inspect(ecosystem.File, []byte, ecosystem.Content) (ecosystem.Inspection, error) {
+	panic("index out of range")
+}
+
+// TestABugInAReader costs the run that met it one file, and no other run anything.
+func TestABugInAReader(t *testing.T) {
+	b := newToyBench(t, panicking{newToy(pkgref.Node)}, nil)
+	b.list(indexHost, "foo", toyFile{Version: "1.0.0"})
+	b.file(indexHost, toyPackage{Name: "foo", Version: "1.0.0"})
+	if a := b.get("/foo/1.0.0.pkg"); a.StatusCode != http.StatusFailedDependency || !strings.Contains(a.body, "a bug in the gateway") {
+		t.Error(status(a))
+	}
+	if a := b.get("/foo"); a.StatusCode != http.StatusOK {
+		t.Errorf("after that: %s", status(a))
+	}
+	if f := b.door.Failures(); len(f) != 1 || f[0].File != "1.0.0.pkg" {
+		t.Errorf("recorded: %+v", f)
+	}
+}
+
 // TestRefusedByInspection is G-PA-01 and the ways 24 to 26: a file that is not
 // what the index says, or hides something, is nobody's.
 func TestRefusedByInspection(t *testing.T) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -55,7 +56,7 @@ func flight[V any](ctx context.Context, g *Gateway, key string, fetch func() (V,
 			return nil, fault.New(fault.ErrUnavailable, "the gateway is stopping")
 		}
 		defer g.tasks.end()
-		return fetch()
+		return contained(g, key, fetch)
 	})
 	select {
 	case r := <-done:
@@ -65,3 +66,17 @@ func flight[V any](ctx context.Context, g *Gateway, key string, fetch func() (V,
 		return none, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
 	}
 }
+
+// contained makes an error of a panic: what is read in flights is hostile, and a
+// bug that it finds in a reader must cost no other run its gateway.
+func contained[V any](g *Gateway, key string, fetch func() (V, error)) (v V, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.log.Error("a bug in the gateway", "at", key, "panic", p, "stack", string(debug.Stack()))
+			err = errBug
+		}
+	}()
+	return fetch()
+}
+
+var errBug = fault.Invalid("it meets a bug in the gateway, which the daemon's log tells of")

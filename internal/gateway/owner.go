@@ -23,7 +23,7 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 		return false, true
 	}
 	i := slices.IndexFunc(g.sources, func(s *source) bool {
-		return s.index == answer.Upstream && s.ecosystem() == ref.Ecosystem
+		return policy.SameUpstream(s.index, answer.Upstream) && s.ecosystem() == ref.Ecosystem
 	})
 	if i >= 0 {
 		q.source = g.sources[i]

@@ -44,7 +44,7 @@ var ownedPaths = []string{"/acme", "/acme/1.0.0.pkg", "/acme/1.0.0.mod"}
 // upstream, whatever host the client asks on, and the public one never hears it.
 func TestOwnedNames(t *testing.T) {
 	b := newOwnedBench(t)
-	b.door.owner = b.registry.URL(filesHost, "/")
+	b.door.owner = strings.TrimSuffix(b.registry.URL(filesHost, "/"), "/") // as a person may write it
 	for _, host := range []string{indexHost, filesHost} {
 		for _, path := range ownedPaths {
 			if a := b.do(sandboxA, http.MethodGet, "https://"+host+path); a.StatusCode != 200 || strings.Contains(a.body, "9.0.0") || strings.Contains(a.body, "index") {

@@ -76,6 +76,11 @@ type Witness interface {
 	// comparison with Attested.
 	SumFile(file File, content Content) (string, error)
 	SumAttachment(r Route, body []byte) (string, error)
+	// Head reads the size of the log with this verifier from what one of its
+	// answers has signed. ErrInvalid: the answer has no head that it signed.
+	Head(verifier string, answer []byte) (int64, error)
+	// HeadPath is what to ask the log for to get its newest head.
+	HeadPath() string
 	// Known are the sizes at times that this version was shipped with for the
 	// log with this verifier; nil for a log that it has not heard of.
 	Known(verifier string) []LogSize

@@ -47,7 +47,11 @@ type Route struct {
 	Location string // RouteRedirect: an escaped path on the same host
 	// Immutable tells that the answer to a RoutePass never changes.
 	Immutable bool
-	Answer    *Answer // RouteAnswered
+	// Log is the transparency log that a RoutePass is of, by its name, and
+	// Records how many records that must have for what is asked to be there.
+	Log     string
+	Records int64
+	Answer  *Answer // RouteAnswered
 }
 
 // Ask is how to ask an upstream for an index page.

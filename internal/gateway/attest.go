@@ -75,6 +75,7 @@ func (g *Gateway) lookUp(ctx context.Context, l *logbook, project, version strin
 	case err != nil:
 		return attestation{}, err
 	}
+	l.reached(said.Size)
 	now := time.Now().UTC().Truncate(time.Second)
 	if err := l.observe(said.Size, now); err != nil {
 		g.log.Warn("the size of a transparency log could not be kept", "log", l.base, "error", err)
@@ -87,7 +88,7 @@ func (g *Gateway) lookUp(ctx context.Context, l *logbook, project, version strin
 func (g *Gateway) vouched(ctx context.Context, s *source, project, version string) (attestation, error) {
 	a, err := g.attest(ctx, s, project, version)
 	if errors.Is(err, fault.ErrNotFound) {
-		return attestation{}, fault.Wrap(fault.ErrInvalid, err, "the upstream's transparency log does not have this release, so it can't be verified")
+		return attestation{}, fault.Invalid("the upstream's transparency log does not have this release, so it can't be verified")
 	}
 	return a, err
 }

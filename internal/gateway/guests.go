@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +86,7 @@ func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(frien
 	defer gs.mu.Unlock()
 	for {
 		g := gs.get(id)
-		known := g.friends[project] || g.strangers[project] || g.asking[project] > 0
+		known := g.friends[project] || g.strangers[project] || g.asking[project] > 0 || g.above(project)
 		if known || len(g.strangers)+len(g.asking) < gs.limits.Strangers {
 			g.asking[project]++
 			return func(friend bool) { gs.settle(g, project, friend) }, nil
@@ -107,16 +109,29 @@ func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(frien
 	}
 }
 
+// above tells whether a name is the beginning of a friend's, up to a slash:
+// resolvers that know an import and not its module try all of these, and they
+// tell nobody more than the friend's own name does.
+func (g *guest) above(project string) bool {
+	for friend := range g.friends {
+		if strings.HasPrefix(friend, project+"/") {
+			return true
+		}
+	}
+	return false
+}
+
 func (gs *guests) settle(g *guest, project string, friend bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if g.asking[project]--; g.asking[project] <= 0 {
 		delete(g.asking, project)
 	}
-	if friend {
-		delete(g.strangers, project)
+	switch {
+	case friend:
 		g.friends[project] = true
-	} else if !g.friends[project] {
+		maps.DeleteFunc(g.strangers, func(s string, _ bool) bool { return s == project || strings.HasPrefix(project, s+"/") })
+	case !g.friends[project] && !g.above(project):
 		g.strangers[project] = true
 	}
 	close(g.asked)

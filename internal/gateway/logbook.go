@@ -42,6 +42,10 @@ type logbook struct {
 	attested *cache.Shelf
 	recent   *lru[attestation]
 
+	// size is of the largest head that the log has signed, as far as it was seen
+	// since the start.
+	size atomic.Int64
+
 	// condemned is why the log is believed no more; set once, until a restart.
 	condemned atomic.Pointer[string]
 

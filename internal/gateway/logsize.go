@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -55,6 +56,47 @@ func (l *logbook) observe(size int64, now time.Time) error {
 		}
 	}
 	l.sizes = sizes
+	return nil
+}
+
+// reached notes that the log signed a head of this size.
+func (l *logbook) reached(size int64) {
+	for {
+		known := l.size.Load()
+		if size <= known || l.size.CompareAndSwap(known, size) {
+			return
+		}
+	}
+}
+
+// noteHead notes how large the log is by the head that one of its answers has, if
+// any: a client that gets it asks for all that is in a log of this size.
+func (l *logbook) noteHead(answer []byte) {
+	if size, err := l.witness.Head(l.verifier, answer); err == nil {
+		l.reached(size)
+	}
+}
+
+// holds tells whether the log can have something that needs so many records: a
+// client asks only for what a head that it was given needs, and where no such
+// head is known the log is asked for its newest. What no log has is a number of
+// the client's own making, and would only be told to whoever is asked for it.
+func (l *logbook) holds(ctx context.Context, records int64) error {
+	if records <= l.size.Load() {
+		return nil
+	}
+	answer, err := l.Remote(ctx, l.witness.HeadPath())
+	if err != nil {
+		return err
+	}
+	size, err := l.witness.Head(l.verifier, answer)
+	if err != nil {
+		return err
+	}
+	l.reached(size)
+	if records > l.size.Load() {
+		return fault.Invalid("the upstream's transparency log is not as large as that")
+	}
 	return nil
 }
 

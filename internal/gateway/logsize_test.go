@@ -17,6 +17,8 @@ func (shipped) Attest(context.Context, ecosystem.Log, string, string) (ecosystem
 }
 func (shipped) SumFile(ecosystem.File, ecosystem.Content) (string, error) { return "", nil }
 func (shipped) SumAttachment(ecosystem.Route, []byte) (string, error)     { return "", nil }
+func (shipped) Head(string, []byte) (int64, error)                        { return 0, nil }
+func (shipped) HeadPath() string                                          { return "latest" }
 func (s shipped) Known(string) []ecosystem.LogSize                        { return []ecosystem.LogSize{s.LogSize} }
 
 func newTestLogbook(t *testing.T, store *cache.Store) *logbook {

@@ -49,7 +49,7 @@ func (g *Gateway) servePass(q *query) {
 			return
 		}
 	}
-	body, err := g.relay(q.r.Context(), client, ask, q.route.Immutable)
+	body, err := g.relay(q.r.Context(), q.source.log, client, ask, q.route)
 	settle(err == nil)
 	switch {
 	case errors.Is(err, fault.ErrNotFound):
@@ -78,7 +78,7 @@ func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (clien
 	if _, witness := s.protocol.(ecosystem.Witness); !witness {
 		return s.client, ask, true
 	}
-	if s.log == nil {
+	if s.log == nil || r.Log != s.log.name { // names of logs are a way out
 		return nil, ask, false
 	}
 	ask.URL, ok = s.log.ask(s.index, ask.URL)
@@ -88,11 +88,17 @@ func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (clien
 // relay gives the answer to an ask. A kept one stands for it if it never
 // changes, or while the upstream is down: what is relayed proves itself or
 // nothing, however old it is. Only whole answers of the upstream's are kept.
-func (g *Gateway) relay(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, immutable bool) ([]byte, error) {
+// l is the log that the answer is of; nil if it is of none.
+func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
 	kept, err := g.relays.Get(ask.URL)
 	have := err == nil
-	if have && immutable {
+	if have && r.Immutable {
 		return kept, nil
+	}
+	if l != nil && r.Records > 0 {
+		if err := l.holds(ctx, r.Records); err != nil {
+			return nil, err
+		}
 	}
 	body, err := flight(ctx, g, "pass "+ask.URL, func() ([]byte, error) {
 		body, err := small(g.life, client, ask, maxPassed)
@@ -105,7 +111,10 @@ func (g *Gateway) relay(ctx context.Context, client *upstream.Client, ask ecosys
 		return body, nil
 	})
 	if have && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
-		return kept, nil
+		body, err = kept, nil
+	}
+	if err == nil && l != nil {
+		l.noteHead(body)
 	}
 	return body, err
 }

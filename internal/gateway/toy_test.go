@@ -71,6 +71,7 @@ func (t toy) Route(place ecosystem.Place, r ecosystem.Request) (ecosystem.Route,
 	}
 	if rest, ok := strings.CutPrefix(below, "sumdb/"); ok {
 		route := ecosystem.Route{Kind: ecosystem.RoutePass, File: rest, Immutable: strings.Contains(rest, "/tile/")}
+		route.Log, _, _ = strings.Cut(rest, "/")
 		if _, release, ok := strings.Cut(rest, "/lookup/"); ok {
 			route.Project, route.Version, _ = strings.Cut(release, "@")
 		}
@@ -272,6 +273,11 @@ func (witnessed) SumFile(_ ecosystem.File, content ecosystem.Content) (string, e
 func (witnessed) SumAttachment(_ ecosystem.Route, body []byte) (string, error) {
 	return toySum(body), nil
 }
+
+// Head is never needed: what a toy's log has needs no records.
+func (witnessed) Head(string, []byte) (int64, error) { return 0, fault.Invalid("no head") }
+
+func (witnessed) HeadPath() string { return "latest" }
 
 // shippedSize is when the log is known to have had ten records.
 const shippedSize = 1_600_000_000

@@ -1,6 +1,8 @@
 package golang
 
 import (
+	"math"
+	"math/big"
 	"net/url"
 	"regexp"
 	"slices"
@@ -42,7 +44,7 @@ func databaseRoute(segments []string, path string) (ecosystem.Route, error) {
 			return ecosystem.Route{}, noRoute()
 		}
 	}
-	route := ecosystem.Route{Kind: ecosystem.RoutePass, File: strings.Join(segments, "/"), Path: path}
+	route := ecosystem.Route{Kind: ecosystem.RoutePass, File: strings.Join(segments, "/"), Path: path, Log: strings.Join(segments[:at], "/")}
 	rest := segments[at+1:]
 	switch {
 	case segments[at] == "lookup":
@@ -81,7 +83,20 @@ func tileRoute(route ecosystem.Route, path string) (ecosystem.Route, error) {
 		return ecosystem.Route{}, fault.Invalid("the path is not that of a tile that the go command asks for")
 	}
 	route.Immutable = true
+	route.Records = recordsUnder(tile)
 	return route, nil
+}
+
+// recordsUnder is how many records a log has at least that has a tile: a hash
+// of the tile is over 256 records for each level below it. What no log can have
+// is all that there can be.
+func recordsUnder(t tlog.Tile) int64 {
+	hashes, shift := new(big.Int).Mul(big.NewInt(t.N), big.NewInt(1<<tileHeight)), uint(tileHeight*t.L)
+	hashes.Add(hashes, big.NewInt(int64(t.W)))
+	if hashes.Lsh(hashes, shift); !hashes.IsInt64() {
+		return math.MaxInt64
+	}
+	return hashes.Int64()
 }
 
 // PassAsk asks the upstream for what a route of a database names.

@@ -3,6 +3,7 @@ package golang_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -72,11 +73,13 @@ func TestRoute(t *testing.T) {
 		{mod + "/@v/v2.0.0.info", ecosystem.Route{Kind: ecosystem.RouteAttachment, Project: "example.com/Foo", File: "v2.0.0.info", Version: "v2.0.0", Query: true, Path: mod + "/@v/v2.0.0.info"}},
 		{mod + "/@v/v2.0.0+incompatible.zip", ecosystem.Route{Kind: ecosystem.RouteFile, Project: "example.com/Foo", File: "v2.0.0+incompatible.zip", Version: "v2.0.0+incompatible", Path: mod + "/@v/v2.0.0+incompatible.zip"}},
 		{mod + "/@v/v2.0.0%2Bincompatible.zip", ecosystem.Route{Kind: ecosystem.RouteFile, Project: "example.com/Foo", File: "v2.0.0+incompatible.zip", Version: "v2.0.0+incompatible", Path: mod + "/@v/v2.0.0+incompatible.zip"}},
-		{"/goproxy/sumdb/sum.example/supported", ecosystem.Route{Kind: ecosystem.RouteAnswered, File: "sum.example/supported", Path: "/goproxy/sumdb/sum.example/supported", Answer: &ecosystem.Answer{Status: 200, ContentType: typeText}}},
-		{"/goproxy/sumdb/sum.example/latest", ecosystem.Route{Kind: ecosystem.RoutePass, File: "sum.example/latest", Path: "/goproxy/sumdb/sum.example/latest"}},
-		{"/goproxy/sumdb/sum.example/db/lookup/example.com/!foo@v1.0.0", ecosystem.Route{Kind: ecosystem.RoutePass, Project: "example.com/Foo", Version: "v1.0.0", File: "sum.example/db/lookup/example.com/!foo@v1.0.0", Path: "/goproxy/sumdb/sum.example/db/lookup/example.com/!foo@v1.0.0"}},
-		{"/goproxy/sumdb/sum.example/tile/8/0/x001/234", ecosystem.Route{Kind: ecosystem.RoutePass, File: "sum.example/tile/8/0/x001/234", Path: "/goproxy/sumdb/sum.example/tile/8/0/x001/234", Immutable: true}},
-		{"/goproxy/sumdb/sum.example/tile/8/1/003.p/17", ecosystem.Route{Kind: ecosystem.RoutePass, File: "sum.example/tile/8/1/003.p/17", Path: "/goproxy/sumdb/sum.example/tile/8/1/003.p/17", Immutable: true}},
+		{"/goproxy/sumdb/sum.example/supported", ecosystem.Route{Kind: ecosystem.RouteAnswered, Log: "sum.example", File: "sum.example/supported", Path: "/goproxy/sumdb/sum.example/supported", Answer: &ecosystem.Answer{Status: 200, ContentType: typeText}}},
+		{"/goproxy/sumdb/sum.example/latest", ecosystem.Route{Kind: ecosystem.RoutePass, Log: "sum.example", File: "sum.example/latest", Path: "/goproxy/sumdb/sum.example/latest"}},
+		{"/goproxy/sumdb/sum.example/db/lookup/example.com/!foo@v1.0.0", ecosystem.Route{Kind: ecosystem.RoutePass, Project: "example.com/Foo", Version: "v1.0.0", Log: "sum.example/db", File: "sum.example/db/lookup/example.com/!foo@v1.0.0", Path: "/goproxy/sumdb/sum.example/db/lookup/example.com/!foo@v1.0.0"}},
+		{"/goproxy/sumdb/sum.example/tile/8/0/x001/234", ecosystem.Route{Kind: ecosystem.RoutePass, Log: "sum.example", Records: 1234<<8 + 256, File: "sum.example/tile/8/0/x001/234", Path: "/goproxy/sumdb/sum.example/tile/8/0/x001/234", Immutable: true}},
+		{"/goproxy/sumdb/sum.example/tile/8/1/003.p/17", ecosystem.Route{Kind: ecosystem.RoutePass, Log: "sum.example", Records: (3<<8 + 17) << 8, File: "sum.example/tile/8/1/003.p/17", Path: "/goproxy/sumdb/sum.example/tile/8/1/003.p/17", Immutable: true}},
+		{"/goproxy/sumdb/sum.example/tile/8/7/000.p/1", ecosystem.Route{Kind: ecosystem.RoutePass, Log: "sum.example", Records: 1 << 56, File: "sum.example/tile/8/7/000.p/1", Path: "/goproxy/sumdb/sum.example/tile/8/7/000.p/1", Immutable: true}},
+		{"/goproxy/sumdb/sum.example/tile/8/8/000.p/1", ecosystem.Route{Kind: ecosystem.RoutePass, Log: "sum.example", Records: math.MaxInt64, File: "sum.example/tile/8/8/000.p/1", Path: "/goproxy/sumdb/sum.example/tile/8/8/000.p/1", Immutable: true}},
 	} {
 		got, err := golang.New().Route(ecosystem.Place{Base: "/goproxy/", Files: true}, ecosystem.Request{Path: c.path})
 		if (err == nil) != (c.want.Kind != "") {

@@ -239,3 +239,25 @@ func TestNotices(t *testing.T) {
 		}
 	}
 }
+
+// TestNoNoticeOfALockfile: that all but its pins are withheld is what a lockfile
+// is for; that a pin is withheld for something else is news.
+func TestNoNoticeOfALockfile(t *testing.T) {
+	b, _ := newBulk(t, nil)
+	b.bulkPage("a", "tag latest 2.1.0", "1.0.0 - - x", "2.0.0 - - x", "2.1.0 - - x")
+	rules := map[string]string{"2.1.0": "packages.lockfile"}
+	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+		if rule := rules[f.Version]; rule != "" {
+			return policy.Decision{Effect: policy.Deny, Rule: rule, Reason: "no " + f.Version}
+		}
+		return policy.Decision{Effect: policy.Allow}
+	})
+	if got := b.bulkGet("a"); got.Header.Get("X-Notice") != "" || got.StatusCode != 200 {
+		t.Errorf("%q, %s", got.Header.Get("X-Notice"), status(got))
+	}
+	rules["2.0.0"] = "packages.min_release_age"
+	b.door.rule(b.door.decide)
+	if got := b.bulkGet("a"); !strings.Contains(got.Header.Get("X-Notice"), "no 2.0.0") {
+		t.Errorf("%q, %s", got.Header.Get("X-Notice"), status(got))
+	}
+}

@@ -17,6 +17,9 @@ import (
 // latest is the tag that clients take where nothing else is asked for.
 const latest = "latest"
 
+// ruleLockfile is policy's rule of releases that a lockfile leaves out.
+const ruleLockfile = "packages.lockfile"
+
 // withheld is a release, or a project, that a run may not have.
 type withheld struct {
 	ref      pkgref.Ref
@@ -110,9 +113,10 @@ func highestWithheld(releases []*release) *release {
 
 // noticeOf is what a client should be shown with a page: the highest withheld
 // release, if clients that ask for nothing special would have taken it or one
-// like it. A page from which only old releases are withheld gives no notice.
+// like it. A page from which only old releases are withheld gives no notice, and
+// what a lockfile leaves out is none: that is what it was given for.
 func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) *withheld {
-	releases := releasesOf(e, ix, a)
+	releases := slices.DeleteFunc(releasesOf(e, ix, a), func(r *release) bool { return !r.allowed && r.refusal.Rule == ruleLockfile })
 	highest := highestWithheld(releases)
 	if highest == nil || !missed(releases, ix.Tags[latest]) {
 		return nil

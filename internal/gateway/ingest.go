@@ -85,7 +85,7 @@ func newPage(s *source, ix *ecosystem.Index, kept cache.Page) *page {
 		url: kept.URL, contentType: kept.ContentType, etag: kept.ETag, fetched: kept.Fetched,
 		hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)), gone: new(atomic.Bool),
 	}
-	p.digest = pageDigest(kept.Digest, p.known, ix.Files)
+	p.digest = pageDigest(kept.Digest, kept.URL, p.known, ix.Files)
 	permitted := map[string]bool{} // by scheme and host
 	listed := ix.Files[:0]
 	for _, f := range ix.Files {
@@ -122,12 +122,12 @@ func permits(s *source, hosts, permitted map[string]bool, location string) bool 
 }
 
 // pageDigest covers what the verdicts on a page depend on: the upstream's
-// bytes, the hosts that decide what is listed, and the times that were carried
-// over.
-func pageDigest(source, known string, files []ecosystem.File) string {
+// bytes and where they came from, by which links are read, the hosts that decide
+// what is listed, and the times that were carried over.
+func pageDigest(source, from, known string, files []ecosystem.File) string {
 	sum := sha256.New()
 	// A hash takes everything, so none of the writes can fail.
-	_, _ = io.WriteString(sum, source+"\x00"+known+"\x00")
+	_, _ = io.WriteString(sum, source+"\x00"+from+"\x00"+known+"\x00")
 	var times [16]byte
 	for _, f := range files {
 		binary.BigEndian.PutUint64(times[:], uint64(f.Published.UnixMicro()))

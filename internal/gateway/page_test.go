@@ -97,6 +97,21 @@ func TestHostsOfAPage(t *testing.T) {
 	}
 }
 
+// TestWhereAPageCameFrom: links are read from there, so the same bytes from
+// another place are another page.
+func TestWhereAPageCameFrom(t *testing.T) {
+	b, _ := newBulk(t, impatient)
+	page := liar.With(200, map[string][]string{"Content-Type": {bulkType}}, []byte("1.0.0 - - x\n"))
+	b.registry.Script(bulkHost+"/a", page, liar.Redirect(b.registry.URL(bulkHost, "/moved/a")))
+	b.registry.Script(bulkHost+"/moved/a", page)
+	b.bulkGet("a")
+	before := b.door.LastAsk().IndexDigest
+	b.bulkGet("a")
+	if after := b.door.LastAsk().IndexDigest; after == before {
+		t.Error("one digest for a page from two places")
+	}
+}
+
 // TestWhatTheDoorIsTold: the upstream and the files' facts.
 func TestWhatTheDoorIsTold(t *testing.T) {
 	b, _ := newBulk(t, nil)

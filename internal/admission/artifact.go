@@ -37,11 +37,16 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	}
 	about, err := c.subject(t, ask.Package, origin{ask.Upstream, ask.Toolchain})
 	if err != nil {
-		return Answer{}, err
+		return c.refuseUnknown(ctx, t, ask, err)
 	}
 	about.Edges = t.edgesTo(ask.Package).edges
 	j := t.run.Policy.Judge(c.config.Clock(), about)
 	d := settle(j.File(ask.facts()))
+	if d.Allowed() {
+		if d, err = c.judgeBundled(ask, d); err != nil {
+			return c.refuseUnknown(ctx, t, ask, err)
+		}
+	}
 	if !d.Allowed() {
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 		return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err

@@ -57,7 +57,7 @@ func (c *Controller) subject(t *tenant, project pkgref.Ref, from origin) (policy
 	}
 	facts, err := c.config.Advisories.Facts(project)
 	if err != nil {
-		return s, fault.Wrap(fault.ErrUnavailable, err, "what is known of %s could not be read", project)
+		return s, errUnknown(project, err)
 	}
 	s.Malware, s.Lookalike = facts.Malware, facts.Lookalike
 	return s, nil

@@ -87,14 +87,60 @@ func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotKnownIsRefused, recorded and explained.
 func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	g.config.Advisories = &gazette{err: errors.New("the disk is gone")}
-	if _, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}); !errors.Is(err, fault.ErrUnavailable) {
-		t.Errorf("a file without its facts: %v", err)
+	news := &gazette{err: errors.New("the disk is gone")}
+	g.config.Advisories = news
+	ask := ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}
+	page := IndexAsk{Sandbox: "sb1", Package: node("b", ""), IndexDigest: "d", Files: []File{archive(node("b", "1.0.0"))}}
+	file, err := g.Artifact(t.Context(), ask)
+	must(t, err)
+	index, err := g.Index(t.Context(), page)
+	must(t, err)
+	if file.Decision.Allowed() || file.RequestID == "" || index.Verdicts[index.OfFile[0]].Allowed() || index.RequestID == "" || index.WantEdges {
+		t.Errorf("without facts: %+v, %+v", file, index)
 	}
-	if _, err := g.Index(t.Context(), IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []File{}}); !errors.Is(err, fault.ErrUnavailable) {
-		t.Errorf("a page without its facts: %v", err)
+	list, err := g.Refusals(t.Context(), "sb1", 0)
+	must(t, err)
+	if len(list) != 2 || !strings.Contains(list[0].Reason, "facts about packages can't be read") || !strings.Contains(list[1].Reason, "facts about packages can't be read") {
+		t.Errorf("why: %+v", list)
+	}
+	if r := g.records(t, audit.Failed); len(r) != 1 || r[0].ResolvedBy != "advisory" || r[0].Rule != "advisory.unreadable" {
+		t.Errorf("recorded: %+v", r)
+	}
+	news.mu.Lock()
+	news.err = nil
+	news.mu.Unlock()
+	file, err = g.Artifact(t.Context(), ask)
+	must(t, err)
+	index, err = g.Index(t.Context(), page)
+	must(t, err)
+	if !file.Decision.Allowed() || !index.Verdicts[index.OfFile[0]].Allowed() {
+		t.Errorf("with facts again: %+v, %+v", file, index)
+	}
+}
+
+// TestMalwareInsideOfAFile is refused, whatever the file's own name.
+func TestMalwareInsideOfAFile(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow }\nblocked_packages: { node: [ { name: inner, version: \"1.0.0\" } ] }", Limits{})
+	g.config.Advisories = &gazette{facts: map[string]advisory.Facts{
+		"inner": {Malware: []policy.Malware{{ID: "MAL-2026-1", Versions: []string{"1.0.0"}}}},
+		"burnt": {Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}},
+	}}
+	for bundled, allowed := range map[string]bool{"inner 1.0.0": false, "inner 1.0.1": true, "inner": true, "burnt": false, "burnt 7.0.0": false, "other 1.0.0": true} {
+		ask := ArtifactAsk{
+			Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5,
+			Bundled: []string{"x 1.0.0", bundled},
+		}
+		a, err := g.Artifact(t.Context(), ask)
+		must(t, err)
+		if a.Decision.Allowed() != allowed || !allowed && (!a.Decision.Alarm || !strings.Contains(a.Decision.Reason, "inside the file")) {
+			t.Errorf("with %s inside: %+v", bundled, a.Decision)
+		}
+	}
+	if n := len(g.records(t, audit.Served)); n != 3 {
+		t.Errorf("%d files served, want 3", n)
 	}
 }
 

@@ -82,7 +82,7 @@ func (c *Controller) verdict(t *tenant, ask IndexAsk) (*indexVerdict, error) {
 	}
 	about, err := c.subject(t, ask.Package, from)
 	if err != nil {
-		return nil, err
+		return unknownVerdict(key, now, ask.Files), nil //nolint:nilerr // the page is refused and recorded, which says it
 	}
 	about.Edges, about.Listing = edges.edges, true
 	v := judge(t.run.Policy, now, key, about, ask.Files)

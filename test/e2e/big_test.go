@@ -3,8 +3,10 @@ package e2e
 import (
 	"archive/zip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"os"
@@ -57,7 +59,7 @@ func TestABigFileFromASlowUpstream(t *testing.T) {
 	}
 }
 
-// bigWheel writes a wheel with one stored file of size bytes.
+// bigWheel writes a wheel with one file of size bytes.
 func bigWheel(t *testing.T, size int64) (path, digest string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "big.whl")
@@ -68,33 +70,42 @@ func bigWheel(t *testing.T, size int64) (path, digest string) {
 	defer f.Close()
 	sum := sha256.New()
 	z := zip.NewWriter(io.MultiWriter(f, sum))
-	for _, m := range [][2]string{
-		{"big/__init__.py", "\n"},
-		{"big-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: big\nVersion: 1.0\n"},
-		{"big-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{"big-1.0.dist-info/RECORD", "big/__init__.py,,\nbig/blob,,\nbig-1.0.dist-info/METADATA,,\nbig-1.0.dist-info/WHEEL,,\nbig-1.0.dist-info/RECORD,,\n"},
-	} {
-		w, err := z.Create(m[0])
+	record := ""
+	add := func(name string, body func() io.Reader) {
+		crc, sum := crc32.NewIEEE(), sha256.New()
+		n, err := io.Copy(io.MultiWriter(crc, sum), body())
 		if err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(w, m[1])
-	}
-	w, err := z.CreateHeader(&zip.FileHeader{Name: "big/blob", Method: zip.Store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := make([]byte, 1<<20)
-	for i := range size / int64(len(block)) {
-		block[0], block[1] = byte(i), byte(i>>8)
-		if _, err := w.Write(block); err != nil {
+		// Stored files must say at their beginning how long they are.
+		head := &zip.FileHeader{Name: name, CRC32: crc.Sum32(), CompressedSize64: uint64(n), UncompressedSize64: uint64(n)} //nolint:gosec // a length
+		w, err := z.CreateRaw(head)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := io.Copy(w, body()); err != nil {
+			t.Fatal(err)
+		}
+		record += fmt.Sprintf("%s,sha256=%s,%d\n", name, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)), n)
 	}
+	text := func(s string) func() io.Reader { return func() io.Reader { return strings.NewReader(s) } }
+	add("big/__init__.py", text("\n"))
+	add("big/blob", func() io.Reader { return io.LimitReader(zeros{}, size) })
+	add("big-1.0.dist-info/METADATA", text("Metadata-Version: 2.1\nName: big\nVersion: 1.0\n"))
+	add("big-1.0.dist-info/WHEEL", text("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"))
+	add("big-1.0.dist-info/RECORD", text(record+"big-1.0.dist-info/RECORD,,\n"))
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return path, hex.EncodeToString(sum.Sum(nil))
+}
+
+// zeros are bytes without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // paced sends a file at a rate, in bytes a second.

@@ -46,6 +46,22 @@ func pin(version string, line int, digests ...string) policy.Pin {
 	return policy.Pin{Version: version, Line: line, Digests: digests}
 }
 
+// TestPoliciesNameWhatIsRead: a policy takes exactly the names that are read, so
+// that none loads which every run is then refused for.
+func TestPoliciesNameWhatIsRead(t *testing.T) {
+	for _, name := range []string{
+		"requirements.txt", "dev/constraints.txt", "uv.lock", "pylock.toml", "pylock.ci.toml", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum",
+		"go.work.sum", "poetry.lock", "pdm.lock", "Pipfile.lock", "yarn.lock", "bun.lock", "Cargo.lock", "package.json", "x.toml",
+	} {
+		_, err := lockfile.Parse(name, nil)
+		read := err == nil || !strings.Contains(err.Error(), "not a lockfile that is understood")
+		_, err = policy.Parse("p", []byte("packages: { lockfile: { files: ["+name+"] } }\n"))
+		if named := err == nil; named != read {
+			t.Errorf("%s: read %t, named by policies %t (%v)", name, read, named, err)
+		}
+	}
+}
+
 const requirementsTxt = `# made by hand
 --require-hashes
 --only-binary=:all:

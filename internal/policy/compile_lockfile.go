@@ -48,7 +48,7 @@ func (c *compiler) lockfiles(v value) []string {
 		ecosystem, known := lockfileEcosystem(s)
 		switch {
 		case !known:
-			c.fail(e.node, "%s: no lockfile is called %q", e.path, clip(s, 60))
+			c.fail(e.node, "%s: %q is no lockfile that is read; those are %s", e.path, clip(s, 60), lockfileNames)
 		case slices.Contains(files, s):
 			c.fail(e.node, "%s: %s is named twice", e.path, clip(s, 60))
 		default:
@@ -74,21 +74,20 @@ func lockMeaning(mode LockMode) string {
 	return "nothing outside of the lockfiles is allowed in their ecosystems"
 }
 
-// lockfileEcosystem tells by its name whose lockfile a file is.
+// lockfileNames lists what package lockfile reads.
+const lockfileNames = "requirements with hashes (*.txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, go.sum and go.work.sum"
+
+// lockfileEcosystem tells by its name whose lockfile a file is; false for one
+// that package lockfile does not read.
 func lockfileEcosystem(path string) (pkgref.Ecosystem, bool) {
 	base := path[strings.LastIndexByte(path, '/')+1:]
-	switch base {
-	case "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml":
+	switch {
+	case base == "uv.lock", base == "pylock.toml", strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml"), strings.HasSuffix(base, ".txt"):
 		return pkgref.Python, true
-	case "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock":
+	case base == "package-lock.json", base == "npm-shrinkwrap.json", base == "pnpm-lock.yaml":
 		return pkgref.Node, true
-	case "go.sum":
+	case base == "go.sum", base == "go.work.sum":
 		return pkgref.Go, true
-	case "Cargo.lock":
-		return pkgref.Rust, true
 	}
-	if strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") {
-		return pkgref.Python, true
-	}
-	return pkgref.Python, strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml")
+	return "", false
 }

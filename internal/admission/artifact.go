@@ -205,7 +205,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 	t.mu.Lock()
 	claim := t.claims[project]
 	t.mu.Unlock()
-	if !claimMeets(claim, p.Version) {
+	if !claimMeets(claim, p) {
 		return "", false // the command wanted another release of it
 	}
 	return claim, true

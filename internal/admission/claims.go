@@ -3,24 +3,23 @@ package admission
 import (
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
-// claims reads which versions a command asks for: `pip install requests==2.31.0`
-// and `uv add`, also inside `sh -c`. It is what the agent says, only ever
+// claims reads which versions a command asks for: `pip install requests==2.31.0`,
+// `npm install left-pad@1`, `go get` and their like, also inside `sh -c`. It is what the agent says, only ever
 // recorded as such, so what is not understood is left out.
 func claims(argv []string) map[pkgref.Ref]string {
 	found := map[pkgref.Ref]string{}
 	for words := range simpleCommands(argv) {
-		rest, ok := installArguments(words)
-		if !ok {
-			continue
-		}
+		ecosystem, rest := installArguments(words)
 		for _, word := range rest {
-			if p, specifier, ok := parseClaim(word); ok {
+			if p, specifier, ok := parseClaim(ecosystem, word); ok {
 				found[p] = specifier
 			}
 		}
@@ -94,10 +93,11 @@ func splitShell(text string) [][]string {
 	return append(commands, words)
 }
 
-// installArguments returns what follows `pip install` and its like.
-func installArguments(words []string) ([]string, bool) {
+// installArguments returns what follows `pip install` and its like, and of which
+// ecosystem it is: "" for any other command.
+func installArguments(words []string) (pkgref.Ecosystem, []string) {
 	if len(words) == 0 {
-		return nil, false
+		return "", nil
 	}
 	program := strings.TrimRight(path.Base(words[0]), "0123456789.")
 	words = words[1:]
@@ -108,19 +108,70 @@ func installArguments(words []string) ([]string, bool) {
 		program, words = "pip", words[1:]
 	}
 	for i, w := range words {
-		if strings.HasPrefix(w, "-") {
-			continue
+		if !strings.HasPrefix(w, "-") {
+			return installs(program, w), words[i+1:]
 		}
-		installs := program == "pip" && (w == "install" || w == "download" || w == "wheel") || program == "uv" && w == "add"
-		return words[i+1:], installs
 	}
-	return nil, false
+	return "", nil
 }
 
-// parseClaim reads "requests[socks]==2.31.0" and other names with a specifier.
-func parseClaim(word string) (pkgref.Ref, string, bool) {
+// installs is the ecosystem of what a program's command installs; "" if it
+// installs nothing.
+func installs(program, command string) pkgref.Ecosystem {
+	commands := map[string][]string{
+		"pip": {"install", "download", "wheel"}, "uv": {"add"},
+		"npm": {"install", "i", "add"}, "pnpm": {"add", "install", "i"}, "yarn": {"add"}, "bun": {"add", "install", "i"},
+		"go": {"get", "install", "run"},
+	}
+	if !slices.Contains(commands[program], command) {
+		return ""
+	}
+	switch program {
+	case "pip", "uv":
+		return pkgref.Python
+	case "go":
+		return pkgref.Go
+	}
+	return pkgref.Node
+}
+
+// parseClaim reads a name with a specifier.
+func parseClaim(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bool) {
+	if ecosystem == "" || len(word) > 512 || word == "" || word[0] == '-' {
+		return pkgref.Ref{}, "", false
+	}
+	if ecosystem == pkgref.Python {
+		return parsePythonClaim(word)
+	}
+	if _, real, alias := strings.Cut(word, "@npm:"); alias && ecosystem == pkgref.Node {
+		word = real
+	}
+	at := strings.LastIndexByte(word, '@')
+	if at <= 0 {
+		return pkgref.Ref{}, "", false
+	}
+	name, specifier := word[:at], word[at+1:]
+	p, err := pkgref.New(ecosystem, name, "")
+	if err != nil || p.Name != name || !readsClaim(ecosystem, specifier) {
+		return pkgref.Ref{}, "", false
+	}
+	return p, specifier, true
+}
+
+// readsClaim tells a version, or a range where there are such, from a tag.
+func readsClaim(ecosystem pkgref.Ecosystem, specifier string) bool {
+	if ecosystem == pkgref.Go {
+		_, ok := semantic.ParseGo(specifier)
+		return ok
+	}
+	_, ok := semantic.ParseNodeRange(specifier)
+	return ok && specifier != ""
+}
+
+// parsePythonClaim reads "requests[socks]==2.31.0" and other specifiers.
+func parsePythonClaim(word string) (pkgref.Ref, string, bool) {
 	at := strings.IndexAny(word, "=<>!~")
-	if at <= 0 || len(word) > 512 || strings.ContainsAny(word, "@/;\\") || word[0] == '-' {
+	if at <= 0 || strings.ContainsAny(word, "@/;\\") {
 		return pkgref.Ref{}, "", false
 	}
 	name, _, _ := strings.Cut(word[:at], "[")
@@ -132,9 +183,19 @@ func parseClaim(word string) (pkgref.Ref, string, bool) {
 	return p, specifier, true
 }
 
-// claimMeets says whether a version is one that a claimed specifier asks for.
-func claimMeets(specifier, version string) bool {
-	s, ok := pep440.ParseSpecifier(specifier)
-	v, valid := pep440.Parse(version)
-	return specifier != "" && ok && valid && s.Match(v)
+// claimMeets says whether a release is one that a claimed specifier asks for.
+func claimMeets(specifier string, p pkgref.Ref) bool {
+	switch {
+	case specifier == "":
+		return false
+	case p.Ecosystem == pkgref.Python:
+		s, ok := pep440.ParseSpecifier(specifier)
+		v, valid := pep440.Parse(p.Version)
+		return ok && valid && s.Match(v)
+	case p.Ecosystem == pkgref.Node:
+		s, ok := semantic.ParseNodeRange(specifier)
+		v, valid := semantic.Parse(p.Version)
+		return ok && valid && s.Match(v)
+	}
+	return specifier == p.Version
 }

@@ -402,10 +402,37 @@ func TestClaims(t *testing.T) {
 		{[]string{"bash", "-lc", "cd x && pip3 install 'a==1' \"b>=2\"; echo c==3"}, map[pkgref.Ref]string{python("a", ""): "==1", python("b", ""): ">=2"}},
 		{[]string{"pip", "install", "--index-url=https://x.example", "x @ https://x.example/a==1", "a==?"}, map[pkgref.Ref]string{}},
 		{[]string{"pip", "uninstall", "a==1"}, map[pkgref.Ref]string{}},
+		{[]string{"npm", "install", "--save-dev", "left-pad@^1.2", "@s/x@2.x", "y@latest", "z", "w@npm:real@1.0.0", "https://x.example/a@1"}, map[pkgref.Ref]string{
+			node("left-pad", ""): "^1.2", node("@s/x", ""): "2.x", node("real", ""): "1.0.0",
+		}},
+		{[]string{"npm10", "run", "x@1.0.0"}, map[pkgref.Ref]string{}},
+		{[]string{"sh", "-c", "pnpm add 'a@>=1 <2' && go get example.com/m/v2@v2.1.0 example.com/q@latest"}, map[pkgref.Ref]string{
+			node("a", ""): ">=1 <2", {Ecosystem: pkgref.Go, Name: "example.com/m/v2"}: "v2.1.0",
+		}},
 		{nil, map[pkgref.Ref]string{}},
 	} {
 		if diff := cmp.Diff(c.want, claims(c.argv)); diff != "" {
 			t.Errorf("%q:\n%s", c.argv, diff)
+		}
+	}
+}
+
+func TestWhatAClaimMeets(t *testing.T) {
+	for _, c := range []struct {
+		specifier string
+		release   pkgref.Ref
+		meets     bool
+	}{
+		{"^1.2", node("a", "1.3.0"), true},
+		{"^1.2", node("a", "2.0.0"), false},
+		{"v1.2.0", pkgref.Ref{Ecosystem: pkgref.Go, Name: "example.com/m", Version: "v1.2.0"}, true},
+		{"v1.2.0", pkgref.Ref{Ecosystem: pkgref.Go, Name: "example.com/m", Version: "v1.3.0"}, false},
+		{"<2", python("a", "1.0"), true},
+		{"<2", python("a", "2.0"), false},
+		{"", node("a", "1.0.0"), false},
+	} {
+		if got := claimMeets(c.specifier, c.release); got != c.meets {
+			t.Errorf("%q meets %s: %t", c.specifier, c.release, got)
 		}
 	}
 }

@@ -55,10 +55,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	if peculiar {
 		p.find(findPeculiar)
 	}
-	scripts := own.scripts
-	if p.gyp && !slices.Contains(scripts, "install") && !slices.Contains(scripts, "preinstall") {
-		scripts = append(slices.Clone(scripts), gypFile)
-	}
+	scripts := p.implied(own.scripts)
 	if row != nil {
 		listed, _, err := readClaims(row)
 		if err != nil {
@@ -77,6 +74,14 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
 		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings,
 	}, nil
+}
+
+// implied adds the implicit script to those that a package.json has.
+func (p *unpacking) implied(scripts []string) []string {
+	if p.gyp && !slices.Contains(scripts, "install") && !slices.Contains(scripts, "preinstall") {
+		return append(slices.Clone(scripts), gypFile)
+	}
+	return scripts
 }
 
 // areOf checks that claims are about the release that the tarball's path names.

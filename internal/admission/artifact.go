@@ -17,8 +17,12 @@ import (
 // hexDigest is what ArtifactAsk.SHA256 must be.
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`) // a constant
 
-// maxDigests of one file.
-const maxDigests = 16
+// maxDigests of one file, and maxBrought of the packages inside of a run's files
+// that are remembered; the others count as unaccounted for.
+const (
+	maxDigests = 16
+	maxBrought = 50_000
+)
 
 // servedFile is what the ledger keeps of a `served` record.
 type servedFile struct {
@@ -122,6 +126,12 @@ func (t *tenant) serve(r audit.Record) {
 	f := &servedFile{record: r}
 	t.served[r.Seq] = f
 	t.ledger[releaseOf(refOf(r))] = f
+	for text := range strings.SplitSeq(r.Detail[detailBundled], ", ") {
+		name, version, _ := strings.Cut(text, " ")
+		if inner, err := pkgref.New(pkgref.Ecosystem(r.Ecosystem), name, version); err == nil && version != "" && len(t.brought) < maxBrought {
+			t.brought[releaseOf(inner)] = refOf(r).String()
+		}
+	}
 	t.hideWithheld(refOf(r))
 }
 

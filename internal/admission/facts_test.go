@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -141,6 +142,30 @@ func TestMalwareInsideOfAFile(t *testing.T) {
 	}
 	if n := len(g.records(t, audit.Served)); n != 3 {
 		t.Errorf("%d files served, want 3", n)
+	}
+}
+
+// TestWhatCameInsideIsAccountedFor: a bundled package is on the disk without a
+// file of its own.
+func TestWhatCameInsideIsAccountedFor(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow }", Limits{})
+	_, err := g.Artifact(t.Context(), ArtifactAsk{
+		Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5,
+		Bundled: []string{"@s/inner 2.0.0", "other"},
+	})
+	must(t, err)
+	g.Unregister("sb1")
+	must(t, g.Restore(t.Context(), g.run()))
+	inv := channel.Inventory{Packages: []channel.InstalledPackage{
+		{Ecosystem: "node", Name: "a", Version: "1.0.0"}, {Ecosystem: "node", Name: "@s/inner", Version: "2.0.0"}, {Ecosystem: "node", Name: "@s/inner", Version: "2.0.1"},
+	}}
+	must(t, g.Installed(t.Context(), "sb1", inv, channel.Inventory{}))
+	var got []string
+	for _, r := range g.records(t, audit.Installed) {
+		got = append(got, r.InstalledVersion+" "+r.Detail["bundled_in"]+" "+r.Detail["unaccounted"])
+	}
+	if diff := cmp.Diff([]string{"1.0.0  ", "2.0.0 node a 1.0.0 ", "2.0.1  true"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -98,7 +98,7 @@ func installedRef(p channel.InstalledPackage) pkgref.Ref {
 func (c *Controller) recordInstalled(ctx context.Context, t *tenant, ref pkgref.Ref, p channel.InstalledPackage) error {
 	key := releaseOf(ref)
 	t.mu.Lock()
-	known, served := t.found[key], t.ledger[key]
+	known, served, outer := t.found[key], t.ledger[key], t.brought[key]
 	t.found[key] = true
 	t.mu.Unlock()
 	if known {
@@ -106,10 +106,14 @@ func (c *Controller) recordInstalled(ctx context.Context, t *tenant, ref pkgref.
 	}
 	r := audit.Record{Kind: audit.KindPackage, Outcome: audit.Installed, GuestClaimed: true, Detail: map[string]string{"path": clip(p.Path, 4_096)}}
 	setRef(&r, ref)
-	if served == nil {
+	switch {
+	case served == nil && outer != "":
+		r.Detail[detailBundledIn] = outer
+		r.Reason = "it came inside of " + outer
+	case served == nil:
 		r.Detail[detailUnaccounted] = "true"
 		r.Reason = "it is on the sandbox's disk, but nothing of it was served to this sandbox"
-	} else {
+	default:
 		s := served.record
 		r.InstalledVersion, r.SourceURL, r.SHA256, r.File, r.Size = s.InstalledVersion, s.SourceURL, s.SHA256, s.File, s.Size
 		r.RequestedVersion, r.RequestedClaimed, r.ResolvedBy, r.Rule, r.RequestID = s.RequestedVersion, s.RequestedClaimed, s.ResolvedBy, s.Rule, s.RequestID

@@ -26,19 +26,20 @@ const (
 
 // Keys of Record.Detail.
 const (
-	detailSuggest  = "suggest"   // policy lines that would allow it
-	detailWantedBy = "wanted_by" // allowed parents, for people
-	detailParents  = "parents"   // the projects of those, canonical names with spaces between
-	detailWhat     = "what"      // of a withheld record: package or index
-	detailIndex    = "index_digest"
-	detailName     = "name"       // of a network record
-	detailThrough  = "through"    // of a served record: Decision.Through
-	detailServed   = "served_seq" // of an aborted record
-	detailEvent    = "event"
-	detailKind     = "kind"     // of a refusal: what was asked for, if it was no file that could be installed
-	detailAlarm    = "alarm"    // "true": more than a refusal, see policy.Decision
-	detailBundled  = "bundled"  // of a served record: packages inside the file
-	detailFindings = "findings" // of a served record: peculiarities
+	detailSuggest   = "suggest"   // policy lines that would allow it
+	detailWantedBy  = "wanted_by" // allowed parents, for people
+	detailParents   = "parents"   // the projects of those, canonical names with spaces between
+	detailWhat      = "what"      // of a withheld record: package or index
+	detailIndex     = "index_digest"
+	detailName      = "name"       // of a network record
+	detailThrough   = "through"    // of a served record: Decision.Through
+	detailServed    = "served_seq" // of an aborted record
+	detailEvent     = "event"
+	detailKind      = "kind"       // of a refusal: what was asked for, if it was no file that could be installed
+	detailAlarm     = "alarm"      // "true": more than a refusal, see policy.Decision
+	detailBundled   = "bundled"    // of a served record: packages inside the file
+	detailBundledIn = "bundled_in" // of an installed record: the release that brought it
+	detailFindings  = "findings"   // of a served record: peculiarities
 	// detailUpstreamDigest is of a served record: the digest by the upstream or a
 	// witness, where it is not the sha256.
 	detailUpstreamDigest = "upstream_digest"

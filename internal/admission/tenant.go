@@ -34,6 +34,7 @@ type tenant struct {
 	indexes      map[pkgref.Ref]*indexVerdict // the last verdict on each project
 	served       map[uint64]*servedFile       // by record
 	ledger       map[pkgref.Ref]*servedFile   // the last file of each release
+	brought      map[pkgref.Ref]string        // releases inside of served files, by which release
 	claims       map[pkgref.Ref]string        // specifiers in commands, by package
 	running      map[string]audit.Record      // started commands, by id
 	finished     map[string]bool              // commands whose end is on record
@@ -44,7 +45,7 @@ func newTenant(r Run) *tenant {
 	return &tenant{
 		run: r, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
 		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
-		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{},
+		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, found: map[pkgref.Ref]bool{},
 	}
 }

@@ -192,29 +192,34 @@ func answers(t *testing.T, client string) map[string]string {
 	return cells
 }
 
-// The lines of an answer that tell why it is none. Constants.
+// What a table makes of an answer. Constants.
 var (
-	telling = regexp.MustCompile(`(?i)\berr|error|mismatch|not found|could not|no matching|denied|warn`)
+	ours    = regexp.MustCompile(`Blocked by cofferdam|cofferdam withholds|: the upstream has no `)
+	cause   = regexp.MustCompile(`fatal: |(?i)no matching|failed, reason|no such|integrity checksum|unexpected checksum|mismatch|do not match|could not resolve`)
+	telling = regexp.MustCompile(`(?i)\berr|error|not found|could not|denied|warn|fail`)
 	ending  = regexp.MustCompile(`(?m)^\(exit (\d+)\)$`)
 	tail    = regexp.MustCompile(`;? request ID.*| +request: ID.*`)
+	words   = regexp.MustCompile(`\pL`)
 )
 
-// cell is what a table shows of an answer: the line with the reason, else the
-// first that tells of an error, else the last, or that it went well.
+// cell is what a table shows of an answer: the line with the gateway's reason,
+// else the one that says best what is wrong, or that it went well.
 func cell(body string) string {
 	well := false
 	if m := ending.FindStringSubmatch(body); m != nil {
 		well = m[1] == "0"
 	}
 	lines := slices.DeleteFunc(strings.Split(body, "\n"), func(l string) bool {
-		return strings.TrimSpace(l) == "" || ending.MatchString(l)
+		return !words.MatchString(l) || ending.MatchString(l)
 	})
-	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "Blocked by cofferdam") })
+	at := slices.IndexFunc(lines, ours.MatchString)
 	if at < 0 && well {
 		return "succeeds"
 	}
-	if at < 0 {
-		at = slices.IndexFunc(lines, telling.MatchString)
+	for _, re := range []*regexp.Regexp{cause, telling} {
+		if at < 0 {
+			at = slices.IndexFunc(lines, re.MatchString)
+		}
 	}
 	if at < 0 {
 		at = len(lines) - 1

@@ -53,4 +53,4 @@ locked() {
 	cp "/locks/$1"/* .
 }
 
-fetch() { curl -sS -w '%{http_code}\n' "$1"; }
+fetch() { curl -sS --fail-with-body "$1"; }

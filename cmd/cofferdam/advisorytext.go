@@ -36,7 +36,7 @@ func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	if _, err := io.WriteString(w, b.String()); err != nil || len(done.Alarms) == 0 {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "ALARM: %s let in before it was known to be malicious:\n", plural(len(done.Alarms), "release was", "releases were")); err != nil {
+	if _, err := fmt.Fprintf(w, "ALARM: %s known to be malicious:\n", plural(len(done.Alarms), "release was let in before it was", "releases were let in before they were")); err != nil {
 		return err
 	}
 	rows := [][]string{{"RELEASE", "ADVISORY", "FIRST", "RUNS"}}

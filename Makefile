@@ -64,7 +64,7 @@ fmt:
 	$(TOOL) gofumpt -w api client cmd internal runsc test bench
 
 bench: deps build template
-	$(GO) run ./bench
+	CGO_ENABLED=0 $(GO) run ./bench
 
 clean:
 	rm -rf $(BIN) $(AGENT)

@@ -21,7 +21,9 @@ type bench struct {
 	table    table
 
 	dir      string // temporary
+	home     string // the repository's own state, for what is fetched or built once
 	wheels   []wheel
+	npm, uv  project
 	registry *registry
 	daemon   *daemonProcess
 }
@@ -43,17 +45,22 @@ func (b *bench) setUp(ctx context.Context) error {
 	if err := os.Chmod(b.dir, 0o711); err != nil {
 		return err
 	}
-	home, err := repositoryState()
-	if err != nil {
+	if b.home, err = repositoryState(); err != nil {
 		return err
 	}
-	if err := b.buildTemplate(ctx, home); err != nil {
+	if err := b.buildTemplate(ctx, b.home); err != nil {
 		return err
 	}
-	if b.wheels, err = b.fetchWheels(ctx, home); err != nil {
+	if b.wheels, err = b.fetchWheels(ctx, b.home); err != nil {
 		return err
 	}
-	if b.registry, err = startRegistry(b.wheels); err != nil {
+	if b.npm, err = npmProject(b.home); err != nil {
+		return err
+	}
+	if b.uv, err = uvProject(b.home); err != nil {
+		return err
+	}
+	if b.registry, err = startRegistry(b.wheels, b.npm, b.uv); err != nil {
 		return err
 	}
 	if err := b.registry.configure(b.state(), b.dir); err != nil {

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -20,26 +20,28 @@ import (
 // door is a client on the host that talks to the gateway as the keeper does
 // for a sandbox: the same request without sandbox and channel.
 type door struct {
+	host string
 	http *http.Client
 }
 
-// openDoor asks in the name of a living sandbox.
-func (b *bench) openDoor(ctx context.Context, sandbox string) (*door, error) {
+// openDoor asks one registry in the name of a living sandbox.
+func (b *bench) openDoor(ctx context.Context, sandbox, host string) (*door, error) {
 	roots, err := b.authority()
 	if err != nil {
 		return nil, err
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return b.uplink(ctx, sandbox) }
-	d := &door{http: &http.Client{Transport: &http.Transport{
-		DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: indexHost},
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return b.uplink(ctx, sandbox, host) }
+	d := &door{host: host, http: &http.Client{Transport: &http.Transport{
+		DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: host},
 		DisableCompression: true, MaxConnsPerHost: 1,
 	}}}
-	_, err = d.get(ctx, "/simple/small/")
+	hello := map[string]string{indexHost: "/simple/small/", npmHost: "/-/ping"} // the connection is made
+	_, err = d.get(ctx, hello[host])
 	return d, err
 }
 
 // uplink does the keeper's part of a guest's stream.
-func (b *bench) uplink(ctx context.Context, sandbox string) (net.Conn, error) {
+func (b *bench) uplink(ctx context.Context, sandbox, host string) (net.Conn, error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "unix", b.daemon.paths.Uplink())
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func (b *bench) uplink(ctx context.Context, sandbox string) (net.Conn, error) {
 	var reply channel.Reply
 	err = errors.Join(
 		frames.WriteJSON(channel.FrameOpen, keeper.StreamIdentity{Sandbox: sandbox}),
-		frames.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenTCP, Name: indexHost, Port: 443}),
+		frames.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenTCP, Name: host, Port: 443}),
 		frames.ReadJSON(channel.FrameReply, &reply),
 	)
 	if err == nil && !reply.OK {
@@ -84,24 +86,31 @@ func (d *door) get(ctx context.Context, path string) (time.Duration, error) {
 }
 
 func (d *door) fetch(ctx context.Context, path string) ([]byte, time.Duration, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+indexHost+path, nil)
+	return fetch(ctx, d.http, "https://"+d.host+path, map[string]string{"Accept": jsonIndex})
+}
+
+// fetch gets a document; the body is read whole within the time.
+func fetch(ctx context.Context, c *http.Client, url string, header map[string]string) ([]byte, time.Duration, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, 0, err
 	}
-	req.Header.Set("Accept", jsonIndex)
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
 	began := time.Now()
-	resp, err := d.http.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body := make([]byte, max(0, resp.ContentLength))
-	_, err = io.ReadFull(resp.Body, body)
+	body := bytes.NewBuffer(make([]byte, 0, max(0, resp.ContentLength)+bytes.MinRead))
+	_, err = body.ReadFrom(resp.Body)
 	took := time.Since(began)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", path, resp.Status)
+		err = fmt.Errorf("%s: %s: %.200s", url, resp.Status, body)
 	}
-	return body, took, err
+	return body.Bytes(), took, err
 }
 
 func (d *door) close() { d.http.CloseIdleConnections() }

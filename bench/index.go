@@ -61,7 +61,7 @@ func (b *bench) keepPage(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.daemon.client.DestroySandbox(ctx, box.ID)) }()
-	door, err := b.openDoor(ctx, box.ID)
+	door, err := b.openDoor(ctx, box.ID, indexHost)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (b *bench) indexAgain(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	door, err := b.openDoor(ctx, box.ID)
+	door, err := b.openDoor(ctx, box.ID, indexHost)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *bench) indexAnew(ctx context.Context, i int) (took time.Duration, err e
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.daemon.client.DestroySandbox(ctx, box.ID)) }()
-	door, err := b.openDoor(ctx, box.ID)
+	door, err := b.openDoor(ctx, box.ID, indexHost)
 	if err != nil {
 		return 0, err
 	}

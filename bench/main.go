@@ -43,13 +43,19 @@ func parts() []part {
 	return []part{
 		{"create", measureCreate},
 		{"exec", measureExec},
+		{"packument", measurePackument},
 		{"install", measureInstall},
+		{"projects", measureProjects},
 		{"index", measureIndex},
 		{"download", measureDownload},
 	}
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == serveVerb { // inside a sandbox
+		fmt.Fprintln(os.Stderr, "bench:", serveFiles(context.Background(), os.Args[2], os.Args[3]))
+		os.Exit(1)
+	}
 	opts, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return

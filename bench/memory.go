@@ -97,3 +97,22 @@ func memoryOf(pid int) (pss, rss float64, err error) {
 	}
 	return pss, rss, lines.Err()
 }
+
+// highest is the most that a role had resident since it started, in MB.
+func (b *bench) highest(role string) (float64, error) {
+	roles, err := b.daemon.roles()
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", roles[role]))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(text), "VmHWM:")
+	fields := strings.Fields(after)
+	if len(fields) == 0 {
+		return 0, fmt.Errorf("the kernel does not say how much memory the %s had", role)
+	}
+	kilobytes, err := strconv.ParseFloat(fields[0], 64)
+	return kilobytes * 1024 / 1e6, err
+}

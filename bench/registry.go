@@ -20,15 +20,24 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// indexHost is the name under which sandboxes know the bench's registry.
-const indexHost = "index.example"
+// The names under which sandboxes know the bench's registries.
+const (
+	indexHost = "index.example"
+	npmHost   = "npm.example"
+	indexBase = "https://" + indexHost + "/"
+	npmBase   = "https://" + npmHost + "/"
+)
 
-// registry is the upstream: an honest one, on loopback, over TLS.
+// registry is the upstream: an honest one, on loopback, over TLS; npm's also
+// without, for a peer that has no better.
 type registry struct {
 	server *httptest.Server
+	plain  *httptest.Server
+	npm    *npmRegistry
 	ca     []byte
 	big    wheel
 }
@@ -39,8 +48,8 @@ const (
 	bigBytes     = 100 << 20
 )
 
-func startRegistry(wheels []wheel) (*registry, error) {
-	ca, certificate, err := certify(indexHost)
+func startRegistry(wheels []wheel, npm, uv project) (*registry, error) {
+	ca, certificate, err := certify(indexHost, npmHost)
 	if err != nil {
 		return nil, err
 	}
@@ -50,23 +59,35 @@ func startRegistry(wheels []wheel) (*registry, error) {
 	}
 	r := &registry{ca: ca, big: big}
 	mux := http.NewServeMux()
+	pages := map[string][]indexFile{"many": manyFiles()}
 	for _, w := range append([]wheel{big, smallWheel()}, wheels...) {
-		mux.Handle("GET /simple/"+w.project+"/", page(w.project, []indexFile{w.listed()}))
+		pages[w.project] = []indexFile{w.listed()}
 		mux.HandleFunc("GET /files/"+w.file, func(rw http.ResponseWriter, _ *http.Request) {
 			_, _ = rw.Write(w.bytes) // the gateway says if it got too little
 		})
 	}
-	mux.Handle("GET /simple/many/", page("many", manyFiles()))
+	mux.HandleFunc("GET /simple/{project}/", func(rw http.ResponseWriter, r *http.Request) {
+		project := r.PathValue("project")
+		answerPage(rw, project, append(slices.Clip(pages[project]), uv.files(project)...))
+	})
+	mux.Handle("GET /files/", http.FileServer(http.Dir(uv.dir)))
+	r.npm = newNpmRegistry(npm.dir, npmBase)
+	mux.Handle("GET "+npmHost+"/", r.npm)
 	r.server = httptest.NewUnstartedServer(mux)
 	r.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
 	r.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // the daemon's end cuts connections
 	r.server.StartTLS()
+	r.plain = httptest.NewUnstartedServer(nil)
+	r.plain.Config.Handler = newNpmRegistry(npm.dir, "http://"+r.plain.Listener.Addr().String()+"/")
+	r.plain.Start()
 	return r, nil
 }
 
 func (r *registry) close() error {
-	r.server.CloseClientConnections()
-	r.server.Close()
+	for _, s := range []*httptest.Server{r.server, r.plain} {
+		s.CloseClientConnections()
+		s.Close()
+	}
 	return nil
 }
 
@@ -76,8 +97,10 @@ func (r *registry) configure(state, dir string) error {
 	if err := os.WriteFile(bundle, r.ca, 0o600); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("default_template: debian\nprobe_projects: [small]\nupstreams:\n  - ecosystem: python\n    index: https://%s/simple/\n    ca_file: %s\n    address: %s\n",
-		indexHost, bundle, r.server.Listener.Addr())
+	text := "default_template: debian\nprobe_projects: [small]\nupstreams:\n"
+	for ecosystem, index := range map[string]string{"python": indexHost + "/simple/", "node": npmHost + "/"} {
+		text += fmt.Sprintf("  - ecosystem: %s\n    index: https://%s\n    ca_file: %s\n    address: %s\n", ecosystem, index, bundle, r.server.Listener.Addr())
+	}
 	return os.WriteFile(filepath.Join(state, "config.yaml"), []byte(text), 0o600)
 }
 
@@ -87,8 +110,8 @@ type indexFile struct {
 	URL            string            `json:"url"`
 	Hashes         map[string]string `json:"hashes"`
 	RequiresPython string            `json:"requires-python,omitempty"`
-	Size           int               `json:"size"`
-	UploadTime     time.Time         `json:"upload-time"`
+	Size           int               `json:"size,omitzero"`
+	UploadTime     time.Time         `json:"upload-time,omitzero"`
 	Yanked         bool              `json:"yanked"`
 }
 
@@ -99,17 +122,15 @@ func (w wheel) listed() indexFile {
 	}
 }
 
-// page answers with a project's page.
-func page(project string, files []indexFile) http.Handler {
+// answerPage sends a project's page.
+func answerPage(w http.ResponseWriter, project string, files []indexFile) {
 	body, err := json.Marshal(map[string]any{"meta": map[string]string{"api-version": "1.1"}, "name": project, "files": files})
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
-		_, _ = w.Write(body) // the gateway says if it got too little
-	})
+	if err != nil || len(files) == 0 {
+		http.Error(w, "there is no such project", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", jsonIndex)
+	_, _ = w.Write(body) // the gateway says if it got too little
 }
 
 // manyFiles lists 3,000 versions, 0.0.0 to 29.9.9, a wheel each.
@@ -126,8 +147,8 @@ func manyFiles() []indexFile {
 	return files
 }
 
-// certify makes an authority and a certificate for a name, valid for a day.
-func certify(name string) (ca []byte, leaf tls.Certificate, err error) {
+// certify makes an authority and a certificate for names, valid for a day.
+func certify(names ...string) (ca []byte, leaf tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, leaf, err
@@ -142,7 +163,7 @@ func certify(name string) (ca []byte, leaf tls.Certificate, err error) {
 		return nil, leaf, err
 	}
 	child := &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotBefore: parent.NotBefore, NotAfter: parent.NotAfter, DNSNames: []string{name},
+		SerialNumber: big.NewInt(2), NotBefore: parent.NotBefore, NotAfter: parent.NotAfter, DNSNames: names,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, child, parent, &leafKey.PublicKey, key)

@@ -20,7 +20,7 @@ type table struct {
 // row is one figure and what stands beside it.
 type row struct {
 	What   string  `json:"what"`
-	Unit   string  `json:"unit"` // ms or MB/s
+	Unit   string  `json:"unit"` // ms, s, MB or MB/s
 	Rounds int     `json:"rounds"`
 	Median float64 `json:"median"`
 	P99    float64 `json:"p99,omitzero"` // of speeds: what 99 of 100 reach
@@ -44,8 +44,10 @@ func figure(what, unit string, s sample) row {
 }
 
 const (
-	unitTime  = "ms"
-	unitSpeed = "MB/s"
+	unitTime   = "ms"
+	unitSpeed  = "MB/s"
+	unitMemory = "MB"
+	unitCount  = "count"
 )
 
 // beside adds the reference.

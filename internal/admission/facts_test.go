@@ -145,6 +145,20 @@ func TestMalwareInsideOfAFile(t *testing.T) {
 	}
 }
 
+// TestMuchInsideOfAFile: as many names of packages as a file may bring along, each as
+// long as it may be, come through the door.
+func TestMuchInsideOfAFile(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow }", Limits{})
+	client, _ := serve(t, g)
+	ask := ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5}
+	for range 500 {
+		ask.Bundled = append(ask.Bundled, strings.Repeat("n", 500)+" "+strings.Repeat("1", 256))
+	}
+	if a, err := client.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
 // TestWhatCameInsideIsAccountedFor: a bundled package is on the disk without a
 // file of its own.
 func TestWhatCameInsideIsAccountedFor(t *testing.T) {

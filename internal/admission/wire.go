@@ -46,9 +46,9 @@ func (m method) limit() int {
 	switch m {
 	case callIndex, callEdgesOfIndex:
 		return maxMessage
-	case callEdges:
+	case callEdges, callArtifact: // what one file requires, or brings along
 		return 4 << 20
-	case callArtifact, callName, callFailed, callAborted, callRefusals, callTrust, callOwner:
+	case callName, callFailed, callAborted, callRefusals, callTrust, callOwner:
 	}
 	return smallMessage
 }

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -43,6 +44,7 @@ type door struct {
 	log      []string // what happened, in order
 	owner    string   // of every name
 	broken   bool     // every call fails: nothing can be decided or recorded
+	breaks   error    // with this; nil: errBroken
 }
 
 func allowAll(pkgref.Ref, admission.File) policy.Decision {
@@ -88,7 +90,7 @@ func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.Index
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
-		return admission.IndexAnswer{}, errBroken
+		return admission.IndexAnswer{}, cmp.Or(d.breaks, errBroken)
 	}
 	d.asks = append(d.asks, ask)
 	files, ok := d.indexes[ask.IndexDigest]
@@ -141,7 +143,7 @@ func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
-		return admission.Answer{}, errBroken
+		return admission.Answer{}, cmp.Or(d.breaks, errBroken)
 	}
 	dec := d.decide(ask.Package, ask.File)
 	switch {

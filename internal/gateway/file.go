@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -97,7 +98,16 @@ func (g *Gateway) refuseFile(a *asked, err error) {
 // refuseUndecided answers when the door could not decide or record.
 func (g *Gateway) refuseUndecided(a *asked, err error) {
 	g.log.Error("a file could not be judged", "sandbox", a.sandbox, "file", a.route.File, "error", err)
-	a.refuse(ecosystem.Refusal{Cause: ecosystem.Unreachable, What: a.ref.String(), Reason: "the request could not be decided and recorded"})
+	a.refuse(undecided(a.ref, err))
+}
+
+// undecided words why there is no decision: a limit of the run, which the door
+// words, or what is the operator's to find.
+func undecided(ref pkgref.Ref, err error) ecosystem.Refusal {
+	if errors.Is(err, fault.ErrForbidden) {
+		return ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: ref.String(), Reason: sentence(err)}
+	}
+	return ecosystem.Refusal{Cause: ecosystem.Unreachable, What: ref.String(), Reason: "the request could not be decided and recorded"}
 }
 
 // serveSidecar sends a file's metadata, after the door knows what it requires,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -176,6 +177,21 @@ func TestNothingIsServedUnrecorded(t *testing.T) {
 		if a := b.get(path); a.StatusCode != http.StatusFailedDependency || strings.Contains(a.body, "PK") {
 			t.Errorf("%s: %s", path, status(a))
 		}
+	}
+}
+
+// TestALimitOfTheRunIsTold: a run that used up its records hears that, and not
+// that something is broken.
+func TestALimitOfTheRunIsTold(t *testing.T) {
+	b := newBench(t, nil)
+	foo := pypitest.Wheel(t, "foo", "1.0")
+	b.publish(foo)
+	b.door.broken, b.door.breaks = true, fault.New(fault.ErrForbidden, "run x has made too many records")
+	if a := b.get("/p/" + foo.File); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "too many records") {
+		t.Error(status(a))
+	}
+	if a := b.get("/simple/foo/"); a.StatusCode != http.StatusUnavailableForLegalReasons || !strings.Contains(a.body, "too many records") {
+		t.Error(status(a))
 	}
 }
 

@@ -44,7 +44,7 @@ func (g *Gateway) serveIndex(q *query) {
 	}
 	if err != nil {
 		g.log.Error("an index page could not be judged", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.Unreachable, What: ref.String(), Reason: "the request could not be decided and recorded"})
+		q.refuse(undecided(ref, err))
 		return
 	}
 	friend = out.some

@@ -103,7 +103,11 @@ func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
 	}
-	return c.add(newTenant(r))
+	t := newTenant(r)
+	if err := c.followLock(t); err != nil {
+		return err
+	}
+	return c.add(t)
 }
 
 func (c *Controller) add(t *tenant) error {

@@ -134,10 +134,10 @@ func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	return len(specifier) <= maxSpecifier, nil
 }
 
-// wasAdmitted tells whether a release was admitted, or was shown on a page; the
-// tenant's mu is held.
+// wasAdmitted tells whether a release was admitted, was shown on a page, or is in
+// a lockfile of the run; the tenant's mu is held.
 func (t *tenant) wasAdmitted(p pkgref.Ref) bool {
-	if _, ok := t.through[p]; ok {
+	if _, ok := t.through[p]; ok || t.pinned[p] {
 		return true
 	}
 	v := t.indexes[projectOfRef(p)]

@@ -23,6 +23,9 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 		}
 		t.replay(rec, c.config.Limits)
 	}
+	if err := c.followLock(t); err != nil {
+		return err
+	}
 	return c.add(t)
 }
 

@@ -28,6 +28,7 @@ type tenant struct {
 	names        map[string]bool // refused names that have a record of their own
 	edges        edgeSet
 	through      map[pkgref.Ref]string        // admitted releases: Decision.Through
+	pinned       map[pkgref.Ref]bool          // releases whose requirements the run's lockfiles told
 	origins      map[pkgref.Ref]origin        // where projects were found
 	required     map[pkgref.Ref]*requirements // by projects
 	requirements int                          // in required, together
@@ -44,7 +45,7 @@ type tenant struct {
 func newTenant(r Run) *tenant {
 	return &tenant{
 		run: r, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
+		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, pinned: map[pkgref.Ref]bool{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, found: map[pkgref.Ref]bool{},
 	}

@@ -22,6 +22,9 @@ type Lockfile struct {
 	Digest    string // "sha256:<hex>" of its bytes
 	Ecosystem pkgref.Ecosystem
 	Pins      map[string][]policy.Pin // by canonical package name
+	// Requires are what its releases require, where the format says so
+	// (package-lock.json, pnpm-lock.yaml, uv.lock, pylock.toml).
+	Requires map[pkgref.Ref][]Requirement
 }
 
 // Source is a lockfile's name and bytes.

@@ -86,6 +86,7 @@ func (b *builder) npmPackage(place string, entry *value) error {
 	if err := b.npmTarball(entry, "resolved", ref); err != nil {
 		return err
 	}
+	b.requireRanges(ref, entry, "dependencies", "optionalDependencies", "peerDependencies")
 	sri, line, err := b.string(entry, "integrity")
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 	case len(data) > MaxBytes:
 		return nil, fault.Invalid("%s has %d bytes; a lockfile may have %d", name, len(data), MaxBytes)
 	}
-	b := &builder{name: name, ecosystem: ecosystem, pins: map[string][]policy.Pin{}}
+	b := &builder{name: name, ecosystem: ecosystem, pins: map[string][]policy.Pin{}, requires: map[pkgref.Ref][]Requirement{}}
 	if err := b.text(data); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	return &Lockfile{Name: name, Digest: "sha256:" + hex.EncodeToString(sum[:]), Ecosystem: ecosystem, Pins: b.pins}, nil
+	return &Lockfile{Name: name, Digest: "sha256:" + hex.EncodeToString(sum[:]), Ecosystem: ecosystem, Pins: b.pins, Requires: b.requires}, nil
 }
 
 // builder collects the pins of one lockfile.
@@ -68,6 +68,7 @@ type builder struct {
 	name      string
 	ecosystem pkgref.Ecosystem
 	pins      map[string][]policy.Pin
+	requires  map[pkgref.Ref][]Requirement
 	count     int // of pins
 	values    int // of a document
 }

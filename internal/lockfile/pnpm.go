@@ -1,6 +1,10 @@
 package lockfile
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
 
 // readPnpm reads pnpm-lock.yaml of versions 6 and 9. Directories are the
 // project's own and are left out.
@@ -30,6 +34,27 @@ func readPnpm(b *builder, data []byte) error {
 		}
 		if err := b.pnpmPackage(key, entry); err != nil {
 			return err
+		}
+	}
+	return b.pnpmSnapshots(root)
+}
+
+// pnpmSnapshots reads what version 9 says of the packages' dependencies: one
+// entry for each set of peers that a package was installed with.
+func (b *builder) pnpmSnapshots(root *value) error {
+	snapshots, err := b.child(root, "snapshots", mapping)
+	if err != nil || snapshots == nil {
+		return err
+	}
+	for i, key := range snapshots.keys {
+		entry := snapshots.values[i]
+		bare, _, _ := strings.Cut(key, "(")
+		cut := strings.LastIndexByte(bare, '@')
+		if cut <= 0 || entry.kind != mapping {
+			continue
+		}
+		if ref, err := pkgref.New(b.ecosystem, bare[:cut], bare[cut+1:]); err == nil {
+			b.requirePins(ref, entry)
 		}
 	}
 	return nil
@@ -68,6 +93,7 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	if err := b.npmTarball(resolution, "tarball", ref); err != nil {
 		return err
 	}
+	b.requirePins(ref, entry) // of version 6; version 9 has snapshots
 	digests, err := b.integrity(at, ref.Name+" "+ref.Version, sri)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func (b *builder) pylockPackage(p *value) error {
 	if err != nil {
 		return err
 	}
+	b.requireNames(ref, p.get("dependencies"))
 	var digests []string
 	sdist, err := b.child(p, "sdist", mapping)
 	if err != nil {

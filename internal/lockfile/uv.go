@@ -59,6 +59,12 @@ func (b *builder) uvPackage(p *value) error {
 	if err != nil {
 		return err
 	}
+	b.requireNames(ref, p.get("dependencies"))
+	if extras := p.get("optional-dependencies"); extras != nil && extras.kind == mapping {
+		for _, names := range extras.values {
+			b.requireNames(ref, names)
+		}
+	}
 	digests, err := b.uvFiles(p, ref)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -37,17 +38,19 @@ func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
 	if len(files) == 0 || len(files) > MaxFiles {
 		return nil, fault.Invalid("a run has %d lockfiles; it can have 1 to %d", len(files), MaxFiles)
 	}
-	var digests []string
+	var names []string
 	for _, f := range files {
-		if !slices.Contains(digests, f.Digest) {
-			digests, s.files = append(digests, f.Digest), append(s.files, f)
+		// A file's name says how it is read: the same bytes are another lockfile
+		// under another one.
+		if name := f.Digest + " " + path.Base(f.Name); !slices.Contains(names, name) {
+			names, s.files = append(names, name), append(s.files, f)
 		}
 	}
-	slices.Sort(digests)
+	slices.Sort(names)
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %t\n", s.mode, s.trust)
-	for _, d := range digests {
-		fmt.Fprintln(h, d)
+	for _, name := range names {
+		fmt.Fprintf(h, "%q\n", name)
 	}
 	s.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	return s, nil
@@ -57,7 +60,8 @@ func unknownMode(mode policy.LockMode) error {
 	return fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", clip(string(mode)))
 }
 
-// Digest names the set: over its lockfiles' digests, the mode and the trust.
+// Digest names the set: over its lockfiles' digests and base names, the mode and
+// the trust.
 func (s *Set) Digest() string { return s.digest }
 
 // Mode is how the set rules.

@@ -67,6 +67,26 @@ func TestSetDigest(t *testing.T) {
 	}
 }
 
+// TestOneFileUnderTwoNames: the name says how a file is read, so the same bytes, an
+// empty file's above all, are a lockfile of each ecosystem that they are given for.
+func TestOneFileUnderTwoNames(t *testing.T) {
+	empty, sum := parsed(t, "requirements.txt", ""), parsed(t, "go.sum", "")
+	s, err := lockfile.NewSet(policy.LockRules{}, []*lockfile.Lockfile{empty, sum})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ecosystem := range []pkgref.Ecosystem{pkgref.Python, pkgref.Go} {
+		if s.For(pkgref.Ref{Ecosystem: ecosystem, Name: "a"}) == nil {
+			t.Errorf("nothing holds %s", ecosystem)
+		}
+	}
+	other, err := lockfile.NewSet(policy.LockRules{}, []*lockfile.Lockfile{empty})
+	alone, err2 := lockfile.NewSet(policy.LockRules{}, []*lockfile.Lockfile{sum})
+	if errors.Join(err, err2) != nil || other.Digest() == alone.Digest() || other.Digest() == s.Digest() {
+		t.Errorf("%s and %s and %s: %v", other.Digest(), alone.Digest(), s.Digest(), errors.Join(err, err2))
+	}
+}
+
 func TestSetRefuses(t *testing.T) {
 	one := parsed(t, "requirements.txt", "a==1.0 --hash=sha256:{a256}")
 	if _, err := lockfile.NewSet(policy.LockRules{Mode: "loose"}, []*lockfile.Lockfile{one}); !errors.Is(err, fault.ErrInvalid) {

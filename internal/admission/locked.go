@@ -11,7 +11,9 @@ import (
 // client that installs from a lockfile reads no metadata and asks for files in
 // any order, so the edges have to be there before its first request. They are
 // the word of the lockfile, which a person gave and the agent can't change; an
-// edge still needs an entry that admits its parent.
+// edge still needs an entry that admits its parent, and leads only to what the
+// lockfiles pin, whose digests are then compared: also in the mode prefer, which
+// leaves other names to the policy.
 func (c *Controller) followLock(t *tenant) error {
 	if t.run.Lock == nil {
 		return nil
@@ -25,6 +27,10 @@ func (c *Controller) followLock(t *tenant) error {
 		}
 		reqs := make([]Requirement, 0, len(list))
 		for _, q := range list {
+			child := pkgref.Ref{Ecosystem: parent.Ecosystem, Name: q.Name}
+			if len(t.run.Lock.For(child).Pins) == 0 {
+				continue // a lockfile lets in what it pins, or less
+			}
 			if len(q.Specifier) <= maxSpecifier && len(reqs) < c.config.Limits.EdgesPerParent {
 				reqs = append(reqs, Requirement{Name: q.Name, Specifier: q.Specifier})
 			}

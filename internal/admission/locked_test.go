@@ -72,3 +72,25 @@ func TestALockfileBringsItsEdges(t *testing.T) {
 		})
 	}
 }
+
+// TestALockfileLeadsToItsPinsOnly: in the mode prefer other names are left to the
+// policy, and what a lockfile writes beside a release is no reason to let them in.
+func TestALockfileLeadsToItsPinsOnly(t *testing.T) {
+	set := lockOf(t, "root 1.0.0: child ^2.0.0, stranger *", "child 2.1.0")
+	set, err := lockfile.NewSet(policy.LockRules{Given: true, Mode: policy.LockPrefer}, set.Files())
+	must(t, err)
+	g := newGrove(t, treeDocument, Limits{})
+	g.Unregister("sb1")
+	run := g.run()
+	run.Lock = set
+	must(t, g.Register(run))
+	for name, admitted := range map[string]bool{"child": true, "stranger": false} {
+		file := archive(node(name, "2.1.0"))
+		file.Digest = "sha512:" + strings.Repeat("2a", 64)
+		a, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: node(name, "2.1.0"), File: file})
+		must(t, err)
+		if a.Decision.Allowed() != admitted {
+			t.Errorf("%s: %+v", name, a.Decision)
+		}
+	}
+}

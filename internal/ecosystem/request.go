@@ -47,6 +47,10 @@ type Route struct {
 	Location string // RouteRedirect: an escaped path on the same host
 	// Immutable tells that the answer to a RoutePass never changes.
 	Immutable bool
+	// Part is how many bytes the answer to a RoutePass has that is the beginning
+	// of one that only grows, 0 otherwise; Whole is what File is without the part.
+	Part  int
+	Whole string
 	// Log is the transparency log that a RoutePass is of, by its name, and
 	// Records how many records that must have for what is asked to be there.
 	Log     string

@@ -207,6 +207,29 @@ func TestRelayedBytes(t *testing.T) {
 	}
 }
 
+// TestPartsThatGrow: of what only grows the longest part that was seen is kept,
+// and answers for all that are shorter.
+func TestPartsThatGrow(t *testing.T) {
+	b := newWitnessBench(t, nil)
+	for width, body := range map[string]string{"2": "ab", "4": "abcd", "5": "short"[:4]} {
+		b.registry.Script(indexHost+"/sumdb/sum.example/tile/7.p/"+width, text(body))
+	}
+	ask := func(width, want string, status int) {
+		t.Helper()
+		if a := b.get("/sumdb/sum.example/tile/7.p/" + width); a.StatusCode != status || (status == 200 && a.body != want) {
+			t.Errorf("a part of %s: %d %q", width, a.StatusCode, a.body)
+		}
+	}
+	ask("2", "ab", 200)
+	ask("4", "abcd", 200)
+	ask("5", "shor", 200) // it proves nothing, and is not kept
+	b.registry.Down()
+	for width, want := range map[string]string{"1": "a", "2": "ab", "3": "abc", "4": "abcd"} {
+		ask(width, want, 200)
+	}
+	ask("5", "", 424)
+}
+
 // TestKeysAreRelayed: a protocol without a log may relay too.
 func TestKeysAreRelayed(t *testing.T) {
 	b := newToyBench(t, newToy(pkgref.Node), nil)

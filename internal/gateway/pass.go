@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -90,8 +91,7 @@ func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (clien
 // nothing, however old it is. Only whole answers of the upstream's are kept.
 // l is the log that the answer is of; nil if it is of none.
 func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
-	kept, err := g.relays.Get(ask.URL)
-	have := err == nil
+	kept, have := g.keptRelay(ask, r)
 	if have && r.Immutable {
 		return kept, nil
 	}
@@ -105,9 +105,7 @@ func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client
 		if err != nil {
 			return nil, err
 		}
-		if err := g.relays.Put(ask.URL, body); err != nil {
-			g.log.Warn("a relayed answer could not be kept", "error", err)
-		}
+		g.keepRelay(ask, r, body)
 		return body, nil
 	})
 	if have && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
@@ -117,4 +115,36 @@ func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client
 		l.noteHead(body)
 	}
 	return body, err
+}
+
+// keptRelay gives what is kept of an answer. A part of what only grows is kept
+// as the longest part that was seen, whose beginnings are all the shorter ones:
+// so clients that met the log at another size can verify without the upstream.
+func (g *Gateway) keptRelay(ask ecosystem.Ask, r ecosystem.Route) ([]byte, bool) {
+	body, err := g.relays.Get(relayKey(ask, r))
+	if err != nil || len(body) < r.Part {
+		return nil, false
+	}
+	if r.Part > 0 {
+		body = body[:r.Part]
+	}
+	return body, true
+}
+
+// keepRelay keeps an answer; a part only if it is one, and longer than the one
+// that is kept.
+func (g *Gateway) keepRelay(ask ecosystem.Ask, r ecosystem.Route, body []byte) {
+	if _, longer := g.keptRelay(ask, r); r.Part > 0 && (longer || len(body) != r.Part) {
+		return
+	}
+	if err := g.relays.Put(relayKey(ask, r), body); err != nil {
+		g.log.Warn("a relayed answer could not be kept", "error", err)
+	}
+}
+
+func relayKey(ask ecosystem.Ask, r ecosystem.Route) string {
+	if r.Part == 0 {
+		return ask.URL
+	}
+	return strings.TrimSuffix(ask.URL, strings.TrimPrefix(r.File, r.Whole))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,6 +72,10 @@ func (t toy) Route(place ecosystem.Place, r ecosystem.Request) (ecosystem.Route,
 	}
 	if rest, ok := strings.CutPrefix(below, "sumdb/"); ok {
 		route := ecosystem.Route{Kind: ecosystem.RoutePass, File: rest, Immutable: strings.Contains(rest, "/tile/")}
+		if whole, width, ok := strings.Cut(rest, ".p/"); ok {
+			route.Whole = whole
+			route.Part, _ = strconv.Atoi(width)
+		}
 		route.Log, _, _ = strings.Cut(rest, "/")
 		if _, release, ok := strings.Cut(rest, "/lookup/"); ok {
 			route.Project, route.Version, _ = strings.Cut(release, "@")

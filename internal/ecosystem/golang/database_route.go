@@ -76,13 +76,15 @@ func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error)
 }
 
 // tileRoute reads a tile of hashes. What a path says of a tile says all of it,
-// so its bytes never change.
+// so its bytes never change; a partial tile is the beginning of the full one.
 func tileRoute(route ecosystem.Route, path string) (ecosystem.Route, error) {
 	tile, err := tlog.ParseTilePath(path)
 	if err != nil || tile.H != tileHeight || tile.L < 0 || tile.Path() != path {
 		return ecosystem.Route{}, fault.Invalid("the path is not that of a tile that the go command asks for")
 	}
 	route.Immutable = true
+	route.Part = tile.W * tlog.HashSize
+	route.Whole, _, _ = strings.Cut(route.File, ".p/")
 	route.Records = recordsUnder(tile)
 	return route, nil
 }

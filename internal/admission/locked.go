@@ -38,7 +38,7 @@ func (c *Controller) followLock(t *tenant) error {
 		if err := t.setRelease(parent, reqs, c.config.Limits.Requirements); err != nil {
 			return err
 		}
-		t.pinned[parent] = true
+		t.pinned[parent], t.required[projectOfRef(parent)].locked = true, true
 		projects[projectOfRef(parent)] = true
 	}
 	for project := range projects {

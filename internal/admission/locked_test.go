@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -92,5 +93,30 @@ func TestALockfileLeadsToItsPinsOnly(t *testing.T) {
 		if a.Decision.Allowed() != admitted {
 			t.Errorf("%s: %+v", name, a.Decision)
 		}
+	}
+}
+
+// TestALargeLockfile: its releases may require more in all than a run may have
+// edges, since most require the same.
+func TestALargeLockfile(t *testing.T) {
+	const releases, each = 200, 10
+	var lines []string
+	for i := range releases {
+		line := fmt.Sprintf("p%d 1.0.0:", i)
+		for k := range each {
+			line += fmt.Sprintf("p%d ^1.0.0,", (i*7+k*13+1)%releases)
+		}
+		lines = append(lines, line)
+	}
+	g := newGrove(t, "allowed_packages: { node: [ { name: p0, with_dependencies: true } ] }", Limits{Edges: releases * each / 2})
+	g.Unregister("sb1")
+	run := g.run()
+	run.Lock = lockOf(t, lines...)
+	must(t, g.Register(run))
+	file := archive(node("p77", "1.0.0"))
+	file.Digest = "sha512:" + strings.Repeat("2a", 64)
+	a, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: node("p77", "1.0.0"), File: file})
+	if err != nil || !a.Decision.Allowed() {
+		t.Errorf("%+v, %v", a.Decision, err)
 	}
 }

@@ -14,13 +14,16 @@ type requirements struct {
 	list     []Requirement    // of all releases on the page
 	places   map[string][]int // by version, in list
 	own      map[string][]Requirement
+	locked   bool     // a lockfile told some of own
 	versions []string // with requirements of either kind, in the order in which they came
 	met      map[string]bool
 	// through has the versions whose requirements are edges, and through what.
 	through map[string]string
 }
 
-func (r *requirements) paged() bool { return r.epoch != "" }
+// many tells that requirements of many releases came at once, of a page or a
+// lockfile: equal ones are then one edge.
+func (r *requirements) many() bool { return r.epoch != "" || r.locked }
 
 // requiredBy returns a project's requirements, made if there are none; t.mu is
 // held.

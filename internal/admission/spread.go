@@ -56,7 +56,7 @@ func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
 	if r == nil {
 		return b, nil
 	}
-	b.paged = r.paged()
+	b.many = r.many()
 	about, err := c.subject(t, from.project, t.origins[from.project])
 	if err != nil {
 		return nil, err
@@ -105,19 +105,19 @@ func (t *tenant) throughOf(p pkgref.Ref, j *policy.Judge) (through string, admit
 type batch struct {
 	t     *tenant
 	most  int
-	paged bool
+	many  bool
 	edges []policy.Edge
 	known map[policy.Edge]bool // keys
 }
 
-// take takes what a release requires. Of pages, equal requirements of many
+// take takes what a release requires. Of pages and lockfiles, equal requirements of many
 // releases are one edge, whoever has it first. An edge that only explains a
 // refusal is left out when there are many; one that admits is never left out.
 func (b *batch) take(parent pkgref.Ref, through string, reqs []Requirement) error {
 	for _, q := range reqs {
 		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
 		key := e
-		if b.paged {
+		if b.many {
 			if q.Name == parent.Name {
 				continue
 			}
@@ -127,7 +127,7 @@ func (b *batch) take(parent pkgref.Ref, through string, reqs []Requirement) erro
 			continue
 		}
 		switch total := len(b.t.edges.known) + len(b.known); {
-		case b.paged && through == "" && total >= b.most/2:
+		case b.many && through == "" && total >= b.most/2:
 			continue
 		case total >= b.most:
 			return fault.New(fault.ErrForbidden, "this run's packages require more than %d packages, so no more are taken", b.most)

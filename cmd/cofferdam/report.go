@@ -16,7 +16,7 @@ import (
 
 // reportRows bounds each part of the table at the end of a run; the record has
 // the rest.
-const reportRows = 12
+const reportRows = 16
 
 // tell says what became of the run's packages, and what may have been missing.
 func (r *runner) tell(ctx context.Context, exit *api.Exit) {
@@ -70,11 +70,28 @@ func summaryLines(s api.RunSummary) []string {
 	return lines
 }
 
+// shortRange keeps a range of long versions from widening the whole table; the
+// record has it whole.
+func shortRange(version string) string {
+	const most = 24
+	from, to, isRange := strings.Cut(version, " .. ")
+	clip := func(s string) string {
+		if len(s) > most {
+			return s[:most-3] + "..."
+		}
+		return s
+	}
+	if !isRange {
+		return version
+	}
+	return clip(from) + " .. " + clip(to)
+}
+
 func table(s api.RunSummary, served []api.Package) []string {
 	var buf bytes.Buffer
 	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
 	row := func(what, name, version, why string) {
-		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", what, printable(name), printable(version), printable(why))
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", what, printable(name), shortRange(printable(version)), printable(why))
 	}
 	for _, part := range []struct {
 		what     string

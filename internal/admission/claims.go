@@ -143,8 +143,8 @@ func parseClaim(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bo
 	if ecosystem == pkgref.Python {
 		return parsePythonClaim(word)
 	}
-	if _, real, alias := strings.Cut(word, "@npm:"); alias && ecosystem == pkgref.Node {
-		word = real
+	if _, behind, alias := strings.Cut(word, "@npm:"); alias && ecosystem == pkgref.Node {
+		word = behind
 	}
 	at := strings.LastIndexByte(word, '@')
 	if at <= 0 {

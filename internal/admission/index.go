@@ -46,10 +46,7 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 	if len(ask.Files) > maxIndexFiles {
 		return IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
 	}
-	v, err := c.verdict(t, ask)
-	if err != nil {
-		return IndexAnswer{}, err
-	}
+	v := c.verdict(t, ask)
 	if v == nil {
 		return IndexAnswer{NeedFiles: true, NeedTimes: t.run.Policy.NeedsTimes()}, nil
 	}
@@ -72,22 +69,22 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 }
 
 // verdict judges a page, or remembers what was judged; nil: its files are needed.
-func (c *Controller) verdict(t *tenant, ask IndexAsk) (*indexVerdict, error) {
+func (c *Controller) verdict(t *tenant, ask IndexAsk) *indexVerdict {
 	now := c.config.Clock()
 	from := origin{ask.Upstream, ask.Toolchain}
 	edges := t.edgesTo(ask.Package)
 	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from)}
 	if v := c.indexes.get(key, now); v != nil || ask.Files == nil {
-		return v, nil
+		return v
 	}
 	about, err := c.subject(t, ask.Package, from)
 	if err != nil {
-		return unknownVerdict(key, now, ask.Files), nil //nolint:nilerr // the page is refused and recorded, which says it
+		return unknownVerdict(key, now, ask.Files)
 	}
 	about.Edges, about.Listing = edges.edges, true
 	v := judge(t.run.Policy, now, key, about, ask.Files)
 	c.indexes.put(v)
-	return v, nil
+	return v
 }
 
 // shown remembers what the run was shown. wantEdges: what the shown releases

@@ -44,7 +44,7 @@ func (c *Controller) followLock(t *tenant) error {
 	for project := range projects {
 		err := c.spread(t, project)
 		if errors.Is(err, fault.ErrUnavailable) {
-			return nil //nolint:nilerr // the imported facts can't be read, so every package is refused, and says so
+			return nil // the imported facts can't be read, so every package is refused, and says so
 		}
 		if err != nil {
 			return err

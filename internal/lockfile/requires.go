@@ -47,13 +47,13 @@ func (b *builder) requireRanges(parent pkgref.Ref, entry *value, keys ...string)
 		}
 		for i, name := range ranges.keys {
 			specifier := ranges.values[i].text
-			if real, ok := strings.CutPrefix(specifier, "npm:"); ok {
-				if at := strings.LastIndexByte(real, '@'); at > 0 {
-					real, specifier = real[:at], real[at+1:]
+			if behind, ok := strings.CutPrefix(specifier, "npm:"); ok {
+				if at := strings.LastIndexByte(behind, '@'); at > 0 {
+					behind, specifier = behind[:at], behind[at+1:]
 				} else {
 					specifier = ""
 				}
-				name = real
+				name = behind
 			}
 			b.require(parent, name, specifier)
 		}

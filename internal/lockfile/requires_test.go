@@ -1,6 +1,7 @@
 package lockfile_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,18 +22,26 @@ func TestRequires(t *testing.T) {
 		text      string
 		want      []lockfile.Requirement
 	}{
-		"package-lock.json": {pkgref.Node, `{ "lockfileVersion": 3, "packages": { "node_modules/a": { "version": "1.0.0", "integrity": "` + sri + `",
+		"package-lock.json": {
+			pkgref.Node, `{ "lockfileVersion": 3, "packages": { "node_modules/a": { "version": "1.0.0", "integrity": "` + sri + `",
 			"dependencies": { "b": "^2.0.0", "c": "npm:@s/real@~3.1", "bad name": "1" }, "optionalDependencies": { "d": "*" }, "peerDependencies": { "e": ">=4" }, "devDependencies": { "f": "1" } } } }`,
-			[]lockfile.Requirement{{"b", "^2.0.0"}, {"@s/real", "~3.1"}, {"d", "*"}, {"e", ">=4"}}},
-		"pnpm-lock.yaml": {pkgref.Node, "lockfileVersion: '9.0'\npackages:\n  a@1.0.0:\n    resolution: {integrity: " + sri + "}\nsnapshots:\n" +
-			"  a@1.0.0(e@4.0.0):\n    dependencies:\n      b: 2.0.1(e@4.0.0)\n      c: '@s/real@3.1.0'\n      local: link:../x\n    optionalDependencies:\n      d: 5.0.0\n",
-			[]lockfile.Requirement{{"b", "2.0.1"}, {"@s/real", "3.1.0"}, {"d", "5.0.0"}}},
-		"v6/pnpm-lock.yaml": {pkgref.Node, "lockfileVersion: '6.0'\npackages:\n  /a@1.0.0:\n    resolution: {integrity: " + sri + "}\n    dependencies:\n      b: 2.0.1(e@4.0.0)\n      c: /@s/real@3.1.0\n",
-			[]lockfile.Requirement{{"b", "2.0.1"}, {"@s/real", "3.1.0"}}},
-		"uv.lock": {pkgref.Python, "version = 1\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nsource = { registry = \"https://index.example/simple\" }\n" +
-			"dependencies = [ { name = \"B\" }, { name = \"c\", version = \"2.0\", marker = \"x\" } ]\n" +
-			"wheels = [ { url = \"https://files.example/a-1.0.0-py3-none-any.whl\", hash = \"" + hash + "\" } ]\n[package.optional-dependencies]\nextra = [ { name = \"d\" } ]\n",
-			[]lockfile.Requirement{{"b", ""}, {"c", "==2.0"}, {"d", ""}}},
+			[]lockfile.Requirement{{"b", "^2.0.0"}, {"@s/real", "~3.1"}, {"d", "*"}, {"e", ">=4"}},
+		},
+		"pnpm-lock.yaml": {
+			pkgref.Node, "lockfileVersion: '9.0'\npackages:\n  a@1.0.0:\n    resolution: {integrity: " + sri + "}\nsnapshots:\n" +
+				"  a@1.0.0(e@4.0.0):\n    dependencies:\n      b: 2.0.1(e@4.0.0)\n      c: '@s/real@3.1.0'\n      local: link:../x\n    optionalDependencies:\n      d: 5.0.0\n",
+			[]lockfile.Requirement{{"b", "2.0.1"}, {"@s/real", "3.1.0"}, {"d", "5.0.0"}},
+		},
+		"v6/pnpm-lock.yaml": {
+			pkgref.Node, "lockfileVersion: '6.0'\npackages:\n  /a@1.0.0:\n    resolution: {integrity: " + sri + "}\n    dependencies:\n      b: 2.0.1(e@4.0.0)\n      c: /@s/real@3.1.0\n",
+			[]lockfile.Requirement{{"b", "2.0.1"}, {"@s/real", "3.1.0"}},
+		},
+		"uv.lock": {
+			pkgref.Python, "version = 1\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nsource = { registry = \"https://index.example/simple\" }\n" +
+				"dependencies = [ { name = \"B\" }, { name = \"c\", version = \"2.0\", marker = \"x\" } ]\n" +
+				"wheels = [ { url = \"https://files.example/a-1.0.0-py3-none-any.whl\", hash = \"" + hash + "\" } ]\n[package.optional-dependencies]\nextra = [ { name = \"d\" } ]\n",
+			[]lockfile.Requirement{{"b", ""}, {"c", "==2.0"}, {"d", ""}},
+		},
 	} {
 		f, err := lockfile.Parse(name, []byte(c.text))
 		if err != nil {
@@ -43,10 +52,7 @@ func TestRequires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[pkgref.Ref][]lockfile.Requirement{}
-		for ref, reqs := range set.Requires() {
-			got[ref] = reqs
-		}
+		got := maps.Collect(set.Requires())
 		want := map[pkgref.Ref][]lockfile.Requirement{{Ecosystem: c.ecosystem, Name: "a", Version: "1.0.0"}: c.want}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

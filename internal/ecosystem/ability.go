@@ -111,7 +111,7 @@ type Log interface {
 	// absent one is empty. Replace fails with fault.ErrConflict if the value is
 	// no longer old.
 	Config(name string) ([]byte, error)
-	Replace(name string, old, new []byte) error
+	Replace(name string, old, next []byte) error
 	// Cached reads and Cache writes what may be lost; ErrNotFound if absent.
 	Cached(name string) ([]byte, error)
 	Cache(name string, data []byte)

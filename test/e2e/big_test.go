@@ -78,7 +78,7 @@ func bigWheel(t *testing.T, size int64) (path, digest string) {
 			t.Fatal(err)
 		}
 		// Stored files must say at their beginning how long they are.
-		head := &zip.FileHeader{Name: name, CRC32: crc.Sum32(), CompressedSize64: uint64(n), UncompressedSize64: uint64(n)} //nolint:gosec // a length
+		head := &zip.FileHeader{Name: name, CRC32: crc.Sum32(), CompressedSize64: uint64(n), UncompressedSize64: uint64(n)}
 		w, err := z.CreateRaw(head)
 		if err != nil {
 			t.Fatal(err)

@@ -31,6 +31,7 @@ type driver struct {
 type ask struct {
 	Verb    string            `json:"verb"`
 	Argv    []string          `json:"argv,omitempty"`
+	Many    [][]string        `json:"many,omitempty"` // argvs to run at once
 	Host    string            `json:"host,omitempty"`
 	Path    string            `json:"path,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`

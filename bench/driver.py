@@ -1,4 +1,5 @@
 """Runs in the sandbox and times what it is asked to do, a JSON line each."""
+import concurrent.futures
 import http.client
 import json
 import os
@@ -16,6 +17,15 @@ def run(ask):
     done = subprocess.run(ask["argv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     took = time.perf_counter() - began
     return {"seconds": took, "code": done.returncode, "text": done.stdout.decode(errors="replace")[-2000:]}
+
+
+def many(ask):
+    """Runs commands at the same time; the code is the number of those that failed."""
+    began = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(len(ask["many"])) as pool:
+        done = list(pool.map(run, [{"argv": argv} for argv in ask["many"]]))
+    failed = [one["text"] for one in done if one["code"] != 0]
+    return {"seconds": time.perf_counter() - began, "code": len(failed), "text": "".join(failed[:1])}
 
 
 def spawn(ask):
@@ -57,7 +67,7 @@ def listening(ask):
         time.sleep(0.02)
 
 
-verbs = {"run": run, "spawn": spawn, "get": get, "listening": listening}
+verbs = {"run": run, "many": many, "spawn": spawn, "get": get, "listening": listening}
 for line in sys.stdin:
     ask = json.loads(line)
     print(json.dumps(verbs[ask["verb"]](ask)), flush=True)

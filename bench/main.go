@@ -46,6 +46,8 @@ func parts() []part {
 		{"packument", measurePackument},
 		{"install", measureInstall},
 		{"projects", measureProjects},
+		{"parallel", measureParallel},
+		{"verdaccio", measureVerdaccio},
 		{"index", measureIndex},
 		{"download", measureDownload},
 	}

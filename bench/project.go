@@ -51,8 +51,9 @@ func uvRequirements() []string {
 }
 
 // fetchPolicy lets everything in for the one time that it is fetched; nothing
-// of it is run then.
-const fetchPolicy = "name: bench-download\npackages:\n  default: allow\n  install_scripts: allow\n  similar_names: allow\n"
+// of it is run then. A stable Verdaccio requires two releases that are none.
+const fetchPolicy = "name: bench-download\npackages:\n  default: allow\n  install_scripts: allow\n  similar_names: allow\n" +
+	"allowed_packages:\n  node:\n    - name: \"@verdaccio/ui-theme\"\n      prereleases: true\n    - name: clipanion\n      prereleases: true\n"
 
 // npmProject is the project of npm.
 func npmProject(home string) (project, error) {

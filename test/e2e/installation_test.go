@@ -44,7 +44,7 @@ func start(t *testing.T, config string) *installation {
 	if err := os.WriteFile(filepath.Join(in.State, "config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in.serve(filepath.Join(root, "bin", "cofferdam"))
+	in.serve(filepath.Join(binaries(root), "cofferdam"))
 	return in
 }
 

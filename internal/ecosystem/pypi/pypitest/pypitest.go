@@ -41,6 +41,17 @@ func (d Dist) Digest() string {
 // lines.
 func Wheel(tb testing.TB, name, version string, requires ...string) Dist {
 	tb.Helper()
+	return wheel(tb, name, version, requires, nil)
+}
+
+// WheelOf makes a wheel with files (path, content) besides its module.
+func WheelOf(tb testing.TB, name, version string, files ...[2]string) Dist {
+	tb.Helper()
+	return wheel(tb, name, version, nil, files)
+}
+
+func wheel(tb testing.TB, name, version string, requires []string, more [][2]string) Dist {
+	tb.Helper()
 	module := strings.ReplaceAll(name, "-", "_")
 	info := module + "-" + version + ".dist-info/"
 	var header strings.Builder
@@ -54,6 +65,7 @@ func Wheel(tb testing.TB, name, version string, requires ...string) Dist {
 		{info + "METADATA", metadata},
 		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: pypitest\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
 	}
+	files = append(files, more...)
 	var record strings.Builder
 	for _, f := range files {
 		sum := sha256.Sum256([]byte(f[1]))

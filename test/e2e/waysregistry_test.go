@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+)
+
+// The registries of the ways, and the checksum database.
+const (
+	wayPython   = "python.example"
+	wayNode     = "node.example"
+	wayGo       = "go.example"
+	wayDatabase = "sum.example"
+)
+
+// wayPackage is what one way is after.
+type wayPackage struct {
+	name, version string
+	path          string // of the artifact, at its registry
+	digest        string // sha256
+	integrity     string // npm's
+	sum           string // Go's
+	marker        string // in its files, and in the artifact as it is sent
+	evil          string // a host that only its way leads to
+}
+
+// wayRegistry is a registry on the host's loopback with a package for each way.
+type wayRegistry struct {
+	t        *testing.T
+	liar     *liar.Server
+	database *golangtest.Database
+	packages map[string][]wayPackage // by family
+}
+
+func newWayRegistry(t *testing.T) *wayRegistry {
+	t.Helper()
+	r := &wayRegistry{t: t, liar: liar.New(t, wayPython, wayNode, wayGo), packages: map[string][]wayPackage{}}
+	r.database = golangtest.NewDatabase(t, wayDatabase)
+	r.python("wanted", "wanted")
+	helper := r.npmRelease("helper", "helper", nil)
+	r.node(helper)
+	r.node(r.npmRelease("wanted", "wanted", map[string]any{"dependencies": map[string]string{"helper": "1.0.0"}}))
+	r.golang("wanted.example/lib", "wanted")
+	for _, f := range wayFamilies() {
+		for i := range f.ways {
+			marker := "marker" + randomHex(t)
+			p := r.publish(f.name, i, marker)
+			p.marker, p.evil = marker, fmt.Sprintf("elsewhere%02d.example", i)
+			r.packages[f.name] = append(r.packages[f.name], p)
+		}
+	}
+	for path, a := range r.database.Answers() {
+		r.liar.Script(wayGo+"/sumdb/"+wayDatabase+"/"+path, liar.Body(a.ContentType, a.Body))
+	}
+	return r
+}
+
+func randomHex(t *testing.T) string {
+	t.Helper()
+	b := make([]byte, 12)
+	if _, err := rand.Read(b); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(b)
+}
+
+// publish puts the package of a way on its registry.
+func (r *wayRegistry) publish(family string, i int, marker string) wayPackage {
+	r.t.Helper()
+	switch family {
+	case "python":
+		return r.python(fmt.Sprintf("quarry%02d", i), marker)
+	case "node":
+		name := fmt.Sprintf("quarry%02d", i)
+		return r.node(r.npmRelease(name, marker, map[string]any{"bin": map[string]string{name: "cli.js"}}))
+	default:
+		return r.golang(fmt.Sprintf("elsewhere%02d.example/Quarry", i), marker)
+	}
+}
+
+func (r *wayRegistry) python(name, marker string) wayPackage {
+	r.t.Helper()
+	d := pypitest.WheelOf(r.t, name, "1.0", [2]string{name + "_" + marker + ".py", "# " + marker + "\n"})
+	d.URL = r.liar.URL(wayPython, "/p/"+d.File)
+	r.liar.Script(wayPython+"/p/"+d.File, liar.Body("application/zip", d.Bytes))
+	r.liar.Script(wayPython+"/p/"+d.File+".metadata", liar.Body("text/plain", d.Metadata))
+	r.liar.Script(wayPython+"/simple/"+name+"/", liar.Body(pypitest.TypeJSON, pypitest.Page(r.t, name, d)))
+	return wayPackage{name: name, version: d.Version, path: "/p/" + d.File, digest: d.Digest()}
+}
+
+// npmRelease is a tarball that is not compressed, so that any part of it shows
+// the marker.
+func (r *wayRegistry) npmRelease(name, marker string, members map[string]any) npmtest.Release {
+	r.t.Helper()
+	release := npmtest.Pack(r.t, name, "1.0.0", members, [2]string{marker + ".js", "// " + marker + "\n"}, [2]string{"cli.js", "#!/usr/bin/env node\nconsole.log('" + marker + "')\n"})
+	z, err := gzip.NewReader(bytes.NewReader(release.Bytes))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := w.Write(plain); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	release.Bytes = b.Bytes()
+	return release
+}
+
+func (r *wayRegistry) node(p npmtest.Release) wayPackage {
+	r.t.Helper()
+	p.URL = r.liar.URL(wayNode, p.Path())
+	r.liar.Script(wayNode+p.Path(), liar.Body("application/octet-stream", p.Bytes))
+	r.liar.Script(wayNode+"/"+p.Name, liar.Body(npmtest.Type, npmtest.Packument(r.t, p.Name, nil, p)))
+	return wayPackage{name: p.Name, version: p.Version, path: p.Path(), digest: sha256Hex(p.Bytes), integrity: p.Integrity()}
+}
+
+func (r *wayRegistry) golang(path, marker string) wayPackage {
+	r.t.Helper()
+	m := golangtest.Pack(
+		r.t, path, "v1.0.0", [2]string{"go.mod", "module " + path + "\n\ngo 1.21\n"},
+		[2]string{"main.go", "package main\n\nfunc main() { println(\"" + marker + "\") }\n"}, [2]string{marker + ".txt", marker},
+		[2]string{"lib/lib.go", "package lib\n\nconst Marker = \"" + marker + "\"\n"},
+	)
+	for path, a := range golangtest.Proxy(r.t, m) {
+		r.liar.Script(wayGo+"/"+path, liar.Body(a.ContentType, a.Body))
+	}
+	r.database.Add(m)
+	return wayPackage{name: path, version: m.Version, path: "/" + m.Escaped(r.t, "zip"), digest: sha256Hex(m.Zip), sum: m.ZipSum}
+}
+
+func sha256Hex(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// config is that of an installation whose upstreams these registries are.
+func (r *wayRegistry) config(t *testing.T) string {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, r.liar.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("probe_projects: [wanted]\nupstreams:\n")
+	for _, u := range [][3]string{{"python", wayPython, "/simple/"}, {"node", wayNode, "/"}, {"go", wayGo, "/"}} {
+		address := strings.Replace(r.liar.Host(u[1]), u[1], "127.0.0.1", 1)
+		fmt.Fprintf(&b, "  - { ecosystem: %s, index: %q, address: %q, ca_file: %s", u[0], r.liar.URL(u[1], u[2]), address, ca)
+		if u[0] == "go" {
+			fmt.Fprintf(&b, ", log: %q", r.database.Verifier)
+		}
+		b.WriteString(" }\n")
+	}
+	return b.String()
+}
+
+// common are the variables of a family's scripts. Nothing is tried twice.
+func (r *wayRegistry) common(family string) map[string]string {
+	return map[string]string{
+		"HOST":        map[string]string{"python": wayPython, "node": wayNode, "go": wayGo}[family],
+		"PIP_RETRIES": "0", "PIP_NO_COMPILE": "1", "UV_HTTP_RETRIES": "0", "npm_config_fetch_retries": "0",
+	}
+}
+
+// env are the variables of one way's script.
+func (r *wayRegistry) env(family string, p wayPackage) map[string]string {
+	env := r.common(family)
+	for name, value := range map[string]string{
+		"PKG": p.name, "VERSION": p.version, "FILE": p.path, "SHA256": p.digest, "INTEGRITY": p.integrity, "SUM": p.sum, "EVIL": p.evil,
+		"URL": "https://" + env["HOST"] + p.path,
+	} {
+		env[name] = value
+	}
+	return env
+}

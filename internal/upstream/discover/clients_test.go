@@ -222,7 +222,7 @@ func TestTemplatesOfOtherEcosystems(t *testing.T) {
 	run := func(_ context.Context, argv []string) ([]byte, error) { return []byte(answers[argv[0]]), nil }
 	for ecosystem, want := range map[pkgref.Ecosystem]string{pkgref.Node: "https://npm.example/", pkgref.Go: "https://go.example/"} {
 		c, err := FromTemplate(t.Context(), ecosystem, nil, run)
-		if err != nil || c.Index != want || c.Ecosystem != ecosystem || IsDefault(c) {
+		if err != nil || c.Index != want || c.Ecosystem != ecosystem || !IsDefault(c) {
 			t.Errorf("%+v %v", c, err)
 		}
 	}

@@ -15,6 +15,7 @@ package discover
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -61,11 +62,18 @@ func Ecosystems() []pkgref.Ecosystem {
 }
 
 // IsDefault tells whether an upstream is the one that its client asks by itself,
-// without any configuration.
+// without any configuration: the host's client has none, or a client was asked
+// that nobody has configured.
 func IsDefault(c upstream.Config) bool {
 	client, err := clientOf(c.Ecosystem)
-	return err == nil && c.Source == client.byDefault()
+	return err == nil && slices.Contains([]string{client.byDefault(), client.inTemplate(), client.bySource()}, c.Source)
 }
+
+// inTemplate is the Source of an upstream that the template's client asks.
+func (c client) inTemplate() string { return "the template's " + c.name }
+
+// bySource is the Source of one that a pinned client's own source names.
+func (c client) bySource() string { return "the pinned " + c.name }
 
 // byDefault is the Source of an upstream that the client asks by itself.
 func (c client) byDefault() string { return c.name + "'s default" }
@@ -122,7 +130,7 @@ func FromTemplate(ctx context.Context, ecosystem pkgref.Ecosystem, env []string,
 	if len(out) > maxAnswer {
 		return upstream.Config{}, fault.New(fault.ErrUnavailable, "the template's %s says too much where a URL was asked for", c.name)
 	}
-	return c.unconfigured(out, c.answer, "the template's "+c.name, env)
+	return c.unconfigured(out, c.answer, c.inTemplate(), env)
 }
 
 // unconfigured makes an upstream of what a client without configuration says.

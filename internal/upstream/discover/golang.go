@@ -153,5 +153,5 @@ func FromGoSource(goEnv []byte, env []string) (upstream.Config, error) {
 			}
 		}
 		return s.said()
-	}, "the pinned Go", env)
+	}, goClient().bySource(), env)
 }

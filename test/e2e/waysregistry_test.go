@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,11 +189,9 @@ func (r *wayRegistry) common(family string) map[string]string {
 // env are the variables of one way's script.
 func (r *wayRegistry) env(family string, p wayPackage) map[string]string {
 	env := r.common(family)
-	for name, value := range map[string]string{
+	maps.Copy(env, map[string]string{
 		"PKG": p.name, "VERSION": p.version, "FILE": p.path, "SHA256": p.digest, "INTEGRITY": p.integrity, "SUM": p.sum, "EVIL": p.evil,
 		"URL": "https://" + env["HOST"] + p.path,
-	} {
-		env[name] = value
-	}
+	})
 	return env
 }

@@ -15,15 +15,19 @@ import (
 const (
 	serverMount  = "/bench"
 	oursMount    = "/ours"
-	theirsMount  = "/theirs"
+	plainMount   = "/plain"
+	secureMount  = "/secure"
 	serveVerb    = "serve"
 	serverBinary = "bench"
 	cacheDir     = "/home/agent/client-cache"
 	workDir      = "/home/agent/project"
 )
 
-// plainBase is where the static server in a sandbox has what is mounted.
+// plainBase and secureBase are where the static server in a sandbox has what is
+// mounted.
 func plainBase() string { return fmt.Sprintf("http://127.0.0.1:%d/", plainPort) }
+
+func secureBase() string { return fmt.Sprintf("https://localhost:%d/", securePort) }
 
 // oneClient is a client's frozen install, from the gateway and from the static
 // server of the same files.
@@ -34,7 +38,8 @@ type oneClient struct {
 	lockfile string
 	policy   string
 	command  string // sh, in a fresh copy of the project
-	static   string // the same from the static server
+	registry string // its flag for another registry, with a blank; "": the lockfile says it
+	trusting string // its flag for a certificate that nobody signed
 	rounds   int
 	target   float64
 }
@@ -43,9 +48,17 @@ func (b *bench) clients() []oneClient {
 	npm := "npm ci --silent --cache " + cacheDir
 	uv := "uv sync --quiet --frozen --no-cache --no-install-project --no-python-downloads --link-mode copy"
 	return []oneClient{
-		{"npm ci, %d packages, warm", b.npm, npmBase, "package-lock.json", "node", npm, npm + " --registry " + plainBase(), 5, 1.10},
-		{"uv sync, %d packages, warm", b.uv, indexBase, "uv.lock", "python", uv, uv, 12, 1.10},
+		{"npm ci, %d packages, warm", b.npm, npmBase, "package-lock.json", "node", npm, " --registry ", " --strict-ssl=false", 5, 1.10},
+		{"uv sync, %d packages, warm", b.uv, indexBase, "uv.lock", "python", uv, "", fmt.Sprintf(" --allow-insecure-host localhost:%d", securePort), 12, 1.10},
 	}
+}
+
+// from is the command with another registry.
+func (c oneClient) from(base string) string {
+	if c.registry == "" {
+		return c.command
+	}
+	return c.command + c.registry + base
 }
 
 // measureProjects has npm and uv install real projects as their lockfiles say.
@@ -58,7 +71,7 @@ func measureProjects(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// measureClient takes turns between the two in one sandbox. Each time the
+// measureClient takes turns between the three in one sandbox. Each time the
 // project and the client's cache are fresh; the first turn fills the gateway's.
 func (b *bench) measureClient(ctx context.Context, c oneClient) (err error) {
 	if err := c.project.fetch(ctx, b); err != nil {
@@ -70,14 +83,16 @@ func (b *bench) measureClient(ctx context.Context, c oneClient) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	var ours, theirs sample
+	var ours, plain, secure sample
 	n := b.rounds(c.rounds)
 	for i := range n + 1 {
 		b.progress.round(what, i, n)
 		for _, from := range []struct {
 			sample         *sample
 			mount, command string
-		}{{&ours, oursMount, c.command}, {&theirs, theirsMount, c.static}} {
+		}{
+			{&ours, oursMount, c.command}, {&plain, plainMount, c.from(plainBase())}, {&secure, secureMount, c.from(secureBase()) + c.trusting},
+		} {
 			fresh := fmt.Sprintf("rm -rf %s %s && cp -r %s %s", workDir, cacheDir, from.mount, workDir)
 			if _, err := d.do(shell(fresh)); err != nil {
 				return err
@@ -91,8 +106,9 @@ func (b *bench) measureClient(ctx context.Context, c oneClient) (err error) {
 			}
 		}
 	}
-	b.table.add(figure(what, unitTime, ours).beside("from a static server inside", theirs).
-		target(fmt.Sprintf("<= %.2f x", c.target), ours.median() <= c.target*theirs.median()))
+	b.table.add(figure(what, unitTime, ours).beside("from a static server inside", plain).
+		target(fmt.Sprintf("<= %.2f x", c.target), ours.median() <= c.target*plain.median()))
+	b.table.add(figure("  the same", unitTime, ours).beside("from it over TLS", secure))
 	return nil
 }
 
@@ -106,7 +122,8 @@ func (b *bench) besideServer(ctx context.Context, c oneClient) (d *driver, done 
 	if err == nil {
 		err = errors.Join(
 			c.project.locked(filepath.Join(dir, "ours"), c.base, c.base, c.lockfile),
-			c.project.locked(filepath.Join(dir, "theirs"), c.base, plainBase(), c.lockfile),
+			c.project.locked(filepath.Join(dir, "plain"), c.base, plainBase(), c.lockfile),
+			c.project.locked(filepath.Join(dir, "secure"), c.base, secureBase(), c.lockfile),
 		)
 	}
 	if err != nil {
@@ -114,7 +131,8 @@ func (b *bench) besideServer(ctx context.Context, c oneClient) (d *driver, done 
 	}
 	return b.serving(ctx, c.project.policy(c.policy),
 		api.Mount{Source: server, Destination: serverMount}, api.Mount{Source: c.project.dir, Destination: staticMount},
-		api.Mount{Source: filepath.Join(dir, "ours"), Destination: oursMount}, api.Mount{Source: filepath.Join(dir, "theirs"), Destination: theirsMount})
+		api.Mount{Source: filepath.Join(dir, "ours"), Destination: oursMount}, api.Mount{Source: filepath.Join(dir, "plain"), Destination: plainMount},
+		api.Mount{Source: filepath.Join(dir, "secure"), Destination: secureMount})
 }
 
 // serving makes a sandbox with a driver and a static server of what is mounted
@@ -127,12 +145,15 @@ func (b *bench) serving(ctx context.Context, policy string, mounts ...api.Mount)
 	destroy := func() error { return b.daemon.client.DestroySandbox(context.WithoutCancel(ctx), box.ID) }
 	_, err = b.daemon.client.StartCommand(ctx, box.ID, api.StartCommand{Argv: []string{
 		serverMount + "/" + serverBinary, serveVerb, staticMount, fmt.Sprintf("127.0.0.1:%d", plainPort),
+		fmt.Sprintf("127.0.0.1:%d", securePort), serverMount + "/" + certificates,
 	}})
 	if err == nil {
 		d, err = b.startDriver(ctx, box.ID)
 	}
-	if err == nil {
-		_, err = d.do(ask{Verb: "listening", Port: plainPort})
+	for _, port := range []int{plainPort, securePort} {
+		if err == nil {
+			_, err = d.do(ask{Verb: "listening", Port: port})
+		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, destroy())
@@ -140,8 +161,8 @@ func (b *bench) serving(ctx context.Context, policy string, mounts ...api.Mount)
 	return d, func() error { d.close(); return destroy() }, nil
 }
 
-// serverDir has this program, which is the static server too, where sandboxes
-// can have it.
+// serverDir has this program, which is the static server too, and a certificate
+// where sandboxes can have them.
 func (b *bench) serverDir() (string, error) {
 	dir := filepath.Join(b.dir, "server")
 	path := filepath.Join(dir, serverBinary)
@@ -160,10 +181,13 @@ func (b *bench) serverDir() (string, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
 	}
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // sandboxes run it
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		return "", err
 	}
 	_, err = io.Copy(to, from)
-	return dir, errors.Join(err, to.Close())
+	if err := errors.Join(err, to.Close()); err != nil {
+		return "", err
+	}
+	return dir, showCertificate(dir)
 }

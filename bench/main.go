@@ -54,8 +54,8 @@ func parts() []part {
 }
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == serveVerb { // inside a sandbox
-		fmt.Fprintln(os.Stderr, "bench:", serveFiles(context.Background(), os.Args[2], os.Args[3]))
+	if args := os.Args[1:]; len(args) == 5 && args[0] == serveVerb { // inside a sandbox
+		fmt.Fprintln(os.Stderr, "bench:", serveFiles(context.Background(), args[1], args[2], args[3], args[4]))
 		os.Exit(1)
 	}
 	opts, err := parse(os.Args[1:])

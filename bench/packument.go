@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -29,11 +30,11 @@ func unpackedAsks() map[string]string { return map[string]string{"Accept": "appl
 // largePolicy allows the versions below the one given, and asks for an age, so
 // that each has to be looked at.
 func largePolicy(below int) string {
-	var names string
+	var names strings.Builder
 	for i := range packumentColds + 1 {
-		names += fmt.Sprintf("    - name: %s%d\n      version: \"<%s\"\n", largeName, i, largeVersion(below))
+		fmt.Fprintf(&names, "    - name: %s%d\n      version: \"<%s\"\n", largeName, i, largeVersion(below))
 	}
-	return "name: bench-packument\npackages:\n  default: deny\n  min_release_age: 7d\nallowed_packages:\n  node:\n" + names
+	return "name: bench-packument\npackages:\n  default: deny\n  min_release_age: 7d\nallowed_packages:\n  node:\n" + names.String()
 }
 
 // measurePackument asks at the gateway's door for packuments of 20 MB: ones

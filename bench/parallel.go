@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -89,7 +90,7 @@ func (b *bench) allAtOnce(drivers []*driver, index string) (time.Duration, error
 	argv := []string{"uv", "pip", "install", "--quiet", "--no-cache", "--link-mode", "copy", "--default-index", index, "--target"}
 	var many [][]string
 	for i := range parallelInBox {
-		install := append(argv[:len(argv):len(argv)], fmt.Sprintf("/home/agent/target-%d", i))
+		install := append(slices.Clip(argv), fmt.Sprintf("/home/agent/target-%d", i))
 		for _, w := range b.wheels {
 			install = append(install, w.project)
 		}

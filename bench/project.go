@@ -95,7 +95,7 @@ func (b *bench) fetchInto(ctx context.Context, dir string, program []string) err
 	partly := dir + ".part"
 	policy := filepath.Join(b.dir, "fetch.yaml")
 	err := errors.Join(
-		os.RemoveAll(partly), os.MkdirAll(partly, 0o755), os.Chmod(partly, 0o777), //nolint:gosec // the sandbox's user writes into it
+		os.RemoveAll(partly), os.MkdirAll(partly, 0o755), os.Chmod(partly, 0o777),
 		os.WriteFile(policy, []byte(fetchPolicy), 0o600),
 	)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -97,11 +98,12 @@ func (r *registry) configure(state, dir string) error {
 	if err := os.WriteFile(bundle, r.ca, 0o600); err != nil {
 		return err
 	}
-	text := "default_template: debian\nprobe_projects: [small]\nupstreams:\n"
+	var text strings.Builder
+	text.WriteString("default_template: debian\nprobe_projects: [small]\nupstreams:\n")
 	for ecosystem, index := range map[string]string{"python": indexHost + "/simple/", "node": npmHost + "/"} {
-		text += fmt.Sprintf("  - ecosystem: %s\n    index: https://%s\n    ca_file: %s\n    address: %s\n", ecosystem, index, bundle, r.server.Listener.Addr())
+		fmt.Fprintf(&text, "  - ecosystem: %s\n    index: https://%s\n    ca_file: %s\n    address: %s\n", ecosystem, index, bundle, r.server.Listener.Addr())
 	}
-	return os.WriteFile(filepath.Join(state, "config.yaml"), []byte(text), 0o600)
+	return os.WriteFile(filepath.Join(state, "config.yaml"), []byte(text.String()), 0o600)
 }
 
 // indexFile is a file on a page, in the JSON form of the simple index.

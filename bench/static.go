@@ -45,15 +45,20 @@ func (b *bench) staticDir() (string, error) {
 			return "", err
 		}
 	}
+	return dir, showCertificate(dir)
+}
+
+// showCertificate puts a certificate for localhost, with its key, into a directory.
+func showCertificate(dir string) error {
 	_, leaf, err := certify("localhost")
 	if err != nil {
-		return "", err
+		return err
 	}
 	text, err := bothPEM(leaf)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return dir, show(filepath.Join(dir, certificates), text)
+	return show(filepath.Join(dir, certificates), text)
 }
 
 // show writes a file that sandboxes may read.

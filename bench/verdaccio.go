@@ -75,7 +75,7 @@ func (b *bench) node() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // it is run by another user
+	to, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
 	if err != nil {
 		return "", err
 	}

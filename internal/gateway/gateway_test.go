@@ -433,7 +433,7 @@ func TestStrangersThatExist(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	b := newBench(t, func(c *gateway.Config) { c.Limits.Requests = 1 })
+	b := newBench(t, func(c *gateway.Config) { c.Limits.Requests, c.Limits.Queue = 1, 1 })
 	b.publish(pypitest.Wheel(t, "foo", "1.0"))
 	limited := false
 	for range 10 {

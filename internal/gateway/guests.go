@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"maps"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ type guests struct {
 // guest is one sandbox. All fields are guarded by guests.mu.
 type guest struct {
 	seen   time.Time
-	tokens float64
+	tokens float64 // below zero: turns that were given and are not due yet
 	// Projects: those of which something is allowed, those that led to nothing,
 	// and those that are being asked for now.
 	friends, strangers map[string]bool
@@ -62,16 +63,38 @@ func (gs *guests) forgetOldest() {
 	delete(gs.byID, oldest)
 }
 
-// admit takes one request out of the guest's rate.
-func (gs *guests) admit(id string) bool {
+// admit takes one request out of the guest's rate, and waits for its turn if
+// there is none left: clients give up at a refusal, however soon they could have
+// had an answer. It refuses when the turn is too far away, or the client goes.
+func (gs *guests) admit(ctx context.Context, id string) bool {
+	turn, ok := gs.queue(id)
+	if !ok || turn == 0 {
+		return ok
+	}
+	wait := time.NewTimer(turn)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// queue tells how long a request has to wait for its turn. Turns that were given
+// count against the rate as if the requests had been answered.
+func (gs *guests) queue(id string) (turn time.Duration, ok bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	g := gs.get(id)
 	if g.tokens < 1 {
-		return false
+		turn = time.Duration((1 - g.tokens) / float64(gs.limits.Requests) * float64(time.Second))
+	}
+	if turn > gs.limits.Queue {
+		return 0, false
 	}
 	g.tokens--
-	return true
+	return turn, true
 }
 
 // errStrangers refuses a name without asking anybody about it: names are a

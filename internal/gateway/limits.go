@@ -18,6 +18,7 @@ type Limits struct {
 	RenderedMemory int64         // bytes of rendered pages, packed; default 24 MiB
 	RequiredMemory int64         // bytes of what the releases of pages require; default 8 MiB
 	Requests       int           // per second and guest, with as many again at once; default 200
+	Queue          time.Duration // that a request waits for its turn when there are more; default 5 s
 	Strangers      int           // distinct names of a guest that lead to nothing; default 50
 	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4
 	SidecarBytes   int64         // of one sidecar; default 8 MiB
@@ -32,6 +33,7 @@ func (l Limits) withDefaults() Limits {
 	l.RenderedMemory = or(l.RenderedMemory, 24<<20)
 	l.RequiredMemory = or(l.RequiredMemory, 8<<20)
 	l.Requests = or(l.Requests, 200)
+	l.Queue = or(l.Queue, 5*time.Second)
 	l.Strangers = or(l.Strangers, 50)
 	l.FetchAhead = or(l.FetchAhead, 4)
 	l.SidecarBytes = or(l.SidecarBytes, 8<<20)

@@ -54,7 +54,7 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 	r := q.r
 	host := strings.TrimSuffix(r.Host, ":443")
 	switch {
-	case !g.guests.admit(q.sandbox):
+	case !g.guests.admit(r.Context(), q.sandbox):
 		q.w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, "this run asks faster than the gateway answers one run"
 	case !reads(r) && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method):

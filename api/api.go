@@ -42,6 +42,10 @@ type CreateSandbox struct {
 	Mounts    []Mount           `json:"mounts,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	Workdir   string            `json:"workdir,omitempty"`
+	// Plan makes a sandbox whose installs are only weighed: what would wait for a
+	// person, or is on no list, is shown to the resolver, nothing is held, and
+	// GET /v1/runs/{run}/plan tells the verdicts.
+	Plan bool `json:"plan,omitempty"`
 	// Linger keeps the sandbox when no client is attached; otherwise it is
 	// destroyed some minutes after its last command ended.
 	Linger bool `json:"linger,omitempty"`
@@ -52,7 +56,7 @@ type Sandbox struct {
 	ID       string    `json:"id"`
 	Run      string    `json:"run"`
 	Task     string    `json:"task,omitempty"`
-	State    string    `json:"state"` // creating running destroying destroyed failed
+	State    string    `json:"state"` // creating running freezing frozen thawing destroying destroyed failed
 	Template string    `json:"template"`
 	Engine   string    `json:"engine"`
 	Policy   string    `json:"policy_digest"`
@@ -61,6 +65,7 @@ type Sandbox struct {
 	Missing  []string  `json:"missing,omitempty"` // controls that this host can't enforce
 	Ended    string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
 	Commands []Command `json:"commands,omitempty"`
+	Holds    []Hold    `json:"holds,omitempty"` // what it waits for
 }
 
 // StartCommand is the body of POST /v1/sandboxes/{id}/commands.

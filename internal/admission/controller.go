@@ -23,6 +23,11 @@ type Config struct {
 	// Namespaces are the installation's own; a policy's come on top.
 	Namespaces []policy.Namespace
 	Limits     Limits
+	// Approvals is the queue of held requests; nil: nobody can be asked, and a
+	// hold is a refusal.
+	Approvals Approvals
+	// Holder is told what sandboxes wait for; nil: nobody is.
+	Holder Holder
 	// OnExceeded is called, once and in a goroutine of its own, when a
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
@@ -95,6 +100,8 @@ type Run struct {
 	Policy   *policy.Policy
 	// Lock are the run's lockfiles; nil: it has none.
 	Lock *lockfile.Set
+	// Plan: installs are only weighed, see api.CreateSandbox.
+	Plan bool
 }
 
 // Register makes a sandbox known: before, and after Unregister, everything that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -129,8 +130,16 @@ type ArtifactAsk struct {
 	SHA256    string   `json:"sha256"` // hex; "" when Serve is false
 	Size      int64    `json:"size"`
 	// Serve false asks only for the verdict, before anything is fetched: a
-	// denial is recorded, an allowance is not.
+	// denial is recorded, an allowance is not, and a hold is answered at once as
+	// what it is, so that the gateway goes on and learns the file's digests. With
+	// Serve a hold is filed and waited for as the policy's on_hold says.
 	Serve bool `json:"serve"`
+	// Sidecar tells that the client reads the file's metadata, not the file: of a
+	// release on hold that is shown, and the release is filed as one that will be
+	// wanted.
+	Sidecar bool `json:"sidecar,omitempty"`
+	// Evidence is what the gateway knows about the release, for who answers.
+	Evidence *approval.Evidence `json:"evidence,omitempty"`
 }
 
 // NameAsk asks whether a name may be resolved or dialled.
@@ -156,6 +165,7 @@ type Answer struct {
 	Decision  policy.Decision `json:"decision"`
 	RequestID string          `json:"request_id,omitempty"` // of the record, short, to show to the client
 	Seq       uint64          `json:"seq"`
+	Approval  string          `json:"approval,omitempty"` // the request in the queue, of a hold
 }
 
 // Requirement is one requirement of a release's metadata.

@@ -36,6 +36,8 @@ func layers() []struct {
 		{"internal/template", 3},
 		{"internal/lockfile", 3},
 		{"internal/advisory", 3},
+		{"internal/approval", 3},
+		{"internal/store", 6},
 		{"internal/archive", 1},
 		{"internal/admission", 4},
 		{"internal/ecosystem", 4},

@@ -28,7 +28,17 @@ const (
 	Started   Outcome = "started"  // a sandbox, a command
 	Finished  Outcome = "finished" // a sandbox, a command: Detail has the exit
 	Exceeded  Outcome = "exceeded" // a quota: the run is cut, not the log
-	Alarm     Outcome = "alarm"    // what was served before is known to be malicious now
+	Alarm     Outcome = "alarm"    // what was served before is known to be malicious now, or is on a disk and was never served
+
+	// Of KindApproval; a request begins with Pending.
+	Approved   Outcome = "approved"
+	Denied     Outcome = "denied"
+	Expired    Outcome = "expired"
+	Superseded Outcome = "superseded"
+
+	Planned Outcome = "planned" // a plan's verdict; nothing was installed
+	Frozen  Outcome = "frozen"  // a sandbox, written to disk
+	Thawed  Outcome = "thawed"
 )
 
 // Kind is what a record is about.
@@ -41,6 +51,10 @@ const (
 	KindSandbox Kind = "sandbox"
 	KindNetwork Kind = "network" // a name asked for that does not resolve, a stream refused
 	KindDaemon  Kind = "daemon"  // start, policy loaded, torn tail repaired
+	// KindApproval: a change of a request in the approval queue.
+	KindApproval Kind = "approval"
+	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.
+	KindLog Kind = "log"
 )
 
 // Record is one line of the log. Strings are data that publishers, agents and
@@ -68,7 +82,8 @@ type Record struct {
 	ResolvedBy       string          `json:"resolved_by,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
-	RequestID        string          `json:"request_id,omitempty"` // what the client was shown
+	RequestID        string          `json:"request_id,omitempty"`  // what the client was shown
+	Approval         string          `json:"approval_id,omitempty"` // of the request in the queue that was asked, or that admitted it
 	Withheld         []WithheldRange `json:"withheld,omitempty"`
 	Count            int             `json:"count,omitempty"`         // how many like this the record stands for; 0 means 1
 	GuestClaimed     bool            `json:"guest_claimed,omitempty"` // the facts come from inside the sandbox

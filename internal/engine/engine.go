@@ -35,6 +35,7 @@ const (
 	ControlOwnKernel    Control = "own-kernel"   // the host kernel's system calls are not the guest's
 	ControlUserMapping  Control = "user-mapping" // mounted files keep their owner
 	ControlNonRootUser  Control = "non-root-user"
+	ControlFreeze       Control = "freeze" // its instances are Freezers
 )
 
 // Capabilities is what an engine can do on this host, now.
@@ -151,4 +152,24 @@ type Instance interface {
 	// Destroy kills, waits and unlinks: processes, mounts, cgroups, sockets,
 	// files. Idempotent.
 	Destroy(ctx context.Context) error
+}
+
+// Freezer is an Instance that can be written to disk and go on later, in the
+// same instruction: an engine whose Capabilities enforce ControlFreeze makes
+// such instances.
+//
+// The sandbox's channel lives on in the keeper over a freeze: what either side
+// had written and the other not read stays on its way, so nobody at its ends
+// sees more than a pause. Timers of the guest's kernel keep the time that they
+// have left; its monotonic clock jumps by the frozen time.
+type Freezer interface {
+	Instance
+	// Freeze writes memory and files to dir (absolute; made by Freeze, owned by
+	// the caller), then ends the instance's processes. On an error the instance
+	// runs as before, or has ended and Wait says so. Wait does not return because
+	// of a freeze.
+	Freeze(ctx context.Context, dir string) error
+	// Thaw starts the instance again from dir; it may be another daemon's. The
+	// image stays. On an error the instance is frozen as before.
+	Thaw(ctx context.Context, dir string) error
 }

@@ -27,6 +27,9 @@ type Subject struct {
 	// Lock is what the run's lockfiles say of the package; nil if none of them
 	// is about its ecosystem.
 	Lock *Lock
+	// Approvals are people's answers about releases of the package that hold for
+	// the run.
+	Approvals []Approval
 	// Listing tells that the question is what an index page shows, to a client
 	// that goes on to read what the shown releases require. Where a tree can have
 	// a package in several versions, a page then shows every release of a name

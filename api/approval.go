@@ -1,0 +1,46 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Approval is a request of the queue, as package internal/approval has it: GET
+// /v1/approvals (query: state, run, group, ecosystem, package; newest first) and
+// GET /v1/approvals/{id}.
+type Approval = json.RawMessage
+
+// AnswerApprovals is the body of POST /v1/approvals/answer: one answer for
+// several requests. All are answered or, on an error, none.
+type AnswerApprovals struct {
+	IDs    []string `json:"ids"`             // of requests; a group's id stands for its pending requests
+	State  string   `json:"state"`           // approved, denied
+	Scope  string   `json:"scope,omitempty"` // run, policy, everywhere; "" is run
+	Reason string   `json:"reason,omitempty"`
+	// ExpiresSeconds from now; 0: never.
+	ExpiresSeconds int64 `json:"expires_seconds,omitempty"`
+	// Digests are, by request, those that the person was shown. A request whose
+	// files are others by now is not answered: 409. Without an entry the answer
+	// is bound to the files that are known now.
+	Digests map[string][]string `json:"digests,omitempty"`
+}
+
+// ApprovalEvent is one line of GET /v1/approvals/watch (JSON lines; query:
+// since, the last event's number; only later ones are sent, then new ones as
+// they happen).
+type ApprovalEvent struct {
+	Number  uint64    `json:"number"`
+	At      time.Time `json:"at"`
+	Event   string    `json:"event"` // asked, joined, approved, denied, expired, superseded
+	Request Approval  `json:"request"`
+}
+
+// Hold is something that a sandbox waits for: Sandbox.Holds, and the lines of
+// GET /v1/sandboxes/{id}/holds?watch=1, each the whole list as it is now.
+type Hold struct {
+	Request string    `json:"request"` // in the approval queue
+	Package string    `json:"package"` // "python rich 13.7.1", escaped for a terminal
+	Reason  string    `json:"reason"`
+	Since   time.Time `json:"since"`
+	Frozen  bool      `json:"frozen"` // the sandbox is on disk meanwhile
+}

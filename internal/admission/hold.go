@@ -1,0 +1,66 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Approvals is the queue of held requests, as the door needs it; package
+// approval implements it.
+type Approvals interface {
+	// Ask files a wish, or joins the request that there is for the release and
+	// adds the files that it did not know. It has recorded that when it returns.
+	// A release whose known file has another digest now supersedes the request.
+	Ask(ctx context.Context, ask approval.Ask) (approval.Request, error)
+	// Await returns the request once it is not pending any more; with ctx's end,
+	// ctx's error.
+	Await(ctx context.Context, id string) (approval.Request, error)
+	// Grants are the answers about a project's releases that hold for a run under
+	// a policy now, and a generation that changes whenever these can have.
+	Grants(ctx context.Context, project pkgref.Ref, run, policyDigest string) (grants []policy.Approval, generation string, err error)
+}
+
+// Holder is told what a sandbox waits for. Package sandbox implements it.
+type Holder interface {
+	// Held tells that a request of the sandbox's client waits for a person. With
+	// freeze the sandbox is to be frozen meanwhile.
+	Held(sandbox string, hold Hold, freeze bool)
+	// Released takes a hold back: it was answered, given up, or timed out. It
+	// returns when the sandbox runs, so that the answer meets it running; what is
+	// frozen thaws once none of its holds is pending any more.
+	Released(ctx context.Context, sandbox string, hold Hold) error
+}
+
+// Hold is one client's request that waits.
+type Hold struct {
+	Approval string // the request's id
+	Package  pkgref.Ref
+	Reason   string
+}
+
+// ProposalAsk is what an agent asks for before anything fails: releases that
+// the gateway has looked up, with their files. See Door.Propose.
+type ProposalAsk struct {
+	Sandbox string        `json:"sandbox"`
+	Because string        `json:"because"`
+	Items   []ProposedAsk `json:"items"`
+}
+
+// ProposedAsk is one release of a proposal.
+type ProposedAsk struct {
+	Package  pkgref.Ref        `json:"package"` // with version
+	Upstream string            `json:"upstream"`
+	Files    []File            `json:"files"`
+	Evidence approval.Evidence `json:"evidence"` // what the index tells
+}
+
+// Proposed is what became of one item of a proposal.
+type Proposed struct {
+	Package  pkgref.Ref `json:"package"`
+	Effect   string     `json:"effect"` // allow, hold, deny
+	Reason   string     `json:"reason"`
+	Approval string     `json:"approval,omitempty"` // of a hold
+}

@@ -1,0 +1,147 @@
+// Package approval is the queue of held requests: what a policy neither allows
+// nor denies waits here, with its evidence, until a person answers.
+//
+// Vocabulary: a *request* is one release that waits, whoever asks for it; an
+// *ask* is one run's wish for it, and the same release asked for by many runs is
+// one request; an *answer* is what a person decided, bound to the digests that
+// they were shown; a *scope* says for whom an answer holds; a *grant* is an
+// answer as the policy weighs it (policy.Approval); a *burst* is what one run
+// asks for in one go: its requests share a group, so that they are read and
+// answered together.
+//
+// Everything in a request that did not come from this installation (names in
+// metadata, the agent's reasons, a task) is data that others control: it is
+// clipped, stored as it is, and escaped by whoever shows it.
+package approval
+
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// State is where a request stands.
+type State string
+
+// The states. Only Pending waits; the others are final but for a new request.
+const (
+	Pending    State = "pending"
+	Approved   State = "approved"
+	Denied     State = "denied"
+	Expired    State = "expired"    // nobody answered in time, or the answer's time is over
+	Superseded State = "superseded" // its files are others now; another request has taken its place
+)
+
+// Scope says for whom an answer holds.
+type Scope string
+
+// The scopes.
+const (
+	ScopeRun        Scope = "run"        // the runs that had asked when it was given
+	ScopePolicy     Scope = "policy"     // every run under the policy documents (by digest) of those runs
+	ScopeEverywhere Scope = "everywhere" // every run of this installation
+)
+
+// File is a file of the release that was seen: what an approval is bound to.
+type File struct {
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind"`    // policy.ArtifactKind
+	Digests []string `json:"digests"` // "algorithm:<hex>", or Go's "h1:<base64>"; the strong ones bind
+	Size    int64    `json:"size,omitempty"`
+	Scripts bool     `json:"scripts,omitempty"` // something runs when it is installed
+	// Published by the upstream or a witness; zero: unknown.
+	Published time.Time `json:"published,omitzero"`
+}
+
+// Ask is one run's wish for a release.
+type Ask struct {
+	Package  pkgref.Ref `json:"package"`  // with version
+	Upstream string     `json:"upstream"` // the index's URL, without credentials
+	Files    []File     `json:"files"`    // seen by now; may be added to by a later ask
+
+	Run        string `json:"run"`
+	Sandbox    string `json:"sandbox"`
+	Policy     string `json:"policy"`                // digest of the document
+	PolicyName string `json:"policy_name,omitempty"` // its source, for people
+	User       string `json:"user,omitempty"`        // who started the run
+	Task       string `json:"task,omitempty"`        // the run's stated task
+	Because    string `json:"because,omitempty"`     // the agent's own reason: a claim
+	// WantedBy is its place in the tree: "rich 13.7.1 requires markdown-it-py >=2.2.0".
+	WantedBy []string `json:"wanted_by,omitempty"`
+	Rule     string   `json:"rule"`   // that holds it
+	Reason   string   `json:"reason"` // of the policy
+	Evidence Evidence `json:"evidence"`
+	// Group joins what one run asks for in one go; "" is the run's burst of now.
+	Group string `json:"group,omitempty"`
+}
+
+// Evidence is what is known about a release, for the person who answers. All of
+// it is told by upstreams and imported lists but for LastApproved.
+type Evidence struct {
+	Published  time.Time `json:"published,omitzero"`
+	FirstSeen  time.Time `json:"first_seen,omitzero"`  // by this installation
+	Popularity string    `json:"popularity,omitempty"` // "rank 812 of 15000 (list top-pypi)", "" if no list has it
+	Similar    string    `json:"similar,omitempty"`    // "requests: one letter differs"
+	Advisories []string  `json:"advisories,omitempty"` // ids, with summaries
+	Scripts    []string  `json:"scripts,omitempty"`    // what runs at installation: "postinstall: node x.js"
+	Findings   []string  `json:"findings,omitempty"`   // what the gateway noticed in the file
+	Maintainer string    `json:"maintainer,omitempty"`
+	Summary    string    `json:"summary,omitempty"` // the publisher's
+	Homepage   string    `json:"homepage,omitempty"`
+	License    string    `json:"license,omitempty"`
+	Versions   int       `json:"versions,omitempty"` // releases of the project
+	Requires   []string  `json:"requires,omitempty"` // its dependencies, "name specifier"
+	// LastApproved is the last version of it that was approved here, and Changes
+	// what differs from that: dependencies added and gone, scripts, maintainer, size.
+	LastApproved string   `json:"last_approved,omitempty"`
+	Changes      []string `json:"changes,omitempty"`
+}
+
+// Request is a release that waits, or was answered.
+type Request struct {
+	ID       string     `json:"id"` // "ap-" and six characters that are hard to confuse
+	State    State      `json:"state"`
+	Package  pkgref.Ref `json:"package"`
+	Upstream string     `json:"upstream"`
+	Files    []File     `json:"files"`
+	Evidence Evidence   `json:"evidence"`
+	Rule     string     `json:"rule"`
+	Reason   string     `json:"reason"`
+	Group    string     `json:"group,omitempty"`
+	Asks     []Asker    `json:"asks"` // at most MaxAsks; Asked counts all
+	Asked    int        `json:"asked"`
+	Created  time.Time  `json:"created"`
+	Updated  time.Time  `json:"updated"`
+	Expires  time.Time  `json:"expires,omitzero"` // if nobody answers
+	Answer   *Answer    `json:"answer,omitempty"`
+}
+
+// Asker is who asked.
+type Asker struct {
+	Run        string    `json:"run"`
+	Sandbox    string    `json:"sandbox"`
+	Policy     string    `json:"policy"`
+	PolicyName string    `json:"policy_name,omitempty"`
+	User       string    `json:"user,omitempty"`
+	Task       string    `json:"task,omitempty"`
+	Because    string    `json:"because,omitempty"`
+	WantedBy   []string  `json:"wanted_by,omitempty"`
+	At         time.Time `json:"at"`
+}
+
+// MaxAsks is how many askers a request names.
+const MaxAsks = 32
+
+// Answer is what a person decided.
+type Answer struct {
+	State   State     `json:"state"` // Approved or Denied
+	By      string    `json:"by"`    // who, on the host
+	At      time.Time `json:"at"`
+	Scope   Scope     `json:"scope"`
+	Reason  string    `json:"reason,omitempty"`
+	Expires time.Time `json:"expires,omitzero"` // of an approval; zero: never
+	// Digests are those of the files that the person was shown.
+	Digests  []string `json:"digests"`
+	Runs     []string `json:"runs,omitempty"`     // ScopeRun
+	Policies []string `json:"policies,omitempty"` // ScopePolicy, by digest
+}

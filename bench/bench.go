@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -60,6 +61,9 @@ func (b *bench) setUp(ctx context.Context) error {
 	if b.uv, err = uvProject(b.home); err != nil {
 		return err
 	}
+	if err := b.fetchProjects(ctx); err != nil {
+		return err
+	}
 	if b.registry, err = startRegistry(b.wheels, b.npm, b.uv); err != nil {
 		return err
 	}
@@ -70,6 +74,19 @@ func (b *bench) setUp(ctx context.Context) error {
 	b.progress.say("starting the daemon")
 	b.daemon, err = b.startDaemon(ctx, "d")
 	return err
+}
+
+// fetchProjects fetches the projects of the parts that measure them, before the
+// daemon starts: a page that it has read already would lack their files.
+func (b *bench) fetchProjects(ctx context.Context) error {
+	wanted := func(part string) bool { return len(b.opts.only) == 0 || slices.Contains(b.opts.only, part) }
+	if !wanted("projects") && !wanted("parallel") && !wanted("verdaccio") {
+		return nil
+	}
+	if err := b.npm.fetch(ctx, b); err != nil {
+		return err
+	}
+	return b.uv.fetch(ctx, b)
 }
 
 func (b *bench) state() string { return filepath.Join(b.dir, "state") }

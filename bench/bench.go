@@ -7,8 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 

@@ -55,11 +55,12 @@ type FileLog struct {
 	wake chan struct{} // capacity 1: pending is not empty, or closing
 	done chan struct{} // closed when the writer has ended
 
-	mu      sync.Mutex // guards the four below
+	mu      sync.Mutex // guards the five below
 	pending []*request
 	closing bool
-	bounds  []segment // all segments; the last one is being written
-	next    uint64    // number of the next record; all before are durable
+	bounds  []segment     // all segments; the last one is being written
+	next    uint64        // number of the next record; all before are durable
+	grown   chan struct{} // see End; nil: nobody waits
 
 	writer writer // owned by the writer's goroutine
 }

@@ -112,6 +112,9 @@ type Filter struct {
 	Kinds    []Kind
 	Outcomes []Outcome
 	FromSeq  uint64
+	// Seqs, if not nil, are the only records that are selected, in ascending
+	// order: who has an index asks for what it points to.
+	Seqs []uint64
 }
 
 // Log is the append-only log. Append is safe for concurrent use and returns

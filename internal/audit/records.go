@@ -29,7 +29,7 @@ func (l *FileLog) Records(ctx context.Context, f Filter) iter.Seq2[Record, error
 			if i+1 < len(bounds) {
 				end = bounds[i+1].first
 			}
-			if end <= f.FromSeq {
+			if end <= f.FromSeq || !s.wants(b.first, end) {
 				continue
 			}
 			if !l.readSegment(ctx, b, end, s, yield) {
@@ -105,7 +105,7 @@ func (s selector) pick(line []byte, seq uint64) (Record, bool, error) {
 	if !ok || got != seq {
 		return Record{}, false, fault.Invalid("the log is damaged: record %d is not where it belongs", seq)
 	}
-	if seq < s.filter.FromSeq {
+	if seq < s.filter.FromSeq || !s.wants(seq, seq+1) {
 		return Record{}, false, nil
 	}
 	for _, hint := range s.hints {
@@ -118,6 +118,16 @@ func (s selector) pick(line []byte, seq uint64) (Record, bool, error) {
 		return Record{}, false, err
 	}
 	return r, s.filter.selects(r), nil
+}
+
+// wants reports whether a record from first up to but not including end can be
+// selected, as far as Filter.Seqs says.
+func (s selector) wants(first, end uint64) bool {
+	if s.filter.Seqs == nil {
+		return true
+	}
+	i, _ := slices.BinarySearch(s.filter.Seqs, first)
+	return i < len(s.filter.Seqs) && s.filter.Seqs[i] < end
 }
 
 // selects reports whether the filter selects r.

@@ -85,6 +85,7 @@ func (l *FileLog) commit(batch []*request) {
 		l.mu.Lock()
 		l.next = w.next
 		l.bounds[len(l.bounds)-1].size = w.size
+		l.tellGrown()
 		l.mu.Unlock()
 	}
 	for _, q := range batch {

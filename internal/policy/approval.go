@@ -1,5 +1,10 @@
 package policy
 
+import (
+	"slices"
+	"time"
+)
+
 // Approval is a person's answer about a release, as a fact: only those that
 // hold for the run (by scope and expiry) are given to Judge. It decides what
 // would wait for a person, and nothing else: what the policy denies stays
@@ -7,6 +12,9 @@ package policy
 type Approval struct {
 	ID      string // of the request
 	Version string // canonical
+	// Upstream is the index's URL of the release that was answered: another
+	// index's release of the same name asks again. "": any.
+	Upstream string
 	Denied  bool
 	By      string // who answered, for the reason
 	Reason  string // the person's, shown to the run if it is a denial
@@ -28,3 +36,81 @@ const (
 
 // ByApproval: a person's answer decided.
 const ByApproval ResolvedBy = "approval"
+
+// ruleApproval is of what a person answered.
+const ruleApproval = "approval"
+
+// OnHold is what an install does that waits for a person; patience is how long
+// it waits at most, of HoldWait. A document that does not say lets it fail.
+func (p *Policy) OnHold() (mode HoldMode, patience time.Duration) {
+	if p.packages.onHold == "" {
+		return HoldFail, 0
+	}
+	return p.packages.onHold, p.packages.patience
+}
+
+// MayHold tells whether anything can wait for a person under this policy; if
+// not, approvals need not be gathered.
+func (p *Policy) MayHold() bool {
+	rules := &p.packages
+	return slices.Contains([]Effect{rules.byDefault, rules.sdist, rules.scripts, rules.toolchains, rules.similar}, Hold) ||
+		rules.minAge > 0 && rules.ageSource != ageIgnored
+}
+
+// answered weighs people's answers about a file that would wait, after all that
+// could deny it. A denial counts before an approval.
+func (j *Judge) answered(d Decision, f FileFacts) Decision {
+	if d.Effect != Hold || len(j.answers) == 0 {
+		return d
+	}
+	r, _ := parseRelease(j.ecosystem, f.Version) // it was judged before
+	var approved *answer
+	for i := range j.answers {
+		a := &j.answers[i]
+		switch {
+		case !a.of(r):
+		case a.Denied:
+			return j.deniedBy(a, d)
+		case approved == nil && a.covers(f.Digests):
+			approved = a
+		}
+	}
+	if approved == nil {
+		return d
+	}
+	return Decision{
+		Effect: Allow, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: approved.ID,
+		Reason:  reason("%s was approved by %s (%s)", short(j.name), clip(approved.By, 40), clip(approved.ID, 30)),
+		Through: j.release(f.Version).Through, WantedBy: d.WantedBy, Pinned: d.Pinned,
+	}
+}
+
+func (j *Judge) deniedBy(a *answer, d Decision) Decision {
+	refusal := Decision{Effect: Deny, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: a.ID, WantedBy: d.WantedBy, Pinned: d.Pinned}
+	refusal.Reason = reason("%s was denied by %s (%s)", short(j.name), clip(a.By, 30), clip(a.ID, 30))
+	if a.Reason != "" {
+		refusal.Reason = reason("%s: %s", refusal.Reason, clip(a.Reason, maxReason))
+	}
+	return refusal
+}
+
+// answer is an Approval with its version parsed.
+type answer struct {
+	Approval
+	release  release
+	readable bool
+}
+
+// of tells whether the answer is about a release.
+func (a *answer) of(r release) bool {
+	if r.isPython {
+		return a.readable && r.compare(a.release) == 0
+	}
+	return a.Version == r.text
+}
+
+// covers tells whether the person was shown a file with one of these digests. One
+// that can be forged binds nothing.
+func (a *answer) covers(digests []string) bool {
+	return slices.ContainsFunc(digests, func(d string) bool { return StrongDigest(d) && slices.Contains(a.Digests, d) })
+}

@@ -99,18 +99,23 @@ func (c *compiler) onHold(v value) {
 	if !ok {
 		return
 	}
+	p := &c.policy.packages
 	wait, isWait := strings.CutPrefix(s, "wait ")
 	switch {
 	case s == "fail":
-		c.says(v, "a held install fails at once with its request's id")
+		p.onHold = HoldFail
+		c.says(v, "what waits for a person fails at once, with the request's id; a retry meets the answer")
 	case s == "freeze":
-		c.open(v, "sandboxes are not frozen yet: a held install fails at once")
+		p.onHold = HoldFreeze
+		c.says(v, "while something waits for a person the whole sandbox is written to disk; then the same install goes on or fails")
 	case isWait:
-		if _, ok := parseDuration(wait); !ok {
+		patience, ok := parseDuration(wait)
+		if !ok || patience <= 0 {
 			c.fail(v.node, "packages.on_hold needs a duration after wait, like \"wait 20s\", and has %q", clip(wait, 40))
 			return
 		}
-		c.open(v, "holds can not be approved yet: a held install fails at once")
+		p.onHold, p.patience = HoldWait, patience
+		c.says(v, "what waits for a person waits for up to %s, then fails with the request's id; a retry meets the answer", wait)
 	default:
 		c.fail(v.node, "packages.on_hold must be fail, freeze or like \"wait 20s\", and is %q", clip(s, 40))
 	}

@@ -34,7 +34,7 @@ const (
 // ResolvedBy tells which step of the order in docs/policy.md decided.
 type ResolvedBy string
 
-// The steps. Approval comes later.
+// The steps.
 const (
 	ByBlocklist  ResolvedBy = "blocklist"
 	ByAdvisory   ResolvedBy = "advisory"  // known malware, or a name near a popular one
@@ -87,10 +87,17 @@ type Decision struct {
 	// Alarm tells that a denial is more than a refusal: somebody's bytes are not
 	// what a lockfile or an advisory says that they must (not) be.
 	Alarm bool `json:"alarm,omitempty"`
+	// Approval is the id of the request whose answer decided.
+	Approval string `json:"approval,omitempty"`
 }
 
 // Allowed reports whether the effect is Allow.
 func (d Decision) Allowed() bool { return d.Effect == Allow }
+
+// Shown reports whether a list shows it, and whether its metadata may be read: what is
+// allowed, and what waits for a person, since a resolver has to pick it before
+// anybody is asked. What is shown is not served.
+func (d Decision) Shown() bool { return d.Effect == Allow || d.Effect == Hold }
 
 // CommandInput is what rules judge: a command that we start (argv joined by
 // spaces), code handed over as text, or a tool's name. A nil field is missing,

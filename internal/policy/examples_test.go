@@ -157,7 +157,7 @@ func TestExamplesMean(t *testing.T) {
 		"allowed-packages.yaml": "",
 		"research-agent.yaml":   "network_allowlist tool_allowlist rules:",
 		"sandbox-config.yaml":   "network.egress_allowlist credentials.mode credentials.secret_scanning",
-		"data-analysis.yaml":    "packages.on_hold network_allowlist credentials.mode credentials.inject credentials.secret_scanning tool_allowlist",
+		"data-analysis.yaml":    "network_allowlist credentials.mode credentials.inject credentials.secret_scanning tool_allowlist",
 	} {
 		var keys []string
 		for _, note := range example(t, name).Notes() {

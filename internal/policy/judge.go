@@ -30,6 +30,7 @@ type Judge struct {
 	edges     []*judgedEdge
 	malware   []malware
 	pins      []pin
+	answers   []answer             // of people
 	always    *Decision            // decides whatever the version
 	releases  map[string]*Decision // by version: what is known before a file is looked at
 	shared    map[sharedKey]*Decision
@@ -85,6 +86,11 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 		j.malware = append(j.malware, parseMalware(pkg.Ecosystem, m))
 	}
 	j.pins = parsePins(pkg.Ecosystem, about.Lock)
+	for _, a := range about.Approvals {
+		parsed := answer{Approval: a}
+		parsed.release, parsed.readable = parseRelease(pkg.Ecosystem, a.Version)
+		j.answers = append(j.answers, parsed)
+	}
 	for _, e := range edges {
 		if e.Name == pkg.Name && e.Parent.Ecosystem == pkg.Ecosystem && e.Parent.Name != pkg.Name {
 			j.edges = append(j.edges, p.judgeEdge(pkg.Ecosystem, e))
@@ -112,11 +118,11 @@ func (j *Judge) File(f FileFacts) Decision {
 	if d.Effect == Deny {
 		return *d
 	}
-	return j.narrow(*d, f)
+	return j.answered(j.narrow(*d, f), f)
 }
 
-// Release answers by the steps that do not look at a file. An Allow admits no
-// file yet.
+// Release answers by the steps that do not look at a file, and so by nobody's
+// approval. An Allow admits no file yet.
 func (j *Judge) Release(version string) Decision {
 	if j.always != nil {
 		return *j.always

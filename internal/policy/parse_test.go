@@ -54,6 +54,7 @@ func TestMalformed(t *testing.T) {
 		{"packages: { min_release_age: 7 }\n", "p:1:30: packages.min_release_age must be text, and is a number; quote it: \"7\""},
 		{"packages: { min_release_age: 7x }\n", "p:1:30: packages.min_release_age must be a duration like \"7d\", \"36h\" or \"1d12h\" of ten years at most, and is \"7x\""},
 		{"packages: { on_hold: wait }\n", "p:1:22: packages.on_hold must be fail, freeze or like \"wait 20s\", and is \"wait\""},
+		{"packages: { on_hold: wait 0s }\n", "p:1:22: packages.on_hold needs a duration after wait, like \"wait 20s\", and has \"0s\""},
 		{"packages: { on_hold: wait 20 }\n", "p:1:22: packages.on_hold needs a duration after wait, like \"wait 20s\", and has \"20\""},
 		{"packages: { lockfile: { files: [] } }\n", "p:1:32: packages.lockfile.files is empty; name a lockfile, or leave files out and give them with --lockfile"},
 		{"packages: { lockfile: { files: [go.sum, go.sum] } }\n", "p:1:41: packages.lockfile.files[1]: go.sum is named twice"},

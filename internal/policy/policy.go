@@ -68,11 +68,14 @@ type Explanation struct {
 type packageRules struct {
 	byDefault    Effect // "" is Deny
 	defaultGiven bool
+	planning     bool   // byDefault is Deny, and a plan is made: see Planning
 	sdist        Effect // "" is Deny
 	scripts      Effect // "" is Deny
 	toolchains   Effect // "" is Deny
 	similar      Effect // "" is Deny
-	hashes       bool   // a strong digest is demanded
+	onHold       HoldMode
+	patience     time.Duration // of HoldWait
+	hashes       bool          // a strong digest is demanded
 	minAge       time.Duration
 	ageSource    ageSource
 	lock         LockRules

@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,6 +114,40 @@ func TestFactsOnlyNarrow(t *testing.T) {
 			}
 			if q.malware == "every" && before.Effect != policy.Deny {
 				rt.Fatalf("malware is not denied: %+v", before)
+			}
+		}
+	})
+}
+
+// TestAnApprovalAdmitsWhatItHas: people's answers decide what would wait and
+// nothing else, and what they admit has a strong digest that was shown.
+func TestAnApprovalAdmitsWhatItHas(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := mustParse(rt, drawDocument(rt).yaml())
+		for range 20 {
+			q := drawQuestion(rt)
+			after := p.Decide(clock(), q.input())
+			before := p.Decide(clock(), q.edited(func(q *question) { q.answers = nil }).input())
+			switch {
+			case before.Effect != policy.Hold:
+				if fmt.Sprintf("%+v", before) != fmt.Sprintf("%+v", after) {
+					rt.Fatalf("an answer changed what does not wait: %+v became %+v", before, after)
+				}
+			case !p.MayHold():
+				rt.Fatalf("a policy that holds nothing holds: %+v", before)
+			case after.Allowed():
+				admits := func(a modelAnswer) bool {
+					return a.rank == q.rank && !a.denied && slices.ContainsFunc(a.digests, func(d string) bool {
+						return policy.StrongDigest(d) && slices.Contains(q.digests, d)
+					})
+				}
+				if !slices.ContainsFunc(q.answers, admits) || after.ResolvedBy != policy.ByApproval || after.Approval == "" {
+					rt.Fatalf("admitted without a digest that was shown: %+v\n%+v", q, after)
+				}
+			case after.Effect == policy.Deny:
+				if !slices.ContainsFunc(q.answers, func(a modelAnswer) bool { return a.rank == q.rank && a.denied }) || after.Approval == "" {
+					rt.Fatalf("denied by nobody: %+v\n%+v", q, after)
+				}
 			}
 		}
 	})

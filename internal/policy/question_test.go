@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,6 +28,14 @@ type question struct {
 	digest               string // the algorithm of the upstream's: "", "md5", "sha256"
 	digests              []string
 	complete, scripts    bool
+	answers              []modelAnswer
+}
+
+// modelAnswer is a person's answer about a version.
+type modelAnswer struct {
+	rank    int
+	denied  bool
+	digests []string
 }
 
 type modelPin struct {
@@ -78,6 +87,13 @@ func drawQuestion(rt *rapid.T) question {
 			})
 		}
 	}
+	for range rapid.IntRange(0, 2).Draw(rt, "answers") {
+		q.answers = append(q.answers, modelAnswer{
+			rank:    rapid.SampledFrom([]int{q.rank, q.rank, drawRank(rt)}).Draw(rt, "answered"),
+			denied:  flag("denied"),
+			digests: rapid.SliceOfNDistinct(rapid.SampledFrom(append(someDigests(), "md5:00", "")), 0, 3, rapid.ID).Draw(rt, "shown digests"),
+		})
+	}
 	return q
 }
 
@@ -110,6 +126,11 @@ func (q question) input() policy.Input {
 	if q.atOwner {
 		in.Upstream = "https://own.example"
 	}
+	for i, a := range q.answers {
+		in.Approvals = append(in.Approvals, policy.Approval{
+			ID: fmt.Sprint("ap-", i), Version: someVersions()[a.rank], Denied: a.denied, By: "ann", Reason: "no \u202e!", Digests: a.digests,
+		})
+	}
 	q.addMalware(&in)
 	if q.lock != "" {
 		in.Lock = &policy.Lock{Mode: policy.LockMode(q.lock), Trusted: q.trusted}
@@ -137,7 +158,7 @@ func (q question) addMalware(in *policy.Input) {
 // edited is the question about something else, so that answers that must not
 // depend on it can be compared.
 func (q question) edited(change func(*question)) question {
-	q.edges, q.pins, q.digests = slices.Clone(q.edges), slices.Clone(q.pins), slices.Clone(q.digests)
+	q.edges, q.pins, q.digests, q.answers = slices.Clone(q.edges), slices.Clone(q.pins), slices.Clone(q.digests), slices.Clone(q.answers)
 	change(&q)
 	return q
 }

@@ -89,7 +89,29 @@ func (m *model) decide(q question) (policy.Effect, policy.ResolvedBy) {
 	if effect == policy.Deny {
 		return effect, by
 	}
-	return m.file(q, here, effect, by)
+	if effect, by = m.file(q, here, effect, by); effect == policy.Hold {
+		return q.answered(by)
+	}
+	return effect, by
+}
+
+// answered is what people's answers make of a hold.
+func (q question) answered(by policy.ResolvedBy) (policy.Effect, policy.ResolvedBy) {
+	effect := policy.Hold
+	for _, a := range q.answers {
+		if a.rank != q.rank {
+			continue
+		}
+		if a.denied {
+			return policy.Deny, policy.ByApproval
+		}
+		for _, d := range a.digests {
+			if strings.HasPrefix(d, "sha") && slices.Contains(q.digests, d) {
+				effect, by = policy.Allow, policy.ByApproval
+			}
+		}
+	}
+	return effect, by
 }
 
 // release is what is decided before the file is looked at.

@@ -45,7 +45,7 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	}
 	about.Edges = t.edgesTo(ask.Package).edges
 	j := t.run.Policy.Judge(c.config.Clock(), about)
-	d := settle(j.File(ask.facts()))
+	d := settle(planned(t.run.Plan, j.File(ask.facts())))
 	if d.Allowed() {
 		if d, err = c.judgeBundled(ask, d); err != nil {
 			return c.refuseUnknown(ctx, t, ask, err)
@@ -57,12 +57,13 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	}
 	var r audit.Record
 	if ask.Serve {
-		if r, err = c.record(ctx, t, t.servedRecord(ask, d)); err != nil {
+		if r, err = c.record(ctx, t, c.servedOrPlanned(t, ask, about, d)); err != nil {
 			return Answer{}, err
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.plan.sawFile(ask)
 	if ask.Serve {
 		t.serve(r)
 	}
@@ -74,7 +75,7 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 // of one that would not be are known, and admit nothing. t.mu is held.
 func (c *Controller) mayBeHad(t *tenant, ask ArtifactAsk, j *policy.Judge, d policy.Decision) error {
 	through := d.Through
-	if ask.File.Kind == policy.KindMetadata {
+	if ask.File.Kind == policy.KindMetadata || t.run.Plan {
 		if release := j.Release(ask.Package.Version); release.Allowed() {
 			through = release.Through
 		}

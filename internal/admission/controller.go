@@ -100,7 +100,7 @@ type Run struct {
 	Policy   *policy.Policy
 	// Lock are the run's lockfiles; nil: it has none.
 	Lock *lockfile.Set
-	// Plan: installs are only weighed, see api.CreateSandbox.
+	// Plan: installs are only weighed, see api.CreateSandbox and Controller.Plan.
 	Plan bool
 }
 

@@ -66,6 +66,7 @@ type File struct {
 	Version   string              `json:"version"` // canonical
 	Kind      policy.ArtifactKind `json:"kind"`
 	Digest    string              `json:"digest,omitempty"` // "algorithm:<hex>" or "h1:<base64>", the upstream's
+	Size      int64               `json:"size,omitempty"`   // bytes, by the upstream; 0: unknown
 	Published time.Time           `json:"published,omitzero"`
 	FirstSeen time.Time           `json:"first_seen,omitzero"` // by this installation
 	Yanked    bool                `json:"yanked,omitempty"`

@@ -53,6 +53,7 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 	if ask.Files != nil && len(ask.Files) != len(v.ofFile) {
 		return IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
 	}
+	t.plan.sawPage(t, ask)
 	out := IndexAnswer{Epoch: v.epoch, Verdicts: v.verdicts, OfFile: v.ofFile}
 	if len(v.withheld) > 0 {
 		r, err := c.refuse(ctx, t, withheldRecord(ask, v))
@@ -73,7 +74,7 @@ func (c *Controller) verdict(t *tenant, ask IndexAsk) *indexVerdict {
 	now := c.config.Clock()
 	from := origin{ask.Upstream, ask.Toolchain}
 	edges := t.edgesTo(ask.Package)
-	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from)}
+	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), plan: t.plan.sandbox()}
 	if v := c.indexes.get(key, now); v != nil || ask.Files == nil {
 		return v
 	}
@@ -95,7 +96,7 @@ func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges 
 	t.indexes[ask.Package] = v
 	t.origins[ask.Package] = origin{ask.Upstream, ask.Toolchain}
 	if r := t.required[ask.Package]; r == nil || r.epoch != v.epoch {
-		return v.allowed > 0 && t.run.Policy.UsesEdges(ask.Package.Ecosystem), nil
+		return v.allowed > 0 && (t.run.Plan || t.run.Policy.UsesEdges(ask.Package.Ecosystem)), nil
 	}
 	return false, c.spread(t, ask.Package)
 }
@@ -114,7 +115,7 @@ func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, 
 	j := p.Judge(now, about)
 	for i, f := range files {
 		facts := f.facts()
-		d := settle(j.File(facts))
+		d := settle(planned(key.plan != "", j.File(facts)))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {

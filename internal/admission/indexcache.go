@@ -17,6 +17,7 @@ type indexKey struct {
 	index  string
 	edges  string
 	facts  string // of Controller.generation
+	plan   string // the sandbox of a plan, whose verdicts are its own; "": no plan
 }
 
 // indexCache remembers verdicts, the least recently used leaving first.

@@ -20,6 +20,9 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
+	if t.run.Plan {
+		detail[detailPlan] = "true"
+	}
 	_, err = c.record(ctx, t, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: clip(t.run.Task, 8_192), Detail: detail,
 	})
@@ -62,6 +65,9 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, inventory, b
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
 		return err
+	}
+	if t.run.Plan {
+		return nil // what a resolver unpacked to read it is no installation
 	}
 	own := map[pkgref.Ref]bool{}
 	for _, p := range baseline.Packages {

@@ -16,7 +16,8 @@ import (
 // has one for each: they share no facts, since their policies may differ.
 // Nothing holds mu while the log is written.
 type tenant struct {
-	run Run
+	run  Run   // whose Policy is the planning one if it is a plan
+	plan *plan // nil: it is none
 
 	mu           sync.Mutex      // guards all below
 	used         int             // records that the guest caused
@@ -43,8 +44,9 @@ type tenant struct {
 }
 
 func newTenant(r Run) *tenant {
+	p := newPlan(&r)
 	return &tenant{
-		run: r, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
+		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
 		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, pinned: map[pkgref.Ref]bool{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, found: map[pkgref.Ref]bool{},

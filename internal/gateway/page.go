@@ -76,7 +76,7 @@ func (p *page) doorFiles() []admission.File {
 // doorFile is a file as far as policy cares.
 func doorFile(f ecosystem.File) admission.File {
 	return admission.File{
-		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
+		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest, Size: f.Size,
 		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts,
 	}
 }

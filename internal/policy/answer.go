@@ -145,6 +145,9 @@ func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
 	case Hold:
 		d.Effect = Hold
 		d.Reason = short(j.name) + " is on no list and waits for approval; packages.default is hold"
+		if j.policy.packages.planning {
+			d.Reason = short(j.name) + " is not on the allowlist"
+		}
 	case Deny:
 		fallthrough
 	default:
@@ -177,7 +180,7 @@ func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
 // would deny, hold or allow.
 func (j *Judge) lookalikeDecision(d Decision) Decision {
 	near := reason("%s looks like %s (%s)", short(j.name), short(j.about.Lookalike.Name), clip(j.about.Lookalike.How, 40))
-	if d.Effect == Deny {
+	if d.Effect == Deny || j.policy.packages.planning {
 		d.Reason = reason("%s is not on the allowlist; it looks like %s", short(j.name), short(j.about.Lookalike.Name))
 		return d
 	}

@@ -1,0 +1,153 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// A plan's run (Run.Plan) is shown what would wait for a person, and what is
+// denied only because no list names it, so that a resolver can go on; nothing
+// is held, and no file counts as served. What it is shown is remembered here,
+// for Controller.Plan, and forgotten with the sandbox: it admits nothing later.
+
+// maxPlanFiles bounds the files that a plan remembers. Of pages past it nothing
+// is known, and the plan says so.
+const maxPlanFiles = 400_000
+
+// Keys of Record.Detail.
+const (
+	detailPlan   = "plan"   // of a started record: "true", its installs are only weighed
+	detailEffect = "effect" // of a planned record: the policy's own verdict
+	detailRead   = "read"   // of a planned record: "true", the resolver was given the bytes
+)
+
+// plan is what a plan's run was shown; the tenant's mu guards the maps. A nil
+// plan is that of any other run.
+type plan struct {
+	box    string
+	policy *policy.Policy // the run's own, whose verdicts are told
+	pages  map[pkgref.Ref]plannedPage
+	files  int // in pages
+	read   map[pkgref.Ref]map[string]readFile
+}
+
+// plannedPage is a project's page as it was judged last.
+type plannedPage struct {
+	source string
+	from   origin
+	files  []File
+}
+
+// readFile is a file that the resolver asked for, with all that its bytes told.
+type readFile struct {
+	file     File
+	source   string
+	from     origin
+	digests  []string
+	findings []string
+	evidence *approval.Evidence
+}
+
+// newPlan makes the plan of a run, and gives the run the policy that its
+// resolver is shown releases by; nil if it is none.
+func newPlan(r *Run) *plan {
+	if !r.Plan {
+		return nil
+	}
+	own := r.Policy
+	r.Policy = own.Planning()
+	return &plan{box: r.Sandbox, policy: own, pages: map[pkgref.Ref]plannedPage{}, read: map[pkgref.Ref]map[string]readFile{}}
+}
+
+// planned is what a resolver is shown of a decision: in a plan a hold is shown
+// like what is allowed.
+func planned(plan bool, d policy.Decision) policy.Decision {
+	if plan && d.Effect == policy.Hold {
+		d.Effect = policy.Allow
+	}
+	return d
+}
+
+// sandbox names a plan's sandbox in the keys of its index verdicts: they are not
+// shared, so that the plan is told every page's files.
+func (p *plan) sandbox() string {
+	if p == nil {
+		return ""
+	}
+	return p.box
+}
+
+// sawPage remembers a page that was judged.
+func (p *plan) sawPage(t *tenant, ask IndexAsk) {
+	if p == nil || ask.Files == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := len(p.pages[ask.Package].files)
+	if p.files-before+len(ask.Files) > maxPlanFiles {
+		return
+	}
+	p.files += len(ask.Files) - before
+	p.pages[ask.Package] = plannedPage{
+		source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain}, files: slices.Clone(ask.Files),
+	}
+}
+
+// sawFile remembers a file that the resolver may read; the tenant's mu is held.
+func (p *plan) sawFile(ask ArtifactAsk) {
+	if p == nil || ask.File.Kind == policy.KindMetadata {
+		return
+	}
+	of := p.read[ask.Package]
+	if of == nil {
+		if len(p.read) >= maxPlanFiles {
+			return
+		}
+		of = map[string]readFile{}
+		p.read[ask.Package] = of
+	}
+	f := readFile{
+		file: ask.File, source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain},
+		digests: ask.facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence,
+	}
+	if before, known := of[ask.File.Name]; known {
+		f.file.Scripts = f.file.Scripts || before.file.Scripts
+		for _, d := range before.digests {
+			if !slices.Contains(f.digests, d) {
+				f.digests = append(f.digests, d)
+			}
+		}
+		if f.evidence == nil {
+			f.evidence = before.evidence
+		}
+		f.file.Size = max(f.file.Size, before.file.Size)
+	}
+	if ask.Size > 0 {
+		f.file.Size = ask.Size
+	}
+	of[ask.File.Name] = f
+}
+
+// servedOrPlanned is the record that a file's bytes are given for: in a plan
+// that is no serving, and has the verdict of the run's own policy.
+func (c *Controller) servedOrPlanned(t *tenant, ask ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
+	r := t.servedRecord(ask, d)
+	if t.plan == nil {
+		return r
+	}
+	verdict := t.plan.policy.Judge(c.config.Clock(), about).File(ask.facts())
+	r.Outcome = audit.Planned
+	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
+	r.Detail = maps.Clone(r.Detail)
+	if r.Detail == nil {
+		r.Detail = map[string]string{}
+	}
+	r.Detail[detailEffect], r.Detail[detailRead] = string(verdict.Effect), "true"
+	return r
+}

@@ -1,0 +1,14 @@
+package policy
+
+// Planning is the policy by which a plan's resolver is shown releases: what is
+// denied only because no list names it waits for a person instead, so that it
+// is looked at as any other is, and shown. It has the digest of p, and admits
+// nothing that p does not.
+func (p *Policy) Planning() *Policy {
+	if p.packages.byDefault == Allow || p.packages.byDefault == Hold {
+		return p
+	}
+	planning := *p
+	planning.packages.byDefault, planning.packages.planning = Hold, true
+	return &planning
+}

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -37,24 +38,71 @@ func TestSeqsSelect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for range 60 {
-		if _, err := l.Append(t.Context(), sample); err != nil {
-			t.Fatal(err)
-		}
-	}
+	appendMany(t, l, 60)
 	for _, want := range [][]uint64{{}, {0}, {59}, {3, 4, 31, 58}, {7, 1000}} {
-		var got []uint64
-		for r, err := range l.Records(context.Background(), Filter{Seqs: want}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, r.Seq)
-		}
 		there := slices.DeleteFunc(slices.Clone(want), func(seq uint64) bool { return seq >= 60 })
-		if !slices.Equal(got, there) {
+		if got := seqs(t, l, Filter{Seqs: want}); !slices.Equal(got, there) {
 			t.Errorf("asked for %d, got %d", want, got)
 		}
 	}
+}
+
+// TestMarksLeadToTheSameRecords reads records before and after their places are
+// remembered, in an order that remembers some before others.
+func TestMarksLeadToTheSameRecords(t *testing.T) {
+	const records = 5 * markEvery
+	l, err := Open(t.TempDir(), Options{SegmentBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	appendMany(t, l, records)
+	if len(l.bounds) < 2 {
+		t.Fatal("there is one segment only")
+	}
+	for range 2 {
+		for _, from := range []uint64{0, records - 1, markEvery, 3*markEvery - 1, 2*markEvery + 1, 1} {
+			if got := seqs(t, l, Filter{FromSeq: from}); len(got) != int(records-from) || got[0] != from {
+				t.Errorf("from %d there are %d records, want %d", from, len(got), records-from)
+			}
+		}
+		want := []uint64{1, markEvery + 3, 3 * markEvery, 3*markEvery + 1, records - 1}
+		if got := seqs(t, l, Filter{Seqs: want}); !slices.Equal(got, want) {
+			t.Errorf("asked for %d, got %d", want, got)
+		}
+	}
+}
+
+func appendMany(t *testing.T, l *FileLog, n int) {
+	t.Helper()
+	work := make(chan struct{}, n)
+	for range n {
+		work <- struct{}{}
+	}
+	close(work)
+	var wg sync.WaitGroup
+	for range 64 { // they share syncs
+		wg.Go(func() {
+			for range work {
+				if _, err := l.Append(t.Context(), sample); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func seqs(t *testing.T, l *FileLog, f Filter) []uint64 {
+	t.Helper()
+	var got []uint64
+	for r, err := range l.Records(context.Background(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.Seq)
+	}
+	return got
 }
 
 func TestFingerprintLeavesOutWhatMayBeErased(t *testing.T) {

@@ -63,6 +63,7 @@ type FileLog struct {
 	grown   chan struct{} // see End; nil: nobody waits
 
 	writer writer // owned by the writer's goroutine
+	marks  marks  // for readers; has its own lock
 }
 
 // segment is a file of the log: its first record's number and, as far as it is

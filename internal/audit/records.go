@@ -29,7 +29,7 @@ func (l *FileLog) Records(ctx context.Context, f Filter) iter.Seq2[Record, error
 			if i+1 < len(bounds) {
 				end = bounds[i+1].first
 			}
-			if end <= f.FromSeq || !s.wants(b.first, end) {
+			if _, more := s.next(b.first, end); !more {
 				continue
 			}
 			if !l.readSegment(ctx, b, end, s, yield) {
@@ -49,7 +49,17 @@ func (l *FileLog) readSegment(ctx context.Context, b segment, end uint64, s sele
 	}
 	defer file.Close()
 	lines := bufio.NewReaderSize(io.NewSectionReader(file, 0, b.size), MaxRecord)
+	offset := int64(0)
 	for seq := b.first; seq < end; seq++ {
+		wanted, more := s.next(seq, end)
+		if !more {
+			return true
+		}
+		if at, there := l.marks.nearest(b.first, wanted); wanted >= seq+markEvery && at > seq {
+			seq, offset = at, there
+			lines.Reset(io.NewSectionReader(file, offset, b.size-offset))
+		}
+		l.marks.note(b.first, seq, offset)
 		if err := ctx.Err(); err != nil {
 			yield(Record{}, err)
 			return false
@@ -59,6 +69,7 @@ func (l *FileLog) readSegment(ctx context.Context, b segment, end uint64, s sele
 			yield(Record{}, readFault(err, seq))
 			return false
 		}
+		offset += int64(len(line))
 		r, selected, err := s.pick(line, seq)
 		if (selected || err != nil) && !yield(r, err) || err != nil {
 			return false
@@ -105,7 +116,7 @@ func (s selector) pick(line []byte, seq uint64) (Record, bool, error) {
 	if !ok || got != seq {
 		return Record{}, false, fault.Invalid("the log is damaged: record %d is not where it belongs", seq)
 	}
-	if seq < s.filter.FromSeq || !s.wants(seq, seq+1) {
+	if wanted, _ := s.next(seq, seq+1); wanted != seq {
 		return Record{}, false, nil
 	}
 	for _, hint := range s.hints {
@@ -120,14 +131,18 @@ func (s selector) pick(line []byte, seq uint64) (Record, bool, error) {
 	return r, s.filter.selects(r), nil
 }
 
-// wants reports whether a record from first up to but not including end can be
-// selected, as far as Filter.Seqs says.
-func (s selector) wants(first, end uint64) bool {
-	if s.filter.Seqs == nil {
-		return true
+// next returns the first record from seq on, and before end, that can be selected
+// as far as its number says; false: there is none.
+func (s selector) next(seq, end uint64) (uint64, bool) {
+	seq = max(seq, s.filter.FromSeq)
+	if s.filter.Seqs != nil {
+		i, _ := slices.BinarySearch(s.filter.Seqs, seq)
+		if i == len(s.filter.Seqs) {
+			return end, false
+		}
+		seq = s.filter.Seqs[i]
 	}
-	i, _ := slices.BinarySearch(s.filter.Seqs, first)
-	return i < len(s.filter.Seqs) && s.filter.Seqs[i] < end
+	return seq, seq < end
 }
 
 // selects reports whether the filter selects r.

@@ -55,9 +55,11 @@ func (l *FileLog) readSegment(ctx context.Context, b segment, end uint64, s sele
 		if !more {
 			return true
 		}
-		if at, there := l.marks.nearest(b.first, wanted); wanted >= seq+markEvery && at > seq {
-			seq, offset = at, there
-			lines.Reset(io.NewSectionReader(file, offset, b.size-offset))
+		if wanted >= seq+markEvery {
+			if at, there := l.marks.nearest(b.first, wanted); at > seq {
+				seq, offset = at, there
+				lines.Reset(io.NewSectionReader(file, offset, b.size-offset))
+			}
 		}
 		l.marks.note(b.first, seq, offset)
 		if err := ctx.Err(); err != nil {

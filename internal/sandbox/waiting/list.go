@@ -1,0 +1,295 @@
+// Package waiting is what a sandbox waits for, and its way to disk and back
+// meanwhile. It knows engines only as a Body and guests only by two calls.
+//
+// Vocabulary: a *hold* is a request of the sandbox's client that waits for a
+// person; the *list* is all holds of one sandbox; to *freeze* is to write the
+// sandbox to disk and end its processes, to *thaw* to let it go on from there;
+// the *grace* is how long a person has before the sandbox is frozen; the *shelf*
+// is where the images of frozen sandboxes lie, and its room.
+//
+// The states and what leads from one to the next:
+//
+//	Running  --grace over, still pending-->  Freezing
+//	Freezing --image written-->              Frozen
+//	Freezing --it failed-->                  Running, and it waits unfrozen
+//	Frozen   --none pending any more-->      Thawing
+//	Thawing  --processes run-->              Running
+//	Thawing  --it failed four times-->       lost: Config.Lost is told
+//
+// An answer while freezing lets the freeze end and thaws at once. Close ends all
+// of it in any state.
+package waiting
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// State is where a list's sandbox stands.
+type State string
+
+// The states.
+const (
+	Running  State = "running"
+	Freezing State = "freezing"
+	Frozen   State = "frozen"
+	Thawing  State = "thawing"
+)
+
+// Hold is something that the sandbox waits for.
+type Hold struct {
+	Approval string     `json:"approval"` // the request in the queue
+	Package  pkgref.Ref `json:"package"`
+	Reason   string     `json:"reason,omitempty"`
+	Since    time.Time  `json:"since"`
+	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile
+}
+
+// Saved is what must outlive the daemon: it is written before a freeze begins
+// and taken back when the sandbox runs again.
+type Saved struct {
+	Holds []Hold    `json:"holds"`
+	Since time.Time `json:"since"` // when the freeze began
+}
+
+// maxReason bounds what is kept of a hold's reason.
+const maxReason = 512
+
+// Body is a sandbox that can be frozen; engine.Freezer has more.
+type Body interface {
+	Freeze(ctx context.Context, dir string) error
+	Thaw(ctx context.Context, dir string) error
+}
+
+// Queue tells what people have not answered yet.
+type Queue interface {
+	// Pending returns those of the ids that still wait for an answer, and a
+	// channel that is closed when that may have changed. An unknown id does not
+	// wait.
+	Pending(ctx context.Context, ids []string) (pending []string, changed <-chan struct{}, err error)
+}
+
+// Change is something for the record.
+type Change struct {
+	To        State // Frozen, Thawed by Running; with Problem the state that it is in now
+	Approvals []string
+	Bytes     int64         // of the image
+	Took      time.Duration // to freeze or to thaw
+	Frozen    time.Duration // how long it was, at a thaw
+	Problem   string        // why it was not frozen; "": it was
+}
+
+// Config is what a List works with. All fields are needed but Body and Memory.
+type Config struct {
+	Sandbox string
+	Body    Body // nil: its engine can't freeze
+	Queue   Queue
+	Shelf   *Shelf
+	After   time.Duration // the grace
+	// Clocks tells the guest that the clocks of its commands stand still, or go on.
+	Clocks func(ctx context.Context, stopped bool) error
+	// Woken tells the guest that it was thawed.
+	Woken func(ctx context.Context) error
+	// Remember keeps what must outlive the daemon; nil: nothing is frozen.
+	Remember func(ctx context.Context, s *Saved) error
+	// Record puts a change on record.
+	Record func(ctx context.Context, c Change)
+	// Lost is called, in a goroutine of the list's own, when the sandbox can't be
+	// thawed. Close must follow, from another goroutine.
+	Lost func(reason string)
+	// Memory is about how large an image will be, in bytes; nil: unknown.
+	Memory func(ctx context.Context) int64
+	Log    *slog.Logger
+}
+
+// List is what one sandbox waits for. Safe for concurrent use.
+type List struct {
+	cfg Config
+	// life ends with the daemon: what is frozen stays so for the next one. kill
+	// ends with Close only: a freeze or thaw that has begun is not cut short by
+	// the daemon's end.
+	life, kill context.Context //nolint:containedctx // a list lives as long as its sandbox, not as a call
+	end        context.CancelFunc
+	work       sync.WaitGroup // tend
+	steady     sync.RWMutex   // written by who freezes, from Freezing to Running; read by Steadily
+
+	mu       sync.Mutex // guards what follows
+	state    State
+	waits    []*wait
+	released int           // how often a hold was taken back
+	note     string        // why it waits unfrozen; "" if it does not
+	since    time.Time     // of the freeze
+	changed  chan struct{} // closed and replaced at every change
+	tended   bool          // tend runs
+	closed   bool
+}
+
+// wait is a hold and how many requests wait in it.
+type wait struct {
+	Hold
+	clients int
+}
+
+// New makes the empty list of a running sandbox. ctx is the daemon's life.
+func New(ctx context.Context, cfg Config) *List {
+	l := &List{cfg: cfg, life: ctx, state: Running, changed: make(chan struct{})}
+	l.kill, l.end = context.WithCancel(context.WithoutCancel(ctx))
+	return l
+}
+
+// TakeOver makes the list of a sandbox that another daemon froze. It thaws when
+// none of its holds is pending any more.
+func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
+	l := New(ctx, cfg)
+	for _, h := range s.Holds {
+		l.waits = append(l.waits, &wait{Hold: h})
+	}
+	l.state, l.since = Frozen, s.Since
+	l.cfg.Shelf.Keep(cfg.Sandbox)
+	l.steady.Lock()
+	l.tended = true
+	l.work.Go(l.tend)
+	return l
+}
+
+// Held adds a hold; one that is there already counts one request more.
+func (l *List) Held(h Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if len(h.Reason) > maxReason {
+		h.Reason = h.Reason[:maxReason]
+	}
+	if w := l.find(h); w != nil {
+		w.clients++
+		w.Freeze = w.Freeze || h.Freeze
+	} else {
+		h.Since = time.Now().UTC()
+		l.waits = append(l.waits, &wait{Hold: h, clients: 1})
+	}
+	l.tell()
+	if !l.tended && l.life.Err() == nil {
+		l.tended = true
+		l.work.Go(l.tend)
+	}
+}
+
+// Released takes a hold back, and returns when the sandbox runs. A sandbox that
+// is frozen by then, or on its way there, stays so until the queue has the
+// answers: a client that went away (with its gateway) asks again afterwards.
+func (l *List) Released(ctx context.Context, h Hold) error {
+	l.mu.Lock()
+	if w := l.find(h); w != nil && w.clients > 0 {
+		w.clients--
+		l.released++
+		l.clear()
+		l.tell()
+	}
+	l.mu.Unlock()
+	return l.AwaitRunning(ctx)
+}
+
+// AwaitRunning returns when the sandbox runs; fault.ErrConflict if it never will.
+func (l *List) AwaitRunning(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		state, closed, changed := l.state, l.closed, l.changed
+		l.mu.Unlock()
+		switch {
+		case closed:
+			return fault.New(fault.ErrConflict, "the sandbox %s has ended", l.cfg.Sandbox)
+		case state == Running:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.life.Done():
+			return l.life.Err()
+		}
+	}
+}
+
+// Steadily runs f while the sandbox runs, and keeps it from being frozen until f
+// has returned. f should be short. It does nothing if ctx is over by then.
+func (l *List) Steadily(ctx context.Context, f func()) {
+	l.steady.RLock()
+	defer l.steady.RUnlock()
+	if ctx.Err() == nil {
+		f()
+	}
+}
+
+// View is a list at one time.
+type View struct {
+	State   State
+	Holds   []Hold          // oldest first
+	Note    string          // why it is not frozen, though it should be
+	Changed <-chan struct{} // closed when there is another
+}
+
+// View returns what the sandbox waits for now.
+func (l *List) View() View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := View{State: l.state, Note: l.note, Changed: l.changed}
+	for _, w := range l.waits {
+		v.Holds = append(v.Holds, w.Hold)
+	}
+	return v
+}
+
+// Close ends a freeze or thaw that goes on and everything that waits; nothing is
+// done to the sandbox after it has returned. Idempotent.
+func (l *List) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.tell()
+	l.mu.Unlock()
+	l.end()
+	l.work.Wait()
+}
+
+// find needs mu.
+func (l *List) find(h Hold) *wait {
+	i := slices.IndexFunc(l.waits, func(w *wait) bool { return w.Approval == h.Approval && w.Package == h.Package })
+	if i < 0 {
+		return nil
+	}
+	return l.waits[i]
+}
+
+// clear drops the holds that nobody waits in, if the sandbox runs. Needs mu.
+func (l *List) clear() {
+	if l.state != Running {
+		return
+	}
+	l.waits = slices.DeleteFunc(l.waits, func(w *wait) bool { return w.clients == 0 })
+	if len(l.waits) == 0 {
+		l.note = ""
+	}
+}
+
+// tell lets go whoever waits for a change. Needs mu.
+func (l *List) tell() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// move changes the state.
+func (l *List) move(to State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = to
+	l.clear()
+	l.tell()
+}

@@ -1,0 +1,149 @@
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Room is how much frozen sandboxes may take of the host. Zero fields allow
+// nothing.
+type Room struct {
+	Bytes   int64 // of all images
+	Count   int
+	Reserve int64 // bytes that stay free on the file system
+}
+
+// atOnce is how many sandboxes are written or read at one time: more would only
+// slow each other down.
+const atOnce = 2
+
+// Shelf is where the images of frozen sandboxes lie: one directory each. Safe for
+// concurrent use.
+type Shelf struct {
+	dir   string
+	room  Room
+	turns chan struct{}
+
+	mu     sync.Mutex       // guards images
+	images map[string]int64 // bytes on disk, or as many as are expected
+}
+
+// NewShelf makes a shelf in dir, which must exist and belong to this user alone.
+func NewShelf(dir string, room Room) *Shelf {
+	return &Shelf{dir: dir, room: room, turns: make(chan struct{}, atOnce), images: map[string]int64{}}
+}
+
+// Path is where a sandbox's image lies, or would.
+func (s *Shelf) Path(id string) string { return filepath.Join(s.dir, id) }
+
+// Keep takes an image that is there into account, and returns its size.
+func (s *Shelf) Keep(id string) int64 {
+	size := diskUse(s.Path(id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.images[id] = size
+	return size
+}
+
+// Has reports whether there is an image of a sandbox, whole or not.
+func (s *Shelf) Has(id string) bool {
+	_, err := os.Lstat(s.Path(id))
+	return err == nil
+}
+
+// Drop removes an image, if there is one.
+func (s *Shelf) Drop(id string) error {
+	if err := os.RemoveAll(s.Path(id)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.images, id)
+	return nil
+}
+
+// Sweep drops the images of sandboxes that are gone.
+func (s *Shelf) Sweep(lives func(id string) bool) error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if !lives(e.Name()) {
+			errs = append(errs, s.Drop(e.Name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// take reserves room for an image of about so many bytes.
+func (s *Shelf) take(id string, about int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.check(about); err != nil {
+		return err
+	}
+	s.images[id] = about
+	return nil
+}
+
+// fits tells whether take would succeed now.
+func (s *Shelf) fits(about int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.check(about)
+}
+
+// check needs mu.
+func (s *Shelf) check(about int64) error {
+	used := about
+	for _, n := range s.images {
+		used += n
+	}
+	if len(s.images) >= s.room.Count {
+		return fmt.Errorf("%d sandboxes are frozen already (freeze.max_count in the configuration)", len(s.images))
+	}
+	if used > s.room.Bytes {
+		return fmt.Errorf("with it frozen sandboxes would take about %d MiB, and may take %d (freeze.max_bytes in the configuration)", used>>20, s.room.Bytes>>20)
+	}
+	var on unix.Statfs_t
+	if err := unix.Statfs(s.dir, &on); err != nil {
+		return fmt.Errorf("the free space of %s is not known: %w", s.dir, err)
+	}
+	if free := int64(on.Bavail) * on.Bsize; free-about < s.room.Reserve { //nolint:gosec // a file system of 8 EiB would be news
+		return fmt.Errorf("%d MiB are free in %s, and %d must stay free (freeze.reserve in the configuration)", free>>20, s.dir, s.room.Reserve>>20)
+	}
+	return nil
+}
+
+// turn waits for one of the few places of those that are written or read.
+func (s *Shelf) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case s.turns <- struct{}{}:
+		return func() { <-s.turns }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// diskUse is how many bytes of the disk a directory's files take; holes are none.
+// What can't be read counts as nothing.
+func diskUse(dir string) int64 {
+	total := int64(0)
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil && unix.Lstat(path, &st) == nil {
+			total += st.Blocks * 512
+		}
+		return nil // the rest still counts
+	})
+	return total
+}

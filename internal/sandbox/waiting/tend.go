@@ -1,0 +1,187 @@
+package waiting
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// How long is waited for what.
+const (
+	guestPatience = 10 * time.Second // for a guest to answer a call
+	queuePause    = 5 * time.Second  // before a queue that failed is asked again
+	roomPause     = 5 * time.Minute  // before a full shelf is asked again
+)
+
+// tend is the list's one goroutine: it is there while anything is waited for.
+// Each turn looks at the list as it is now, so that what happens meanwhile needs
+// no message of its own.
+func (l *List) tend() {
+	ctx, cancel := context.WithCancel(l.life)
+	defer cancel()
+	defer context.AfterFunc(l.kill, cancel)()
+	stopped := false // the guest's clocks
+	if l.View().State == Frozen {
+		stopped = true // since before the freeze
+		if !l.sleep(ctx) {
+			l.leave()
+			return
+		}
+	}
+	for ctx.Err() == nil {
+		v := l.View()
+		if want := len(v.Holds) > 0; want != stopped {
+			l.stopClocks(want)
+			stopped = want
+			continue
+		}
+		if len(v.Holds) == 0 {
+			if l.retire() {
+				return
+			}
+			continue
+		}
+		if !l.turn(ctx, v) {
+			break
+		}
+	}
+	l.leave()
+}
+
+// turn is one round of a list with holds; false ends the tending.
+func (l *List) turn(ctx context.Context, v View) bool {
+	if !freezes(v.Holds) {
+		return await(ctx, v.Changed, 0)
+	}
+	if v.Note != "" { // it was tried
+		return l.waitUnfrozen(ctx, v)
+	}
+	if !l.grace(ctx) {
+		return ctx.Err() == nil
+	}
+	if !l.freeze(ctx) {
+		return ctx.Err() == nil
+	}
+	return l.sleep(ctx)
+}
+
+// waitUnfrozen waits for a change; now and then a full shelf has room again.
+func (l *List) waitUnfrozen(ctx context.Context, v View) bool {
+	if v.Note != noRoom {
+		return await(ctx, v.Changed, 0)
+	}
+	if !await(ctx, v.Changed, roomPause) {
+		return false
+	}
+	if l.cfg.Shelf.fits(l.estimate(ctx)) == nil {
+		l.mu.Lock()
+		l.note = ""
+		l.mu.Unlock()
+	}
+	return true
+}
+
+// grace waits for the person who is quick. It tells whether the sandbox is to be
+// frozen: the time is over with no hold answered in it, and the queue still has
+// one of them pending.
+func (l *List) grace(ctx context.Context) bool {
+	timer := time.NewTimer(l.cfg.After)
+	defer timer.Stop()
+	l.mu.Lock()
+	seen := l.released
+	l.mu.Unlock()
+	for {
+		v := l.View()
+		if !freezes(v.Holds) {
+			return false
+		}
+		l.mu.Lock()
+		if l.released != seen {
+			seen = l.released
+			timer.Reset(l.cfg.After)
+		}
+		l.mu.Unlock()
+		select {
+		case <-v.Changed:
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			pending, _, err := l.cfg.Queue.Pending(ctx, approvals(v.Holds))
+			if err == nil && len(pending) == 0 { // their requests are about to be released
+				timer.Reset(l.cfg.After)
+				continue
+			}
+			return ctx.Err() == nil
+		}
+	}
+}
+
+// retire ends the tending if nothing is waited for.
+func (l *List) retire() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waits) > 0 {
+		return false
+	}
+	l.tended = false
+	return true
+}
+
+// leave ends the tending with the list, or with the daemon.
+func (l *List) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != Running {
+		l.steady.Unlock()
+	}
+	l.tell()
+}
+
+// stopClocks tells the guest. One that does not answer counts on; its command's
+// timeout may then be over early, which is on the safe side.
+func (l *List) stopClocks(stopped bool) {
+	ctx, cancel := context.WithTimeout(l.kill, guestPatience)
+	defer cancel()
+	if err := l.cfg.Clocks(ctx, stopped); err != nil && l.kill.Err() == nil {
+		l.cfg.Log.Warn("a guest was not told that its commands' clocks stand still, or go on", "sandbox", l.cfg.Sandbox, "stopped", stopped, "err", err)
+	}
+}
+
+func (l *List) estimate(ctx context.Context) int64 {
+	if l.cfg.Memory == nil {
+		return 0
+	}
+	return l.cfg.Memory(ctx)
+}
+
+// await returns when c is closed or the time is over (0: never); false if ctx is.
+func await(ctx context.Context, c <-chan struct{}, d time.Duration) bool {
+	var over <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-c:
+	case <-over:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// freezes tells whether one of the holds is to freeze the sandbox.
+func freezes(holds []Hold) bool {
+	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Freeze })
+}
+
+// approvals are the ids of the holds that freeze.
+func approvals(holds []Hold) []string {
+	var ids []string
+	for _, h := range holds {
+		if h.Freeze && !slices.Contains(ids, h.Approval) {
+			ids = append(ids, h.Approval)
+		}
+	}
+	return ids
+}

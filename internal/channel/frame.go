@@ -79,13 +79,16 @@ const (
 	CallConfigure CallKind = "configure" // once after start, and again after a restore
 	CallExec      CallKind = "exec"      // reply, then exec frames
 	CallInventory CallKind = "inventory" // installed packages; guest-claimed
+	CallHold      CallKind = "hold"      // the clocks of commands stop, or go on
+	CallResume    CallKind = "resume"    // after a thaw
 )
 
 // Call is the first frame of a host-opened stream.
 type Call struct {
-	Kind      CallKind   `json:"kind"`
-	Configure *Configure `json:"configure,omitempty"`
-	Exec      *Exec      `json:"exec,omitempty"`
+	Kind      CallKind      `json:"kind"`
+	Configure *Configure    `json:"configure,omitempty"`
+	Exec      *Exec         `json:"exec,omitempty"`
+	Inventory *InventoryAsk `json:"inventory,omitempty"` // nil: all of it
 }
 
 // Configure gives the guest its identity. Nothing of it is secret.
@@ -166,18 +169,4 @@ type Exit struct {
 // Gap stands where output was dropped.
 type Gap struct {
 	Bytes int64 `json:"bytes"`
-}
-
-// Inventory is what the guest says is installed. It is a claim.
-type Inventory struct {
-	Packages  []InstalledPackage `json:"packages"`
-	Truncated bool               `json:"truncated,omitempty"`
-}
-
-// InstalledPackage is one dist-info directory (later: node_modules, ...).
-type InstalledPackage struct {
-	Ecosystem string `json:"ecosystem"` // pkgref.Ecosystem
-	Name      string `json:"name"`      // as written there
-	Version   string `json:"version"`
-	Path      string `json:"path"`
 }

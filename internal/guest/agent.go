@@ -41,7 +41,7 @@ type Agent struct {
 	names    *names
 	resolver *resolver
 	why      *whyServer
-	stock    sync.Mutex // one inventory at a time
+	stock    stock
 
 	mu       sync.Mutex // guards identity
 	identity *identity  // nil until configured
@@ -133,7 +133,7 @@ func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
 	case channel.CallExec:
 		return a.exec(ctx, stream, call.Exec)
 	case channel.CallInventory:
-		return a.inventory(ctx, stream)
+		return a.inventory(ctx, stream, call.Inventory)
 	default:
 		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
 	}

@@ -1,64 +1,153 @@
 package guest
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Bounds of one inventory. What lies past them is left out and the result says
 // that it is truncated.
 const (
-	stockTime     = 5 * time.Second
+	stockTime     = 20 * time.Second
 	stockDepth    = 32 // source trees are deep, too
-	stockDirs     = 30_000
-	stockBytes    = 160 << 10 // of JSON; as base64 within channel.MaxJSON
+	stockDirs     = 200_000
+	stockPackages = 20_000
+	stockSources  = 5_000
+	stockBytes    = 12 << 20  // of JSON, in all pages
+	pageBytes     = 160 << 10 // of JSON in one; as base64 within channel.MaxJSON
 	metadataBytes = 64 << 10
 	fieldBytes    = 256 // of a name or version
 	pathBytes     = 1024
 )
 
-// inventory answers with the packages that are installed in the sandbox.
-func (a *Agent) inventory(ctx context.Context, stream *channel.Conn) error {
-	a.stock.Lock()
-	defer a.stock.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, stockTime)
-	defer cancel()
-	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}}
-	for _, place := range a.stockPlaces() {
-		t.walk(place, 0)
+// stock is the result of the last inventory, until its last page was fetched.
+type stock struct {
+	mu        sync.Mutex // guards all below; one inventory at a time
+	take      uint64
+	packages  []channel.InstalledPackage
+	truncated bool
+}
+
+// inventory answers with the packages that are installed in the sandbox, or
+// with one more page of them.
+func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channel.InventoryAsk) error {
+	if ask == nil {
+		ask = &channel.InventoryAsk{}
 	}
-	body, err := json.Marshal(t.result)
+	a.stock.mu.Lock()
+	defer a.stock.mu.Unlock()
+	if ask.Take == 0 {
+		a.takeStock(ctx, *ask)
+	}
+	page, err := a.stock.page(ask)
+	if err != nil {
+		return reply(stream, err)
+	}
+	body, err := json.Marshal(page)
 	if err != nil {
 		return reply(stream, err)
 	}
 	return stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Body: body})
 }
 
-// stockPlaces are where to look, those first that a command can write to.
-func (a *Agent) stockPlaces() []string {
-	places := []string{"/workspace", "/opt", "/root", "/srv", "/tmp", "/var/tmp", "/home"}
-	if identity, err := a.current(); err == nil {
-		places = append([]string{identity.user.Home}, places...)
-		if identity.workspace != "" {
-			places = append(places, filepath.Clean(identity.workspace))
+// takeStock walks the disk and keeps what it finds; a.stock.mu is held.
+func (a *Agent) takeStock(ctx context.Context, ask channel.InventoryAsk) {
+	ctx, cancel := context.WithTimeout(ctx, stockTime)
+	defer cancel()
+	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}}
+	for _, dir := range ask.Skip {
+		t.skip[filepath.Clean(dir)] = true
+	}
+	for _, place := range a.stockPlaces(ask) {
+		t.place(place)
+	}
+	a.stock.take++
+	a.stock.packages, a.stock.truncated = t.found, t.truncated
+}
+
+// page is a part of the stock, at least one package unless there is none; the
+// last one lets the stock go.
+func (s *stock) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
+	if ask.Take != 0 && ask.Take != s.take || ask.From < 0 || ask.From > len(s.packages) {
+		return channel.Inventory{}, errors.New("there is no such page of an inventory any more; take stock again")
+	}
+	page := channel.Inventory{Take: s.take, Truncated: s.truncated}
+	size, end := 0, ask.From
+	for ; end < len(s.packages); end++ {
+		size += jsonSize(s.packages[end])
+		if end > ask.From && size > pageBytes {
+			page.Next = end
+			break
 		}
 	}
-	places = append(places, a.mounts()...)
+	page.Packages = s.packages[ask.From:end]
+	if page.Next == 0 {
+		s.packages = nil
+	}
+	return page, nil
+}
+
+func jsonSize(p channel.InstalledPackage) int {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return pageBytes // text always marshals
+	}
+	return len(data) + 1
+}
+
+// stockPlaces are where to look, those first that a command can write to.
+func (a *Agent) stockPlaces(ask channel.InventoryAsk) []string {
+	mounts := a.mounts()
+	places := slices.Clone(ask.Places)
+	if len(places) == 0 {
+		places = slices.Concat(a.usualPlaces(), mounts)
+	}
+	for i, place := range places {
+		places[i] = filepath.Clean(place)
+	}
+	// What lies below a directory to skip is skipped, too, unless a mount between
+	// them is to be looked into.
+	return slices.DeleteFunc(places, func(place string) bool {
+		nearest := ""
+		for _, mount := range slices.Concat(mounts, ask.Places, ask.Skip) {
+			if len(mount) > len(nearest) && below(place, mount) {
+				nearest = mount
+			}
+		}
+		return nearest != "" && slices.Contains(ask.Skip, nearest)
+	})
+}
+
+// usualPlaces are the home, the workspace, everything at the top that is not the
+// system's, and where the system keeps packages.
+func (a *Agent) usualPlaces() []string {
+	places := []string{}
+	if identity, err := a.current(); err == nil {
+		places = append(places, identity.user.Home)
+		if identity.workspace != "" {
+			places = append(places, identity.workspace)
+		}
+	}
+	top, err := os.ReadDir(cmp.Or(a.config.Root, "/"))
+	if err != nil {
+		top = nil // nothing of it can be read, so nothing is found there
+	}
+	for _, entry := range top {
+		if place := "/" + entry.Name(); entry.IsDir() && place != "/usr" && place != "/var" && place != "/boot" && !isSystem(place) {
+			places = append(places, place)
+		}
+	}
+	places = append(places, "/var/tmp", sharedMemory, "/usr/local/lib/node_modules", "/usr/lib/node_modules")
 	for _, pattern := range []string{"/usr/local/lib/python3*", "/usr/lib/python3*"} {
 		found, _ := filepath.Glob(a.config.Root + pattern) // the pattern is well formed
 		for _, place := range found {
@@ -66,6 +155,11 @@ func (a *Agent) stockPlaces() []string {
 		}
 	}
 	return places
+}
+
+// below reports whether path is root or below it.
+func below(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
 // mounts are the mount points that may hold somebody's files.
@@ -94,168 +188,18 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
+// sharedMemory is a directory that everybody may write to.
+const sharedMemory = "/dev/shm"
+
 // isSystem tells whether a path belongs to the kernel or to the agent.
 func isSystem(path string) bool {
+	if below(path, sharedMemory) {
+		return false
+	}
 	for _, system := range []string{"/proc", "/sys", "/dev", "/run", "/etc", "/.cofferdam"} {
-		if path == system || strings.HasPrefix(path, system+"/") {
+		if below(path, system) {
 			return true
 		}
 	}
 	return false
-}
-
-// stocktaker walks directories and collects what is installed there.
-type stocktaker struct {
-	ctx    context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
-	root   string
-	seen   map[string]bool // directories visited
-	listed map[string]bool // releases that are listed once, wherever they lie
-	size   int             // bytes of JSON so far
-	result channel.Inventory
-}
-
-// walk visits a directory and those below it. A dist-info directory is a
-// package wherever it lies; a directory of installed packages is not searched
-// deeper, for what is in it are the packages' own files.
-func (t *stocktaker) walk(dir string, depth int) {
-	children := t.visit(dir)
-	base := filepath.Base(dir)
-	leaf := base == "site-packages" || base == "dist-packages"
-	for _, child := range children {
-		path := filepath.Join(dir, child)
-		switch {
-		case strings.HasSuffix(child, ".dist-info"):
-			t.addDistribution(path)
-		case child == "node_modules":
-			t.nodeModules(path, depth+1)
-		case child == "@v":
-			t.goVersions(path)
-		case isGoModule(path):
-			t.addGoModule(path)
-		case leaf, child == ".git", child == "__pycache__", child == "_cacache":
-		case child == "_vendor": // a package's own copies of others, which came with it
-		case depth >= stockDepth:
-			t.result.Truncated = true
-		default:
-			t.walk(path, depth+1)
-		}
-	}
-}
-
-// visit returns the directories in dir, in order, the first time that it is
-// called for it and within the bounds.
-func (t *stocktaker) visit(dir string) []string {
-	if t.seen[dir] || isSystem(dir) {
-		return nil
-	}
-	if t.ctx.Err() != nil || len(t.seen) >= stockDirs || t.size >= stockBytes {
-		t.result.Truncated = true
-		return nil
-	}
-	t.seen[dir] = true
-	return t.entries(dir, fs.DirEntry.IsDir)
-}
-
-// entries are the names in dir that are wanted, in order; none if it is no
-// directory. Links are not followed, so that the walk ends.
-func (t *stocktaker) entries(dir string, wanted func(fs.DirEntry) bool) []string {
-	entries, err := os.ReadDir(t.root + dir)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, entry := range entries {
-		if wanted(entry) {
-			names = append(names, entry.Name())
-		}
-	}
-	return names
-}
-
-// addDistribution takes a dist-info directory into the result. One whose
-// metadata can't be read is taken by the directory's own name: hiding it would
-// hide a package.
-func (t *stocktaker) addDistribution(dir string) {
-	name, version, err := readMetadata(t.root + dir + "/METADATA")
-	if err != nil || name == "" {
-		stem := strings.TrimSuffix(filepath.Base(dir), ".dist-info")
-		name, version, _ = strings.Cut(stem, "-")
-	}
-	t.add(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Version: version, Path: dir})
-}
-
-// addOnce takes a release that may lie in many places: one is enough.
-func (t *stocktaker) addOnce(p channel.InstalledPackage) {
-	key := p.Ecosystem + "\x00" + p.Name + "\x00" + p.Version
-	if t.listed[key] {
-		return
-	}
-	t.listed[key] = true
-	t.add(p)
-}
-
-// add takes a package into the result as far as it fits.
-func (t *stocktaker) add(p channel.InstalledPackage) {
-	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes {
-		t.result.Truncated = true
-		p.Name, p.Version, p.Path = p.Name[:min(len(p.Name), fieldBytes)], p.Version[:min(len(p.Version), fieldBytes)], p.Path[:min(len(p.Path), pathBytes)]
-	}
-	encoded, err := json.Marshal(p)
-	if err != nil || t.size+len(encoded)+1 > stockBytes {
-		t.result.Truncated = true
-		return
-	}
-	t.size += len(encoded) + 1
-	t.result.Packages = append(t.result.Packages, p)
-}
-
-// readMetadata reads Name and Version from a METADATA file's headers.
-func readMetadata(path string) (name, version string, err error) {
-	head, err := readHead(path)
-	if err != nil {
-		return "", "", err
-	}
-	name, version = parseMetadata(head)
-	return name, version, nil
-}
-
-// readHead reads the beginning of a file. Only a regular file is read, and never
-// for longer than it takes.
-func readHead(path string) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	return io.ReadAll(io.LimitReader(file, metadataBytes))
-}
-
-// parseMetadata takes the first Name and the first Version from the headers,
-// which end at an empty line.
-func parseMetadata(head []byte) (name, version string) {
-	lines := bufio.NewScanner(bytes.NewReader(head))
-	lines.Buffer(nil, metadataBytes+1)
-	for lines.Scan() {
-		line := strings.TrimRight(lines.Text(), "\r")
-		if line == "" {
-			break
-		}
-		key, value, ok := strings.Cut(line, ":")
-		switch {
-		case !ok:
-		case name == "" && strings.EqualFold(key, "Name"):
-			name = strings.TrimSpace(value)
-		case version == "" && strings.EqualFold(key, "Version"):
-			version = strings.TrimSpace(value)
-		}
-	}
-	return name, version
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,16 +22,34 @@ func (a *agentHere) stocktake() map[string]channel.InstalledPackage {
 
 func (a *agentHere) inventory() (map[string]channel.InstalledPackage, bool) {
 	a.t.Helper()
-	reply := a.mustCall(channel.Call{Kind: channel.CallInventory})
-	var inventory channel.Inventory
-	if err := json.Unmarshal(reply.Body, &inventory); err != nil {
-		a.t.Fatal(err)
-	}
 	found := map[string]channel.InstalledPackage{}
-	for _, p := range inventory.Packages {
-		found[p.Path] = p
+	packages, _, truncated := a.pages(channel.InventoryAsk{})
+	for _, p := range packages {
+		if !p.Source {
+			found[p.Path] = p
+		}
 	}
-	return found, inventory.Truncated
+	return found, truncated
+}
+
+// pages fetches an inventory whole.
+func (a *agentHere) pages(ask channel.InventoryAsk) (packages []channel.InstalledPackage, pages int, truncated bool) {
+	a.t.Helper()
+	for {
+		reply := a.mustCall(channel.Call{Kind: channel.CallInventory, Inventory: &ask})
+		var page channel.Inventory
+		if err := json.Unmarshal(reply.Body, &page); err != nil {
+			a.t.Fatal(err)
+		}
+		packages, pages = append(packages, page.Packages...), pages+1
+		if page.Next == 0 {
+			return packages, pages, page.Truncated
+		}
+		if page.Next != len(packages) {
+			a.t.Fatalf("the next page is said to begin at %d, after %d packages", page.Next, len(packages))
+		}
+		ask.Take, ask.From = page.Take, page.Next
+	}
 }
 
 func (a *agentHere) write(path, content string) {
@@ -180,16 +199,83 @@ func TestGoInventory(t *testing.T) {
 	}
 }
 
-// An inventory that does not fit says so, and is still an answer.
-func TestInventoryIsBounded(t *testing.T) {
+// An inventory that is more than a reply comes in pages; one with more than is
+// taken says so, and is still an answer.
+func TestInventoryComesInPages(t *testing.T) {
 	a := startAgent(t, nil)
 	for i := range 2000 {
-		a.write(fmt.Sprintf("/opt/p%d-1.dist-info/METADATA", i), "Name: "+strings.Repeat("n", 300)+"\nVersion: 1\n")
+		a.write(fmt.Sprintf("/opt/p%d-1.dist-info/METADATA", i), "Name: "+strings.Repeat("n", 200)+"\nVersion: 1\n")
 	}
-	a.write("/opt/"+strings.Repeat("d/", 12)+"x-1.dist-info/METADATA", "Name: x\n")
-	found, truncated := a.inventory()
-	if !truncated || len(found) < 100 {
-		t.Errorf("%d packages, truncated %v", len(found), truncated)
+	found, pages, truncated := a.pages(channel.InventoryAsk{})
+	if truncated || len(found) != 2000 || pages < 2 {
+		t.Errorf("%d packages on %d pages, truncated %v", len(found), pages, truncated)
+	}
+	a.write("/opt/x-1.dist-info/METADATA", "Name: "+strings.Repeat("x", 300)+"\n")
+	if _, _, truncated = a.pages(channel.InventoryAsk{}); !truncated {
+		t.Error("a name was cut without a word")
+	}
+	for _, ask := range []channel.InventoryAsk{{Take: 1, From: 0}, {Take: 2, From: 2002}, {Take: 2, From: -1}, {Take: 99}} {
+		if _, reply := a.call(channel.Call{Kind: channel.CallInventory, Inventory: &ask}); reply.OK {
+			t.Errorf("%+v has a page", ask)
+		}
+	}
+}
+
+func TestInventoryOfSomePlaces(t *testing.T) {
+	a := startAgent(t, nil)
+	for _, dir := range []string{"/workspace", "/workspace/ro", "/workspace/ro/rw", "/workspace/ro/rw/ro", "/opt"} {
+		a.write(dir+"/pkg-1.dist-info/METADATA", "Name: pkg\nVersion: 1\n")
+	}
+	for _, c := range []struct {
+		ask  channel.InventoryAsk
+		want []string
+	}{
+		{channel.InventoryAsk{Skip: []string{"/workspace/ro"}}, []string{"/opt", "/workspace"}},
+		{channel.InventoryAsk{Places: []string{"/workspace"}, Skip: []string{"/workspace/ro"}}, []string{"/workspace"}},
+		{channel.InventoryAsk{Places: []string{"/workspace", "/workspace/ro/rw"}, Skip: []string{"/workspace/ro", "/workspace/ro/rw/ro"}}, []string{"/workspace", "/workspace/ro/rw"}},
+		{channel.InventoryAsk{Skip: []string{"/workspace/"}}, []string{"/opt"}},
+	} {
+		packages, _, _ := a.pages(c.ask)
+		var got []string
+		for _, p := range packages {
+			got = append(got, filepath.Dir(p.Path))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.ask, got, c.want)
+		}
+	}
+}
+
+// TestLocalPackages: what somebody writes in the sandbox is told, and what was
+// installed from there.
+func TestLocalPackages(t *testing.T) {
+	a := startAgent(t, nil)
+	a.write("/workspace/pyproject.toml", "[build-system]\nrequires = []\n[project]\nname = \"My.App\" # ours\n[tool.x]\nname = \"no\"\n")
+	a.write("/workspace/old/setup.py", "setup(\n  name='old_app',\n)")
+	a.write("/workspace/cfg/setup.cfg", "[metadata]\nname = cfg-app\n")
+	a.write("/workspace/ui/package.json", `{"name": "@me/ui", "version": "0.0.1"}`)
+	a.write("/workspace/none/package.json", `{"private": true}`)
+	const site = "/workspace/.venv/lib/python3.12/site-packages"
+	a.write(site+"/my_app-1.dist-info/METADATA", "Name: My.App\nVersion: 1\n")
+	a.write(site+"/my_app-1.dist-info/direct_url.json", `{"url": "file:///workspace/", "dir_info": {"editable": true}}`)
+	a.write(site+"/wheel-1.dist-info/METADATA", "Name: wheel\nVersion: 1\n")
+	a.write(site+"/wheel-1.dist-info/direct_url.json", `{"url": "file:///tmp/wheel.whl", "archive_info": {}}`)
+	a.write(site+"/legacy-2.egg-info/PKG-INFO", "Name: legacy\nVersion: 2\n")
+	a.write(site+"/single-3-py3.12.egg-info", "Name: single\nVersion: 3\n")
+	a.write("/workspace/src/my_app.egg-info/PKG-INFO", "Name: My.App\nVersion: 1\n")
+	packages, _, _ := a.pages(channel.InventoryAsk{})
+	var got []string
+	for _, p := range packages {
+		got = append(got, strings.TrimSpace(fmt.Sprint(p.Source, " ", p.Name, " ", p.Version, " ", p.From)))
+	}
+	slices.Sort(got)
+	want := []string{
+		"false My.App 1 /workspace", "false legacy 2", "false single 3", "false wheel 1",
+		"true @me/ui", "true My.App", "true cfg-app", "true old_app",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -204,6 +290,16 @@ func FuzzParseMetadata(f *testing.F) {
 		name, version := parseMetadata(head)
 		if strings.ContainsAny(name+version, "\n") {
 			t.Errorf("%q %q", name, version)
+		}
+	})
+}
+
+func FuzzProjectName(f *testing.F) {
+	f.Add("pyproject.toml", []byte("[project]\nname = \"a\""))
+	f.Add("setup.py", []byte("name='a'"))
+	f.Fuzz(func(t *testing.T, file string, head []byte) {
+		if strings.Contains(projectName(file, head), "\n") {
+			t.Errorf("%q", head)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 // goVersions takes the releases of a module from its directory of downloads.
 // Metadata alone (.mod, .info) is no release on the disk.
 func (t *stocktaker) goVersions(dir string) {
-	_, escaped, found := strings.Cut(filepath.Dir(dir), "/cache/download/")
+	cache, escaped, found := strings.Cut(filepath.Dir(dir), "/cache/download/")
 	if !found {
 		return
 	}
@@ -30,7 +30,7 @@ func (t *stocktaker) goVersions(dir string) {
 				continue
 			}
 		}
-		t.addGo(escaped, version, filepath.Join(dir, file))
+		t.addGo(cache, escaped, version, filepath.Join(dir, file))
 	}
 }
 
@@ -41,13 +41,21 @@ func isGoModule(dir string) bool {
 
 // addGoModule takes an unpacked module.
 func (t *stocktaker) addGoModule(dir string) {
-	module := dir[strings.LastIndex(dir, "/pkg/mod/")+len("/pkg/mod/"):]
-	at := strings.LastIndex(module, "@v")
-	t.addGo(module[:at], module[at+1:], dir)
+	at := strings.LastIndex(dir, "/pkg/mod/") + len("/pkg/mod")
+	cache, module := dir[:at], dir[at+1:]
+	at = strings.LastIndex(module, "@v")
+	t.addGo(cache, module[:at], module[at+1:], dir)
 }
 
-func (t *stocktaker) addGo(module, version, path string) {
-	t.addOnce(channel.InstalledPackage{
+// addGo takes a release of a module once for each cache, which has it packed and
+// unpacked.
+func (t *stocktaker) addGo(cache, module, version, path string) {
+	key := cache + "\x00" + module + "\x00" + version
+	if t.listed[key] {
+		return
+	}
+	t.listed[key] = true
+	t.add(channel.InstalledPackage{
 		Ecosystem: string(pkgref.Go), Name: unescapeGo(module), Version: unescapeGo(version), Path: path,
 	})
 }

@@ -16,18 +16,21 @@ import (
 // own, beside links to what it requires.
 func (t *stocktaker) nodeModules(dir string, depth int) {
 	if depth > stockDepth {
-		t.result.Truncated = true
+		t.truncated = true
 		return
 	}
-	for _, child := range t.visit(dir) {
+	children, _ := t.visit(dir)
+	for _, child := range children {
 		path := filepath.Join(dir, child)
 		switch {
 		case strings.HasPrefix(child, "@"):
-			for _, inner := range t.visit(path) {
+			scoped, _ := t.visit(path)
+			for _, inner := range scoped {
 				t.nodePackage(filepath.Join(path, inner), child+"/"+inner, depth+1)
 			}
 		case child == ".pnpm":
-			for _, release := range t.visit(path) {
+			releases, _ := t.visit(path)
+			for _, release := range releases {
 				t.nodeModules(filepath.Join(path, release, "node_modules"), depth+2)
 			}
 		case strings.HasPrefix(child, "."): // .bin and what tools keep for themselves
@@ -48,7 +51,7 @@ func (t *stocktaker) nodePackage(dir, name string, depth int) {
 		}
 		found.Version = version
 	}
-	t.addOnce(found)
+	t.add(found)
 	if t.entries(dir, func(e fs.DirEntry) bool { return e.IsDir() && e.Name() == "node_modules" }) != nil {
 		t.nodeModules(filepath.Join(dir, "node_modules"), depth+1)
 	}

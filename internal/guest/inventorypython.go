@@ -1,0 +1,158 @@
+package guest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// addDistribution takes a dist-info or egg-info into the result; file is that
+// with its metadata, "" if it is that file itself. One whose metadata can't be
+// read is taken by its own name: hiding it would hide a package.
+func (t *stocktaker) addDistribution(path, file string) {
+	name, version, err := readMetadata(filepath.Join(t.root+path, file))
+	if err != nil || name == "" {
+		stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		name, version, _ = strings.Cut(stem, "-")
+	}
+	t.add(channel.InstalledPackage{
+		Ecosystem: string(pkgref.Python), Name: name, Version: version, Path: path, From: installedFrom(t.root + path + "/direct_url.json"),
+	})
+}
+
+// installedFrom reads from which directory an installer says that it installed a
+// package (PEP 610); "" if it was none.
+func installedFrom(path string) string {
+	head, err := readHead(path)
+	if err != nil {
+		return ""
+	}
+	var direct struct {
+		URL     string           `json:"url"`
+		DirInfo *json.RawMessage `json:"dir_info"`
+	}
+	if json.Unmarshal(head, &direct) != nil || direct.DirInfo == nil {
+		return ""
+	}
+	u, err := url.Parse(direct.URL)
+	if err != nil || u.Scheme != "file" || u.Host != "" || !filepath.IsAbs(u.Path) {
+		return ""
+	}
+	return filepath.Clean(u.Path)
+}
+
+// addSources takes the packages that are written in a directory.
+func (t *stocktaker) addSources(dir string, files []string) {
+	for _, file := range []string{"pyproject.toml", "setup.cfg", "setup.py"} {
+		if !slices.Contains(files, file) {
+			continue
+		}
+		head, err := readHead(t.root + dir + "/" + file)
+		if err != nil {
+			continue
+		}
+		if name := projectName(file, head); name != "" {
+			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Path: dir})
+			break
+		}
+	}
+	if slices.Contains(files, "package.json") {
+		if head, err := readHead(t.root + dir + "/package.json"); err == nil {
+			name, _ := parseManifest(head)
+			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Path: dir})
+		}
+	}
+}
+
+// setupName is how a setup.py names its package, if it does so plainly.
+var setupName = regexp.MustCompile(`\bname\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+
+// projectName takes a project's name from the beginning of its file: without a
+// reader of the whole format, what is written in an unusual way is not found.
+func projectName(file string, head []byte) string {
+	if file == "setup.py" {
+		if m := setupName.FindSubmatch(head); m != nil {
+			return string(m[1])
+		}
+		return ""
+	}
+	section := ""
+	for line := range strings.Lines(string(head)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[] ")
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || strings.TrimSpace(key) != "name" || section != "project" && section != "tool.poetry" && section != "metadata" {
+			continue
+		}
+		value, _, _ = strings.Cut(value, "#")
+		return strings.Trim(strings.TrimSpace(value), `"'`)
+	}
+	return ""
+}
+
+// readMetadata reads Name and Version from a METADATA file's headers.
+func readMetadata(path string) (name, version string, err error) {
+	head, err := readHead(path)
+	if err != nil {
+		return "", "", err
+	}
+	name, version = parseMetadata(head)
+	return name, version, nil
+}
+
+// readHead reads the beginning of a file. Only a regular file is read, and never
+// for longer than it takes.
+func readHead(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return io.ReadAll(io.LimitReader(file, metadataBytes))
+}
+
+// parseMetadata takes the first Name and the first Version from the headers,
+// which end at an empty line.
+func parseMetadata(head []byte) (name, version string) {
+	lines := bufio.NewScanner(bytes.NewReader(head))
+	lines.Buffer(nil, metadataBytes+1)
+	for lines.Scan() {
+		line := strings.TrimRight(lines.Text(), "\r")
+		if line == "" {
+			break
+		}
+		key, value, ok := strings.Cut(line, ":")
+		switch {
+		case !ok:
+		case name == "" && strings.EqualFold(key, "Name"):
+			name = strings.TrimSpace(value)
+		case version == "" && strings.EqualFold(key, "Version"):
+			version = strings.TrimSpace(value)
+		}
+	}
+	return name, version
+}

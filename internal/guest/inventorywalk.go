@@ -1,0 +1,143 @@
+package guest
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// stocktaker walks directories and collects what is installed there.
+type stocktaker struct {
+	ctx       context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
+	root      string
+	skip      map[string]bool // directories not to look into
+	seen      map[string]bool // directories visited
+	listed    map[string]bool // releases of module caches, each of which has them in two forms
+	size      int             // bytes of JSON so far
+	sources   int
+	found     []channel.InstalledPackage
+	truncated bool
+}
+
+// place takes stock of a directory that nothing is known about.
+func (t *stocktaker) place(dir string) {
+	if filepath.Base(dir) == "node_modules" {
+		t.nodeModules(dir, 0)
+		return
+	}
+	t.walk(dir, 0)
+}
+
+// walk visits a directory and those below it. A dist-info directory is a
+// package wherever it lies; a directory of installed packages is not searched
+// deeper, for what is in it are the packages' own files.
+func (t *stocktaker) walk(dir string, depth int) {
+	children, files := t.visit(dir)
+	base := filepath.Base(dir)
+	leaf := base == "site-packages" || base == "dist-packages"
+	if !leaf {
+		t.addSources(dir, files)
+	}
+	for _, file := range files {
+		if leaf && strings.HasSuffix(file, ".egg-info") {
+			t.addDistribution(filepath.Join(dir, file), "")
+		}
+	}
+	for _, child := range children {
+		path := filepath.Join(dir, child)
+		switch {
+		case strings.HasSuffix(child, ".dist-info"):
+			t.addDistribution(path, "METADATA")
+		case leaf && strings.HasSuffix(child, ".egg-info"):
+			t.addDistribution(path, "PKG-INFO")
+		case child == "node_modules":
+			t.nodeModules(path, depth+1)
+		case child == "@v":
+			t.goVersions(path)
+		case isGoModule(path):
+			t.addGoModule(path)
+		case leaf, child == ".git", child == "__pycache__", child == "_cacache":
+		case child == "_vendor": // a package's own copies of others, which came with it
+		case depth >= stockDepth:
+			t.truncated = true
+		default:
+			t.walk(path, depth+1)
+		}
+	}
+}
+
+// visit returns the directories and the other entries in dir, in order, the
+// first time that it is called for it and within the bounds.
+func (t *stocktaker) visit(dir string) (dirs, others []string) {
+	if t.seen[dir] || t.skip[dir] || isSystem(dir) {
+		return nil, nil
+	}
+	if t.ctx.Err() != nil || len(t.seen) >= stockDirs || t.full() {
+		t.truncated = true
+		return nil, nil
+	}
+	t.seen[dir] = true
+	entries, err := os.ReadDir(t.root + dir)
+	if err != nil {
+		return nil, nil // not there, or no directory
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			dirs = append(dirs, entry.Name())
+		} else {
+			others = append(others, entry.Name())
+		}
+	}
+	return dirs, others
+}
+
+// entries are the names in dir that are wanted, in order; none if it is no
+// directory. Links are not followed, so that the walk ends.
+func (t *stocktaker) entries(dir string, wanted func(fs.DirEntry) bool) []string {
+	entries, err := os.ReadDir(t.root + dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range entries {
+		if wanted(entry) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+// full tells that no package more is taken.
+func (t *stocktaker) full() bool {
+	return len(t.found)-t.sources >= stockPackages || t.size >= stockBytes
+}
+
+// add takes a package into the result as far as it fits.
+func (t *stocktaker) add(p channel.InstalledPackage) {
+	if t.full() {
+		t.truncated = true
+		return
+	}
+	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || len(p.From) > pathBytes {
+		t.truncated = true
+		p.Name, p.Version = p.Name[:min(len(p.Name), fieldBytes)], p.Version[:min(len(p.Version), fieldBytes)]
+		p.Path, p.From = p.Path[:min(len(p.Path), pathBytes)], p.From[:min(len(p.From), pathBytes)]
+	}
+	t.size += jsonSize(p)
+	t.found = append(t.found, p)
+}
+
+// addSource takes a directory in which somebody writes a package. One too many
+// is no package that is missed.
+func (t *stocktaker) addSource(p channel.InstalledPackage) {
+	if p.Name == "" || len(p.Name) > fieldBytes || len(p.Path) > pathBytes || t.sources >= stockSources || t.full() {
+		return
+	}
+	p.Source = true
+	t.sources++
+	t.add(p)
+}

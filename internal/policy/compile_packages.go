@@ -3,7 +3,7 @@ package policy
 import "strings"
 
 func (c *compiler) packages(v value) {
-	o := c.object(v, "default", "on_hold", "min_release_age", "age_source", "sdist", "install_scripts", "require_hashes", "toolchains", "similar_names", "lockfile")
+	o := c.object(v, "default", "on_hold", "min_release_age", "age_source", "sdist", "install_scripts", "require_hashes", "toolchains", "similar_names", "unaccounted", "lockfile")
 	if o == nil {
 		return
 	}
@@ -25,6 +25,9 @@ func (c *compiler) packages(v value) {
 		c.onHold(f)
 	}
 	c.releaseAge(o)
+	if f, given := o.fields["unaccounted"]; given {
+		c.unaccounted(f)
+	}
 	if f, given := o.fields["lockfile"]; given {
 		c.lockfile(f)
 	}

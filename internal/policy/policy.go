@@ -78,6 +78,7 @@ type packageRules struct {
 	hashes       bool          // a strong digest is demanded
 	minAge       time.Duration
 	ageSource    ageSource
+	unaccounted  Unaccounted // "" is an alarm
 	lock         LockRules
 	locked       map[pkgref.Ecosystem]bool // whose lockfiles the document names
 	allowed      map[packageKey][]entry

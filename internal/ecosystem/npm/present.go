@@ -1,0 +1,84 @@
+package npm
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+)
+
+// Present implements ecosystem.Presenter: what a version's manifest says.
+// Publishers write these fields in several shapes; one that has another is left
+// out.
+func (Protocol) Present(_ ecosystem.File, row, _ []byte) ecosystem.Publication {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(row, &fields) != nil {
+		return ecosystem.Publication{}
+	}
+	p := ecosystem.Publication{
+		Summary:    textOf(fields["description"]),
+		Maintainer: cmp.Or(namesOf(fields["maintainers"]), textOf(fields["author"], "name")),
+		Homepage:   cmp.Or(textOf(fields["homepage"]), textOf(fields["repository"], "url")),
+		License:    textOf(fields["license"], "type"),
+		Requires:   pairsOf(fields["dependencies"], " "),
+	}
+	for _, s := range pairsOf(fields["scripts"], ": ") {
+		name, _, _ := strings.Cut(s, ":")
+		if slices.Contains([]string{"preinstall", "install", "postinstall", "prepare"}, name) {
+			p.Scripts = append(p.Scripts, s)
+		}
+	}
+	return p.Clipped()
+}
+
+// textOf is a string, or the field with one of these names of an object.
+func textOf(raw json.RawMessage, names ...string) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return ""
+	}
+	for _, name := range names {
+		if json.Unmarshal(object[name], &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// namesOf joins the names in a list of people.
+func namesOf(raw json.RawMessage) string {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return ""
+	}
+	const most = 10
+	var names []string
+	for _, person := range list[:min(len(list), most)] {
+		if name := textOf(person, "name"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// pairsOf are an object's members with text values, sorted.
+func pairsOf(raw json.RawMessage, between string) []string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return nil
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if value := textOf(object[key]); value != "" {
+			out = append(out, key+between+value)
+		}
+	}
+	return out
+}

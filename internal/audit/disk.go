@@ -2,24 +2,27 @@ package audit
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// disk is where segments live. The tests put one under the log that fails at a
-// chosen call.
+// disk is how the log changes files; it reads them directly. The tests put one
+// under the log that fails, or dies, at a chosen call.
 type disk interface {
-	// openSegment opens or creates a segment for writing.
-	openSegment(path string) (segmentFile, error)
+	// open opens or creates a file for writing, mode 0600.
+	open(path string) (writable, error)
+	rename(from, to string) error
+	remove(path string) error
 	// syncDir makes the directory's entries durable.
 	syncDir(dir string) error
 }
 
-// segmentFile is a segment open for writing. WriteAt may write less than it was
-// given, with or without an error.
-type segmentFile interface {
+// writable is a file open for writing. WriteAt may write less than it was given,
+// with or without an error.
+type writable interface {
 	WriteAt(p []byte, off int64) (int, error)
 	Datasync() error
 	Truncate(size int64) error
@@ -28,13 +31,17 @@ type segmentFile interface {
 
 type osDisk struct{}
 
-func (osDisk) openSegment(path string) (segmentFile, error) {
+func (osDisk) open(path string) (writable, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) // #nosec G304 -- the path is made by the log from its own directory
 	if err != nil {
 		return nil, err
 	}
-	return osSegment{f}, nil
+	return osFile{f}, nil
 }
+
+func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
+
+func (osDisk) remove(path string) error { return os.Remove(path) }
 
 func (osDisk) syncDir(dir string) error {
 	d, err := os.Open(filepath.Clean(dir))
@@ -44,9 +51,9 @@ func (osDisk) syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-type osSegment struct{ *os.File }
+type osFile struct{ *os.File }
 
-func (s osSegment) Datasync() error { return unix.Fdatasync(int(s.Fd())) }
+func (f osFile) Datasync() error { return unix.Fdatasync(int(f.Fd())) }
 
 // uninterrupted repeats a call that a signal interrupted.
 func uninterrupted(call func() error) error {
@@ -59,7 +66,7 @@ func uninterrupted(call func() error) error {
 
 // writeAll writes p at off, however many calls that takes. An EINTR is no
 // failure; a call that writes nothing and says nothing is.
-func writeAll(f segmentFile, p []byte, off int64) error {
+func writeAll(f writable, p []byte, off int64) error {
 	for len(p) > 0 {
 		n, err := f.WriteAt(p, off)
 		p, off = p[n:], off+int64(n)
@@ -72,4 +79,43 @@ func writeAll(f segmentFile, p []byte, off int64) error {
 		}
 	}
 	return nil
+}
+
+// replace writes a file so that after any crash it is there whole, with the old
+// content or the new one: to a file beside it, synced, then renamed.
+func replace(d disk, path string, fill func(io.Writer) error) error {
+	beside := path + ".tmp"
+	f, err := d.open(beside)
+	if err != nil {
+		return err
+	}
+	w := &sequential{file: f}
+	err = uninterrupted(func() error { return f.Truncate(0) })
+	if err == nil {
+		err = fill(w)
+	}
+	if err == nil {
+		err = uninterrupted(f.Datasync)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := uninterrupted(func() error { return d.rename(beside, path) }); err != nil {
+		return err
+	}
+	return uninterrupted(func() error { return d.syncDir(filepath.Dir(path)) })
+}
+
+// sequential writes a file from its beginning.
+type sequential struct {
+	file writable
+	size int64
+}
+
+func (s *sequential) Write(p []byte) (int, error) {
+	if err := writeAll(s.file, p, s.size); err != nil {
+		return 0, err
+	}
+	s.size += int64(len(p))
+	return len(p), nil
 }

@@ -18,25 +18,42 @@ const MaxRecord = 256 << 10
 // place: the two fields that only the writer knows come first.
 const unstamped = `{"seq":0,"timestamp":"0001-01-01T00:00:00Z"`
 
+// line is a record as it stands in the log: without what is personal, for which
+// there is a commitment (see personal.go).
+type line struct {
+	Record
+
+	// Personal is always the last field of a line, where there is one.
+	Personal string `json:"personal,omitempty"`
+}
+
 // body encodes a record as its line without the stamp: what follows the first
 // two fields, newline included. The encoding is canonical: fields in the order
 // of Record, map keys sorted, no optional white space, invalid UTF-8 replaced by
 // U+FFFD, and that and every control or format character (terminal escapes, text
 // direction) written as \uXXXX. A line decoded and encoded again gives the same
 // bytes, so a hash of the line is a hash of the record.
-func body(r Record) ([]byte, error) {
-	r.Seq, r.Time = 0, time.Time{}
+func body(l line) ([]byte, error) {
+	l.Seq, l.Time, l.Erased = 0, time.Time{}, false
+	text, err := canonical(l)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the record can't be written as JSON")
+	}
+	if len(text)+64 > MaxRecord {
+		return nil, fault.Invalid("the record is %d bytes long; the log takes at most %d", len(text), MaxRecord)
+	}
+	return text[len(unstamped):], nil
+}
+
+// canonical is the JSON of a value as body describes it, newline included.
+func canonical(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the record can't be written as JSON")
+	if err := enc.Encode(v); err != nil {
+		return nil, err
 	}
-	line := escapeControls(buf.Bytes())
-	if len(line)+64 > MaxRecord {
-		return nil, fault.Invalid("the record is %d bytes long; the log takes at most %d", len(line), MaxRecord)
-	}
-	return line[len(unstamped):], nil
+	return escapeControls(buf.Bytes()), nil
 }
 
 // stamp appends the whole line to dst.
@@ -103,13 +120,13 @@ func seqOf(line []byte) (uint64, bool) {
 }
 
 // decode reads one line and checks that it is the record with this number.
-func decode(line []byte, want uint64) (Record, error) {
-	var r Record
-	if got, ok := seqOf(line); !ok || got != want {
-		return r, fault.Invalid("the log is damaged: record %d is not where it belongs", want)
+func decode(text []byte, want uint64) (line, error) {
+	var l line
+	if got, ok := seqOf(text); !ok || got != want {
+		return l, fault.Invalid("the log is damaged: record %d is not where it belongs", want)
 	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, fault.Wrap(fault.ErrInvalid, err, "the log is damaged: record %d can't be read", want)
+	if err := json.Unmarshal(text, &l); err != nil {
+		return l, fault.Wrap(fault.ErrInvalid, err, "the log is damaged: record %d can't be read", want)
 	}
-	return r, nil
+	return l, nil
 }

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +21,9 @@ type failingDisk struct {
 	times int
 	fail  failure
 	only  string // "" or the one kind of call that fails
+	// files are the endings of the names of the files that are struck; none: the
+	// journal's. The others belong to other goroutines, too.
+	files []string
 }
 
 // failure is what a failing call does: an error, or half the work, or both.
@@ -27,10 +32,14 @@ type failure struct {
 	half bool
 }
 
-func (d *failingDisk) strike(kind string) (failure, bool) {
+func (d *failingDisk) strike(path, kind string) (failure, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.only != "" && d.only != kind {
+	files := d.files
+	if files == nil {
+		files = []string{plainSuffix, "jsonl.torn"}
+	}
+	if d.only != "" && d.only != kind || !slices.ContainsFunc(files, func(end string) bool { return strings.HasSuffix(path, end) }) {
 		return failure{}, false
 	}
 	d.calls++
@@ -43,48 +52,64 @@ func (d *failingDisk) arm(only string, at, times int, fail failure) {
 	d.only, d.at, d.times, d.fail, d.calls = only, at, times, fail, 0
 }
 
-func (d *failingDisk) openSegment(path string) (segmentFile, error) {
-	if f, ok := d.strike("open"); ok && f.err != nil && !errors.Is(f.err, unix.EINTR) {
+func (d *failingDisk) open(path string) (writable, error) {
+	if f, ok := d.strike(path, "open"); ok && f.err != nil && !errors.Is(f.err, unix.EINTR) {
 		return nil, f.err
 	}
-	file, err := d.osDisk.openSegment(path)
-	return failingSegment{file, d}, err
+	file, err := d.osDisk.open(path)
+	return failingFile{file, d, path}, err
 }
 
+func (d *failingDisk) rename(from, to string) error {
+	if f, ok := d.strike(to, "rename"); ok && f.err != nil {
+		return f.err
+	}
+	return d.osDisk.rename(from, to)
+}
+
+func (d *failingDisk) remove(path string) error {
+	if f, ok := d.strike(path, "remove"); ok && f.err != nil {
+		return f.err
+	}
+	return d.osDisk.remove(path)
+}
+
+// syncDir is counted with the files of the journal: they are what it is for.
 func (d *failingDisk) syncDir(dir string) error {
-	if f, ok := d.strike("syncdir"); ok && f.err != nil {
+	if f, ok := d.strike(plainSuffix, "syncdir"); ok && f.err != nil {
 		return f.err
 	}
 	return d.osDisk.syncDir(dir)
 }
 
-type failingSegment struct {
-	segmentFile
+type failingFile struct {
+	writable
 	disk *failingDisk
+	path string
 }
 
-func (s failingSegment) WriteAt(p []byte, off int64) (int, error) {
-	f, ok := s.disk.strike("write")
+func (s failingFile) WriteAt(p []byte, off int64) (int, error) {
+	f, ok := s.disk.strike(s.path, "write")
 	if !ok {
-		return s.segmentFile.WriteAt(p, off)
+		return s.writable.WriteAt(p, off)
 	}
 	if f.half {
-		n, err := s.segmentFile.WriteAt(p[:len(p)/2], off)
+		n, err := s.writable.WriteAt(p[:len(p)/2], off)
 		return n, errors.Join(err, f.err)
 	}
 	return 0, f.err
 }
 
-func (s failingSegment) Datasync() error {
-	if f, ok := s.disk.strike("sync"); ok && f.err != nil {
+func (s failingFile) Datasync() error {
+	if f, ok := s.disk.strike(s.path, "sync"); ok && f.err != nil {
 		return f.err
 	}
-	return s.segmentFile.Datasync()
+	return s.writable.Datasync()
 }
 
-func (s failingSegment) Truncate(size int64) error {
-	if f, ok := s.disk.strike("truncate"); ok && f.err != nil {
+func (s failingFile) Truncate(size int64) error {
+	if f, ok := s.disk.strike(s.path, "truncate"); ok && f.err != nil {
 		return f.err
 	}
-	return s.segmentFile.Truncate(size)
+	return s.writable.Truncate(size)
 }

@@ -20,43 +20,52 @@ type Options struct {
 	SegmentBytes int64
 	// Clock gives the time of records; nil is time.Now.
 	Clock func() time.Time
+	// KeyFile is the private key that signs checkpoints; "" is "key" in the log's
+	// directory. It is made if there is none and the log has no checkpoint yet.
+	KeyFile string
+	// CheckpointEvery is the least time between two checkpoints; 0 is a second.
+	CheckpointEvery time.Duration
 
 	disk disk // nil is the real one
 }
 
-const defaultSegmentBytes = 64 << 20
+const (
+	defaultSegmentBytes    = 64 << 20
+	defaultCheckpointEvery = time.Second
+)
 
 // maxBatch bounds the bytes that one fdatasync makes durable, and so what a
 // crash can tear: Open cuts off at most one batch.
 const maxBatch = 1 << 20
 
-// FileLog is the log in one directory: segments of JSON lines, each named after
-// its first record's number ("000000000000.jsonl"), a lock file, and what
-// crashes tore off (".torn").
+// FileLog is the log in one directory; the package comment lists its files.
 //
 // Guarantees:
-//   - When Append returns nil the record's line is on the disk and the log has
-//     it after any crash; when it returns an error no reader of this log sees it.
-//   - Appends that come at the same time share one fdatasync.
-//   - Record numbers are contiguous, and times never go back with them.
+//   - When Append returns nil the record's line, and the personal data that belong
+//     to it, are on the disk and the log has them after any crash; when it
+//     returns an error no reader of this log sees the record.
+//   - Appends that come at the same time share one fdatasync, and one more if any of
+//     them has personal data.
+//   - Record numbers are contiguous, and times never go back with them; when the
+//     clock does, a record says so.
 //   - One appender: a second Open of the directory is refused.
+//   - A checkpoint covers every record soon (CheckpointEvery) after it, and all of them
+//     after Close. Nothing waits for it.
 //
 // Not guaranteed: when the disk refuses both to sync a record and to take it
 // back, or power fails between the two, the record can be in the log after the
 // next Open though Append failed. What it records then did not happen.
-//
-// A line's bytes are final and canonical (see body), so that a Merkle tree can
-// take them as its leaves.
 type FileLog struct {
 	dir     string
 	options Options
 	lock    *os.File
 
-	wake chan struct{} // capacity 1: pending is not empty, or closing
+	wake chan struct{} // capacity 1: pending or tasks is not empty, or closing
 	done chan struct{} // closed when the writer has ended
 
-	mu      sync.Mutex // guards the five below
+	mu      sync.Mutex // guards the six below
 	pending []*request
+	tasks   []func() // for the writer, between two batches
 	closing bool
 	bounds  []segment     // all segments; the last one is being written
 	next    uint64        // number of the next record; all before are durable
@@ -64,19 +73,17 @@ type FileLog struct {
 
 	writer writer // owned by the writer's goroutine
 	marks  marks  // for readers; has its own lock
-}
 
-// segment is a file of the log: its first record's number and, as far as it is
-// durable, its length.
-type segment struct {
-	first uint64
-	size  int64
+	follower follower
 }
 
 // request is one Append. state says whose it is: the caller may abandon it only
 // until the writer has taken it.
 type request struct {
-	rest   []byte
+	rest []byte
+	// personal is the entry's line after its number; nil if nothing is personal.
+	personal []byte
+
 	state  atomic.Int32
 	done   chan struct{}
 	seq    uint64
@@ -91,17 +98,11 @@ const (
 )
 
 // Open opens the log in dir, making it if need be, and repairs what a crash left
-// behind: a torn last line is moved to a side file, and a record says so.
+// behind: a torn last line is moved to a side file, and a record says so; a tree
+// that is behind is caught up. fault.ErrInvalid if the log is damaged,
+// ErrForbidden if its key is not kept well.
 func Open(dir string, options Options) (*FileLog, error) {
-	if options.SegmentBytes == 0 {
-		options.SegmentBytes = defaultSegmentBytes
-	}
-	if options.Clock == nil {
-		options.Clock = time.Now
-	}
-	if options.disk == nil {
-		options.disk = osDisk{}
-	}
+	options = options.withDefaults(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log's directory %s can't be made", dir)
 	}
@@ -115,19 +116,51 @@ func Open(dir string, options Options) (*FileLog, error) {
 	l := &FileLog{
 		dir: dir, options: options, lock: lock,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		writer:   writer{dir: dir, disk: options.disk},
+		follower: newFollower(),
 	}
-	cut, err := l.repair()
-	if err == nil && cut != nil {
-		l.writer.owed, err = body(cut.record())
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.writer.close(), lock.Close())
+	if err := l.recover(); err != nil {
+		return nil, errors.Join(err, l.writer.close(), l.follower.close(), lock.Close())
 	}
 	if l.writer.owed != nil {
 		l.commit(nil) // on a full disk it stays owed, and goes with the next batch
 	}
 	go l.run()
+	go l.follow()
 	return l, nil
+}
+
+func (o Options) withDefaults(dir string) Options {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = defaultSegmentBytes
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.CheckpointEvery == 0 {
+		o.CheckpointEvery = defaultCheckpointEvery
+	}
+	if o.KeyFile == "" {
+		o.KeyFile = filepath.Join(dir, keyName)
+	}
+	if o.disk == nil {
+		o.disk = osDisk{}
+	}
+	return o
+}
+
+// recover makes the journal whole, then the tree.
+func (l *FileLog) recover() error {
+	cut, err := l.repair()
+	if err != nil {
+		return err
+	}
+	if cut != nil {
+		if err := l.writer.owe(cut.record()); err != nil {
+			return err
+		}
+	}
+	return l.openTree()
 }
 
 func lockDir(dir string) (*os.File, error) {
@@ -153,11 +186,10 @@ func (l *FileLog) Append(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return r, fault.Wrap(fault.ErrUnavailable, err, "the record was not written")
 	}
-	rest, err := body(r)
+	q, err := newRequest(r)
 	if err != nil {
 		return r, err
 	}
-	q := &request{rest: rest, done: make(chan struct{})}
 	if err := l.enqueue(q); err != nil {
 		return r, err
 	}
@@ -171,6 +203,27 @@ func (l *FileLog) Append(ctx context.Context, r Record) (Record, error) {
 	}
 	r.Seq, r.Time = q.seq, q.at
 	return r, q.result
+}
+
+func newRequest(r Record) (*request, error) {
+	l, entry, err := takeOut(r)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{done: make(chan struct{})}
+	if q.rest, err = body(l); err != nil {
+		return nil, err
+	}
+	if entry == nil {
+		return q, nil
+	}
+	if q.personal, err = entry.rest(); err != nil {
+		return nil, err
+	}
+	if len(q.rest)+len(q.personal) > MaxRecord {
+		return nil, fault.Invalid("the record is %d bytes long; the log takes at most %d", len(q.rest)+len(q.personal), MaxRecord)
+	}
+	return q, nil
 }
 
 func (l *FileLog) enqueue(q *request) error {
@@ -192,7 +245,24 @@ func (l *FileLog) signal() {
 	}
 }
 
-// Close writes what is pending, ends the writer and gives the directory free.
+// between has the writer do something between two batches, and returns when it
+// is done.
+func (l *FileLog) between(do func() error) error {
+	result := make(chan error, 1)
+	l.mu.Lock()
+	if l.closing {
+		l.mu.Unlock()
+		return fault.New(fault.ErrUnavailable, "the audit log is closed")
+	}
+	l.tasks = append(l.tasks, func() { result <- do() })
+	l.signal()
+	l.mu.Unlock()
+	return <-result
+}
+
+// Close writes what is pending, covers it with a checkpoint, ends the writer and
+// gives the directory free. An error may be of the checkpoint alone: all
+// acknowledged records are durable, and the next Open makes up for it.
 func (l *FileLog) Close() error {
 	l.mu.Lock()
 	already := l.closing
@@ -201,7 +271,9 @@ func (l *FileLog) Close() error {
 	l.mu.Unlock()
 	<-l.done
 	if already {
+		<-l.follower.done
 		return nil
 	}
-	return errors.Join(l.writer.close(), l.lock.Close())
+	last := l.stopFollowing()
+	return errors.Join(last, l.writer.close(), l.follower.close(), l.lock.Close())
 }

@@ -4,7 +4,38 @@
 //
 // Vocabulary: a *record* is one line of the log; its *outcome* says what became
 // of the ask; a *run* is one agent task; *durable* means that the bytes are on
-// the disk (fdatasync returned) when Append returns.
+// the disk (fdatasync returned) when Append returns. A *segment* is a file of
+// records; a *leaf* is a record's line in the Merkle tree over all records; a *log
+// checkpoint* is the tree's signed head (package checkpoint); *personal* data are
+// those of people, kept beside the line, which has only a salted hash of them; a
+// segment is *sealed* when it is compressed, and *elsewhere* when only its leaves'
+// hashes are left here.
+//
+// # Files
+//
+//	000000000000.jsonl      a segment, named after its first record's number
+//	000000000000.personal   the personal data of its records, JSON lines
+//	000000000000.jsonl.gz   a sealed segment
+//	000000000000.leaves     the hashes of its leaves, 32 bytes each
+//	tree                    all hashes of the tree, as tlog.StoredHashIndex counts them
+//	checkpoints             signed notes, each followed by an empty line
+//	keys.pub                the public keys that signed them, oldest first
+//	key                     the private key, if it is not kept elsewhere
+//	*.torn                  what crashes tore off
+//	lock, published.json    the appender's lock; what was published last
+//
+// # The order of things
+//
+//  1. Append encodes the record, and commits to what is personal in it.
+//  2. The writer takes all that wait, gives them numbers and a time, writes personal
+//     data and syncs them, writes the lines and syncs them. Append returns: the
+//     journal acknowledges, and nothing below can take a record back.
+//  3. The follower reads the new lines, adds their hashes to the tree, syncs it, and
+//     signs a checkpoint; at once after a pause, once a second while records come.
+//  4. The publisher (package publish) hands checkpoints out.
+//
+// The tree is made again from the lines where it is lost or behind; where it
+// disagrees with them, Open fails and says so, and Verify finds the record.
 package audit
 
 import (
@@ -39,6 +70,11 @@ const (
 	Planned Outcome = "planned" // a plan's verdict; nothing was installed
 	Frozen  Outcome = "frozen"  // a sandbox, written to disk
 	Thawed  Outcome = "thawed"
+
+	// Of KindLog; Detail["event"] tells more.
+	Sealed  Outcome = "sealed"  // a segment, compressed
+	Erased  Outcome = "erased"  // personal data; Started is the record of the intent
+	Rotated Outcome = "rotated" // the key
 )
 
 // Kind is what a record is about.
@@ -93,6 +129,11 @@ type Record struct {
 	Task    string            `json:"task,omitempty"`
 	Exit    *int              `json:"exit_code,omitempty"`
 	Detail  map[string]string `json:"detail,omitempty"`
+
+	// Erased is set by readers: there were personal data (User, Task, some of
+	// Detail) and they were erased, or are not where they should be. Append passes
+	// over it.
+	Erased bool `json:"personal_erased,omitempty"`
 }
 
 // WithheldRange summarises versions left out of an index by one rule.

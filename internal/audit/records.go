@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -16,39 +15,54 @@ import (
 )
 
 // Records implements Log: the selected records that were durable when the
-// iteration began, in order. Writers are not held up. A damaged line ends the
-// iteration with an error, as does the context's end.
+// iteration began, in order. Writers are not held up. Records whose segment is
+// elsewhere are passed over; personal data are joined to the rest, and where they
+// were erased the record says so. A damaged line ends the iteration with an
+// error, as does the context's end.
 func (l *FileLog) Records(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		l.mu.Lock()
-		bounds, next := slices.Clone(l.bounds), l.next
+		segments, next := slices.Clone(l.bounds), l.next
 		l.mu.Unlock()
-		s := selector{filter: f, hints: f.hints()}
-		for i, b := range bounds {
-			end := next
-			if i+1 < len(bounds) {
-				end = bounds[i+1].first
-			}
-			if _, more := s.next(b.first, end); !more {
-				continue
-			}
-			if !l.readSegment(ctx, b, end, s, yield) {
-				return
-			}
+		readRecords(ctx, l.dir, segments, next, f, &l.marks, yield)
+	}
+}
+
+// readRecords yields the selected records of the segments, before the record next.
+func readRecords(ctx context.Context, dir string, segments []segment, next uint64, f Filter, m *marks, yield func(Record, error) bool) {
+	s := selector{filter: f, hints: f.hints(), marks: m}
+	for i, b := range segments {
+		end := next
+		if i+1 < len(segments) {
+			end = segments[i+1].first
+		}
+		if _, more := s.next(b.first, end); !more || b.form == elsewhere {
+			continue
+		}
+		s.personal = &personalReader{path: filepath.Join(dir, personalName(b.first))}
+		if !readSegment(ctx, dir, b, end, s, yield) {
+			return
 		}
 	}
 }
 
 // readSegment yields the selected records of one segment, up to but not
 // including end, and reports whether to go on.
-func (l *FileLog) readSegment(ctx context.Context, b segment, end uint64, s selector, yield func(Record, error) bool) bool {
-	file, err := os.Open(filepath.Join(l.dir, segmentName(b.first)))
+func readSegment(ctx context.Context, dir string, b segment, end uint64, s selector, yield func(Record, error) bool) bool {
+	file, err := openLines(dir, b)
+	if errors.Is(err, os.ErrNotExist) && b.form == plain { // sealed since the iteration began
+		b.form = sealed
+		file, err = openLines(dir, b)
+	}
+	if errors.Is(err, os.ErrNotExist) && b.form == sealed { // moved away since
+		return true
+	}
 	if err != nil {
 		yield(Record{}, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read"))
 		return false
 	}
 	defer file.Close()
-	lines := bufio.NewReaderSize(io.NewSectionReader(file, 0, b.size), MaxRecord)
+	lines := bufio.NewReaderSize(file, MaxRecord)
 	offset := int64(0)
 	for seq := b.first; seq < end; seq++ {
 		wanted, more := s.next(seq, end)
@@ -56,28 +70,48 @@ func (l *FileLog) readSegment(ctx context.Context, b segment, end uint64, s sele
 			return true
 		}
 		if wanted >= seq+markEvery {
-			if at, there := l.marks.nearest(b.first, wanted); at > seq {
+			if at, there := s.marks.nearest(b.first, wanted); at > seq {
+				if err := file.skip(lines, there-offset); err != nil {
+					yield(Record{}, readFault(err, at))
+					return false
+				}
 				seq, offset = at, there
-				lines.Reset(io.NewSectionReader(file, offset, b.size-offset))
 			}
 		}
-		l.marks.note(b.first, seq, offset)
+		s.marks.note(b.first, seq, offset)
 		if err := ctx.Err(); err != nil {
 			yield(Record{}, err)
 			return false
 		}
-		line, err := lines.ReadSlice('\n')
+		text, err := lines.ReadSlice('\n')
 		if err != nil {
 			yield(Record{}, readFault(err, seq))
 			return false
 		}
-		offset += int64(len(line))
-		r, selected, err := s.pick(line, seq)
+		offset += int64(len(text))
+		r, selected, err := s.pick(text, seq)
 		if (selected || err != nil) && !yield(r, err) || err != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// eachLine yields the lines, newline included, while each is whole and no longer
+// than a record may be; a torn end is no line. A line is good until the next.
+func eachLine(file io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		lines := bufio.NewReaderSize(file, MaxRecord)
+		for {
+			text, err := lines.ReadSlice('\n')
+			if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
+				return
+			}
+			if !yield(text, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func readFault(err error, seq uint64) error {
@@ -92,6 +126,9 @@ func readFault(err error, seq uint64) error {
 type selector struct {
 	filter Filter
 	hints  [][]byte
+	marks  *marks
+	// personal reads the personal data of the segment that is being read.
+	personal *personalReader
 }
 
 func (f Filter) hints() [][]byte {
@@ -100,12 +137,8 @@ func (f Filter) hints() [][]byte {
 		if value == "" {
 			return
 		}
-		var buf bytes.Buffer
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(value); err == nil {
-			text := escapeControls(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
-			hints = append(hints, slices.Concat([]byte(`"`+key+`":`), text))
+		if text, err := canonical(value); err == nil {
+			hints = append(hints, slices.Concat([]byte(`"`+key+`":`), bytes.TrimSuffix(text, []byte("\n"))))
 		}
 	}
 	add("agent_run_id", f.Run)
@@ -113,8 +146,8 @@ func (f Filter) hints() [][]byte {
 	return hints
 }
 
-func (s selector) pick(line []byte, seq uint64) (Record, bool, error) {
-	got, ok := seqOf(line)
+func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
+	got, ok := seqOf(text)
 	if !ok || got != seq {
 		return Record{}, false, fault.Invalid("the log is damaged: record %d is not where it belongs", seq)
 	}
@@ -122,15 +155,19 @@ func (s selector) pick(line []byte, seq uint64) (Record, bool, error) {
 		return Record{}, false, nil
 	}
 	for _, hint := range s.hints {
-		if !bytes.Contains(line, hint) {
+		if !bytes.Contains(text, hint) {
 			return Record{}, false, nil
 		}
 	}
-	r, err := decode(line, seq)
+	l, err := decode(text, seq)
 	if err != nil {
 		return Record{}, false, err
 	}
-	return r, s.filter.selects(r), nil
+	if !s.filter.selects(l.Record) {
+		return Record{}, false, nil
+	}
+	r, err := s.personal.join(l)
+	return r, err == nil, err
 }
 
 // next returns the first record from seq on, and before end, that can be selected

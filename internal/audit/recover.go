@@ -8,11 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -36,47 +32,30 @@ func (t *torn) record() Record {
 // repair finds the segments, checks that they follow each other, and cuts a
 // torn end off the last one. It returns what it cut, nil if nothing.
 func (l *FileLog) repair() (*torn, error) {
-	firsts, err := listSegments(l.dir)
+	segments, err := listSegments(l.dir)
 	if err != nil {
 		return nil, err
 	}
-	for i, first := range firsts {
-		l.bounds = append(l.bounds, segment{first: first})
-		if i == len(firsts)-1 {
-			break
+	l.bounds = segments
+	for i, s := range segments[:max(0, len(segments)-1)] {
+		if s.form != plain {
+			continue
 		}
-		if l.bounds[i].size, err = l.checkClosed(first, firsts[i+1]); err != nil {
+		if l.bounds[i].size, err = l.checkClosed(s.first, segments[i+1].first); err != nil {
 			return nil, err
 		}
 	}
-	if len(firsts) == 0 {
+	if len(segments) == 0 {
 		return nil, nil
 	}
-	return l.recoverLast(firsts[len(firsts)-1])
-}
-
-func listSegments(dir string) ([]uint64, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log's directory %s can't be read", dir)
+	last := segments[len(segments)-1]
+	if last.form != plain {
+		// The next record begins a segment; its time has nothing to compare with.
+		l.writer.next = last.first + uint64(last.count)
+		l.next = l.writer.next
+		return nil, nil
 	}
-	var firsts []uint64
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".jsonl")
-		if !ok {
-			continue
-		}
-		first, err := strconv.ParseUint(name, 10, 64)
-		if err != nil || segmentName(first) != e.Name() || !e.Type().IsRegular() {
-			return nil, fault.Invalid("the audit log's directory %s has a file %q that is no segment; move it away", dir, e.Name())
-		}
-		firsts = append(firsts, first)
-	}
-	slices.Sort(firsts)
-	if len(firsts) > 0 && firsts[0] != 0 {
-		return nil, fault.Invalid("the audit log in %s has lost its beginning: its first segment is %s", dir, segmentName(firsts[0]))
-	}
-	return firsts, nil
+	return l.recoverLast(last.first)
 }
 
 // checkClosed checks that a segment that is no longer written ends with the
@@ -118,7 +97,7 @@ func (l *FileLog) recoverLast(first uint64) (*torn, error) {
 			return nil, err
 		}
 	}
-	file, err := l.options.disk.openSegment(path)
+	file, err := l.options.disk.open(path)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be opened for writing")
 	}
@@ -132,7 +111,7 @@ func (l *FileLog) recoverLast(first uint64) (*torn, error) {
 	}
 	l.bounds[len(l.bounds)-1].size = whole
 	l.next = w.next
-	return cut, nil
+	return cut, w.recoverPersonal()
 }
 
 // wholeRecords returns the length of the prefix of the segment that is whole
@@ -150,18 +129,18 @@ func (l *FileLog) wholeRecords(path string, first uint64) (whole, size int64, er
 	l.writer.next = first
 	lines := bufio.NewReaderSize(f, MaxRecord)
 	for {
-		line, err := lines.ReadSlice('\n')
+		text, err := lines.ReadSlice('\n')
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return 0, 0, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read")
 		}
 		if err != nil {
 			break
 		}
-		r, bad := decode(line, l.writer.next)
+		r, bad := decode(text, l.writer.next)
 		if bad != nil {
 			break
 		}
-		whole += int64(len(line))
+		whole += int64(len(text))
 		l.writer.next, l.writer.last = r.Seq+1, r.Time
 	}
 	// A crash can only have torn the batch that was on its way.
@@ -184,10 +163,13 @@ func (l *FileLog) moveTail(path string, whole, size int64) (*torn, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the torn end of the audit log can't be kept in a side file")
 	}
-	_, err = io.Copy(dst, io.NewSectionReader(src, whole, size-whole))
-	err = errors.Join(err, dst.Sync(), dst.Close())
+	_, err = io.Copy(&sequential{file: dst}, io.NewSectionReader(src, whole, size-whole))
 	if err == nil {
-		err = l.options.disk.syncDir(l.dir)
+		err = uninterrupted(dst.Datasync)
+	}
+	err = errors.Join(err, dst.Close())
+	if err == nil {
+		err = uninterrupted(func() error { return l.options.disk.syncDir(l.dir) })
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the torn end of the audit log can't be kept in a side file")
@@ -195,12 +177,12 @@ func (l *FileLog) moveTail(path string, whole, size int64) (*torn, error) {
 	return t, nil
 }
 
-func (l *FileLog) createSide(t *torn) (*os.File, error) {
+func (l *FileLog) createSide(t *torn) (writable, error) {
 	for i := range 1000 {
 		t.side = fmt.Sprintf("%012d.%d.torn", l.writer.next, i)
-		f, err := os.OpenFile(filepath.Join(l.dir, t.side), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600) // #nosec G304 -- in the log's own directory
-		if !errors.Is(err, os.ErrExist) {
-			return f, err
+		path := filepath.Join(l.dir, t.side)
+		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) { // nobody else writes here
+			return l.options.disk.open(path)
 		}
 	}
 	return nil, os.ErrExist

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -10,26 +11,49 @@ import (
 
 // writer is the state of the goroutine that alone writes segments.
 type writer struct {
-	file   segmentFile // nil until the next batch opens or begins one
-	first  uint64      // of file
-	size   int64       // of file, as far as it is durable
-	next   uint64      // number of the next record
-	last   time.Time   // of the last durable record
+	dir    string
+	disk   disk
+	file   writable  // nil until the next batch opens or begins one
+	first  uint64    // of file
+	size   int64     // of file, as far as it is durable
+	next   uint64    // number of the next record
+	last   time.Time // of the last durable record
 	buffer []byte
-	// owed is the record of a repair, not yet written; it goes with the next batch.
-	owed []byte
+	// owed are records of the log's own, not yet written; they go with the next batch.
+	owed []*request
 	// dirty: the file may hold bytes past size, or its length may not be
 	// durable; it must be mended before the next write.
 	dirty bool
 	// broken: the file could not be mended; nothing is written until Open.
 	broken error
+	// behind: the clock has gone back, and a record of it is owed or written.
+	behind bool
+
+	personal personalFile
 }
 
+// clockTolerance is how far the clock may go back without a record: that much
+// it is set by who keeps it right.
+const clockTolerance = time.Second
+
 func (w *writer) close() error {
+	err := w.personal.close()
 	if w.file == nil {
-		return nil
+		return err
 	}
-	return w.file.Close()
+	if closing := w.file.Close(); closing != nil {
+		return closing
+	}
+	return err
+}
+
+// owe has a record of the log's own written with the next batch.
+func (w *writer) owe(r Record) error {
+	q, err := newRequest(r)
+	if err == nil {
+		w.owed = append(w.owed, q)
+	}
+	return err
 }
 
 // run is the writer's goroutine: it takes what has come together while the last
@@ -38,7 +62,10 @@ func (l *FileLog) run() {
 	defer close(l.done)
 	for range l.wake {
 		for {
-			batch, closing := l.take()
+			batch, tasks, closing := l.take()
+			for _, do := range tasks {
+				do()
+			}
 			if len(batch) > 0 {
 				l.commit(batch)
 				continue
@@ -51,10 +78,11 @@ func (l *FileLog) run() {
 	}
 }
 
-// take takes the next requests, at most maxBatch bytes of them.
-func (l *FileLog) take() (batch []*request, closing bool) {
+// take takes the tasks and the next requests, at most maxBatch bytes of them.
+func (l *FileLog) take() (batch []*request, tasks []func(), closing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	tasks, l.tasks = l.tasks, nil
 	bytes, n := 0, 0
 	for _, q := range l.pending {
 		if n > 0 && bytes+len(q.rest)+64 > maxBatch {
@@ -68,7 +96,7 @@ func (l *FileLog) take() (batch []*request, closing bool) {
 	}
 	clear(l.pending[copy(l.pending, l.pending[n:]):])
 	l.pending = l.pending[:len(l.pending)-n]
-	return batch, l.closing
+	return batch, tasks, l.closing
 }
 
 // commit writes a batch, and tells each of its callers.
@@ -76,7 +104,9 @@ func (l *FileLog) commit(batch []*request) {
 	w := &l.writer
 	err := l.prepare()
 	if err == nil {
-		err = w.write(w.withOwed(batch), l.options.Clock())
+		now := l.options.Clock().UTC().Round(0)
+		w.watchClock(now)
+		err = w.write(w.withOwed(batch), now)
 	}
 	if err != nil {
 		err = fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be written, so what it was to record is refused")
@@ -87,6 +117,7 @@ func (l *FileLog) commit(batch []*request) {
 		l.bounds[len(l.bounds)-1].size = w.size
 		l.tellGrown()
 		l.mu.Unlock()
+		l.follower.wake()
 	}
 	for _, q := range batch {
 		q.result = err
@@ -98,7 +129,26 @@ func (w *writer) withOwed(batch []*request) []*request {
 	if w.owed == nil {
 		return batch
 	}
-	return append([]*request{{rest: w.owed}}, batch...)
+	return append(w.owed[:len(w.owed):len(w.owed)], batch...)
+}
+
+// watchClock owes a record when the clock has gone back, once until it has caught up.
+func (w *writer) watchClock(now time.Time) {
+	back := w.last.Sub(now)
+	if back <= 0 {
+		w.behind = false
+	}
+	if w.behind || back <= clockTolerance {
+		return
+	}
+	w.behind = true
+	_ = w.owe(Record{ // a record of fixed text can be written as JSON
+		Kind: KindLog, Outcome: Failed,
+		Reason: "The clock went back. Records have the time of the one before until it has caught up.",
+		Detail: map[string]string{
+			"event": "clock_back", "clock": now.Format(time.RFC3339Nano), "seconds": strconv.FormatInt(int64(back/time.Second), 10),
+		},
+	})
 }
 
 // prepare gives the writer a clean segment with room.
@@ -110,7 +160,7 @@ func (l *FileLog) prepare() error {
 	if w.file != nil && w.size < l.options.SegmentBytes {
 		return nil
 	}
-	file, err := l.options.disk.openSegment(filepath.Join(l.dir, segmentName(w.next)))
+	file, err := w.disk.open(filepath.Join(l.dir, segmentName(w.next)))
 	if err != nil {
 		return err
 	}
@@ -118,7 +168,7 @@ func (l *FileLog) prepare() error {
 	if err := file.Truncate(0); err != nil {
 		return joinClose(err, file)
 	}
-	if err := uninterrupted(func() error { return l.options.disk.syncDir(l.dir) }); err != nil {
+	if err := uninterrupted(func() error { return w.disk.syncDir(l.dir) }); err != nil {
 		return joinClose(err, file)
 	}
 	if w.file != nil {
@@ -127,6 +177,9 @@ func (l *FileLog) prepare() error {
 			return joinClose(err, file)
 		}
 	}
+	if err := w.personal.close(); err != nil {
+		return joinClose(err, file)
+	}
 	w.file, w.first, w.size = file, w.next, 0
 	l.mu.Lock()
 	l.bounds = append(l.bounds, segment{first: w.next})
@@ -134,10 +187,9 @@ func (l *FileLog) prepare() error {
 	return nil
 }
 
-// write stamps the batch, writes it after the durable bytes and syncs it. On
-// an error nothing of it stays.
+// write stamps the batch, writes it after the durable bytes and syncs it, the
+// personal data first. On an error nothing of it stays.
 func (w *writer) write(batch []*request, now time.Time) error {
-	now = now.UTC().Round(0)
 	if now.Before(w.last) {
 		now = w.last
 	}
@@ -149,7 +201,11 @@ func (w *writer) write(batch []*request, now time.Time) error {
 		q.seq, q.at = w.next+uint64(i), now
 		w.buffer = stamp(w.buffer, q.seq, q.at, q.rest)
 	}
-	err := writeAll(w.file, w.buffer, w.size)
+	added, err := w.writePersonal(batch)
+	if err != nil {
+		return err
+	}
+	err = writeAll(w.file, w.buffer, w.size)
 	if err == nil {
 		err = uninterrupted(w.file.Datasync)
 	}
@@ -158,6 +214,7 @@ func (w *writer) write(batch []*request, now time.Time) error {
 		w.takeBack()
 		return err
 	}
+	w.personal.keep(added)
 	w.size += int64(len(w.buffer))
 	w.next += uint64(len(batch))
 	w.last = now
@@ -190,11 +247,9 @@ func (w *writer) mend() error {
 	return nil
 }
 
-func joinClose(err error, f segmentFile) error {
+func joinClose(err error, f writable) error {
 	if closing := f.Close(); closing != nil {
 		return fmt.Errorf("%w (and closing: %w)", err, closing)
 	}
 	return err
 }
-
-func segmentName(first uint64) string { return fmt.Sprintf("%012d.jsonl", first) }

@@ -1,0 +1,205 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// PersonalDetail lists the keys of Record.Detail that are kept as personal data,
+// like User and Task: who answered, what people and agents wrote about it, and
+// paths of the host, which have people's names in them.
+func PersonalDetail() []string {
+	return []string{"answered_by", "because", "by", "note", "policy_source"}
+}
+
+// personalData is what of a record is kept beside its line.
+type personalData struct {
+	User   string            `json:"user,omitempty"`
+	Task   string            `json:"task,omitempty"`
+	Detail map[string]string `json:"detail,omitempty"`
+}
+
+// personalEntry is a line of a segment's personal file. The commitment in the
+// record's line is the SHA-256 of the salt followed by the canonical JSON of the
+// data: without the 32 random bytes of salt it tells nothing, not even to who
+// guesses the data. An erased entry has neither.
+type personalEntry struct {
+	Seq    uint64        `json:"seq"` // first: the writer stamps it
+	Of     string        `json:"of"`  // the commitment
+	Run    string        `json:"agent_run_id,omitempty"`
+	Salt   []byte        `json:"salt,omitempty"`
+	Data   *personalData `json:"data,omitempty"`
+	Erased time.Time     `json:"erased,omitzero"`
+}
+
+const (
+	saltBytes        = 32
+	unstampedEntry   = `{"seq":0`
+	commitmentPrefix = "sha256:"
+	maxPersonalLine  = 2 * MaxRecord
+)
+
+// takeOut splits a record into what goes into its line and what is personal. The
+// entry is nil if nothing is.
+func takeOut(r Record) (line, *personalEntry, error) {
+	data := personalData{User: r.User, Task: r.Task}
+	for _, key := range PersonalDetail() {
+		value, ok := r.Detail[key]
+		if !ok {
+			continue
+		}
+		if data.Detail == nil {
+			data.Detail = map[string]string{}
+			r.Detail = maps.Clone(r.Detail)
+		}
+		data.Detail[key] = value
+		delete(r.Detail, key)
+	}
+	if data.User == "" && data.Task == "" && data.Detail == nil {
+		return line{Record: r}, nil, nil
+	}
+	r.User, r.Task = "", ""
+	e := &personalEntry{Run: r.Run, Salt: make([]byte, saltBytes), Data: &data}
+	if _, err := rand.Read(e.Salt); err != nil {
+		return line{}, nil, err
+	}
+	var err error
+	e.Of, err = e.commitment()
+	return line{Record: r, Personal: e.Of}, e, err
+}
+
+func (e *personalEntry) commitment() (string, error) {
+	text, err := canonical(e.Data)
+	if err != nil {
+		return "", fault.Wrap(fault.ErrInvalid, err, "the record can't be written as JSON")
+	}
+	sum := sha256.Sum256(append(slices.Clone(e.Salt), bytes.TrimSuffix(text, []byte("\n"))...))
+	return commitmentPrefix + hex.EncodeToString(sum[:]), nil
+}
+
+// proves reports whether the entry's data are those that were committed to.
+func (e *personalEntry) proves() bool {
+	if e.Data == nil || len(e.Salt) != saltBytes {
+		return false
+	}
+	of, err := e.commitment()
+	return err == nil && of == e.Of
+}
+
+// rest is the entry's line after its number, newline included.
+func (e *personalEntry) rest() ([]byte, error) {
+	unnumbered := *e
+	unnumbered.Seq = 0
+	text, err := canonical(unnumbered)
+	if err != nil {
+		return nil, err
+	}
+	return text[len(unstampedEntry):], nil
+}
+
+// commitmentOf is the commitment in a line; "" if it has none. It is the last
+// field of a line and of a fixed length, so nothing needs to be decoded, and
+// nothing that a record says can be taken for it.
+func commitmentOf(text []byte) string {
+	const before = `,"personal":"`
+	const length = len(commitmentPrefix) + 2*sha256.Size
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	text, ok := bytes.CutSuffix(text, []byte(`"}`))
+	if !ok || len(text) < length || !bytes.HasSuffix(text[:len(text)-length], []byte(before)) {
+		return ""
+	}
+	of := string(text[len(text)-length:])
+	if of[:len(commitmentPrefix)] != commitmentPrefix {
+		return ""
+	}
+	return of
+}
+
+// personalReader finds the personal data of a segment's records; it reads the
+// file when it is first asked.
+type personalReader struct {
+	path    string
+	entries map[string]personalEntry // by commitment
+}
+
+func (p *personalReader) find(of string) (personalEntry, bool, error) {
+	if p.entries == nil {
+		entries, err := readPersonal(p.path)
+		if err != nil {
+			return personalEntry{}, false, err
+		}
+		p.entries = make(map[string]personalEntry, len(entries))
+		for _, e := range entries {
+			p.entries[e.Of] = e
+		}
+	}
+	e, ok := p.entries[of]
+	return e, ok, nil
+}
+
+// join puts a record together again. Whether the data are the right ones is for
+// Verify to say; readers take what proves itself and leave the rest.
+func (p *personalReader) join(l line) (Record, error) {
+	r := l.Record
+	if l.Personal == "" {
+		return r, nil
+	}
+	e, ok, err := p.find(l.Personal)
+	if err != nil {
+		return r, err
+	}
+	if !ok || e.Seq != r.Seq || !e.proves() {
+		r.Erased = true
+		return r, nil
+	}
+	r.User, r.Task = e.Data.User, e.Data.Task
+	if len(e.Data.Detail) > 0 && r.Detail == nil {
+		r.Detail = map[string]string{}
+	}
+	maps.Copy(r.Detail, e.Data.Detail)
+	return r, nil
+}
+
+// readPersonal reads a personal file; one that is not there has nothing. What a
+// crash tore, or somebody changed, is passed over: the record it belonged to
+// has no data then.
+func readPersonal(path string) ([]personalEntry, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the personal data of the audit log can't be read")
+	}
+	defer f.Close()
+	var entries []personalEntry
+	lines := bufio.NewReaderSize(f, maxPersonalLine)
+	for {
+		text, err := lines.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			return entries, nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return nil, fault.Wrap(fault.ErrUnavailable, err, "the personal data of the audit log can't be read")
+		}
+		var e personalEntry
+		if json.Unmarshal(text, &e) == nil {
+			entries = append(entries, e)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// personalFile is the personal file of the segment that is being written. It
+// belongs to the writer.
+type personalFile struct {
+	file writable // nil until it is needed
+	size int64    // of what belongs to records that are in the log
+	// dirty: the file may hold bytes past size; they are cut before the next write.
+	dirty  bool
+	buffer []byte
+}
+
+// close ends with one segment's file; the next begins empty.
+func (p *personalFile) close() error {
+	file := p.file
+	*p = personalFile{buffer: p.buffer}
+	if file == nil {
+		return nil
+	}
+	return file.Close()
+}
+
+// keep says that the records are in the log to which the last bytes belong.
+func (p *personalFile) keep(added int) {
+	if added > 0 {
+		p.size, p.dirty = p.size+int64(added), false
+	}
+}
+
+// writePersonal makes the personal data of a stamped batch durable and returns
+// their bytes. They count only when keep is told that the lines are durable too:
+// till then the next write goes over them, and readers find no record for them.
+func (w *writer) writePersonal(batch []*request) (added int, err error) {
+	p := &w.personal
+	p.buffer = p.buffer[:0]
+	for _, q := range batch {
+		if q.personal != nil {
+			p.buffer = append(p.buffer, `{"seq":`...)
+			p.buffer = strconv.AppendUint(p.buffer, q.seq, 10)
+			p.buffer = append(p.buffer, q.personal...)
+		}
+	}
+	if len(p.buffer) == 0 {
+		return 0, nil
+	}
+	if err := w.openPersonal(); err != nil {
+		return 0, err
+	}
+	if p.dirty {
+		if err := uninterrupted(func() error { return p.file.Truncate(p.size) }); err != nil {
+			return 0, err
+		}
+	}
+	p.dirty = true
+	if err := writeAll(p.file, p.buffer, p.size); err != nil {
+		return 0, err
+	}
+	return len(p.buffer), uninterrupted(p.file.Datasync)
+}
+
+func (w *writer) openPersonal() error {
+	if w.personal.file != nil {
+		return nil
+	}
+	file, err := w.disk.open(filepath.Join(w.dir, personalName(w.first)))
+	if err != nil {
+		return err
+	}
+	if err := uninterrupted(func() error { return w.disk.syncDir(w.dir) }); err != nil {
+		return joinClose(err, file)
+	}
+	w.personal.file, w.personal.dirty = file, true
+	return nil
+}
+
+// recoverPersonal finds the end of the entries in the last segment's personal
+// file that belong to records; what follows was never acknowledged, and is
+// cut off before the next write.
+func (w *writer) recoverPersonal() error {
+	f, err := os.Open(filepath.Join(w.dir, personalName(w.first)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the personal data of the audit log can't be read")
+	}
+	defer f.Close()
+	lines := bufio.NewReaderSize(f, maxPersonalLine)
+	at := int64(0)
+	for {
+		text, err := lines.ReadSlice('\n')
+		at += int64(len(text))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return fault.Wrap(fault.ErrUnavailable, err, "the personal data of the audit log can't be read")
+		}
+		var e personalEntry
+		if err == nil && json.Unmarshal(text, &e) == nil && e.Seq < w.next {
+			w.personal.size = at
+		}
+	}
+}

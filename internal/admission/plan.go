@@ -51,6 +51,7 @@ type readFile struct {
 	digests  []string
 	findings []string
 	evidence *approval.Evidence
+	given    bool // the resolver was given the bytes
 }
 
 // newPlan makes the plan of a run, and gives the run the policy that its
@@ -114,7 +115,7 @@ func (p *plan) sawFile(ask ArtifactAsk) {
 	}
 	f := readFile{
 		file: ask.File, source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain},
-		digests: ask.facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence,
+		digests: ask.facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, given: ask.Serve,
 	}
 	if before, known := of[ask.File.Name]; known {
 		f.file.Scripts = f.file.Scripts || before.file.Scripts
@@ -126,7 +127,7 @@ func (p *plan) sawFile(ask ArtifactAsk) {
 		if f.evidence == nil {
 			f.evidence = before.evidence
 		}
-		f.file.Size = max(f.file.Size, before.file.Size)
+		f.file.Size, f.given = max(f.file.Size, before.file.Size), f.given || before.given
 	}
 	if ask.Size > 0 {
 		f.file.Size = ask.Size

@@ -42,6 +42,7 @@ func layers() []struct {
 		{"internal/admission", 4},
 		{"internal/ecosystem", 4},
 		{"internal/sandbox", 5},
+		{"internal/plan", 5},
 		{"internal/gateway", 5},
 		{"internal/egress", 5},
 		{"internal/config", 6},

@@ -57,7 +57,7 @@ func request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
 	req := sandbox.Request{
 		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Engine,
 		Policy: p, PolicySource: source, PolicyText: text,
-		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger,
+		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger, Plan: body.Plan,
 		User: who.name, HostUID: who.uid, HostGID: who.gid,
 	}
 	if req.Lock, err = lockfiles(body, p); err != nil {

@@ -49,10 +49,11 @@ type Config struct {
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.
 type Server struct {
-	cfg  Config
-	mux  *http.ServeMux
-	busy atomic.Int64
-	last atomic.Int64 // unix nanoseconds of the last request's end
+	cfg   Config
+	mux   *http.ServeMux
+	plans plans
+	busy  atomic.Int64
+	last  atomic.Int64 // unix nanoseconds of the last request's end
 }
 
 // New makes the handler.
@@ -71,6 +72,8 @@ func New(cfg Config) *Server {
 		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": s.attach,
 		"GET /v1/runs/{run}/summary":                   s.summary,
 		"GET /v1/runs/{run}/suggest":                   s.suggest,
+		"GET /v1/runs/{run}/plan":                      s.showPlan,
+		"POST /v1/runs/{run}/plan":                     s.makePlan,
 		"GET /v1/audit/records":                        s.records,
 		"GET /v1/templates":                            s.listTemplates,
 		"GET /v1/templates/{name}":                     s.showTemplate,

@@ -45,7 +45,7 @@ func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
 	}
 	run := admission.Run{
 		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User,
-		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created,
+		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan,
 	}
 	if err := m.cfg.Door.Register(run); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	p.info = Info{
 		ID: newID("sb"), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
-		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Created: time.Now().UTC(),
+		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(),
 	}
 	if lock != nil {

@@ -75,7 +75,7 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox) error {
 	}
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User,
-		Policy: p, Lock: lock, Template: info.Template, Started: info.Created,
+		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan,
 	}
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {
 		return err

@@ -44,6 +44,7 @@ type Request struct {
 	Env     map[string]string
 	Workdir string
 	Linger  bool
+	Plan    bool // installs are only weighed: see admission.Run
 	// User is who asked, for the record; HostUID and HostGID own the files
 	// that the sandbox makes on read-write mounts.
 	User             string
@@ -65,6 +66,7 @@ type Info struct {
 	User         string        `json:"user,omitempty"`
 	Workdir      string        `json:"workdir,omitempty"`
 	Linger       bool          `json:"linger,omitempty"`
+	Plan         bool          `json:"plan,omitempty"`
 	Created      time.Time     `json:"created"`
 	Notes        []string      `json:"notes,omitempty"`
 	Missing      []string      `json:"missing,omitempty"`

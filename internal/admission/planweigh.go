@@ -1,0 +1,394 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// MaxPlanChoices bounds the releases of one plan.
+const MaxPlanChoices = 20_000
+
+// PlanChoice is a release that a plan's resolver chose: the word of a guest,
+// which counts only as far as the run was shown the release.
+type PlanChoice struct {
+	Package pkgref.Ref // with version
+	// Digests are of the release's files, any of which would be taken; none: the
+	// resolver does not say.
+	Digests []string
+	// File is the one that would be installed; "": the resolver does not say.
+	File string
+	// IfRead tells that it counts only if its file was read in this run: it may
+	// be left over from an earlier resolution.
+	IfRead bool
+}
+
+// Weighed is a choice, joined with what the run was shown and the verdict of
+// the run's own policy.
+type Weighed struct {
+	Package  pkgref.Ref
+	Upstream string
+	Source   string          // URL of the file or the page that told of it
+	Files    []approval.File // that the policy does not refuse, the one that would be installed first
+	Verdict  policy.Decision // of that file
+	Evidence approval.Evidence
+	WantedBy []Wanted
+	// Problem says why there is no verdict: the run was never shown the release,
+	// or another file of it. Files and Verdict are then empty.
+	Problem string
+	// Approval is the request in the queue, if one was filed or holds it.
+	Approval string
+}
+
+// Wanted is a release of the same plan that requires another, by metadata that
+// the gateway verified in this run.
+type Wanted struct {
+	Parent    pkgref.Ref
+	Specifier string
+}
+
+// Plan is a plan's result.
+type Plan struct {
+	Releases []Weighed
+	// Read are releases whose files were given to the resolver and which it did
+	// not choose, such as what a build requires.
+	Read []pkgref.Ref
+}
+
+// Plan weighs what the resolver of a plan's run chose, by the policy of the run
+// and all that the run was shown, and records a verdict for each release. It
+// admits nothing. fault.ErrNotFound if no plan's sandbox of that run lives.
+func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice) (Plan, error) {
+	t, err := c.planTenant(ctx, run)
+	if err != nil {
+		return Plan{}, err
+	}
+	if len(choices) > MaxPlanChoices {
+		return Plan{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(choices), MaxPlanChoices)
+	}
+	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}}
+	var out Plan
+	for _, choice := range choices {
+		weighed, counts, err := w.weigh(choice)
+		if err != nil {
+			return Plan{}, err
+		}
+		if counts {
+			out.Releases = append(out.Releases, weighed)
+			w.chosen[projectOfRef(choice.Package)] = append(w.chosen[projectOfRef(choice.Package)], choice.Package)
+		}
+	}
+	w.join(out.Releases)
+	out.Read = w.readOnly()
+	for i := range out.Releases {
+		if _, err := c.record(ctx, t, plannedRecord(&out.Releases[i])); err != nil {
+			return Plan{}, err
+		}
+	}
+	return out, nil
+}
+
+// planTenant finds the plan's sandbox of a run.
+func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error) {
+	c.mu.RLock()
+	var found *tenant
+	for _, t := range c.tenants {
+		if t.run.Run == run && t.run.Plan {
+			found = t
+			break
+		}
+	}
+	c.mu.RUnlock()
+	if found == nil {
+		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", clip(run, 200))
+	}
+	if found.isCut() {
+		return nil, c.cutOff(ctx, found)
+	}
+	return found, nil
+}
+
+// weighing is one call of Plan.
+type weighing struct {
+	c      *Controller
+	t      *tenant
+	chosen map[pkgref.Ref][]pkgref.Ref // releases by project
+}
+
+// shownFile is a file of a release as the run was shown it, with its verdict.
+type shownFile struct {
+	readFile
+	was     bool // the resolver asked for the file itself
+	verdict policy.Decision
+}
+
+// weigh joins a choice with what was shown; counts is false if it is none.
+func (w *weighing) weigh(choice PlanChoice) (out Weighed, counts bool, err error) {
+	out = Weighed{Package: choice.Package}
+	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
+		return out, false, fault.Invalid("%q is not a release by its canonical name and version", clip(choice.Package.String(), 200))
+	}
+	files := w.shown(choice.Package)
+	if choice.IfRead && !slices.ContainsFunc(files, func(f shownFile) bool { return f.was }) {
+		return out, false, nil
+	}
+	if len(files) == 0 {
+		out.Problem = "the resolver names it, and the gateway never showed it in this run"
+		return out, true, nil
+	}
+	if files = chosenOf(files, choice); len(files) == 0 {
+		out.Problem = "the resolver names a file of it that is not one that the gateway showed in this run"
+		return out, true, nil
+	}
+	about, err := w.c.subject(w.t, choice.Package, files[0].from)
+	if err != nil {
+		return out, false, err
+	}
+	about.Edges = w.t.edgesTo(choice.Package).edges
+	j := w.t.plan.policy.Judge(w.c.config.Clock(), about)
+	for i := range files {
+		files[i].verdict = j.File(files[i].facts())
+	}
+	slices.SortStableFunc(files, func(a, b shownFile) int { return a.standing() - b.standing() })
+	first := files[0]
+	out.Upstream, out.Source, out.Verdict = first.from.upstream, first.source, first.verdict
+	for i, f := range files {
+		if i == 0 || f.verdict.Effect == policy.Allow || f.verdict.Effect == policy.Hold {
+			out.Files = append(out.Files, f.approvalFile())
+		}
+	}
+	out.Evidence = first.known(about)
+	return out, true, nil
+}
+
+// shown are the files of a release that the run was shown, on a page or by
+// their bytes.
+func (w *weighing) shown(release pkgref.Ref) []shownFile {
+	w.t.mu.Lock()
+	defer w.t.mu.Unlock()
+	var files []shownFile
+	read := w.t.plan.read[release]
+	page := w.t.plan.pages[projectOfRef(release)]
+	for _, f := range page.files {
+		if !pkgref.SameVersion(release.Ecosystem, f.Version, release.Version) {
+			continue
+		}
+		shown := shownFile{readFile: readFile{file: f, source: page.source, from: page.from}}
+		if r, was := read[f.Name]; was {
+			shown.readFile, shown.was = r, true
+		}
+		files = append(files, shown)
+	}
+	for name, r := range read {
+		if !slices.ContainsFunc(files, func(f shownFile) bool { return f.file.Name == name }) {
+			files = append(files, shownFile{readFile: r, was: true})
+		}
+	}
+	slices.SortFunc(files, func(a, b shownFile) int { return cmp.Compare(a.file.Name, b.file.Name) })
+	return files
+}
+
+// chosenOf leaves the files that the choice can mean: by name and by digest.
+func chosenOf(files []shownFile, choice PlanChoice) []shownFile {
+	return slices.DeleteFunc(files, func(f shownFile) bool {
+		if choice.File != "" && f.file.Name != choice.File {
+			return true
+		}
+		return len(choice.Digests) > 0 && !slices.ContainsFunc(f.facts().Digests, func(d string) bool { return slices.Contains(choice.Digests, d) })
+	})
+}
+
+func (f shownFile) facts() policy.FileFacts {
+	facts := f.file.facts()
+	for _, d := range f.digests {
+		if !slices.Contains(facts.Digests, d) {
+			facts.Digests = append(facts.Digests, d)
+		}
+	}
+	return facts
+}
+
+// standing orders a release's files by how likely a client takes them: what is
+// not refused, what it read, a wheel before a source distribution.
+func (f shownFile) standing() int {
+	n := map[policy.Effect]int{policy.Allow: 0, policy.Hold: 8}[f.verdict.Effect]
+	if !f.verdict.Allowed() && f.verdict.Effect != policy.Hold {
+		n = 16
+	}
+	if !f.was {
+		n += 4
+	}
+	if f.file.Kind == policy.KindSdist {
+		n += 2
+	}
+	return n
+}
+
+func (f shownFile) approvalFile() approval.File {
+	return approval.File{
+		Name: f.file.Name, Kind: string(f.file.Kind), Digests: f.facts().Digests, Size: f.file.Size,
+		Scripts: f.file.Scripts, Published: f.file.Published,
+	}
+}
+
+// known is the evidence about a release: the gateway's, or what the page and
+// the imported facts tell.
+func (f shownFile) known(about policy.Subject) approval.Evidence {
+	var e approval.Evidence
+	if f.evidence != nil {
+		e = *f.evidence
+	}
+	if e.Published.IsZero() {
+		e.Published = f.file.Published
+	}
+	if e.FirstSeen.IsZero() {
+		e.FirstSeen = f.file.FirstSeen
+	}
+	if e.Similar == "" && about.Lookalike != nil {
+		e.Similar = about.Lookalike.Name + ": " + about.Lookalike.How
+	}
+	if len(e.Findings) == 0 {
+		e.Findings = slices.Clone(f.findings)
+	}
+	return e
+}
+
+// join says who of the plan's releases requires which others.
+func (w *weighing) join(releases []Weighed) {
+	place := map[pkgref.Ref]int{}
+	for i, r := range releases {
+		place[r.Package] = i
+	}
+	w.t.mu.Lock()
+	defer w.t.mu.Unlock()
+	for _, parent := range releases {
+		known := w.t.required[projectOfRef(parent.Package)]
+		if known == nil {
+			continue
+		}
+		for _, q := range known.of(parent.Package.Version) {
+			project := pkgref.Ref{Ecosystem: parent.Package.Ecosystem, Name: q.Name}
+			for _, child := range meant(q, w.chosen[project]) {
+				wants := &releases[place[child]].WantedBy
+				if wanted := (Wanted{parent.Package, q.Specifier}); project != projectOfRef(parent.Package) && !slices.Contains(*wants, wanted) {
+					*wants = append(*wants, wanted)
+				}
+			}
+		}
+	}
+}
+
+// meant are the releases that meet a requirement; if it can't be told, or none
+// does, all of them: the resolver had its reasons.
+func meant(q Requirement, releases []pkgref.Ref) []pkgref.Ref {
+	var meet []pkgref.Ref
+	for _, r := range releases {
+		if q.Specifier == "" || claimMeets(q.Specifier, r) {
+			meet = append(meet, r)
+		}
+	}
+	if len(meet) == 0 {
+		return releases
+	}
+	return meet
+}
+
+// readOnly are the releases whose bytes were given and which were not chosen.
+func (w *weighing) readOnly() []pkgref.Ref {
+	w.t.mu.Lock()
+	defer w.t.mu.Unlock()
+	var out []pkgref.Ref
+	for ref, files := range w.t.plan.read {
+		given := false
+		for _, f := range files {
+			given = given || f.given
+		}
+		if given && !slices.ContainsFunc(w.chosen[projectOfRef(ref)], func(r pkgref.Ref) bool {
+			return pkgref.SameVersion(ref.Ecosystem, r.Version, ref.Version)
+		}) {
+			out = append(out, ref)
+		}
+	}
+	slices.SortFunc(out, func(a, b pkgref.Ref) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	return out
+}
+
+// plannedRecord is the record of a verdict.
+func plannedRecord(w *Weighed) audit.Record {
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Planned, SourceURL: w.Source,
+		ResolvedBy: string(w.Verdict.ResolvedBy), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason,
+		Detail: map[string]string{detailEffect: string(w.Verdict.Effect)},
+	}
+	setRef(&r, w.Package)
+	if w.Problem != "" {
+		r.Reason, r.Detail[detailEffect], r.GuestClaimed = w.Problem, "none", true
+	}
+	if len(w.Files) > 0 {
+		f := w.Files[0]
+		r.File, r.Size = f.Name, f.Size
+		for _, d := range f.Digests {
+			if isSHA256(d) {
+				r.SHA256 = d[len("sha256:"):]
+			}
+		}
+		if r.SHA256 == "" && len(f.Digests) > 0 {
+			r.Detail[detailUpstreamDigest] = f.Digests[0]
+		}
+	}
+	return r
+}
+
+// RequestPlan files the releases of a plan that would wait for a person in the
+// queue, as one group, and notes each request in its release.
+func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *Plan) error {
+	t, err := c.planTenant(ctx, run)
+	if err != nil {
+		return err
+	}
+	if c.config.Approvals == nil {
+		return fault.New(fault.ErrUnavailable, "nobody can be asked: this daemon has no approval queue")
+	}
+	for i := range p.Releases {
+		w := &p.Releases[i]
+		if w.Problem != "" || w.Verdict.Effect != policy.Hold {
+			continue
+		}
+		r, err := c.config.Approvals.Ask(ctx, c.planAsk(t, w, because))
+		if err != nil {
+			return err
+		}
+		w.Approval = r.ID
+	}
+	return nil
+}
+
+func (c *Controller) planAsk(t *tenant, w *Weighed, because string) approval.Ask {
+	var wanted []string
+	for _, by := range w.WantedBy {
+		wanted = append(wanted, by.Text(w.Package))
+	}
+	return approval.Ask{
+		Package: w.Package, Upstream: w.Upstream, Files: w.Files,
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.run.Policy.Digest(), PolicyName: t.run.Policy.Source(),
+		User: t.run.User, Task: t.run.Task, Because: because, WantedBy: wanted,
+		Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Evidence: w.Evidence,
+	}
+}
+
+// Text is "rich 13.7.1 requires pygments >=2.13".
+func (w Wanted) Text(child pkgref.Ref) string {
+	text := w.Parent.Name + " " + w.Parent.Version + " requires " + child.Name
+	if w.Specifier != "" {
+		text += " " + clip(w.Specifier, 100)
+	}
+	return text
+}

@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+)
+
+// maxKeptPlans bounds the plans that GET gives again; maxBecause the bytes of a
+// reason.
+const (
+	maxKeptPlans = 64
+	maxBecause   = 4 << 10
+)
+
+// plans are the last plans that were made, the oldest leaving first. They are
+// gone with the daemon; the log keeps the verdicts.
+type plans struct {
+	mu    sync.Mutex // guards both
+	byRun map[string]api.Plan
+	order []string
+}
+
+func (p *plans) keep(made api.Plan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byRun == nil {
+		p.byRun = map[string]api.Plan{}
+	}
+	if _, known := p.byRun[made.Run]; !known {
+		p.order = append(p.order, made.Run)
+	}
+	p.byRun[made.Run] = made
+	for len(p.order) > maxKeptPlans {
+		delete(p.byRun, p.order[0])
+		p.order = p.order[1:]
+	}
+}
+
+func (p *plans) get(run string) (api.Plan, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	made, known := p.byRun[run]
+	return made, known
+}
+
+// makePlan weighs what a resolver chose.
+func (s *Server) makePlan(w http.ResponseWriter, r *http.Request) error {
+	var body api.ResolvedPlan
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if len(body.Because) > maxBecause {
+		return fault.Invalid("the reason has %d bytes; it may have %d", len(body.Because), maxBecause)
+	}
+	choices, err := choicesOf(body)
+	if err != nil {
+		return err
+	}
+	run := r.PathValue("run")
+	weighed, err := s.cfg.Door.Plan(r.Context(), run, choices)
+	if err != nil {
+		return err
+	}
+	if body.Request {
+		if err := s.cfg.Door.RequestPlan(r.Context(), run, body.Because, &weighed); err != nil {
+			return err
+		}
+	}
+	made := plan.Tree(run, weighed, body.Notes)
+	s.plans.keep(made)
+	return writeJSON(w, http.StatusOK, made)
+}
+
+// choicesOf makes the choices canonical, each once.
+func choicesOf(body api.ResolvedPlan) ([]admission.PlanChoice, error) {
+	if len(body.Releases) > admission.MaxPlanChoices {
+		return nil, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(body.Releases), admission.MaxPlanChoices)
+	}
+	seen := map[pkgref.Ref]bool{}
+	var choices []admission.PlanChoice
+	for _, c := range body.Releases {
+		ref, err := pkgref.New(pkgref.Ecosystem(body.Ecosystem), c.Name, c.Version)
+		if err != nil || ref.Version == "" {
+			return nil, fault.Invalid("%q %q %q is not a release", body.Ecosystem, c.Name, c.Version)
+		}
+		if seen[ref] {
+			return nil, fault.Invalid("%s is named twice", ref)
+		}
+		seen[ref] = true
+		choices = append(choices, admission.PlanChoice{Package: ref, Digests: c.Digests, File: c.File, IfRead: c.IfRead})
+	}
+	return choices, nil
+}
+
+// showPlan gives a run's last plan again.
+func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
+	made, known := s.plans.get(r.PathValue("run"))
+	if !known {
+		return fault.New(fault.ErrNotFound, "no plan of run %q is kept; cofferdam audit list --run has its verdicts", r.PathValue("run"))
+	}
+	return writeJSON(w, http.StatusOK, made)
+}

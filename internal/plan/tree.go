@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// The effects of a release of a plan, beside the policy's own.
+const (
+	EffectAllow = "allow"
+	EffectHold  = "hold"
+	EffectDeny  = "deny"
+	// EffectError is of a release that the gateway never showed.
+	EffectError = "error"
+)
+
+// Tree puts what was weighed into the order of the tree.
+func Tree(run string, weighed admission.Plan, notes []string) api.Plan {
+	byRef := map[pkgref.Ref]*admission.Weighed{}
+	children := map[pkgref.Ref][]pkgref.Ref{}
+	for i := range weighed.Releases {
+		w := &weighed.Releases[i]
+		byRef[w.Package] = w
+		for _, by := range w.WantedBy {
+			if !slices.Contains(children[by.Parent], w.Package) {
+				children[by.Parent] = append(children[by.Parent], w.Package)
+			}
+		}
+	}
+	t := &tree{byRef: byRef, children: children, seen: map[pkgref.Ref]bool{}}
+	refs := slices.SortedFunc(maps.Keys(byRef), compareRefs)
+	for _, ref := range refs {
+		if len(byRef[ref].WantedBy) == 0 {
+			t.add(ref, 0)
+		}
+	}
+	for _, ref := range refs { // what only requires each other
+		t.add(ref, 0)
+	}
+	out := api.Plan{Run: run, Releases: t.out, Notes: slices.Clone(notes)}
+	if len(weighed.Read) > 0 {
+		out.Notes = append(out.Notes, "the resolver also read "+listed(weighed.Read)+", which are not among the releases above; a build may need them")
+	}
+	return out
+}
+
+func compareRefs(a, b pkgref.Ref) int {
+	return cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+}
+
+// listed names a few releases.
+func listed(refs []pkgref.Ref) string {
+	const most = 10
+	var names []string
+	for _, r := range refs[:min(len(refs), most)] {
+		names = append(names, r.Name+" "+r.Version)
+	}
+	if len(refs) > most {
+		names = append(names, fmt.Sprintf("%d more", len(refs)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+type tree struct {
+	byRef    map[pkgref.Ref]*admission.Weighed
+	children map[pkgref.Ref][]pkgref.Ref
+	seen     map[pkgref.Ref]bool
+	out      []api.PlanRelease
+}
+
+// add appends a release and what it requires. Requirements may go in circles.
+// The depth of the tree is bounded by the number of its releases, which is.
+func (t *tree) add(ref pkgref.Ref, depth int) {
+	if t.seen[ref] {
+		return
+	}
+	t.seen[ref] = true
+	t.out = append(t.out, release(t.byRef[ref], depth))
+	for _, child := range slices.SortedFunc(slices.Values(t.children[ref]), compareRefs) {
+		t.add(child, depth+1)
+	}
+}
+
+func release(w *admission.Weighed, depth int) api.PlanRelease {
+	out := api.PlanRelease{
+		Ecosystem: string(w.Package.Ecosystem), Name: w.Package.Name, Version: w.Package.Version, Depth: depth,
+		Effect: string(w.Verdict.Effect), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Approval: w.Approval,
+	}
+	if out.Effect != EffectAllow && out.Effect != EffectHold {
+		out.Effect = EffectDeny
+	}
+	if w.Problem != "" {
+		out.Effect, out.Reason = EffectError, w.Problem
+	}
+	for _, by := range w.WantedBy {
+		out.WantedBy = append(out.WantedBy, by.Text(w.Package))
+	}
+	if len(w.Files) == 0 {
+		return out
+	}
+	f := w.Files[0]
+	out.File, out.Kind, out.Size, out.Scripts = f.Name, f.Kind, f.Size, f.Scripts
+	if len(f.Digests) > 0 {
+		out.Digest = f.Digests[0]
+	}
+	if !f.Published.IsZero() {
+		out.Published = f.Published.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

@@ -113,7 +113,14 @@ type Request struct {
 	Created  time.Time  `json:"created"`
 	Updated  time.Time  `json:"updated"`
 	Expires  time.Time  `json:"expires,omitzero"` // if nobody answers
-	Answer   *Answer    `json:"answer,omitempty"`
+	Answer   *Answer    `json:"answer,omitempty"` // stays when it has ended
+	// Ended says why the request or its answer holds no more: "nobody answered in
+	// time", "the answer's time is over", "revoked by alice: ...".
+	Ended      string `json:"ended,omitempty"`
+	ReplacedBy string `json:"replaced_by,omitempty"` // Superseded: the request in its place
+	// Near are names that others of its group have and that are almost its own. It
+	// is worked out by List, for pending requests.
+	Near []string `json:"near,omitempty"`
 }
 
 // Asker is who asked.

@@ -1,0 +1,242 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Verdict is one answer for several requests.
+type Verdict struct {
+	IDs    []string // of requests; a group's id stands for its pending requests
+	State  State    // Approved or Denied
+	Scope  Scope    // "" is ScopeRun
+	Reason string
+	Lasts  time.Duration // 0: for ever
+	// Digests are, by request, those that the person was shown. Without an entry
+	// the answer is bound to what is known now.
+	Digests map[string][]string
+}
+
+// maxLasts bounds how long an answer can be made to last: past it, say for ever.
+const maxLasts = 10 * 365 * 24 * time.Hour
+
+// Answer answers all requests of a verdict or, on an error, none. Who is the
+// host's user. An unknown id is fault.ErrNotFound; a request that is not
+// pending, or whose files are not those that the person was shown, is
+// fault.ErrConflict, and the sentence says why. These refusals are on record.
+func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, error) {
+	if err := v.check(); err != nil {
+		return nil, err
+	}
+	if v.Scope == "" {
+		v.Scope = ScopeRun
+	}
+	q.write.Lock()
+	defer q.write.Unlock()
+	if err := q.ready(ctx); err != nil {
+		return nil, err
+	}
+	entries, err := q.addressed(ctx, who, v.IDs)
+	if err != nil {
+		return nil, err
+	}
+	now := q.now()
+	var changes []change
+	for _, e := range entries {
+		c, err := v.change(e, who, now)
+		if err != nil {
+			return nil, q.refuse(ctx, who, e.ID, &e, err)
+		}
+		changes = append(changes, c)
+	}
+	if err := q.commit(ctx, changes...); err != nil {
+		return nil, err
+	}
+	answered := make([]Request, 0, len(entries))
+	for i, e := range entries {
+		answered = append(answered, apply(e, changes[i]).asOf(now))
+	}
+	return answered, nil
+}
+
+func (v Verdict) check() error {
+	switch {
+	case v.State != Approved && v.State != Denied:
+		return fault.Invalid("the answer %q is neither %s nor %s", clip(string(v.State), 40), Approved, Denied)
+	case !slices.Contains([]Scope{"", ScopeRun, ScopePolicy, ScopeEverywhere}, v.Scope):
+		return fault.Invalid("the scope %q is none of %s, %s, %s", clip(string(v.Scope), 40), ScopeRun, ScopePolicy, ScopeEverywhere)
+	case len(v.Reason) > maxLong:
+		return fault.Invalid("the reason has %d bytes; %d are the limit", len(v.Reason), maxLong)
+	case v.Lasts < 0 || v.Lasts > maxLasts:
+		return fault.Invalid("an answer lasts up to ten years, or for ever")
+	case len(v.IDs) == 0:
+		return fault.Invalid("no request is named")
+	case len(v.IDs) > 2_000:
+		return fault.Invalid("%d requests are named; 2000 at most are answered at once", len(v.IDs))
+	}
+	for id := range v.Digests {
+		if !slices.Contains(v.IDs, id) {
+			return fault.Invalid("digests are given for %q, which is not among the requests", clip(id, maxShort))
+		}
+	}
+	return nil
+}
+
+// addressed are the requests that ids name, each once. The caller holds q.write.
+func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]Entry, error) {
+	var entries []Entry
+	add := func(e Entry) {
+		if !slices.ContainsFunc(entries, func(o Entry) bool { return o.ID == e.ID }) {
+			entries = append(entries, e)
+		}
+	}
+	for _, id := range ids {
+		id = clip(id, maxShort)
+		if !IsGroup(id) {
+			e, err := q.cfg.Store.Get(ctx, id)
+			if errors.Is(err, fault.ErrNotFound) {
+				err = q.refuse(ctx, who, id, nil, fault.New(fault.ErrNotFound, "there is no request %q", id))
+			}
+			if err != nil {
+				return nil, err
+			}
+			add(e)
+			continue
+		}
+		group, err := q.cfg.Store.List(ctx, Filter{Group: id, States: []State{Pending}})
+		if err != nil {
+			return nil, err
+		}
+		if len(group) == 0 {
+			return nil, q.refuse(ctx, who, id, nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id))
+		}
+		for _, e := range slices.Backward(group) {
+			add(e)
+		}
+	}
+	return entries, nil
+}
+
+// change is what the verdict makes of one request.
+func (v Verdict) change(e Entry, who string, now time.Time) (change, error) {
+	if r := e.asOf(now); r.State != Pending {
+		return change{}, fault.New(fault.ErrConflict, "%s", closed(r))
+	}
+	if shown, given := v.Digests[e.ID]; given {
+		if err := asShown(e.Request, shown); err != nil {
+			return change{}, err
+		}
+	}
+	c := change{
+		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort),
+		scope: v.Scope, reason: clip(v.Reason, maxLong), digests: Digests(e.Files),
+	}
+	if v.State == Denied {
+		c.event = EventDenied
+	} else if len(strong(c.digests)) == 0 {
+		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, clip(e.Package.String(), maxShort))
+	}
+	if v.Lasts > 0 {
+		c.expires = now.Add(v.Lasts)
+	}
+	return c, nil
+}
+
+// Digests are all digests of files: what an answer is bound to.
+func Digests(files []File) []string {
+	var all []string
+	for _, f := range files {
+		for _, d := range f.Digests {
+			if !slices.Contains(all, d) {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+// asShown refuses if a request's files are not those with the shown digests.
+func asShown(r Request, shown []string) error {
+	for _, f := range r.Files {
+		for _, d := range f.Digests {
+			if !slices.Contains(shown, d) {
+				return fault.New(fault.ErrConflict, "%s has changed since it was shown: the file %s (%s) is new; look at it again", r.ID, f.Name, d)
+			}
+		}
+	}
+	for _, d := range shown {
+		if !slices.Contains(Digests(r.Files), d) {
+			return fault.New(fault.ErrConflict, "%s has changed since it was shown: no file of it has the digest %s; look at it again", r.ID, clip(d, maxShort))
+		}
+	}
+	return nil
+}
+
+// closed says why a request takes no answer.
+func closed(r Request) string {
+	switch {
+	case r.State == Superseded:
+		return fmt.Sprintf("%s was superseded by %s: %s", r.ID, r.ReplacedBy, r.Ended)
+	case r.State == Expired:
+		return fmt.Sprintf("%s has expired: %s; it is asked again when a run wants it", r.ID, r.Ended)
+	case r.Answer != nil:
+		return fmt.Sprintf("%s was %s by %s at %s already, and the first answer stands; revoke it to be asked again", r.ID, r.State, r.Answer.By, r.Answer.At.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s is %s", r.ID, r.State)
+}
+
+// refuse records an answer that is not taken, and returns why it is not. The
+// caller holds q.write; e is nil if there is no such request.
+func (q *Queue) refuse(ctx context.Context, who, id string, e *Entry, why error) error {
+	r := audit.Record{
+		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: id, User: clip(who, maxShort),
+		Reason: "An answer was refused: " + why.Error() + ".", Detail: map[string]string{detailEvent: eventRefused},
+	}
+	if e != nil {
+		r.Ecosystem, r.Package, r.InstalledVersion, r.SourceURL = string(e.Package.Ecosystem), e.Package.Name, e.Package.Version, e.Upstream
+	}
+	if _, err := q.cfg.Log.Append(ctx, r); err != nil {
+		return unrecorded(err)
+	}
+	return why
+}
+
+// Revoke ends an answer now: later asks wait for a person again. What it let in
+// before stays where it is. Only an answer that holds can be revoked.
+func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, error) {
+	if len(reason) > maxLong {
+		return Request{}, fault.Invalid("the reason has %d bytes; %d are the limit", len(reason), maxLong)
+	}
+	q.write.Lock()
+	defer q.write.Unlock()
+	if err := q.ready(ctx); err != nil {
+		return Request{}, err
+	}
+	if IsGroup(id) {
+		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", clip(id, maxShort))
+	}
+	entries, err := q.addressed(ctx, who, []string{id})
+	if err != nil {
+		return Request{}, err
+	}
+	e := entries[0]
+	switch r := e.asOf(q.now()); r.State {
+	case Approved, Denied:
+	case Pending:
+		return Request{}, q.refuse(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s has no answer yet that could be revoked", e.ID))
+	default:
+		return Request{}, q.refuse(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s", closed(r)))
+	}
+	c := change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort), reason: clip(reason, maxLong)}
+	changes := []change{c}
+	if err := q.commit(ctx, changes...); err != nil {
+		return Request{}, err
+	}
+	return apply(e, changes[0]).Request, nil
+}

@@ -1,0 +1,299 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Ask files a wish, or joins the request that waits for the release and adds
+// what that did not know; on record when it returns. Where a known file has
+// another digest now the request is superseded by a new one. An answer that
+// covers the ask already is returned as it is. Past the limits it is
+// fault.ErrForbidden.
+func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
+	ask, err := clean(ask)
+	if err != nil {
+		return Request{}, err
+	}
+	q.write.Lock()
+	defer q.write.Unlock()
+	if err := q.ready(ctx); err != nil {
+		return Request{}, err
+	}
+	now := q.now()
+	var closing []change
+	if id, ok := q.waitingFor(release{ask.Package, ask.Upstream}); ok {
+		e, err := q.cfg.Store.Get(ctx, id)
+		if err != nil {
+			return Request{}, err
+		}
+		other := contradicted(e.Files, ask.Files)
+		switch r := e.asOf(now); {
+		case r.State != Pending:
+			closing = []change{expired(e, r)}
+		case other != "":
+			closing = []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: "the file " + other + " has another digest now"}}
+		default:
+			return q.join(ctx, e, ask, now)
+		}
+	}
+	r, ok, err := q.answered(ctx, ask, now)
+	if err != nil || ok {
+		return r, err
+	}
+	return q.begin(ctx, closing, ask, now)
+}
+
+func (q *Queue) waitingFor(key release) (id string, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w, ok := q.pending[key]
+	return w.id, ok
+}
+
+// contradicted names a known file that has another digest now: both tell one of
+// the same algorithm, and they differ.
+func contradicted(known, seen []File) string {
+	for _, f := range seen {
+		i := slices.IndexFunc(known, func(k File) bool { return k.Name == f.Name })
+		if i < 0 {
+			continue
+		}
+		for _, d := range f.Digests {
+			algorithm, _, _ := strings.Cut(d, ":")
+			if slices.ContainsFunc(known[i].Digests, func(k string) bool { return k != d && strings.HasPrefix(k, algorithm+":") }) {
+				return f.Name
+			}
+		}
+	}
+	return ""
+}
+
+// answered is the newest answer that holds for the asking run and settles the
+// whole ask. It is there when a person was quicker than the one who asks.
+func (q *Queue) answered(ctx context.Context, ask Ask, now time.Time) (Request, bool, error) {
+	project := pkgref.Ref{Ecosystem: ask.Package.Ecosystem, Name: ask.Package.Name}
+	entries, err := q.cfg.Store.Answers(ctx, project, ask.Run, ask.Policy)
+	if err != nil {
+		return Request{}, false, err
+	}
+	for _, e := range slices.Backward(entries) {
+		if e.Package != ask.Package || e.Upstream != ask.Upstream {
+			continue
+		}
+		if r := e.asOf(now); r.State == Denied || r.State == Approved && covers(r.Answer.Digests, ask.Files) {
+			return r, true, nil
+		}
+	}
+	return Request{}, false, nil
+}
+
+// covers tells whether each file has a strong digest that was shown.
+func covers(shown []string, files []File) bool {
+	for _, f := range files {
+		if !slices.ContainsFunc(f.Digests, func(d string) bool { return policy.StrongDigest(d) && slices.Contains(shown, d) }) {
+			return false
+		}
+	}
+	return len(files) > 0
+}
+
+// join adds an ask to a pending request. What it knows already is no change.
+func (q *Queue) join(ctx context.Context, e Entry, ask Ask, now time.Time) (Request, error) {
+	more := unknown(e.Files, ask.Files)
+	evidence, grown := mergeEvidence(e.Evidence, ask.Evidence)
+	if grown {
+		var err error
+		if evidence, err = q.compare(ctx, ask.Package, mergeFiles(e.Files, more), evidence); err != nil {
+			return Request{}, err
+		}
+	}
+	q.burst(ask, now)
+	newcomer := !e.askedBy(ask.Run, ask.Policy) && len(e.Runs) < maxRuns
+	if !newcomer && !grown && len(more) == 0 {
+		return e.Request, nil
+	}
+	if err := fits(mergeFiles(e.Files, more), ask.Package); err != nil {
+		return Request{}, err
+	}
+	c := change{event: EventJoined, id: e.ID, pkg: e.Package, upstream: e.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
+	if grown {
+		c.evidence = &evidence
+	}
+	if err := q.commit(ctx, inParts(c, more)...); err != nil {
+		return Request{}, err
+	}
+	return q.get(ctx, e.ID)
+}
+
+// unknown are files of seen that a request does not know, or knows less of.
+func unknown(known, seen []File) []File {
+	var more []File
+	for _, f := range seen {
+		i := slices.IndexFunc(known, func(k File) bool { return k.Name == f.Name })
+		if i < 0 || !sameFile(mergeFile(known[i], f), known[i]) {
+			more = append(more, f)
+		}
+	}
+	return more
+}
+
+func sameFile(a, b File) bool {
+	return a.Kind == b.Kind && a.Size == b.Size && a.Scripts == b.Scripts && a.Published.Equal(b.Published) && slices.Equal(a.Digests, b.Digests)
+}
+
+// fits refuses what no answer's record could name.
+func fits(files []File, pkg pkgref.Ref) error {
+	bytes := 0
+	for _, f := range files {
+		for _, d := range f.Digests {
+			bytes += len(d) + 1
+		}
+	}
+	if len(files) > maxFiles || bytes > maxBound {
+		return fault.New(fault.ErrForbidden, "%s has more files than a person can be asked about (%d)", clip(pkg.String(), maxShort), maxFiles)
+	}
+	return nil
+}
+
+// inParts spreads files over as many changes as keep each record small. The
+// first is c; the others only add files.
+func inParts(c change, files []File) []change {
+	changes := []change{c}
+	size := 0
+	for _, f := range files {
+		last := &changes[len(changes)-1]
+		if n := encodedSize(f) + 1; len(last.files) == 0 || size+n <= maxFileData {
+			last.files = append(last.files, f)
+			size += n
+			continue
+		}
+		changes = append(changes, change{event: EventJoined, id: c.id, pkg: c.pkg, upstream: c.upstream, files: []File{f}})
+		size = encodedSize(f) + 1
+	}
+	return changes
+}
+
+func (a Ask) asker() Asker {
+	return Asker{
+		Run: a.Run, Sandbox: a.Sandbox, Policy: a.Policy, PolicyName: a.PolicyName,
+		User: a.User, Task: a.Task, Because: a.Because, WantedBy: a.WantedBy,
+	}
+}
+
+// begin makes a new request, and ends those in whose place it comes.
+func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.Time) (Request, error) {
+	if err := fits(ask.Files, ask.Package); err != nil {
+		return Request{}, err
+	}
+	if err := q.admit(ctx, ask, len(closing)); err != nil {
+		return Request{}, err
+	}
+	evidence, err := q.compare(ctx, ask.Package, ask.Files, ask.Evidence)
+	if err != nil {
+		return Request{}, err
+	}
+	id, err := q.freshID(ctx)
+	if err != nil {
+		return Request{}, err
+	}
+	for i := range closing {
+		if closing[i].event == EventSuperseded {
+			closing[i].replacedBy = id
+		}
+	}
+	c := change{
+		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
+		group: q.burst(ask, now), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires),
+	}
+	if err := q.commit(ctx, slices.Concat(closing, inParts(c, ask.Files))...); err != nil {
+		return Request{}, err
+	}
+	return q.get(ctx, id)
+}
+
+// freshID is an id that no request ever had.
+func (q *Queue) freshID(ctx context.Context) (string, error) {
+	for {
+		id := newID(idPrefix)
+		_, err := q.cfg.Store.Get(ctx, id)
+		switch {
+		case errors.Is(err, fault.ErrNotFound):
+			return id, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// burst is the group of what a run asks for now. The caller holds q.write.
+func (q *Queue) burst(ask Ask, now time.Time) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.bursts) > maxCached {
+		for run, b := range q.bursts {
+			if now.Sub(b.last) > q.cfg.Limits.Burst {
+				delete(q.bursts, run)
+			}
+		}
+	}
+	b, known := q.bursts[ask.Run]
+	switch {
+	case ask.Group != "":
+		b.group = ask.Group
+	case !known || b.group == "" || now.Sub(b.last) > q.cfg.Limits.Burst:
+		b.group = newID(groupPrefix)
+	}
+	b.last = now
+	q.bursts[ask.Run] = b
+	return b.group
+}
+
+// admit refuses a new request past the limits, and records that once for a run.
+// The caller holds q.write; closing requests make room.
+func (q *Queue) admit(ctx context.Context, ask Ask, closing int) error {
+	q.mu.Lock()
+	all, own := len(q.pending)-closing, 0
+	for _, w := range q.pending {
+		if w.run == ask.Run {
+			own++
+		}
+	}
+	told := q.capped[ask.Run]
+	q.mu.Unlock()
+	var reason error
+	switch {
+	case own-closing >= q.cfg.Limits.PerRun:
+		reason = fault.New(fault.ErrForbidden, "the run %s has %d requests that wait for a person, and may have no more; they must be answered first", ask.Run, own)
+	case all >= q.cfg.Limits.Pending:
+		reason = fault.New(fault.ErrForbidden, "%d requests wait for a person, and there is room for no more; they must be answered first", all)
+	default:
+		return nil
+	}
+	if told {
+		return reason
+	}
+	_, err := q.cfg.Log.Append(ctx, audit.Record{
+		Kind: audit.KindApproval, Outcome: audit.Exceeded, Run: ask.Run, Sandbox: ask.Sandbox, Policy: ask.Policy, User: ask.User, Task: ask.Task,
+		Ecosystem: string(ask.Package.Ecosystem), Package: ask.Package.Name, InstalledVersion: ask.Package.Version,
+		Reason: reason.Error() + ". Nothing that this run asks for beyond that is put before a person.", Detail: map[string]string{detailEvent: eventCapped},
+	})
+	if err != nil {
+		return unrecorded(err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.capped) > maxCached {
+		clear(q.capped)
+	}
+	q.capped[ask.Run] = true
+	return reason
+}

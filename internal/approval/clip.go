@@ -1,0 +1,173 @@
+package approval
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Bounds of what others control. They keep every record below audit.MaxRecord,
+// whatever has to be escaped in it.
+const (
+	maxShort    = 300     // bytes of a name, an id, a line of evidence
+	maxLong     = 2_000   // bytes of a reason, a task
+	maxList     = 60      // entries of a list of evidence
+	maxPlaces   = 20      // entries of WantedBy
+	maxDigests  = 4       // of one file
+	maxDigest   = 200     // bytes of one
+	maxFiles    = 500     // of a request
+	maxBound    = 100_000 // bytes of all digests of a request: an answer's record names them
+	maxFileData = 60_000  // bytes of files in one record, as JSON within JSON
+	maxEvidence = 60_000  // the same, of evidence
+	maxRuns     = 2_000   // that a request knows by name
+)
+
+// clean checks an ask and bounds its texts.
+func clean(ask Ask) (Ask, error) {
+	ref, err := pkgref.New(ask.Package.Ecosystem, ask.Package.Name, ask.Package.Version)
+	switch {
+	case err != nil:
+		return Ask{}, err
+	case ref != ask.Package || ref.Version == "":
+		return Ask{}, fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", clip(ask.Package.String(), maxShort))
+	case ask.Run == "":
+		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", clip(ref.String(), maxShort))
+	case ask.Group != "" && !wellFormed(groupPrefix, ask.Group):
+		return Ask{}, fault.Invalid("%q is not a group's id", clip(ask.Group, maxShort))
+	case len(ask.Files) > maxFiles:
+		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", clip(ref.String(), maxShort), len(ask.Files), maxFiles)
+	}
+	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Rule} {
+		*s = clip(*s, maxShort)
+	}
+	for _, s := range []*string{&ask.PolicyName, &ask.Task, &ask.Because, &ask.Reason} {
+		*s = clip(*s, maxLong)
+	}
+	ask.WantedBy = clipList(ask.WantedBy, maxPlaces, maxShort)
+	if ask.Files, err = cleanFiles(ask.Files); err != nil {
+		return Ask{}, err
+	}
+	ask.Evidence = cleanEvidence(ask.Evidence)
+	return ask, nil
+}
+
+func cleanFiles(files []File) ([]File, error) {
+	seen := map[string]bool{}
+	cleaned := make([]File, 0, len(files))
+	for _, f := range files {
+		switch {
+		case f.Name == "" || len(f.Name) > maxShort || seen[f.Name]:
+			return nil, fault.Invalid("%q is no name of a file, or is there twice", clip(f.Name, maxShort))
+		case len(f.Digests) > maxDigests:
+			return nil, fault.Invalid("the file %s has more than %d digests", clip(f.Name, maxShort), maxDigests)
+		}
+		seen[f.Name] = true
+		for _, d := range f.Digests {
+			algorithm, sum, ok := strings.Cut(d, ":")
+			if !ok || algorithm == "" || sum == "" || len(d) > maxDigest || strings.ContainsAny(d, " \t\r\n") || !utf8.ValidString(d) {
+				return nil, fault.Invalid("%q is no digest of the file %s", clip(d, maxShort), clip(f.Name, maxShort))
+			}
+		}
+		f.Name, f.Kind, f.Published = clip(f.Name, maxShort), clip(f.Kind, maxShort), plain(f.Published)
+		cleaned = append(cleaned, f)
+	}
+	return cleaned, nil
+}
+
+// cleanEvidence bounds each text and then the whole, by shortening all lists.
+func cleanEvidence(e Evidence) Evidence {
+	e.Published, e.FirstSeen = plain(e.Published), plain(e.FirstSeen)
+	for _, s := range e.texts() {
+		*s = clip(*s, maxShort)
+	}
+	e.Summary = clip(e.Summary, maxShort)
+	for most := maxList; ; most /= 2 {
+		for _, l := range e.lists() {
+			*l = clipList(*l, most, maxShort)
+		}
+		if most == 0 || encodedSize(e) <= maxEvidence {
+			return e
+		}
+	}
+}
+
+func (e *Evidence) texts() []*string {
+	return []*string{&e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved}
+}
+
+func (e *Evidence) lists() []*[]string {
+	return []*[]string{&e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes}
+}
+
+// mergeEvidence fills what was not known, and adds to the lists; changed tells
+// whether anything came.
+func mergeEvidence(known, more Evidence) (merged Evidence, changed bool) {
+	merged = known
+	if merged.Published.IsZero() {
+		merged.Published = more.Published
+	}
+	if merged.FirstSeen.IsZero() {
+		merged.FirstSeen = more.FirstSeen
+	}
+	merged.Versions = max(known.Versions, more.Versions)
+	texts := more.texts()
+	for i, s := range merged.texts() {
+		if *s == "" {
+			*s = *texts[i]
+		}
+	}
+	lists := more.lists()
+	for i, l := range merged.lists() {
+		for _, item := range *lists[i] {
+			if !slices.Contains(*l, item) {
+				*l = append(slices.Clip(*l), item)
+			}
+		}
+	}
+	merged = cleanEvidence(merged)
+	return merged, encoded(merged) != encoded(known)
+}
+
+func encoded(e Evidence) string {
+	text, _ := json.Marshal(e) // strings, numbers and times
+	return string(text)
+}
+
+// encodedSize is how long a value is as JSON in a JSON string.
+func encodedSize(v any) int {
+	inner, _ := json.Marshal(v) // of plain types: it can't fail
+	outer, _ := json.Marshal(string(inner))
+	return len(outer)
+}
+
+// clip bounds text to so many bytes of valid UTF-8.
+func clip(s string, most int) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if len(s) <= most {
+		return s
+	}
+	cut := most - len("...")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
+
+func clipList(list []string, most, length int) []string {
+	if len(list) == 0 || most == 0 {
+		return nil
+	}
+	clipped := make([]string, 0, min(len(list), most))
+	for _, s := range list[:min(len(list), most)] {
+		clipped = append(clipped, clip(s, length))
+	}
+	return clipped
+}
+
+// plain is a time as the log gives it back.
+func plain(t time.Time) time.Time { return t.UTC().Round(0) }

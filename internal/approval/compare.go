@@ -1,0 +1,101 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// lookBack bounds the earlier requests of a project that are looked at.
+const lookBack = 100
+
+// compare adds to the evidence what differs from the last release of the project
+// that a person approved here.
+func (q *Queue) compare(ctx context.Context, pkg pkgref.Ref, files []File, e Evidence) (Evidence, error) {
+	earlier, err := q.cfg.Store.List(ctx, Filter{
+		States: []State{Approved, Expired}, Ecosystem: pkg.Ecosystem, Package: pkg.Name, Limit: lookBack,
+	})
+	if err != nil {
+		return Evidence{}, err
+	}
+	i := slices.IndexFunc(earlier, func(e Entry) bool { return e.Answer != nil && e.Answer.State == Approved })
+	if i < 0 {
+		return e, nil
+	}
+	last := earlier[i]
+	if e.LastApproved == "" {
+		e.LastApproved = last.Package.Version
+	}
+	differences := differing(last, e)
+	if last.Package == pkg {
+		differences = append(otherFiles(last, files), differences...)
+	}
+	for _, d := range differences {
+		if !slices.Contains(e.Changes, d) {
+			e.Changes = append(slices.Clip(e.Changes), d)
+		}
+	}
+	return cleanEvidence(e), nil
+}
+
+// otherFiles tells what became of the files of a release that was approved.
+func otherFiles(last Entry, files []File) []string {
+	var told []string
+	added := 0
+	for _, f := range files {
+		if name := contradicted(last.Files, []File{f}); name != "" {
+			told = append(told, fmt.Sprintf("the file %s had another digest when %s was approved", name, last.ID))
+		} else if !slices.ContainsFunc(last.Files, func(k File) bool { return k.Name == f.Name }) {
+			added++
+		}
+	}
+	if added > 0 {
+		told = append(told, fmt.Sprintf("%d of its files were not there when %s was approved", added, last.ID))
+	}
+	return told
+}
+
+// differing tells what the evidence of two releases has differently. What one of
+// them does not tell at all is not compared.
+func differing(last Entry, now Evidence) []string {
+	var told []string
+	was := last.Evidence
+	if len(was.Requires) > 0 && len(now.Requires) > 0 {
+		for _, name := range gone(now.Requires, was.Requires) {
+			told = append(told, "requires "+name+", which it did not before")
+		}
+		for _, name := range gone(was.Requires, now.Requires) {
+			told = append(told, "requires "+name+" no more")
+		}
+	}
+	for _, script := range now.Scripts {
+		if !slices.Contains(was.Scripts, script) {
+			told = append(told, "runs something at installation that it did not before: "+script)
+		}
+	}
+	if was.Maintainer != "" && now.Maintainer != "" && was.Maintainer != now.Maintainer {
+		told = append(told, fmt.Sprintf("its maintainer was %s and is %s", was.Maintainer, now.Maintainer))
+	}
+	return told
+}
+
+// gone are the names required in a and not in b.
+func gone(a, b []string) []string {
+	var names []string
+	for _, r := range a {
+		name := requiredName(r)
+		if !slices.ContainsFunc(b, func(o string) bool { return requiredName(o) == name }) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// requiredName is the first word of "name specifier".
+func requiredName(requirement string) string {
+	name, _, _ := strings.Cut(strings.TrimSpace(requirement), " ")
+	return name
+}

@@ -1,0 +1,107 @@
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// maxCached bounds the questions whose answers are kept in memory.
+const maxCached = 4_096
+
+// grantCache keeps what the store told about a project to a run, most often
+// that there is nothing. Its owner guards it.
+type grantCache struct {
+	known map[grantKey][]grant
+	// forgotten counts, so that what was read before a change is not kept after it.
+	forgotten uint64
+}
+
+type grantKey struct {
+	project     pkgref.Ref // without version
+	run, policy string
+}
+
+// grant is an answer and when it ends; zero: never.
+type grant struct {
+	policy.Approval
+	ends time.Time
+}
+
+func newGrantCache() grantCache { return grantCache{known: map[grantKey][]grant{}} }
+
+// forget drops what an entry may have changed.
+func (c *grantCache) forget(e Entry) {
+	if e.State == Pending {
+		return
+	}
+	c.forgotten++
+	project := pkgref.Ref{Ecosystem: e.Package.Ecosystem, Name: e.Package.Name}
+	for key := range c.known {
+		if key.project == project {
+			delete(c.known, key)
+		}
+	}
+}
+
+// answers reads through the cache.
+func (q *Queue) answers(ctx context.Context, key grantKey) ([]grant, error) {
+	q.mu.Lock()
+	known, ok := q.grants.known[key]
+	before := q.grants.forgotten
+	q.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	entries, err := q.cfg.Store.Answers(ctx, key.project, key.run, key.policy)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		known = append(known, grantOf(e))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.grants.forgotten == before {
+		if len(q.grants.known) >= maxCached {
+			clear(q.grants.known)
+		}
+		q.grants.known[key] = known
+	}
+	return known, nil
+}
+
+func grantOf(e Entry) grant {
+	return grant{ends: e.Answer.Expires, Approval: policy.Approval{
+		ID: e.ID, Version: e.Package.Version, Upstream: e.Upstream, Denied: e.State == Denied,
+		By: e.Answer.By, Reason: e.Answer.Reason, Digests: strong(e.Answer.Digests),
+	}}
+}
+
+// strong are the digests that bind.
+func strong(digests []string) []string {
+	return slices.DeleteFunc(slices.Clone(digests), func(d string) bool { return !policy.StrongDigest(d) })
+}
+
+// grantsOf are those that hold at now, and a digest of them.
+func grantsOf(answers []grant, now time.Time) ([]policy.Approval, string) {
+	var grants []policy.Approval
+	for _, g := range answers {
+		if g.ends.IsZero() || now.Before(g.ends) {
+			g.Digests = slices.Clone(g.Digests)
+			grants = append(grants, g.Approval)
+		}
+	}
+	if len(grants) == 0 {
+		return nil, "none"
+	}
+	text, _ := json.Marshal(grants) // strings and booleans
+	sum := sha256.Sum256(text)
+	return grants, hex.EncodeToString(sum[:16])
+}

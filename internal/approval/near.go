@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// nearNames finds, for the pending ones of some requests, names in their group
+// that are almost the same: one of two may be there to be mistaken for the
+// other.
+func (q *Queue) nearNames(ctx context.Context, entries []Entry) (map[string][]string, error) {
+	groups := map[string][]Entry{}
+	for _, e := range entries {
+		if e.State != Pending || e.Group == "" || groups[e.Group] != nil {
+			continue
+		}
+		group, err := q.cfg.Store.List(ctx, Filter{Group: e.Group, States: []State{Pending}, Limit: q.cfg.Limits.Pending})
+		if err != nil {
+			return nil, err
+		}
+		groups[e.Group] = group
+	}
+	near := map[string][]string{}
+	for _, group := range groups {
+		for i, a := range group {
+			for _, b := range group[i+1:] {
+				if a.Package.Ecosystem == b.Package.Ecosystem && almost(a.Package.Name, b.Package.Name) {
+					near[a.ID] = append(near[a.ID], b.Package.Name)
+					near[b.ID] = append(near[b.ID], a.Package.Name)
+				}
+			}
+		}
+	}
+	for id, names := range near {
+		slices.Sort(names)
+		near[id] = slices.Compact(names)
+	}
+	return near, nil
+}
+
+// almost tells whether two names differ by one letter or two swapped ones, or
+// only in their separators.
+func almost(a, b string) bool {
+	if a == b || len(a) < 3 || len(b) < 3 {
+		return false
+	}
+	if squeeze(a) == squeeze(b) {
+		return true
+	}
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	swapped := i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+	return swapped || a[i+1:] == b[i+1:]
+}
+
+func squeeze(name string) string {
+	return strings.NewReplacer("-", "", "_", "", ".", "").Replace(name)
+}

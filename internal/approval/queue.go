@@ -1,0 +1,363 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Config is what a Queue is made of. Store and Log are needed.
+type Config struct {
+	Store Store
+	// Log is where every change is recorded before it takes effect; Open reads
+	// what the Store lacks from it.
+	Log audit.Log
+	// PendingExpires is how long a request waits for an answer; 0 is a week.
+	PendingExpires time.Duration
+	Limits         Limits
+	// Logger is told what goes wrong in the background; nil: nobody is.
+	Logger *slog.Logger
+}
+
+// Limits bound what agents can put before people. A zero field is its default.
+type Limits struct {
+	PerRun  int           // pending requests that one run began; 200
+	Pending int           // pending requests in all; 2,000
+	Burst   time.Duration // asks of one run that are no further apart share a group; 2 minutes
+}
+
+const week = 7 * 24 * time.Hour
+
+func (c Config) withDefaults() Config {
+	if c.PendingExpires <= 0 {
+		c.PendingExpires = week
+	}
+	if c.Limits.PerRun <= 0 {
+		c.Limits.PerRun = 200
+	}
+	if c.Limits.Pending <= 0 {
+		c.Limits.Pending = 2_000
+	}
+	if c.Limits.Burst <= 0 {
+		c.Limits.Burst = 2 * time.Minute
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Queue is the queue of held requests. It is safe for concurrent use.
+//
+// Guarantees:
+//   - A change has its record, durable, before it takes effect; where the log
+//     takes no record nothing changes.
+//   - What has its record takes effect: at once, or where the store fails before
+//     the next answer that the Queue gives, or after a crash at the next Open.
+//   - An approval is bound to the digests that were known of the release when it
+//     was given; a file that came later has none.
+//   - When Answer or Revoke returns nil, Grants has it.
+//
+// Not guaranteed: an Append that fails can leave its record in the log (see
+// audit.FileLog). After the next Open it counts, as the log says.
+type Queue struct {
+	cfg  Config
+	stop context.CancelFunc
+	done chan struct{}
+
+	// write is held while records are appended and applied, so that the store
+	// takes them in the log's order, and guards the next two.
+	write   sync.Mutex
+	behind  []change // recorded, but the store did not take them
+	orphans []change // recorded, of a batch that was cut short
+
+	mu      sync.Mutex               // guards what follows; never held over I/O
+	lagging bool                     // behind is not empty
+	pending map[release]waiting      // every pending request
+	bursts  map[string]burst         // by run
+	capped  map[string]bool          // runs whose excess is on record
+	waiters map[string]chan struct{} // by request; closed when it is not pending any more
+	changed chan struct{}            // closed at the next change of anything
+	last    uint64                   // the last event's number
+	grants  grantCache
+	wake    chan struct{} // capacity 1: the next expiry may be another
+}
+
+// release is what there is one pending request of.
+type release struct {
+	pkg      pkgref.Ref
+	upstream string
+}
+
+// waiting is a pending request, as the caps count it.
+type waiting struct {
+	id  string
+	run string // that began it
+}
+
+// burst is what one run asks for in one go.
+type burst struct {
+	group string
+	last  time.Time
+}
+
+// Open brings the store up to date with the log and starts the clock of
+// expiries. The Queue reads and writes both until Close.
+func Open(ctx context.Context, cfg Config) (*Queue, error) {
+	if cfg.Store == nil || cfg.Log == nil {
+		return nil, fault.Invalid("a queue needs a store and a log")
+	}
+	q := &Queue{
+		cfg: cfg.withDefaults(), done: make(chan struct{}),
+		pending: map[release]waiting{}, bursts: map[string]burst{}, capped: map[string]bool{},
+		waiters: map[string]chan struct{}{}, changed: make(chan struct{}), wake: make(chan struct{}, 1),
+		grants: newGrantCache(),
+	}
+	q.write.Lock()
+	defer q.write.Unlock()
+	if err := q.reconcile(ctx); err != nil {
+		return nil, err
+	}
+	if err := q.load(ctx); err != nil {
+		return nil, err
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	q.stop = stop
+	go q.run(background)
+	return q, nil
+}
+
+// Close ends the clock. Calls that wait go on until their contexts end; the
+// store and the log are the caller's to close.
+func (q *Queue) Close() {
+	q.stop()
+	<-q.done
+}
+
+// load fills what is kept in memory: pending requests are few.
+func (q *Queue) load(ctx context.Context) error {
+	entries, err := q.cfg.Store.List(ctx, Filter{States: []State{Pending}})
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		q.note(e)
+	}
+	return nil
+}
+
+// note takes an entry's state into memory. The caller holds q.mu, or is Open.
+func (q *Queue) note(e Entry) {
+	key := release{e.Package, e.Upstream}
+	if e.State != Pending {
+		if q.pending[key].id == e.ID {
+			delete(q.pending, key)
+		}
+		if ch := q.waiters[e.ID]; ch != nil {
+			close(ch)
+			delete(q.waiters, e.ID)
+		}
+		return
+	}
+	w := waiting{id: e.ID}
+	if len(e.Runs) > 0 {
+		w.run = e.Runs[0].Run
+	}
+	q.pending[key] = w
+	if b := q.bursts[w.run]; e.Created.After(b.last) {
+		q.bursts[w.run] = burst{group: e.Group, last: e.Created}
+	}
+}
+
+// commit records the changes and applies them, all or none. The caller holds
+// q.write and has been told by ready that nothing is owed.
+func (q *Queue) commit(ctx context.Context, changes ...change) error {
+	if err := ctx.Err(); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "nothing was changed")
+	}
+	ctx = context.WithoutCancel(ctx) // what is half done is done
+	if len(changes) > 1 {
+		id := newID("")
+		for i := range changes {
+			changes[i].batch = batch{id: id, n: i + 1, of: len(changes)}
+		}
+	}
+	for i := range changes {
+		r, err := changes[i].record()
+		if err == nil {
+			r, err = q.cfg.Log.Append(ctx, r)
+		}
+		if err != nil {
+			q.orphans = append(q.orphans, changes[:i]...)
+			return unrecorded(err)
+		}
+		changes[i].seq, changes[i].at = r.Seq, plain(r.Time)
+	}
+	if err := q.take(ctx, changes); err != nil {
+		q.behind = append(q.behind, changes...)
+		q.setLagging(true)
+		return fault.Wrap(fault.ErrUnavailable, err, "the change is on record, and takes effect once the approval queue's store can be written again")
+	}
+	return nil
+}
+
+func unrecorded(err error) error {
+	return fault.Wrap(fault.ErrUnavailable, err, "the change can't be recorded, so nothing was changed")
+}
+
+// take applies recorded changes to the store, and then to memory.
+func (q *Queue) take(ctx context.Context, changes []change) error {
+	b := Batch{}
+	at := map[string]int{} // in b.Entries
+	for _, c := range changes {
+		i, known := at[c.id]
+		if !known {
+			e, err := q.cfg.Store.Get(ctx, c.id)
+			if err != nil && !(errors.Is(err, fault.ErrNotFound) && c.event == EventAsked) {
+				return err
+			}
+			i = len(b.Entries)
+			at[c.id] = i
+			b.Entries = append(b.Entries, e)
+		}
+		b.Entries[i] = apply(b.Entries[i], c)
+		b.Events = append(b.Events, Event{Number: c.seq + 1, At: c.at, Name: c.event, ID: c.id})
+		b.Position = Position{Seq: c.seq, At: c.at}
+	}
+	if err := q.cfg.Store.Apply(ctx, b); err != nil {
+		return err
+	}
+	q.tell(b)
+	return nil
+}
+
+// tell takes what the store took into memory and wakes who waits for it.
+func (q *Queue) tell(b Batch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range b.Entries {
+		q.note(e)
+		q.grants.forget(e)
+	}
+	q.last = b.Position.Seq + 1
+	close(q.changed)
+	q.changed = make(chan struct{})
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *Queue) setLagging(lagging bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lagging = lagging
+}
+
+// ready makes up for what the store or the log did not take before. The caller
+// holds q.write.
+func (q *Queue) ready(ctx context.Context) error {
+	if err := q.catchUp(ctx); err != nil {
+		return err
+	}
+	for len(q.orphans) > 0 {
+		if _, err := q.cfg.Log.Append(context.WithoutCancel(ctx), undone(q.orphans[0])); err != nil {
+			return unrecorded(err)
+		}
+		q.orphans = q.orphans[1:]
+	}
+	return nil
+}
+
+// undone says that a record of the log did not take effect.
+func undone(c change) audit.Record {
+	return audit.Record{
+		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: c.id,
+		Ecosystem: string(c.pkg.Ecosystem), Package: c.pkg.Name, InstalledVersion: c.pkg.Version,
+		Reason: "A record of this request did not take effect: the others that belong to it could not be written.",
+		Detail: map[string]string{detailEvent: eventUndone, detailBatch: c.batch.id},
+	}
+}
+
+// catchUp applies what is on record and not in the store. The caller holds
+// q.write.
+func (q *Queue) catchUp(ctx context.Context) error {
+	if len(q.behind) == 0 {
+		return nil
+	}
+	pos, err := q.cfg.Store.Position(ctx)
+	if err == nil {
+		todo := q.behind
+		for len(todo) > 0 && !pos.At.IsZero() && todo[0].seq <= pos.Seq {
+			todo = todo[1:] // it was taken after all
+		}
+		if len(todo) < len(q.behind) {
+			err = q.reload(ctx, q.behind[:len(q.behind)-len(todo)])
+		}
+		if err == nil && len(todo) > 0 {
+			err = q.take(context.WithoutCancel(ctx), todo)
+		}
+	}
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the approval queue's store is behind the log and can't be written, so nobody is asked and nothing is approved")
+	}
+	q.behind = nil
+	q.setLagging(false)
+	return nil
+}
+
+// reload takes into memory what the store has of changes whose Apply failed
+// though it was done.
+func (q *Queue) reload(ctx context.Context, changes []change) error {
+	b := Batch{}
+	for _, c := range changes {
+		e, err := q.cfg.Store.Get(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		b.Entries = append(b.Entries, e)
+		b.Position = Position{Seq: c.seq, At: c.at}
+	}
+	q.tell(b)
+	return nil
+}
+
+// current is called by whatever only reads: with a store that is behind the log
+// there is no answer.
+func (q *Queue) current(ctx context.Context) error {
+	q.mu.Lock()
+	lagging := q.lagging
+	q.mu.Unlock()
+	if !lagging {
+		return nil
+	}
+	q.write.Lock()
+	defer q.write.Unlock()
+	return q.catchUp(ctx)
+}
+
+// now is the time by which requests end. The log's clock is the same, but for
+// a clock that went back.
+func (q *Queue) now() time.Time { return plain(time.Now()) }
+
+// Grants are the answers about a project's releases that hold for a run under a
+// policy now. The generation is a digest of them: two equal ones mean the same
+// answers.
+func (q *Queue) Grants(ctx context.Context, project pkgref.Ref, run, policyDigest string) ([]policy.Approval, string, error) {
+	if err := q.current(ctx); err != nil {
+		return nil, "", err
+	}
+	answers, err := q.answers(ctx, grantKey{pkgref.Ref{Ecosystem: project.Ecosystem, Name: project.Name}, run, policyDigest})
+	if err != nil {
+		return nil, "", err
+	}
+	grants, generation := grantsOf(answers, q.now())
+	return grants, generation, nil
+}

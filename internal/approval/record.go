@@ -1,0 +1,178 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// What a record's Detail holds, beside its own fields. People's words and names
+// (User, Task, the answer's Reason) stand in the record's fields only.
+const (
+	detailEvent      = "event"
+	detailBatch      = "batch" // "ID N/OF"
+	detailGroup      = "group"
+	detailFiles      = "files"    // JSON, []File
+	detailEvidence   = "evidence" // JSON, Evidence
+	detailBecause    = "because"
+	detailWantedBy   = "wanted_by" // JSON, []string
+	detailPolicyName = "policy_name"
+	detailExpires    = "expires"
+	detailScope      = "scope"
+	detailDigests    = "digests" // with spaces between
+	detailEnded      = "ended"
+	detailReplacedBy = "replaced_by"
+)
+
+// Events of records that change nothing.
+const (
+	eventRefused = "refused" // an answer that was not taken
+	eventCapped  = "capped"  // a run that asked for too much
+	eventUndone  = "undone"  // a record of a batch that was cut short
+)
+
+func (c change) outcome() audit.Outcome {
+	switch c.event {
+	case EventApproved:
+		return audit.Approved
+	case EventDenied:
+		return audit.Denied
+	case EventExpired, EventRevoked:
+		return audit.Expired
+	case EventSuperseded:
+		return audit.Superseded
+	case EventAsked, EventJoined:
+	}
+	return audit.Pending
+}
+
+// record is the change as the log has it; fromRecord reads it back.
+func (c change) record() (audit.Record, error) {
+	r := audit.Record{
+		Kind: audit.KindApproval, Outcome: c.outcome(), Approval: c.id,
+		Ecosystem: string(c.pkg.Ecosystem), Package: c.pkg.Name, InstalledVersion: c.pkg.Version, SourceURL: c.upstream,
+		Run: c.asker.Run, Sandbox: c.asker.Sandbox, Policy: c.asker.Policy, Task: c.asker.Task,
+		User: c.asker.User, Rule: c.rule, Reason: c.reason,
+		Detail: map[string]string{detailEvent: string(c.event)},
+	}
+	if c.by != "" {
+		r.User = c.by
+	}
+	for key, value := range map[string]string{
+		detailGroup: c.group, detailBecause: c.asker.Because, detailPolicyName: c.asker.PolicyName,
+		detailScope: string(c.scope), detailDigests: strings.Join(c.digests, " "),
+		detailEnded: c.ended, detailReplacedBy: c.replacedBy,
+	} {
+		if value != "" {
+			r.Detail[key] = value
+		}
+	}
+	if !c.expires.IsZero() {
+		r.Detail[detailExpires] = c.expires.UTC().Format(time.RFC3339Nano)
+	}
+	if c.batch.of > 1 {
+		r.Detail[detailBatch] = fmt.Sprintf("%s %d/%d", c.batch.id, c.batch.n, c.batch.of)
+	}
+	return r, c.recordData(&r)
+}
+
+// recordData puts what has a structure into the Detail.
+func (c change) recordData(r *audit.Record) error {
+	for _, d := range []struct {
+		key   string
+		given bool
+		value any
+	}{
+		{detailFiles, len(c.files) > 0, c.files},
+		{detailEvidence, c.evidence != nil, c.evidence},
+		{detailWantedBy, len(c.asker.WantedBy) > 0, c.asker.WantedBy},
+	} {
+		if !d.given {
+			continue
+		}
+		text, err := json.Marshal(d.value)
+		if err != nil {
+			return fault.Wrap(fault.ErrInvalid, err, "the request can't be recorded")
+		}
+		r.Detail[d.key] = string(text)
+	}
+	if len(c.files) == 1 {
+		for _, digest := range c.files[0].Digests {
+			if sum, ok := strings.CutPrefix(digest, "sha256:"); ok {
+				r.SHA256, r.File = sum, c.files[0].Name
+			}
+		}
+	}
+	return nil
+}
+
+// fromRecord reads a change; ok is false for a record that changes nothing.
+func fromRecord(r audit.Record) (c change, ok bool, err error) {
+	if r.Kind != audit.KindApproval {
+		return change{}, false, nil
+	}
+	c = change{
+		event: EventName(r.Detail[detailEvent]), id: r.Approval, seq: r.Seq, at: r.Time,
+		pkg:      pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion},
+		upstream: r.SourceURL, rule: r.Rule, reason: r.Reason, group: r.Detail[detailGroup],
+		ended: r.Detail[detailEnded], replacedBy: r.Detail[detailReplacedBy], scope: Scope(r.Detail[detailScope]),
+		digests: strings.Fields(r.Detail[detailDigests]),
+	}
+	switch c.event {
+	case EventAsked, EventJoined:
+		c.asker = Asker{
+			Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, PolicyName: r.Detail[detailPolicyName],
+			User: r.User, Task: r.Task, Because: r.Detail[detailBecause],
+		}
+	case EventApproved, EventDenied, EventRevoked:
+		c.by = r.User
+	case EventExpired, EventSuperseded:
+	default:
+		return change{}, false, nil
+	}
+	if err := c.readData(r.Detail); err != nil {
+		return change{}, false, fault.Wrap(fault.ErrInvalid, err, "record %d of the log, about request %q, can't be read", r.Seq, r.Approval)
+	}
+	return c, true, nil
+}
+
+func (c *change) readData(detail map[string]string) error {
+	for key, into := range map[string]any{detailFiles: &c.files, detailEvidence: &c.evidence, detailWantedBy: &c.asker.WantedBy} {
+		if text := detail[key]; text != "" {
+			if err := json.Unmarshal([]byte(text), into); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	if text := detail[detailExpires]; text != "" {
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", detailExpires, err)
+		}
+		c.expires = at.UTC()
+	}
+	if text := detail[detailBatch]; text != "" {
+		var err error
+		if c.batch, err = readBatch(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readBatch(text string) (batch, error) {
+	id, place, ok := strings.Cut(text, " ")
+	n, of, slash := strings.Cut(place, "/")
+	number, err := strconv.Atoi(n)
+	total, err2 := strconv.Atoi(of)
+	if !ok || !slash || err != nil || err2 != nil || number < 1 || number > total {
+		return batch{}, fmt.Errorf("%s: %q is not ID N/OF", detailBatch, text)
+	}
+	return batch{id: id, n: number, of: total}, nil
+}

@@ -36,6 +36,8 @@ type Config struct {
 	Namespaces []Namespace `yaml:"namespaces"`
 	// ProbeProjects are asked for at start to learn the file hosts.
 	ProbeProjects []string `yaml:"probe_projects"`
+	// Freeze is about sandboxes that wait for a person on disk.
+	Freeze Freeze `yaml:"freeze"`
 }
 
 // Upstream is one configured registry. Configured ones stand in the place of
@@ -111,6 +113,9 @@ func (c Config) check() error {
 			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
 	}
+	if err := c.Freeze.check(); err != nil {
+		return err
+	}
 	if c.GatewayUID < 0 {
 		return fmt.Errorf("gateway_uid is %d; it must be a user id above 0", c.GatewayUID)
 	}
@@ -127,5 +132,6 @@ func (c Config) withDefaults() Config {
 	if c.GatewayUID == 0 {
 		c.GatewayUID = DefaultGatewayUID
 	}
+	c.Freeze = c.Freeze.withDefaults()
 	return c
 }

@@ -125,6 +125,9 @@ func (p Paths) Policies() string { return filepath.Join(p.State, "policies") }
 // Baselines keeps what each template brings.
 func (p Paths) Baselines() string { return filepath.Join(p.State, "baselines") }
 
+// Frozen holds the images of frozen sandboxes.
+func (p Paths) Frozen() string { return filepath.Join(p.State, "frozen") }
+
 // Agent holds what every sandbox sees of ours.
 func (p Paths) Agent() string { return filepath.Join(p.State, "agent") }
 

@@ -44,6 +44,9 @@ const (
 	OpenDNS OpenKind = "dns" // one question; the reply is a DNSAnswer
 	OpenTCP OpenKind = "tcp" // after an OK reply the stream is raw bytes, both ways
 	OpenWhy OpenKind = "why" // the reply's Text is what `cofferdam why` prints
+	// OpenRequest asks for packages before anything fails; the reply's Text is
+	// what `cofferdam request` prints. It files questions, it answers none.
+	OpenRequest OpenKind = "request"
 )
 
 // Open is the first frame of a guest-opened stream.
@@ -51,7 +54,29 @@ type Open struct {
 	Kind OpenKind `json:"kind"`
 	Name string   `json:"name,omitempty"` // a DNS name, lower case, no trailing dot
 	Port int      `json:"port,omitempty"`
-	JSON bool     `json:"json,omitempty"` // why: machine-readable
+	JSON bool     `json:"json,omitempty"` // why, request: machine-readable
+	// Request is what OpenRequest asks for.
+	Request *Request `json:"request,omitempty"`
+}
+
+// Limits of a Request.
+const (
+	MaxRequestItems  = 50
+	MaxRequestReason = 2000 // bytes
+)
+
+// Request is an agent's wish for packages. All of it is the guest's claim.
+type Request struct {
+	Items   []RequestItem `json:"items"`
+	Because string        `json:"because,omitempty"`
+}
+
+// RequestItem is one package, in one version or, with "", in the newest that
+// may be had.
+type RequestItem struct {
+	Ecosystem string `json:"ecosystem"` // pkgref.Ecosystem
+	Name      string `json:"name"`
+	Version   string `json:"version,omitempty"`
 }
 
 // Reply answers an Open or a Call.
@@ -89,6 +114,21 @@ type Call struct {
 	Configure *Configure    `json:"configure,omitempty"`
 	Exec      *Exec         `json:"exec,omitempty"`
 	Inventory *InventoryAsk `json:"inventory,omitempty"` // nil: all of it
+	Hold      *Hold         `json:"hold,omitempty"`
+	Resume    *Resume       `json:"resume,omitempty"`
+}
+
+// Hold stops the clocks of commands' timeouts while a person decides, or lets
+// them go on. Told twice it does no more than once.
+type Hold struct {
+	Stopped bool `json:"stopped"`
+}
+
+// Resume tells a guest that it was frozen, and gives it what its copy on disk
+// must not have kept.
+type Resume struct {
+	Now  int64  `json:"now"`  // unix nanoseconds
+	Seed []byte `json:"seed"` // entropy
 }
 
 // Configure gives the guest its identity. Nothing of it is secret.

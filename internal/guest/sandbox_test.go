@@ -228,9 +228,12 @@ func TestBadConfigure(t *testing.T) {
 	}
 }
 
-// Only `why` and `help` exist inside.
+// Only `why`, `request` and `help` exist inside.
 func TestCommandLineInside(t *testing.T) {
 	s := configured(t, nil, func(open channel.Open, _ *channel.Conn) channel.Reply {
+		if open.Kind == channel.OpenRequest {
+			return channel.Reply{OK: true, Text: open.Request.Items[0].Name + " " + open.Request.Because + "\n"}
+		}
 		if open.Kind != channel.OpenWhy {
 			return channel.Reply{Error: "refused"}
 		}
@@ -248,6 +251,8 @@ func TestCommandLineInside(t *testing.T) {
 		"why json": {[]string{"why", "--json"}, 0, "{}\n"},
 		"help":     {[]string{"help"}, 0, help},
 		"none":     {nil, 0, help},
+		"request":  {[]string{"request", "python", "rich", "--because", "it is needed"}, 0, "rich it is needed\n"},
+		"bad wish": {[]string{"request", "ruby", "rails"}, 2, ""},
 		"approve":  {[]string{"approve", "1"}, 2, ""},
 		"run":      {[]string{"run", "--", "true"}, 2, ""},
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	whyBurst    = 10 // questions, then one in each whyInterval
 	whyInterval = 200 * time.Millisecond
 	whyLine     = 64 // bytes
+
+	tooMany = "Too many questions: ask again in a second.\n"
 )
 
 // whyServer answers `cofferdam why`. Any process of the sandbox may ask.
@@ -91,11 +94,23 @@ func (s *whyServer) close() { _ = s.listener.Close() }
 func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(whyDeadline))
-	line, err := bufio.NewReaderSize(io.LimitReader(conn, whyLine), whyLine).ReadString('\n')
+	in := bufio.NewReaderSize(io.LimitReader(conn, whyLine+maxRequestAsk), whyLine)
+	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return
 	}
-	_, _ = io.WriteString(conn, s.text(ctx, line[:len(line)-1]))
+	question := string(line[:len(line)-1])
+	length, isRequest := strings.CutPrefix(question, questionRequest+" ")
+	if !isRequest {
+		_, _ = io.WriteString(conn, s.text(ctx, question))
+		return
+	}
+	if !s.allow(time.Now()) {
+		_, _ = io.WriteString(conn, tooMany)
+		return
+	}
+	_ = conn.SetDeadline(time.Now().Add(requestDeadline))
+	_, _ = io.WriteString(conn, s.requestText(ctx, length, in))
 }
 
 // text is the answer to a question, or a sentence on why there is none.
@@ -104,7 +119,7 @@ func (s *whyServer) text(ctx context.Context, question string) string {
 		return "This socket answers only \"" + questionWhy + "\" and \"" + questionWhyJSON + "\".\n"
 	}
 	if !s.allow(time.Now()) {
-		return "Too many questions: ask again in a second.\n"
+		return tooMany
 	}
 	open := channel.Open{Kind: channel.OpenWhy, JSON: question == questionWhyJSON}
 	stream, answer, err := openStream(ctx, s.session, open, whyDeadline)

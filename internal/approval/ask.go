@@ -29,6 +29,9 @@ func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
 		return Request{}, err
 	}
 	now := q.now()
+	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
+		return r, err
+	}
 	var closing []change
 	if id, ok := q.waitingFor(release{ask.Package, ask.Upstream}); ok {
 		e, err := q.cfg.Store.Get(ctx, id)
@@ -44,10 +47,6 @@ func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
 		default:
 			return q.join(ctx, e, ask, now)
 		}
-	}
-	r, ok, err := q.answered(ctx, ask, now)
-	if err != nil || ok {
-		return r, err
 	}
 	return q.begin(ctx, closing, ask, now)
 }

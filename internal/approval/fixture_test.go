@@ -1,0 +1,132 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// installation is a queue with its log and store, which outlive it.
+type installation struct {
+	*approval.Queue
+	log    *approvaltest.Log
+	store  *approvaltest.Memory
+	limits approval.Limits
+}
+
+func install(t *testing.T, limits approval.Limits) *installation {
+	t.Helper()
+	in := &installation{log: &approvaltest.Log{}, store: approvaltest.NewMemory(), limits: limits}
+	in.open(t)
+	t.Cleanup(func() { in.Close() })
+	return in
+}
+
+func (in *installation) open(t *testing.T) {
+	t.Helper()
+	q, err := approval.Open(context.Background(), approval.Config{Store: in.store, Log: in.log, Limits: in.limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Queue = q
+}
+
+// restart is a daemon that ended and came again.
+func (in *installation) restart(t *testing.T) {
+	t.Helper()
+	in.Close()
+	in.open(t)
+}
+
+func rich() pkgref.Ref {
+	return pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich", Version: "13.7.1"}
+}
+
+func wheel(digest string) approval.File {
+	return approval.File{Name: "rich-13.7.1-py3-none-any.whl", Kind: "wheel", Digests: []string{digest}}
+}
+
+func sdist(digest string) approval.File {
+	return approval.File{Name: "rich-13.7.1.tar.gz", Kind: "sdist", Digests: []string{digest}}
+}
+
+func ask(run string, files ...approval.File) approval.Ask {
+	return approval.Ask{
+		Package: rich(), Upstream: "https://index.example/simple/", Files: files,
+		Run: run, Sandbox: "sb-" + run, Policy: "sha256:policy-of-" + run, PolicyName: "/p.yaml", User: "ann", Task: "make a table",
+		Rule: "packages.default", Reason: "no list names rich",
+	}
+}
+
+func (in *installation) ask(t *testing.T, a approval.Ask) approval.Request {
+	t.Helper()
+	r, err := in.Ask(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (in *installation) approve(t *testing.T, scope approval.Scope, lasts time.Duration, ids ...string) {
+	t.Helper()
+	_, err := in.Answer(t.Context(), "bob", approval.Verdict{IDs: ids, State: approval.Approved, Scope: scope, Lasts: lasts, Reason: "fine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (in *installation) state(t *testing.T, id string) approval.State {
+	t.Helper()
+	r, err := in.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.State
+}
+
+// granted are the answers that hold for a run about rich.
+func (in *installation) granted(t *testing.T, run string) []policy.Approval {
+	t.Helper()
+	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich"}, run, "sha256:policy-of-"+run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grants
+}
+
+// admits tells whether a run may have a file with this digest of rich 13.7.1.
+func (in *installation) admits(t *testing.T, run, digest string) bool {
+	t.Helper()
+	return slices.ContainsFunc(in.granted(t, run), func(g policy.Approval) bool {
+		return !g.Denied && g.Version == "13.7.1" && slices.Contains(g.Digests, digest)
+	})
+}
+
+func (in *installation) outcomes() []audit.Outcome {
+	var all []audit.Outcome
+	for _, r := range in.log.All() {
+		if r.Kind == audit.KindApproval {
+			all = append(all, r.Outcome)
+		}
+	}
+	return all
+}
+
+func wantErr(t *testing.T, err, category error, sentence string) {
+	t.Helper()
+	if !errors.Is(err, category) || err.Error() != sentence {
+		t.Errorf("%v (want %v: %s)", err, category, sentence)
+	}
+}

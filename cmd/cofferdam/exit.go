@@ -77,6 +77,10 @@ func exitCodesTopic() *cobra.Command {
 
 cofferdam policy explain exits with 0 for allow, 1 for deny, 3 for hold.
 
+cofferdam plan exits with 0 if the install would go through, 3 if something would
+wait for a person or be refused, 1 if no plan could be made or it has errors, and
+with 2 and 126 as run does.
+
 cofferdam advisory check exits with 0 if nothing speaks against the package, 1
 for malware, 3 for a name near to a popular one.
 

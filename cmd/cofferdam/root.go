@@ -49,7 +49,7 @@ and only then handed in.`,
 	)
 	root.SetHelpCommandGroupID(groupHost)
 	root.AddCommand(newRun(), newList(), newDestroy(), newTemplate())
-	root.AddCommand(newPolicy(), newAdvisory(), newAudit())
+	root.AddCommand(newPlan(), newPolicy(), newAdvisory(), newAudit())
 	root.AddCommand(newDoctor(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(roleCommands()...)
 	strict(root)

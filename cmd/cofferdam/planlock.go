@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+)
+
+// lockTarget is the file of --lock.
+type lockTarget struct {
+	shown  string
+	path   string
+	exists bool
+	yes    bool
+}
+
+// newLockTarget checks the file of --lock before the resolver runs: its name
+// says the format, and one that is there needs somebody who agrees to lose it.
+func newLockTarget(cwd, shown string, client plan.Client, yes bool) (*lockTarget, error) {
+	t := &lockTarget{shown: shown, path: shown, yes: yes}
+	if !filepath.IsAbs(t.path) {
+		t.path = filepath.Join(cwd, t.path)
+	}
+	if err := client.CheckLockName(shown); err != nil {
+		return nil, err
+	}
+	switch info, err := os.Stat(t.path); {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(t.path)); err != nil {
+			return nil, fault.Invalid("--lock %s: its folder %s", shown, because(err))
+		}
+	case err != nil:
+		return nil, fault.Invalid("--lock %s %s", shown, because(err))
+	case !info.Mode().IsRegular():
+		return nil, fault.Invalid("--lock %s is not a file", shown)
+	default:
+		t.exists = true
+	}
+	if t.exists && !yes && !canAsk() {
+		return nil, fault.Invalid("--lock %s exists; add --yes to overwrite it", shown)
+	}
+	return t, nil
+}
+
+func canAsk() bool {
+	return term.IsTerminal(descriptor(os.Stdin)) && term.IsTerminal(descriptor(os.Stderr))
+}
+
+// writeLock writes the lockfile, unless the plan has what the gateway never
+// showed: nobody could vouch for that.
+func (p *planner) writeLock(made api.Plan, docs plan.Documents, result plan.Result) error {
+	for _, r := range made.Releases {
+		if r.Effect == plan.EffectError {
+			p.voice.say("%s is not written: the plan has errors", p.lock.shown)
+			return nil
+		}
+	}
+	data, err := plan.Lock(p.rewrite.Client, docs, result)
+	if err != nil {
+		return &exitError{code: exitFailure, err: err}
+	}
+	if p.lock.exists && !p.lock.yes && !agrees(fmt.Sprintf("%s exists; overwrite it?", printable(p.lock.shown))) {
+		p.voice.say("%s is left as it is", p.lock.shown)
+		return nil
+	}
+	if err := p.lock.write(data); err != nil {
+		return fmt.Errorf("write %s: %w", p.lock.shown, err)
+	}
+	p.voice.say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)
+	return nil
+}
+
+// agrees asks a person at the terminal; anything but yes is no.
+func agrees(question string) bool {
+	_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s [y/N] ", question)
+	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // an end of input is no
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// write puts the file there whole or not at all. One that came to be there
+// meanwhile is left alone.
+func (t *lockTarget) write(data []byte) error {
+	path, mode := t.path, fs.FileMode(0o644)
+	if t.exists {
+		followed, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(followed)
+		if err != nil {
+			return err
+		}
+		path, mode = followed, info.Mode().Perm()
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".cofferdam-lock-*")
+	if err != nil {
+		return err
+	}
+	_, err = draft.Write(data)
+	err = errors.Join(err, draft.Chmod(mode), draft.Sync(), draft.Close())
+	switch {
+	case err != nil:
+	case t.exists:
+		if err = os.Rename(draft.Name(), path); err == nil {
+			return nil
+		}
+	default:
+		err = os.Link(draft.Name(), path)
+	}
+	return errors.Join(err, os.Remove(draft.Name()))
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+)
+
+// tell prints the plan: the table and its totals on stdout, or the JSON.
+func (p *planner) tell(made api.Plan) error {
+	if p.flags.json {
+		return writeJSON(os.Stdout, made)
+	}
+	return writePlan(os.Stdout, made, time.Now())
+}
+
+// judgePlan is the exit of a plan: nil if an install would go through.
+func judgePlan(made api.Plan) error {
+	n := countPlan(made)
+	switch {
+	case n.errors > 0:
+		return &exitError{code: exitFailure}
+	case n.held+n.denied > 0:
+		return &exitError{code: exitPlanned}
+	}
+	return nil
+}
+
+// planCount are the totals of a plan.
+type planCount struct {
+	allowed, held, denied, errors int
+
+	bytes   int64
+	unknown int // releases of unknown size
+	filed   []string
+}
+
+func countPlan(made api.Plan) planCount {
+	var n planCount
+	for _, r := range made.Releases {
+		switch r.Effect {
+		case plan.EffectAllow:
+			n.allowed++
+		case plan.EffectHold:
+			n.held++
+		case plan.EffectError:
+			n.errors++
+		default:
+			n.denied++
+		}
+		n.bytes += r.Size
+		if r.Size == 0 {
+			n.unknown++
+		}
+		if r.Approval != "" && !slices.Contains(n.filed, r.Approval) {
+			n.filed = append(n.filed, r.Approval)
+		}
+	}
+	return n
+}
+
+// writePlan writes the table, what is behind each verdict that is no plain yes,
+// the totals, and what an install would meet.
+func writePlan(out io.Writer, made api.Plan, now time.Time) error {
+	var b strings.Builder
+	if len(made.Releases) > 0 {
+		planTable(&b, made, now)
+	}
+	for _, r := range made.Releases {
+		if r.Effect != plan.EffectAllow {
+			fmt.Fprintf(&b, "%s %s: %s\n", printable(r.Name), printable(r.Version), printable(r.Reason))
+		}
+	}
+	for _, note := range made.Notes {
+		fmt.Fprintf(&b, "note: %s\n", printable(note))
+	}
+	n := countPlan(made)
+	fmt.Fprintf(&b, "%s\n%s\n", n.totals(len(made.Releases)), n.outlook())
+	if len(n.filed) > 0 {
+		fmt.Fprintf(&b, "asked for: %s\nanswer with: cofferdam approvals approve --scope policy %s\n", strings.Join(n.filed, " "), strings.Join(n.filed, " "))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func planTable(out io.Writer, made api.Plan, now time.Time) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "PACKAGE\tVERSION\tKIND\tSIZE\tAGE\tSCRIPTS\tVERDICT\tRULE\tWANTED BY")
+	for _, r := range made.Releases {
+		scripts := "-"
+		if r.Scripts {
+			scripts = "yes"
+		}
+		_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			strings.Repeat("  ", min(r.Depth, maxIndent)), printable(r.Name), printable(r.Version), orDash(printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
+			scripts, verdictWord(r.Effect), orDash(printable(r.Rule)), wantedText(r.WantedBy))
+	}
+	_ = w.Flush() // into memory
+}
+
+// maxIndent bounds how far a deep tree is moved to the right.
+const maxIndent = 12
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func verdictWord(effect string) string {
+	switch effect {
+	case plan.EffectAllow:
+		return "allowed"
+	case plan.EffectHold:
+		return "would wait"
+	case plan.EffectError:
+		return "ERROR"
+	}
+	return "refused"
+}
+
+// wantedText names the first one who wanted it, and how many others.
+func wantedText(wanted []string) string {
+	if len(wanted) == 0 {
+		return "-"
+	}
+	text := printable(wanted[0])
+	if len(wanted) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(wanted)-1)
+	}
+	return text
+}
+
+// sizeOf is a size for people.
+func sizeOf(n int64) string {
+	const k = 1000
+	switch {
+	case n <= 0:
+		return "-"
+	case n < k:
+		return fmt.Sprintf("%d B", n)
+	case n < k*k:
+		return fmt.Sprintf("%.1f kB", float64(n)/k)
+	case n < k*k*k:
+		return fmt.Sprintf("%.1f MB", float64(n)/(k*k))
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/(k*k*k))
+}
+
+// ageOf is how long ago a release was published, in whole units.
+func ageOf(published string, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, published)
+	if err != nil {
+		return "-"
+	}
+	const day = 24 * time.Hour
+	switch d := now.Sub(at); {
+	case d < 0:
+		return "future"
+	case d < day:
+		return fmt.Sprintf("%d h", int(d/time.Hour))
+	case d < 365*day:
+		return fmt.Sprintf("%d d", int(d/day))
+	default:
+		return fmt.Sprintf("%d y", int(d/(365*day)))
+	}
+}
+
+// totals is "12 packages, 4.1 MB: 9 allowed, 2 would wait for a person, 1 refused".
+func (n planCount) totals(all int) string {
+	if all == 0 {
+		return "0 packages: the install brings nothing"
+	}
+	size := sizeOf(n.bytes)
+	switch {
+	case n.bytes == 0:
+		size = "of unknown size"
+	case n.unknown > 0:
+		size = "at least " + size
+	}
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{n.allowed, "allowed"}, {n.held, "would wait for a person"}, {n.denied, "refused"}, {n.errors, "never shown by the gateway"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	packages := "packages"
+	if all == 1 {
+		packages = "package"
+	}
+	return fmt.Sprintf("%d %s, %s: %s", all, packages, size, strings.Join(parts, ", "))
+}
+
+// outlook says what an install would meet now.
+func (n planCount) outlook() string {
+	switch {
+	case n.errors > 0:
+		return "this plan can't be relied on: its resolver names what the gateway never showed"
+	case n.denied > 0:
+		return "an install now would fail: the policy refuses part of it"
+	case n.held > 0:
+		return "an install now would wait for a person, as packages.on_hold says"
+	}
+	return "an install now would go through"
+}

@@ -32,6 +32,9 @@ func (t *torn) record() Record {
 // repair finds the segments, checks that they follow each other, and cuts a
 // torn end off the last one. It returns what it cut, nil if nothing.
 func (l *FileLog) repair() (*torn, error) {
+	if err := l.tidy(); err != nil {
+		return nil, err
+	}
 	segments, err := listSegments(l.dir)
 	if err != nil {
 		return nil, err
@@ -56,6 +59,18 @@ func (l *FileLog) repair() (*torn, error) {
 		return nil, nil
 	}
 	return l.recoverLast(last.first)
+}
+
+// tidy removes the files that a crash kept from being renamed into place.
+func (l *FileLog) tidy() error {
+	left, err := filepath.Glob(filepath.Join(l.dir, "*.tmp"))
+	for _, path := range left {
+		err = errors.Join(err, l.options.disk.remove(path))
+	}
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be tidied up")
+	}
+	return nil
 }
 
 // checkClosed checks that a segment that is no longer written ends with the

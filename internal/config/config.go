@@ -36,6 +36,8 @@ type Config struct {
 	Namespaces []Namespace `yaml:"namespaces"`
 	// ProbeProjects are asked for at start to learn the file hosts.
 	ProbeProjects []string `yaml:"probe_projects"`
+	// Audit is how the log is kept.
+	Audit Audit `yaml:"audit"`
 	// Freeze is about sandboxes that wait for a person on disk.
 	Freeze Freeze `yaml:"freeze"`
 }
@@ -115,6 +117,9 @@ func (c Config) check() error {
 	}
 	if err := c.Freeze.check(); err != nil {
 		return err
+	}
+	if err := c.Audit.check(); err != nil {
+		return fmt.Errorf("audit%w", err)
 	}
 	if c.GatewayUID < 0 {
 		return fmt.Errorf("gateway_uid is %d; it must be a user id above 0", c.GatewayUID)

@@ -1,0 +1,5 @@
+//go:build long
+
+package audit
+
+const mutations = 10_000

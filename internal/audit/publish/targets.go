@@ -1,0 +1,100 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// fileTarget appends to a file.
+type fileTarget string
+
+func (f fileTarget) name() string { return string(f) }
+
+func (f fileTarget) publish(_ context.Context, note []byte) error {
+	file, err := os.OpenFile(string(f), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) // #nosec G302 -- a checkpoint is meant to be read
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(bytes.Clone(note), '\n'))
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// commandTarget starts a program, without a shell.
+type commandTarget []string
+
+func (c commandTarget) name() string { return c[0] }
+
+func (c commandTarget) publish(ctx context.Context, note []byte) error {
+	cmd := exec.CommandContext(ctx, c[0], c[1:]...)
+	cmd.Stdin = bytes.NewReader(note)
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.Discard, &limited{buffer: &said}
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(said.String()); text != "" {
+			return fmt.Errorf("%w: %.200q", err, text)
+		}
+		return err
+	}
+	return nil
+}
+
+// limited keeps the beginning of what is written.
+type limited struct{ buffer *bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := maxFailure - l.buffer.Len(); room > 0 {
+		l.buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// urlTarget posts.
+type urlTarget struct {
+	url    string
+	shown  string // without credentials and query
+	client *http.Client
+}
+
+func newURLTarget(address string) urlTarget {
+	shown := "an URL"
+	if u, err := url.Parse(address); err == nil {
+		shown = u.Scheme + "://" + u.Host + u.Path
+	}
+	return urlTarget{url: address, shown: shown, client: &http.Client{
+		// A redirect could lead a checkpoint anywhere; the operator names the place.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+	}}
+}
+
+func (u urlTarget) name() string { return u.shown }
+
+func (u urlTarget) publish(ctx context.Context, note []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url, bytes.NewReader(note))
+	if err != nil {
+		return errors.New("the URL is not one")
+	}
+	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	resp, err := u.client.Do(req)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			return failed.Err // without the URL, which may have a password in it
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("it answered %s", resp.Status)
+	}
+	return nil
+}

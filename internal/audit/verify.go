@@ -1,0 +1,346 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// VerifyOptions say what to trust.
+type VerifyOptions struct {
+	// Keys are the public keys that the auditor trusts; the zero value trusts those
+	// that lie with the log, and the verdict says so.
+	Keys *checkpoint.Keyring
+	// Kept is a file of checkpoints that the auditor kept; nil if there is none.
+	Kept []byte
+	// Progress, if not nil, is told how many bytes of all are read.
+	Progress func(read, all int64)
+}
+
+// Verify reads a log's files and compares them with its checkpoints. It needs no
+// daemon and changes nothing; with a daemon at work it judges what is whole. An
+// error means that it could not be done at all; what it finds wrong is in the
+// Verdict.
+func Verify(ctx context.Context, dir string, options VerifyOptions) (Verdict, error) {
+	v := &verifier{dir: dir, options: options, begun: time.Now()}
+	// The checkpoints first: what they cover is in the segments that are read then.
+	if err := v.readCheckpoints(); err != nil {
+		return v.verdict, err
+	}
+	segments, err := listSegments(dir)
+	if errors.Is(err, fault.ErrInvalid) {
+		v.problem(nil, "", 0, "%s", err)
+		return v.conclude(), nil
+	}
+	if err != nil {
+		return v.verdict, err
+	}
+	v.segments = segments
+	if len(segments) == 0 && len(v.marks) == 0 {
+		return v.verdict, fault.New(fault.ErrNotFound, "there is no audit log in %s", dir)
+	}
+	if err := v.trustTree(); err != nil {
+		return v.verdict, err
+	}
+	if err := v.readSegments(ctx); err != nil {
+		return v.verdict, err
+	}
+	v.judgeErasures()
+	if len(v.marks) == 0 && v.tree.size > 0 {
+		v.problem(nil, checkpointsName, 0, "no log checkpoint that your key signed covers any of the %d records: nothing is proved", v.tree.size)
+	}
+	return v.conclude(), nil
+}
+
+// verifier is one verification.
+type verifier struct {
+	dir      string
+	options  VerifyOptions
+	begun    time.Time
+	verdict  Verdict
+	segments []segment
+	ring     checkpoint.Keyring
+
+	// marks are the sizes at which the root is known, ascending: the log's own
+	// checkpoints and the auditor's.
+	marks []mark
+	met   int // of marks, how many have been compared
+	// proven is the number of leaves in the tree's file that are as a checkpoint
+	// has them; leaves reads them along with the records.
+	proven int64
+	leaves *leafReader
+
+	tree    frontier
+	read    int64
+	all     int64
+	scratch []byte
+
+	tombstones []tombstone
+	erasures   []span
+	stopped    bool // at a bad record; nothing behind it can be judged
+}
+
+// mark is a root that must come out.
+type mark struct {
+	checkpoint.Checkpoint
+	kept bool   // the auditor's
+	at   int64  // offset in its file
+	file string // "" of the auditor's
+}
+
+// tombstone is where personal data were.
+type tombstone struct {
+	personalEntry
+
+	file string
+}
+
+func (v *verifier) problem(record *uint64, file string, offset int64, format string, args ...any) {
+	v.verdict.Problems = append(v.verdict.Problems, Problem{Record: record, File: file, Offset: offset, What: fmt.Sprintf(format, args...)})
+}
+
+// bad names a bad record, and ends the reading.
+func (v *verifier) bad(record uint64, file string, offset int64, format string, args ...any) {
+	v.stopped = true
+	v.problem(&record, file, offset, format, args...)
+}
+
+// readCheckpoints reads the log's checkpoints and the auditor's, and checks
+// their signatures.
+func (v *verifier) readCheckpoints() error {
+	text, err := os.ReadFile(filepath.Join(v.dir, checkpointsName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fault.Wrap(fault.ErrUnavailable, err, "the log's checkpoints can't be read")
+	}
+	notes, rest := checkpoint.Split(text)
+	if err := v.chooseKeys(notes); err != nil {
+		return err
+	}
+	at := int64(0)
+	for _, n := range notes {
+		v.takeNote(n, at)
+		at += int64(len(n)) + 1
+	}
+	if len(rest) > 0 {
+		v.verdict.Notes = append(v.verdict.Notes, fmt.Sprintf("the last %d bytes of %s are no whole checkpoint: a crash, or a daemon that is writing one", len(rest), checkpointsName))
+	}
+	v.verdict.Checkpoints = len(v.marks)
+	if len(v.marks) > 0 {
+		last := v.marks[len(v.marks)-1]
+		v.verdict.Origin, v.verdict.Last = last.Origin, last.milestone()
+	}
+	return v.takeKept()
+}
+
+func (m mark) milestone() Milestone {
+	return Milestone{Size: uint64(m.Size), Root: base64.StdEncoding.EncodeToString(m.Root[:]), Time: m.Time}
+}
+
+// chooseKeys takes the keys that were given, or those of the log, and learns of
+// the ones that they vouch for.
+func (v *verifier) chooseKeys(notes [][]byte) error {
+	v.verdict.KeyFrom = "given"
+	if v.options.Keys != nil {
+		v.ring = *v.options.Keys
+	} else {
+		v.verdict.KeyFrom = "log"
+		keys, err := readPublicKeys(v.dir)
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if v.ring, err = checkpoint.NewKeyring(strings.Join(keys, "\n")); err != nil {
+				return err
+			}
+		}
+	}
+	var rotations [][]byte
+	for _, n := range notes {
+		if bytes.Contains(n, []byte("\nkey-rotation ")) {
+			rotations = append(rotations, n)
+		}
+	}
+	for learnt := true; learnt; {
+		learnt = false
+		for _, n := range rotations {
+			learnt = v.ring.Learn(n) || learnt
+		}
+	}
+	v.verdict.Keys = v.ring.Keys()
+	return nil
+}
+
+func (v *verifier) takeNote(n []byte, at int64) {
+	c, err := v.ring.Open(n)
+	if err != nil {
+		v.problem(nil, checkpointsName, at, "%s", err)
+		return
+	}
+	if i := len(v.marks) - 1; i >= 0 {
+		switch before := v.marks[i]; {
+		case c.Origin != before.Origin:
+			v.problem(nil, checkpointsName, at, "a checkpoint is of the log %.80q, and the ones before it are of %.80q", c.Origin, before.Origin)
+			return
+		case c.Size < before.Size:
+			v.problem(nil, checkpointsName, at, "a checkpoint covers %d records, and the one before it %d: they are out of order", c.Size, before.Size)
+			return
+		}
+	}
+	v.marks = append(v.marks, mark{Checkpoint: c, at: at, file: checkpointsName})
+}
+
+// takeKept adds the auditor's own checkpoints.
+func (v *verifier) takeKept() error {
+	if v.options.Kept == nil {
+		return nil
+	}
+	notes, _ := checkpoint.Split(v.options.Kept)
+	if len(notes) == 0 {
+		return fault.Invalid("the file of kept checkpoints has none in it")
+	}
+	for _, n := range notes {
+		c, err := v.ring.Open(n)
+		switch {
+		case errors.Is(err, fault.ErrInvalid):
+			return err
+		case err != nil:
+			v.problem(nil, "", 0, "the checkpoint that you kept can't be compared: %s", err)
+			continue
+		case v.verdict.Origin != "" && c.Origin != v.verdict.Origin:
+			v.problem(nil, "", 0, "the checkpoint that you kept is of the log %.80q, and this log is %.80q", c.Origin, v.verdict.Origin)
+			continue
+		}
+		v.marks = append(v.marks, mark{Checkpoint: c, kept: true})
+	}
+	slices.SortStableFunc(v.marks, func(a, b mark) int { return int(a.Size - b.Size) })
+	return nil
+}
+
+// trustTree finds how much of the tree's file a checkpoint covers as it is: its
+// leaves say then which record is a bad one. It also compares its inner hashes.
+func (v *verifier) trustTree() error {
+	flat, size, err := openFlat(filepath.Join(v.dir, treeName))
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the log's tree can't be read")
+	}
+	if flat == nil {
+		v.verdict.Notes = append(v.verdict.Notes, "the file of the tree is not here; it was not needed")
+		return nil
+	}
+	defer flat.Close()
+	var f frontier
+	stored := bufio.NewReaderSize(flat, 1<<20)
+	for _, m := range v.marks {
+		if m.kept || treeBytes(m.Size) > size {
+			continue
+		}
+		for f.size < m.Size {
+			ok, err := f.matches(stored, &v.scratch)
+			if err != nil {
+				return fault.Wrap(fault.ErrUnavailable, err, "the log's tree can't be read")
+			}
+			if !ok {
+				v.problem(nil, treeName, treeBytes(f.size-1), "the tree's hashes for record %d do not belong together; move the file away, and the daemon makes it again", f.size-1)
+				return nil
+			}
+		}
+		if f.root() != m.Root {
+			v.problem(nil, treeName, 0, "the tree's file is not what the checkpoint of %d records covers; if the records are sound, move it away and the daemon makes it again", m.Size)
+			return nil
+		}
+		v.proven = m.Size
+	}
+	return nil
+}
+
+// matches adds the next leaf that is stored, and reports whether what follows it
+// are the hashes that it completes.
+func (f *frontier) matches(stored io.Reader, scratch *[]byte) (bool, error) {
+	var leaf tlog.Hash
+	if _, err := io.ReadFull(stored, leaf[:]); err != nil {
+		return false, err
+	}
+	*scratch = f.add((*scratch)[:0], leaf)
+	parents := (*scratch)[tlog.HashSize:]
+	have := make([]byte, len(parents))
+	if _, err := io.ReadFull(stored, have); err != nil {
+		return false, err
+	}
+	return bytes.Equal(have, parents), nil
+}
+
+// leafReader reads the leaves of a tree's file in order.
+type leafReader struct {
+	file   *os.File
+	stored *bufio.Reader
+	next   int64
+}
+
+func (r *leafReader) read() (leaf tlog.Hash, err error) {
+	if _, err := io.ReadFull(r.stored, leaf[:]); err != nil {
+		return leaf, err
+	}
+	r.next++
+	_, err = r.stored.Discard(int(tlog.StoredHashIndex(0, r.next)-tlog.StoredHashIndex(0, r.next-1)-1) * tlog.HashSize)
+	if errors.Is(err, io.EOF) {
+		err = nil // the last leaf's parents are not all there
+	}
+	return leaf, err
+}
+
+// conclude sums up.
+func (v *verifier) conclude() Verdict {
+	d := &v.verdict
+	if text, err := os.ReadFile(filepath.Join(v.dir, PublishedName)); err == nil {
+		var p Published
+		if json.Unmarshal(text, &p) == nil {
+			d.Published = &p
+		}
+	}
+	d.Sound = len(d.Problems) == 0
+	d.CannotExclude = v.limits()
+	return *d
+}
+
+// limits states what the proof does not reach.
+func (v *verifier) limits() []string {
+	d := &v.verdict
+	var limits []string
+	say := func(format string, args ...any) { limits = append(limits, fmt.Sprintf(format, args...)) }
+	if tail := d.Records - min(d.Records, d.Covered); tail > 0 {
+		say("The last %d records are not covered by a checkpoint yet: they could have been changed or cut off.", tail)
+	}
+	switch {
+	case len(d.Kept) == 0:
+		say("Whoever holds the private key could have written the whole log anew, or cut off its end with the checkpoints of it: only a checkpoint that was kept elsewhere (--checkpoint) excludes that.")
+	default:
+		last := d.Kept[len(d.Kept)-1]
+		say("Whoever holds the private key could have rewritten what came after the %d records that your checkpoint covers.", last.Size)
+	}
+	if d.KeyFrom == "log" {
+		say("The public key came with the log itself: whoever replaced the log could have replaced it, too. Give the key that you kept (--key).")
+	}
+	say("What was never recorded can't be missed: the log proves what was written, not that everything was.")
+	if d.Elsewhere > 0 {
+		say("%d records are sealed and elsewhere: their hashes belong to this log; what they say was not read.", d.Elsewhere)
+	}
+	if d.Erased > 0 {
+		say("The personal data of %d records were erased, as the log records; what they were can't be told.", d.Erased)
+	}
+	return limits
+}

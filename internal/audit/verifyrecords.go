@@ -1,0 +1,329 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// readSegments goes through all records in order.
+func (v *verifier) readSegments(ctx context.Context) error {
+	for _, s := range v.segments {
+		v.all += s.bytes(v.dir)
+	}
+	if v.proven > 0 {
+		flat, _, err := openFlat(filepath.Join(v.dir, treeName))
+		if err != nil || flat == nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the log's tree can't be read")
+		}
+		defer flat.Close()
+		v.leaves = &leafReader{file: flat, stored: bufio.NewReaderSize(flat, 1<<20)}
+	}
+	v.compareRoots() // of size 0
+	for i, s := range v.segments {
+		if v.tree.size != int64(s.first) {
+			v.bad(uint64(v.tree.size), s.name(), 0, "record %d is missing: the next segment begins with record %d", v.tree.size, s.first)
+			break
+		}
+		var err error
+		if s.form == elsewhere {
+			err = v.readLeaves(s)
+		} else {
+			err = v.readLines(ctx, s, i == len(v.segments)-1)
+		}
+		if err != nil {
+			return err
+		}
+		if v.stopped {
+			break
+		}
+	}
+	v.verdict.Records = uint64(v.tree.size)
+	if !v.stopped && v.met < len(v.marks) {
+		m := v.marks[len(v.marks)-1]
+		whose := "a checkpoint of the log"
+		if m.kept {
+			whose = "a checkpoint that you kept"
+		}
+		file := ""
+		if n := len(v.segments); n > 0 {
+			file = v.segments[n-1].name()
+		}
+		v.bad(uint64(v.tree.size), file, v.end(), "record %d is missing: %s covers %d records, and there are %d", v.tree.size, whose, m.Size, v.tree.size)
+	}
+	return nil
+}
+
+// end is the size of the last segment's file.
+func (v *verifier) end() int64 {
+	if len(v.segments) == 0 {
+		return 0
+	}
+	return v.segments[len(v.segments)-1].bytes(v.dir)
+}
+
+// bytes is the size of the file that has the segment's lines.
+func (s segment) bytes(dir string) int64 {
+	info, err := os.Stat(filepath.Join(dir, s.name()))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// readLeaves takes the hashes of records that are elsewhere.
+func (v *verifier) readLeaves(s segment) error {
+	file, err := os.Open(filepath.Join(v.dir, leavesName(s.first)))
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the hashes of a sealed segment can't be read")
+	}
+	defer file.Close()
+	stored := bufio.NewReader(file)
+	for n := range s.count {
+		var leaf tlog.Hash
+		if _, err := io.ReadFull(stored, leaf[:]); err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the hashes of a sealed segment can't be read")
+		}
+		v.record(s, leaf, n*tlog.HashSize)
+		if v.stopped {
+			return nil
+		}
+	}
+	v.verdict.Elsewhere += uint64(s.count)
+	return nil
+}
+
+// readLines reads a segment's records and compares each.
+func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
+	file, err := openLines(v.dir, s)
+	if errors.Is(err, os.ErrNotExist) && s.form == plain { // a daemon has sealed it meanwhile
+		if now, lerr := listSegments(v.dir); lerr == nil {
+			i := slices.IndexFunc(now, func(other segment) bool { return other.first == s.first })
+			if i >= 0 && now[i].form == sealed {
+				s = now[i]
+				file, err = openLines(v.dir, s)
+			}
+		}
+	}
+	if err != nil {
+		if s.form == sealed && !errors.Is(err, os.ErrPermission) {
+			v.bad(s.first, s.name(), 0, "the sealed segment can't be read: %s", err)
+			return nil
+		}
+		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.name())
+	}
+	defer file.Close()
+	personal := &personalReader{path: filepath.Join(v.dir, personalName(s.first))}
+	before, at := v.read, int64(0)
+	lines := bufio.NewReaderSize(file, MaxRecord)
+	for n := 0; ; n++ {
+		if n%4096 == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			v.tell(before, file)
+		}
+		if s.form == sealed && v.tree.size == int64(s.first)+s.count {
+			return v.endOfSealed(s, lines, before)
+		}
+		text, err := lines.ReadSlice('\n')
+		if err != nil {
+			return v.endOfLines(s, last, at, text, err, before)
+		}
+		if err := v.line(s, text, at, personal); err != nil || v.stopped {
+			return err
+		}
+		at += int64(len(text))
+	}
+}
+
+// tell tells how far the reading is: by the compressed bytes where they are.
+func (v *verifier) tell(before int64, file *lineFile) {
+	at, err := file.file.Seek(0, io.SeekCurrent)
+	if _, plain := file.Reader.(*io.SectionReader); plain {
+		at, err = file.Reader.(io.Seeker).Seek(0, io.SeekCurrent)
+	}
+	if err == nil {
+		v.read = before + at
+	}
+	if v.options.Progress != nil {
+		v.options.Progress(v.read, v.all)
+	}
+}
+
+// endOfSealed has read all records that the leaves promise; there must be no more.
+func (v *verifier) endOfSealed(s segment, lines *bufio.Reader, before int64) error {
+	if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
+		v.bad(uint64(v.tree.size), s.name(), 0, "the sealed segment has more in it than its %d records, or is damaged behind them", s.count)
+		return nil
+	}
+	v.verdict.Sealed += uint64(s.count)
+	v.read = before + s.bytes(v.dir)
+	return nil
+}
+
+// endOfLines decides what the end of a file means: of the last segment it may be
+// torn, where no checkpoint covers it.
+func (v *verifier) endOfLines(s segment, last bool, at int64, rest []byte, err error, before int64) error {
+	next := uint64(v.tree.size)
+	switch {
+	case s.form == sealed:
+		v.bad(next, s.name(), at, "record %d can't be read: the sealed segment ends or is damaged there (%s)", next, err)
+	case errors.Is(err, bufio.ErrBufferFull):
+		v.bad(next, s.name(), at, "record %d is longer than a record can be", next)
+	case !errors.Is(err, io.EOF):
+		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.name())
+	case len(rest) > 0 && (!last || v.met < len(v.marks)):
+		v.bad(next, s.name(), at, "record %d is cut short: its line has no end", next)
+	case len(rest) > 0:
+		v.verdict.Notes = append(v.verdict.Notes, fmt.Sprintf("the last %d bytes of %s are no whole record: a crash, or a daemon that is writing one; they were never acknowledged", len(rest), s.name()))
+	}
+	v.read = before + s.bytes(v.dir)
+	return nil
+}
+
+// line compares one line.
+func (v *verifier) line(s segment, text []byte, at int64, personal *personalReader) error {
+	next := uint64(v.tree.size)
+	seq, ok := seqOf(text)
+	switch {
+	case !ok:
+		v.bad(next, s.name(), at, "record %d is no record: its line does not begin as one", next)
+		return nil
+	case seq != next:
+		v.bad(next, s.name(), at, "record %d is not where it belongs: there is record %d", next, seq)
+		return nil
+	}
+	if v.record(s, leafOf(text), at); v.stopped {
+		return nil
+	}
+	if int64(next) >= v.lastSize() { // nothing but itself vouches for it
+		if _, err := decode(text, next); err != nil {
+			v.bad(next, s.name(), at, "record %d can't be read: %s", next, err)
+			return nil
+		}
+	}
+	if of := commitmentOf(text); of != "" {
+		if err := v.comparePersonal(next, of, personal); err != nil {
+			return err
+		}
+	}
+	if bytes.Contains(text, []byte(`"kind":"log"`)) {
+		v.noteErasure(text, next)
+	}
+	return nil
+}
+
+func (v *verifier) lastSize() int64 {
+	if len(v.marks) == 0 {
+		return 0
+	}
+	return v.marks[len(v.marks)-1].Size
+}
+
+// record adds a leaf, compares it with the tree's file as far as that is proven,
+// and the root with the checkpoints of this size.
+func (v *verifier) record(s segment, leaf tlog.Hash, at int64) {
+	n := v.tree.size
+	if n < v.proven {
+		want, err := v.leaves.read()
+		if err != nil || want != leaf {
+			v.bad(uint64(n), s.name(), at, "record %d was changed: it is not what the log checkpoint covers", n)
+			return
+		}
+	}
+	v.scratch = v.tree.add(v.scratch[:0], leaf)
+	v.compareRoots()
+}
+
+// compareRoots compares the tree so far with all checkpoints of its size.
+func (v *verifier) compareRoots() {
+	for v.met < len(v.marks) && v.marks[v.met].Size == v.tree.size && !v.stopped {
+		m := v.marks[v.met]
+		if m.Root != v.tree.root() {
+			v.mismatch(m)
+			return
+		}
+		v.met++
+		if m.kept {
+			v.verdict.Kept = append(v.verdict.Kept, m.milestone())
+		} else {
+			v.verdict.Covered = uint64(m.Size)
+		}
+	}
+}
+
+// mismatch is a root that does not come out: one of the records since the last
+// that did is bad.
+func (v *verifier) mismatch(m mark) {
+	from := int64(0)
+	if v.met > 0 {
+		from = v.marks[v.met-1].Size
+	}
+	switch {
+	case m.kept:
+		v.stopped = true
+		v.problem(nil, "", 0, "the log is not the one that your checkpoint of %d records is of: its first %d records were rewritten", m.Size, m.Size)
+	case from == m.Size-1:
+		v.bad(uint64(from), "", 0, "record %d is not what the log checkpoint of %d records covers", from, m.Size)
+	default:
+		v.stopped = true
+		v.problem(nil, m.file, m.at, "one or more of the records %d to %d are not what the log checkpoint of %d records covers, or that checkpoint was changed", from, m.Size-1, m.Size)
+	}
+}
+
+// comparePersonal compares a record's personal data with what it committed to.
+func (v *verifier) comparePersonal(seq uint64, of string, personal *personalReader) error {
+	e, ok, err := personal.find(of)
+	file := filepath.Base(personal.path)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		v.problem(&seq, file, 0, "the personal data of record %d are missing, and were not erased; the record itself is sound", seq)
+	case e.Data == nil && !e.Erased.IsZero():
+		v.tombstones = append(v.tombstones, tombstone{e, file})
+	case e.Seq != seq || !e.proves():
+		v.problem(&seq, file, 0, "the personal data of record %d were changed: they are not what it committed to; the record itself is sound", seq)
+	default:
+		v.verdict.Personal++
+	}
+	return nil
+}
+
+// noteErasure remembers which records a record of an erasure names.
+func (v *verifier) noteErasure(text []byte, seq uint64) {
+	l, err := decode(text, seq)
+	if err != nil || l.Kind != KindLog || l.Detail["event"] != "erase" {
+		return
+	}
+	spans, err := parseRanges(l.Detail["records"])
+	if err != nil {
+		v.problem(&seq, "", 0, "record %d is of an erasure, and does not say of what", seq)
+		return
+	}
+	v.erasures = append(v.erasures, spans...)
+}
+
+// judgeErasures: what is erased must have been erased on record.
+func (v *verifier) judgeErasures() {
+	for _, t := range v.tombstones {
+		named := slices.ContainsFunc(v.erasures, func(s span) bool { return s.first <= t.Seq && t.Seq <= s.last })
+		// Else the record of it may be where was not read, or have come since.
+		if named || v.stopped || v.verdict.Elsewhere > 0 || t.Erased.After(v.begun) {
+			v.verdict.Erased++
+			continue
+		}
+		v.problem(&t.Seq, t.file, 0, "the personal data of record %d were erased, and no record says so", t.Seq)
+	}
+}

@@ -180,6 +180,9 @@ func (a *asked) learn(v *verified, d described) (stricter bool) {
 		}
 	}
 	a.found = d
+	if a.file.Size == 0 {
+		a.file.Size = v.Size()
+	}
 	stricter = len(d.Scripts) > 0 && !a.file.Scripts
 	a.file.Scripts = a.file.Scripts || len(d.Scripts) > 0
 	return stricter

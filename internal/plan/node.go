@@ -2,22 +2,24 @@ package plan
 
 import "github.com/cofferdam-dev/cofferdam/internal/fault"
 
-// touch asks the registry for every package that a lockfile names: a client
-// that has a lockfile asks for nothing before it installs, and what the gateway
-// was not asked for it can't tell of. What fails here is told by the plan.
+// touch asks the registry for the page of every package that the lockfile names:
+// a client that has a lockfile asks for nothing before it installs, and what the
+// gateway was not asked for it can't tell of. It also asks for the head of each
+// file: that has the gateway fetch it, verify it and look into it, and gives no
+// byte of it. What fails here is told by the plan.
 const touch = `cat >"$out/touch.js" <<'END'
 const fs = require('fs'), { execFileSync } = require('child_process');
-const names = new Set();
-for (const file of ['npm-shrinkwrap.json', 'package-lock.json']) {
-  if (!fs.existsSync(file)) continue;
-  for (const [place, entry] of Object.entries(JSON.parse(fs.readFileSync(file, 'utf8')).packages || {})) {
+const wanted = new Map();
+const want = (name, version) => wanted.set(name, (wanted.get(name) || new Set()).add(version));
+if (fs.existsSync('package-lock.json')) {
+  for (const [place, entry] of Object.entries(JSON.parse(fs.readFileSync('package-lock.json', 'utf8')).packages || {})) {
     const at = place.lastIndexOf('node_modules/');
-    if (at >= 0 && !entry.link) names.add(entry.name || place.slice(at + 13));
+    if (at >= 0 && !entry.link && !entry.inBundle) want(entry.name || place.slice(at + 13), entry.version);
   }
 }
 if (fs.existsSync('pnpm-lock.yaml')) {
   const text = fs.readFileSync('pnpm-lock.yaml', 'utf8');
-  for (const m of text.matchAll(/^  '?\/?((?:@[^@\/\s]+\/)?[^@\/\s']+)@[^:\s']+'?:/gm)) names.add(m[1]);
+  for (const m of text.matchAll(/^  '?\/?((?:@[^@\/\s]+\/)?[^@\/\s']+)@([^:\s'(]+)[^:\s]*:/gm)) want(m[1], m[2]);
 }
 const bases = new Map();
 const base = (name) => {
@@ -29,19 +31,23 @@ const base = (name) => {
   }
   return bases.get(scope);
 };
-const left = [...names];
+const left = [...wanted];
 const work = async () => {
-  for (let name; (name = left.pop()) !== undefined;) {
+  for (let next; (next = left.pop()) !== undefined;) {
+    const [name, versions] = next;
     try {
       const r = await fetch(base(name) + name.replace('/', '%2f'), { headers: { accept: 'application/vnd.npm.install-v1+json' } });
-      await r.arrayBuffer();
+      const page = await r.json();
+      for (const v of versions) {
+        const release = (page.versions || {})[v];
+        if (release) await fetch(release.dist.tarball, { method: 'HEAD' });
+      }
     } catch (e) { console.error(name + ': ' + e.message); }
   }
 };
 Promise.all(Array.from({ length: 8 }, work));
 END
-node "$out/touch.js" || exit
-`
+node "$out/touch.js" || exit`
 
 // npm resolves with --package-lock-only. The lockfile has no registry's host.
 func npm(words []string, p Project) (Rewrite, error) {
@@ -51,22 +57,14 @@ func npm(words []string, p Project) (Rewrite, error) {
 	words = without(words,
 		[]string{"-g", "--global", "--no-package-lock", "--dry-run", "--ignore-scripts", "--package-lock-only"}, []string{"--location", "--package-lock"})
 	own := []string{"npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"}
-	return Rewrite{Client: NPM, Argv: p.script(append(npmLines(command(append(own, words...)...)), npmEmit()...)...)}, nil
+	return Rewrite{Client: NPM, Argv: p.script(append([]string{command(append(own, words...)...)}, npmEmit()...)...)}, nil
 }
 
-// npmLines run the resolver, and touch what a lockfile has named before.
-func npmLines(resolve string) []string {
-	return []string{
-		"had=",
-		"for f in npm-shrinkwrap.json package-lock.json pnpm-lock.yaml; do [ -f $f ] && had=1; done",
-		resolve,
-		"if [ -n \"$had\" ]; then\n" + touch + "fi",
-	}
-}
-
+// npmEmit touches and puts out what the resolver left.
 func npmEmit() []string {
 	return []string{
 		"[ -f npm-shrinkwrap.json ] && mv npm-shrinkwrap.json package-lock.json",
+		touch,
 		"emit " + framePackageLock + " package-lock.json",
 	}
 }
@@ -79,7 +77,7 @@ func npmCI(words []string, p Project) (Rewrite, error) {
 		}
 	}
 	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`
-	return Rewrite{Client: NPM, Argv: p.script(append(npmLines(check), npmEmit()...)...)}, nil
+	return Rewrite{Client: NPM, Argv: p.script(append([]string{check}, npmEmit()...)...)}, nil
 }
 
 // pnpm resolves with --lockfile-only.
@@ -92,5 +90,5 @@ func pnpm(word string, words []string, p Project) (Rewrite, error) {
 	if word == "add" {
 		resolve = command(append([]string{"pnpm", word, "--lockfile-only", "--ignore-scripts"}, words...)...)
 	}
-	return Rewrite{Client: PNPM, Argv: p.script(append(npmLines(resolve), "emit "+framePnpmLock+" pnpm-lock.yaml")...)}, nil
+	return Rewrite{Client: PNPM, Argv: p.script("rm -f package-lock.json", resolve, touch, "emit "+framePnpmLock+" pnpm-lock.yaml")}, nil
 }

@@ -3,7 +3,7 @@ package channel
 import (
 	"encoding/binary"
 	"fmt"
-	"net"
+	"io"
 	"sync/atomic"
 
 	"github.com/hashicorp/yamux"
@@ -27,7 +27,7 @@ const (
 // refused (keep-alive is off, nobody needs one), streams are counted, and a
 // stream id must be of the guest's own, even half.
 type guard struct {
-	net.Conn
+	io.ReadWriteCloser
 	session atomic.Pointer[yamux.Session]
 	// Owned by the multiplexer's one reading goroutine.
 	hdr  [muxHeaderSize]byte
@@ -37,7 +37,7 @@ type guard struct {
 
 // Read reads from the connection; a violation is an error instead of the bytes.
 func (g *guard) Read(p []byte) (int, error) {
-	n, err := g.Conn.Read(p)
+	n, err := g.ReadWriteCloser.Read(p)
 	if bad := g.inspect(p[:n]); bad != nil {
 		return 0, bad
 	}

@@ -33,12 +33,12 @@ type Session struct {
 	waits *waits
 }
 
-// NewHostSession starts the host's end. It owns conn from now on. Everything
-// that arrives is inspected before the multiplexer sees it; a violation ends
-// the session.
-func NewHostSession(conn net.Conn) (*Session, error) {
-	g, w := &guard{Conn: conn}, newWaits()
-	mux, err := yamux.Client(&wire{g, w}, muxConfig(HostWindow))
+// NewHostSession starts the host's end. It owns conn, which may be a Wire, from
+// now on. Everything that arrives is inspected before the multiplexer sees it;
+// a violation ends the session.
+func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
+	g, w := &guard{ReadWriteCloser: conn}, newWaits()
+	mux, err := yamux.Client(&ending{g, w}, muxConfig(HostWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}
@@ -49,7 +49,7 @@ func NewHostSession(conn net.Conn) (*Session, error) {
 // NewGuestSession starts the guest's end. It owns conn from now on.
 func NewGuestSession(conn io.ReadWriteCloser) (*Session, error) {
 	w := newWaits()
-	mux, err := yamux.Server(&wire{conn, w}, muxConfig(GuestWindow))
+	mux, err := yamux.Server(&ending{conn, w}, muxConfig(GuestWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the guest's end of a channel: %w", err)
 	}

@@ -113,14 +113,14 @@ func (w *waits) unlessOver(set func() error) error {
 	return set()
 }
 
-// wire is a session's connection, which tells when the session ends: the
+// ending is a session's connection, which tells when the session ends: the
 // multiplexer closes it first of all, whatever the reason.
-type wire struct {
+type ending struct {
 	io.ReadWriteCloser
 	waits *waits
 }
 
-func (w *wire) Close() error {
+func (w *ending) Close() error {
 	w.waits.end()
 	return w.ReadWriteCloser.Close()
 }

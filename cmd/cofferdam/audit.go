@@ -25,6 +25,7 @@ func newAudit() *cobra.Command {
 		Example: "  cofferdam audit list --run nightly-42\n  cofferdam audit list --outcome blocked --json",
 	}
 	cmd.AddCommand(newAuditList())
+	cmd.AddCommand(newAuditVerify(), newAuditProve(), newAuditCheckProof(), newAuditKey(), newAuditSeal(), newAuditErase())
 	return cmd
 }
 

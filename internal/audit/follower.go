@@ -16,11 +16,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// The names of the follower's files.
+// PublicKeysName is the file of the log's directory that has its public keys, one
+// a line, oldest first.
+const PublicKeysName = "keys.pub"
+
+// The names of the follower's other files.
 const (
 	treeName        = "tree"
 	checkpointsName = "checkpoints"
-	keysName        = "keys.pub"
 	keyName         = "key"
 )
 

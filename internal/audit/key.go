@@ -58,7 +58,7 @@ func (l *FileLog) makeKey(path, name string) (checkpoint.Key, error) {
 
 // readPublicKeys reads keys.pub; none if it is not there.
 func readPublicKeys(dir string) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, keysName))
+	text, err := os.ReadFile(filepath.Join(dir, PublicKeysName))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func readPublicKeys(dir string) ([]string, error) {
 	}
 	ring, err := checkpoint.NewKeyring(string(text))
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the audit log's file %s is damaged; put it back from a copy", filepath.Join(dir, keysName))
+		return nil, fault.Wrap(fault.ErrInvalid, err, "the audit log's file %s is damaged; put it back from a copy", filepath.Join(dir, PublicKeysName))
 	}
 	return ring.Keys(), nil
 }

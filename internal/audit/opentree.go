@@ -223,7 +223,7 @@ func (l *FileLog) compareLast(flat io.ReaderAt) error {
 // writeKeys writes the public keys' file, if it says something else.
 func (l *FileLog) writeKeys() error {
 	text := strings.Join(l.follower.keys, "\n") + "\n"
-	path := filepath.Join(l.dir, keysName)
+	path := filepath.Join(l.dir, PublicKeysName)
 	if have, err := os.ReadFile(path); err == nil && string(have) == text {
 		return nil
 	}

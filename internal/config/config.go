@@ -38,6 +38,8 @@ type Config struct {
 	ProbeProjects []string `yaml:"probe_projects"`
 	// Audit is how the log is kept.
 	Audit Audit `yaml:"audit"`
+	// Approvals is about the queue of held requests.
+	Approvals Approvals `yaml:"approvals"`
 	// Freeze is about sandboxes that wait for a person on disk.
 	Freeze Freeze `yaml:"freeze"`
 }

@@ -113,6 +113,9 @@ func (p Paths) Cache() string { return filepath.Join(p.State, "cache") }
 // Templates is the template store's directory.
 func (p Paths) Templates() string { return filepath.Join(p.State, "templates") }
 
+// Approvals is the approval queue's file.
+func (p Paths) Approvals() string { return filepath.Join(p.State, "approvals", "approvals.db") }
+
 // Authority is the CA's directory.
 func (p Paths) Authority() string { return filepath.Join(p.State, "ca") }
 

@@ -48,6 +48,7 @@ type Daemon struct {
 	lock      *os.File
 	keeper    *keeper.Client
 	log       *audit.FileLog
+	approvals approvals
 	advisory  *advisory.DB
 	authority *authority.Authority
 	templates *template.Store
@@ -113,7 +114,7 @@ func (d *Daemon) prepare(context.Context) error {
 	return installAgent(d.opts.Paths.Agent())
 }
 
-func (d *Daemon) openLog(context.Context) error {
+func (d *Daemon) openLog(ctx context.Context) error {
 	log, err := audit.Open(d.opts.Paths.Audit(), audit.Options{})
 	if err != nil {
 		return err
@@ -123,10 +124,14 @@ func (d *Daemon) openLog(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.openApprovals(ctx); err != nil {
+		return err
+	}
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
 		Log: log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Approvals:  d.approvals.queue,
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})
 	return nil
@@ -146,7 +151,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		return err
 	}
 	d.api = httpapi.New(httpapi.Config{
-		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory,
+		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
 		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log,
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -37,6 +38,8 @@ type Config struct {
 	Templates *template.Store
 	Door      *admission.Controller
 	Log       audit.Log
+	// Approvals is the queue of held requests.
+	Approvals *approval.Queue
 	// Advisories are the imported facts about packages.
 	Advisories *advisory.DB
 	Version    api.Version
@@ -87,6 +90,7 @@ func New(cfg Config) *Server {
 	} {
 		s.mux.HandleFunc(pattern, s.serve(h))
 	}
+	s.approvalRoutes()
 	return s
 }
 

@@ -45,6 +45,8 @@ const (
 	Patience   = 30 * time.Second
 	firstRetry = time.Second
 	lastRetry  = 15 * time.Minute
+	// lastPatience bounds the attempt at the end: a daemon waits for it.
+	lastPatience = 3 * time.Second
 )
 
 // Publisher hands checkpoints out until it is closed.
@@ -53,6 +55,11 @@ type Publisher struct {
 	targets []target
 	cancel  context.CancelFunc
 	done    chan struct{}
+
+	// Owned by the goroutine, and by Close after it.
+	state audit.Published
+	// have is what each target has: one that fails does not make another repeat itself.
+	have []int64
 }
 
 // target is one place.
@@ -77,36 +84,36 @@ func Start(config Config) *Publisher {
 	if config.URL != "" {
 		p.targets = append(p.targets, newURLTarget(config.URL))
 	}
+	p.state = p.load()
+	p.have = make([]int64, len(p.targets))
+	for i := range p.have {
+		p.have[i] = p.state.Size
+	}
 	go p.run(ctx)
 	return p
 }
 
-// Close ends the publisher; what is on its way is given up.
+// Close ends the publisher: what is on its way is given up, and the newest
+// checkpoint gets a last, short attempt.
 func (p *Publisher) Close() {
 	p.cancel()
 	<-p.done
+	ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
+	defer cancel()
+	p.attempt(ctx)
 }
 
-// run publishes what is new, every time; after a failure sooner or later than
-// that, twice as late each time.
+// run publishes what is new, every time; after a failure it tries again, twice as
+// late each time.
 func (p *Publisher) run(ctx context.Context) {
 	defer close(p.done)
-	state := p.load()
 	retry := firstRetry
-	// What each target has, so that one that fails does not make another repeat itself.
-	have := make([]int64, len(p.targets))
-	for i := range have {
-		have[i] = state.Size
-	}
 	for {
 		pause := p.config.Every
-		if size, note := p.config.Latest(); note != nil && size > state.Size {
-			if p.round(ctx, &state, have, size, note) {
-				retry = firstRetry
-			} else {
-				pause = retry
-				retry = min(2*retry, lastRetry)
-			}
+		if p.attempt(ctx) {
+			retry = firstRetry
+		} else {
+			pause, retry = retry, min(2*retry, lastRetry)
 		}
 		select {
 		case <-ctx.Done():
@@ -116,45 +123,54 @@ func (p *Publisher) run(ctx context.Context) {
 	}
 }
 
-// round hands one checkpoint to each target that does not have it, and reports
-// whether all have.
-func (p *Publisher) round(ctx context.Context, state *audit.Published, have []int64, size int64, note []byte) bool {
+// attempt hands the newest checkpoint to each target that does not have it, and
+// reports whether all have.
+func (p *Publisher) attempt(ctx context.Context) bool {
+	size, note := p.config.Latest()
+	if note == nil || size <= p.state.Size {
+		return true
+	}
 	var failures []error
 	var to []string
 	for i, t := range p.targets {
 		to = append(to, t.name())
-		if have[i] >= size {
+		if p.have[i] >= size {
 			continue
 		}
-		attempt, cancel := context.WithTimeout(ctx, Patience)
-		err := t.publish(attempt, note)
+		patient, cancel := context.WithTimeout(ctx, Patience)
+		err := t.publish(patient, note)
 		cancel()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", t.name(), err))
 			continue
 		}
-		have[i] = size
+		p.have[i] = size
 	}
-	if ctx.Err() != nil {
-		return false
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return false // given up, which is no failure of the target
 	}
+	p.report(size, to, errors.Join(failures...))
+	return len(failures) == 0
+}
+
+// report notes how it went; the operator's log hears of changes only.
+func (p *Publisher) report(size int64, to []string, err error) {
 	now := time.Now().UTC().Round(0)
-	if err := errors.Join(failures...); err != nil {
-		if state.Failure == "" {
-			state.Since = now
-			p.config.Log.Warn("a log checkpoint could not be published; it is tried again", "err", err)
-		}
-		state.Failure = clip(err.Error())
-	} else {
-		if state.Failure != "" {
-			p.config.Log.Info("log checkpoints are published again", "size", size)
-		}
-		*state = audit.Published{Size: size, Time: now, To: to}
+	switch {
+	case err == nil && p.state.Failure != "":
+		p.config.Log.Info("log checkpoints are published again", "size", size)
+	case err != nil && p.state.Failure == "":
+		p.state.Since = now
+		p.config.Log.Warn("a log checkpoint could not be published; it is tried again", "err", err)
 	}
-	if err := p.save(*state); err != nil {
+	if err != nil {
+		p.state.Failure = clip(err.Error())
+	} else {
+		p.state = audit.Published{Size: size, Time: now, To: to}
+	}
+	if err := p.save(p.state); err != nil {
 		p.config.Log.Warn("what was published can't be noted", "err", err)
 	}
-	return len(failures) == 0
 }
 
 const maxFailure = 500

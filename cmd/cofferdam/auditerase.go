@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+func newAuditErase() *cobra.Command {
+	var run, record, reason string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "erase --run RUN | --record RECORD",
+		Short: "Erase personal data from the log",
+		Long: `Erases the personal data of a run's records, or of one record: who it was, the
+task, and what people wrote. They are kept beside the records, which have only a
+salted hash of them; the salt goes too. So every proof still holds, and nobody can
+tell from the log what was erased. Two records say that it was done, by whom and
+why. It can't be undone; copies and backups are yours to see to.`,
+		Example: "  cofferdam audit erase --run nightly-42 --reason \"request of 12 November\"\n  cofferdam audit erase --record 1204",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (run == "") == (record == "") {
+				return usage(cmd, "name either a run or a record")
+			}
+			req := api.EraseAudit{Run: run, Reason: reason}
+			if record != "" {
+				n, err := recordNumber(record)
+				if err != nil {
+					return err
+				}
+				req.Record = &n
+			}
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			answer, err := c.EraseAudit(ctx, req)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, answer)
+			}
+			_, err = fmt.Fprintf(os.Stdout, "Erased the personal data of %d records.\n", len(answer.Records))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&run, "run", "", "of this run's records")
+	cmd.Flags().StringVar(&record, "record", "", "of this record")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is recorded, so keep personal data out of it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	register(cmd, "run", completeRuns)
+	register(cmd, "record", cobra.NoFileCompletions)
+	return cmd
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func newAuditProve() *cobra.Command {
+	var files auditFiles
+	var out string
+	cmd := &cobra.Command{
+		Use:   "prove RECORD",
+		Short: "Print the proof that a record is in the log",
+		Long: `Prints a record with what proves that it is in the log: the hashes from it up to
+the root of the tree, and the signed log checkpoint of that root. Whoever has the
+public key can check it with "cofferdam audit check-proof", without the log.
+Personal data are not in it; the record has only their salted hash.`,
+		Example: "  cofferdam audit prove 1204\n  cofferdam audit prove 1204 -o record-1204.proof\n  cofferdam audit prove 1204 --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			record, err := recordNumber(args[0])
+			if err != nil {
+				return err
+			}
+			dir, err := files.directory()
+			if err != nil {
+				return err
+			}
+			proof, err := audit.Prove(dir, record)
+			if err != nil {
+				return err
+			}
+			return writeProof(proof, out, files.json)
+		},
+	}
+	files.flags(cmd)
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write it to this file")
+	cmd.Flags().BoolVar(&files.json, "json", false, "write JSON")
+	return cmd
+}
+
+func recordNumber(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fault.Invalid("%q is not a record's number; records are counted from 0", text)
+	}
+	return n, nil
+}
+
+func writeProof(proof audit.Proof, out string, asJSON bool) error {
+	if out == "" {
+		if asJSON {
+			return writeJSON(os.Stdout, proof)
+		}
+		_, err := io.WriteString(os.Stdout, proof.Text())
+		return err
+	}
+	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) // #nosec G302 -- a proof is meant to be handed on
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the proof can't be written")
+	}
+	if asJSON {
+		err = writeJSON(file, proof)
+	} else {
+		_, err = io.WriteString(file, proof.Text())
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+func newAuditCheckProof() *cobra.Command {
+	var key string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check-proof FILE --key KEY",
+		Short: "Check the proof that a record is in a log",
+		Long: `Checks what "cofferdam audit prove" printed, with nothing but the public key: that
+the record in it stands in the log that the key signs, with that number. The exit
+code is 0 if it does, 1 if it does not.`,
+		Example: "  cofferdam audit check-proof record-1204.proof --key cofferdam.pub",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if key == "" {
+				return usage(cmd, "a proof is worth what the key is worth: name the public key with --key")
+			}
+			return checkProof(args[0], key, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "the public key that you trust: a file, or the key itself")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+func checkProof(path, key string, asJSON bool) error {
+	keys, err := audit.ReadPublicKeys(key)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the proof can't be read")
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, audit.MaxProof+1))
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the proof can't be read")
+	}
+	proof, err := audit.ParseProof(text)
+	if err != nil {
+		return err
+	}
+	head, err := proof.Check(keys)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(os.Stdout, map[string]any{
+			"proved": true, "index": proof.Index, "record": proof.Record, "origin": head.Origin, "size": head.Size, "time": head.Time,
+		})
+	}
+	_, err = fmt.Fprintf(os.Stdout, "Record %d is in the log %s, which had %d records at %s:\n%s\n",
+		proof.Index, printable(head.Origin), head.Size, head.Time.Local().Format("2006-01-02 15:04:05"), printable(proof.Record))
+	return err
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// auditFiles are the flags of what reads a log's files and asks no daemon.
+type auditFiles struct {
+	dir  string
+	key  string
+	json bool
+}
+
+func (f *auditFiles) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.dir, "dir", "", "the log's directory, or a copy of it (default: this installation's)")
+	cmd.Flags().StringVar(&f.key, "key", "", "the public key that you trust: a file, or the key itself")
+	register(cmd, "dir", completeDirs)
+}
+
+func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// directory is the log's directory.
+func (f *auditFiles) directory() (string, error) {
+	if f.dir != "" {
+		if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
+			return "", fault.New(fault.ErrNotFound, "there is no directory %s", f.dir)
+		}
+		return f.dir, nil
+	}
+	paths, err := config.DefaultPaths()
+	return paths.Audit(), err
+}
+
+// keys are the keys that were given; nil if none was.
+func (f *auditFiles) keys() (*checkpoint.Keyring, error) {
+	if f.key == "" {
+		return nil, nil
+	}
+	ring, err := audit.ReadPublicKeys(f.key)
+	return &ring, err
+}
+
+func newAuditVerify() *cobra.Command {
+	var files auditFiles
+	var kept string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Prove that no record was changed, removed or added unnoticed",
+		Long: `Reads the log's files and compares every record with the signed log checkpoints. It
+asks no daemon and needs no network: a copy of the directory and the public key
+are enough. Give the key that you kept (--key), and a log checkpoint that you kept
+(--checkpoint): without them it can't exclude that the whole log was written anew
+by who holds the private key, and it says so.
+
+The exit code is 0 if nothing is wrong, 1 if the log is damaged (the first bad
+record is named), 2 for bad input.`,
+		Example: `  cofferdam audit verify
+  cofferdam audit verify --dir copy/audit --key cofferdam.pub --checkpoint kept.txt
+  cofferdam audit verify --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return verifyLog(cmd.Context(), files, kept) },
+	}
+	files.flags(cmd)
+	cmd.Flags().StringVar(&kept, "checkpoint", "", "a file of log checkpoints that you kept")
+	cmd.Flags().BoolVar(&files.json, "json", false, "write JSON")
+	return cmd
+}
+
+func verifyLog(ctx context.Context, files auditFiles, kept string) error {
+	dir, err := files.directory()
+	if err != nil {
+		return err
+	}
+	var options audit.VerifyOptions
+	if options.Keys, err = files.keys(); err != nil {
+		return err
+	}
+	if kept != "" {
+		if options.Kept, err = os.ReadFile(kept); err != nil {
+			return fault.Wrap(fault.ErrInvalid, err, "the kept log checkpoint can't be read")
+		}
+	}
+	clear := func() {}
+	if term.IsTerminal(descriptor(os.Stderr)) && !files.json {
+		options.Progress, clear = verifyProgress(os.Stderr)
+	}
+	verdict, err := audit.Verify(ctx, dir, options)
+	clear()
+	if err != nil {
+		return err
+	}
+	if files.json {
+		err = writeJSON(os.Stdout, verdict)
+	} else {
+		_, err = io.WriteString(os.Stdout, verdictText(verdict, time.Now()))
+	}
+	if err == nil && !verdict.Sound {
+		err = &exitError{code: exitFailure}
+	}
+	return err
+}
+
+// verifyProgress shows how far a verification is once it takes over a second.
+func verifyProgress(w io.Writer) (progress func(read, all int64), clear func()) {
+	begun, shown := time.Now(), time.Time{}
+	progress = func(read, all int64) {
+		now := time.Now()
+		if now.Sub(begun) < time.Second || now.Sub(shown) < 200*time.Millisecond || all == 0 {
+			return
+		}
+		shown = now
+		fmt.Fprintf(w, "\rreading the log: %d%% of %d MB\x1b[K", 100*read/all, all>>20)
+	}
+	return progress, func() {
+		if !shown.IsZero() {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
+
+// verdictText is a verdict for a person.
+func verdictText(v audit.Verdict, now time.Time) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-12s %s\n", name, printable(fmt.Sprintf(format, args...)))
+	}
+	name := "The log"
+	if v.Origin != "" {
+		name += " " + printable(v.Origin)
+	}
+	if v.Sound {
+		fmt.Fprintf(&b, "%s is sound.\n", name)
+	} else {
+		fmt.Fprintf(&b, "%s is DAMAGED.\n", name)
+	}
+	for _, p := range v.Problems {
+		row("wrong", "%s", problemText(p))
+	}
+	row("records", "%s", recordsText(v))
+	if v.Checkpoints > 0 {
+		row("checkpoints", "%d; the last covers %d records and was made at %s", v.Checkpoints, v.Last.Size, v.Last.Time.Local().Format(time.DateTime))
+	}
+	for _, k := range v.Kept {
+		row("yours", "the checkpoint of %d records that you kept: since then the log has only grown", k.Size)
+	}
+	if v.Personal+v.Erased > 0 {
+		row("personal", "the data of %d records are as they were, those of %d were erased on record", v.Personal, v.Erased)
+	}
+	if v.Published != nil {
+		row("published", "%s", publishedText(*v.Published, v.Last.Size, now))
+	}
+	for _, n := range v.Notes {
+		row("note", "%s", n)
+	}
+	for _, k := range v.Keys {
+		row("key", "%s (%s)", k, map[string]string{"given": "that you gave, or vouched for by it", "log": "that lay with the log"}[v.KeyFrom])
+	}
+	b.WriteString("What this can't exclude:\n")
+	for _, l := range v.CannotExclude {
+		fmt.Fprintf(&b, "  - %s\n", l)
+	}
+	return b.String()
+}
+
+func recordsText(v audit.Verdict) string {
+	text := fmt.Sprintf("%d read in order, %d of them covered by a checkpoint", v.Records-v.Elsewhere, v.Covered-min(v.Covered, v.Elsewhere))
+	if v.Sealed > 0 {
+		text += fmt.Sprintf(", %d sealed", v.Sealed)
+	}
+	if v.Elsewhere > 0 {
+		text += fmt.Sprintf("; %d are sealed and elsewhere", v.Elsewhere)
+	}
+	return text
+}
+
+func problemText(p audit.Problem) string {
+	if p.File == "" {
+		return p.What
+	}
+	return fmt.Sprintf("%s (%s, at byte %d)", p.What, p.File, p.Offset)
+}
+
+func publishedText(p audit.Published, last uint64, now time.Time) string {
+	text := "nothing yet"
+	if !p.Time.IsZero() {
+		text = fmt.Sprintf("the last published checkpoint is %s old and covers %d of %d records", now.Sub(p.Time).Round(time.Second), p.Size, last)
+	}
+	if p.Failure != "" {
+		text += fmt.Sprintf("; failing since %s: %s", p.Since.Local().Format(time.DateTime), p.Failure)
+	}
+	return text
+}

@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
+)
+
+// openAudit opens the log and begins to publish its checkpoints, if the
+// configuration says where to.
+func (d *Daemon) openAudit() (err error) {
+	keeping := d.opts.Config.Audit
+	d.log, err = audit.Open(d.opts.Paths.Audit(), audit.Options{KeyFile: cmp.Or(keeping.KeyFile, d.opts.Paths.AuditKey())})
+	if err != nil || !keeping.Publish.Wanted() {
+		return err
+	}
+	d.publisher = publish.Start(publish.Config{
+		File: keeping.Publish.File, Command: keeping.Publish.Command, URL: keeping.Publish.URL,
+		Every: time.Duration(keeping.Publish.Every), Dir: d.opts.Paths.Audit(), Log: d.opts.Log,
+		Latest: func() (int64, []byte) {
+			last, note := d.log.Checkpoint()
+			return last.Size, note
+		},
+	})
+	return nil
+}
+
+// closeAudit ends the log, which makes a last checkpoint, and then the publisher,
+// which tries to hand that out.
+func (d *Daemon) closeAudit() {
+	if d.log == nil {
+		return
+	}
+	if err := d.log.Close(); err != nil {
+		d.opts.Log.Error("the log did not close well", "err", err)
+	}
+	if d.publisher != nil {
+		d.publisher.Close()
+	}
+}

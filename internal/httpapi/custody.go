@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// custodian is what a log can do besides taking and giving records.
+type custodian interface {
+	Seal(ctx context.Context, before audit.SealBefore, by string) (audit.SealReport, error)
+	Erase(ctx context.Context, ask audit.EraseAsk) (audit.EraseReport, error)
+	RotateKey(by, reason string) (public string, err error)
+}
+
+// custody is who asks, and the log if it can do more than take records.
+func (s *Server) custody(r *http.Request) (caller, custodian, error) {
+	who, err := callerOf(r.Context())
+	if err != nil {
+		return who, nil, err
+	}
+	log, ok := s.cfg.Log.(custodian)
+	if !ok {
+		return who, nil, fault.New(fault.ErrUnavailable, "this daemon's log can't do that")
+	}
+	return who, log, nil
+}
+
+func (s *Server) sealAudit(w http.ResponseWriter, r *http.Request) error {
+	who, log, err := s.custody(r)
+	if err != nil {
+		return err
+	}
+	var req api.SealAudit
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if req.BeforeTime.IsZero() == (req.BeforeRecord == 0) {
+		return fault.Invalid("say either a time or a record before which the log is to be sealed")
+	}
+	report, err := log.Seal(r.Context(), audit.SealBefore{Time: req.BeforeTime, Record: req.BeforeRecord}, who.name)
+	if err != nil {
+		return err
+	}
+	answer := api.SealedAudit{Segments: []api.SealedSegment{}}
+	for _, s := range report.Segments {
+		answer.Segments = append(answer.Segments, api.SealedSegment(s))
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *Server) eraseAudit(w http.ResponseWriter, r *http.Request) error {
+	who, log, err := s.custody(r)
+	if err != nil {
+		return err
+	}
+	var req api.EraseAudit
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	report, err := log.Erase(r.Context(), audit.EraseAsk{Run: req.Run, Record: req.Record, Reason: req.Reason, By: who.name})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, api.ErasedAudit{Records: report.Records})
+}
+
+func (s *Server) rotateAuditKey(w http.ResponseWriter, r *http.Request) error {
+	who, log, err := s.custody(r)
+	if err != nil {
+		return err
+	}
+	var req api.RotateAuditKey
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	public, err := log.RotateKey(who.name, req.Reason)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, api.RotatedAuditKey{PublicKey: public})
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -48,6 +49,7 @@ type Daemon struct {
 	lock      *os.File
 	keeper    *keeper.Client
 	log       *audit.FileLog
+	publisher *publish.Publisher // nil if nothing is published
 	approvals approvals
 	advisory  *advisory.DB
 	authority *authority.Authority
@@ -115,11 +117,10 @@ func (d *Daemon) prepare(context.Context) error {
 }
 
 func (d *Daemon) openLog(ctx context.Context) error {
-	log, err := audit.Open(d.opts.Paths.Audit(), audit.Options{})
+	err := d.openAudit()
 	if err != nil {
 		return err
 	}
-	d.log = log
 	d.authority, err = authority.Open(d.opts.Paths.Authority())
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
-		Log: log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Log: d.log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  d.approvals.queue,
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})
@@ -240,11 +241,8 @@ func (d *Daemon) close() {
 			d.opts.Log.Warn("the keeper did not end", "err", err)
 		}
 	}
-	if d.log != nil {
-		if err := d.log.Close(); err != nil {
-			d.opts.Log.Error("the log did not close well", "err", err)
-		}
-	}
+	d.closeApprovals()
+	d.closeAudit()
 	if d.lock != nil {
 		d.lock.Close()
 	}

@@ -104,6 +104,8 @@ func TestUnusable(t *testing.T) {
 	for _, p := range []string{path, filepath.Join(path, "below", "a.db")} {
 		if _, err := store.OpenApprovals(context.Background(), p); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), p) {
 			t.Error(err)
+		} else if store.IsDamage(err) != (p == path) {
+			t.Errorf("damage or not: %v", err)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver registers itself
+	"modernc.org/sqlite" // also registers the driver
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -94,4 +95,12 @@ func inTransaction(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) erro
 
 func unavailable(err error, path string) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "the file %s can't be used", path)
+}
+
+// IsDamage tells whether an error says that a file is damaged, or no database at
+// all: opening it again will not help.
+func IsDamage(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	const primary = 0xff // the code without its detail
+	return ok && (e.Code()&primary == sqlite3.SQLITE_NOTADB || e.Code()&primary == sqlite3.SQLITE_CORRUPT)
 }

@@ -1,0 +1,147 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+)
+
+// Format is how an event is told.
+type Format string
+
+// The formats.
+const (
+	JSON  Format = "json"  // see Body
+	Slack Format = "slack" // {"text": "..."}, as Slack's incoming webhooks and what imitates them take
+)
+
+// Body is an event in the format JSON. It holds no more of a request than a
+// person needs to see whether it is theirs to answer: `cofferdam approvals show
+// ID` has the rest.
+type Body struct {
+	Number   uint64             `json:"number"` // grows; the same again is the same event
+	At       time.Time          `json:"at"`
+	Event    approval.EventName `json:"event"`
+	ID       string             `json:"id"`
+	State    approval.State     `json:"state"` // as it is when this is sent
+	Group    string             `json:"group,omitempty"`
+	Package  Package            `json:"package"`
+	Rule     string             `json:"rule"`
+	Reason   string             `json:"reason"`
+	Asked    int                `json:"asked"` // by so many runs
+	Run      string             `json:"run,omitempty"`
+	Task     string             `json:"task,omitempty"`
+	Because  string             `json:"because,omitempty"` // the agent's own reason: a claim
+	Similar  string             `json:"similar,omitempty"`
+	Files    int                `json:"files"`
+	Scripts  bool               `json:"scripts,omitempty"` // something runs when it is installed
+	Answer   *Answered          `json:"answer,omitempty"`
+	Ended    string             `json:"ended,omitempty"`
+	Replaced string             `json:"replaced_by,omitempty"`
+}
+
+// Package is the release.
+type Package struct {
+	Ecosystem string `json:"ecosystem"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+}
+
+// Answered is what a person decided.
+type Answered struct {
+	State   approval.State `json:"state"`
+	By      string         `json:"by"`
+	Scope   approval.Scope `json:"scope"`
+	Reason  string         `json:"reason,omitempty"`
+	Expires time.Time      `json:"expires,omitzero"`
+}
+
+func (f Format) body(e approval.Event) ([]byte, error) {
+	if f == Slack {
+		return json.Marshal(slackMessage{Text: slackText(e)})
+	}
+	r := e.Request
+	b := Body{
+		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, State: r.State, Group: r.Group,
+		Package: Package{Ecosystem: string(r.Package.Ecosystem), Name: r.Package.Name, Version: r.Package.Version},
+		Rule:    r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
+	}
+	if len(r.Asks) > 0 {
+		b.Run, b.Task, b.Because = r.Asks[0].Run, r.Asks[0].Task, r.Asks[0].Because
+	}
+	for _, file := range r.Files {
+		b.Scripts = b.Scripts || file.Scripts
+	}
+	if a := r.Answer; a != nil {
+		b.Answer = &Answered{State: a.State, By: a.By, Scope: a.Scope, Reason: a.Reason, Expires: a.Expires}
+	}
+	return json.Marshal(b)
+}
+
+type slackMessage struct {
+	Text   string `json:"text"`
+	Markup bool   `json:"mrkdwn"`       // false: * and _ in others' text stay what they are
+	Unfurl bool   `json:"unfurl_links"` // false: nothing that others wrote is fetched
+	Media  bool   `json:"unfurl_media"`
+}
+
+// slackText is one message. Everything in it goes through slackEscape.
+func slackText(e approval.Event) string {
+	r := e.Request
+	what := fmt.Sprintf("%s %s %s", r.Package.Ecosystem, r.Package.Name, r.Package.Version)
+	var lines []string
+	line := func(format string, args ...any) { lines = append(lines, slackEscape(fmt.Sprintf(format, args...))) }
+	switch e.Name {
+	case approval.EventAsked:
+		line("%s waits for approval (%s): %s", what, r.ID, clipped(r.Reason))
+	case approval.EventApproved, approval.EventDenied:
+		if r.Answer != nil {
+			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, r.ID, r.Answer.Scope, clipped(r.Answer.Reason))
+		}
+	case approval.EventJoined:
+		line("%s is asked for by %d runs now, or more is known of it (%s)", what, r.Asked, r.ID)
+	case approval.EventExpired, approval.EventRevoked, approval.EventSuperseded:
+		line("%s: %s %s: %s", r.ID, what, e.Name, clipped(r.Ended))
+	}
+	if e.Name == approval.EventAsked && len(r.Asks) > 0 {
+		if a := r.Asks[0]; a.Task != "" {
+			line("Task: %s", clipped(a.Task))
+		}
+		if a := r.Asks[0]; a.Because != "" {
+			line("The agent says: %s", clipped(a.Because))
+		}
+		if r.Evidence.Similar != "" {
+			line("Its name is near to that of a popular package: %s", clipped(r.Evidence.Similar))
+		}
+		line("cofferdam approvals show %s", r.ID)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// slackEscape keeps text from being read as markup, mentions or links, and from
+// hiding or reordering what stands beside it.
+func slackEscape(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case unicode.In(r, unicode.C, unicode.Zl, unicode.Zp):
+			return '\ufffd'
+		}
+		return r
+	}, s)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "://", ": //").Replace(s)
+}
+
+func clipped(s string) string {
+	const most = 300
+	runes := []rune(s)
+	if len(runes) <= most {
+		return s
+	}
+	return string(runes[:most]) + "..."
+}

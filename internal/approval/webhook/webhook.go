@@ -1,0 +1,278 @@
+// Package webhook tells other systems what happens in the approval queue: each
+// event is one POST, signed, in order, tried again until it is taken or too old.
+//
+// Vocabulary: a *hook* is a configured address; its *cursor* is the last event
+// that it is done with. The queue keeps its events, and the store the cursors,
+// so together they are the outbox: nothing is lost when the daemon ends, and
+// nothing of the queue ever waits for a hook.
+//
+// A hook gets an event once or, when the answer was lost, again: the number in
+// Cofferdam-Delivery tells. The signature is in
+//
+//	Cofferdam-Signature: t=1767225600,v1=5f2c...
+//
+// where v1 is the hex HMAC-SHA256, under the hook's secret, of the digits after
+// t=, a dot, and the body. Who checks it also refuses an old t.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// The headers of a delivery.
+const (
+	HeaderSignature = "Cofferdam-Signature"
+	HeaderEvent     = "Cofferdam-Event"
+	HeaderDelivery  = "Cofferdam-Delivery"
+)
+
+// How hard a delivery is tried.
+const (
+	patience   = 10 * time.Second // for one answer
+	firstPause = time.Second      // doubled each time
+	longPause  = 10 * time.Minute
+	maxAge     = 24 * time.Hour // an older event is left out
+	maxAnswer  = 64 << 10       // bytes that are read of an answer
+)
+
+// Hook is one address.
+type Hook struct {
+	URL    string
+	Secret []byte // of the signature; nil: not signed
+	Format Format
+	Events []approval.EventName // nil: all
+}
+
+// Check finds what no hook can be: https, or http to this machine only. Its
+// errors go on after the place of the hook.
+func (h Hook) Check() error {
+	u, err := url.Parse(h.URL)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return errors.New(".url is no URL such as https://host.example/path") // not shown: it may be a secret
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return errors.New(".url must begin with https://; http:// is for addresses of this machine")
+	}
+	if h.Format != JSON && h.Format != Slack {
+		return fmt.Errorf(".format is %q; it is %s or %s", h.Format, JSON, Slack)
+	}
+	if h.Format == JSON && len(h.Secret) == 0 {
+		return errors.New(".secret_file is missing: who gets the events must be able to tell that they are from here")
+	}
+	for _, e := range h.Events {
+		if !slices.Contains(EventNames(), e) {
+			return fmt.Errorf(".events has %q; there are %v", e, EventNames())
+		}
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// EventNames are the events that there are.
+func EventNames() []approval.EventName {
+	return []approval.EventName{
+		approval.EventAsked, approval.EventJoined, approval.EventApproved, approval.EventDenied,
+		approval.EventExpired, approval.EventRevoked, approval.EventSuperseded,
+	}
+}
+
+// name is the hook's in the store and in messages: its host, and a digest since
+// the path of a URL can be a secret.
+func (h Hook) name() string {
+	sum := sha256.Sum256([]byte(h.URL + "\x00" + string(h.Format)))
+	u, err := url.Parse(h.URL)
+	if err != nil {
+		return hex.EncodeToString(sum[:8])
+	}
+	return u.Host + "#" + hex.EncodeToString(sum[:8])
+}
+
+// Source is the queue.
+type Source interface {
+	Watch(ctx context.Context, after uint64) iter.Seq2[approval.Event, error]
+	LastEvent() uint64
+}
+
+// Cursors remember where hooks stand.
+type Cursors interface {
+	Cursor(ctx context.Context, hook string) (number uint64, ok bool, err error)
+	SetCursor(ctx context.Context, hook string, number uint64) error
+}
+
+// Config is what a Sender is made of; all but Logger is needed.
+type Config struct {
+	Hooks   []Hook
+	Source  Source
+	Cursors Cursors
+	Logger  *slog.Logger // nil: nobody is told
+	// Transport carries the requests; nil is one of its own.
+	Transport http.RoundTripper
+}
+
+// Sender delivers events.
+type Sender struct {
+	cfg    Config
+	client *http.Client
+}
+
+// New makes a Sender; a hook that can't be is fault.ErrInvalid.
+func New(cfg Config) (*Sender, error) {
+	for i, h := range cfg.Hooks {
+		if err := h.Check(); err != nil {
+			return nil, fault.Wrap(fault.ErrInvalid, err, "webhooks[%d]", i)
+		}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Transport == nil {
+		cfg.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 4, IdleConnTimeout: time.Minute}
+	}
+	return &Sender{cfg: cfg, client: &http.Client{
+		Transport: cfg.Transport, Timeout: patience,
+		// A redirect is not followed: it would take the events elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Run delivers until ctx ends, and returns when nothing is under way any more.
+func (s *Sender) Run(ctx context.Context) {
+	var hooks sync.WaitGroup
+	for _, h := range s.cfg.Hooks {
+		hooks.Go(func() { s.serve(ctx, h) })
+	}
+	hooks.Wait()
+	s.client.CloseIdleConnections()
+}
+
+// serve is one hook's life.
+func (s *Sender) serve(ctx context.Context, h Hook) {
+	log := s.cfg.Logger.With("webhook", h.name())
+	for pause := firstPause; ctx.Err() == nil; pause = longer(pause) {
+		if err := s.follow(ctx, h, log); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "the events of the approval queue could not be read for a webhook", "err", err)
+		}
+		wait(ctx, pause)
+	}
+}
+
+// follow delivers from where the hook stands. A hook that is new begins now.
+func (s *Sender) follow(ctx context.Context, h Hook, log *slog.Logger) error {
+	cursor, known, err := s.cfg.Cursors.Cursor(ctx, h.name())
+	if err == nil && !known {
+		cursor = s.cfg.Source.LastEvent()
+		err = s.cfg.Cursors.SetCursor(ctx, h.name(), cursor)
+	}
+	if err != nil {
+		return err
+	}
+	for event, err := range s.cfg.Source.Watch(ctx, cursor) {
+		if err != nil {
+			return err
+		}
+		if h.Events == nil || slices.Contains(h.Events, event.Name) {
+			s.deliver(ctx, h, event, log)
+		}
+		if ctx.Err() != nil {
+			return nil // not done with it
+		}
+		if err := s.cfg.Cursors.SetCursor(ctx, h.name(), event.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliver tries until the event is taken, is too old, or ctx ends.
+func (s *Sender) deliver(ctx context.Context, h Hook, event approval.Event, log *slog.Logger) {
+	body, err := h.Format.body(event)
+	if err != nil {
+		log.ErrorContext(ctx, "an event can't be told to a webhook", "number", event.Number, "err", err)
+		return
+	}
+	for pause := firstPause; ; pause = longer(pause) {
+		if time.Since(event.At) > maxAge {
+			log.WarnContext(ctx, "an event is too old to be told to a webhook", "number", event.Number, "event", event.Name)
+			return
+		}
+		err := s.post(ctx, h, event, body)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		log.WarnContext(ctx, "a webhook did not take an event; it is tried again", "number", event.Number, "err", err, "pause", pause)
+		wait(ctx, pause+rand.N(pause/4)) // #nosec G404 -- only spreads the load
+	}
+}
+
+func (s *Sender) post(ctx context.Context, h Hook, event approval.Event, body []byte) (err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the request can't be made")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "cofferdam")
+	req.Header.Set(HeaderEvent, string(event.Name))
+	req.Header.Set(HeaderDelivery, strconv.FormatUint(event.Number, 10))
+	if h.Secret != nil {
+		req.Header.Set(HeaderSignature, Sign(h.Secret, time.Now(), body))
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the URL
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("it answered %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// Sign is the value of HeaderSignature.
+func Sign(secret []byte, at time.Time, body []byte) string {
+	t := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(t + "."))
+	mac.Write(body)
+	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func longer(pause time.Duration) time.Duration { return min(2*pause, longPause) }
+
+func wait(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

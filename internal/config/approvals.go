@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Approvals are settings of the approval queue.
+type Approvals struct {
+	// PendingExpires is how long a request waits for an answer; 7d.
+	PendingExpires Span `yaml:"pending_expires"`
+	// Webhooks are told what happens in the queue.
+	Webhooks []Webhook `yaml:"webhooks"`
+}
+
+// Webhook is an address that is told. What can't be one is for package webhook
+// to say.
+type Webhook struct {
+	URL string `yaml:"url"` // https, or http to this machine
+	// SecretFile has the key of the signature: at least 16 bytes, readable by its
+	// owner only. White space around it does not count.
+	SecretFile string   `yaml:"secret_file"`
+	Format     string   `yaml:"format"` // json (the default) or slack
+	Events     []string `yaml:"events"` // none: all
+}
+
+// minSecret is the shortest key that can't be guessed, in bytes.
+const minSecret = 16
+
+// Secret reads the key; nil if there is none.
+func (w Webhook) Secret() ([]byte, error) {
+	if w.SecretFile == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(w.SecretFile) {
+		return nil, fmt.Errorf(".secret_file is %q; it must be an absolute path", w.SecretFile)
+	}
+	info, err := os.Stat(w.SecretFile)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf(".secret_file can't be read: %w", err)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf(".secret_file: %s can be read by others; chmod 600 it", w.SecretFile)
+	case info.Mode()&fs.ModeType != 0 || info.Size() > 1<<16:
+		return nil, fmt.Errorf(".secret_file: %s is no file with a key", w.SecretFile)
+	}
+	text, err := os.ReadFile(w.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf(".secret_file can't be read: %w", err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if len(secret) < minSecret {
+		return nil, fmt.Errorf(".secret_file: %s has %d bytes; a key has at least %d", w.SecretFile, len(secret), minSecret)
+	}
+	return []byte(secret), nil
+}
+
+// Span is a time that people count in days: written as "7d", "12h" or "2w".
+type Span time.Duration
+
+// UnmarshalYAML parses the text form.
+func (s *Span) UnmarshalYAML(n *yaml.Node) error {
+	d, err := ParseSpan(n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	*s = Span(d)
+	return nil
+}
+
+// ParseSpan reads a whole number above 0 with one unit of s, m, h, d, w.
+func ParseSpan(text string) (time.Duration, error) {
+	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+	if text != "" {
+		unit := units[text[len(text)-1]]
+		n, err := strconv.ParseUint(text[:len(text)-1], 10, 31)
+		if err == nil && unit > 0 && n > 0 && n <= uint64(100*365*24*time.Hour/unit) {
+			return time.Duration(n) * unit, nil
+		}
+	}
+	return 0, fmt.Errorf("%.40q is not a time such as 12h, 7d or 2w", text)
+}

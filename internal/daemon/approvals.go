@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/store"
+)
+
+// approvals are the queue, its file, and those that it is told to.
+type approvals struct {
+	queue *approval.Queue
+	store *store.Approvals
+	quiet func() // ends the webhooks and waits for that
+}
+
+// openApprovals opens the queue, once the log is open: what the log has and the
+// file lacks is made up for here.
+func (d *Daemon) openApprovals(ctx context.Context) error {
+	hooks, err := hooksOf(d.opts.Config.Approvals)
+	if err != nil {
+		return err
+	}
+	d.approvals.store, err = d.openApprovalStore(ctx)
+	if err != nil {
+		return err
+	}
+	d.approvals.queue, err = approval.Open(ctx, approval.Config{
+		Store: d.approvals.store, Log: d.log, Logger: d.opts.Log,
+		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires),
+	})
+	if err != nil {
+		return err
+	}
+	sender, err := webhook.New(webhook.Config{Hooks: hooks, Source: d.approvals.queue, Cursors: d.approvals.store, Logger: d.opts.Log})
+	if err != nil {
+		return err
+	}
+	telling, end := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sender.Run(telling)
+	}()
+	d.approvals.quiet = func() {
+		end()
+		<-done
+	}
+	return nil
+}
+
+// openApprovalStore moves a damaged file out of the way: the log has all that
+// was in it, but for where the webhooks stand.
+func (d *Daemon) openApprovalStore(ctx context.Context) (*store.Approvals, error) {
+	path := d.opts.Paths.Approvals()
+	s, err := store.OpenApprovals(ctx, path)
+	if err == nil || !store.IsDamage(err) {
+		return s, err
+	}
+	aside := fmt.Sprintf("%s.damaged-%d", path, time.Now().UnixNano())
+	d.opts.Log.ErrorContext(ctx, "the approval queue's file is damaged; it is made anew from the log", "kept", aside, "err", err)
+	if err := os.Rename(path, aside); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the damaged file %s can't be moved away", path)
+	}
+	for _, beside := range []string{"-wal", "-shm"} {
+		if err := os.Rename(path+beside, aside+beside); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fault.Wrap(fault.ErrUnavailable, err, "the damaged file %s can't be moved away", path+beside)
+		}
+	}
+	return store.OpenApprovals(ctx, path)
+}
+
+func (d *Daemon) closeApprovals() {
+	if d.approvals.quiet != nil {
+		d.approvals.quiet()
+	}
+	if d.approvals.queue != nil {
+		d.approvals.queue.Close()
+	}
+	if d.approvals.store != nil {
+		if err := d.approvals.store.Close(); err != nil {
+			d.opts.Log.Error("the approval queue's file did not close well", "err", err)
+		}
+	}
+}
+
+// hooksOf reads the webhooks' secrets. A hook that can't be keeps the daemon
+// from starting: a person who waits for its messages would wait for ever.
+func hooksOf(c config.Approvals) ([]webhook.Hook, error) {
+	hooks := make([]webhook.Hook, 0, len(c.Webhooks))
+	for i, w := range c.Webhooks {
+		h := webhook.Hook{URL: w.URL, Format: webhook.Format(w.Format)}
+		if w.Format == "" {
+			h.Format = webhook.JSON
+		}
+		for _, name := range w.Events {
+			h.Events = append(h.Events, approval.EventName(name))
+		}
+		var err error
+		if h.Secret, err = w.Secret(); err == nil {
+			err = h.Check()
+		}
+		if err != nil {
+			return nil, fault.Invalid("the configuration is wrong: approvals.webhooks[%d]%s", i, err)
+		}
+		hooks = append(hooks, h)
+	}
+	return hooks, nil
+}

@@ -164,12 +164,18 @@ type Instance interface {
 // have left; its monotonic clock jumps by the frozen time.
 type Freezer interface {
 	Instance
-	// Freeze writes memory and files to dir (absolute; made by Freeze, owned by
-	// the caller), then ends the instance's processes. On an error the instance
-	// runs as before, or has ended and Wait says so. Wait does not return because
-	// of a freeze.
+	// Freeze writes memory and files to dir (absolute; made by Freeze, which is a
+	// fault.ErrConflict if it exists; owned by the caller), then ends the
+	// instance's processes. On an error the instance runs as before and dir is
+	// gone, or the instance has ended and Wait says so. Wait does not return
+	// because of a freeze. It goes on when ctx ends. For an instance that is
+	// being frozen or is frozen to dir, by a daemon that died meanwhile, it waits
+	// and completes what is missing.
 	Freeze(ctx context.Context, dir string) error
-	// Thaw starts the instance again from dir; it may be another daemon's. The
-	// image stays. On an error the instance is frozen as before.
+	// Thaw starts the instance again from dir, which may be another daemon's
+	// Freeze; an image that is not whole or was changed is a fault.ErrConflict,
+	// and nothing starts. The image stays, and can't be thawed from a second
+	// time. On an error the instance is frozen as before, or has ended and Wait
+	// says so. It goes on when ctx ends. Of one that runs it does nothing.
 	Thaw(ctx context.Context, dir string) error
 }

@@ -181,7 +181,7 @@ func (c *Client) Kill(ctx context.Context, id string) error {
 	return err
 }
 
-// Wait returns when the first tracked process has ended.
+// Wait returns when the first tracked process has ended. A freeze is no end.
 func (c *Client) Wait(ctx context.Context, id string) (ProcessExit, error) {
 	r, err := c.ask(ctx, Request{Verb: VerbWait, ID: id})
 	if err != nil {
@@ -191,6 +191,23 @@ func (c *Client) Wait(ctx context.Context, id string) (ProcessExit, error) {
 		return ProcessExit{}, errors.New("the keeper told of no exit")
 	}
 	return *r.Exit, nil
+}
+
+// Freeze stops a sandbox, see Freeze. It is a fault.ErrUnavailable if the guest
+// does not read its channel or a step fails, and the sandbox goes on; a
+// fault.ErrConflict if it has ended. A cancelled Freeze may still succeed.
+func (c *Client) Freeze(ctx context.Context, f Freeze) error {
+	_, err := c.ask(ctx, Request{Verb: VerbFreeze, ID: f.ID, Freeze: &f})
+	return err
+}
+
+// Thaw lets a frozen sandbox go on. The launch starts its processes, which are
+// to be tracked afterwards, with a new wire; one with nothing but an ID is for
+// a sandbox that was stopped in place. The meta stays what it was. On an error
+// the sandbox is frozen as before.
+func (c *Client) Thaw(ctx context.Context, l Launch) error {
+	_, err := c.ask(ctx, Request{Verb: VerbThaw, ID: l.ID, Launch: &l})
+	return err
 }
 
 // Forget drops a dead sandbox and the output of its commands. A living one is

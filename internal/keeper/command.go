@@ -23,6 +23,7 @@ type command struct {
 	argv     []string
 	started  time.Time
 	capBytes int64 // per stream; 0: none
+	terminal bool
 	out      *ring
 	done     chan struct{} // closed when exit is set
 
@@ -39,7 +40,7 @@ type command struct {
 func newCommand(exec *channel.Exec, o ExecOptions) *command {
 	c := &command{
 		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(),
-		capBytes: max(o.CapBytes, 0), out: newRing(o.RingBytes), done: make(chan struct{}),
+		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes), done: make(chan struct{}),
 	}
 	if o.AwaitReader {
 		c.out.hold()
@@ -171,5 +172,5 @@ func (c *command) running() bool {
 func (c *command) view() Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Command{ID: c.id, Argv: c.argv, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size()}
+	return Command{ID: c.id, Argv: c.argv, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size(), Terminal: c.terminal}
 }

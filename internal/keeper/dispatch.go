@@ -54,6 +54,10 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		return done(conn, box.signal(req.Signal))
 	case VerbForget:
 		return done(conn, s.forget(box))
+	case VerbFreeze:
+		return done(conn, s.freeze(watch(ctx, conn), box, req.Freeze))
+	case VerbThaw:
+		return done(conn, s.thaw(watch(ctx, conn), box, req.Launch))
 	case VerbCall, VerbExec:
 		return s.toGuest(ctx, conn, box, req)
 	case VerbAttach:

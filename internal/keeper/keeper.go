@@ -8,7 +8,9 @@
 // stdin and stdout; *meta* is the daemon's own data about a sandbox, kept and
 // handed back verbatim; a *command* is an exec on the channel whose output is
 // kept in a *ring*; the *uplink* is the socket to which guest-opened streams
-// go, with the sandbox's identity in front.
+// go, with the sandbox's identity in front. A *frozen* sandbox has no processes
+// (or stopped ones) and lives on in its channel: its session is in the keeper's
+// memory, so the end of the keeper is the end of what is frozen.
 //
 // Protocol: a Unix socket, one connection a request. The client sends one
 // channel frame FrameOpen with a Request, the keeper answers with FrameReply
@@ -41,13 +43,18 @@ type Launch struct {
 
 // Sandbox is the keeper's view of one sandbox.
 type Sandbox struct {
-	ID       string          `json:"id"`
-	Meta     json.RawMessage `json:"meta"`
-	Pids     []int           `json:"pids"` // tracked and alive
-	Alive    bool            `json:"alive"`
-	Exit     *ProcessExit    `json:"exit,omitempty"` // of the first tracked pid
-	Started  time.Time       `json:"started"`
-	Commands []Command       `json:"commands,omitempty"`
+	ID    string          `json:"id"`
+	Meta  json.RawMessage `json:"meta"`
+	Pids  []int           `json:"pids"` // tracked and alive
+	Alive bool            `json:"alive"`
+	Exit  *ProcessExit    `json:"exit,omitempty"` // of the first tracked pid
+	// Frozen: its processes were ended by a freeze, or stopped, and its channel
+	// waits for a thaw. It is alive and has no Exit.
+	Frozen bool `json:"frozen,omitempty"`
+	// Moving: between running and frozen. Freeze and Thaw wait for the end of that.
+	Moving   bool      `json:"moving,omitempty"`
+	Started  time.Time `json:"started"`
+	Commands []Command `json:"commands,omitempty"`
 }
 
 // ProcessExit is a host process's wait status.
@@ -64,6 +71,8 @@ type Command struct {
 	Ended   time.Time     `json:"ended,omitzero"`
 	Exit    *channel.Exit `json:"exit,omitempty"` // nil while it runs
 	Offset  int64         `json:"offset"`         // output bytes so far, stdout and stderr together
+	// Terminal tells that it was started with one.
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 // ExecOptions bound what the keeper keeps of a command.

@@ -88,6 +88,7 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		_ = box.session.Close()
 		return nil, err
 	}
+	s.streams.Go(func() { s.uplink.serve(box) })
 	if err := s.bringUp(box, l, argv, guest, log); err != nil {
 		s.remove(box)
 		_ = box.session.Close()
@@ -126,13 +127,18 @@ func (s *Server) newSandbox(id string, meta []byte) (*sandbox, *os.File, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	session, err := channel.NewHostSession(host)
+	wire, err := channel.NewWire(host)
 	if err != nil {
 		return nil, nil, errors.Join(err, host.Close(), guest.Close())
 	}
+	session, err := channel.NewHostSession(wire)
+	if err != nil {
+		return nil, nil, errors.Join(err, wire.Close(), guest.Close())
+	}
 	return &sandbox{
-		id: id, started: time.Now(), reaper: s.reaper, session: session, meta: meta,
+		id: id, started: time.Now(), reaper: s.reaper, session: session, wire: wire, meta: meta,
 		calls: make(chan struct{}, maxCalls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
+		moving: make(chan struct{}, 1), stirred: make(chan struct{}),
 	}, guest, nil
 }
 
@@ -147,7 +153,6 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 	if err != nil {
 		return err
 	}
-	s.streams.Go(func() { s.uplink.serve(box.id, box.session) })
 	box.mu.Lock()
 	if l.Attached {
 		box.tracked = []*process{p}

@@ -30,14 +30,17 @@ const (
 	VerbCall     Verb = "call"
 	VerbExec     Verb = "exec"
 	VerbAttach   Verb = "attach"
+	VerbFreeze   Verb = "freeze"
+	VerbThaw     Verb = "thaw"
 	VerbShutdown Verb = "shutdown"
 )
 
 // Request is the first frame of a connection.
 type Request struct {
 	Verb    Verb            `json:"verb"`
-	ID      string          `json:"id,omitempty"` // the sandbox
-	Launch  *Launch         `json:"launch,omitempty"`
+	ID      string          `json:"id,omitempty"`     // the sandbox
+	Launch  *Launch         `json:"launch,omitempty"` // of VerbThaw, too
+	Freeze  *Freeze         `json:"freeze,omitempty"`
 	Pids    []int           `json:"pids,omitempty"`
 	Meta    json.RawMessage `json:"meta,omitempty"`
 	Signal  int             `json:"signal,omitempty"`

@@ -20,15 +20,21 @@ type sandbox struct {
 	started time.Time
 	reaper  *reaper
 	session *channel.Session // set before the sandbox can be found
+	wire    *channel.Wire    // under the session
 	calls   chan struct{}    // one slot for each stream that the keeper has open
 	settled chan struct{}    // closed when the launch has succeeded or failed
+	moving  chan struct{}    // a slot for the freeze or thaw that is under way
 
 	mu        sync.Mutex // guards what follows
 	meta      json.RawMessage
 	killed    bool       // what is started from now on is to be killed
-	starter   *process   // nil if attached
+	starter   *process   // the last program that was run for the sandbox; nil if attached
 	tracked   []*process // in the order in which they were named
-	commands  []*command // oldest first; those that are starting included
+	phase     phase
+	inPlace   bool          // frozen with its processes, which may still end
+	rebuilt   bool          // thawed once: that nothing is tracked does not last
+	stirred   chan struct{} // closed, and made anew, when the phase or what is tracked changes
+	commands  []*command    // oldest first; those that are starting included
 	keepEnded int
 }
 
@@ -43,6 +49,9 @@ func (s *sandbox) alive() bool {
 	if !s.launched() || slices.ContainsFunc(s.tracked, (*process).alive) {
 		return true
 	}
+	if s.bodiless() {
+		return !s.killed
+	}
 	if len(s.tracked) > 0 {
 		return false
 	}
@@ -53,6 +62,9 @@ func (s *sandbox) alive() bool {
 		return true
 	}
 }
+
+// bodiless tells whether it is no end that nothing of the sandbox runs. Needs mu.
+func (s *sandbox) bodiless() bool { return s.phase != running && !s.inPlace }
 
 func (s *sandbox) launched() bool {
 	select {
@@ -66,11 +78,12 @@ func (s *sandbox) launched() bool {
 // view is the sandbox without its commands, and those apart.
 func (s *sandbox) view() (Sandbox, []Command) {
 	s.mu.Lock()
-	v := Sandbox{ID: s.id, Meta: s.meta, Pids: []int{}, Alive: s.alive(), Started: s.started}
+	v := Sandbox{ID: s.id, Meta: s.meta, Pids: []int{}, Alive: s.alive(), Started: s.started, Moving: s.phase == freezing || s.phase == thawing}
+	v.Frozen = v.Alive && s.phase == frozen
 	for i, p := range s.tracked {
 		if p.alive() {
 			v.Pids = append(v.Pids, p.pid)
-		} else if i == 0 {
+		} else if i == 0 && (!s.bodiless() || s.killed) {
 			v.Exit = &p.exit
 		}
 	}
@@ -124,6 +137,7 @@ func (s *sandbox) track(pids []int) error {
 			s.tracked = append(s.tracked, p)
 		}
 	}
+	s.stir()
 	go s.closeAfter(found)
 	return nil
 }
@@ -176,37 +190,73 @@ func (s *sandbox) kill(ctx context.Context) error {
 		errs = append(errs, s.reaper.signal(p, syscall.SIGKILL, false))
 	}
 	_ = s.session.Close()
-	for _, p := range tracked {
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "process %d of sandbox %s was killed and is not gone yet", p.pid, s.id)
-		}
+	if err := awaitEnd(ctx, s.id, tracked); err != nil {
+		return err
 	}
 	select {
 	case <-s.settled:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	end, err := s.move(ctx) // a freeze or thaw that was under way is over then
+	if err != nil {
+		return err
+	}
+	end(running)
 	return errors.Join(errs...)
 }
 
-// wait returns how the first tracked process ended.
+// awaitEnd waits until processes are reaped.
+func awaitEnd(ctx context.Context, id string, processes []*process) error {
+	for _, p := range processes {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "process %d of sandbox %s was killed and is not gone yet", p.pid, id)
+		}
+	}
+	return nil
+}
+
+// wait returns how the first tracked process ended; not while, or because, the
+// sandbox is frozen. After a thaw the first of the new ones counts.
 func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
+	for {
+		exit, ended, stirred, err := s.ending()
+		if exit != nil || err != nil {
+			return exit, err
+		}
+		select {
+		case <-ended:
+		case <-stirred:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// ending is the sandbox's exit, or what to wait for: the end of its first
+// process, or a change. A frozen sandbox has no first process.
+func (s *sandbox) ending() (exit *ProcessExit, ended, stirred <-chan struct{}, err error) {
 	s.mu.Lock()
-	var first *process
+	defer s.mu.Unlock()
+	if s.bodiless() {
+		return nil, nil, s.stirred, nil
+	}
 	if len(s.tracked) > 0 {
-		first = s.tracked[0]
+		first := s.tracked[0]
+		if !first.alive() {
+			return &first.exit, nil, nil, nil
+		}
+		return nil, first.done, s.stirred, nil
 	}
-	s.mu.Unlock()
-	if first == nil {
-		return nil, fault.New(fault.ErrConflict, "sandbox %s has no tracked process to wait for; track its processes first", s.id)
-	}
-	select {
-	case <-first.done:
-		return &first.exit, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	switch {
+	case s.killed && s.rebuilt:
+		return &ProcessExit{Code: endedCode, Signal: int(syscall.SIGKILL)}, nil, nil, nil
+	case s.rebuilt:
+		return nil, nil, s.stirred, nil
+	default:
+		return nil, nil, nil, fault.New(fault.ErrConflict, "sandbox %s has no tracked process to wait for; track its processes first", s.id)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -24,7 +25,8 @@ const maxRefusals = 32
 
 // serve accepts streams until the session ends. A guest that floods fills its
 // own slots and then waits.
-func (u uplink) serve(id string, session *channel.Session) {
+func (u uplink) serve(box *sandbox) {
+	session := box.session
 	slots, refusals := make(chan struct{}, u.streams), make(chan struct{}, maxRefusals)
 	for {
 		stream, err := session.Accept()
@@ -35,7 +37,7 @@ func (u uplink) serve(id string, session *channel.Session) {
 		case slots <- struct{}{}:
 			go func() {
 				defer func() { <-slots }()
-				u.forward(id, session, stream)
+				u.forward(box, stream)
 			}()
 			continue
 		default:
@@ -53,15 +55,13 @@ func (u uplink) serve(id string, session *channel.Session) {
 }
 
 // forward joins one stream to a connection of its own to the uplink.
-func (u uplink) forward(id string, session *channel.Session, stream *channel.Conn) {
-	_ = stream.Raw().SetReadDeadline(time.Now().Add(u.deadline))
-	kind, first, err := stream.ReadFrame()
+func (u uplink) forward(box *sandbox, stream *channel.Conn) {
+	kind, first, err := u.firstFrame(box.wire, stream)
 	if err != nil || kind != channel.FrameOpen {
 		refuse(stream, "the first frame was not what opens a stream, or came too late")
 		return
 	}
-	_ = stream.Raw().SetReadDeadline(time.Time{})
-	far, err := u.dial(id, first)
+	far, err := u.dial(box.id, first)
 	if err != nil {
 		refuse(stream, "the gateway is not there; try again")
 		return
@@ -70,12 +70,45 @@ func (u uplink) forward(id string, session *channel.Session, stream *channel.Con
 	defer close(over)
 	go func() { // what is gone needs no answers any more
 		select {
-		case <-session.Done():
+		case <-box.session.Done():
 			_ = far.Raw().Close()
 		case <-over:
 		}
 	}()
 	channel.Splice(stream, far)
+}
+
+// firstFrame reads what a stream is for, within the deadline. Time in which the
+// guest was frozen, and could not say it, does not count.
+func (u uplink) firstFrame(wire *channel.Wire, stream *channel.Conn) (channel.FrameType, []byte, error) {
+	read := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { u.expire(wire, stream, read) })
+	kind, first, err := stream.ReadFrame()
+	close(read)
+	watch.Wait()
+	_ = stream.Raw().SetReadDeadline(time.Time{})
+	return kind, first, err
+}
+
+// expire ends the reading of a first frame when its time is over; over a freeze
+// the time starts again.
+func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan struct{}) {
+	late := time.NewTimer(u.deadline)
+	defer late.Stop()
+	for {
+		before, _ := wire.Pauses()
+		select {
+		case <-read:
+			return
+		case <-late.C:
+		}
+		if pauses, now := wire.Pauses(); pauses == before && !now {
+			_ = stream.Raw().SetReadDeadline(longAgo())
+			return
+		}
+		late.Reset(u.deadline)
+	}
 }
 
 func (u uplink) dial(id string, first []byte) (*channel.Conn, error) {

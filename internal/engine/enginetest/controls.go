@@ -38,6 +38,7 @@ func testControls(t *testing.T, s *Subject) {
 		{engine.ControlOwnKernel, testOwnKernel},
 		{engine.ControlUserMapping, testUserMapping},
 		{engine.ControlNonRootUser, testNonRootUser},
+		{engine.ControlFreeze, testFreeze},
 	} {
 		t.Run(string(c.control), func(t *testing.T) {
 			if slices.Contains(caps.Enforces, c.control) {

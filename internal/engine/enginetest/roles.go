@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -62,7 +61,7 @@ func keep(socket string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
 	return keeper.NewServer(keeper.Config{
-		Socket: socket, Uplink: filepath.Join(filepath.Dir(socket), "uplink"), CgroupExec: []string{self, roleJoin},
+		Socket: socket, Uplink: uplinkOf(socket), CgroupExec: []string{self, roleJoin},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}).Run(ctx)
 }

@@ -32,6 +32,7 @@ type Keeper interface {
 type Subject struct {
 	Engine engine.Engine
 	Keeper Keeper
+	Socket string // the keeper's, as StartKeeper got it
 	// Reopen makes the engine again, as a restarted daemon does.
 	Reopen func() engine.Engine
 	// Spec is a spec of the given id that can be created: its root holds a
@@ -69,6 +70,7 @@ type box struct {
 	t    *testing.T
 	id   string
 	inst engine.Instance
+	spec engine.Spec
 	next atomic.Int64
 }
 
@@ -114,10 +116,19 @@ func (s *Subject) spec(t *testing.T) engine.Spec {
 
 func (b *box) configure(spec engine.Spec) {
 	b.t.Helper()
+	b.spec = spec
+	b.name()
+}
+
+// name configures the guest, with registry names, the first of which has the
+// address 127.64.0.1.
+func (b *box) name(names ...string) {
+	b.t.Helper()
+	spec := b.spec
 	reply, err := b.Keeper.Call(b.t.Context(), b.id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: "sandbox", User: channel.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"},
 		Env: map[string]string{"PATH": "/bin:/usr/bin"}, CAPEM: []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"),
-		Limits: channel.ExecLimits{NProc: spec.Limits.Pids, NoFile: 1024}, Now: time.Now().UnixNano(), Seed: []byte("0123456789abcdef"),
+		Limits: channel.ExecLimits{NProc: spec.Limits.Pids, NoFile: 1024}, Now: time.Now().UnixNano(), Seed: []byte("0123456789abcdef"), Names: names,
 	}})
 	if err != nil || !reply.OK {
 		b.t.Fatalf("configure: %v %s%s", err, reply.Error, b.log())

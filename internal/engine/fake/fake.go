@@ -1,7 +1,8 @@
 // Package fake runs PID 1 as a plain process of the host, for tests of what is
 // above engines. It is a real engine in every respect but one: nothing is
 // isolated or limited, and it declares so, which keeps it from being chosen for
-// a sandbox.
+// a sandbox. It freezes by stopping the process, which keeps its memory; the
+// image stands for that process and holds nothing else.
 //
 // Roots and mounts are not shown: Spec.Init is a path on the host.
 package fake
@@ -30,6 +31,8 @@ type sandboxKeeper interface {
 	Get(ctx context.Context, id string) (keeper.Sandbox, error)
 	Signal(ctx context.Context, id string, sig int) error
 	Kill(ctx context.Context, id string) error
+	Freeze(ctx context.Context, f keeper.Freeze) error
+	Thaw(ctx context.Context, l keeper.Launch) error
 	Wait(ctx context.Context, id string) (keeper.ProcessExit, error)
 	Forget(ctx context.Context, id string) error
 }
@@ -50,7 +53,7 @@ func New(stateDir string, k sandboxKeeper) *Engine {
 // Name is "fake".
 func (*Engine) Name() string { return Name }
 
-// Capabilities declares nothing.
+// Capabilities declares that it can freeze, and nothing else.
 func (*Engine) Capabilities(context.Context) (engine.Capabilities, error) {
 	missing := map[engine.Control]string{}
 	for _, c := range []engine.Control{
@@ -60,7 +63,7 @@ func (*Engine) Capabilities(context.Context) (engine.Capabilities, error) {
 	} {
 		missing[c] = "the fake engine isolates nothing"
 	}
-	return engine.Capabilities{Missing: missing}, nil
+	return engine.Capabilities{Enforces: []engine.Control{engine.ControlFreeze}, Missing: missing}, nil
 }
 
 // Create starts PID 1 as the keeper's child.

@@ -37,6 +37,11 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 			caps.Enforces = caps.Enforces[:len(caps.Enforces)-1]
 		}
 	}
+	if err := e.canFreeze(); err != nil {
+		caps.Missing[engine.ControlFreeze] = err.Error()
+	} else {
+		caps.Enforces = append(caps.Enforces, engine.ControlFreeze)
+	}
 	missing := e.groups().Missing()
 	for _, c := range cgroup.Controllers() {
 		control := controlOf(c)

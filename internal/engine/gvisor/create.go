@@ -36,6 +36,9 @@ const (
 // state is what a Handle carries.
 type state struct {
 	Grouped bool `json:"grouped"` // there is a control group
+	// What runsc's flags are made of, for a restore.
+	DiskBytes int64 `json:"disk_bytes,omitempty"`
+	Weak      bool  `json:"weak,omitempty"`
 }
 
 // Create makes the bundle and the control group, has the keeper start runsc in
@@ -127,11 +130,11 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bu
 	if err != nil {
 		return nil, err
 	}
+	st := state{Grouped: group != nil, DiskBytes: spec.Limits.DiskBytes, Weak: spec.Weak}
 	launch := keeper.Launch{
-		ID: spec.ID, Argv: e.argv(spec, b), Dir: b.dir, Log: b.log(),
-		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		ID: spec.ID, Dir: b.dir, Log: b.log(), Env: environment(),
+		Argv: append(e.flags(st, b), "run", "--detach", "--bundle="+b.dir, spec.ID),
 	}
-	st := state{Grouped: group != nil}
 	if group != nil {
 		launch.CgroupProcs = group.Joins()
 	}
@@ -189,10 +192,15 @@ func (e *Engine) limit(spec engine.Spec) (*cgroup.Group, error) {
 	return e.groups().Create(spec.ID, limits)
 }
 
-// argv is the one runsc command of a sandbox's life.
-func (e *Engine) argv(spec engine.Spec, b bundle) []string {
+// environment is runsc's.
+func environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// flags are runsc and what all its commands for one sandbox have in common.
+func (e *Engine) flags(st state, b bundle) []string {
 	network := "none"
-	if spec.Weak {
+	if st.Weak {
 		network = "host"
 	}
 	return []string{
@@ -200,8 +208,7 @@ func (e *Engine) argv(spec engine.Spec, b bundle) []string {
 		"--host-uds=none", "--platform=systrap",
 		// The default pins one that all share, which leaves a mount behind.
 		"--gofer-network-namespace=new",
-		"--overlay2=root:dir=" + b.dir + ",size=" + strconv.FormatInt(spec.Limits.DiskBytes, 10),
-		"run", "--detach", "--bundle=" + b.dir, spec.ID,
+		"--overlay2=root:dir=" + b.dir + ",size=" + strconv.FormatInt(st.DiskBytes, 10),
 	}
 }
 

@@ -49,7 +49,8 @@ func (e *Engine) destroy(ctx context.Context, id string) error {
 			return nil
 		}
 	}
-	if err != nil || (len(known.Pids) == 0 && known.Exit == nil) || e.keeper.Kill(ctx, id) != nil {
+	unknown := len(known.Pids) == 0 && known.Exit == nil
+	if err != nil || unknown || known.Frozen || known.Moving || e.keeper.Kill(ctx, id) != nil {
 		return e.sweep(ctx, id)
 	}
 	return e.removeFiles(ctx, id)
@@ -59,14 +60,7 @@ func (e *Engine) destroy(ctx context.Context, id string) error {
 // keeper's memory, in this order: what a List goes by is removed late, so that
 // a daemon that dies in between finds the rest again.
 func (e *Engine) removeFiles(ctx context.Context, id string) error {
-	var errs []error
-	for _, path := range []string{
-		e.record(id) + ".state", e.record(id) + ".lock", filepath.Join(e.cfg.Root, "runsc-"+id+".sock"),
-	} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
+	errs := []error{e.removeRecord(id)}
 	group, err := e.groups().Open(id)
 	switch {
 	case err == nil:
@@ -86,6 +80,19 @@ func (e *Engine) removeFiles(ctx context.Context, id string) error {
 		return err
 	}
 	return nil
+}
+
+// removeRecord removes what runsc knows of a sandbox whose processes are gone.
+func (e *Engine) removeRecord(id string) error {
+	var errs []error
+	for _, path := range []string{
+		e.record(id) + ".state", e.record(id) + ".lock", filepath.Join(e.cfg.Root, "runsc-"+id+".sock"),
+	} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // killStrays kills every process of the sandbox that can be found, by its

@@ -8,9 +8,9 @@
 // is capped, and unlinked as soon as it is open.
 //
 // An instance's files are in <state>/sandboxes/<id>/gvisor, runsc's own record
-// of it in Config.Root. runsc is run once per sandbox, to start it: signals,
-// waiting and the teardown go to the host's processes directly, because each
-// runsc command costs as much as a third of a start.
+// of it in Config.Root. runsc is run to start a sandbox and to freeze and thaw
+// it: signals, waiting and the teardown go to the host's processes directly,
+// because each runsc command costs as much as a third of a start.
 package gvisor
 
 import (
@@ -47,6 +47,8 @@ type sandboxKeeper interface {
 	Get(ctx context.Context, id string) (keeper.Sandbox, error)
 	Signal(ctx context.Context, id string, sig int) error
 	Kill(ctx context.Context, id string) error
+	Freeze(ctx context.Context, f keeper.Freeze) error
+	Thaw(ctx context.Context, l keeper.Launch) error
 	Wait(ctx context.Context, id string) (keeper.ProcessExit, error)
 	Forget(ctx context.Context, id string) error
 }

@@ -34,7 +34,7 @@ func (e *Engine) instance(id string, st state) *Instance {
 func (i *Instance) Handle() engine.Handle {
 	data, err := json.Marshal(i.state)
 	if err != nil {
-		data = []byte("{}") // A struct of one bool can't fail to encode.
+		data = []byte("{}") // A struct of numbers can't fail to encode.
 	}
 	return engine.Handle{Engine: Name, ID: i.id, State: data}
 }
@@ -45,7 +45,7 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 	return i.engine.keeper.Signal(ctx, i.id, signal)
 }
 
-// Wait returns when the sentry has ended.
+// Wait returns when the sentry has ended, unless for a freeze.
 func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
 	exit, err := i.engine.keeper.Wait(ctx, i.id)
 	if errors.Is(err, fault.ErrNotFound) && i.destroyed.Load() {

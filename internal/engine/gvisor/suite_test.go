@@ -130,7 +130,7 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 	cfg := s.config(name)
 	k := enginetest.StartKeeper(t, filepath.Join(s.dir, name+".sock"))
 	return &enginetest.Subject{
-		Engine: gvisor.New(cfg, k), Keeper: k,
+		Engine: gvisor.New(cfg, k), Keeper: k, Socket: filepath.Join(s.dir, name+".sock"),
 		Reopen: func() engine.Engine { return gvisor.New(cfg, k) },
 		Spec:   func(id string) engine.Spec { return s.spec(id, kind) },
 		Traces: func(id string) []string {

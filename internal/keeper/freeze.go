@@ -1,0 +1,326 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Freeze asks for a sandbox to be stopped while its channel lives on: the
+// session stays in memory, what is in flight on it stays in flight, commands
+// go on as soon as it is thawed, and Wait does not return.
+//
+// With Steps, the sandbox's memory is written somewhere: the programs are run
+// one after the other as the keeper's children, and when all have ended with 0
+// its processes are killed. When one fails, Undo is run and the sandbox goes
+// on. After the first step has ended the guest must not run any more.
+//
+// Without Steps the processes are stopped where they are, and keep their memory.
+type Freeze struct {
+	ID    string     `json:"id"`
+	Steps [][]string `json:"steps,omitempty"` // programs by absolute path
+	Undo  [][]string `json:"undo,omitempty"`
+	Env   []string   `json:"env,omitempty"`
+	Dir   string     `json:"dir,omitempty"`
+	Log   string     `json:"log,omitempty"` // a file for the programs' output, appended
+}
+
+// What bounds a freeze. Only then is it known that a guest does not read, or
+// that a program hangs.
+const (
+	quietPatience = 5 * time.Second
+	stepPatience  = 5 * time.Minute
+)
+
+// phase is where a sandbox is between running and frozen.
+type phase int
+
+const (
+	running phase = iota
+	freezing
+	frozen
+	thawing
+)
+
+// enter changes the phase and wakes who waits for that. Needs s.mu.
+func (s *sandbox) enter(p phase) {
+	s.phase = p
+	s.stir()
+}
+
+// stir wakes who waits for a change. Needs s.mu.
+func (s *sandbox) stir() {
+	close(s.stirred)
+	s.stirred = make(chan struct{})
+}
+
+// move makes sure that there is one freeze or thaw at a time. The function that
+// it returns ends it, in a phase.
+func (s *sandbox) move(ctx context.Context) (end func(phase), err error) {
+	select {
+	case s.moving <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "sandbox %s is being frozen or thawed", s.id)
+	}
+	return func(p phase) {
+		s.mu.Lock()
+		if s.killed {
+			p = running // what was to be kept is gone
+		}
+		s.enter(p)
+		over := !s.alive()
+		s.mu.Unlock()
+		<-s.moving
+		if over {
+			_ = s.session.Close()
+		}
+	}, nil
+}
+
+// now is the phase, and whether anything of the sandbox may still run.
+func (s *sandbox) now() (phase, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase, s.alive()
+}
+
+func (s *sandbox) turnTo(p phase, inPlace bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inPlace = inPlace
+	s.enter(p)
+}
+
+// freeze is not bound to its client: one that leaves finds the sandbox frozen,
+// or running. Freezing what is frozen does nothing.
+func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
+	if err := checkFreeze(f); err != nil {
+		return err
+	}
+	end, err := box.move(ctx)
+	if err != nil {
+		return err
+	}
+	was, alive := box.now()
+	if was == frozen || !alive {
+		end(was)
+		if !alive {
+			return fault.New(fault.ErrConflict, "sandbox %s has ended", box.id)
+		}
+		return nil
+	}
+	box.turnTo(freezing, len(f.Steps) == 0)
+	began := time.Now()
+	if err := s.stopGuest(context.WithoutCancel(ctx), box, f); err != nil {
+		box.wire.Resume()
+		end(running)
+		return err
+	}
+	end(frozen)
+	if _, alive := box.now(); !alive {
+		return fault.New(fault.ErrConflict, "sandbox %s was killed while it was being frozen", box.id)
+	}
+	s.log.Info("sandbox frozen", slog.String("sandbox", box.id), slog.Duration("took", time.Since(began)))
+	return nil
+}
+
+func checkFreeze(f *Freeze) error {
+	if f == nil {
+		return fault.Invalid("a freeze needs its description")
+	}
+	for _, argv := range slices.Concat(f.Steps, f.Undo) {
+		if len(argv) == 0 || !filepath.IsAbs(argv[0]) {
+			return fault.Invalid("sandbox %s: a program of a freeze must be an absolute path", f.ID)
+		}
+	}
+	for _, p := range []string{f.Dir, f.Log} {
+		if p != "" && !filepath.IsAbs(p) {
+			return fault.Invalid("sandbox %s: %q must be an absolute path", f.ID, clip(p, 256))
+		}
+	}
+	for _, s := range slices.Concat(slices.Concat(f.Steps...), slices.Concat(f.Undo...), f.Env, []string{f.Dir, f.Log}) {
+		if strings.ContainsRune(s, 0) {
+			return fault.Invalid("sandbox %s: an argument, variable or path holds a zero byte", f.ID)
+		}
+	}
+	return nil
+}
+
+// stopGuest quiesces the wire, stops the guest, and takes the wire away if it
+// has ended. On an error the guest runs as before, or has ended.
+func (s *Server) stopGuest(ctx context.Context, box *sandbox, f *Freeze) error {
+	quiet, cancel := context.WithTimeout(ctx, quietPatience)
+	defer cancel()
+	if err := box.wire.Quiesce(quiet); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be frozen now", box.id)
+	}
+	if len(f.Steps) == 0 {
+		return box.signal(int(syscall.SIGSTOP))
+	}
+	if err := s.runSteps(box, f); err != nil {
+		return err
+	}
+	if err := box.killTracked(ctx); err != nil {
+		return err
+	}
+	return box.wire.Unplug()
+}
+
+// runSteps runs the programs; after a failure those that take it back, all of
+// them.
+func (s *Server) runSteps(box *sandbox, f *Freeze) error {
+	log, err := openLog(f.Log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	before, _ := log.Seek(0, 2)
+	for _, argv := range f.Steps {
+		err := s.step(box, f, argv, log)
+		if err == nil {
+			continue
+		}
+		told := tail(f.Log, before)
+		for _, argv := range f.Undo {
+			if undone := s.step(box, f, argv, log); undone != nil {
+				s.log.Warn("a freeze could not be taken back", slog.String("sandbox", box.id), slog.Any("error", undone))
+			}
+		}
+		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be frozen%s", box.id, told)
+	}
+	return nil
+}
+
+// step runs one program to its end. A kill of the sandbox ends it, too.
+func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	p, err := s.reaper.start(argv, &syscall.ProcAttr{
+		Dir: f.Dir, Env: f.Env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	box.mu.Lock()
+	box.starter = p
+	killed := box.killed
+	box.mu.Unlock()
+	if killed {
+		_ = s.reaper.signal(p, syscall.SIGKILL, true)
+	}
+	overdue := time.AfterFunc(stepPatience, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
+	defer overdue.Stop()
+	<-p.done
+	if p.exit.Code != 0 {
+		return fmt.Errorf("%s ended with %d", filepath.Base(argv[0]), p.exit.Code)
+	}
+	return nil
+}
+
+// killTracked ends the sandbox's processes and waits until they are reaped.
+func (s *sandbox) killTracked(ctx context.Context) error {
+	s.mu.Lock()
+	tracked := slices.Clone(s.tracked)
+	s.mu.Unlock()
+	for _, p := range tracked {
+		if err := s.reaper.signal(p, syscall.SIGKILL, false); err != nil {
+			return err
+		}
+	}
+	return awaitEnd(ctx, s.id, tracked)
+}
+
+// thaw lets a frozen sandbox go on: l starts the processes again with a new
+// wire as their stdin and stdout; without an argv they were stopped in place.
+// On an error it is frozen as before. Thawing what runs does nothing. Like a
+// launch it is not bound to its client.
+func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
+	if l == nil || l.ID != box.id {
+		return fault.Invalid("a thaw needs its description, for the same sandbox")
+	}
+	end, err := box.move(ctx)
+	if err != nil {
+		return err
+	}
+	was, alive := box.now()
+	switch {
+	case !alive:
+		end(was)
+		return fault.New(fault.ErrConflict, "sandbox %s has ended", box.id)
+	case was == running:
+		end(was)
+		return nil
+	}
+	box.turnTo(thawing, len(l.Argv) == 0)
+	began := time.Now()
+	if err := s.goOn(box, l); err != nil {
+		end(frozen)
+		return err
+	}
+	end(running)
+	s.log.Info("sandbox thawed", slog.String("sandbox", box.id), slog.Duration("took", time.Since(began)))
+	return nil
+}
+
+func (s *Server) goOn(box *sandbox, l *Launch) error {
+	if len(l.Argv) == 0 {
+		if err := box.signal(int(syscall.SIGCONT)); err != nil {
+			return err
+		}
+		box.wire.Resume()
+		return nil
+	}
+	if l.Attached {
+		return fault.Invalid("sandbox %s: what thaws a sandbox must be a starter, whose processes are tracked afterwards", l.ID)
+	}
+	if err := checkLaunch(l); err != nil {
+		return err
+	}
+	argv, err := s.argv(l)
+	if err != nil {
+		return err
+	}
+	host, guest, err := channel.SocketPair()
+	if err != nil {
+		return err
+	}
+	defer guest.Close()
+	if err := s.restart(box, l, argv, guest); err != nil {
+		_ = host.Close()
+		return err
+	}
+	box.mu.Lock()
+	box.tracked, box.rebuilt = nil, true
+	box.mu.Unlock()
+	if err := box.wire.Plug(host); err != nil { // killed meanwhile
+		_ = host.Close()
+		return err
+	}
+	return nil
+}
+
+// restart runs the starter of a thaw to its end.
+func (s *Server) restart(box *sandbox, l *Launch, argv []string, guest *os.File) error {
+	log, err := openLog(l.Log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	before, _ := log.Seek(0, 2)
+	if err := s.bringUp(box, l, argv, guest, log); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be thawed%s", l.ID, tail(l.Log, before))
+	}
+	return nil
+}

@@ -73,10 +73,8 @@ func writePlan(out io.Writer, made api.Plan, now time.Time) error {
 	if len(made.Releases) > 0 {
 		planTable(&b, made, now)
 	}
-	for _, r := range made.Releases {
-		if r.Effect != plan.EffectAllow {
-			fmt.Fprintf(&b, "%s %s: %s\n", printable(r.Name), printable(r.Version), printable(r.Reason))
-		}
+	for _, line := range planReasons(made) {
+		b.WriteString(line + "\n")
 	}
 	for _, note := range made.Notes {
 		fmt.Fprintf(&b, "note: %s\n", printable(note))
@@ -88,6 +86,34 @@ func writePlan(out io.Writer, made api.Plan, now time.Time) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// planReasons has a line for each rule that says no or asks, with its first
+// release as the example, and one for each release that was never shown.
+func planReasons(made api.Plan) []string {
+	type verdict struct{ effect, rule string }
+	var lines []string
+	place, count := map[verdict]int{}, map[verdict]int{}
+	for _, r := range made.Releases {
+		key := verdict{r.Effect, r.Rule}
+		if r.Effect == plan.EffectError {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", printable(r.Name), printable(r.Version), printable(r.Reason)))
+			continue
+		}
+		if r.Effect == plan.EffectAllow {
+			continue
+		}
+		if count[key]++; count[key] == 1 {
+			place[key] = len(lines)
+			lines = append(lines, fmt.Sprintf("%s %s, by %s: %s", printable(r.Name), printable(r.Version), orDash(printable(r.Rule)), printable(r.Reason)))
+		}
+	}
+	for key, n := range count {
+		if n > 1 {
+			lines[place[key]] += fmt.Sprintf(" (and %d more)", n-1)
+		}
+	}
+	return lines
 }
 
 func planTable(out io.Writer, made api.Plan, now time.Time) {

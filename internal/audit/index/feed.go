@@ -323,13 +323,24 @@ func flags(r audit.Record) int {
 		{r.RequestedClaimed, FlagClaimed},
 		{r.GuestClaimed, FlagGuest},
 		{r.Detail["unaccounted"] == "true", FlagUnaccounted},
-		{r.Detail["bundled_in"] != "", FlagBundled},
+		{brought(r), FlagBrought},
 	} {
 		if f.is {
 			set |= f.bit
 		}
 	}
 	return set
+}
+
+// brought reports what an inventory found that came inside of another release,
+// with the template, or was written in the sandbox: no registry served it by
+// itself, and none had to.
+func brought(r audit.Record) bool {
+	switch r.Detail["origin"] {
+	case "bundled", "template", "local":
+		return true
+	}
+	return r.Detail["bundled_in"] != ""
 }
 
 // detailText is what a search finds of a record's details.

@@ -13,7 +13,7 @@ const (
 	FlagClaimed     = 1 << iota // requested_claimed
 	FlagGuest                   // guest_claimed
 	FlagUnaccounted             // on a disk, and nothing of it was served
-	FlagBundled                 // it came inside of another release
+	FlagBrought                 // nothing of it had to be served: see brought
 )
 
 // schema makes the tables. A record is a row of numbers: each text is in texts
@@ -62,7 +62,7 @@ func schema() []string {
 // without them.
 func secondary() []string {
 	return []string{
-		"CREATE INDEX IF NOT EXISTS records_by_outcome ON records (outcome, kind)",
+		"CREATE INDEX IF NOT EXISTS records_by_outcome ON records (outcome, kind, run)",
 		"CREATE INDEX IF NOT EXISTS records_by_shape ON records (shape) WHERE shape <> 0",
 		"CREATE INDEX IF NOT EXISTS records_by_run ON records (run)",
 		"CREATE INDEX IF NOT EXISTS records_by_package ON records (package)",

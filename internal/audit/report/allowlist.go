@@ -1,0 +1,104 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// offAllowlist finds what was served or installed though no list names it. What a
+// policy lets in by its default, or as a toolchain, is named by nobody, so it is
+// found, too.
+func offAllowlist(ctx context.Context, a *asking) error {
+	approved, err := a.approved(ctx)
+	if err != nil {
+		return err
+	}
+	served, err := a.view.ID(ctx, string(audit.Served))
+	if err != nil {
+		return err
+	}
+	reasons := map[int64]string{}
+	err = a.shapes(ctx, func(s shape) error {
+		by, err := a.text(ctx, s.resolvedBy)
+		if err != nil {
+			return err
+		}
+		if why := off(s, by); why != "" {
+			reasons[s.id] = why
+			return nil
+		}
+		at, known := approved[s.approval]
+		if by == string(policy.ByApproval) && s.outcome == served && (!known || at > s.first) {
+			reasons[s.id] = "no approval of it is on record before"
+		}
+		return nil
+	}, audit.Served, audit.Installed)
+	if err != nil {
+		return err
+	}
+	if err := a.list(ctx, reasons, "outcome", "package", "version", "resolved by", "sha256"); err != nil {
+		return err
+	}
+	let, _, err := a.weighed(ctx, audit.Served)
+	if err != nil {
+		return err
+	}
+	installs, runs, err := a.weighed(ctx, audit.Installed)
+	if err != nil {
+		return err
+	}
+	among := fmt.Sprintf("%s and %s of %s", of(let, "served file"), of(installs, "install"), of(runs, "run"))
+	a.report.Verdict = "Nothing off the allowlist in " + among + "."
+	if a.report.Found > 0 {
+		a.report.Verdict = fmt.Sprintf("%s off the allowlist in %s.", count(a.report.Found), among)
+	}
+	return nil
+}
+
+// off says why a step of the policy does not clear what it let in, "" if it does.
+func off(s shape, resolvedBy string) string {
+	switch policy.ResolvedBy(resolvedBy) {
+	case policy.ByAllowlist, policy.ByDependency, policy.ByLockfile, policy.ByApproval:
+		return ""
+	case policy.ByDefault:
+		return "packages.default let it in; no list names it"
+	case policy.ByToolchain:
+		return "packages.toolchains let it in; no list names it"
+	case "":
+		if s.flags&index.FlagBrought != 0 {
+			return "" // inside of a release that was judged with it, or from no registry
+		}
+		return "nothing was decided about it: it was never served"
+	}
+	return "resolved by " + resolvedBy + ", which clears nothing"
+}
+
+// approved has, by the number of a request's id, the record of its first approval.
+func (a *asking) approved(ctx context.Context) (map[int64]uint64, error) {
+	kind, err := a.view.ID(ctx, string(audit.KindApproval))
+	if err != nil {
+		return nil, err
+	}
+	outcome, err := a.view.ID(ctx, string(audit.Approved))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.view.Query(ctx, "SELECT approval, min(seq) FROM records WHERE outcome = ? AND kind = ? GROUP BY approval", outcome, kind)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	first := map[int64]uint64{}
+	for rows.Next() {
+		var id, seq int64
+		if err := rows.Scan(&id, &seq); err != nil {
+			return nil, err
+		}
+		first[id] = uint64(seq)
+	}
+	return first, rows.Err()
+}

@@ -1,0 +1,158 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+)
+
+// usualMinRuns is how many other runs make a history.
+const usualMinRuns = 10
+
+// activity is a run's install events under its policy.
+type activity struct {
+	run, policy int64
+	first       uint64
+	events      int
+}
+
+// busyRuns finds runs with more install events (files served, and installs) than
+// 95 of 100 of their policy's other runs had, and more than twice the median. A
+// policy with too few other runs has no history to judge by.
+func busyRuns(ctx context.Context, a *asking) error {
+	least := a.question.MinRuns
+	if least <= 0 {
+		least = usualMinRuns
+	}
+	histories, asked, err := a.histories(ctx)
+	if err != nil {
+		return err
+	}
+	t := api.AuditTable{Columns: []string{"run", "events", "median", "95th percentile", "other runs", "policy", "first record"}, Rows: []map[string]string{}}
+	judged := 0
+	for _, r := range asked {
+		others := without(histories[r.policy], r.events)
+		if len(others) < least {
+			a.report.Unjudged++
+			continue
+		}
+		judged++
+		median, high := quantile(others, 50), quantile(others, 95)
+		if r.events <= high || r.events <= 2*median {
+			continue
+		}
+		a.report.Found++
+		if a.question.Limit > 0 && len(t.Rows) >= a.question.Limit {
+			continue
+		}
+		run, err := a.text(ctx, r.run)
+		if err != nil {
+			return err
+		}
+		policy, err := a.text(ctx, r.policy)
+		if err != nil {
+			return err
+		}
+		t.Rows = append(t.Rows, map[string]string{
+			"run": run, "events": strconv.Itoa(r.events), "median": strconv.Itoa(median), "95th percentile": strconv.Itoa(high),
+			"other runs": strconv.Itoa(len(others)), "policy": policy, "first record": strconv.FormatUint(r.first, 10),
+		})
+	}
+	a.report.Tables = append(a.report.Tables, t)
+	a.report.Verdict = fmt.Sprintf("No unusually busy run among %s.", of(judged, "run"))
+	if a.report.Found > 0 {
+		a.report.Verdict = fmt.Sprintf("%s unusually busy, of %s: above the 95th percentile and twice the median of their policy's other runs.", count(a.report.Found), of(judged, "run"))
+	}
+	if a.report.Unjudged > 0 {
+		a.report.Verdict += fmt.Sprintf(" %s could not be judged: their policies had fewer than %d other runs.", of(a.report.Unjudged, "run"), least)
+	}
+	return nil
+}
+
+// histories are, by policy, the sorted events of all its runs that began before
+// the question's end; asked are the runs that the question is about.
+func (a *asking) histories(ctx context.Context) (histories map[int64][]int, asked []activity, err error) {
+	rows, err := a.view.Query(ctx, `SELECT run, policy, min(first), max(last), sum(served + installed) FROM sandboxes
+		WHERE run <> 0 AND first < ? GROUP BY run, policy ORDER BY min(first)`, int64(a.to))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	policies := []int64{}
+	if a.question.Policy != "" {
+		if policies, err = a.policies(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	run := int64(0)
+	if a.question.Run != "" {
+		if run, err = a.view.ID(ctx, a.question.Run); err != nil {
+			return nil, nil, err
+		}
+	}
+	histories = map[int64][]int{}
+	for rows.Next() {
+		var r activity
+		var first, last int64
+		if err := rows.Scan(&r.run, &r.policy, &first, &last, &r.events); err != nil {
+			return nil, nil, err
+		}
+		r.first = uint64(first)
+		histories[r.policy] = append(histories[r.policy], r.events)
+		if uint64(last) >= a.from && (run == 0 || run == r.run) && (a.question.Policy == "" || slices.Contains(policies, r.policy)) {
+			asked = append(asked, r)
+		}
+	}
+	for _, h := range histories {
+		slices.Sort(h)
+	}
+	return histories, asked, rows.Err()
+}
+
+// without is a sorted list without one of a value.
+func without(sorted []int, value int) []int {
+	i, found := slices.BinarySearch(sorted, value)
+	if !found {
+		return sorted
+	}
+	return slices.Delete(slices.Clone(sorted), i, i+1)
+}
+
+// quantile is the smallest value that so many of 100 don't exceed.
+func quantile(sorted []int, percent int) int {
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
+}
+
+// unaccounted finds what the inventory of a sandbox shows and nobody served to it.
+func unaccounted(ctx context.Context, a *asking) error {
+	reasons := map[int64]string{}
+	err := a.shapes(ctx, func(s shape) error {
+		switch {
+		case s.flags&index.FlagUnaccounted != 0:
+			reasons[s.id] = "nothing of it was served to the sandbox"
+		case s.resolvedBy == 0 && s.flags&index.FlagBrought == 0:
+			reasons[s.id] = "no decision about it is on record"
+		}
+		return nil
+	}, audit.Installed)
+	if err != nil {
+		return err
+	}
+	if err := a.list(ctx, reasons, "package", "version", "path"); err != nil {
+		return err
+	}
+	all, runs, err := a.weighed(ctx, audit.Installed)
+	if err != nil {
+		return err
+	}
+	a.report.Verdict = fmt.Sprintf("Each of %s in %s was served before.", of(all, "install"), of(runs, "run"))
+	if a.report.Found > 0 {
+		a.report.Verdict = fmt.Sprintf("%s never served, of %s in %s.", count(a.report.Found), of(all, "install"), of(runs, "run"))
+	}
+	return nil
+}

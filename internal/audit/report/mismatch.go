@@ -1,0 +1,114 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+)
+
+// versionMismatch finds installs of a version that was not asked for: by a pin of
+// the run's lockfiles (or of those that the question gives), or by the specifier
+// in the record. What can't be compared, as a tag like "latest", is unjudged.
+func versionMismatch(ctx context.Context, a *asking) error {
+	reasons, unclear, compared := map[int64]string{}, []int64{}, []int64{}
+	err := a.shapes(ctx, func(s shape) error {
+		ref, err := a.ref(ctx, s)
+		if err != nil {
+			return err
+		}
+		baseline, err := a.baseline(ctx, s.locks)
+		if err != nil {
+			return err
+		}
+		pins := 0
+		if baseline != nil {
+			if lock := baseline.For(ref); lock != nil && len(lock.Pins) > 0 {
+				if pins = len(lock.Pins); len(pinned(ref, lock.Pins)) == 0 {
+					reasons[s.id] = "pinned: " + versions(lock.Pins)
+					return nil
+				}
+			}
+		}
+		wanted, err := a.text(ctx, s.requested)
+		if err != nil {
+			return err
+		}
+		switch meets, clear := satisfies(ref, wanted); {
+		case wanted == "" && pins == 0:
+			return nil
+		case wanted == "" || meets:
+			compared = append(compared, s.id)
+		case !clear:
+			unclear = append(unclear, s.id)
+		default:
+			reasons[s.id] = "requested: " + wanted
+		}
+		return nil
+	}, audit.Installed)
+	if err != nil {
+		return err
+	}
+	if err := a.list(ctx, reasons, "package", "version", "requested"); err != nil {
+		return err
+	}
+	same, err := a.counted(ctx, compared)
+	if err != nil {
+		return err
+	}
+	if a.report.Unjudged, err = a.counted(ctx, unclear); err != nil {
+		return err
+	}
+	all, runs, err := a.weighed(ctx, audit.Installed)
+	if err != nil {
+		return err
+	}
+	judged := same + a.report.Found
+	a.report.Verdict = fmt.Sprintf("No other version than was pinned or requested in %s with a pin or a request, of %s in %s.", of(judged, "install"), count(all), of(runs, "run"))
+	if a.report.Found > 0 {
+		a.report.Verdict = fmt.Sprintf("%s in another version than was pinned or requested, of %s with a pin or a request, of %s in %s.",
+			of(a.report.Found, "install"), of(judged, "install"), count(all), of(runs, "run"))
+	}
+	if a.report.Unjudged > 0 {
+		a.report.Verdict += fmt.Sprintf(" %s could not be compared: what was requested is no range of versions.", of(a.report.Unjudged, "install"))
+	}
+	return nil
+}
+
+// satisfies reports whether a release is what was wanted, and whether that can be
+// told: "latest" is no range of versions.
+func satisfies(ref pkgref.Ref, wanted string) (meets, clear bool) {
+	if wanted == "" {
+		return true, true
+	}
+	if pkgref.SameVersion(ref.Ecosystem, wanted, ref.Version) {
+		return true, true
+	}
+	switch ref.Ecosystem {
+	case pkgref.Python:
+		v, valid := pep440.Parse(ref.Version)
+		if s, ok := pep440.ParseSpecifier(wanted); ok && valid {
+			return s.Match(v), true
+		}
+		_, exact := pep440.Parse(wanted)
+		return false, exact && valid
+	case pkgref.Node:
+		v, valid := semantic.Parse(ref.Version)
+		s, ok := semantic.ParseNodeRange(wanted)
+		return ok && valid && s.MatchPreReleases(v), ok && valid
+	case pkgref.Go:
+		least, atLeast := strings.CutPrefix(wanted, ">=")
+		v, valid := semantic.ParseGo(ref.Version)
+		w, ok := semantic.ParseGo(least)
+		return atLeast && ok && valid && v.Compare(w) >= 0, ok && valid
+	case pkgref.Rust:
+		v, valid := semantic.Parse(ref.Version)
+		s, ok := semantic.ParseRange(wanted)
+		return ok && valid && s.Match(v), ok && valid
+	}
+	return false, false
+}

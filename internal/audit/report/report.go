@@ -1,0 +1,156 @@
+// Package report answers an auditor's questions over the audit log: each report
+// is one question, with a heading that says what was asked and over which
+// records, a table, and a verdict.
+//
+// Vocabulary: to *let in* is to serve; an *install* is a record of what was found
+// on a sandbox's disk; a *baseline* is the set of lockfiles that a run's installs
+// are compared with; *found* is what a report looks for, so none found is good
+// news for all but `approvals` and `run`; *unjudged* is what could not be judged,
+// and is never counted as good.
+//
+// What is found is found by the index; what is shown is read from the log.
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Baseline is a set of lockfiles.
+type Baseline interface {
+	// For says what the set has about a package; nil if it has no lockfile of
+	// the package's ecosystem.
+	For(pkg pkgref.Ref) *policy.Lock
+}
+
+// Config is what reports are made from; only Index is needed.
+type Config struct {
+	Index *index.Index
+	// Lockfiles finds the lockfiles of a run by the digest in its started record;
+	// nil: they are not at hand.
+	Lockfiles func(digest string) (Baseline, error)
+	// Upstreams are, by ecosystem, the places that files may come from
+	// ("https://files.example"); nil: not known.
+	Upstreams func() map[string][]string
+	// Checkpoint is the newest log checkpoint in a line; nil or "": there is none.
+	Checkpoint func() string
+}
+
+// Reporter answers. It is safe for concurrent use.
+type Reporter struct{ config Config }
+
+// New makes a Reporter.
+func New(config Config) *Reporter { return &Reporter{config} }
+
+// Question is what is asked: api.AuditQuestion with its lockfiles read.
+type Question struct {
+	Since, Until time.Time // until is not included; zero: not bounded
+	Run, Policy  string
+	Baseline     Baseline // in place of each run's own; nil: those
+	Limit        int      // of rows; 0: all
+	MinRuns      int      // for busy-runs; 0: 10
+}
+
+// Name is a report.
+type Name struct {
+	Name string
+	What string // what it finds, after "finds"
+}
+
+// question is a report as it is asked.
+type question struct {
+	Name
+
+	asked  string // the heading, after "Asked:"
+	answer func(context.Context, *asking) error
+}
+
+func questions() []question {
+	return []question{
+		{Name{"not-in-lockfile", "installed packages that are not in the run's lockfiles"}, "installed packages that are not in the baseline lockfile", notInLockfile},
+		{Name{"off-allowlist", "what was let in or installed by no list, dependency, trusted lockfile or approval"}, "what was let in without allowlist, dependency, trusted lockfile or approval", offAllowlist},
+		{Name{"version-mismatch", "installs of another version than was pinned or requested"}, "installs of another version than was pinned or requested", versionMismatch},
+		{Name{"unexpected-source", "files from another source than configured, or than earlier files of the project"}, "files from an unexpected source", unexpectedSource},
+		{Name{"busy-runs", "runs with unusually many install events for their policy"}, "runs with unusually many install events", busyRuns},
+		{Name{"unaccounted", "what is on a sandbox's disk and was never served"}, "what is on a disk and was never served", unaccounted},
+		{Name{"approvals", "who answered what, when, and what it let in"}, "answers to held requests", approvals},
+		{Name{"run", "everything about one run"}, "everything about a run", run},
+	}
+}
+
+// Names lists the reports.
+func Names() []Name {
+	var names []Name
+	for _, q := range questions() {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+// Answer answers the report of that name. fault.ErrNotFound if there is none, or
+// the run that it is about is not on record.
+func (r *Reporter) Answer(ctx context.Context, name string, q Question) (api.AuditReport, error) {
+	for _, known := range questions() {
+		if known.Name.Name != name {
+			continue
+		}
+		if name == "run" && q.Run == "" {
+			return api.AuditReport{}, fault.Invalid("the report run is about a run; name it")
+		}
+		var report api.AuditReport
+		err := r.config.Index.View(ctx, func(v *index.View) error {
+			a := &asking{config: r.config, question: q, view: v, texts: map[int64]string{}, baselines: map[int64]Baseline{}}
+			a.report = api.AuditReport{Report: name, Tables: []api.AuditTable{}}
+			if err := a.begin(ctx); err != nil {
+				return err
+			}
+			if err := known.answer(ctx, a); err != nil {
+				return err
+			}
+			a.head(known.asked)
+			report = a.report
+			return nil
+		})
+		return report, err
+	}
+	return api.AuditReport{}, fault.New(fault.ErrNotFound, "there is no report %q", name)
+}
+
+// head says what was asked and over which records.
+func (a *asking) head(asked string) {
+	r := &a.report
+	if a.question.Run != "" {
+		asked += " of run " + a.question.Run
+	}
+	if a.question.Policy != "" {
+		asked += " under policy " + a.question.Policy
+	}
+	switch {
+	case r.Empty:
+		r.Asked = "Asked: " + asked + "; over no records."
+	default:
+		r.Asked = fmt.Sprintf("Asked: %s; over records %d to %d", asked, r.First, r.Last)
+		if !a.since.IsZero() {
+			r.Asked += fmt.Sprintf(" (%s to %s)", a.since.UTC().Format(time.DateTime), a.until.UTC().Format(time.DateTime))
+		}
+		r.Asked += "."
+	}
+	if a.config.Checkpoint != nil {
+		r.Checkpoint = a.config.Checkpoint()
+	}
+}
+
+// line is a record as JSON.
+func line(r audit.Record) (json.RawMessage, error) {
+	data, err := json.Marshal(r)
+	return data, err
+}

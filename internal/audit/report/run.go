@@ -1,0 +1,191 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// page is a run's page while it is made.
+type page struct {
+	about    map[string]string
+	sections []*section
+	found    map[audit.Outcome]int
+}
+
+// section is a table of a page, for records that it takes.
+type section struct {
+	table api.AuditTable
+	takes func(audit.Record) bool
+}
+
+// newPage has a section for everything that a run can have on record; a record
+// goes to the first one that takes it.
+func newPage() *page {
+	var p page
+	p.about, p.found = map[string]string{}, map[audit.Outcome]int{}
+	add := func(title string, takes func(audit.Record) bool, columns ...string) {
+		t := api.AuditTable{Title: title, Columns: append([]string{"record", "time"}, columns...), Rows: []map[string]string{}}
+		p.sections = append(p.sections, &section{t, takes})
+	}
+	kind := func(k audit.Kind, outcomes ...audit.Outcome) func(audit.Record) bool {
+		return func(r audit.Record) bool {
+			return r.Kind == k && (len(outcomes) == 0 || slices.Contains(outcomes, r.Outcome))
+		}
+	}
+	add("Alarms", func(r audit.Record) bool { return r.Outcome == audit.Alarm || r.Outcome == audit.Exceeded }, "what", "reason", "rule")
+	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
+	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
+	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
+	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Withheld, audit.Failed), "package", "version", "outcome", "reason", "rule")
+	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
+	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
+	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
+	add("Names", kind(audit.KindNetwork), "what", "outcome", "reason")
+	add("Other", func(r audit.Record) bool {
+		return r.Kind != audit.KindSandbox || r.Outcome != audit.Started && r.Outcome != audit.Finished
+	}, "what", "outcome", "reason")
+	return &p
+}
+
+// run tells everything about one run.
+func run(ctx context.Context, a *asking) error {
+	seqs, err := a.related(ctx)
+	if err != nil {
+		return err
+	}
+	p := newPage()
+	for r, err := range a.view.Records(ctx, seqs) {
+		if err != nil {
+			return err
+		}
+		text, err := line(r)
+		if err != nil {
+			return err
+		}
+		a.report.Records = append(a.report.Records, text)
+		p.take(r)
+	}
+	a.report.Found = len(a.report.Records)
+	if a.report.Found == 0 {
+		return fault.New(fault.ErrNotFound, "there is no run %q on record", a.question.Run)
+	}
+	a.report.Tables = append(a.report.Tables, p.head())
+	for _, s := range p.sections {
+		if len(s.table.Rows) > 0 {
+			a.report.Tables = append(a.report.Tables, s.table)
+		}
+	}
+	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s refused, %s; %s.", of(a.report.Found, "record"),
+		count(p.found[audit.Served]), count(p.found[audit.Installed]), count(p.found[audit.Blocked]+p.found[audit.Withheld]+p.found[audit.Failed]),
+		of(p.found[audit.Alarm], "alarm"), p.end())
+	return nil
+}
+
+func (p *page) take(r audit.Record) {
+	p.found[r.Outcome]++
+	p.learn(r)
+	for _, s := range p.sections {
+		if s.takes(r) {
+			s.table.Rows = append(s.table.Rows, pageCells(r, s.table.Columns))
+			return
+		}
+	}
+}
+
+// learn takes what a record says about the run as a whole.
+func (p *page) learn(r audit.Record) {
+	once := func(what, text string) {
+		if text != "" && p.about[what] == "" {
+			p.about[what] = text
+		}
+	}
+	if r.Kind != audit.KindSandbox {
+		return
+	}
+	once("run", r.Run)
+	once("policy digest", r.Policy)
+	switch r.Outcome {
+	case audit.Started:
+		once("who", personal(r, r.User))
+		once("task", personal(r, r.Task))
+		once("policy", personal(r, r.Detail["policy_source"]))
+		once("template", r.Detail["template"])
+		once("lockfiles", strings.ReplaceAll(r.Detail["lockfiles"], "\n", "; "))
+		once("lockfiles mode", strings.TrimSpace(r.Detail["lockfiles_mode"]+" "+trusted(r)))
+		once("began", r.Time.UTC().Format(time.RFC3339))
+		p.about["sandboxes"] = strings.TrimSpace(p.about["sandboxes"] + " " + r.Sandbox)
+		delete(p.about, "ended") // another sandbox of the run lives
+	case audit.Finished:
+		p.about["ended"] = r.Time.UTC().Format(time.RFC3339) + " " + r.Reason
+	}
+}
+
+func trusted(r audit.Record) string {
+	if r.Detail["lockfiles_trusted"] == "true" {
+		return "trusted"
+	}
+	return ""
+}
+
+func (p *page) end() string {
+	if p.about["ended"] == "" {
+		return "its end is not on record"
+	}
+	return "it ended at " + p.about["ended"]
+}
+
+func (p *page) head() api.AuditTable {
+	t := api.AuditTable{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
+	for _, what := range []string{"run", "who", "task", "policy", "policy digest", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
+		if text := p.about[what]; text != "" {
+			t.Rows = append(t.Rows, map[string]string{"about": what, "is": text})
+		}
+	}
+	return t
+}
+
+// pageCells are a record's columns on a page.
+func pageCells(r audit.Record, columns []string) map[string]string {
+	row := cells(r, columns)
+	for column, text := range map[string]string{
+		"what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
+	} {
+		if text != "" && slices.Contains(columns, column) {
+			row[column] = text
+		}
+	}
+	return row
+}
+
+func what(r audit.Record) string {
+	switch {
+	case len(r.Command) > 0:
+		return "$ " + strings.Join(r.Command, " ")
+	case r.Detail["name"] != "":
+		return r.Detail["name"]
+	case r.Package != "":
+		return strings.TrimSpace(packageName(r) + " " + r.InstalledVersion)
+	case r.Detail["event"] != "":
+		return string(r.Kind) + " " + r.Detail["event"]
+	}
+	return string(r.Kind)
+}
+
+func exit(r audit.Record) string {
+	if r.Exit == nil {
+		return ""
+	}
+	text := strconv.Itoa(*r.Exit)
+	if signal := r.Detail["signal"]; signal != "" {
+		text += " (" + signal + ")"
+	}
+	return text
+}

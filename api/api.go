@@ -110,7 +110,8 @@ type RunSummary struct {
 	Served    []Package `json:"served"`
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
-	Names     []Name    `json:"names"` // names that did not resolve
+	Names     []Name    `json:"names"`           // names that did not resolve
+	Ended     string    `json:"ended,omitempty"` // why the policy ended the sandbox
 }
 
 // Package is one line of a summary.

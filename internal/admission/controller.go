@@ -42,7 +42,7 @@ type Limits struct {
 	Edges          int // requirements of admitted releases; 50,000
 	Requirements   int // requirements of releases that were shown, admitted or not; 500,000
 	EdgesPerParent int // requirements of one release; 2,000
-	Inventory      int // newly found packages recorded at one time; 2,000
+	Inventory      int // newly found packages recorded at one time; 20,000
 	Indexes        int // index verdicts kept, for all sandboxes; 1,024
 	IndexFiles     int // files in them, together; 4,000,000
 }
@@ -59,7 +59,7 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Edges, 50_000)
 	set(&l.Requirements, 500_000)
 	set(&l.EdgesPerParent, 2_000)
-	set(&l.Inventory, 2_000)
+	set(&l.Inventory, 20_000)
 	set(&l.Indexes, 1_024)
 	set(&l.IndexFiles, 4_000_000)
 	return l

@@ -448,7 +448,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 		pip, {Ecosystem: "python", Name: "Requests", Version: "2.31", Path: "/x"}, {Ecosystem: "python", Name: "evil", Version: "1.0.0"},
 	}}
 	for range 2 {
-		must(t, h.Installed(t.Context(), "sb1", inv, channel.Inventory{Packages: []channel.InstalledPackage{pip}}))
+		must(t, installed(h.Installed(t.Context(), "sb1", Stock{Found: inv, Template: channel.Inventory{Packages: []channel.InstalledPackage{pip}}})))
 	}
 	got := h.records(t, audit.Installed)
 	if len(got) != 2 {
@@ -464,7 +464,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 	for i := range 5 {
 		inv.Packages = append(inv.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1"})
 	}
-	must(t, h.Installed(t.Context(), "sb1", inv, channel.Inventory{}))
+	must(t, installed(h.Installed(t.Context(), "sb1", Stock{Found: inv})))
 	if n := len(h.records(t, audit.Exceeded)); n != 1 {
 		t.Errorf("%d records that there were too many, want 1", n)
 	}
@@ -501,7 +501,7 @@ func (h *house) busy(tb testing.TB) {
 	a, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
 	must(tb, err)
 	must(tb, h.Aborted(ctx, "sb1", a.Seq, 3))
-	must(tb, h.Installed(ctx, "sb1", channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}, channel.Inventory{}))
+	must(tb, installed(h.Installed(ctx, "sb1", Stock{Found: channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}})))
 	must(tb, h.CommandFinished(ctx, "sb1", "c1", channel.Exit{Code: 1}))
 }
 

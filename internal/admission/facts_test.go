@@ -173,7 +173,7 @@ func TestWhatCameInsideIsAccountedFor(t *testing.T) {
 	inv := channel.Inventory{Packages: []channel.InstalledPackage{
 		{Ecosystem: "node", Name: "a", Version: "1.0.0"}, {Ecosystem: "node", Name: "@s/inner", Version: "2.0.0"}, {Ecosystem: "node", Name: "@s/inner", Version: "2.0.1"},
 	}}
-	must(t, g.Installed(t.Context(), "sb1", inv, channel.Inventory{}))
+	must(t, installed(g.Installed(t.Context(), "sb1", Stock{Found: inv})))
 	var got []string
 	for _, r := range g.records(t, audit.Installed) {
 		got = append(got, r.InstalledVersion+" "+r.Detail["bundled_in"]+" "+r.Detail["unaccounted"])

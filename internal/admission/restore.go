@@ -60,15 +60,16 @@ func (t *tenant) replayAsk(r audit.Record, limits Limits) {
 		if seq, err := strconv.ParseUint(r.Detail[detailServed], 10, 64); err == nil && t.served[seq] != nil {
 			t.served[seq].aborted = true
 		}
-	case audit.Installed:
-		t.found[releaseOf(refOf(r))] = true
+	case audit.Installed, audit.Alarm:
+		t.accounts.take(r)
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded:
 		t.replayRefusal(r, limits)
-	case audit.Pending, audit.Started, audit.Finished, audit.Alarm: // not of an ask, in this version
+	case audit.Pending, audit.Started, audit.Finished: // not of an ask, in this version
 	}
 }
 
 func (t *tenant) replayRefusal(r audit.Record, limits Limits) {
+	t.accounts.take(r) // of the disk's, too many packages
 	known := t.refusals[keyOf(r)]
 	if known != nil {
 		n := max(1, r.Count)

@@ -71,8 +71,11 @@ func (s *summary) add(r audit.Record) {
 	case audit.Withheld:
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
+		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
 		s.addRefused(r)
-	case audit.Aborted, audit.Pending, audit.Finished, audit.Alarm: // no lines of their own
+	case audit.Alarm:
+		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
+	case audit.Aborted, audit.Pending, audit.Finished: // no lines of their own
 	}
 }
 

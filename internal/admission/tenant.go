@@ -40,7 +40,7 @@ type tenant struct {
 	claims       map[pkgref.Ref]string        // specifiers in commands, by package
 	running      map[string]audit.Record      // started commands, by id
 	finished     map[string]bool              // commands whose end is on record
-	found        map[pkgref.Ref]bool          // reported as installed
+	accounts     accounts                     // of what was found on the disk
 }
 
 func newTenant(r Run) *tenant {
@@ -49,7 +49,7 @@ func newTenant(r Run) *tenant {
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
 		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, pinned: map[pkgref.Ref]bool{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
-		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, found: map[pkgref.Ref]bool{},
+		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
 	}
 }
 
@@ -62,6 +62,9 @@ func (t *tenant) isCut() bool {
 // counts reports whether a record is one that the guest caused. Commands and
 // the sandbox's own life are the host's doing and never cut a run.
 func counts(r audit.Record) bool {
+	if r.Outcome == audit.Installed && r.SHA256 != "" {
+		return false // there are at most as many as there are served files, which count
+	}
 	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork) && r.Outcome != audit.Exceeded && r.Detail["event"] != "repeats"
 }
 

@@ -153,6 +153,7 @@ func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
 	if err != nil {
 		return engine.Spec{}, err
 	}
+	p.info.WritableMounts, p.info.ReadOnlyMounts = destinations(mounts)
 	res := req.Policy.Resources()
 	limits := engine.Limits{
 		CPU: orElse(res.CPU, defaultCPU), MemoryBytes: orElse(res.MemoryBytes, defaultMemory),

@@ -185,6 +185,7 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 		m.cfg.Log.Error("a sandbox's end is not on record", "sandbox", s.info.ID, "err", err)
 	}
 	m.cfg.Door.Unregister(s.info.ID)
+	m.forgetMounts(s.info.ID)
 	if state, _ := s.State(); state != Failed {
 		s.setState(Destroyed)
 	}

@@ -30,6 +30,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 			m.sweep(ctx, k)
 		}
 	}
+	m.sweepMounts(known)
 	for _, eng := range m.cfg.Engines {
 		ids, err := eng.List(ctx)
 		if err != nil {
@@ -100,6 +101,9 @@ func (m *Manager) followAgain(ctx context.Context, s *Sandbox, commands []keeper
 		}
 		s.hold(c)
 		m.background.Go(func() { m.follow(s, c, 0) })
+	}
+	if why := m.cfg.Door.MustEnd(s.info.ID); why != "" {
+		m.endFor(s, why)
 	}
 }
 

@@ -71,6 +71,9 @@ type Info struct {
 	Notes        []string      `json:"notes,omitempty"`
 	Missing      []string      `json:"missing,omitempty"`
 	Handle       engine.Handle `json:"handle"`
+	// The directories of the sandbox on which the host's lie.
+	WritableMounts []string `json:"writable_mounts,omitempty"`
+	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`
 }
 
 // Sandbox is one sandbox of a running daemon.
@@ -78,6 +81,7 @@ type Sandbox struct {
 	info     Info // never changes after creation
 	policy   *policy.Policy
 	instance engine.Instance
+	stock    sync.Mutex // one inventory at a time
 
 	mu       sync.Mutex // guards what follows
 	state    State

@@ -1,0 +1,241 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// accounting is how a package that is found on a disk got there.
+type accounting string
+
+const (
+	howServed      accounting = ""            // a file of it was served
+	howBundled     accounting = "bundled"     // it came inside of a file that was served
+	howTemplate    accounting = "template"    // a copy of what the template brings
+	howLocal       accounting = "local"       // written in the sandbox, or on a mount
+	howUncertain   accounting = "uncertain"   // on a mount that was not listed whole
+	howUnaccounted accounting = "unaccounted" // no record says where it came from
+)
+
+// Keys of Record.Detail, of installed records and of alarms about them.
+const (
+	detailPath    = "path"
+	detailClaimed = "claimed" // the fields that come from inside of the sandbox
+	detailOrigin  = "origin"  // accounting, where nothing was served
+	detailFrom    = "from"    // the directory from which it was installed
+	detailEnds    = "ends"    // of an alarm: "true", the sandbox is ended for it
+)
+
+// accounts are what is on record of a sandbox's disk.
+type accounts struct {
+	recorded map[entryKey]bool
+	alarmed  map[pkgref.Ref]bool // releases with an alarm
+	end      string              // why the sandbox is to be ended; "": it is not
+}
+
+// entryKey: a release that was found in two ways is two entries, so that a copy
+// of unknown origin is not hidden by one of known origin.
+type entryKey struct {
+	release pkgref.Ref
+	how     accounting
+}
+
+func newAccounts() accounts {
+	return accounts{recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}}
+}
+
+// take notes a record, one just made or one of the log; the tenant's mu is held.
+func (a *accounts) take(r audit.Record) {
+	release := releaseOf(refOf(r))
+	switch r.Outcome {
+	case audit.Installed:
+		how := accounting(r.Detail[detailOrigin])
+		if r.Detail[detailUnaccounted] != "" && how == "" {
+			how = howUnaccounted
+		}
+		a.recorded[entryKey{release, how}] = true
+	case audit.Alarm:
+		a.alarmed[release] = true
+	}
+	if r.Detail[detailEnds] != "" {
+		a.end = r.Reason
+	}
+}
+
+func (t *tenant) ending() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.accounts.end
+}
+
+// endedFor is why a sandbox was ended, if it was for this record.
+func endedFor(r audit.Record) string {
+	if r.Detail[detailEnds] == "" {
+		return ""
+	}
+	return r.Reason + " (packages.unaccounted: end)"
+}
+
+// mayEnd marks a record for which the policy ends the sandbox.
+func (t *tenant) mayEnd(r *audit.Record) {
+	if t.run.Policy.Unaccounted() != policy.UnaccountedEnd {
+		return
+	}
+	if r.Detail == nil {
+		r.Detail = map[string]string{}
+	}
+	r.Detail[detailEnds] = "true"
+}
+
+// shelved is a package of an inventory under its release's one key.
+type shelved struct {
+	channel.InstalledPackage
+	ref     pkgref.Ref
+	release pkgref.Ref
+}
+
+func shelve(p channel.InstalledPackage) shelved {
+	ref := installedRef(p)
+	return shelved{p, ref, releaseOf(ref)}
+}
+
+// placed is a release where it lies.
+type placed struct {
+	release pkgref.Ref
+	path    string
+}
+
+// shelf is a stock that can be looked up in.
+type shelf struct {
+	policy    *policy.Policy
+	found     []shelved // what was not there before
+	template  map[pkgref.Ref]bool
+	projects  map[pkgref.Ref]bool // written on a mount before the first command
+	local     map[pkgref.Ref]bool // releases that were installed from a project's directory
+	uncertain []string            // mounts that were not listed whole
+}
+
+func newShelf(stock Stock, p *policy.Policy) *shelf {
+	s := &shelf{policy: p, template: map[pkgref.Ref]bool{}, projects: map[pkgref.Ref]bool{}, local: map[pkgref.Ref]bool{}}
+	before := map[placed]bool{}
+	for _, p := range stock.Template.Packages {
+		item := shelve(p)
+		before[placed{item.release, p.Path}] = true
+		if !p.Source {
+			s.template[item.release] = true
+		}
+	}
+	for _, p := range stock.Before.Packages {
+		item := shelve(p)
+		if p.Source {
+			s.projects[projectOfRef(item.release)] = true
+		} else {
+			before[placed{item.release, p.Path}] = true
+		}
+	}
+	if stock.Before.Truncated {
+		s.uncertain = stock.Mounts
+	}
+	sources := map[placed]bool{}
+	for _, p := range stock.Found.Packages {
+		if item := shelve(p); p.Source {
+			sources[placed{projectOfRef(item.release), p.Path}] = true
+		} else if !before[placed{item.release, p.Path}] {
+			s.found = append(s.found, item)
+		}
+	}
+	for _, item := range s.found {
+		if item.From != "" && sources[placed{projectOfRef(item.release), item.From}] {
+			s.local[item.release] = true
+		}
+	}
+	return s
+}
+
+// isLocal: a name that the policy's lists have means the package of a registry,
+// unless a project of that name was there from the first.
+func (s *shelf) isLocal(p shelved) bool {
+	project := projectOfRef(p.release)
+	return s.projects[project] || s.local[p.release] && !s.policy.Lists(project)
+}
+
+// isUncertain: what lies on a mount that was not listed whole may have been
+// there before.
+func (s *shelf) isUncertain(p shelved) bool {
+	for _, mount := range s.uncertain {
+		if p.Path == mount || len(p.Path) > len(mount) && p.Path[:len(mount)] == mount && p.Path[len(mount)] == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// finding is a package on the disk and where it came from.
+type finding struct {
+	shelved
+	how    accounting
+	served *servedFile
+	origin string
+}
+
+func (f finding) key() entryKey { return entryKey{f.release, f.how} }
+
+// record is the finding's installed record.
+func (f finding) record() audit.Record {
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Installed, GuestClaimed: true,
+		Detail: map[string]string{detailPath: clip(f.Path, 4_096), detailClaimed: claimedFields},
+	}
+	setRef(&r, f.ref)
+	if f.how != howServed {
+		r.Detail[detailOrigin] = string(f.how)
+	}
+	switch f.how {
+	case howServed:
+		s := f.served.record
+		r.InstalledVersion, r.SourceURL, r.SHA256, r.File, r.Size = s.InstalledVersion, s.SourceURL, s.SHA256, s.File, s.Size
+		r.RequestedVersion, r.RequestedClaimed, r.ResolvedBy, r.Rule, r.RequestID = s.RequestedVersion, s.RequestedClaimed, s.ResolvedBy, s.Rule, s.RequestID
+		r.Approval = s.Approval
+	case howBundled:
+		r.Detail[detailBundledIn] = f.origin
+		r.Reason = "it came inside of " + f.origin
+	case howTemplate:
+		r.Reason = "it is a copy of what the template brings"
+	case howLocal:
+		if f.origin != "" {
+			r.Detail[detailFrom] = clip(f.origin, 4_096)
+		}
+		r.Reason = "it is written here: it came from a directory of the sandbox, and from no registry"
+	case howUncertain:
+		r.Detail[detailUnaccounted] = "true"
+		r.Reason = "nothing of it was served to this sandbox, but it lies on a mount that had more packages before the first command than could be listed"
+	case howUnaccounted:
+		r.Detail[detailUnaccounted], r.Rule = "true", ruleUnaccounted
+		r.Reason = "it is on the sandbox's disk, but nothing of it was served to this sandbox"
+	}
+	return r
+}
+
+// alarm is the alarm about a package that is not accounted for.
+func (f finding) alarm() audit.Record {
+	r := f.record()
+	r.Outcome = audit.Alarm
+	r.Reason = fmt.Sprintf("%s is on the sandbox's disk, but was never served to it", f.ref)
+	r.Detail = maps.Clone(r.Detail)
+	r.Detail[detailAlarm] = "true"
+	return r
+}
+
+// installedRef names an installed release: canonically if it can be.
+func installedRef(p channel.InstalledPackage) pkgref.Ref {
+	ref, err := pkgref.New(pkgref.Ecosystem(p.Ecosystem), p.Name, p.Version)
+	if err != nil {
+		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(clip(p.Ecosystem, 32)), Name: clip(p.Name, 256), Version: clip(p.Version, 256)}
+	}
+	return ref
+}

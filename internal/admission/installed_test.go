@@ -1,0 +1,225 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// installed drops what a test does not look at.
+func installed(_ Accounted, err error) error { return err }
+
+// on is a package of an inventory, "ecosystem name version".
+func on(text, path string) channel.InstalledPackage {
+	fields := append(strings.Split(text, " "), "")
+	return channel.InstalledPackage{Ecosystem: fields[0], Name: fields[1], Version: fields[2], Path: path}
+}
+
+func source(text, path string) channel.InstalledPackage {
+	p := on(text, path)
+	p.Source = true
+	return p
+}
+
+func from(p channel.InstalledPackage, dir string) channel.InstalledPackage {
+	p.From = dir
+	return p
+}
+
+func inventory(packages ...channel.InstalledPackage) channel.Inventory {
+	return channel.Inventory{Packages: packages}
+}
+
+// told are the records about a disk, one line each.
+func told(tb testing.TB, g *house) []string {
+	tb.Helper()
+	var lines []string
+	for _, r := range g.records(tb, audit.Installed, audit.Alarm) {
+		lines = append(lines, strings.Join(strings.Fields(fmt.Sprint(r.Outcome, " ", r.Package, " ", r.InstalledVersion, " ", r.Detail[detailOrigin], " ", r.Detail[detailBundledIn], " ", r.Detail[detailAlarm])), " "))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestWhereAPackageCameFrom(t *testing.T) {
+	const site = "/workspace/.venv/lib/python3.12/site-packages/"
+	for what, c := range map[string]struct {
+		stock Stock
+		want  []string // of installed and alarm records
+	}{
+		"nothing new": {Stock{
+			Template: inventory(on("python pip 25.0", "/usr/lib/pip")), Before: inventory(on("node left-pad 1.3.0", "/workspace/node_modules/left-pad")),
+			Found: inventory(on("python pip 25.0", "/usr/lib/pip"), on("node left-pad 1.3.0", "/workspace/node_modules/left-pad")),
+		}, nil},
+		"a venv's own pip": {Stock{
+			Template: inventory(on("python pip 25.0", "/usr/lib/pip")), Found: inventory(on("python pip 25.0", site+"pip")),
+		}, []string{"installed pip 25.0 template"}},
+		"another pip": {Stock{
+			Template: inventory(on("python pip 25.0", "/usr/lib/pip")), Found: inventory(on("python pip 24.0", site+"pip")),
+		}, []string{"alarm pip 24.0 unaccounted true", "installed pip 24.0 unaccounted true"}},
+		"served": {Stock{Found: inventory(on("python Requests 2.31", site+"r"))}, []string{"installed requests 2.31.0"}},
+		"served, twice on the disk, once without its metadata": {Stock{
+			Found: inventory(on("python requests 2.31.0", "/a"), on("python requests 2.31.0", "/b"), on("python requests", "/c")),
+		}, []string{"installed requests 2.31.0"}},
+		"another version than was served": {Stock{
+			Found: inventory(on("python requests 2.30.0", "/a")),
+		}, []string{"alarm requests 2.30.0 unaccounted true", "installed requests 2.30.0 unaccounted true"}},
+		"copied from a mount": {Stock{
+			Before: inventory(on("python attrs 23.1.0", "/data/attrs")),
+			Found:  inventory(on("python attrs 23.1.0", "/data/attrs"), on("python attrs 23.1.0", site+"attrs")),
+		}, []string{"alarm attrs 23.1.0 unaccounted true", "installed attrs 23.1.0 unaccounted true"}},
+		"changed on a mount": {Stock{
+			Before: inventory(on("node left-pad 1.3.0", "/workspace/node_modules/left-pad")),
+			Found:  inventory(on("node left-pad 1.2.0", "/workspace/node_modules/left-pad")),
+		}, []string{"alarm left-pad 1.2.0 unaccounted true", "installed left-pad 1.2.0 unaccounted true"}},
+		"the mounted project": {Stock{
+			Before: inventory(source("python My_App", "/workspace"), source("node @me/ui", "/workspace/ui")),
+			Found:  inventory(from(on("python my-app 0.1", site+"my_app"), "/workspace"), on("python my-app 0.1", "/home/agent/.cache/uv/x"), on("node @me/ui 1.0.0", "/workspace/node_modules/.pnpm/x")),
+		}, []string{"installed @me/ui 1.0.0 local", "installed my-app 0.1 local"}},
+		"a project that is written in the run": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), from(on("python new-app 0.1", site+"new"), "/home/agent/new"), on("python new-app 0.1", "/home/agent/.cache/uv/x")),
+		}, []string{"installed new-app 0.1 local"}},
+		"from a directory without a project": {Stock{
+			Found: inventory(source("python other", "/home/agent/new"), from(on("python new-app 0.1", site+"new"), "/home/agent/new")),
+		}, []string{"alarm new-app 0.1 unaccounted true", "installed new-app 0.1 unaccounted true"}},
+		"written under a name that the policy lists": {Stock{
+			Found: inventory(source("python numpy", "/home/agent/new"), from(on("python numpy 1.26.0", site+"new"), "/home/agent/new")),
+		}, []string{"alarm numpy 1.26.0 unaccounted true", "installed numpy 1.26.0 unaccounted true"}},
+		"made up": {Stock{Found: inventory(on("python evil 1.0", site+"evil"), on("weird a b", "/x"))}, []string{
+			"alarm a b unaccounted true", "alarm evil 1.0 unaccounted true", "installed a b unaccounted true", "installed evil 1.0 unaccounted true",
+		}},
+		"on a mount that is too large": {Stock{
+			Before: channel.Inventory{Truncated: true}, Mounts: []string{"/data"},
+			Found: inventory(on("python attrs 23.1.0", "/data/attrs"), on("python six 1.16.0", "/database/six")),
+		}, []string{"alarm six 1.16.0 unaccounted true", "installed attrs 23.1.0 uncertain", "installed six 1.16.0 unaccounted true"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHouse(t, Limits{})
+			_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+			must(t, err)
+			for range 2 {
+				must(t, installed(h.Installed(t.Context(), "sb1", c.stock)))
+			}
+			if diff := cmp.Diff(c.want, told(t, h)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			h.Unregister("sb1") // nor is it told again after a restart
+			must(t, h.Restore(t.Context(), h.run()))
+			must(t, installed(h.Installed(t.Context(), "sb1", c.stock)))
+			if diff := cmp.Diff(c.want, told(t, h)); diff != "" {
+				t.Errorf("after a restart (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatFollows: record, alarm or end, over a restart too.
+func TestWhatFollows(t *testing.T) {
+	evil := Stock{Found: inventory(on("python made-up 1.0", "/x"))}
+	for mode, want := range map[string]struct {
+		lines []string
+		ends  bool
+	}{
+		"record": {[]string{"installed made-up 1.0 unaccounted"}, false},
+		"alarm":  {[]string{"alarm made-up 1.0 unaccounted true", "installed made-up 1.0 unaccounted true"}, false},
+		"end":    {[]string{"alarm made-up 1.0 unaccounted true", "installed made-up 1.0 unaccounted true"}, true},
+	} {
+		h := newHouse(t, Limits{})
+		h.Unregister("sb1")
+		h.policy = parse(t, "packages: { unaccounted: "+mode+" }")
+		must(t, h.Register(h.run()))
+		a, err := h.Installed(t.Context(), "sb1", Stock{})
+		if err != nil || a.End != "" || h.MustEnd("sb1") != "" {
+			t.Errorf("%s: an empty disk: %+v, %v", mode, a, err)
+		}
+		for range 2 {
+			a, err = h.Installed(t.Context(), "sb1", evil)
+			if err != nil || (a.End != "") != want.ends || want.ends && !strings.Contains(a.End, "made-up") {
+				t.Errorf("%s: %+v, %v", mode, a, err)
+			}
+			h.Unregister("sb1")
+			must(t, h.Restore(t.Context(), h.run()))
+			if (h.MustEnd("sb1") != "") != want.ends {
+				t.Errorf("%s: after a restart: %q", mode, h.MustEnd("sb1"))
+			}
+		}
+		if diff := cmp.Diff(want.lines, told(t, h)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mode, diff)
+		}
+		sum, err := h.Summary(t.Context(), "run1")
+		must(t, err)
+		if (sum.Ended != "") != want.ends || len(sum.Installed) != 1 || sum.Installed[0].Alarm != (mode != "record") {
+			t.Errorf("%s: the summary is %+v", mode, sum)
+		}
+	}
+}
+
+// TestStockUnknown: a guest that lists nothing is not taken for one that has
+// nothing.
+func TestStockUnknown(t *testing.T) {
+	for _, c := range []struct {
+		mode    string
+		lives   bool
+		outcome audit.Outcome
+		ends    bool
+	}{
+		{"alarm", true, audit.Alarm, false},
+		{"alarm", false, audit.Failed, false},
+		{"record", true, audit.Failed, false},
+		{"end", true, audit.Alarm, true},
+		{"end", false, audit.Failed, false},
+	} {
+		h := newHouse(t, Limits{})
+		h.Unregister("sb1")
+		h.policy = parse(t, "packages: { unaccounted: "+c.mode+" }")
+		must(t, h.Register(h.run()))
+		a, err := h.StockUnknown(t.Context(), "sb1", "it stalls", c.lives)
+		if err != nil || (a.End != "") != c.ends || len(h.records(t, c.outcome)) != 1 {
+			t.Errorf("%+v: %+v, %v", c, a, err)
+		}
+	}
+}
+
+// TestManyPackages: all have a record, few of what is not accounted for have an
+// alarm of their own, and what was served does not use the run's records up.
+func TestManyPackages(t *testing.T) {
+	h := newHouse(t, Limits{Records: 700, Inventory: 900})
+	h.Unregister("sb1")
+	h.policy = parse(t, "packages: { default: allow, unaccounted: end }")
+	must(t, h.Register(h.run()))
+	var stock Stock
+	for i := range 500 {
+		name := fmt.Sprintf("p%d", i)
+		_, err := h.Artifact(t.Context(), askFor(name, "1.0.0", true))
+		must(t, err)
+		stock.Found.Packages = append(stock.Found.Packages, on("python "+name+" 1.0.0", "/x/"+name))
+	}
+	must(t, installed(h.Installed(t.Context(), "sb1", stock)))
+	if n := len(h.records(t, audit.Installed)); n != 500 {
+		t.Fatalf("%d installed records of 500", n)
+	}
+	for i := range mostAlarms + 10 {
+		stock.Found.Packages = append(stock.Found.Packages, on(fmt.Sprintf("node n%d 1.0.0", i), "/y"))
+	}
+	a, err := h.Installed(t.Context(), "sb1", stock)
+	must(t, err)
+	alarms := h.records(t, audit.Alarm)
+	if last := alarms[len(alarms)-1]; len(alarms) != mostAlarms+1 || last.Count != 10 || a.End == "" {
+		t.Errorf("%d alarms, the last for %d; %+v", len(alarms), last.Count, a)
+	}
+	for i := range 1000 {
+		stock.Found.Packages = append(stock.Found.Packages, on(fmt.Sprintf("go example.com/m%d v1.0.0", i), "/z"))
+	}
+	if _, err = h.Installed(t.Context(), "sb1", stock); err == nil {
+		t.Error("a flood does not cut the run")
+	}
+	if sb := <-h.cuts; sb != "sb1" {
+		t.Errorf("%s was cut", sb)
+	}
+}

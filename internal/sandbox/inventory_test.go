@@ -1,0 +1,123 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// guest answers like an agent, or lies.
+type guest func(ask channel.InventoryAsk) channel.Inventory
+
+func (g guest) call(ask channel.InventoryAsk) ([]byte, error) { return json.Marshal(g(ask)) }
+
+func TestPagesArePutTogether(t *testing.T) {
+	packages := make([]channel.InstalledPackage, 2500)
+	for i := range packages {
+		packages[i].Name = strings.Repeat("x", i%7)
+	}
+	got, err := fetchInventory(channel.InventoryAsk{Skip: []string{"/ro"}}, guest(func(ask channel.InventoryAsk) channel.Inventory {
+		if ask.From > 0 && ask.Take != 7 || len(ask.Skip) != 1 {
+			t.Errorf("a page is asked for with %+v", ask)
+		}
+		page := channel.Inventory{Take: 7, Truncated: ask.From == 1000}
+		if page.Next = ask.From + 1000; page.Next >= len(packages) {
+			page.Next = 0
+			page.Packages = packages[ask.From:]
+			return page
+		}
+		page.Packages = packages[ask.From:page.Next]
+		return page
+	}).call)
+	if err != nil || !slices.Equal(got.Packages, packages) || !got.Truncated {
+		t.Errorf("%d packages, truncated %t, %v", len(got.Packages), got.Truncated, err)
+	}
+}
+
+// TestLyingGuests: what has no end, or does not fit together, is refused whole.
+func TestLyingGuests(t *testing.T) {
+	one := []channel.InstalledPackage{{Name: "x"}}
+	large := []channel.InstalledPackage{{Name: strings.Repeat("x", 100<<10)}}
+	for what, g := range map[string]guest{
+		"stands still": func(channel.InventoryAsk) channel.Inventory { return channel.Inventory{Next: 1, Packages: nil} },
+		"goes back":    func(a channel.InventoryAsk) channel.Inventory { return channel.Inventory{Next: -1, Packages: one} },
+		"skips": func(a channel.InventoryAsk) channel.Inventory {
+			return channel.Inventory{Next: a.From + 2, Packages: one}
+		},
+		"changes its stock": func(a channel.InventoryAsk) channel.Inventory {
+			return channel.Inventory{Take: uint64(a.From) + 1, Next: a.From + 1, Packages: one}
+		},
+		"has no end": func(a channel.InventoryAsk) channel.Inventory {
+			return channel.Inventory{Next: a.From + 1, Packages: one}
+		},
+		"has large packages": func(a channel.InventoryAsk) channel.Inventory {
+			return channel.Inventory{Next: a.From + 1, Packages: large}
+		},
+	} {
+		calls := 0
+		_, err := fetchInventory(channel.InventoryAsk{}, func(a channel.InventoryAsk) ([]byte, error) {
+			calls++
+			return g.call(a)
+		})
+		if !errors.Is(err, fault.ErrInvalid) || calls > inventoryPackages+1 {
+			t.Errorf("a guest that %s: %v after %d calls", what, err, calls)
+		}
+	}
+	if _, err := fetchInventory(channel.InventoryAsk{}, func(channel.InventoryAsk) ([]byte, error) { return []byte(`{"packages": 1}`), nil }); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("no list: %v", err)
+	}
+}
+
+// TestBaselineOfATemplate: a sandbox whose mounts lie over parts of the template
+// never tells sandboxes without them what the template brings.
+func TestBaselineOfATemplate(t *testing.T) {
+	m := New(Config{BaselineDir: t.TempDir()})
+	bare, mounted := &Sandbox{info: Info{Digest: "sha256:d"}}, &Sandbox{info: Info{Digest: "sha256:d"}}
+	mounted.info.WritableMounts, mounted.info.ReadOnlyMounts = destinations([]engine.Mount{
+		{Destination: "/opt"}, {Destination: "/data", ReadOnly: true}, {Destination: "/a"},
+	})
+	if !slices.Equal(mounted.info.WritableMounts, []string{"/a", "/opt"}) || !slices.Equal(mounted.info.ReadOnlyMounts, []string{"/data"}) {
+		t.Fatalf("%+v", mounted.info)
+	}
+	part := channel.Inventory{Packages: []channel.InstalledPackage{{Name: "part"}}}
+	whole := channel.Inventory{Packages: []channel.InstalledPackage{{Name: "part"}, {Name: "covered"}}}
+	names := m.templateBaselines(mounted)
+	if err := writeBaseline(m.baselinePath(names[len(names)-1]), part); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := m.baseline(m.templateBaselines(bare)...); known {
+		t.Error("a part of the template is taken for all of it")
+	}
+	if got, known := m.baseline(names...); !known || len(got.Packages) != 1 {
+		t.Errorf("%+v, %t", got, known)
+	}
+	if err := writeBaseline(m.baselinePath(m.templateBaselines(bare)[0]), whole); err != nil {
+		t.Fatal(err)
+	}
+	if got, known := m.baseline(names...); !known || len(got.Packages) != 2 {
+		t.Errorf("%+v, %t", got, known)
+	}
+}
+
+func TestListsOfGoneSandboxesAreSwept(t *testing.T) {
+	m := New(Config{BaselineDir: t.TempDir()})
+	for _, id := range []string{"sb-lives", "sb-gone"} {
+		if err := writeBaseline(m.mountsPath(id), channel.Inventory{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.sweepMounts(map[string]bool{"sb-lives": true})
+	if _, err := os.Stat(m.mountsPath("sb-lives")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(m.mountsPath("sb-gone")); err == nil {
+		t.Error("the list of a sandbox that is gone is kept")
+	}
+}

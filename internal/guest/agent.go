@@ -41,6 +41,8 @@ type Agent struct {
 	names    *names
 	resolver *resolver
 	why      *whyServer
+	clock    *clock // runs while the sandbox does
+	paid     *clock // that commands' timeouts run by; the host stops it while they wait for a person
 	stock    stock
 
 	mu       sync.Mutex // guards identity
@@ -55,11 +57,12 @@ func New(config Config) *Agent {
 	if config.Socket == "" {
 		config.Socket = SocketPath
 	}
-	a := &Agent{config: config, log: config.Log, reaper: newReaper()}
+	a := &Agent{config: config, log: config.Log, reaper: newReaper(), clock: newClock(), paid: newClock()}
+	host := line{config.Session, a.clock}
 	a.commands = newCommands()
-	a.names = newNames(&forwarder{session: config.Session, log: config.Log}, config.Log)
-	a.resolver = newResolver(a.names, config.Session, config.Log)
-	a.why = newWhyServer(config.Session)
+	a.names = newNames(&forwarder{session: host, log: config.Log}, config.Log)
+	a.resolver = newResolver(a.names, host, config.Log)
+	a.why = newWhyServer(host)
 	return a
 }
 
@@ -115,15 +118,17 @@ func (a *Agent) serve(ctx context.Context) {
 
 // answer reads a stream's call and does it.
 func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
-	if err := stream.Raw().SetReadDeadline(time.Now().Add(openDeadline)); err != nil {
-		return err
-	}
+	first, cancel := a.clock.within(ctx, openDeadline)
+	defer cancel()
+	lift := limit(first, stream.Raw())
 	var call channel.Call
-	if err := stream.ReadJSON(channel.FrameOpen, &call); err != nil {
+	err := stream.ReadJSON(channel.FrameOpen, &call)
+	inTime := lift()
+	if err != nil {
 		return fmt.Errorf("the first frame: %w", err)
 	}
-	if err := stream.Raw().SetReadDeadline(time.Time{}); err != nil {
-		return err
+	if !inTime {
+		return first.Err()
 	}
 	switch call.Kind {
 	case channel.CallPing:
@@ -134,6 +139,10 @@ func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
 		return a.exec(ctx, stream, call.Exec)
 	case channel.CallInventory:
 		return a.inventory(ctx, stream, call.Inventory)
+	case channel.CallHold:
+		return reply(stream, a.hold(call.Hold))
+	case channel.CallResume:
+		return reply(stream, a.resume(call.Resume))
 	default:
 		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
 	}

@@ -254,17 +254,14 @@ func (c *command) signal(signal channel.Signal) error {
 	return nil
 }
 
-// limitTime ends the tree when the command's time is over.
+// limitTime ends the tree when the command's time is over: time in which the
+// sandbox ran and the host did not stop the clock.
 func (c *command) limitTime(ctx context.Context) {
 	if c.exec.Timeout <= 0 {
 		return
 	}
-	timer := time.NewTimer(time.Duration(c.exec.Timeout) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if c.agent.paid.wait(ctx, time.Duration(c.exec.Timeout)*time.Millisecond) != nil {
 		return
-	case <-timer.C:
 	}
 	c.timedOut.Store(true)
 	if c.exec.Grace > 0 {
@@ -277,4 +274,8 @@ func (c *command) limitTime(ctx context.Context) {
 // kill ends the whole tree.
 func (c *command) kill() { c.stuck.Store(int64(c.tree().kill())) }
 
-func (c *command) tree() *tree { return c.agent.commands.tree(c, os.Getpid()) }
+func (c *command) tree() *tree {
+	t := c.agent.commands.tree(c, os.Getpid())
+	t.clock = c.agent.clock
+	return t
+}

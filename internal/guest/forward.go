@@ -26,25 +26,35 @@ const (
 // errNoStream is said when the channel has no room for another stream.
 var errNoStream = errors.New("the channel has too many streams open")
 
+// line is the way to the host: the channel, and the clock by which the host's
+// patience is measured.
+type line struct {
+	*channel.Session
+	clock *clock
+}
+
 // openStream opens a stream to the host, with its first frame, and reads the
 // reply. The caller closes the stream. A reply that is not OK is no error here.
-func openStream(ctx context.Context, session *channel.Session, open channel.Open, deadline time.Duration) (*channel.Conn, channel.Reply, error) {
+// The deadline is of time in which the sandbox runs.
+func openStream(ctx context.Context, to line, open channel.Open, deadline time.Duration) (*channel.Conn, channel.Reply, error) {
 	var reply channel.Reply
-	if session.Streams() > channel.MaxStreams-streamReserve {
+	if to.Streams() > channel.MaxStreams-streamReserve {
 		return nil, reply, errNoStream
 	}
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	ctx, cancel := to.clock.within(ctx, deadline)
 	defer cancel()
-	stream, err := session.Open(ctx)
+	stream, err := to.Open(ctx)
 	if err != nil {
 		return nil, reply, err
 	}
+	lift := limit(ctx, stream.Raw())
 	err = errors.Join(
-		stream.Raw().SetDeadline(time.Now().Add(deadline)),
 		stream.WriteJSON(channel.FrameOpen, open),
 		stream.ReadJSON(channel.FrameReply, &reply),
-		stream.Raw().SetDeadline(time.Time{}),
 	)
+	if !lift() {
+		err = errors.Join(err, ctx.Err())
+	}
 	if err != nil {
 		_ = stream.Close()
 		return nil, reply, err
@@ -54,7 +64,7 @@ func openStream(ctx context.Context, session *channel.Session, open channel.Open
 
 // forwarder carries connections to names over the channel.
 type forwarder struct {
-	session *channel.Session
+	session line
 	log     *slog.Logger
 	carried sync.WaitGroup
 

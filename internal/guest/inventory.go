@@ -62,7 +62,7 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 
 // takeStock walks the disk and keeps what it finds; a.stock.mu is held.
 func (a *Agent) takeStock(ctx context.Context, ask channel.InventoryAsk) {
-	ctx, cancel := context.WithTimeout(ctx, stockTime)
+	ctx, cancel := a.clock.within(ctx, stockTime)
 	defer cancel()
 	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}}
 	for _, dir := range ask.Skip {

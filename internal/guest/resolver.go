@@ -30,7 +30,7 @@ var errBusy = errors.New("too many questions at once")
 // host about others whether they exist, and sends a question nowhere else.
 type resolver struct {
 	names   *names
-	session *channel.Session
+	session line
 	log     *slog.Logger
 	servers []*dns.Server
 	slots   chan struct{} // one for each answer being worked on
@@ -54,7 +54,7 @@ type question struct {
 	err     error
 }
 
-func newResolver(names *names, session *channel.Session, log *slog.Logger) *resolver {
+func newResolver(names *names, session line, log *slog.Logger) *resolver {
 	return &resolver{
 		names: names, session: session, log: log, slots: make(chan struct{}, maxAnswers),
 		known: map[string]known{}, pending: map[string]*question{},

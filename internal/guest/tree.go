@@ -27,6 +27,7 @@ type tree struct {
 	id    string         // the command's marker
 	self  int            // the agent
 	other map[int]string // first process -> marker of the other commands that run now
+	clock *clock         // for wait and kill
 }
 
 // members lists the living processes of the tree.
@@ -105,7 +106,7 @@ func (t *tree) signal(sig unix.Signal) int {
 // that forks as fast as it dies does not get away; where that is not enough,
 // the whole sandbox stands still while they die.
 func (t *tree) kill() int {
-	deadline := time.Now().Add(sweepLimit)
+	deadline := t.clock.read() + sweepLimit
 	for sweep := 0; ; sweep++ {
 		if sweep >= gentleSweeps {
 			holdStill(unix.SIGSTOP)
@@ -116,7 +117,7 @@ func (t *tree) kill() int {
 		if sweep >= gentleSweeps {
 			holdStill(unix.SIGCONT)
 		}
-		if left == 0 || time.Now().After(deadline) {
+		if left == 0 || t.clock.read() > deadline {
 			return left
 		}
 		time.Sleep(sweepPause)
@@ -133,12 +134,12 @@ func holdStill(sig unix.Signal) {
 
 // wait returns when no member lives any more, or after limit.
 func (t *tree) wait(limit time.Duration) {
-	deadline := time.Now().Add(limit)
-	for time.Now().Before(deadline) {
+	deadline := t.clock.read() + limit
+	for left := limit; left > 0; left = deadline - t.clock.read() {
 		table, err := processTable()
 		if err == nil && len(t.members(table)) == 0 {
 			return
 		}
-		time.Sleep(min(sweepPause, time.Until(deadline)))
+		time.Sleep(min(sweepPause, left))
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // whyServer answers `cofferdam why`. Any process of the sandbox may ask.
 type whyServer struct {
-	session  *channel.Session
+	session  line
 	listener net.Listener
 	clients  chan struct{} // a slot for each client being served
 
@@ -42,7 +42,7 @@ type whyServer struct {
 	filled time.Time
 }
 
-func newWhyServer(session *channel.Session) *whyServer {
+func newWhyServer(session line) *whyServer {
 	return &whyServer{session: session, clients: make(chan struct{}, whyClients), tokens: whyBurst, filled: time.Now()}
 }
 
@@ -93,7 +93,9 @@ func (s *whyServer) close() { _ = s.listener.Close() }
 // answer reads one question and writes the host's text.
 func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(whyDeadline))
+	hurried, cancel := s.session.clock.within(ctx, whyDeadline)
+	defer cancel()
+	lift := limit(hurried, conn)
 	in := bufio.NewReaderSize(io.LimitReader(conn, whyLine+maxRequestAsk), whyLine)
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -109,7 +111,12 @@ func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
 		_, _ = io.WriteString(conn, tooMany)
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(requestDeadline))
+	if !lift() {
+		return
+	}
+	patient, cancel := s.session.clock.within(ctx, requestDeadline)
+	defer cancel()
+	defer limit(patient, conn)()
 	_, _ = io.WriteString(conn, s.requestText(ctx, length, in))
 }
 

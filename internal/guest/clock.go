@@ -1,0 +1,108 @@
+package guest
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A clock looks at the time at least so often while somebody waits for it, and
+// counts at most so much between two looks. A kernel that starves the agent for
+// longer makes the clock slow, never fast.
+const (
+	clockLook = 250 * time.Millisecond
+	clockMost = time.Second
+)
+
+// clock counts the time in which the sandbox runs. The monotonic clock does
+// not: when a frozen sandbox goes on it has jumped, by days perhaps, and every
+// timer and deadline that was set by it is over at once. So nothing in the
+// agent that bounds what a command or the host may take is set by the time of
+// day or a plain timer.
+//
+// A jump counts as clockMost. A clock can also be stopped.
+type clock struct {
+	now func() time.Time // time.Now; tests have another
+
+	mu      sync.Mutex // guards the rest
+	counted time.Duration
+	looked  time.Time
+	stopped bool
+}
+
+func newClock() *clock { return &clock{now: time.Now, looked: time.Now()} }
+
+// read returns the time counted so far.
+func (c *clock) read() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look()
+	return c.counted
+}
+
+// look counts what has passed since the last look. Needs mu.
+func (c *clock) look() {
+	now := c.now()
+	if passed := now.Sub(c.looked); passed > 0 && !c.stopped {
+		c.counted += min(passed, clockMost)
+	}
+	c.looked = now
+}
+
+// stop stops the clock, or lets it go on.
+func (c *clock) stop(stopped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look()
+	c.stopped = stopped
+}
+
+// wait returns nil when d has been counted, or ctx's error when that ends first.
+func (c *clock) wait(ctx context.Context, d time.Duration) error {
+	until := c.read() + d
+	for {
+		left := until - c.read()
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(min(left, clockLook))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// within is context.WithTimeout by this clock.
+func (c *clock) within(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() {
+		if c.wait(ctx, d) == nil {
+			cancel(context.DeadlineExceeded)
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// expiring is what has deadlines: a connection, a stream.
+type expiring interface{ SetDeadline(t time.Time) error }
+
+// limit makes all reads and writes of conn fail once ctx has ended. The
+// function that it returns takes the limit off, and tells whether it was in
+// time; after it nothing touches conn's deadlines any more.
+func limit(ctx context.Context, conn expiring) (lift func() bool) {
+	expired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(expired)
+		_ = conn.SetDeadline(time.Unix(1, 0))
+	})
+	return sync.OnceValue(func() bool {
+		if stop() {
+			return true
+		}
+		<-expired
+		return false
+	})
+}

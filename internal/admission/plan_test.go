@@ -100,7 +100,9 @@ func TestAPlanIsWeighed(t *testing.T) {
 	h.shows(t, indexOf("rich", "d1", scripts, other, wheel("rich", "12.0")))
 	h.shows(t, indexOf("requests", "d2", wheel("requests", "2.31.0")))
 	h.shows(t, indexOf("idna", "d3", wheel("idna", "3.0")))
-	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: ">=2,<4"}, {Name: "rich", Specifier: ">=13"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: ">=2,<4"}}))
+	h.shows(t, indexOf("tool", "d4", wheel("tool", "1.0")))
+	must(t, h.Edges(t.Context(), "sb1", python("tool", "1.0"), []Requirement{{Name: "rich", Specifier: ">=13"}}))
 	a, err := h.Artifact(t.Context(), askFor("setuptools", "80.0", true)) // a build's requirement
 	must(t, err)
 	if !a.Decision.Allowed() {
@@ -112,7 +114,7 @@ func TestAPlanIsWeighed(t *testing.T) {
 	both.Digests = append(both.Digests, other.Digest)
 	out, err := h.Plan(t.Context(), "run1", []PlanChoice{
 		choice("requests", "2.31.0"), both, choice("idna", "3.0"), choice("never", "1.0"), choice("rich", "9.9"),
-		{Package: python("left", "1.0"), IfRead: true},
+		{Package: python("left", "1.0"), IfRead: true}, choice("tool", "1.0"),
 	})
 	must(t, err)
 	effects := map[string]string{}
@@ -120,7 +122,7 @@ func TestAPlanIsWeighed(t *testing.T) {
 		effects[r.Package.Name+" "+r.Package.Version] = string(r.Verdict.Effect) + r.Problem
 	}
 	want := map[string]string{
-		"requests 2.31.0": "allow", "rich 13.0": "hold", "idna 3.0": "allow",
+		"requests 2.31.0": "allow", "rich 13.0": "hold", "idna 3.0": "allow", "tool 1.0": "hold",
 		"never 1.0": "the resolver names it, and the gateway never showed it in this run",
 		"rich 9.9":  "the resolver names it, and the gateway never showed it in this run",
 	}
@@ -133,7 +135,7 @@ func TestAPlanIsWeighed(t *testing.T) {
 		t.Errorf("releases %v; read %v", effects, out.Read)
 	}
 	rich := out.Releases[1]
-	if len(rich.Files) != 2 || rich.Files[0].Size != 100 && rich.Files[1].Size != 100 || len(rich.WantedBy) != 1 || rich.WantedBy[0].Text(rich.Package) != "requests 2.31.0 requires rich >=13" {
+	if len(rich.Files) != 2 || rich.Files[0].Size != 100 && rich.Files[1].Size != 100 || len(rich.WantedBy) != 1 || rich.WantedBy[0].Text(rich.Package) != "tool 1.0 requires rich >=13" {
 		t.Errorf("rich: %+v", rich)
 	}
 	if idna := out.Releases[2]; len(idna.WantedBy) != 1 || idna.Verdict.ResolvedBy != policy.ByDependency {

@@ -121,6 +121,16 @@ func (g *fakeGuest) exec(stream *channel.Conn, e *channel.Exec) {
 			back, _ := io.ReadAll(up.Raw())
 			_ = stream.WriteFrame(channel.FrameStdout, back)
 		}
+	case "slowopen": // a stream whose first frame waits for input
+		if up, err := g.dial(); err == nil {
+			_, _ = up.Raw().Write([]byte{byte(channel.FrameOpen)})
+			_ = stream.WriteFrame(channel.FrameStdout, []byte("opened"))
+			_, _, _ = stream.ReadFrame()
+			_, _ = up.Raw().Write([]byte{0, 0, 0, 2, '{', '}'})
+			_ = up.CloseWrite()
+			back, _ := io.ReadAll(up.Raw())
+			_ = stream.WriteFrame(channel.FrameStdout, back)
+		}
 	case "stall": // streams without a first frame, and one that stops within it
 		g.stall()
 	case "many":

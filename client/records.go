@@ -48,8 +48,12 @@ func (f RecordFilter) query() string {
 // Records yields audit records, oldest first, each as the JSON object of one
 // line. After an error nothing more comes.
 func (c *Client) Records(ctx context.Context, f RecordFilter) iter.Seq2[json.RawMessage, error] {
+	return c.recordLines(ctx, http.MethodGet, "/v1/audit/records"+f.query(), nil)
+}
+
+func (c *Client) recordLines(ctx context.Context, method, path string, body any) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		resp, err := c.send(ctx, http.MethodGet, "/v1/audit/records"+f.query(), nil)
+		resp, err := c.send(ctx, method, path, body)
 		if err != nil {
 			yield(nil, err)
 			return

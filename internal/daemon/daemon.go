@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
@@ -49,6 +50,7 @@ type Daemon struct {
 	lock      *os.File
 	keeper    *keeper.Client
 	log       *audit.FileLog
+	index     *index.Index
 	publisher *publish.Publisher // nil if nothing is published
 	approvals approvals
 	advisory  *advisory.DB
@@ -121,6 +123,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.openIndex()
 	d.authority, err = authority.Open(d.opts.Paths.Authority())
 	if err != nil {
 		return err
@@ -154,7 +157,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	d.api = httpapi.New(httpapi.Config{
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
-		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log,
+		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log, Audit: d.auditing(),
 	})
 	return nil
 }
@@ -185,6 +188,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(d.listener) }()
 	defer d.reviewLog(ctx)()
+	defer d.followLog(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
 	err := d.await(ctx, served)
 	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -242,6 +246,7 @@ func (d *Daemon) close() {
 		}
 	}
 	d.closeApprovals()
+	d.closeIndex()
 	d.closeAudit()
 	if d.lock != nil {
 		d.lock.Close()

@@ -43,6 +43,7 @@ type Config struct {
 	// Advisories are the imported facts about packages.
 	Advisories *advisory.DB
 	Version    api.Version
+	Audit      Auditing
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
@@ -78,6 +79,9 @@ func New(cfg Config) *Server {
 		"GET /v1/runs/{run}/plan":                      s.showPlan,
 		"POST /v1/runs/{run}/plan":                     s.makePlan,
 		"GET /v1/audit/records":                        s.records,
+		"GET /v1/audit/stream":                         s.auditStream,
+		"POST /v1/audit/query":                         s.auditQuery,
+		"POST /v1/audit/reports/{name}":                s.auditReport,
 		"POST /v1/audit/seal":                          s.sealAudit,
 		"POST /v1/audit/erase":                         s.eraseAudit,
 		"POST /v1/audit/key":                           s.rotateAuditKey,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -43,6 +44,14 @@ func Fields() []Field {
 	}
 }
 
+func fieldNames() string {
+	var names []string
+	for _, f := range Fields() {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Filter selects records; its zero value selects all.
 type Filter struct {
 	// Where has, by a field's name, the values of which the record has to have
@@ -56,6 +65,24 @@ type Filter struct {
 	Flags int
 	Exit  *int
 	Limit int // 0: none
+}
+
+// FilterOf reads a query.
+func FilterOf(q api.AuditQuery) (Filter, error) {
+	f := Filter{Where: q.Where, Text: q.Text, Since: q.Since, Until: q.Until, From: q.From, Exit: q.Exit, Limit: q.Limit}
+	if q.Limit < 0 {
+		return f, fault.Invalid("a limit is not negative")
+	}
+	for _, name := range q.Flags {
+		flag, known := map[string]int{
+			"claimed": FlagClaimed, "guest": FlagGuest, "unaccounted": FlagUnaccounted, "brought": FlagBrought,
+		}[name]
+		if !known {
+			return f, fault.Invalid("%q is no mark of records; those are claimed, guest, unaccounted and brought", name)
+		}
+		f.Flags |= flag
+	}
+	return f, nil
 }
 
 // where is a WHERE clause as it grows.
@@ -106,7 +133,7 @@ func (v *View) where(ctx context.Context, f Filter) (*where, error) {
 		}
 	}
 	if named != len(f.Where) {
-		return nil, fault.Invalid("records are asked for by a field that they don't have")
+		return nil, fault.Invalid("records are asked for by a field that there is not; those are %s", fieldNames())
 	}
 	if f.Flags != 0 {
 		w.add("flags & ? = ?", f.Flags, f.Flags)

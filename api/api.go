@@ -66,6 +66,8 @@ type Sandbox struct {
 	Ended    string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
 	Commands []Command `json:"commands,omitempty"`
 	Holds    []Hold    `json:"holds,omitempty"` // what it waits for
+	// Linger tells that it stays when its command has ended; see CreateSandbox.
+	Linger bool `json:"linger,omitempty"`
 }
 
 // StartCommand is the body of POST /v1/sandboxes/{id}/commands.
@@ -89,6 +91,10 @@ type Command struct {
 	Argv    []string  `json:"argv"`
 	Started time.Time `json:"started"`
 	Exit    *Exit     `json:"exit,omitempty"` // nil while it runs
+	// Terminal tells that it has one; Output is how many bytes it has written so
+	// far, an offset for attaching.
+	Terminal bool  `json:"terminal,omitempty"`
+	Output   int64 `json:"output,omitempty"`
 }
 
 // Exit is how a command ended.

@@ -43,4 +43,6 @@ type Hold struct {
 	Reason  string    `json:"reason"`
 	Since   time.Time `json:"since"`
 	Frozen  bool      `json:"frozen"` // the sandbox is on disk meanwhile
+	// Unfrozen says why it is not, though its policy says on_hold: freeze.
+	Unfrozen string `json:"unfrozen,omitempty"`
 }

@@ -2,8 +2,6 @@ package config
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +18,7 @@ func TestFreeze(t *testing.T) {
 		"freeze: { max_count: 2 }":   {After: def.After, MaxBytes: def.MaxBytes, MaxCount: 2, Reserve: def.Reserve},
 		"freeze: { reserve: 10GiB }": {After: def.After, MaxBytes: def.MaxBytes, MaxCount: 50, Reserve: 10 << 30},
 	} {
-		got, err := loadText(t, text)
+		got, err := load(t, text)
 		if err != nil || got.Freeze != want {
 			t.Errorf("%s: %+v, %v", text, got.Freeze, err)
 		}
@@ -29,17 +27,8 @@ func TestFreeze(t *testing.T) {
 		"freeze: { max_bytes: 20GB }", "freeze: { max_bytes: -1 }", "freeze: { max_bytes: 0 }", "freeze: { max_bytes: 9999999999TiB }",
 		"freeze: { after: soon }", "freeze: { max_count: -1 }", "freeze: { max_files: 1 }", "freeze: { reserve: GiB }",
 	} {
-		if _, err := loadText(t, text); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "config.yaml") {
+		if _, err := load(t, text); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "config.yaml") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-}
-
-func loadText(t *testing.T, text string) (Config, error) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return Load(path)
 }

@@ -53,16 +53,18 @@ type Daemon struct {
 	index     *index.Index
 	publisher *publish.Publisher // nil if nothing is published
 	approvals approvals
-	advisory  *advisory.DB
-	authority *authority.Authority
-	templates *template.Store
-	door      *admission.Controller
-	sandboxes *sandbox.Manager
-	gateway   *gatewayProcess
-	api       *httpapi.Server
-	listener  net.Listener
-	stop      chan struct{}
-	stopOnce  sync.Once
+	// quietQueue ends what tells sandboxes of the queue, and waits for that.
+	quietQueue func()
+	advisory   *advisory.DB
+	authority  *authority.Authority
+	templates  *template.Store
+	door       *admission.Controller
+	sandboxes  *sandbox.Manager
+	gateway    *gatewayProcess
+	api        *httpapi.Server
+	listener   net.Listener
+	stop       chan struct{}
+	stopOnce   sync.Once
 
 	learning   sync.Mutex // guards registries once the daemon serves
 	registries discover.Found
@@ -110,7 +112,7 @@ func (d *Daemon) prepare(context.Context) error {
 		return err
 	}
 	d.lock = lock
-	for _, dir := range []string{d.opts.Paths.Policies(), d.opts.Paths.Baselines()} {
+	for _, dir := range []string{d.opts.Paths.Policies(), d.opts.Paths.Baselines(), d.opts.Paths.Frozen()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -136,6 +138,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.door = admission.New(admission.Config{
 		Log: d.log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  d.approvals.queue,
+		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})
 	return nil
@@ -234,6 +237,9 @@ func (d *Daemon) close() {
 	}
 	if d.sandboxes != nil {
 		d.sandboxes.Close()
+	}
+	if d.quietQueue != nil {
+		d.quietQueue()
 	}
 	if d.gateway != nil {
 		d.gateway.close()

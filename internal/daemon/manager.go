@@ -4,10 +4,13 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -26,8 +29,28 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Trust: d.gateway.trusted, ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log,
+		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
+		Shelf: waiting.NewShelf(p.Frozen(), waiting.Room{
+			Bytes: int64(d.opts.Config.Freeze.MaxBytes), Count: d.opts.Config.Freeze.MaxCount, Reserve: int64(d.opts.Config.Freeze.Reserve),
+		}),
 	})
 	return d.sandboxes.Recover(ctx)
+}
+
+// holder tells the manager what sandboxes wait for. The door is made before it,
+// and knows no sandbox that the manager does not have.
+type holder struct{ daemon *Daemon }
+
+var _ admission.Holder = holder{}
+
+// Held implements admission.Holder.
+func (h holder) Held(sandbox string, hold admission.Hold, freeze bool) {
+	h.daemon.sandboxes.Held(sandbox, hold, freeze)
+}
+
+// Released implements admission.Holder.
+func (h holder) Released(ctx context.Context, sandbox string, hold admission.Hold) error {
+	return h.daemon.sandboxes.Released(ctx, sandbox, hold)
 }
 
 // FindRunsc looks where the configuration says, beside the binary, then in PATH.

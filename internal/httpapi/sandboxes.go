@@ -115,7 +115,7 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	v := api.Sandbox{
 		ID: info.ID, Run: info.Run, Task: info.Task, State: string(state), Template: info.Template,
 		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
-		Notes: info.Notes, Missing: info.Missing,
+		Notes: info.Notes, Missing: info.Missing, Linger: info.Linger,
 	}
 	if exit != nil {
 		v.Ended = exit.Reason
@@ -123,11 +123,11 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	for _, c := range commands {
 		v.Commands = append(v.Commands, viewCommand(c))
 	}
-	return v
+	return waits(v, sb)
 }
 
 func viewCommand(c keeper.Command) api.Command {
-	v := api.Command{ID: c.ID, Argv: c.Argv, Started: c.Started}
+	v := api.Command{ID: c.ID, Argv: c.Argv, Started: c.Started, Terminal: c.Terminal, Output: c.Offset}
 	if e := c.Exit; e != nil {
 		v.Exit = &api.Exit{
 			Code: e.Code, Signal: e.Signal, TimedOut: e.TimedOut, Error: e.Error,

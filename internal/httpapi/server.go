@@ -71,6 +71,7 @@ func New(cfg Config) *Server {
 		"GET /v1/sandboxes":                            s.listSandboxes,
 		"GET /v1/sandboxes/{id}":                       s.getSandbox,
 		"DELETE /v1/sandboxes/{id}":                    s.destroySandbox,
+		"GET /v1/sandboxes/{id}/holds":                 s.holds,
 		"POST /v1/sandboxes/{id}/commands":             s.startCommand,
 		"GET /v1/sandboxes/{id}/commands/{cmd}":        s.getCommand,
 		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": s.attach,

@@ -65,7 +65,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (keeper.Comma
 		return keeper.Command{}, err
 	}
 	m.background.Go(func() { m.follow(s, cmd, timeout) })
-	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC()}, nil
+	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
 }
 
 func checkCommand(c Command) error {
@@ -119,6 +119,7 @@ func (m *Manager) Attach(ctx context.Context, id, cmd string, offset int64) (net
 	}
 	s.mu.Lock()
 	s.attached++
+	s.unseen = false
 	s.mu.Unlock()
 	return &attachment{Conn: conn, sandbox: s}, nil
 }
@@ -160,12 +161,13 @@ func (m *Manager) Commands(ctx context.Context, id string) ([]keeper.Command, er
 }
 
 // follow waits for a command's end and settles it. A guest that does not end
-// its command at the timeout loses its sandbox.
+// its command at the timeout loses its sandbox. Time in which the sandbox waits for
+// a person does not count.
 func (m *Manager) follow(s *Sandbox, c *command, timeout time.Duration) {
 	ctx := m.ctx
 	if timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(m.ctx, timeout+timeoutGrace+guestGrace)
+		ctx, cancel = s.waits.WithTimeout(m.ctx, timeout+timeoutGrace+guestGrace)
 		defer cancel()
 	}
 	exit, err := m.awaitExit(ctx, s.info.ID, c.id)
@@ -197,7 +199,7 @@ func (m *Manager) awaitExit(ctx context.Context, id, cmd string) (channel.Exit, 
 		kind, payload, err := frames.ReadFrame()
 		if err != nil {
 			if ctx.Err() != nil {
-				return channel.Exit{}, ctx.Err()
+				return channel.Exit{}, context.Cause(ctx)
 			}
 			return channel.Exit{}, orEOF(err)
 		}

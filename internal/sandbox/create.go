@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -104,6 +105,9 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		p.info.Run = newID("run")
 	}
 	for _, c := range slices.Sorted(maps.Keys(caps.Missing)) {
+		if c == engine.ControlFreeze {
+			continue // whoever needs it was refused; nobody else has to know
+		}
 		p.info.Missing = append(p.info.Missing, string(c)+": "+caps.Missing[c])
 	}
 	p.spec, err = m.spec(req, p)
@@ -144,7 +148,19 @@ func (m *Manager) chooseEngine(ctx context.Context, req Request) (engine.Engine,
 			return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable, "the engine %s can't enforce %s here: %s", name, must, caps.Missing[must])
 		}
 	}
+	if mode, _ := req.Policy.OnHold(); mode == policy.HoldFreeze && !slices.Contains(caps.Enforces, engine.ControlFreeze) {
+		return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable,
+			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, because(caps.Missing[engine.ControlFreeze]))
+	}
 	return eng, caps, nil
+}
+
+// because is a reason in brackets, if there is one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }
 
 // spec translates a request into the engine's terms.
@@ -216,6 +232,7 @@ func (m *Manager) boot(ctx context.Context, p *plan, req Request) (*Sandbox, err
 	}
 	p.info.Handle = inst.Handle()
 	s := newSandbox(p.info, req.Policy, inst)
+	s.waits = waiting.New(m.ctx, m.waitsOf(s))
 	if err := m.introduce(ctx, s, p, req); err != nil {
 		m.recordFailedBoot(ctx, p.info.ID)
 		if derr := inst.Destroy(context.WithoutCancel(ctx)); derr != nil {
@@ -237,11 +254,7 @@ func (m *Manager) recordFailedBoot(ctx context.Context, id string) {
 func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Request) error {
 	ctx, cancel := context.WithTimeout(ctx, bootPatience)
 	defer cancel()
-	meta, err := json.Marshal(p.info)
-	if err != nil {
-		return err
-	}
-	if err := m.cfg.Keeper.SetMeta(ctx, p.info.ID, meta); err != nil {
+	if err := m.remember(ctx, p.info, nil); err != nil {
 		return err
 	}
 	// /tmp is memory and small; a big download belongs on the disk.

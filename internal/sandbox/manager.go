@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -39,7 +40,12 @@ type Config struct {
 	// BaselineDir keeps what each template brings, by the template's digest.
 	BaselineDir     string
 	DefaultTemplate string
-	Log             *slog.Logger
+	// Queue tells what people have not answered yet; Shelf is where frozen
+	// sandboxes lie, and FreezeAfter how long a person has before one is frozen.
+	Queue       waiting.Queue
+	Shelf       *waiting.Shelf
+	FreezeAfter time.Duration
+	Log         *slog.Logger
 }
 
 // templates is what the manager needs of the template store.
@@ -71,9 +77,13 @@ func New(cfg Config) *Manager {
 	}
 }
 
-// Close ends the manager's watchers. Sandboxes live on in the keeper.
+// Close ends the manager's watchers. Sandboxes live on in the keeper, the frozen
+// ones on disk; a freeze that has begun is ended first.
 func (m *Manager) Close() {
 	m.cancel()
+	for _, s := range m.List() {
+		s.waits.Wait()
+	}
 	m.background.Wait()
 }
 
@@ -138,10 +148,10 @@ func (m *Manager) watch(s *Sandbox) {
 		return
 	}
 	s.mu.Lock()
-	asked := s.state == Destroying || s.state == Destroyed
-	s.exit = &exit
+	asked := s.ending()
 	if !asked {
 		s.state = Failed
+		s.exit = &exit
 	}
 	s.mu.Unlock()
 	if asked {
@@ -177,9 +187,13 @@ func (m *Manager) Destroy(ctx context.Context, id string) error {
 
 // remove destroys the instance, writes the record and forgets the sandbox.
 func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
+	s.waits.Close()
 	m.settleAll(ctx, s)
 	if err := s.instance.Destroy(ctx); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; `cofferdam doctor` and the daemon's log say more", s.info.ID)
+	}
+	if err := m.cfg.Shelf.Drop(s.info.ID); err != nil {
+		m.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", s.info.ID, "err", err)
 	}
 	if err := m.cfg.Door.SandboxEnded(ctx, s.info.ID, reason); err != nil {
 		m.cfg.Log.Error("a sandbox's end is not on record", "sandbox", s.info.ID, "err", err)
@@ -211,9 +225,12 @@ func (m *Manager) Cut(id string) {
 // its last commands.
 const settleGrace = 5 * time.Second
 
-// abandonedAfter is how long a sandbox without Linger, client and running
-// command is kept.
-const abandonedAfter = 2 * time.Minute
+// How long a sandbox without Linger, client, running command and hold is kept:
+// one of whose command's end nobody was told waits longer for an attach.
+const (
+	abandonedAfter = 2 * time.Minute
+	uncollected    = 15 * time.Minute
+)
 
 // ReapAbandoned destroys sandboxes whose client went away and whose commands
 // have ended.
@@ -232,8 +249,14 @@ func (m *Manager) ReapAbandoned(ctx context.Context) {
 }
 
 func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
+	waits := s.waits.View()
 	s.mu.Lock()
-	quiet := s.state == Running && !s.info.Linger && s.attached == 0 && time.Since(s.lastUsed) > abandonedAfter
+	patience := abandonedAfter
+	if s.unseen {
+		patience = uncollected
+	}
+	quiet := s.state == Running && !s.info.Linger && s.attached == 0 && time.Since(s.lastUsed) > patience &&
+		len(waits.Holds) == 0 && waits.State == waiting.Running
 	s.mu.Unlock()
 	if !quiet {
 		return false

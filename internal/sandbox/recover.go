@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
 // Recover adopts the sandboxes that the keeper holds and sweeps away what no
@@ -46,18 +48,20 @@ func (m *Manager) Recover(ctx context.Context) error {
 			}
 		}
 	}
+	lives := func(id string) bool { _, err := m.Get(id); return err == nil }
+	if err := m.cfg.Shelf.Sweep(lives); err != nil {
+		m.cfg.Log.Error("the images of sandboxes that are gone can't be removed", "err", err)
+	}
 	return nil
 }
 
-// adopt takes a living sandbox back and follows its commands.
+// adopt takes a living or frozen sandbox back and follows its commands.
 func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox) error {
-	var info Info
-	if err := json.Unmarshal(k.Meta, &info); err != nil || info.ID != k.ID {
+	var meta kept
+	if err := json.Unmarshal(k.Meta, &meta); err != nil || meta.ID != k.ID {
 		return fmt.Errorf("its meta is not ours: %w", errors.Join(err, fault.ErrInvalid))
 	}
-	if !k.Alive {
-		return errors.New("its processes are gone")
-	}
+	info := meta.Info
 	p, err := m.loadPolicy(info.PolicyDigest)
 	if err != nil {
 		return err
@@ -83,9 +87,87 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox) error {
 	}
 	s := newSandbox(info, p, inst)
 	s.state = Running
+	if err := m.takeOver(ctx, s, k, meta.Waiting); err != nil {
+		return m.recordGone(ctx, info.ID, err)
+	}
 	m.add(s)
 	m.followAgain(ctx, s, k.Commands)
 	return nil
+}
+
+// takeOver finds out whether the sandbox runs or is frozen. The keeper knows: a
+// freeze or thaw that it has begun it ends, whatever becomes of the daemon.
+func (m *Manager) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, saved *waiting.Saved) error {
+	k, err := m.rested(ctx, k)
+	cfg := m.waitsOf(s)
+	switch {
+	case err != nil:
+		return err
+	case !k.Alive && !k.Frozen:
+		return errors.New("its processes are gone")
+	case k.Frozen && (saved == nil || cfg.Body == nil || !m.cfg.Shelf.Has(k.ID)):
+		return errors.New("it is frozen, and there is no image of it")
+	case k.Frozen:
+		// Of what is frozen this only makes the image whole, should it not be.
+		if err := cfg.Body.Freeze(ctx, m.cfg.Shelf.Path(k.ID)); err != nil {
+			return fmt.Errorf("it is frozen, and its image is not whole: %w", err)
+		}
+		s.waits = waiting.TakeOver(m.ctx, cfg, *saved)
+		return nil
+	case saved != nil:
+		if err := m.takeBack(ctx, s, cfg.Body); err != nil {
+			return err
+		}
+	}
+	s.waits = waiting.TakeOverRunning(m.ctx, cfg)
+	return nil
+}
+
+// takeBack is for a sandbox that runs though the previous daemon was freezing or
+// thawing it: what is left of an image is dropped.
+func (m *Manager) takeBack(ctx context.Context, s *Sandbox, body waiting.Body) error {
+	m.cfg.Log.Warn("a freeze or thaw was interrupted by the daemon's end; the sandbox runs", "sandbox", s.info.ID)
+	if body != nil {
+		// Of what runs this only makes sure that the keeper knows its processes.
+		if err := body.Thaw(ctx, m.cfg.Shelf.Path(s.info.ID)); err != nil {
+			return fmt.Errorf("its thaw was interrupted: %w", err)
+		}
+	}
+	return errors.Join(m.cfg.Shelf.Drop(s.info.ID), m.remember(ctx, s.info, nil))
+}
+
+// How a freeze or thaw that outlived its daemon is waited for.
+const (
+	movePatience = time.Minute
+	movePoll     = 50 * time.Millisecond
+)
+
+// rested waits until the keeper neither freezes nor thaws the sandbox.
+func (m *Manager) rested(ctx context.Context, k keeper.Sandbox) (keeper.Sandbox, error) {
+	ctx, cancel := context.WithTimeout(ctx, movePatience)
+	defer cancel()
+	tick := time.NewTicker(movePoll)
+	defer tick.Stop()
+	for k.Moving {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return k, fmt.Errorf("its freeze or thaw does not end: %w", ctx.Err())
+		}
+		var err error
+		if k, err = m.cfg.Keeper.Get(ctx, k.ID); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
+}
+
+// recordGone puts the end of a sandbox on record that can't be adopted, and
+// returns why it can't.
+func (m *Manager) recordGone(ctx context.Context, id string, why error) error {
+	err := m.cfg.Door.SandboxEnded(ctx, id, why.Error())
+	m.cfg.Door.Unregister(id)
+	return errors.Join(why, err)
 }
 
 // followAgain follows the commands that the previous daemon started; those

@@ -61,6 +61,7 @@ func policyMounts(p *policy.Policy) []Mount {
 	return mounts
 }
 
+// newSandbox makes one whose list of holds is still missing.
 func newSandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
 	return &Sandbox{
 		info: info, policy: p, instance: inst, state: Creating,

@@ -4,7 +4,8 @@
 // about it (run, policy, template, owner); a *command* is a process that was
 // started through the API; a command is *settled* when its end and what it
 // installed are on record; *recover* is what a restarted daemon does with the
-// sandboxes that the keeper held meanwhile.
+// sandboxes that the keeper held meanwhile. What a sandbox waits for, and how it
+// is frozen meanwhile, is package waiting.
 package sandbox
 
 import (
@@ -14,15 +15,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
 // State is where a sandbox stands.
 type State string
 
-// The states.
+// The states. A running sandbox may be on its way to disk, there, or on its way
+// back while it waits for a person.
 const (
 	Creating   State = "creating"
 	Running    State = "running"
+	Freezing   State = "freezing"
+	Frozen     State = "frozen"
+	Thawing    State = "thawing"
 	Destroying State = "destroying"
 	Destroyed  State = "destroyed"
 	Failed     State = "failed" // its processes ended without being asked
@@ -81,14 +87,16 @@ type Sandbox struct {
 	info     Info // never changes after creation
 	policy   *policy.Policy
 	instance engine.Instance
-	stock    sync.Mutex // one inventory at a time
+	waits    *waiting.List // what it waits for; has a lock of its own
+	stock    sync.Mutex    // one inventory at a time
 
 	mu       sync.Mutex // guards what follows
-	state    State
+	state    State      // never Freezing, Frozen or Thawing: those are the list's
 	exit     *engine.Exit
 	commands map[string]*command
 	lastUsed time.Time
 	attached int           // clients attached to a command's output now
+	unseen   bool          // a command has ended and nobody was attached since
 	gone     chan struct{} // closed when the instance has been destroyed
 }
 
@@ -99,7 +107,15 @@ func (s *Sandbox) Info() Info { return s.info }
 func (s *Sandbox) State() (State, *engine.Exit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.state == Running {
+		return State(s.waits.View().State), s.exit
+	}
 	return s.state, s.exit
+}
+
+// ending reports whether somebody is taking the sandbox away, or has. Needs mu.
+func (s *Sandbox) ending() bool {
+	return s.state == Destroying || s.state == Destroyed || s.state == Failed
 }
 
 func (s *Sandbox) setState(to State) {

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
@@ -11,7 +10,14 @@ import (
 // those who wait for that.
 func (m *Manager) settle(ctx context.Context, s *Sandbox, c *command, exit channel.Exit) {
 	defer close(c.settled)
-	end, err := m.account(ctx, s)
+	s.mu.Lock()
+	s.unseen = s.attached == 0
+	s.mu.Unlock()
+	var end string
+	var err error
+	if s.waits.Steadily(ctx, func() { end, err = m.account(ctx, s) }) != nil { // a frozen guest could not answer
+		return // as below
+	}
 	if err != nil && ctx.Err() != nil {
 		return // the daemon ends; its successor takes stock and settles the command
 	}
@@ -21,9 +27,7 @@ func (m *Manager) settle(ctx context.Context, s *Sandbox, c *command, exit chann
 	if err := m.cfg.Door.CommandFinished(ctx, s.info.ID, c.id, exit); err != nil {
 		m.cfg.Log.Error("a command's end is not on record", "sandbox", s.info.ID, "command", c.id, "err", err)
 	}
-	s.mu.Lock()
-	s.lastUsed = time.Now()
-	s.mu.Unlock()
+	s.used()
 	if end != "" {
 		m.endFor(s, end)
 	}

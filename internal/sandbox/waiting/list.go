@@ -116,6 +116,7 @@ type List struct {
 	// the daemon's end.
 	life, kill context.Context //nolint:containedctx // a list lives as long as its sandbox, not as a call
 	end        context.CancelFunc
+	stopped    bool           // the guest's clocks stand still; owned by tend
 	work       sync.WaitGroup // tend
 	steady     sync.RWMutex   // written by who freezes, from Freezing to Running; read by Steadily
 
@@ -150,10 +151,20 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 	for _, h := range s.Holds {
 		l.waits = append(l.waits, &wait{Hold: h})
 	}
-	l.state, l.since = Frozen, s.Since
+	l.state, l.since, l.stopped = Frozen, s.Since, true
 	l.cfg.Shelf.Keep(cfg.Sandbox)
 	l.steady.Lock()
 	l.tended = true
+	l.work.Go(l.tend)
+	return l
+}
+
+// TakeOverRunning makes the list of a running sandbox that another daemon had.
+// What waited then has lost its connection and asks again; the guest's clocks may
+// stand still since.
+func TakeOverRunning(ctx context.Context, cfg Config) *List {
+	l := New(ctx, cfg)
+	l.stopped, l.tended = true, true
 	l.work.Go(l.tend)
 	return l
 }
@@ -220,13 +231,16 @@ func (l *List) AwaitRunning(ctx context.Context) error {
 }
 
 // Steadily runs f while the sandbox runs, and keeps it from being frozen until f
-// has returned. f should be short. It does nothing if ctx is over by then.
-func (l *List) Steadily(ctx context.Context, f func()) {
+// has returned. f should be short. With an error ctx was over before, and f was not
+// run.
+func (l *List) Steadily(ctx context.Context, f func()) error {
 	l.steady.RLock()
 	defer l.steady.RUnlock()
-	if ctx.Err() == nil {
-		f()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
+	f()
+	return nil
 }
 
 // View is a list at one time.
@@ -293,3 +307,6 @@ func (l *List) move(to State) {
 	l.clear()
 	l.tell()
 }
+
+// Wait returns when the list has come to rest after the daemon's life has ended.
+func (l *List) Wait() { l.work.Wait() }

@@ -20,19 +20,15 @@ func (l *List) tend() {
 	ctx, cancel := context.WithCancel(l.life)
 	defer cancel()
 	defer context.AfterFunc(l.kill, cancel)()
-	stopped := false // the guest's clocks
-	if l.View().State == Frozen {
-		stopped = true // since before the freeze
-		if !l.sleep(ctx) {
-			l.leave()
-			return
-		}
+	if l.View().State == Frozen && !l.sleep(ctx) {
+		l.leave()
+		return
 	}
 	for ctx.Err() == nil {
 		v := l.View()
-		if want := len(v.Holds) > 0; want != stopped {
+		if want := len(v.Holds) > 0; want != l.stopped {
 			l.stopClocks(want)
-			stopped = want
+			l.stopped = want
 			continue
 		}
 		if len(v.Holds) == 0 {

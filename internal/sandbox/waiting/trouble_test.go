@@ -183,7 +183,7 @@ func TestSteadily(t *testing.T) {
 	defer s.finish()
 	s.cfg.After = 0
 	inside, leave := make(chan struct{}), make(chan struct{})
-	go s.Steadily(t.Context(), func() { close(inside); <-leave })
+	go func() { _ = s.Steadily(t.Context(), func() { close(inside); <-leave }) }()
 	<-inside
 	s.Held(hold("ap-1"))
 	if got := s.View().State; got != Running {
@@ -194,7 +194,7 @@ func TestSteadily(t *testing.T) {
 		<-v.Changed
 	}
 	done := make(chan struct{})
-	go s.Steadily(t.Context(), func() { close(done) })
+	go func() { _ = s.Steadily(t.Context(), func() { close(done) }) }()
 	s.q.answer("ap-1")
 	<-done
 	if got := s.View().State; got != Running {
@@ -273,4 +273,17 @@ func (s *stage) waitAsTheDoorDoes(id string, patience time.Duration) error {
 		await(ctx, changed, 0)
 	}
 	return s.Released(s.t.Context(), hold(id))
+}
+
+func TestTakeOverRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, "ap-1")
+		s.List = TakeOverRunning(t.Context(), s.cfg)
+		s.settle()
+		if len(s.clocks) != 1 || s.clocks[0] {
+			t.Errorf("the guest's clocks were told %v, want to go on", s.clocks)
+		}
+		s.frozen("ap-1")
+		s.finish()
+	})
 }

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// holds answers with what a sandbox waits for: one line, or with watch another
+// whenever it has changed, until the sandbox is gone.
+func (s *Server) holds(w http.ResponseWriter, r *http.Request) error {
+	sb, err := s.cfg.Sandboxes.Get(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	watch := r.URL.Query().Get("watch") != ""
+	w.Header().Set("Content-Type", "application/jsonl")
+	out := http.NewResponseController(w)
+	var last []byte
+	for {
+		v := sb.Waits()
+		line, err := json.Marshal(viewHolds(v))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(line, last) {
+			last = line
+			if _, err := w.Write(append(line, '\n')); err != nil || out.Flush() != nil {
+				return errAnswered // the client went away
+			}
+		}
+		if !watch {
+			return nil
+		}
+		select {
+		case <-v.Changed:
+		case <-sb.Gone():
+			return nil
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}
+
+// waits adds to a sandbox's view what it waits for.
+func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
+	v.Holds = viewHolds(sb.Waits())
+	return v
+}
+
+func viewHolds(v waiting.View) []api.Hold {
+	holds := []api.Hold{}
+	for _, h := range v.Holds {
+		one := api.Hold{
+			Request: h.Approval, Package: string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version,
+			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
+		}
+		if h.Freeze {
+			one.Unfrozen = v.Note
+		}
+		holds = append(holds, one)
+	}
+	return holds
+}

@@ -16,7 +16,7 @@ import (
 // data in every fifth, and returns its lines.
 func writeLog(t *testing.T, dir string, n int) [][]byte {
 	t.Helper()
-	l, err := Open(dir, Options{SegmentBytes: 6_000, CheckpointEvery: time.Nanosecond})
+	l, err := Open(dir, Options{SegmentBytes: 6_000, CheckpointEvery: 5 * time.Millisecond})
 	must(t, err)
 	for i := range n {
 		r := sample

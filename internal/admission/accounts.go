@@ -141,20 +141,31 @@ func newShelf(stock Stock, p *policy.Policy) *shelf {
 	if stock.Before.Truncated {
 		s.uncertain = stock.Mounts
 	}
-	sources := map[placed]bool{}
-	for _, p := range stock.Found.Packages {
-		if item := shelve(p); p.Source {
+	s.written(stock.Found.Packages, before)
+	return s
+}
+
+// written sorts what is found into packages that were not there before and the
+// projects of the sandbox, from which some of them come: those that say so, and
+// copies of a node project, whose client leaves nothing that says so.
+func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool) {
+	sources, releases := map[placed]bool{}, map[pkgref.Ref]bool{}
+	for _, p := range found {
+		item := shelve(p)
+		switch {
+		case p.Source:
 			sources[placed{projectOfRef(item.release), p.Path}] = true
-		} else if !before[placed{item.release, p.Path}] {
+			releases[item.release] = p.Ecosystem == string(pkgref.Node) && p.Version != ""
+		case !before[placed{item.release, p.Path}]:
 			s.found = append(s.found, item)
 		}
 	}
 	for _, item := range s.found {
-		if item.From != "" && sources[placed{projectOfRef(item.release), item.From}] {
+		from := placed{projectOfRef(item.release), item.From}
+		if releases[item.release] || item.From != "" && sources[from] {
 			s.local[item.release] = true
 		}
 	}
-	return s
 }
 
 // isLocal: a name that the policy's lists have means the package of a registry,

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -39,35 +40,68 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	if err := checkArtifact(ask); err != nil {
 		return Answer{}, err
 	}
-	about, err := c.subject(t, ask.Package, origin{ask.Upstream, ask.Toolchain})
-	if err != nil {
+	w, err := c.weigh(ctx, t, ask)
+	switch {
+	case errors.Is(err, errFacts):
 		return c.refuseUnknown(ctx, t, ask, err)
+	case err != nil:
+		return Answer{}, err
+	case w.decision.Effect != policy.Hold:
+		return c.decided(ctx, t, ask, w)
+	case ask.Await:
+		return c.await(ctx, t, ask, w)
 	}
-	about.Edges = t.edgesTo(ask.Package).edges
-	j := t.run.Policy.Judge(c.config.Clock(), about)
-	d := settle(planned(t.run.Plan, j.File(ask.facts())))
-	if d.Allowed() {
-		if d, err = c.judgeBundled(ask, d); err != nil {
-			return c.refuseUnknown(ctx, t, ask, err)
-		}
+	return c.shownHeld(ctx, t, ask, w)
+}
+
+// weighed is a file's decision, with what it was made of.
+type weighed struct {
+	about    policy.Subject
+	judge    *policy.Judge
+	decision policy.Decision
+}
+
+// weigh judges a file by all that is known now.
+func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w weighed, err error) {
+	if w.about, err = c.subject(t, ask.Package, origin{ask.Upstream, ask.Toolchain}); err != nil {
+		return w, err
 	}
+	if w.about.Approvals, err = c.answers(ctx, t, ask.Package); err != nil {
+		return w, err
+	}
+	w.about.Edges = t.edgesTo(ask.Package).edges
+	w.judge = t.run.Policy.Judge(c.config.Clock(), w.about)
+	w.decision = c.settle(planned(t.run.Plan, w.judge.File(ask.facts())))
+	if w.decision.Shown() {
+		w.decision, err = c.judgeBundled(ask, w.decision)
+	}
+	return w, err
+}
+
+// decided answers what waits for nobody.
+func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
+	d := w.decision
 	if !d.Allowed() {
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 		return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
 	var r audit.Record
+	var err error
 	if ask.Serve {
-		if r, err = c.record(ctx, t, c.servedOrPlanned(t, ask, about, d)); err != nil {
+		if r, err = c.record(ctx, t, c.servedOrPlanned(t, ask, w.about, d)); err != nil {
 			return Answer{}, err
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if ask.File.Kind != policy.KindMetadata {
+		delete(t.held, ask.Package)
+	}
 	t.plan.sawFile(ask)
 	if ask.Serve {
 		t.serve(r)
 	}
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.mayBeHad(t, ask, j, d)
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.mayBeHad(t, ask, w.judge, d)
 }
 
 // mayBeHad remembers a release that was admitted, and through what. Of metadata
@@ -101,17 +135,22 @@ func checkArtifact(ask ArtifactAsk) error {
 		return fault.Invalid("a file is asked about with its release, not with %q and %q", clip(ask.Package.String(), 200), clip(ask.File.Version, 80))
 	case ask.File.Name == "" || len(ask.File.Name) > 512:
 		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, clip(ask.File.Name, 80))
-	case ask.Serve && ask.File.Kind == policy.KindMetadata:
+	case ask.whole() && ask.File.Kind == policy.KindMetadata:
 		return fault.Invalid("%s is metadata, which is not served as a file", clip(ask.File.Name, 80))
+	case ask.Serve && ask.Await:
+		return fault.Invalid("%s is asked to be waited for and to be served at one time", clip(ask.File.Name, 80))
 	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
 		return fault.Invalid("%s has %d digests, or one that is none", clip(ask.File.Name, 80), len(ask.Digests))
-	case ask.Serve && !hexDigest.MatchString(ask.SHA256):
+	case ask.whole() && !hexDigest.MatchString(ask.SHA256):
 		return fault.Invalid("%s can't be served without its sha256", clip(ask.File.Name, 80))
-	case ask.Serve && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
+	case ask.whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
 		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", clip(ask.File.Name, 80))
 	}
 	return nil
 }
+
+// whole tells that the ask is about verified bytes.
+func (ask ArtifactAsk) whole() bool { return ask.Serve || ask.Await }
 
 func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "sha256:" }
 
@@ -134,12 +173,13 @@ func (t *tenant) serve(r audit.Record) {
 		}
 	}
 	t.hideWithheld(refOf(r))
+	t.hidePending(refOf(r))
 }
 
 func artifactRecord(ask ArtifactAsk, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: clip(ask.SourceURL, 2_048),
-		SHA256: ask.SHA256, Size: ask.Size, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		SHA256: ask.SHA256, Size: ask.Size, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
 	setRef(&r, ask.Package)
 	return r

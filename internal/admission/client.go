@@ -23,6 +23,7 @@ type Client struct {
 	session *yamux.Session
 	broken  error    // the session could not begin: every call fails with it
 	slots   gate     // calls under way
+	waits   gate     // those of them that may wait for a person, for days
 	answers *answers // of indexes, by epoch
 
 	mu   sync.Mutex // guards idle
@@ -39,7 +40,7 @@ type line struct {
 
 // NewClient begins a session on conn, which it owns from then on.
 func NewClient(conn net.Conn) *Client {
-	c := &Client{slots: make(gate, maxStreams/2), answers: newAnswers(512, 2_000_000)}
+	c := &Client{slots: make(gate, maxStreams/2), waits: make(gate, maxWaits), answers: newAnswers(512, 2_000_000)}
 	c.session, c.broken = yamux.Client(conn, sessionConfig())
 	if c.broken != nil {
 		c.broken = errors.Join(c.broken, conn.Close())
@@ -98,7 +99,11 @@ func (c *Client) Owner(ctx context.Context, ask OwnerAsk) (a OwnerAnswer, err er
 
 // Artifact implements Door.
 func (c *Client) Artifact(ctx context.Context, ask ArtifactAsk) (a Answer, err error) {
-	err = c.call(ctx, callArtifact, ask, &a)
+	slots := c.slots
+	if ask.Await {
+		slots = c.waits
+	}
+	err = c.callIn(ctx, slots, callArtifact, ask, &a)
 	return a, err
 }
 
@@ -124,6 +129,12 @@ func (c *Client) EdgesOfIndex(ctx context.Context, sandbox string, project pkgre
 	return c.call(ctx, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs}, &nothing{})
 }
 
+// Propose implements Door.
+func (c *Client) Propose(ctx context.Context, ask ProposalAsk) (list []Proposed, err error) {
+	err = c.call(ctx, callPropose, ask, &list)
+	return list, err
+}
+
 // Aborted implements Door.
 func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error {
 	return c.call(ctx, callAborted, abortedCall{sandbox, recordSeq, sent}, &nothing{})
@@ -143,9 +154,13 @@ func (c *Client) Trust(ctx context.Context, hosts []string) (cert Certificate, e
 
 // call makes one call. A reply that is not whole and understood is an error.
 func (c *Client) call(ctx context.Context, m method, ask, reply any) error {
+	return c.callIn(ctx, c.slots, m, ask, reply)
+}
+
+func (c *Client) callIn(ctx context.Context, slots gate, m method, ask, reply any) error {
 	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -28,7 +28,7 @@ func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []str
 	if err != nil {
 		return Answer{}, err
 	}
-	d := settle(t.run.Policy.DecideCommand(commandInput(argv)))
+	d := c.settle(t.run.Policy.DecideCommand(commandInput(argv)))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
 	r.Detail = map[string]string{detailCommand: id}
 	keepCommand(&r, argv)

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
@@ -45,6 +46,8 @@ type Limits struct {
 	Inventory      int // newly found packages recorded at one time; 20,000
 	Indexes        int // index verdicts kept, for all sandboxes; 1,024
 	IndexFiles     int // files in them, together; 4,000,000
+	Waiting        int // requests of one sandbox that are kept waiting for a person; 64
+	AllWaiting     int // those of all sandboxes; 1,024
 }
 
 func (l Limits) orDefaults() Limits {
@@ -62,6 +65,8 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Inventory, 20_000)
 	set(&l.Indexes, 1_024)
 	set(&l.IndexFiles, 4_000_000)
+	set(&l.Waiting, 64)
+	set(&l.AllWaiting, 1_024)
 	return l
 }
 
@@ -72,6 +77,8 @@ type Controller struct {
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
+
+	holding atomic.Int64 // requests that are kept waiting
 }
 
 var _ Door = (*Controller)(nil)

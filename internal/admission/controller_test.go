@@ -256,6 +256,7 @@ func TestEdgeLimits(t *testing.T) {
 
 func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 	h := newHouse(t, Limits{})
+	h.config.Approvals = newQueue()
 	names := []string{"requests", "numpy", "idna", "flask"}
 	versions := []string{"1.0", "1.26.0", "2.31.0", "2.32.0rc1", "2.33", "3.4", "1.0.0", "v1", "junk"}
 	page := 0
@@ -524,7 +525,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
 	ignore := cmpopts.IgnoreFields(tenant{}, "run", "mu", "edges", "indexes", "refusals", "shown", "through", "origins")
-	if diff := cmp.Diff(old, restored, cmp.AllowUnexported(tenant{}, servedFile{}), ignore); diff != "" {
+	if diff := cmp.Diff(old, restored, cmp.AllowUnexported(tenant{}, servedFile{}, accounts{}), ignore); diff != "" {
 		t.Errorf("the state differs (-before +after):\n%s", diff)
 	}
 	if err := second.Aborted(t.Context(), "sb1", 0, 0); !errors.Is(err, fault.ErrNotFound) {

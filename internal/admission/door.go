@@ -25,8 +25,10 @@ type Door interface {
 	// hears its name: private names go to their own upstream or nowhere.
 	Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error)
 
-	// Artifact judges one file and, if allowed, appends its `served` record
-	// (durable when it returns); if not, its `blocked` record.
+	// Artifact judges one file. With ask.Serve it appends the `served` record of
+	// what is allowed, durable when it returns; what is denied gets its `blocked`
+	// record. With ask.Await it returns once nothing waits any more, or when the
+	// policy's on_hold ends the wait.
 	Artifact(ctx context.Context, ask ArtifactAsk) (Answer, error)
 
 	// Name judges a DNS question or a stream to a name that is no registry's.
@@ -47,6 +49,10 @@ type Door interface {
 	// of every file that the answer allows. Those of releases that are, or come
 	// to be, admitted in this run become edges; the others wait.
 	EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error
+
+	// Propose judges releases that an agent asks for before anything fails, and
+	// files those that would wait for a person. The answer has the items' order.
+	Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error)
 
 	// Aborted records that a served artifact did not reach the client whole.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
@@ -128,13 +134,16 @@ type ArtifactAsk struct {
 	Bundled   []string `json:"bundled,omitempty"` // "name 1.0.0"
 	Findings  []string `json:"findings,omitempty"`
 	SourceURL string   `json:"source_url"`
-	SHA256    string   `json:"sha256"` // hex; "" when Serve is false
+	SHA256    string   `json:"sha256"` // hex; "" unless Serve or Await
 	Size      int64    `json:"size"`
-	// Serve false asks only for the verdict, before anything is fetched: a
-	// denial is recorded, an allowance is not, and a hold is answered at once as
-	// what it is, so that the gateway goes on and learns the file's digests. With
-	// Serve a hold is filed and waited for as the policy's on_hold says.
+	// Serve false asks only for the verdict, before anything is fetched or again
+	// later: a denial is recorded, an allowance is not, and a hold is answered at
+	// once as what it is, so that the gateway goes on and learns the file's digests.
 	Serve bool `json:"serve"`
+	// Await asks about verified bytes too, and records no serving: a hold is filed
+	// and waited for as the policy's on_hold says. Whoever asks may give up. What
+	// is allowed then is asked for with Serve, which waits for nobody.
+	Await bool `json:"await,omitempty"`
 	// Sidecar tells that the client reads the file's metadata, not the file: of a
 	// release on hold that is shown, and the release is filed as one that will be
 	// wanted.
@@ -198,6 +207,8 @@ type Refusal struct {
 	Count     int        `json:"count"`
 	// Alarm tells that it is more than a refusal: see policy.Decision.
 	Alarm bool `json:"alarm,omitempty"`
+	// Approval is the request in the queue that it waits for.
+	Approval string `json:"approval,omitempty"`
 }
 
 // Certificate is what the gateway answers TLS with.

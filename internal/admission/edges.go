@@ -65,7 +65,8 @@ func epochOf(edges []policy.Edge) string {
 }
 
 // Edges implements Door. The parent must be a release that was admitted in this
-// run: what its metadata requires counts through the entry that admitted it.
+// run, or that waits for a person: what its metadata requires counts through the
+// entry that admitted it, and only tells who wants what while it waits.
 func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.wasAdmitted(parent) {
+	if !t.wasAdmitted(parent) && !t.waits(parent) {
 		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
 	}
 	if err := t.setRelease(parent, kept, c.config.Limits.Requirements); err != nil {
@@ -141,5 +142,12 @@ func (t *tenant) wasAdmitted(p pkgref.Ref) bool {
 		return true
 	}
 	v := t.indexes[projectOfRef(p)]
-	return v != nil && v.shown[p.Version]
+	return v != nil && v.allowed[p.Version]
+}
+
+// waits tells whether a release waits for a person: it may be read about, and
+// what it requires admits nothing. The tenant's mu is held.
+func (t *tenant) waits(p pkgref.Ref) bool {
+	v := t.indexes[projectOfRef(p)]
+	return t.held[p] || v != nil && v.held[p.Version]
 }

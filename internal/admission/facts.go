@@ -23,7 +23,7 @@ func (f File) facts() policy.FileFacts {
 }
 
 // facts are those of the ask's file, with all digests that came with it. Once
-// it is to be served no more will come.
+// its bytes are here no more will come.
 func (ask ArtifactAsk) facts() policy.FileFacts {
 	facts := ask.File.facts()
 	for _, d := range ask.Digests {
@@ -31,10 +31,10 @@ func (ask ArtifactAsk) facts() policy.FileFacts {
 			facts.Digests = append(facts.Digests, d)
 		}
 	}
-	if own := "sha256:" + ask.SHA256; ask.Serve && !slices.Contains(facts.Digests, own) {
+	if own := "sha256:" + ask.SHA256; ask.whole() && !slices.Contains(facts.Digests, own) {
 		facts.Digests = append(facts.Digests, own)
 	}
-	facts.Complete = ask.Serve
+	facts.Complete = ask.whole()
 	return facts
 }
 
@@ -44,7 +44,7 @@ type origin struct {
 	toolchain bool
 }
 
-// subject gathers what is known of a project, its edges aside.
+// subject gathers what is known of a project, its edges and people's answers aside.
 func (c *Controller) subject(t *tenant, project pkgref.Ref, from origin) (policy.Subject, error) {
 	project.Version = ""
 	s := policy.Subject{Package: project, Upstream: from.upstream, Toolchain: from.toolchain}

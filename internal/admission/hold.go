@@ -30,7 +30,10 @@ type Holder interface {
 	Held(sandbox string, hold Hold, freeze bool)
 	// Released takes a hold back: it was answered, given up, or timed out. It
 	// returns when the sandbox runs, so that the answer meets it running; what is
-	// frozen thaws once none of its holds is pending any more.
+	// frozen thaws once none of its holds is pending any more. With a context that
+	// has ended it takes the hold back all the same, and waits for nothing. There
+	// is one call for each of Held, with an equal hold; equal ones are held as often
+	// as clients ask for the same file at once.
 	Released(ctx context.Context, sandbox string, hold Hold) error
 }
 
@@ -39,28 +42,4 @@ type Hold struct {
 	Approval string // the request's id
 	Package  pkgref.Ref
 	Reason   string
-}
-
-// ProposalAsk is what an agent asks for before anything fails: releases that
-// the gateway has looked up, with their files. See Door.Propose.
-type ProposalAsk struct {
-	Sandbox string        `json:"sandbox"`
-	Because string        `json:"because"`
-	Items   []ProposedAsk `json:"items"`
-}
-
-// ProposedAsk is one release of a proposal.
-type ProposedAsk struct {
-	Package  pkgref.Ref        `json:"package"` // with version
-	Upstream string            `json:"upstream"`
-	Files    []File            `json:"files"`
-	Evidence approval.Evidence `json:"evidence"` // what the index tells
-}
-
-// Proposed is what became of one item of a proposal.
-type Proposed struct {
-	Package  pkgref.Ref `json:"package"`
-	Effect   string     `json:"effect"` // allow, hold, deny
-	Reason   string     `json:"reason"`
-	Approval string     `json:"approval,omitempty"` // of a hold
 }

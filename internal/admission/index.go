@@ -28,10 +28,11 @@ type indexVerdict struct {
 	until    time.Time // some verdict changes then; zero: none ever does
 	verdicts []policy.Decision
 	ofFile   []int
-	shown    map[string]bool // versions with an allowed file
+	allowed  map[string]bool // versions with an allowed file
+	held     map[string]bool // versions with a file that waits for a person
 	withheld []audit.WithheldRange
 	refusal  policy.Decision // the withheld verdict that says most: of the highest version
-	allowed  int             // files
+	shown    int             // files
 }
 
 // Index implements Door.
@@ -46,7 +47,10 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 	if len(ask.Files) > maxIndexFiles {
 		return IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
 	}
-	v := c.verdict(t, ask)
+	v, err := c.verdict(ctx, t, ask)
+	if err != nil {
+		return IndexAnswer{}, err
+	}
 	if v == nil {
 		return IndexAnswer{NeedFiles: true, NeedTimes: t.run.Policy.NeedsTimes()}, nil
 	}
@@ -70,22 +74,26 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 }
 
 // verdict judges a page, or remembers what was judged; nil: its files are needed.
-func (c *Controller) verdict(t *tenant, ask IndexAsk) *indexVerdict {
+func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*indexVerdict, error) {
+	answers, err := c.answers(ctx, t, ask.Package)
+	if err != nil {
+		return nil, err
+	}
 	now := c.config.Clock()
 	from := origin{ask.Upstream, ask.Toolchain}
 	edges := t.edgesTo(ask.Package)
-	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), plan: t.plan.sandbox()}
+	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), answers: answersEpoch(answers), plan: t.plan.sandbox()}
 	if v := c.indexes.get(key, now); v != nil || ask.Files == nil {
-		return v
+		return v, nil
 	}
 	about, err := c.subject(t, ask.Package, from)
 	if err != nil {
-		return unknownVerdict(key, now, ask.Files)
+		return unknownVerdict(key, now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
-	about.Edges, about.Listing = edges.edges, true
-	v := judge(t.run.Policy, now, key, about, ask.Files)
+	about.Edges, about.Listing, about.Approvals = edges.edges, true, answers
+	v := c.judge(t.run.Policy, now, key, about, ask.Files)
 	c.indexes.put(v)
-	return v
+	return v, nil
 }
 
 // shown remembers what the run was shown. wantEdges: what the shown releases
@@ -96,7 +104,7 @@ func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges 
 	t.indexes[ask.Package] = v
 	t.origins[ask.Package] = origin{ask.Upstream, ask.Toolchain}
 	if r := t.required[ask.Package]; r == nil || r.epoch != v.epoch {
-		return v.allowed > 0 && (t.run.Plan || t.run.Policy.UsesEdges(ask.Package.Ecosystem)), nil
+		return v.shown > 0 && (t.run.Plan || t.run.Policy.UsesEdges(ask.Package.Ecosystem)), nil
 	}
 	return false, c.spread(t, ask.Package)
 }
@@ -109,13 +117,13 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 }
 
 // judge asks policy about every file; equal decisions share one place.
-func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, files []File) *indexVerdict {
-	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), shown: map[string]bool{}}
+func (c *Controller) judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, files []File) *indexVerdict {
+	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), allowed: map[string]bool{}, held: map[string]bool{}}
 	places := map[verdictKey]int{}
 	j := p.Judge(now, about)
 	for i, f := range files {
 		facts := f.facts()
-		d := settle(planned(key.plan != "", j.File(facts)))
+		d := c.settle(planned(key.plan != "", j.File(facts)))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {
@@ -124,9 +132,14 @@ func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, 
 			v.verdicts = append(v.verdicts, d)
 		}
 		v.ofFile[i] = place
-		if d.Allowed() {
-			v.allowed++
-			v.shown[f.Version] = true
+		switch d.Effect {
+		case policy.Allow:
+			v.shown++
+			v.allowed[f.Version] = true
+		case policy.Hold:
+			v.shown++
+			v.held[f.Version] = true
+		case policy.Deny:
 		}
 		v.until = earlier(v.until, nextChange(p, now, p.AgedFrom(facts)))
 	}
@@ -139,7 +152,7 @@ func judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, 
 // calm takes the alarm back for files that differ from the pinned ones in a
 // release of which another file is a pinned one: a lockfile need not name all.
 func (v *indexVerdict) calm(files []File) {
-	some := allowedVersions(files, v)
+	some := shownVersions(files, v)
 	calmed := map[int]int{}
 	for i, f := range files {
 		place := v.ofFile[i]
@@ -174,13 +187,16 @@ func (v *indexVerdict) name() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// settle makes of a decision what this version can do with it: nobody can be
-// asked yet, so a hold stays a refusal and says so.
-func settle(d policy.Decision) policy.Decision {
+// settle makes of a decision what this installation can do with it: where nobody
+// can be asked a hold is a refusal, and says so.
+func (c *Controller) settle(d policy.Decision) policy.Decision {
 	switch d.Effect {
 	case policy.Allow, policy.Deny:
 	case policy.Hold:
-		d.Reason += "; nobody can be asked in this version, so it is refused"
+		if c.config.Approvals == nil {
+			d.Effect = policy.Deny
+			d.Reason += "; nobody can be asked here, so it is refused"
+		}
 	default:
 		d.Effect, d.Reason = policy.Deny, "the policy gave no decision, so it is refused"
 	}
@@ -196,11 +212,11 @@ type verdictKey struct {
 	through, suggest string
 	pinned           string
 	alarm            bool
-	wanted           string
+	wanted, approval string
 }
 
 func verdictKeyOf(d policy.Decision) verdictKey {
-	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm}
+	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm, approval: d.Approval}
 	if len(d.WantedBy) > 0 {
 		k.wanted = epochOf(d.WantedBy)
 	}
@@ -210,7 +226,7 @@ func verdictKeyOf(d policy.Decision) verdictKey {
 // withheldRecord is the record of what an index leaves out.
 func withheldRecord(ask IndexAsk, v *indexVerdict) audit.Record {
 	what, reason := whatPackage, v.refusal.Reason
-	if v.allowed > 0 {
+	if v.shown > 0 {
 		what = whatIndex
 		last := v.withheld[len(v.withheld)-1]
 		reason = fmt.Sprintf("%s (%d versions, %s to %s)", v.refusal.Reason, last.Versions, last.From, last.To)
@@ -223,7 +239,7 @@ func withheldRecord(ask IndexAsk, v *indexVerdict) audit.Record {
 	}
 	setRef(&r, ask.Package)
 	d := v.refusal
-	if v.allowed > 0 && d.ResolvedBy != policy.ByLockfile {
+	if v.shown > 0 && d.ResolvedBy != policy.ByLockfile {
 		d.Alarm = false // some old release of it is malware, and nobody gets that
 	}
 	explain(&r, d)

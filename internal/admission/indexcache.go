@@ -17,7 +17,9 @@ type indexKey struct {
 	index  string
 	edges  string
 	facts  string // of Controller.generation
-	plan   string // the sandbox of a plan, whose verdicts are its own; "": no plan
+	// answers are people's, by what they say: those of two runs can differ.
+	answers string
+	plan    string // the sandbox of a plan, whose verdicts are its own; "": no plan
 }
 
 // indexCache remembers verdicts, the least recently used leaving first.

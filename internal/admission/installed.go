@@ -48,9 +48,8 @@ const (
 //
 // Accounted for are packages inside of served files, copies of what the template
 // brings, and packages that are written here: those whose name is a project's
-// that lay on a mount before the first command, and those that were installed
-// from a directory of the sandbox where a project of that name lies, unless the
-// policy's lists have the name.
+// that lay on a mount before the first command, and those of a project in a
+// directory of the sandbox, unless the policy's lists have the name.
 func (c *Controller) Installed(ctx context.Context, sandbox string, stock Stock) (Accounted, error) {
 	t, err := c.tenant(sandbox)
 	if err != nil {

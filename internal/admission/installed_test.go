@@ -85,6 +85,9 @@ func TestWhereAPackageCameFrom(t *testing.T) {
 		"a project that is written in the run": {Stock{
 			Found: inventory(source("python new-app", "/home/agent/new"), from(on("python new-app 0.1", site+"new"), "/home/agent/new"), on("python new-app 0.1", "/home/agent/.cache/uv/x")),
 		}, []string{"installed new-app 0.1 local"}},
+		"a node project's copy": {Stock{
+			Found: inventory(source("node dep 1.0.0", "/tmp/dep"), on("node dep 1.0.0", "/x/node_modules/dep"), on("node dep 1.0.1", "/y/node_modules/dep")),
+		}, []string{"alarm dep 1.0.1 unaccounted true", "installed dep 1.0.0 local", "installed dep 1.0.1 unaccounted true"}},
 		"from a directory without a project": {Stock{
 			Found: inventory(source("python other", "/home/agent/new"), from(on("python new-app 0.1", site+"new"), "/home/agent/new")),
 		}, []string{"alarm new-app 0.1 unaccounted true", "installed new-app 0.1 unaccounted true"}},

@@ -62,6 +62,8 @@ func keyOf(r audit.Record) refusalKey {
 	switch {
 	case r.Outcome == audit.Withheld:
 		key.more = r.Detail[detailIndex] + rangesKey(r.Withheld)
+	case r.Outcome == audit.Pending:
+		key.file, key.more = "", r.Approval
 	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
 		key.more = r.Reason
 	case r.Kind == audit.KindNetwork:
@@ -135,7 +137,7 @@ func (r *refusal) repeat(ctx context.Context, t *tenant, limit int) (audit.Recor
 	if r.err == nil {
 		t.mu.Lock()
 		r.count++
-		if r.record.Outcome == audit.Withheld && !t.shows(projectOf(r.record)) {
+		if (r.record.Outcome == audit.Withheld || r.record.Outcome == audit.Pending) && !t.shows(projectOf(r.record)) {
 			t.show(r, limit)
 		}
 		t.mu.Unlock()
@@ -149,6 +151,7 @@ func (r *refusal) repeat(ctx context.Context, t *tenant, limit int) (audit.Recor
 func (t *tenant) show(r *refusal, limit int) {
 	if r.record.Kind == audit.KindPackage {
 		t.hideWithheld(refOf(r.record)) // of a refused file more is known
+		t.hidePending(refOf(r.record))
 	}
 	t.shown = append(t.shown, r)
 	if len(t.shown) > limit {
@@ -167,6 +170,14 @@ func (t *tenant) hideWithheld(p pkgref.Ref) {
 	p.Version = ""
 	t.shown = slices.DeleteFunc(t.shown, func(r *refusal) bool {
 		return r.record.Outcome == audit.Withheld && refOf(r.record) == p
+	})
+}
+
+// hidePending stops showing that a release waits, because it was answered, or
+// waits for another request now; the tenant's mu is held.
+func (t *tenant) hidePending(p pkgref.Ref) {
+	t.shown = slices.DeleteFunc(t.shown, func(r *refusal) bool {
+		return r.record.Outcome == audit.Pending && refOf(r.record) == p
 	})
 }
 
@@ -215,7 +226,7 @@ func (r *refusal) public() Refusal {
 		Time: rec.Time, Package: refOf(rec), File: rec.File, What: whatPackage, Name: rec.Detail[detailName],
 		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
 		Suggest: rec.Detail[detailSuggest], RequestID: rec.RequestID, Count: r.count,
-		Alarm: rec.Detail[detailAlarm] != "",
+		Alarm: rec.Detail[detailAlarm] != "", Approval: rec.Approval,
 	}
 	switch {
 	case rec.Kind == audit.KindNetwork:
@@ -227,6 +238,9 @@ func (r *refusal) public() Refusal {
 	}
 	if parents := rec.Detail[detailWantedBy]; parents != "" {
 		out.Reason = withParents(out.Reason, parents)
+	}
+	if rec.Outcome == audit.Pending {
+		out.Reason += waitsAs(rec.Approval)
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 		if r.Outcome == audit.Exceeded {
 			t.cut, t.cutTold = true, true
 		}
-	case audit.KindDaemon:
+	case audit.KindDaemon, audit.KindApproval, audit.KindLog:
 	}
 }
 
@@ -62,9 +62,9 @@ func (t *tenant) replayAsk(r audit.Record, limits Limits) {
 		}
 	case audit.Installed, audit.Alarm:
 		t.accounts.take(r)
-	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded:
+	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
 		t.replayRefusal(r, limits)
-	case audit.Pending, audit.Started, audit.Finished: // not of an ask, in this version
+	case audit.Started, audit.Finished: // not of an ask
 	}
 }
 

@@ -34,7 +34,7 @@ func Serve(ctx context.Context, conn net.Conn, door Door) error {
 		_ = session.Close() // it has ended already
 		calls.Wait()
 	}()
-	streams := make(gate, maxStreams)
+	streams := make(gate, maxStreams+maxWaits)
 	for {
 		stream, err := session.AcceptStream()
 		if err != nil {
@@ -207,6 +207,8 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 		})
 	case callRefusals:
 		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Max) })
+	case callPropose:
+		return decoded(c.body, func(q ProposalAsk) ([]Proposed, error) { return s.door.Propose(ctx, q) })
 	case callOwner:
 		return decoded(c.body, func(q OwnerAsk) (OwnerAnswer, error) { return s.door.Owner(ctx, q) })
 	case callTrust:

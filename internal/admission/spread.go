@@ -91,8 +91,11 @@ func (t *tenant) throughOf(p pkgref.Ref, j *policy.Judge) (through string, admit
 	if through != "" {
 		return through, true
 	}
+	if t.held[p] {
+		return "", true // a file of it waits for a person: until then nothing comes through it
+	}
 	if !admitted && !t.wasAdmitted(p) {
-		return "", false
+		return "", t.waits(p)
 	}
 	d := j.Release(p.Version)
 	if !d.Allowed() {

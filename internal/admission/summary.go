@@ -21,7 +21,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
+	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -48,7 +48,9 @@ type summary struct {
 	parents   map[pkgref.Ref]bool    // projects of which a release was taken, as it required another
 	withheld  []audit.Record
 	wanted    wantedPaths
-	probes    []audit.Record // refusals of what may have been wanted by nobody
+	pending   []audit.Record      // what waited for a person
+	releases  map[pkgref.Ref]bool // that were served or refused
+	probes    []audit.Record      // refusals of what may have been wanted by nobody
 }
 
 func (s *summary) add(r audit.Record) {
@@ -73,9 +75,13 @@ func (s *summary) add(r audit.Record) {
 	case audit.Blocked, audit.Failed, audit.Exceeded:
 		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
 		s.addRefused(r)
+	case audit.Pending:
+		if r.Kind == audit.KindPackage {
+			s.pending = append(s.pending, r)
+		}
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
-	case audit.Aborted, audit.Pending, audit.Finished: // no lines of their own
+	case audit.Aborted, audit.Finished: // no lines of their own
 	}
 }
 
@@ -90,6 +96,7 @@ func (s *summary) serve(r audit.Record) {
 	if best, known := s.served[p]; !known || v.compare(best) > 0 {
 		s.served[p] = v
 	}
+	s.releases[refOf(r)] = true
 }
 
 // ruleLockfile is policy's rule of releases that a lockfile leaves out.
@@ -151,7 +158,7 @@ func (s *summary) addRefused(r audit.Record) {
 }
 
 func (s *summary) addWanted(r audit.Record) {
-	s.blocked[projectOf(r)] = true
+	s.blocked[projectOf(r)], s.releases[refOf(r)] = true, true
 	s.refused.add(packageLine(r), max(1, r.Count))
 }
 
@@ -165,6 +172,16 @@ func (s *summary) addName(r audit.Record) {
 	s.names[i].Count += max(1, r.Count)
 }
 
+// refusePending counts a release as refused that waited and that nobody answered.
+func (s *summary) refusePending() {
+	for _, r := range s.pending {
+		if !s.releases[refOf(r)] {
+			s.blocked[projectOf(r)] = true
+			s.refused.add(packageLine(r), max(1, r.Count))
+		}
+	}
+}
+
 func packageLine(r audit.Record) api.Package {
 	p := api.Package{
 		Ecosystem: r.Ecosystem, Name: r.Package, Version: r.InstalledVersion, File: r.File, SHA256: r.SHA256,
@@ -173,6 +190,9 @@ func packageLine(r audit.Record) api.Package {
 	}
 	if parents := r.Detail[detailWantedBy]; parents != "" {
 		p.Reason = withParents(p.Reason, parents)
+	}
+	if r.Outcome == audit.Pending {
+		p.Reason += waitsAs(r.Approval)
 	}
 	if p.Name == "" && p.File == "" { // of no registry
 		p.File = r.SourceURL
@@ -186,6 +206,7 @@ func (s *summary) finish() api.RunSummary {
 			s.addWanted(r)
 		}
 	}
+	s.refusePending()
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()

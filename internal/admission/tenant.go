@@ -29,6 +29,8 @@ type tenant struct {
 	names        map[string]bool // refused names that have a record of their own
 	edges        edgeSet
 	through      map[pkgref.Ref]string        // admitted releases: Decision.Through
+	held         map[pkgref.Ref]bool          // releases with a file that was asked for and waits for a person
+	holding      int                          // requests that are kept waiting
 	pinned       map[pkgref.Ref]bool          // releases whose requirements the run's lockfiles told
 	origins      map[pkgref.Ref]origin        // where projects were found
 	required     map[pkgref.Ref]*requirements // by projects
@@ -47,7 +49,7 @@ func newTenant(r Run) *tenant {
 	p := newPlan(&r)
 	return &tenant{
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, pinned: map[pkgref.Ref]bool{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
+		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, held: map[pkgref.Ref]bool{}, pinned: map[pkgref.Ref]bool{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
 	}

@@ -14,8 +14,11 @@ import (
 // ruleUnknown is of packages of which the imported facts can't be read.
 const ruleUnknown = "advisory.unreadable"
 
+// errFacts tells errors of the imported facts from others.
+var errFacts = errors.New("the imported facts about packages can't be read")
+
 func errUnknown(p pkgref.Ref, err error) error {
-	return fault.Wrap(fault.ErrUnavailable, err, "what is known of %s could not be read", p)
+	return fault.Wrap(fault.ErrUnavailable, errors.Join(errFacts, err), "what is known of %s could not be read", p)
 }
 
 // unknownDecision is the refusal of a package of which the imported facts can't
@@ -43,7 +46,7 @@ func (c *Controller) refuseUnknown(ctx context.Context, t *tenant, ask ArtifactA
 // unknownVerdict withholds all of a page. It is not remembered: the facts may be
 // mended at any moment.
 func unknownVerdict(key indexKey, now time.Time, files []File) *indexVerdict {
-	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files)), shown: map[string]bool{}}
+	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files))}
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.epoch = v.name()
 	return v

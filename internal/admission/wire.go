@@ -38,6 +38,7 @@ const (
 	callTrust
 	callOwner
 	callEdgesOfIndex
+	callPropose
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -46,7 +47,7 @@ func (m method) limit() int {
 	switch m {
 	case callIndex, callEdgesOfIndex:
 		return maxMessage
-	case callEdges, callArtifact: // what one file requires, or brings along
+	case callEdges, callArtifact, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callRefusals, callTrust, callOwner:
 	}
@@ -63,6 +64,10 @@ const (
 	// messageTime is how long a message, once begun, may take.
 	messageTime = time.Minute
 	maxStreams  = 512
+	// maxWaits of them may wait for a person beside those, so that the others are
+	// never kept from answers. The controller keeps fewer waiting (Limits.AllWaiting),
+	// and answers the rest at once.
+	maxWaits = 2_048
 )
 
 // status of a reply: done, or the category of its fault.

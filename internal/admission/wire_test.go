@@ -268,7 +268,7 @@ func TestWhoSpeaksAnotherLanguageEndsServe(t *testing.T) {
 func TestTooManyStreamsAreRefused(t *testing.T) {
 	c, _ := serve(t, newHouse(t, Limits{}))
 	var streams []*yamux.Stream
-	for range maxStreams {
+	for range maxStreams + maxWaits {
 		s, err := c.session.OpenStream()
 		must(t, err)
 		_, err = s.Write([]byte{0}) // a message that never ends

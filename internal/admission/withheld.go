@@ -60,7 +60,7 @@ func (v version) compare(o version) int {
 	return cmp.Or(v.semantic.Compare(o.semantic), cmp.Compare(v.text, o.text))
 }
 
-// rangeKey tells ranges apart. A version of which another file is allowed is
+// rangeKey tells ranges apart. A version of which another file is shown is
 // not withheld: only a file of it is (its source distribution, say), which is
 // told in a range of no versions.
 type rangeKey struct {
@@ -80,11 +80,11 @@ type versionRange struct {
 	files    int
 }
 
-// allowedVersions are those with at least one allowed file.
-func allowedVersions(files []File, v *indexVerdict) map[string]bool {
+// shownVersions are those with at least one file that is shown.
+func shownVersions(files []File, v *indexVerdict) map[string]bool {
 	some := map[string]bool{}
 	for i, f := range files {
-		if v.verdicts[v.ofFile[i]].Allowed() {
+		if v.verdicts[v.ofFile[i]].Shown() {
 			some[f.Version] = true
 		}
 	}
@@ -98,10 +98,10 @@ func allowedVersions(files []File, v *indexVerdict) map[string]bool {
 func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
 	byRule := map[rangeKey]*versionRange{}
 	parsed := map[string]version{}
-	some := allowedVersions(files, v)
+	some := shownVersions(files, v)
 	for i, f := range files {
 		d := v.verdicts[v.ofFile[i]]
-		if d.Allowed() {
+		if d.Shown() {
 			continue
 		}
 		ver, ok := parsed[f.Version]

@@ -13,7 +13,9 @@ import (
 	"runtime/debug"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -130,4 +132,7 @@ type noRegistries struct{}
 
 func (noRegistries) IsRegistry(string) bool                { return false }
 func (noRegistries) ServeRegistry(conn net.Conn, _ string) { conn.Close() }
+func (noRegistries) Propose(context.Context, string, channel.Request) ([]admission.Proposed, error) {
+	return nil, fault.New(fault.ErrUnavailable, "no registry is known here")
+}
 func (noRegistries) Close() error                          { return nil }

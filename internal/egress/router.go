@@ -28,6 +28,9 @@ type Registry interface {
 	IsRegistry(name string) bool
 	// ServeRegistry serves a connection to one of its names and closes it.
 	ServeRegistry(conn net.Conn, sandbox string)
+	// Propose looks up, judges and files what an agent asks for before anything
+	// fails; the answer has the items' order.
+	Propose(ctx context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error)
 }
 
 // Limits of a router, per sandbox; zero fields take the default.

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -64,6 +65,22 @@ func (d *door) asked() int {
 type registry struct{}
 
 func (registry) IsRegistry(name string) bool { return name == "index.example" }
+
+func (registry) Propose(_ context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error) {
+	if r.Because == "fail" {
+		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up")
+	}
+	var out []admission.Proposed
+	for i, item := range r.Items {
+		p := admission.Proposed{Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(item.Ecosystem), Name: item.Name, Version: sandbox}, Reason: "because\x1b[31m"}
+		p.Effect = []policy.Effect{policy.Allow, policy.Hold, policy.Deny}[i%3]
+		if p.Effect == policy.Hold {
+			p.Approval = "ap-test"
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
 
 func (registry) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()

@@ -26,6 +26,8 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 		s.connect(ctx, open.Name, open.Port)
 	case channel.OpenWhy:
 		s.why(ctx, open.JSON)
+	case channel.OpenRequest:
+		s.request(ctx, open.Request, open.JSON)
 	default:
 		s.reply(channel.Reply{Error: "a stream of this kind does not exist"})
 	}

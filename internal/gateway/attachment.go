@@ -54,7 +54,7 @@ func (g *Gateway) serveAttachment(q *query) {
 	}
 	ask := attacher.AttachmentAsk(q.source.index, q.route)
 	a := q.metadata(ask.URL)
-	if !g.allowed(a) {
+	if !g.shown(a) {
 		return
 	}
 	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done())
@@ -92,7 +92,7 @@ func (q *query) metadata(location string) *asked {
 func (g *Gateway) sendAttachment(a *asked, found attached) {
 	a.ref.Version, a.file.Version = found.Version, found.Version
 	a.file.Digest, a.digests = found.digest, found.digests
-	if (a.route.Query || len(a.digests) > 0) && !g.allowed(a) {
+	if (a.route.Query || len(a.digests) > 0) && !g.shown(a) {
 		return
 	}
 	var d described

@@ -45,6 +45,21 @@ type door struct {
 	owner    string   // of every name
 	broken   bool     // every call fails: nothing can be decided or recorded
 	breaks   error    // with this; nil: errBroken
+	// proposals that were made.
+	proposals []admission.ProposalAsk
+}
+
+// Propose tells each item's decision by its first file, and what it was asked.
+func (d *door) Propose(_ context.Context, ask admission.ProposalAsk) ([]admission.Proposed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.proposals = append(d.proposals, ask)
+	var out []admission.Proposed
+	for _, item := range ask.Items {
+		v := d.decide(item.Package, item.Files[0])
+		out = append(out, admission.Proposed{Package: item.Package, Effect: v.Effect, Rule: v.Rule, Reason: v.Reason})
+	}
+	return out, nil
 }
 
 func allowAll(pkgref.Ref, admission.File) policy.Decision {

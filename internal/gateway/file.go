@@ -32,6 +32,7 @@ type asked struct {
 	digests []string   // all that are known, once the bytes are here
 	found   described
 	settle  func(friend bool) // of a file, until its first verdict
+	waits   bool              // the last verdict was that a person must answer
 }
 
 // serveFile answers with a file or its sidecar. The client need not have asked
@@ -57,15 +58,17 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 	g.refuseFile(&asked{query: q, ref: q.ref(q.route.Version)}, failed)
 }
 
-// serveFound asks for the verdict before anything is fetched.
+// serveFound asks for the verdict before anything is fetched. What waits for a
+// person is gone on with: they are shown what the verified bytes say.
 func (g *Gateway) serveFound(a *asked) {
 	answer, err := g.door.Artifact(a.r.Context(), a.ask())
-	a.settle(err == nil && answer.Decision.Allowed())
+	a.settle(err == nil && answer.Decision.Shown())
+	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
 	case err != nil:
 		g.refuseUndecided(a, err)
-	case !answer.Decision.Allowed():
-		a.refuseDecision(a.ref.String(), answer.Decision, answer.RequestID)
+	case !answer.Decision.Shown():
+		a.refuseAnswer(answer)
 	case a.route.Kind == ecosystem.RouteSidecar:
 		g.serveSidecar(a)
 	default:
@@ -131,6 +134,9 @@ func (g *Gateway) serveSidecar(a *asked) {
 		g.refuseUndecided(a, err)
 		return
 	}
+	if a.waits && !g.announce(a) {
+		return
+	}
 	g.fetchAhead(wantFile(a.source, a.route.Project, a.file))
 	a.w.Header().Set("ETag", `"`+d.Digest+`"`)
 	a.w.Header().Set("Content-Type", "application/octet-stream")
@@ -155,7 +161,7 @@ func (g *Gateway) serveArtifact(a *asked) {
 		return
 	}
 	stricter := a.learn(v, d)
-	if (stricter || a.r.Method == http.MethodHead) && !g.allowed(a) {
+	if (stricter || a.r.Method == http.MethodHead) && !g.shown(a) {
 		return
 	}
 	if len(d.Requirements) > 0 {
@@ -164,8 +170,8 @@ func (g *Gateway) serveArtifact(a *asked) {
 			return
 		}
 	}
-	if a.r.Method == http.MethodHead { // allowed above, and no byte is served
-		a.sendBlob(v.Blob)
+	if a.r.Method == http.MethodHead { // shown above, and no byte is served
+		a.sendContent(v.Digest(), v.Reader())
 		return
 	}
 	g.serveRecorded(a, v)
@@ -188,34 +194,19 @@ func (a *asked) learn(v *verified, d described) (stricter bool) {
 	return stricter
 }
 
-// allowed asks again, knowing more, and refuses what is not.
-func (g *Gateway) allowed(a *asked) bool {
+// shown asks again, knowing more, and refuses what is denied.
+func (g *Gateway) shown(a *asked) bool {
 	answer, err := g.door.Artifact(a.r.Context(), a.ask())
+	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
 	case err != nil:
 		g.refuseUndecided(a, err)
-	case !answer.Decision.Allowed():
-		a.refuseDecision(a.ref.String(), answer.Decision, answer.RequestID)
+	case !answer.Decision.Shown():
+		a.refuseAnswer(answer)
 	default:
 		return true
 	}
 	return false
-}
-
-// serveRecorded has the serving recorded and sends. Whether or not the client
-// is still there, the record has to be whole.
-func (g *Gateway) serveRecorded(a *asked, v *verified) {
-	ask := a.ask()
-	ask.Serve, ask.Size, ask.SHA256 = true, v.Size(), strings.TrimPrefix(v.Digest(), "sha256:")
-	answer, err := g.door.Artifact(context.WithoutCancel(a.r.Context()), ask)
-	switch {
-	case err != nil:
-		g.refuseUndecided(a, err)
-	case !answer.Decision.Allowed():
-		a.refuseDecision(a.ref.String(), answer.Decision, answer.RequestID)
-	default:
-		g.sendRecorded(a, v.Blob, answer.Seq)
-	}
 }
 
 // artifact gives the file's verified bytes. A cached copy that was changed on

@@ -57,11 +57,13 @@ type Config struct {
 // Gateway serves registries to sandboxes. Make one with New, Start it, hand it
 // connections with ServeRegistry, Close it.
 type Gateway struct {
-	cfg     Config
-	door    admission.Door
-	store   *cache.Store
-	sources []*source
-	log     *slog.Logger
+	cfg  Config
+	door admission.Door
+	// proposals has a lock of its own.
+	proposals proposals
+	store     *cache.Store
+	sources   []*source
+	log       *slog.Logger
 
 	names       atomic.Pointer[nameTable]
 	certificate atomic.Pointer[tls.Certificate]

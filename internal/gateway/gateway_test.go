@@ -72,7 +72,7 @@ func TestIndexAndArtifact(t *testing.T) {
 	}
 	want := admission.ArtifactAsk{
 		Sandbox: sandboxA, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, SourceURL: b.registry.URL(filesHost, "/p/"+foo.File), SHA256: foo.Digest(), Size: int64(len(foo.Bytes)), Serve: true,
-		File:     admission.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Published: foo.Uploaded},
+		File:     admission.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Size: int64(len(foo.Bytes)), Published: foo.Uploaded},
 		Upstream: b.registry.URL(indexHost, "/simple/"), Digests: []string{"sha256:" + foo.Digest(), sha512Of(foo.Bytes)},
 	}
 	served := b.door.Served()

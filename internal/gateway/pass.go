@@ -41,7 +41,7 @@ func (g *Gateway) servePass(q *query) {
 	a := q.metadata(ask.URL)
 	settle := func(bool) {}
 	if q.route.Project != "" {
-		if !g.allowed(a) {
+		if !g.shown(a) {
 			return
 		}
 		var err error

@@ -35,8 +35,8 @@ type release struct {
 	line    int64 // the first number: releases with the same one are a line
 	pep     pep440.Version
 	sem     semantic.Version
-	allowed bool            // some file of it
-	refusal policy.Decision // of a file that is not allowed
+	shown   bool            // some file of it
+	refusal policy.Decision // of a file that is not
 }
 
 func newRelease(e pkgref.Ecosystem, text string) *release {
@@ -82,8 +82,8 @@ func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer
 			byText[f.Version] = r
 			out = append(out, r)
 		}
-		if d := a.Verdicts[a.OfFile[i]]; d.Allowed() {
-			r.allowed = true
+		if d := a.Verdicts[a.OfFile[i]]; d.Shown() {
+			r.shown = true
 		} else {
 			r.refusal = d
 		}
@@ -95,13 +95,13 @@ func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer
 // wanted tells whether something that this run may have requires it.
 func (r *release) wanted() bool { return len(r.refusal.WantedBy) > 0 }
 
-// highestWithheld is the highest release that is not allowed, one that is
+// highestWithheld is the highest release that is not shown, one that is
 // required or else a stable one if there is any; nil if all are allowed.
 func highestWithheld(releases []*release) *release {
 	var highest *release
 	for _, r := range releases {
 		switch {
-		case r.allowed:
+		case r.shown:
 		case r.wanted():
 			return r
 		case highest == nil || r.stable() && !highest.stable():
@@ -116,7 +116,7 @@ func highestWithheld(releases []*release) *release {
 // like it. A page from which only old releases are withheld gives no notice, and
 // what a lockfile leaves out is none: that is what it was given for.
 func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) *withheld {
-	releases := slices.DeleteFunc(releasesOf(e, ix, a), func(r *release) bool { return !r.allowed && r.refusal.Rule == ruleLockfile })
+	releases := slices.DeleteFunc(releasesOf(e, ix, a), func(r *release) bool { return !r.shown && r.refusal.Rule == ruleLockfile })
 	highest := highestWithheld(releases)
 	if highest == nil || !missed(releases, ix.Tags[latest]) {
 		return nil
@@ -130,7 +130,7 @@ func missed(releases []*release, latest string) bool {
 	var line int64
 	found, some := false, false
 	for _, r := range releases {
-		if r.text == latest && !r.allowed {
+		if r.text == latest && !r.shown {
 			return true
 		}
 		if !r.stable() {
@@ -139,7 +139,7 @@ func missed(releases []*release, latest string) bool {
 		if !found {
 			found, line = true, r.line
 		}
-		some = some || r.line == line && r.allowed
+		some = some || r.line == line && r.shown
 	}
 	return found && !some
 }
@@ -155,7 +155,7 @@ func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, n
 		version = tagged
 	}
 	for _, r := range releases {
-		if r.text == version && !r.allowed {
+		if r.text == version && !r.shown {
 			ref.Version = version
 			return &withheld{ref, r.refusal}, nil
 		}
@@ -165,7 +165,7 @@ func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, n
 			return nil, fault.Invalid("%s can't be served: %s", l.Name, l.Reason)
 		}
 	}
-	some := slices.ContainsFunc(releases, func(r *release) bool { return r.allowed })
+	some := slices.ContainsFunc(releases, func(r *release) bool { return r.shown })
 	if r := highestWithheld(releases); r != nil && !some && errors.Is(why, fault.ErrForbidden) {
 		return &withheld{ref, r.refusal}, nil
 	}

@@ -23,7 +23,7 @@ type rendered struct {
 	packed      []byte // gzip
 	size        int64  // unpacked
 	tag         string // the ETag without quotes and encoding
-	some        bool   // something of the page is allowed
+	some        bool   // something of the page is shown
 	notice      *withheld
 	// In place of a document:
 	refused *withheld // a decision
@@ -84,8 +84,8 @@ func verdictsOf(a admission.IndexAnswer) (verdicts []ecosystem.Verdict, some boo
 	verdicts = make([]ecosystem.Verdict, len(a.OfFile))
 	for i, v := range a.OfFile {
 		d := a.Verdicts[v]
-		verdicts[i] = ecosystem.Verdict{Allowed: d.Allowed(), Reason: d.Reason}
-		some = some || d.Allowed()
+		verdicts[i] = ecosystem.Verdict{Allowed: d.Shown(), Reason: d.Reason}
+		some = some || d.Shown()
 	}
 	return verdicts, some
 }

@@ -100,7 +100,7 @@ func (g *Gateway) listRequirements(lister ecosystem.Lister, p *page) (*requireme
 	return all, nil
 }
 
-// of gives the requirements of the files that an answer allows.
+// of gives the requirements of the files that an answer shows.
 func (r *requirements) of(ix *ecosystem.Index, a admission.IndexAnswer) []admission.IndexRequirement {
 	most := 0
 	for _, files := range r.files {
@@ -112,7 +112,7 @@ func (r *requirements) of(ix *ecosystem.Index, a admission.IndexAnswer) []admiss
 		begin := len(versions)
 		for _, file := range r.files[i] {
 			version := ix.Files[file].Version
-			if !a.Verdicts[a.OfFile[file]].Allowed() || len(versions) > begin && versions[len(versions)-1] == version {
+			if !a.Verdicts[a.OfFile[file]].Shown() || len(versions) > begin && versions[len(versions)-1] == version {
 				continue
 			}
 			versions = append(versions, version)

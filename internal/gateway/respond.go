@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -30,6 +31,20 @@ func (q *query) refuseDecision(what string, d policy.Decision, id string) {
 	q.refuse(ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: what, Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest, RequestID: id})
 }
 
+// refuseAnswer answers with a decision on a file, and with the request that a
+// person may approve if it waits.
+func (a *asked) refuseAnswer(answer admission.Answer) {
+	d := answer.Decision
+	r := ecosystem.Refusal{
+		Cause: ecosystem.ByPolicy, What: a.ref.String(), Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest,
+		RequestID: answer.RequestID, Approval: answer.Approval,
+	}
+	if r.Approval != "" {
+		r.Approve = admission.ApproveCommand(r.Approval)
+	}
+	a.refuse(r)
+}
+
 // send writes an answer whole.
 func (q *query) send(a ecosystem.Answer) {
 	if q.r.ProtoAtLeast(1, 1) && a.Phrase != "" {
@@ -48,27 +63,31 @@ func (q *query) send(a ecosystem.Answer) {
 
 // sendRecorded sends what was recorded as served, and records it if the client
 // did not get all of it.
-func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, seq uint64) {
+func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, answer admission.Answer) {
 	out := &counted{ResponseWriter: a.w}
 	a.w = out
-	a.sendBlob(blob)
+	var content io.ReadSeeker = blob.Reader()
+	if answer.Decision.ResolvedBy == policy.ByApproval {
+		content = &standing{ReadSeeker: content, check: func() bool { return g.stands(a) }}
+	}
+	a.sendContent(blob.Digest(), content)
 	announced, err := strconv.ParseInt(a.w.Header().Get("Content-Length"), 10, 64)
 	if err != nil || out.sent >= announced {
 		return
 	}
-	if err := g.door.Aborted(context.WithoutCancel(a.r.Context()), a.sandbox, seq, out.sent); err != nil {
+	if err := g.door.Aborted(context.WithoutCancel(a.r.Context()), a.sandbox, answer.Seq, out.sent); err != nil {
 		g.log.Error("an aborted download could not be recorded", "sandbox", a.sandbox, "file", a.file.Name, "error", err)
 	}
 }
 
-// sendBlob answers GET and HEAD, whole or one range.
-func (a *asked) sendBlob(blob *cache.Blob) {
+// sendContent answers GET and HEAD, whole or one range.
+func (a *asked) sendContent(digest string, content io.ReadSeeker) {
 	if strings.Contains(a.r.Header.Get("Range"), ",") {
 		a.r.Header.Del("Range") // many ranges in one answer are of use to nobody here
 	}
-	a.w.Header().Set("ETag", `"`+blob.Digest()+`"`)
+	a.w.Header().Set("ETag", `"`+digest+`"`)
 	a.w.Header().Set("Content-Type", "application/octet-stream")
-	http.ServeContent(a.w, a.r, "", time.Time{}, blob.Reader())
+	http.ServeContent(a.w, a.r, "", time.Time{}, content)
 }
 
 // counted counts the body's bytes.

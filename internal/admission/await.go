@@ -1,0 +1,177 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// The rule of a wish that the queue does not take.
+const ruleQueue = "approvals.limit"
+
+// shownHeld answers a question about what waits that is not to be had yet. The
+// release of a file whose metadata is read will be wanted with the rest of its
+// tree, so it is filed, that a person sees the whole tree when its first file
+// waits; nobody waits for that here.
+func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
+	t.holds(ask, c.config.Limits.Records)
+	a := Answer{Decision: w.decision}
+	if !ask.Sidecar || !slices.ContainsFunc(ask.facts().Digests, policy.StrongDigest) {
+		return a, nil
+	}
+	request, err := c.file(ctx, t.wish(ask, w.decision))
+	if err != nil && !errors.Is(err, fault.ErrForbidden) { // a full queue refuses the file, later
+		return Answer{}, err
+	}
+	a.Approval = request.ID
+	return a, nil
+}
+
+// holds remembers that a release waits.
+func (t *tenant) holds(ask ArtifactAsk, limit int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ask.Package.Version != "" && len(t.held) < limit {
+		t.held[ask.Package] = true
+	}
+}
+
+// maxStale is how often an answer may be found that decides nothing.
+const maxStale = 3
+
+// await files what waits and waits for the answer as the policy says, and again
+// if the answer was not about all of it. What then is decided is the answer; so
+// is the hold itself, once nobody waits any more.
+func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
+	t.holds(ask, c.config.Limits.Records)
+	h := hold{c: c, t: t, mode: policy.HoldFail}
+	if !t.run.Plan {
+		h.mode, h.patience = t.run.Policy.OnHold()
+	}
+	h.until = time.Now().Add(h.patience)
+	for stale := 0; ; {
+		request, err := c.file(ctx, t.wish(ask, w.decision))
+		if errors.Is(err, fault.ErrForbidden) {
+			return c.overfull(ctx, t, ask, w.decision, err)
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+		r, err := c.refuse(ctx, t, pendingRecord(ask, w.decision, request.ID))
+		if err != nil {
+			return Answer{}, err
+		}
+		a := Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: request.ID}
+		if request.State == approval.Pending {
+			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Package: ask.Package, Reason: w.decision.Reason})
+			if err != nil {
+				return Answer{}, err
+			}
+			if !answered {
+				a.Decision.Reason += why
+				return a, nil
+			}
+		} else if stale++; stale > maxStale {
+			return Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", ask.Package, request.State, request.ID)
+		}
+		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
+			return Answer{}, err // it may be gone by now
+		}
+		if w, err = c.weigh(ctx, t, ask); err != nil {
+			return Answer{}, err
+		}
+		if w.decision.Effect != policy.Hold {
+			return c.decided(ctx, t, ask, w)
+		}
+	}
+}
+
+// overfull refuses what the queue does not take, with its sentence.
+func (c *Controller) overfull(ctx context.Context, t *tenant, ask ArtifactAsk, d policy.Decision, cause error) (Answer, error) {
+	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, "nobody is asked about it"
+	if f, ok := errors.AsType[*fault.Fault](cause); ok {
+		d.Reason += ": " + f.Sentence
+	}
+	r, err := c.refuse(ctx, t, blockedRecord(ask, d))
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}
+
+func pendingRecord(ask ArtifactAsk, d policy.Decision, id string) audit.Record {
+	r := artifactRecord(ask, audit.Pending, d)
+	r.Approval = id
+	explain(&r, d)
+	return r
+}
+
+// hold is one client's request that waits, once or more often.
+type hold struct {
+	c        *Controller
+	t        *tenant
+	mode     policy.HoldMode
+	patience time.Duration
+	until    time.Time // of HoldWait
+}
+
+// wait returns once the request is answered, or when nobody waits for that any
+// more; why, if it is not the policy's word, follows the reason. An error is the
+// end of the client's patience, or of everything.
+func (h hold) wait(ctx context.Context, what Hold) (answered bool, why string, err error) {
+	if h.mode == policy.HoldFail {
+		return false, "", nil
+	}
+	free, why := h.place()
+	if free == nil {
+		return false, why, nil
+	}
+	defer free()
+	patient, cancel := ctx, context.CancelFunc(func() {})
+	if h.mode == policy.HoldWait {
+		patient, cancel = context.WithDeadline(ctx, h.until)
+	}
+	defer cancel()
+	if holder := h.c.config.Holder; holder != nil {
+		holder.Held(h.t.run.Sandbox, what, h.mode == policy.HoldFreeze)
+		defer func() {
+			if released := holder.Released(ctx, h.t.run.Sandbox, what); err == nil {
+				err = released
+			}
+		}()
+	}
+	request, err := h.c.config.Approvals.Await(patient, what.Approval)
+	switch {
+	case ctx.Err() != nil:
+		return false, "", ctx.Err()
+	case patient.Err() != nil && err != nil:
+		return false, "; nobody answered within " + h.patience.String(), nil
+	case err == nil && request.State == approval.Expired:
+		return false, "; its request has expired, and a retry makes a new one", nil
+	}
+	return err == nil, "", err
+}
+
+// place keeps a place among those that wait, of which there is an end.
+func (h hold) place() (free func(), why string) {
+	limits := h.c.config.Limits
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if h.t.holding >= limits.Waiting {
+		return nil, "; so many requests of this sandbox wait already that this one is not kept waiting"
+	}
+	if h.c.holding.Add(1) > int64(limits.AllWaiting) {
+		h.c.holding.Add(-1)
+		return nil, "; so many requests wait already that this one is not kept waiting"
+	}
+	h.t.holding++
+	return func() {
+		h.c.holding.Add(-1)
+		h.t.mu.Lock()
+		defer h.t.mu.Unlock()
+		h.t.holding--
+	}, ""
+}

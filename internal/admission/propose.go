@@ -1,0 +1,139 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Limits of a proposal.
+const (
+	maxProposed      = 50
+	maxProposedFiles = 500
+	maxBecause       = 2_000
+)
+
+// ProposalAsk is what an agent asks for before anything fails: releases that
+// the gateway has looked up, with their files. See Door.Propose.
+type ProposalAsk struct {
+	Sandbox string        `json:"sandbox"`
+	Because string        `json:"because,omitempty"` // the agent's own reason: a claim
+	Items   []ProposedAsk `json:"items"`
+}
+
+// ProposedAsk is one release of a proposal.
+type ProposedAsk struct {
+	Package   pkgref.Ref        `json:"package"` // with version
+	Upstream  string            `json:"upstream,omitempty"`
+	Toolchain bool              `json:"toolchain,omitempty"`
+	SourceURL string            `json:"source_url"` // the index page's
+	Files     []File            `json:"files"`
+	Evidence  approval.Evidence `json:"evidence"` // what the index tells
+}
+
+// Proposed is what became of one item of a proposal.
+type Proposed struct {
+	Package  pkgref.Ref    `json:"package"`
+	Effect   policy.Effect `json:"effect"`
+	Rule     string        `json:"rule,omitempty"`
+	Reason   string        `json:"reason"`
+	Approval string        `json:"approval,omitempty"` // the request in the queue, of a hold
+}
+
+// Propose implements Door: each item is judged as if it were asked for, and what
+// would wait for a person is filed. Nothing is served and nothing admitted, and a
+// denial is told, not recorded: nobody was refused anything yet.
+func (c *Controller) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error) {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	if len(ask.Items) > maxProposed {
+		return nil, fault.Invalid("a proposal has %d packages; at most %d can be asked for at one time", len(ask.Items), maxProposed)
+	}
+	out := make([]Proposed, 0, len(ask.Items))
+	for _, item := range ask.Items {
+		p, err := c.propose(ctx, t, item, clip(ask.Because, maxBecause))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (c *Controller) propose(ctx context.Context, t *tenant, item ProposedAsk, because string) (Proposed, error) {
+	out := Proposed{Package: item.Package, Effect: policy.Deny, Reason: "it has no file that can be installed"}
+	if len(item.Files) > maxProposedFiles {
+		item.Files = item.Files[:maxProposedFiles]
+	}
+	var wish *approval.Ask
+	for _, f := range item.Files {
+		file := ArtifactAsk{
+			Sandbox: t.run.Sandbox, Package: item.Package, File: f, Upstream: item.Upstream, Toolchain: item.Toolchain,
+			SourceURL: item.SourceURL, Evidence: &item.Evidence,
+		}
+		if err := checkArtifact(file); err != nil {
+			return Proposed{}, err
+		}
+		w, err := c.weigh(ctx, t, file)
+		if errors.Is(err, errFacts) {
+			out.Reason = "what is known of it could not be read, so it is refused"
+			return out, nil
+		}
+		if err != nil {
+			return Proposed{}, err
+		}
+		out.better(w.decision)
+		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.facts().Digests, policy.StrongDigest) {
+			continue
+		}
+		if wish == nil {
+			first := t.wish(file, w.decision)
+			wish = &first
+		} else {
+			wish.Files = append(wish.Files, fileOf(file))
+		}
+	}
+	if out.Effect != policy.Hold {
+		return out, nil
+	}
+	return c.fileProposal(ctx, wish, because, out)
+}
+
+// fileProposal files what waits. A release without a strong digest can't be
+// approved before its bytes are here.
+func (c *Controller) fileProposal(ctx context.Context, wish *approval.Ask, because string, out Proposed) (Proposed, error) {
+	switch {
+	case c.config.Approvals == nil:
+		out.Effect, out.Reason = policy.Deny, out.Reason+"; nobody can be asked here"
+		return out, nil
+	case wish == nil:
+		out.Reason += "; its digest is not known before it is fetched, so install it: that asks"
+		return out, nil
+	}
+	wish.Because = because
+	request, err := c.file(ctx, *wish)
+	if errors.Is(err, fault.ErrForbidden) {
+		out.Effect, out.Reason = policy.Deny, err.Error()
+		return out, nil
+	}
+	out.Approval = request.ID
+	return out, err
+}
+
+// better takes a file's decision over if it promises more than what there is:
+// one file of a release is enough to install it.
+func (p *Proposed) better(d policy.Decision) {
+	rank := func(e policy.Effect) int {
+		return slices.Index([]policy.Effect{policy.Deny, policy.Hold, policy.Allow}, e)
+	}
+	if p.Rule == "" || rank(d.Effect) > rank(p.Effect) {
+		p.Effect, p.Rule, p.Reason = d.Effect, d.Rule, d.Reason
+	}
+}

@@ -1,0 +1,108 @@
+package admission
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// answers are what people have answered about a project's releases, as far as it
+// holds for a tenant's run. They are gathered anew for each decision, so that a
+// denial or a revocation counts from when it was made.
+func (c *Controller) answers(ctx context.Context, t *tenant, project pkgref.Ref) ([]policy.Approval, error) {
+	if c.config.Approvals == nil || !t.run.Policy.MayHold() {
+		return nil, nil
+	}
+	project.Version = ""
+	answers, _, err := c.config.Approvals.Grants(ctx, project, t.run.Run, t.run.Policy.Digest())
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", project)
+	}
+	return answers, nil
+}
+
+// answersEpoch names answers by what they say; "" if there are none.
+func answersEpoch(answers []policy.Approval) string {
+	if len(answers) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(answers)
+	if err != nil { // not reached: strings always encode
+		return "?"
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+// The most that is told of a wish, in bytes and in edges.
+const (
+	maxTask   = 2_000
+	maxWanted = 5
+)
+
+// wish is a file that waits, for the queue.
+func (t *tenant) wish(ask ArtifactAsk, d policy.Decision) approval.Ask {
+	w := approval.Ask{
+		Package: ask.Package, Upstream: ask.Upstream, Files: []approval.File{fileOf(ask)},
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.run.Policy.Digest(), PolicyName: clip(t.run.Policy.Source(), 1_024),
+		User: t.run.User, Task: clip(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+	}
+	if ask.Evidence != nil {
+		w.Evidence = *ask.Evidence
+	}
+	if w.Evidence.Published.IsZero() {
+		w.Evidence.Published = ask.File.Published
+	}
+	if w.Evidence.FirstSeen.IsZero() {
+		w.Evidence.FirstSeen = ask.File.FirstSeen
+	}
+	for _, text := range findings(ask) {
+		if !slices.Contains(w.Evidence.Findings, text) {
+			w.Evidence.Findings = append(w.Evidence.Findings, text)
+		}
+	}
+	for _, inner := range ask.Bundled {
+		w.Evidence.Findings = append(w.Evidence.Findings, "it brings "+inner+" inside")
+	}
+	w.Evidence.Findings = w.Evidence.Findings[:min(len(w.Evidence.Findings), maxEvidence)]
+	for _, e := range d.WantedBy[:min(len(d.WantedBy), maxWanted)] {
+		w.WantedBy = append(w.WantedBy, requires(e))
+	}
+	return w
+}
+
+// maxEvidence bounds the findings that a wish tells.
+const maxEvidence = 50
+
+func fileOf(ask ArtifactAsk) approval.File {
+	f := approval.File{
+		Name: ask.File.Name, Kind: string(ask.File.Kind), Digests: ask.facts().Digests, Size: ask.Size,
+		Scripts: ask.File.Scripts, Published: ask.File.Published,
+	}
+	if f.Size == 0 {
+		f.Size = ask.File.Size
+	}
+	return f
+}
+
+// requires is "rich 13.7.1 requires markdown-it-py >=2.2.0".
+func requires(e policy.Edge) string {
+	text := e.Parent.Name + " " + e.Parent.Version + " requires " + e.Name
+	if e.Specifier != "" {
+		text += " " + clip(e.Specifier, 100)
+	}
+	return text
+}
+
+// ApproveCommand is what a person enters on the host to approve a request.
+func ApproveCommand(id string) string { return "cofferdam approvals approve " + id }
+
+// waitsAs follows the reason of what waits.
+func waitsAs(id string) string { return "; it waits as " + id + ", on the host: " + ApproveCommand(id) }

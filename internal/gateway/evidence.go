@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+)
+
+// evidenceOf gathers what the gateway knows about a file's release, for the
+// person who answers. It is best effort: what can't be had is left out, since
+// nothing is decided by it.
+func (g *Gateway) evidenceOf(ctx context.Context, s *source, project string, f ecosystem.File, row []byte) approval.Evidence {
+	e := approval.Evidence{Published: f.Published, FirstSeen: f.FirstSeen}
+	if p := g.havePage(ctx, s, project); p != nil {
+		seen := map[string]bool{}
+		for _, other := range p.index.Files {
+			seen[other.Version] = true
+		}
+		e.Versions = len(seen)
+	}
+	presenter, ok := s.protocol.(ecosystem.Presenter)
+	if !ok {
+		return e
+	}
+	var sidecar []byte
+	if v, _, err := g.cached(wantFile(s, project, f)); err == nil {
+		if d, ok := s.protocol.(ecosystem.Describer); ok {
+			sidecar, _ = d.Sidecar(f, v) // without it less is told
+		}
+		_ = v.Close() // read only
+	} else if f.Sidecar != "" {
+		sidecar, _ = g.offeredSidecar(ctx, s, project, f) // as above
+	}
+	said := presenter.Present(f, row, sidecar)
+	e.Summary, e.Maintainer, e.Homepage, e.License = said.Summary, said.Maintainer, said.Homepage, said.License
+	e.Requires, e.Scripts = said.Requires, said.Scripts
+	return e
+}
+
+// evidence is evidenceOf for a file that a guest asks for and that waits.
+func (a *asked) evidence(ctx context.Context, g *Gateway) *approval.Evidence {
+	e := g.evidenceOf(ctx, a.source, a.route.Project, a.file, a.row)
+	if len(e.Scripts) == 0 {
+		e.Scripts = a.found.Scripts
+	}
+	e.Findings = a.found.Findings
+	return &e
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// maxRounds is how often a file is asked for again whose approval ends just when
+// it is to be served.
+const maxRounds = 3
+
+// serveRecorded has the serving recorded and sends. What waits for a person is
+// waited for first, as long as the client is there; but once it may be served the
+// record has to be whole, whether or not the client still is.
+func (g *Gateway) serveRecorded(a *asked, v *verified) {
+	ask := a.ask()
+	ask.Size, ask.SHA256 = v.Size(), strings.TrimPrefix(v.Digest(), "sha256:")
+	var answer admission.Answer
+	for range maxRounds {
+		if a.waits && !g.awaited(a, ask) {
+			return
+		}
+		serve := ask
+		serve.Serve = true
+		var err error
+		answer, err = g.door.Artifact(context.WithoutCancel(a.r.Context()), serve)
+		a.waits = answer.Decision.Effect == policy.Hold
+		switch {
+		case err != nil:
+			g.refuseUndecided(a, err)
+			return
+		case answer.Decision.Allowed():
+			g.sendRecorded(a, v.Blob, answer)
+			return
+		case !a.waits:
+			a.refuseAnswer(answer)
+			return
+		}
+	}
+	a.refuseAnswer(answer)
+}
+
+// awaited asks for a file that waits until it waits no more, and refuses what is
+// then not allowed.
+func (g *Gateway) awaited(a *asked, ask admission.ArtifactAsk) bool {
+	ctx := a.r.Context()
+	ask.Await, ask.Evidence = true, a.evidence(ctx, g)
+	stop := a.keepPatient()
+	answer, err := g.door.Artifact(ctx, ask)
+	stop()
+	a.waits = answer.Decision.Effect == policy.Hold
+	switch {
+	case ctx.Err() != nil: // nobody is there to be answered; the request stays
+	case err != nil:
+		g.refuseUndecided(a, err)
+	case !answer.Decision.Allowed():
+		a.refuseAnswer(answer)
+	default:
+		return true
+	}
+	return false
+}
+
+// announce tells the door that the metadata of what waits is read: its file will
+// be wanted.
+func (g *Gateway) announce(a *asked) bool {
+	ask := a.ask()
+	ask.Sidecar, ask.Evidence = true, a.evidence(a.r.Context(), g)
+	answer, err := g.door.Artifact(a.r.Context(), ask)
+	switch {
+	case err != nil:
+		g.refuseUndecided(a, err)
+	case !answer.Decision.Shown():
+		a.refuseAnswer(answer)
+	default:
+		return true
+	}
+	return false
+}
+
+// stands tells whether what was approved still is: a person may take it back
+// while it is being sent.
+func (g *Gateway) stands(a *asked) bool {
+	answer, err := g.door.Artifact(context.WithoutCancel(a.r.Context()), a.ask())
+	return err == nil && answer.Decision.Allowed()
+}
+
+// standingBytes is how much of an approved file is sent between two questions
+// whether it still is approved: so much can still go out after a denial.
+const standingBytes = 256 << 10
+
+var errNoLonger = errors.New("the file is no longer approved")
+
+// standing reads an approved file, as long as it is that.
+type standing struct {
+	io.ReadSeeker
+	check func() bool
+	left  int // bytes until the next question
+	ended bool
+}
+
+// Read implements io.Reader.
+func (s *standing) Read(p []byte) (int, error) {
+	if s.left <= 0 && !s.ended {
+		s.ended = !s.check()
+		s.left = standingBytes
+	}
+	if s.ended {
+		return 0, errNoLonger
+	}
+	n, err := s.ReadSeeker.Read(p[:min(len(p), s.left)])
+	s.left -= n
+	return n, err
+}

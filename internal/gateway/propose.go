@@ -1,0 +1,236 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// proposals are the sandboxes whose proposals are being looked up: one each.
+type proposals struct {
+	mu   sync.Mutex
+	busy map[string]bool
+}
+
+func (p *proposals) begin(sandbox string) (end func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy[sandbox] {
+		return nil, false
+	}
+	if p.busy == nil {
+		p.busy = map[string]bool{}
+	}
+	p.busy[sandbox] = true
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.busy, sandbox)
+	}, true
+}
+
+// Propose looks up what an agent asks for before anything fails, and has the
+// door judge and file it. The names count like those of installs. The answer
+// has one entry for each item, in their order.
+func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error) {
+	if len(r.Items) == 0 || len(r.Items) > channel.MaxRequestItems {
+		return nil, fault.Invalid("a request is for 1 to %d packages, not for %d", channel.MaxRequestItems, len(r.Items))
+	}
+	if len(r.Because) > channel.MaxRequestReason {
+		return nil, fault.Invalid("the reason is %d bytes long; at most %d", len(r.Because), channel.MaxRequestReason)
+	}
+	end, ok := g.proposals.begin(sandbox)
+	if !ok {
+		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up; wait for its answer")
+	}
+	defer end()
+	out := make([]admission.Proposed, len(r.Items))
+	ask := admission.ProposalAsk{Sandbox: sandbox, Because: r.Because}
+	var place []int // of each asked item in out
+	for i, item := range r.Items {
+		found, refused, err := g.findProposed(ctx, sandbox, item)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			out[i] = admission.Proposed{Package: refused.Package, Effect: policy.Deny, Reason: sentence(err)}
+		case found == nil:
+			out[i] = *refused
+		default:
+			ask.Items, place = append(ask.Items, *found), append(place, i)
+		}
+	}
+	if len(ask.Items) == 0 {
+		return out, nil
+	}
+	answers, err := g.door.Propose(ctx, ask)
+	if err == nil && len(answers) != len(ask.Items) {
+		err = errors.New("the door answered another number of packages")
+	}
+	if err != nil {
+		return nil, err
+	}
+	for k, a := range answers {
+		out[place[k]] = a
+	}
+	return out, nil
+}
+
+// findProposed finds the release that an item means. refused is never nil if found is.
+func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel.RequestItem) (found *admission.ProposedAsk, refused *admission.Proposed, err error) {
+	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
+	refused = &admission.Proposed{Effect: policy.Deny}
+	if err != nil {
+		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", clipped(item.Ecosystem, 32))
+	}
+	refused.Package = ref
+	sources, err := g.sourcesFor(ctx, sandbox, ref)
+	if err != nil {
+		return nil, refused, err
+	}
+	for _, s := range sources {
+		found, decision, err := g.findProposedAt(ctx, s, sandbox, ref)
+		if errors.Is(err, fault.ErrNotFound) && len(sources) > 1 {
+			continue
+		}
+		if err != nil {
+			return nil, refused, err
+		}
+		if found == nil {
+			refused.Rule, refused.Reason = decision.Rule, decision.Reason
+			return nil, refused, nil
+		}
+		return found, refused, nil
+	}
+	return nil, refused, fault.New(fault.ErrNotFound, "no upstream has it")
+}
+
+// sourcesFor are the upstreams that may be asked: the name's own, or all of its
+// ecosystem.
+func (g *Gateway) sourcesFor(ctx context.Context, sandbox string, ref pkgref.Ref) ([]*source, error) {
+	name := ref
+	name.Version = ""
+	owner, err := g.door.Owner(ctx, admission.OwnerAsk{Sandbox: sandbox, Package: name})
+	if err != nil {
+		return nil, err
+	}
+	var out []*source
+	for _, s := range g.sources {
+		if s.ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.index, owner.Upstream)) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fault.New(fault.ErrForbidden, "its name belongs to no upstream that is configured here")
+	}
+	return out, nil
+}
+
+// findProposedAt asks one upstream. A nil found comes with the decision that refuses
+// all that could be meant.
+func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *admission.ProposedAsk, refused policy.Decision, err error) {
+	name := ref
+	name.Version = ""
+	settle, err := g.guests.ask(sandbox, name.String(), ctx.Done())
+	if err != nil {
+		return nil, refused, err
+	}
+	friend := false
+	defer func() { settle(friend) }()
+	p, err := g.page(ctx, s, ref.Name)
+	if err != nil {
+		return nil, refused, err
+	}
+	q := &query{sandbox: sandbox, source: s, route: ecosystem.Route{Project: ref.Name}}
+	p, answer, err := g.verdicts(ctx, q, p)
+	if err != nil {
+		return nil, refused, err
+	}
+	version, refused := choose(ref, p.index, answer)
+	if version == "" {
+		if refused.Rule == "" {
+			return nil, refused, fault.New(fault.ErrNotFound, "the registry does not have this release")
+		}
+		return nil, refused, nil
+	}
+	friend = true
+	ref.Version = version
+	found, err = g.proposed(ctx, s, p, ref)
+	return found, refused, err
+}
+
+// choose picks the version that is meant: the named one, or the highest that
+// policy does not deny, a stable one if there is any. With "" comes the decision
+// on the named or the highest release, zero if there is none.
+func choose(ref pkgref.Ref, ix *ecosystem.Index, a admission.IndexAnswer) (version string, refused policy.Decision) {
+	var best, highest *release
+	for i, f := range ix.Files {
+		d := a.Verdicts[a.OfFile[i]]
+		if ref.Version != "" && !pkgref.SameVersion(ref.Ecosystem, f.Version, ref.Version) {
+			continue
+		}
+		r := newRelease(ref.Ecosystem, f.Version)
+		r.refusal = d
+		if highest == nil || r.compare(highest) > 0 {
+			highest = r
+		}
+		if !d.Shown() {
+			continue
+		}
+		if best == nil || r.stable() && !best.stable() || r.stable() == best.stable() && r.compare(best) > 0 {
+			best = r
+		}
+	}
+	switch {
+	case best != nil:
+		return best.text, policy.Decision{}
+	case highest != nil:
+		return "", highest.refusal
+	}
+	return "", policy.Decision{}
+}
+
+// proposed describes a release with all its files.
+func (g *Gateway) proposed(ctx context.Context, s *source, p *page, ref pkgref.Ref) (*admission.ProposedAsk, error) {
+	out := &admission.ProposedAsk{Package: ref, Upstream: s.index, Toolchain: s.toolchain(ref.Name), SourceURL: p.url}
+	doorFiles := p.doorFiles()
+	for i, f := range p.index.Files {
+		if f.Version != ref.Version {
+			continue
+		}
+		if len(out.Files) == 0 || f.Kind == policy.KindWheel && !hasWheel(out.Files) {
+			row, err := p.row(f.Manifest)
+			if err != nil {
+				return nil, err
+			}
+			out.Evidence = g.evidenceOf(ctx, s, ref.Name, f, row)
+		}
+		file := doorFiles[i]
+		if file.Digest == "" && s.log != nil {
+			if said, err := g.vouched(ctx, s, ref.Name, ref.Version); err == nil {
+				file.Digest = said.File
+			}
+		}
+		out.Files = append(out.Files, file)
+	}
+	return out, nil
+}
+
+func hasWheel(files []admission.File) bool {
+	return slices.ContainsFunc(files, func(f admission.File) bool { return f.Kind == policy.KindWheel })
+}
+
+func clipped(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -49,7 +49,7 @@ and only then handed in.`,
 	)
 	root.SetHelpCommandGroupID(groupHost)
 	root.AddCommand(newRun(), newList(), newDestroy(), newTemplate())
-	root.AddCommand(newPlan(), newPolicy(), newAdvisory(), newAudit())
+	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit())
 	root.AddCommand(newDoctor(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(roleCommands()...)
 	strict(root)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 )
 
 // stubDaemon speaks /v1 as the daemon does, with "sandboxes" that are nothing
@@ -110,7 +111,7 @@ func (d *stubDaemon) listen() error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: d.routes()}
+	server := &http.Server{Handler: d.routes(), ConnContext: httpapi.ConnContext}
 	go func(l net.Listener) { _ = server.Serve(l) }(d.listener)
 	return nil
 }
@@ -129,6 +130,9 @@ func (d *stubDaemon) die() {
 
 func (d *stubDaemon) routes() http.Handler {
 	mux := http.NewServeMux()
+	queue := d.approvals()
+	mux.Handle("/v1/approvals", queue)
+	mux.Handle("/v1/approvals/", queue)
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request){
 		"GET /v1/version":                              d.version,
 		"POST /v1/shutdown":                            d.shutdown,

@@ -119,7 +119,7 @@ type Request struct {
 	Ended      string `json:"ended,omitempty"`
 	ReplacedBy string `json:"replaced_by,omitempty"` // Superseded: the request in its place
 	// Near are names that others of its group have and that are almost its own. It
-	// is worked out by List, for pending requests.
+	// is worked out by Get and List, for pending requests.
 	Near []string `json:"near,omitempty"`
 }
 

@@ -14,7 +14,17 @@ func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
 	if err := q.current(ctx); err != nil {
 		return Request{}, err
 	}
-	return q.get(ctx, clip(id, maxShort))
+	e, err := q.cfg.Store.Get(ctx, clip(id, maxShort))
+	if err != nil {
+		return Request{}, err
+	}
+	near, err := q.nearNames(ctx, []Entry{e})
+	if err != nil {
+		return Request{}, err
+	}
+	r := e.asOf(q.now())
+	r.Near = near[e.ID]
+	return r, nil
 }
 
 func (q *Queue) get(ctx context.Context, id string) (Request, error) {
@@ -79,7 +89,10 @@ func reaching(wanted []State) []State {
 func (q *Queue) Await(ctx context.Context, id string) (Request, error) {
 	for {
 		settled := q.settled(id) // before the look, so that no change is missed
-		r, err := q.Get(ctx, id)
+		if err := q.current(ctx); err != nil {
+			return Request{}, err
+		}
+		r, err := q.get(ctx, clip(id, maxShort))
 		if err != nil {
 			return Request{}, err
 		}

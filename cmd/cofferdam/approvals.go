@@ -1,0 +1,266 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func newApprovals() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "approvals",
+		Aliases: []string{"approval"},
+		Short:   "Answer what agents ask for and the policy leaves to a person",
+		GroupID: groupReview,
+		Long: `What a policy neither allows nor denies (packages.default: hold) waits here for a
+person. A request is one release, whoever asks for it; an answer is bound to the
+digests of the files that were shown, to the index that they came from, and to a
+scope: the runs that asked, their policies, or everybody.`,
+		Example: `  cofferdam approvals list
+  cofferdam approvals show ap-k3m7qx
+  cofferdam approvals approve ap-k3m7qx ap-w8d2fn --reason "read both"
+  cofferdam approvals approve ap-k3m7qx --scope everywhere --expires 30d
+  cofferdam approvals deny apg-h4t9zc --reason "use the standard library"
+  cofferdam approvals watch`,
+	}
+	cmd.AddCommand(newApprovalsList(), newApprovalsShow(), newApprove(), newDeny(), newRevoke(), newApprovalsWatch())
+	return cmd
+}
+
+// states are those of a request.
+func states() []string {
+	return []string{
+		string(approval.Pending), string(approval.Approved), string(approval.Denied),
+		string(approval.Expired), string(approval.Superseded),
+	}
+}
+
+type approvalsListFlags struct {
+	filter client.ApprovalFilter
+	all    bool
+	most   int
+	json   bool
+}
+
+func newApprovalsList() *cobra.Command {
+	var flags approvalsListFlags
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List requests, what waits for an answer first of all",
+		Long: `Lists the requests that wait for an answer, newest first; with --state or --all
+others too. What one run asked for in one go has one group, whose id stands for
+all its pending requests. NOTES tells what to look at before anything else.`,
+		Example: "  cofferdam approvals list\n  cofferdam approvals list --all --package rich\n  cofferdam approvals list --state approved --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, s := range flags.filter.States {
+				if !slices.Contains(states(), s) {
+					return fault.Invalid("--state %q is not one of %s", s, strings.Join(states(), ", "))
+				}
+			}
+			if len(flags.filter.States) == 0 && !flags.all {
+				flags.filter.States = []string{string(approval.Pending)}
+			}
+			return flags.list(cmd.Context())
+		},
+	}
+	set := cmd.Flags()
+	set.StringSliceVar(&flags.filter.States, "state", nil, "only in this state; may be repeated")
+	set.BoolVar(&flags.all, "all", false, "in every state")
+	set.StringVar(&flags.filter.Run, "run", "", "only what this run asked for")
+	set.StringVar(&flags.filter.Group, "group", "", "only of this group")
+	set.StringVar(&flags.filter.Ecosystem, "ecosystem", "", "only of this ecosystem")
+	set.StringVar(&flags.filter.Package, "package", "", "only of this package")
+	set.IntVar(&flags.most, "limit", 1000, "so many at most")
+	set.BoolVar(&flags.json, "json", false, "write JSON")
+	register(cmd, "state", fixed(states()...))
+	register(cmd, "run", completeRuns)
+	register(cmd, "ecosystem", fixed(ecosystemNames()...))
+	for _, flag := range []string{"group", "package", "limit"} {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func (f approvalsListFlags) list(ctx context.Context) error {
+	ctx, cancel := notTooLong(ctx)
+	defer cancel()
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	requests, more, err := allRequests(ctx, c, f.filter, f.most)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return writeJSON(os.Stdout, requests)
+	}
+	if err := writeRequests(os.Stdout, requests, time.Now()); err != nil {
+		return err
+	}
+	switch {
+	case more:
+		_, err = fmt.Fprintf(os.Stderr, "cofferdam: there are more than %d; say more of what you look for, or use --limit\n", f.most)
+	case len(requests) == 0 && slices.Equal(f.filter.States, []string{string(approval.Pending)}):
+		_, err = fmt.Fprintln(os.Stderr, "cofferdam: nothing waits for an answer")
+	}
+	return err
+}
+
+// allRequests reads page by page, up to most; more tells that there are others.
+func allRequests(ctx context.Context, c *client.Client, f client.ApprovalFilter, most int) (requests []approval.Request, more bool, err error) {
+	requests = []approval.Request{}
+	for {
+		page, err := c.Approvals(ctx, f)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, text := range page.Approvals {
+			if len(requests) >= most {
+				return requests, true, nil
+			}
+			r, err := readRequest(text)
+			if err != nil {
+				return nil, false, err
+			}
+			requests = append(requests, r)
+		}
+		if f.Before = page.Next; f.Before == "" {
+			return requests, false, nil
+		}
+	}
+}
+
+func readRequest(text api.Approval) (approval.Request, error) {
+	var r approval.Request
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("read a request: %w", err)
+	}
+	return r, nil
+}
+
+func writeRequests(w io.Writer, requests []approval.Request, now time.Time) error {
+	rows := [][]string{{"REQUEST", "GROUP", "STATE", "RELEASE", "ASKED BY", "AGE", "NOTES"}}
+	for _, r := range requests {
+		rows = append(rows, []string{r.ID, r.Group, string(r.State), releaseText(r), askedBy(r), age(now.Sub(r.Created)), strings.Join(notesOf(r), "; ")})
+	}
+	return writeTable(w, rows)
+}
+
+func releaseText(r approval.Request) string {
+	return clip(string(r.Package.Ecosystem)+" "+r.Package.Name+" "+r.Package.Version, 70)
+}
+
+func askedBy(r approval.Request) string {
+	if len(r.Asks) == 0 {
+		return ""
+	}
+	if r.Asked == 1 {
+		return clip(r.Asks[0].Run, 30)
+	}
+	return fmt.Sprintf("%s +%d", clip(r.Asks[0].Run, 30), r.Asked-1)
+}
+
+// notesOf is what a person should see at a glance, worst first.
+func notesOf(r approval.Request) []string {
+	var notes []string
+	if n := len(r.Evidence.Advisories); n > 0 {
+		notes = append(notes, plural(n, "advisory", "advisories"))
+	}
+	if len(r.Near) > 0 {
+		notes = append(notes, "ALMOST THE SAME NAME: "+strings.Join(r.Near, ", "))
+	}
+	if r.Evidence.Similar != "" {
+		notes = append(notes, "like "+r.Evidence.Similar)
+	}
+	if len(r.Evidence.Scripts) > 0 || slices.ContainsFunc(r.Files, func(f approval.File) bool { return f.Scripts }) {
+		notes = append(notes, "runs something at installation")
+	}
+	if n := len(r.Evidence.Findings); n > 0 {
+		notes = append(notes, plural(n, "finding", "findings"))
+	}
+	switch {
+	case r.ReplacedBy != "":
+		notes = append(notes, "now "+r.ReplacedBy)
+	case r.Answer != nil:
+		notes = append(notes, fmt.Sprintf("%s by %s, scope %s", r.Answer.State, r.Answer.By, r.Answer.Scope))
+	}
+	if r.Ended != "" && r.ReplacedBy == "" {
+		notes = append(notes, r.Ended)
+	}
+	return notes
+}
+
+// completePending offers requests in some states.
+func completeRequests(in ...approval.State) complete {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		return names(func(ctx context.Context, c *client.Client) []string {
+			filter := client.ApprovalFilter{}
+			for _, s := range in {
+				filter.States = append(filter.States, string(s))
+			}
+			requests, _, _ := allRequests(ctx, c, filter, 200) // none, if none can be asked
+			var found []string
+			for _, r := range requests {
+				if !slices.Contains(args, r.ID) {
+					found = append(found, r.ID+"\t"+printable(releaseText(r)))
+				}
+			}
+			return found
+		})(cmd, args, word)
+	}
+}
+
+// addressed are the requests that ids and group ids name, each once, in order. Of
+// a group those that are pending.
+func addressed(ctx context.Context, c *client.Client, ids []string) ([]approval.Request, error) {
+	var found []approval.Request
+	add := func(r approval.Request) {
+		if !slices.ContainsFunc(found, func(o approval.Request) bool { return o.ID == r.ID }) {
+			found = append(found, r)
+		}
+	}
+	for _, id := range ids {
+		if !approval.IsGroup(id) {
+			text, err := c.Approval(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			r, err := readRequest(text)
+			if err != nil {
+				return nil, err
+			}
+			add(r)
+			continue
+		}
+		group, _, err := allRequests(ctx, c, client.ApprovalFilter{Group: id, States: []string{string(approval.Pending)}}, 2000)
+		if err != nil {
+			return nil, err
+		}
+		if len(group) == 0 {
+			return nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id)
+		}
+		slices.SortFunc(group, func(a, b approval.Request) int {
+			return cmp.Or(cmp.Compare(a.Package.Name, b.Package.Name), a.Created.Compare(b.Created))
+		})
+		for _, r := range group {
+			add(r)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// answerFlags are what `approvals approve` and `deny` were asked for.
+type answerFlags struct {
+	state    approval.State
+	scope    string
+	expires  string
+	reason   string
+	yes      bool
+	json     bool
+	policy   string // --add-to-policy; theRunsPolicy: the run's own
+	lockfile string
+	force    bool
+
+	lasts time.Duration // of expires
+}
+
+// theRunsPolicy is --add-to-policy without a file: no file has this name.
+const theRunsPolicy = "\x00"
+
+func newApprove() *cobra.Command {
+	flags := answerFlags{state: approval.Approved}
+	cmd := &cobra.Command{
+		Use:   "approve ID...",
+		Short: "Let runs have these releases, bound to the digests that are shown",
+		Long: `Approves requests, all of them or, if one can't be, none. On a terminal it shows
+what is bound and asks first. A group's id stands for its pending requests.
+
+The approval is bound to the files that are shown. If others have come meanwhile
+nothing is approved, and the sentence says which.
+
+--add-to-policy also writes allowlist entries into the policy file of the run (or
+with =FILE into that one): comments and order stay, and the change is shown first.
+A file that was changed since the run read it is left alone, unless --force.
+--lockfile writes the releases, with the sha256 of their files, into a
+requirements.txt (any name that ends in .txt; Python only). Other lockfiles are
+written by their own tools: see cofferdam plan --lock.`,
+		Example: `  cofferdam approvals approve ap-k3m7qx
+  cofferdam approvals approve ap-k3m7qx ap-w8d2fn --scope policy --expires 30d --reason "read both"
+  cofferdam approvals approve ap-k3m7qx --add-to-policy --yes
+  cofferdam approvals approve ap-k3m7qx --add-to-policy=policy.yaml --lockfile requirements.txt`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error { return flags.run(cmd, ids) },
+	}
+	flags.register(cmd)
+	set := cmd.Flags()
+	set.BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
+	set.StringVar(&flags.policy, "add-to-policy", "", "also write the releases into the run's policy file, or with =FILE into that one")
+	set.Lookup("add-to-policy").NoOptDefVal = theRunsPolicy
+	set.StringVar(&flags.lockfile, "lockfile", "", "also write the releases into this requirements.txt, with hashes")
+	set.BoolVar(&flags.force, "force", false, "write the policy file though it was changed since the run read it")
+	register(cmd, "lockfile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"txt"}, cobra.ShellCompDirectiveFilterFileExt
+	})
+	return cmd
+}
+
+func newDeny() *cobra.Command {
+	flags := answerFlags{state: approval.Denied}
+	cmd := &cobra.Command{
+		Use:   "deny ID...",
+		Short: "Refuse these releases to runs",
+		Long: `Denies requests, all of them or, if one can't be, none. A denial is about every
+file of the release. The runs in its scope are refused, with the reason, until it
+expires or is revoked.`,
+		Example: "  cofferdam approvals deny ap-k3m7qx --reason \"use the standard library\"\n  cofferdam approvals deny apg-h4t9zc --scope everywhere",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(cmd *cobra.Command, ids []string) error { return flags.run(cmd, ids) },
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func (f *answerFlags) register(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringVar(&f.scope, "scope", string(approval.ScopeRun), "for whom: run, policy or everywhere")
+	set.StringVar(&f.expires, "expires", "", "for how long, such as 12h or 30d; for ever if not given")
+	set.StringVar(&f.reason, "reason", "", "why; it is recorded, and of a denial the run is told")
+	set.BoolVar(&f.json, "json", false, "write the answered requests as JSON")
+	cmd.ValidArgsFunction = completeRequests(approval.Pending)
+	register(cmd, "scope", fixed(string(approval.ScopeRun), string(approval.ScopePolicy), string(approval.ScopeEverywhere)))
+	register(cmd, "expires", fixed("1h", "1d", "7d", "30d"))
+	register(cmd, "reason", cobra.NoFileCompletions)
+}
+
+func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	// The person may take long to read: each call has its own limit.
+	short, cancel := notTooLong(cmd.Context())
+	defer cancel()
+	c, err := connect(short)
+	if err != nil {
+		return err
+	}
+	requests, err := addressed(short, c, ids)
+	if err != nil {
+		return err
+	}
+	edits, err := f.edits(requests)
+	if err != nil {
+		return err
+	}
+	if agreed, err := f.agreed(requests, edits); err != nil || !agreed {
+		return err
+	}
+	answered, err := f.answer(cmd.Context(), c, requests)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, e := range edits {
+		failed = errors.Join(failed, e.write())
+	}
+	if failed != nil {
+		failed = fmt.Errorf("the answer was given, but not written into a file: %w", failed)
+	}
+	return errors.Join(f.tell(answered, edits, failed == nil), failed)
+}
+
+func (f *answerFlags) check(cmd *cobra.Command) error {
+	if !slices.Contains([]approval.Scope{approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere}, approval.Scope(f.scope)) {
+		return usage(cmd, "--scope %q is none of run, policy, everywhere", f.scope)
+	}
+	if f.expires != "" {
+		var err error
+		if f.lasts, err = config.ParseSpan(f.expires); err != nil {
+			return usage(cmd, "--expires: %s", err)
+		}
+	}
+	if f.force && f.policy == "" {
+		return usage(cmd, "--force is for --add-to-policy")
+	}
+	return nil
+}
+
+// agreed shows what would be done and asks, at a terminal. Changes of files are
+// shown always.
+func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (bool, error) {
+	for _, e := range edits {
+		if _, err := fmt.Fprint(os.Stderr, printableText(e.diff)); err != nil {
+			return false, err
+		}
+	}
+	if f.yes || f.state == approval.Denied {
+		return true, nil
+	}
+	if !canAsk() {
+		if len(edits) > 0 {
+			return false, fault.Invalid("nobody can be asked here whether the files may be changed; give --yes")
+		}
+		return true, nil
+	}
+	for _, r := range requests {
+		s := &sheet{}
+		_, _ = fmt.Fprintf(&s.b, "%s  %s\n", printable(r.ID), printable(releaseText(r)))
+		s.list("LOOK AT", notesOf(r))
+		showFiles(s, r)
+		s.words(printable(meaning(r, approval.Scope(f.scope), f.lasts)))
+		if _, err := fmt.Fprintln(os.Stderr, s.b.String()); err != nil {
+			return false, err
+		}
+	}
+	if agrees("approve " + plural(len(requests), "request", "requests") + "?") {
+		return true, nil
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "cofferdam: nothing was approved")
+	return false, &exitError{code: exitFailure}
+}
+
+// answer binds to exactly what was read.
+func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []approval.Request) ([]approval.Request, error) {
+	ctx, cancel := notTooLong(ctx)
+	defer cancel()
+	body := api.AnswerApprovals{
+		State: string(f.state), Scope: f.scope, Reason: f.reason, ExpiresSeconds: int64(f.lasts / time.Second), Digests: map[string][]string{},
+	}
+	for _, r := range requests {
+		body.IDs = append(body.IDs, r.ID)
+		if f.state == approval.Approved {
+			body.Digests[r.ID] = approval.Digests(r.Files)
+		}
+	}
+	texts, err := c.AnswerApprovals(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	answered := make([]approval.Request, 0, len(texts))
+	for _, text := range texts {
+		r, err := readRequest(text)
+		if err != nil {
+			return nil, err
+		}
+		answered = append(answered, r)
+	}
+	return answered, nil
+}
+
+func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, written bool) error {
+	if written {
+		for _, e := range edits {
+			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", printable(e.path))
+		}
+	}
+	if f.json {
+		return writeJSON(os.Stdout, answered)
+	}
+	for _, r := range answered {
+		until := ""
+		if !r.Answer.Expires.IsZero() {
+			until = ", until " + r.Answer.Expires.Local().Format(time.DateTime)
+		}
+		if _, err := fmt.Fprintf(os.Stdout, "%s %s: %s, scope %s%s\n", r.State, printable(r.ID), printable(releaseText(r)), printable(string(r.Answer.Scope)), until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newRevoke() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "revoke ID...",
+		Short: "End answers now; later asks wait again",
+		Long: `Ends an approval or a denial that holds. From then on nothing is let in by it; what
+was let in before stays where it is. It is recorded who did it.`,
+		Example: "  cofferdam approvals revoke ap-k3m7qx --reason \"the maintainer's account was taken over\"",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			var failures []error
+			for _, id := range ids {
+				text, err := c.RevokeApproval(ctx, id, reason)
+				if err != nil {
+					failures = append(failures, err)
+					continue
+				}
+				r, err := readRequest(text)
+				if err != nil {
+					return err
+				}
+				_, _ = fmt.Fprintf(os.Stdout, "revoked %s: %s\n", printable(r.ID), printable(releaseText(r)))
+			}
+			return errors.Join(failures...)
+		},
+		ValidArgsFunction: completeRequests(approval.Approved, approval.Denied),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is recorded")
+	register(cmd, "reason", cobra.NoFileCompletions)
+	return cmd
+}
+
+// joinWords is "a, b and c".
+func joinWords(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pmezard/go-difflib/difflib"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// fileEdit is a change of a file that a person sees before it is made.
+type fileEdit struct {
+	path          string // without symbolic links
+	before, after []byte
+	isNew         bool
+	diff          string
+}
+
+// edits are the changes of files that go with an approval; one that changes
+// nothing is left out.
+func (f *answerFlags) edits(requests []approval.Request) ([]fileEdit, error) {
+	var edits []fileEdit
+	for _, make := range []struct {
+		wanted bool
+		edit   func([]approval.Request) (fileEdit, error)
+	}{{f.policy != "", f.policyEdit}, {f.lockfile != "", f.lockfileEdit}} {
+		if !make.wanted {
+			continue
+		}
+		e, err := make.edit(requests)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(e.before, e.after) {
+			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s has it already\n", printable(e.path))
+			continue
+		}
+		if e.diff, err = unified(e); err != nil {
+			return nil, err
+		}
+		edits = append(edits, e)
+	}
+	return edits, nil
+}
+
+func unified(e fileEdit) (string, error) {
+	from := e.path
+	if e.isNew {
+		from = os.DevNull
+	}
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: diffLines(e.before), B: diffLines(e.after), FromFile: from, ToFile: e.path, Context: 3,
+	})
+}
+
+// diffLines are whole lines; a last one without an end says so.
+func diffLines(text []byte) []string {
+	lines := slices.Collect(strings.Lines(string(text)))
+	if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
+		lines[n-1] += "\n\\ No newline at end of file\n"
+	}
+	return lines
+}
+
+// policyEdit adds the releases to the allowlist of the runs' policy, or of the
+// file that was named.
+func (f *answerFlags) policyEdit(requests []approval.Request) (fileEdit, error) {
+	path, digests, err := f.policyFile(requests)
+	if err != nil {
+		return fileEdit{}, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fileEdit{}, fault.Invalid("the policy %s %s", path, because(err))
+	}
+	document, err := readDocument("policy", real, maxPolicy)
+	if err != nil {
+		return fileEdit{}, err
+	}
+	sum := sha256.Sum256(document)
+	if len(digests) > 0 && !slices.Contains(digests, "sha256:"+hex.EncodeToString(sum[:])) && !f.force {
+		return fileEdit{}, fault.Invalid("the policy %s was changed since the run read it; look at it, and give --force to add to it as it is now", path)
+	}
+	var releases []pkgref.Ref
+	for _, r := range requests {
+		releases = append(releases, r.Package)
+	}
+	after, _, err := policy.Suggest(document, releases)
+	if err != nil {
+		return fileEdit{}, err
+	}
+	return fileEdit{path: real, before: document, after: after}, nil
+}
+
+// policyFile is where the entries go, and the digests that the file had when the
+// runs read it; none if it is another file.
+func (f *answerFlags) policyFile(requests []approval.Request) (path string, digests []string, err error) {
+	sources := map[string][]string{}
+	for _, r := range requests {
+		for _, a := range r.Asks {
+			if a.PolicyName != "" {
+				sources[a.PolicyName] = append(sources[a.PolicyName], a.Policy)
+			}
+		}
+	}
+	if f.policy != theRunsPolicy {
+		absolute, err := filepath.Abs(f.policy)
+		return f.policy, sources[absolute], err
+	}
+	var paths []string
+	for source := range sources {
+		paths = append(paths, source)
+	}
+	slices.Sort(paths)
+	switch len(paths) {
+	case 0:
+		return "", nil, fault.Invalid("the run had the built-in policy, which is no file; name one with --add-to-policy=FILE")
+	case 1:
+		return paths[0], sources[paths[0]], nil
+	}
+	return "", nil, fault.Invalid("the runs that asked had several policies (%s); name one with --add-to-policy=FILE", joinWords(paths))
+}
+
+// write replaces the file in one step, with its mode and owner, if it is still
+// what was shown.
+func (e fileEdit) write() error {
+	info, err := os.Stat(e.path)
+	switch {
+	case e.isNew && errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("%s: %w", e.path, err)
+	case e.isNew:
+		return fault.Invalid("%s has come to be there meanwhile; nothing was written", e.path)
+	default:
+		now, err := os.ReadFile(e.path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now, e.before) {
+			return fault.Invalid("%s was changed while you looked at the difference; nothing was written", e.path)
+		}
+	}
+	draft, err := os.CreateTemp(filepath.Dir(e.path), ".cofferdam-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.path, err)
+	}
+	_, err = draft.Write(e.after)
+	err = errors.Join(err, likeness(draft, info), draft.Sync(), draft.Close())
+	if err == nil {
+		err = os.Rename(draft.Name(), e.path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", e.path, err), os.Remove(draft.Name()))
+	}
+	return nil
+}
+
+// likeness gives a file the mode and owner of another; of none, the usual mode.
+func likeness(f *os.File, info os.FileInfo) error {
+	if info == nil {
+		return f.Chmod(0o644)
+	}
+	if was, ok := info.Sys().(*syscall.Stat_t); ok && (int(was.Uid) != os.Geteuid() || int(was.Gid) != os.Getegid()) {
+		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(info.Mode().Perm())
+}

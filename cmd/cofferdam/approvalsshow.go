@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+)
+
+func newApprovalsShow() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID...",
+		Short: "Show requests with all their evidence, and what approving would mean",
+		Long: `Shows all that is known of a request: who asked and why, what wanted it, its files
+with their digests, and the evidence. A group's id stands for its pending requests.
+Text in it was written by publishers and agents; characters that a terminal would
+take for instructions are shown as escapes. Read it as claims.`,
+		Example: "  cofferdam approvals show ap-k3m7qx\n  cofferdam approvals show apg-h4t9zc --json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			requests, err := addressed(ctx, c, ids)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, requests)
+			}
+			for i, r := range requests {
+				if i > 0 {
+					_, _ = fmt.Fprintln(os.Stdout) // the next write fails as well
+				}
+				if err := showRequest(os.Stdout, r, time.Now()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		ValidArgsFunction: completeRequests(),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+// sheet is text of named lines, in two columns. All values are made printable.
+type sheet struct{ b strings.Builder }
+
+const sheetIndent = 16
+
+func (s *sheet) line(name, format string, args ...any) {
+	_, _ = fmt.Fprintf(&s.b, "  %-*s%s\n", sheetIndent-2, name, printable(fmt.Sprintf(format, args...)))
+}
+
+// text is line for a value that may be missing.
+func (s *sheet) text(name, value string) {
+	if value != "" {
+		s.line(name, "%s", value)
+	}
+}
+
+// list names its first value only.
+func (s *sheet) list(name string, values []string) {
+	for i, value := range values {
+		if i > 0 {
+			name = ""
+		}
+		s.line(name, "%s", value)
+	}
+}
+
+// words is our own text, broken into lines.
+func (s *sheet) words(text string) {
+	const width = 94
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			_, _ = fmt.Fprintf(&s.b, "  %s\n", line)
+			line = ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	_, _ = fmt.Fprintf(&s.b, "  %s\n", line)
+}
+
+func showRequest(w io.Writer, r approval.Request, now time.Time) error {
+	s := &sheet{}
+	_, _ = fmt.Fprintf(&s.b, "%s  %s  %s\n", printable(r.ID), printable(releaseText(r)), printable(string(r.State)))
+	showStanding(s, r)
+	showAskers(s, r, now)
+	showEvidence(s, r, now)
+	showFiles(s, r)
+	if r.State == approval.Pending {
+		_, _ = fmt.Fprintln(&s.b)
+		s.words(printable(meaning(r, approval.ScopeRun, 0)))
+		_, _ = fmt.Fprintf(&s.b, "\n  cofferdam approvals approve %s\n  cofferdam approvals deny %s --reason \"...\"\n", printable(r.ID), printable(r.ID))
+	}
+	_, err := io.WriteString(w, s.b.String())
+	return err
+}
+
+func showStanding(s *sheet, r approval.Request) {
+	if a := r.Answer; a != nil {
+		until := "for ever"
+		if !a.Expires.IsZero() {
+			until = "until " + a.Expires.Local().Format(time.DateTime)
+		}
+		s.line("answer", "%s by %s at %s, scope %s, %s", a.State, a.By, a.At.Local().Format(time.DateTime), a.Scope, until)
+		s.text("reason", a.Reason)
+		s.list("for runs", a.Runs)
+		s.list("for policies", a.Policies)
+	}
+	s.text("ended", r.Ended)
+	s.text("replaced by", r.ReplacedBy)
+	if r.State == approval.Pending && !r.Expires.IsZero() {
+		s.line("waits until", "%s", r.Expires.Local().Format(time.DateTime))
+	}
+	s.line("why it waits", "%s [%s]", r.Reason, r.Rule)
+	s.text("group", r.Group)
+	if len(r.Near) > 0 {
+		s.line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(r.Near, ", "))
+	}
+}
+
+func showAskers(s *sheet, r approval.Request, now time.Time) {
+	for _, a := range r.Asks {
+		by := ""
+		if a.User != "" {
+			by = " of " + a.User
+		}
+		s.line("asked by", "run %s%s, %s ago", a.Run, by, age(now.Sub(a.At)))
+		policy := a.PolicyName
+		if policy == "" {
+			policy = "the built-in policy"
+		}
+		s.line("  under", "%s (%s)", policy, a.Policy)
+		s.text("  task", a.Task)
+		s.list("  wanted by", a.WantedBy)
+		if a.Because != "" {
+			s.line("  it says", "%q (the agent's claim)", a.Because)
+		}
+	}
+	if more := r.Asked - len(r.Asks); more > 0 {
+		s.line("", "and %s", plural(more, "other run", "other runs"))
+	}
+}
+
+func showEvidence(s *sheet, r approval.Request, now time.Time) {
+	e := r.Evidence
+	s.list("ADVISORIES", e.Advisories)
+	s.text("SIMILAR TO", e.Similar)
+	s.list("FINDINGS", e.Findings)
+	s.list("runs", e.Scripts)
+	s.text("index", r.Upstream)
+	if !e.Published.IsZero() {
+		s.line("published", "%s, %s ago", e.Published.UTC().Format(time.DateOnly), age(now.Sub(e.Published)))
+	}
+	if !e.FirstSeen.IsZero() {
+		s.line("first seen", "%s, by this installation", e.FirstSeen.UTC().Format(time.DateOnly))
+	}
+	s.text("popularity", e.Popularity)
+	s.text("maintainer", e.Maintainer)
+	s.text("summary", e.Summary)
+	s.text("homepage", e.Homepage)
+	s.text("license", e.License)
+	if e.Versions > 0 {
+		s.line("versions", "%d", e.Versions)
+	}
+	s.list("requires", e.Requires)
+	if e.LastApproved != "" {
+		s.line("last approved", "%s", e.LastApproved)
+		s.list("since then", e.Changes)
+	}
+}
+
+func showFiles(s *sheet, r approval.Request) {
+	if len(r.Files) == 0 {
+		s.line("files", "none is known yet")
+	}
+	for i, f := range r.Files {
+		name := ""
+		if i == 0 {
+			name = "files"
+		}
+		about := []string{f.Kind}
+		if f.Size > 0 {
+			about = append(about, bytesText(f.Size))
+		}
+		if !f.Published.IsZero() {
+			about = append(about, "of "+f.Published.UTC().Format(time.DateOnly))
+		}
+		if f.Scripts {
+			about = append(about, "RUNS SOMETHING at installation")
+		}
+		s.line(name, "%s (%s)", f.Name, strings.Join(about, ", "))
+		for _, d := range f.Digests {
+			s.line("", "  %s", d)
+		}
+		if len(f.Digests) == 0 {
+			s.line("", "  no digest is known yet")
+		}
+	}
+}
+
+// meaning says what an approval would do, and what it would not.
+func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
+	who := "every run of this installation"
+	switch scope {
+	case approval.ScopeRun:
+		who = fmt.Sprintf("the %s", noun(r.Asked, "run that asked", fmt.Sprintf("%d runs that asked", r.Asked)))
+	case approval.ScopePolicy:
+		who = "every run under the same policy, byte for byte, as " + noun(r.Asked, "the run that asked", "one of the runs that asked")
+	case approval.ScopeEverywhere:
+	}
+	long := ""
+	if lasts > 0 {
+		long = fmt.Sprintf(" until %s", time.Now().Add(lasts).Format(time.DateTime))
+	}
+	return fmt.Sprintf("Approving (scope %s) lets %s install exactly %s of %s, by digest, from this index%s. Another file, version, index or run asks again; "+
+		"what it requires is not approved with it, and what the policy denies stays denied.",
+		scope, who, noun(len(r.Files), "this file", fmt.Sprintf("these %d files", len(r.Files))), releaseText(r), long)
+}

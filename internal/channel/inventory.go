@@ -21,6 +21,8 @@ type InventoryAsk struct {
 	// lie. Skip are directories that are not looked into, nor what is below.
 	Places []string `json:"places,omitempty"`
 	Skip   []string `json:"skip,omitempty"`
+	// Depth is how far below the places to look; 0: as far as there is something.
+	Depth int `json:"depth,omitempty"`
 	// Take and From ask for the page of a stock that was taken; 0 takes it.
 	Take uint64 `json:"take,omitempty"`
 	From int    `json:"from,omitempty"`

@@ -64,7 +64,7 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 func (a *Agent) takeStock(ctx context.Context, ask channel.InventoryAsk) {
 	ctx, cancel := a.clock.within(ctx, stockTime)
 	defer cancel()
-	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}}
+	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: ask.Depth}
 	for _, dir := range ask.Skip {
 		t.skip[filepath.Clean(dir)] = true
 	}

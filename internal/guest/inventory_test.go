@@ -234,6 +234,7 @@ func TestInventoryOfSomePlaces(t *testing.T) {
 		{channel.InventoryAsk{Places: []string{"/workspace"}, Skip: []string{"/workspace/ro"}}, []string{"/workspace"}},
 		{channel.InventoryAsk{Places: []string{"/workspace", "/workspace/ro/rw"}, Skip: []string{"/workspace/ro", "/workspace/ro/rw/ro"}}, []string{"/workspace", "/workspace/ro/rw"}},
 		{channel.InventoryAsk{Skip: []string{"/workspace/"}}, []string{"/opt"}},
+		{channel.InventoryAsk{Places: []string{"/workspace"}, Depth: 1}, []string{"/workspace", "/workspace/ro"}},
 	} {
 		packages, _, _ := a.pages(c.ask)
 		var got []string
@@ -272,7 +273,7 @@ func TestLocalPackages(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"false My.App 1 /workspace", "false legacy 2", "false single 3", "false wheel 1",
-		"true @me/ui", "true My.App", "true cfg-app", "true old_app",
+		"true @me/ui 0.0.1", "true My.App", "true cfg-app", "true old_app",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -54,7 +54,8 @@ func installedFrom(path string) string {
 	return filepath.Clean(u.Path)
 }
 
-// addSources takes the packages that are written in a directory.
+// addSources takes the packages that are written in a directory; a Python
+// project's version is often nowhere but in what is built of it.
 func (t *stocktaker) addSources(dir string, files []string) {
 	for _, file := range []string{"pyproject.toml", "setup.cfg", "setup.py"} {
 		if !slices.Contains(files, file) {
@@ -71,8 +72,8 @@ func (t *stocktaker) addSources(dir string, files []string) {
 	}
 	if slices.Contains(files, "package.json") {
 		if head, err := readHead(t.root + dir + "/package.json"); err == nil {
-			name, _ := parseManifest(head)
-			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Path: dir})
+			name, version := parseManifest(head)
+			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Version: version, Path: dir})
 		}
 	}
 }

@@ -15,6 +15,7 @@ type stocktaker struct {
 	ctx       context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
 	root      string
 	skip      map[string]bool // directories not to look into
+	depth     int             // not deeper than this; 0: stockDepth
 	seen      map[string]bool // directories visited
 	listed    map[string]bool // releases of module caches, each of which has them in two forms
 	size      int             // bytes of JSON so far
@@ -62,6 +63,7 @@ func (t *stocktaker) walk(dir string, depth int) {
 			t.addGoModule(path)
 		case leaf, child == ".git", child == "__pycache__", child == "_cacache":
 		case child == "_vendor": // a package's own copies of others, which came with it
+		case t.depth > 0 && depth >= t.depth:
 		case depth >= stockDepth:
 			t.truncated = true
 		default:
@@ -134,7 +136,7 @@ func (t *stocktaker) add(p channel.InstalledPackage) {
 // addSource takes a directory in which somebody writes a package. One too many
 // is no package that is missed.
 func (t *stocktaker) addSource(p channel.InstalledPackage) {
-	if p.Name == "" || len(p.Name) > fieldBytes || len(p.Path) > pathBytes || t.sources >= stockSources || t.full() {
+	if p.Name == "" || len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || t.sources >= stockSources || t.full() {
 		return
 	}
 	p.Source = true

@@ -26,6 +26,7 @@ const (
 	inventoryBytes    = 24 << 20         // of JSON
 	baselineForm      = "-2.json"        // ending of a baseline's file; the number is the form's
 	mountsPrefix      = "mounts-"
+	projectDepth      = 3 // below a read-only mount
 )
 
 // account has what a command left on the disk recorded, as far as it was not
@@ -46,7 +47,7 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 	}
 	stock := admission.Stock{Found: found, Mounts: s.info.WritableMounts}
 	stock.Template, _ = m.baseline(m.templateBaselines(s)...)
-	if len(s.info.WritableMounts) > 0 {
+	if len(s.info.WritableMounts)+len(s.info.ReadOnlyMounts) > 0 {
 		stock.Before, err = m.readBaseline(m.mountsPath(s.info.ID))
 		if err != nil {
 			m.cfg.Log.Error("what lay on a sandbox's mounts before is not known any more", "sandbox", s.info.ID, "err", err)
@@ -125,22 +126,35 @@ func mountsDigest(info Info) string {
 }
 
 // learnBaseline lists what a template brings, once per template, and what lies on
-// the sandbox's writable mounts; it runs before any command, so nothing that the
+// the sandbox's mounts; it runs before any command, so nothing that the
 // agent did is in it.
 func (m *Manager) learnBaseline(ctx context.Context, s *Sandbox) error {
 	if err := m.learnTemplate(ctx, s); err != nil {
 		return err
 	}
-	if len(s.info.WritableMounts) == 0 {
-		return nil
-	}
-	before, err := m.inventory(context.WithoutCancel(ctx), s.info.ID, channel.InventoryAsk{
-		Places: s.info.WritableMounts, Skip: s.info.ReadOnlyMounts,
-	})
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "what lies on the mounts can't be listed")
+	var before channel.Inventory
+	for _, ask := range mountAsks(s.info) {
+		found, err := m.inventory(context.WithoutCancel(ctx), s.info.ID, ask)
+		if err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "what lies on the mounts can't be listed")
+		}
+		before.Packages = append(before.Packages, found.Packages...)
+		before.Truncated = before.Truncated || found.Truncated
 	}
 	return writeBaseline(m.mountsPath(s.info.ID), before)
+}
+
+// mountAsks ask for what lies on mounts. Of those that are read-only only the
+// projects matter, near the top: packages on them can be used, not installed.
+func mountAsks(info Info) []channel.InventoryAsk {
+	var asks []channel.InventoryAsk
+	if len(info.WritableMounts) > 0 {
+		asks = append(asks, channel.InventoryAsk{Places: info.WritableMounts, Skip: info.ReadOnlyMounts})
+	}
+	if len(info.ReadOnlyMounts) > 0 {
+		asks = append(asks, channel.InventoryAsk{Places: info.ReadOnlyMounts, Skip: info.WritableMounts, Depth: projectDepth})
+	}
+	return asks
 }
 
 func (m *Manager) learnTemplate(ctx context.Context, s *Sandbox) error {

@@ -149,6 +149,10 @@ func (c *contents) add(path, own string) {
 		c.customize = c.customize || stem == "sitecustomize" || stem == "usercustomize"
 	}
 	for folder := range strings.SplitSeq(path, "/") {
+		if wheel, packed := strings.CutSuffix(folder, ".whl"); packed && strings.Count(wheel, "-") >= 4 {
+			parts := strings.SplitN(wheel, "-", 3) // what virtualenv seeds environments with
+			folder = parts[0] + "-" + parts[1] + infoSuffix
+		}
 		if folder == own || !strings.HasSuffix(folder, infoSuffix) {
 			continue
 		}

@@ -33,6 +33,10 @@ type Refusal struct {
 	Rule      string
 	Suggest   string // YAML lines that would allow it, or ""
 	RequestID string // "" if nothing was recorded
+	// Approval is the request that waits for a person, and Approve the command
+	// with which they approve it; "" if nothing waits.
+	Approval string
+	Approve  string
 }
 
 // Answer is a whole HTTP answer.

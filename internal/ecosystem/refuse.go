@@ -17,7 +17,7 @@ func Problem(status int, r Refusal) Answer {
 	detail := Sentence(r)
 	body, err := json.Marshal(problem{
 		Type: "about:blank", Title: title(r), Status: status, Detail: detail,
-		Rule: r.Rule, Suggest: r.Suggest, RequestID: r.RequestID,
+		Rule: r.Rule, Suggest: r.Suggest, RequestID: r.RequestID, Approval: r.Approval, Approve: r.Approve,
 	})
 	if err != nil { // strings always encode
 		body = []byte(`{"title":"` + blockedBy + `"}`)
@@ -38,6 +38,8 @@ type problem struct {
 	Rule      string `json:"rule,omitempty"`
 	Suggest   string `json:"suggest,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
+	Approval  string `json:"approval,omitempty"`
+	Approve   string `json:"approve,omitempty"`
 }
 
 func title(r Refusal) string {
@@ -57,10 +59,18 @@ func Sentence(r Refusal) string {
 	} else {
 		parts = append(parts, r.Reason)
 	}
-	if r.RequestID != "" {
+	switch {
+	case r.Approval != "":
+		parts = append(parts, Waits(r))
+	case r.RequestID != "":
 		parts = append(parts, "request "+r.RequestID, "see: cofferdam why")
 	}
 	return Line(strings.Join(parts, "; "))
+}
+
+// Waits says what becomes of what waits for a person.
+func Waits(r Refusal) string {
+	return "request " + r.Approval + "; a person approves it on the host: " + r.Approve + "; try again then"
 }
 
 // Line makes text safe for a header: printable ASCII, one line.

@@ -52,7 +52,7 @@ func statusOf(cause ecosystem.Cause) int {
 }
 
 // words are the lines of a refusal's body. What to write to allow it comes
-// last, and only whole.
+// last, and only whole; of what waits for a person, how they approve it.
 func words(r ecosystem.Refusal) string {
 	reason := strings.TrimSpace(ecosystem.Line(r.Reason))
 	if reason == "" {
@@ -61,6 +61,11 @@ func words(r ecosystem.Refusal) string {
 	lines := []string{cut(reason, mostBytes/2)}
 	if r.Rule != "" {
 		lines = append(lines, "rule: "+cut(ecosystem.Line(r.Rule), mostBytes/8))
+	}
+	if r.Approval != "" {
+		return strings.Join(append(lines,
+			"it waits for a person as "+cut(ecosystem.Line(r.Approval), mostBytes/8), "on the host: "+cut(ecosystem.Line(r.Approve), mostBytes/8),
+			"then run the same command again"), "\n") + "\n"
 	}
 	if r.RequestID != "" {
 		lines = append(lines, "request "+cut(ecosystem.Line(r.RequestID), mostBytes/8)+"; see: cofferdam why")

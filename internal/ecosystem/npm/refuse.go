@@ -34,6 +34,8 @@ type refused struct {
 	Rule      string `json:"rule,omitempty"`
 	Suggest   string `json:"suggest,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
+	Approval  string `json:"approval,omitempty"`
+	Approve   string `json:"approve,omitempty"`
 }
 
 func refusal(status int, r ecosystem.Refusal) ecosystem.Answer {
@@ -41,7 +43,7 @@ func refusal(status int, r ecosystem.Refusal) ecosystem.Answer {
 	a.ContentType = typeFull
 	body, err := json.Marshal(refused{
 		Error: ecosystem.Sentence(r), Code: strings.ToUpper(strings.ReplaceAll(string(r.Cause), " ", "_")),
-		Rule: r.Rule, Suggest: r.Suggest, RequestID: r.RequestID,
+		Rule: r.Rule, Suggest: r.Suggest, RequestID: r.RequestID, Approval: r.Approval, Approve: r.Approve,
 	})
 	if err != nil { // text that is not UTF-8
 		body = []byte(`{"error":"refused"}`)

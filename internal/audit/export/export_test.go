@@ -1,0 +1,332 @@
+package export
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func sample(seq uint64) audit.Record {
+	code := -1
+	return audit.Record{
+		Seq: seq, Time: time.Date(2026, 11, 1, 0, 0, int(seq), 5, time.UTC), Kind: audit.KindPackage, Outcome: audit.Served, Run: "run-7", Sandbox: "sb-1",
+		Ecosystem: "python", Package: "rich", RequestedVersion: ">=13", InstalledVersion: "13.7.1", SourceURL: "https://files.example/rich.whl",
+		SHA256: strings.Repeat("a", 64), ResolvedBy: "allowlist", Rule: "=HYPERLINK(1)", Reason: "a\nb\x1b[2J\u202e", Command: []string{"pip", "<&>"},
+		Exit: &code, Detail: map[string]string{"k": "v"}, User: "ada",
+	}
+}
+
+// nine are the fields that come first.
+func nine() []string {
+	return []string{"timestamp", "agent_run_id", "package_name", "requested_version", "installed_version", "source_url", "package_hash_sha256", "resolved_by", "outcome"}
+}
+
+func TestJSONLHasTheNineFieldsFirst(t *testing.T) {
+	for _, r := range []audit.Record{sample(3), {Seq: 4, Kind: audit.KindDaemon}} {
+		line, err := Line(JSONL, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dec := json.NewDecoder(strings.NewReader(string(line)))
+		var keys []string
+		_, _ = dec.Token()
+		for dec.More() {
+			key, err := dec.Token()
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key.(string))
+			var value json.RawMessage
+			if err := dec.Decode(&value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := slices.Clone(keys[:9])
+		slices.Sort(keys)
+		if !slices.Equal(first, nine()) || len(slices.Compact(slices.Clone(keys))) != len(keys) {
+			t.Errorf("the first keys are %v, all are %v", first, keys)
+		}
+		var back audit.Record
+		if err := json.Unmarshal(line, &back); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := json.Marshal(r)
+		if got, _ := json.Marshal(back); string(got) != string(want) {
+			t.Errorf("%s came back as %s", want, got)
+		}
+		if strings.ContainsAny(string(line[:len(line)-1]), "\x1b\u202e\n") {
+			t.Errorf("%q has what a terminal obeys", line)
+		}
+	}
+}
+
+func TestCSV(t *testing.T) {
+	line, err := Line(CSV, sample(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(Head(CSV)) + string(line))).ReadAll()
+	if err != nil || len(rows) != 2 || len(rows[0]) != len(rows[1]) {
+		t.Fatal(rows, err)
+	}
+	if !slices.Equal(rows[0][:9], nine()) {
+		t.Errorf("the columns are %v", rows[0])
+	}
+	cells := map[string]string{}
+	for i, name := range rows[0] {
+		cells[name] = rows[1][i]
+	}
+	for name, want := range map[string]string{
+		"timestamp": "2026-11-01T00:00:03.000000005Z", "seq": "3", "rule": "'=HYPERLINK(1)", "reason": `a\nb\u001b[2J\u202e`, "command": `["pip","<&>"]`, "exit_code": "-1", "detail": `{"k":"v"}`,
+	} {
+		if cells[name] != want {
+			t.Errorf("%s is %q, want %q", name, cells[name], want)
+		}
+	}
+}
+
+func TestCell(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "plain": "plain", "=1": "'=1", "+1": "'+1", "-1": "'-1", "@a": "'@a", "\t=1": `'\t=1`, "\rx": `'\rx`, " =1": "' =1", "＝1": "'＝1",
+		"a=b": "a=b", "\x00": `\u0000`, "\xff": `\xff`, "\U000e0041": `\U000e0041`, "é": "é",
+	} {
+		if got := Cell(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestErasedIsSaid(t *testing.T) {
+	r := sample(1)
+	r.User, r.Task, r.Erased = "", "", true
+	for _, f := range []Format{JSONL, CSV} {
+		if line, err := Line(f, r); err != nil || strings.Count(string(line), "(erased)") != 2 {
+			t.Errorf("%s: %s, %v", f, line, err)
+		}
+	}
+}
+
+// errKilled is what every call gets after the process was killed.
+var errKilled = errors.New("killed")
+
+// mortalDisk does so many calls, the last of them perhaps by half, and no more.
+type mortalDisk struct {
+	osDisk
+	left *int
+}
+
+func (d mortalDisk) dies() bool {
+	*d.left--
+	return *d.left < 0
+}
+
+func (d mortalDisk) open(path string, mustBeNew bool) (file, error) {
+	if d.dies() {
+		return nil, errKilled
+	}
+	f, err := d.osDisk.open(path, mustBeNew)
+	return mortalFile{f, d}, err
+}
+
+// replace dies before the rename, after a part of the bytes, or after it.
+func (d mortalDisk) replace(path string, data []byte) error {
+	if d.dies() {
+		_ = os.WriteFile(path+".new", data[:len(data)/2], 0o600)
+		return errKilled
+	}
+	if err := d.osDisk.replace(path, data); err != nil {
+		return err
+	}
+	if d.dies() {
+		return errKilled
+	}
+	return nil
+}
+
+func (d mortalDisk) syncDir(dir string) error {
+	if d.dies() {
+		return errKilled
+	}
+	return d.osDisk.syncDir(dir)
+}
+
+type mortalFile struct {
+	file
+	disk mortalDisk
+}
+
+func (f mortalFile) WriteAt(p []byte, off int64) (int, error) {
+	if f.disk.dies() {
+		n, _ := f.file.WriteAt(p[:len(p)/2], off)
+		return n, errKilled
+	}
+	return f.file.WriteAt(p, off)
+}
+
+func (f mortalFile) Truncate(size int64) error {
+	if f.disk.dies() {
+		return errKilled
+	}
+	return f.file.Truncate(size)
+}
+
+func (f mortalFile) Sync() error {
+	if f.disk.dies() {
+		return errKilled
+	}
+	return f.file.Sync()
+}
+
+// TestAFollowerThatDiesResumes kills a follower at each of its calls, and the one
+// that goes on at each of its own, and so on: at the end the output has each
+// record once.
+func TestAFollowerThatDiesResumes(t *testing.T) {
+	const records, perCommit = 40, 7
+	for _, format := range []Format{JSONL, CSV} {
+		want := string(Head(format))
+		for i := range records {
+			line, err := Line(format, sample(uint64(i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += string(line)
+		}
+		for lives := 1; lives < 60; lives++ {
+			dir := t.TempDir()
+			out, cur := filepath.Join(dir, "out"), filepath.Join(dir, "cursor")
+			deaths := 0
+			for {
+				left := lives + deaths // each life is a little longer, so that it ends
+				err := follow(mortalDisk{left: &left}, out, cur, format, records, perCommit)
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, errKilled) {
+					t.Fatalf("%s, %d calls: %v", format, lives, err)
+				}
+				deaths++
+			}
+			got, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != want {
+				t.Fatalf("%s, killed %d times from call %d on: the output has %d bytes, want %d", format, deaths, lives, len(got), len(want))
+			}
+			if lives == 1 && deaths < 10 {
+				t.Fatalf("only %d deaths; the disk is immortal", deaths)
+			}
+		}
+	}
+}
+
+func follow(d disk, out, cur string, format Format, records, perCommit int) error {
+	o, err := open(d, out, cur, format)
+	if err != nil {
+		return err
+	}
+	defer o.Abandon() //nolint:errcheck // a killed process does not even that
+	if next := o.Next(); next > 0 {
+		if err := o.Continues(sample(next - 1)); err != nil {
+			return err
+		}
+	}
+	for i := o.Next(); i < uint64(records); i++ {
+		if err := o.Write(sample(i)); err != nil {
+			return err
+		}
+		if i%uint64(perCommit) == 0 {
+			if err := o.Commit(); err != nil {
+				return err
+			}
+		}
+	}
+	return o.Commit()
+}
+
+func TestOutputsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := follow(osDisk{}, path("good"), path("good.cursor"), JSONL, 10, 3); err != nil {
+		t.Fatal(err)
+	}
+	write("something", "something")
+	write("garbage.cursor", "garbage")
+	write("empty", "")
+	good, err := os.ReadFile(path("good.cursor"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("short.cursor", string(good))
+	write("short", "{}")
+	for name, c := range map[string]struct {
+		out, cursor string
+		format      Format
+		category    error
+	}{
+		"there, no cursor":     {"something", "", JSONL, fault.ErrConflict},
+		"there, fresh cursor":  {"something", "fresh.cursor", JSONL, fault.ErrConflict},
+		"empty, no cursor":     {"empty", "", JSONL, fault.ErrConflict},
+		"no cursor's text":     {"new", "garbage.cursor", JSONL, fault.ErrInvalid},
+		"another format":       {"good", "good.cursor", CSV, fault.ErrInvalid},
+		"shorter than it says": {"short", "short.cursor", JSONL, fault.ErrConflict},
+		"no directory":         {"no/out", "", JSONL, fault.ErrUnavailable},
+	} {
+		cursor := ""
+		if c.cursor != "" {
+			cursor = path(c.cursor)
+		}
+		if _, err := Open(path(c.out), cursor, c.format); !errors.Is(err, c.category) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o, err := Open(path("good"), path("good.cursor"), JSONL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Abandon() //nolint:errcheck // nothing was written
+	other := sample(9)
+	other.Package = "other"
+	if err := o.Continues(other); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("another log is gone on with: %v", err)
+	}
+	if err := o.Continues(sample(9)); err != nil || o.Next() != 10 {
+		t.Errorf("the same log is not gone on with: %v, next %d", err, o.Next())
+	}
+	if _, err := Open(path("good"), path("good.cursor"), JSONL); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("two exports have one file: %v", err)
+	}
+}
+
+// TestAFullDisk: what could not be written is said, and nothing of it counts.
+func TestAFullDisk(t *testing.T) {
+	if err := write("/dev/full"); err == nil || !strings.Contains(fmt.Sprint(err), "can't go on") {
+		t.Errorf("a full disk: %v", err)
+	}
+}
+
+func write(path string) error {
+	o := &Output{disk: osDisk{}, format: JSONL, path: path}
+	f, err := o.disk.open(path, false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	o.file = f
+	return errors.Join(o.Write(sample(1)), o.Commit())
+}

@@ -15,6 +15,8 @@ import (
 const (
 	exitFailure     = 1   // of every command but run
 	exitUsage       = 2   // bad input; nothing was made
+	exitDetached    = 75  // run, attach: the run goes on without us, see attach
+	exitUnaccounted = 77  // run: the policy ended it for a package that was never served
 	exitTimeout     = 124 // the command's time limit was over
 	exitOurs        = 125 // run: Cofferdam itself failed
 	exitRefused     = 126 // run: the policy's rules refuse the command, or it can't be executed
@@ -67,6 +69,10 @@ func exitCodesTopic() *cobra.Command {
 
   2        bad input: a wrong flag, an unreadable or wrong policy, an unknown
            template or engine, a mount that can't be; nothing was made
+  75       the run waits for an approval and was left alone (Ctrl-C then, or
+           --detach-on-hold); cofferdam attach goes back to it
+  77       the policy ended the run, because a package is on the disk that was
+           never served (packages.unaccounted: end)
   124      the command's time limit was over (--timeout, or timeout_seconds)
   125      Cofferdam itself failed: no daemon came up, or the sandbox was lost
   126      the policy's rules refuse the command, or it can't be executed

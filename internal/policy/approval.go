@@ -15,9 +15,9 @@ type Approval struct {
 	// Upstream is the index's URL of the release that was answered: another
 	// index's release of the same name asks again. "": any.
 	Upstream string
-	Denied  bool
-	By      string // who answered, for the reason
-	Reason  string // the person's, shown to the run if it is a denial
+	Denied   bool
+	By       string // who answered, for the reason
+	Reason   string // the person's, shown to the run if it is a denial
 	// Digests of the files that the person was shown. An approval admits a file
 	// with one of its strong digests, and no other; a denial denies every file
 	// of the release.
@@ -68,7 +68,7 @@ func (j *Judge) answered(d Decision, f FileFacts) Decision {
 	for i := range j.answers {
 		a := &j.answers[i]
 		switch {
-		case !a.of(r):
+		case !a.of(r) || !a.from(j.about.Upstream):
 		case a.Denied:
 			return j.deniedBy(a, d)
 		case approved == nil && a.covers(f.Digests):
@@ -107,6 +107,11 @@ func (a *answer) of(r release) bool {
 		return a.readable && r.compare(a.release) == 0
 	}
 	return a.Version == r.text
+}
+
+// from tells whether the answer is about what this index has.
+func (a *answer) from(upstream string) bool {
+	return a.Upstream == "" || SameUpstream(a.Upstream, upstream)
 }
 
 // covers tells whether the person was shown a file with one of these digests. One

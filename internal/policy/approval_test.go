@@ -41,7 +41,17 @@ func TestAnApprovalIsBound(t *testing.T) {
 		"a file of which only a weak digest was shown": {func(in *policy.Input) { in.Digests = []string{"md5:00"} }, policy.Hold, ""},
 		"a file of which no digest is known yet":       {func(in *policy.Input) { in.Digests = nil }, policy.Hold, ""},
 		"the source distribution of it":                {func(in *policy.Input) { in.Kind, in.Digests = policy.KindSdist, []string{digestB} }, policy.Hold, ""},
-		"another kind of file":                         {func(in *policy.Input) { in.Kind = policy.KindOther }, policy.Deny, ""},
+		"the same file from another index": {
+			func(in *policy.Input) {
+				in.Approvals[0].Upstream, in.Upstream = "https://one.example", "https://two.example/"
+			}, policy.Hold, "",
+		},
+		"the same file from that index": {
+			func(in *policy.Input) {
+				in.Approvals[0].Upstream, in.Upstream = "https://one.example", "https://one.example/"
+			}, policy.Allow, "",
+		},
+		"another kind of file": {func(in *policy.Input) { in.Kind = policy.KindOther }, policy.Deny, ""},
 		"malware": {
 			func(in *policy.Input) { in.Malware = []policy.Malware{{ID: "MAL-1", Every: true}} }, policy.Deny, "rich is malware in every version (MAL-1)",
 		},

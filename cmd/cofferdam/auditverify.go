@@ -162,7 +162,9 @@ func verdictText(v audit.Verdict, now time.Time) string {
 		row("personal", "the data of %d records are as they were, those of %d were erased on record", v.Personal, v.Erased)
 	}
 	if v.Published != nil {
-		row("published", "%s", publishedText(*v.Published, v.Last.Size, now))
+		for _, t := range v.Published.Targets {
+			row("published", "%s", t.Text(v.Last.Size, now))
+		}
 	}
 	for _, n := range v.Notes {
 		row("note", "%s", n)
@@ -193,15 +195,4 @@ func problemText(p audit.Problem) string {
 		return p.What
 	}
 	return fmt.Sprintf("%s (%s, at byte %d)", p.What, p.File, p.Offset)
-}
-
-func publishedText(p audit.Published, last uint64, now time.Time) string {
-	text := "nothing yet"
-	if !p.Time.IsZero() {
-		text = fmt.Sprintf("the last published checkpoint is %s old and covers %d of %d records", now.Sub(p.Time).Round(time.Second), p.Size, last)
-	}
-	if p.Failure != "" {
-		text += fmt.Sprintf("; failing since %s: %s", p.Since.Local().Format(time.DateTime), p.Failure)
-	}
-	return text
 }

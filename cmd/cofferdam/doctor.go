@@ -78,6 +78,7 @@ func examine(ctx context.Context) (doctor.Report, error) {
 		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
 		Templates: template.NewStore(paths.Templates(), template.Options{}), DefaultTemplate: cfg.DefaultTemplate,
 		GatewayUID: cfg.GatewayUID,
+		AuditLog:   paths.Audit(), Publishes: cfg.Audit.Publish.Wanted(),
 		Advisories: advisory.Open(paths.Advisories(), advisory.Options{}),
 		Upstreams: func(ctx context.Context) (discover.Found, error) {
 			return daemon.Registries(ctx, cfg, paths, os.Environ())

@@ -113,8 +113,12 @@ func (l *FileLog) advance() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failure = l.catchUp()
-	if f.failure == nil && f.tree.size > f.last.Size {
+	switch {
+	case f.failure != nil:
+	case f.tree.size > f.last.Size:
 		f.failure = l.sign(checkpoint.Checkpoint{}, f.key)
+	case len(f.tree.buffer) > 0: // it was made again, and no record has come since
+		f.failure = f.tree.flush()
 	}
 	if f.failure != nil {
 		f.failure = fault.Wrap(fault.ErrUnavailable, f.failure, "the audit log's records are durable, but no checkpoint covers the last ones yet")

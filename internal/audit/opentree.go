@@ -47,7 +47,7 @@ func (l *FileLog) openTree() error {
 	if err := l.reconcile(); err != nil {
 		return err
 	}
-	if f.tree.size > f.last.Size || l.writer.owed != nil {
+	if len(f.tree.buffer) > 0 || l.writer.owed != nil {
 		f.wake()
 	}
 	return nil

@@ -40,23 +40,38 @@ const MaxProof = 2*MaxRecord + 64<<10
 
 const proofHeader = "cofferdam audit proof v1"
 
+// LastCheckpoint is the newest checkpoint in a log's files, verified with the keys
+// that lie with it; one of 0 records if there is none.
+func LastCheckpoint(dir string) (checkpoint.Checkpoint, error) {
+	c, _, err := lastCheckpoint(dir)
+	if errors.Is(err, fault.ErrNotFound) {
+		return checkpoint.Checkpoint{}, nil
+	}
+	return c, err
+}
+
+func lastCheckpoint(dir string) (checkpoint.Checkpoint, []byte, error) {
+	tail, err := readTail(filepath.Join(dir, checkpointsName))
+	if err != nil {
+		return checkpoint.Checkpoint{}, nil, fault.Wrap(fault.ErrUnavailable, err, "the log's checkpoints can't be read")
+	}
+	if len(tail.notes) == 0 {
+		return checkpoint.Checkpoint{}, nil, fault.New(fault.ErrNotFound, "there is no log checkpoint in %s, so nothing can be proved", dir)
+	}
+	ring, err := logKeys(dir)
+	if err != nil {
+		return checkpoint.Checkpoint{}, nil, err
+	}
+	n := tail.notes[len(tail.notes)-1]
+	c, err := ring.Open(n)
+	return c, n, err
+}
+
 // Prove makes the proof of a record from a log's files, under its last
 // checkpoint. fault.ErrNotFound if there is no such record, ErrUnavailable if it
 // is elsewhere or not covered yet, ErrInvalid if the log is damaged.
 func Prove(dir string, record uint64) (Proof, error) {
-	tail, err := readTail(filepath.Join(dir, checkpointsName))
-	if err != nil {
-		return Proof{}, fault.Wrap(fault.ErrUnavailable, err, "the log's checkpoints can't be read")
-	}
-	if len(tail.notes) == 0 {
-		return Proof{}, fault.New(fault.ErrNotFound, "there is no log checkpoint in %s, so nothing can be proved", dir)
-	}
-	n := tail.notes[len(tail.notes)-1]
-	ring, err := logKeys(dir)
-	if err != nil {
-		return Proof{}, err
-	}
-	c, err := ring.Open(n)
+	c, n, err := lastCheckpoint(dir)
 	if err != nil {
 		return Proof{}, err
 	}
@@ -82,6 +97,10 @@ func Prove(dir string, record uint64) (Proof, error) {
 	p := Proof{Index: record, Record: string(text), Checkpoint: string(n)}
 	for _, h := range hashes {
 		p.Hashes = append(p.Hashes, base64.StdEncoding.EncodeToString(h[:]))
+	}
+	ring, err := logKeys(dir)
+	if err != nil {
+		return Proof{}, err
 	}
 	if _, err := p.Check(ring); err != nil {
 		return Proof{}, fault.Wrap(fault.ErrInvalid, err, "the log is damaged; `cofferdam audit verify` says where")

@@ -1,6 +1,10 @@
 package audit
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -48,14 +52,42 @@ type Problem struct {
 	What   string  `json:"what"`
 }
 
-// Published says what was handed out last; package publish writes it.
+// Published says what was handed out last, to each place; package publish writes it.
 type Published struct {
-	Size    int64     `json:"size"`
+	Targets []PublishedTo `json:"targets"`
+}
+
+// PublishedTo is one place that checkpoints go to.
+type PublishedTo struct {
+	Name    string    `json:"name"`
+	Size    int64     `json:"size"`          // records that the last published checkpoint covers; 0: none was
 	Time    time.Time `json:"time,omitzero"` // when it was handed out
-	To      []string  `json:"to,omitempty"`
-	Failure string    `json:"failure,omitempty"` // of the last attempt; "" if it went well
+	Failure string    `json:"failure,omitempty"`
 	Since   time.Time `json:"failing_since,omitzero"`
 }
 
 // PublishedName is the file of the log's directory that has a Published.
 const PublishedName = "published.json"
+
+// ReadPublished reads what was handed out; os.ErrNotExist if nothing ever was.
+func ReadPublished(dir string) (Published, error) {
+	var p Published
+	text, err := os.ReadFile(filepath.Join(dir, PublishedName))
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	return p, err
+}
+
+// Text says it for a person, by the time of now; size is what the newest
+// checkpoint covers.
+func (t PublishedTo) Text(size uint64, now time.Time) string {
+	text := t.Name + " has no checkpoint yet"
+	if !t.Time.IsZero() {
+		text = fmt.Sprintf("the last published checkpoint is %s old and covers %d of %d records (%s)", now.Sub(t.Time).Round(time.Second), t.Size, size, t.Name)
+	}
+	if t.Failure != "" {
+		text += fmt.Sprintf("; failing since %s: %s", t.Since.Local().Format(time.DateTime), t.Failure)
+	}
+	return text
+}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -306,11 +305,8 @@ func (r *leafReader) read() (leaf tlog.Hash, err error) {
 // conclude sums up.
 func (v *verifier) conclude() Verdict {
 	d := &v.verdict
-	if text, err := os.ReadFile(filepath.Join(v.dir, PublishedName)); err == nil {
-		var p Published
-		if json.Unmarshal(text, &p) == nil {
-			d.Published = &p
-		}
+	if p, err := ReadPublished(v.dir); err == nil {
+		d.Published = &p
 	}
 	d.Sound = len(d.Problems) == 0
 	d.CannotExclude = v.limits()

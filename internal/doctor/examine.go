@@ -23,6 +23,9 @@ type Inputs struct {
 	GatewayUID      int
 	// Advisories are the imported facts about packages.
 	Advisories *advisory.DB
+	// AuditLog is the log's directory; Publishes, whether its checkpoints are to go out.
+	AuditLog  string
+	Publishes bool
 	// Upstreams finds the registries, as the daemon does.
 	Upstreams func(ctx context.Context) (discover.Found, error)
 }
@@ -35,7 +38,7 @@ func Examine(ctx context.Context, in Inputs) Report {
 	}
 	var r Report
 	for _, ask := range []func(context.Context, Inputs) []Check{
-		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, advisories, gatewayUser, stateDirectory, diskSpace,
+		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, advisories, auditLog, gatewayUser, stateDirectory, diskSpace,
 	} {
 		r.Checks = append(r.Checks, ask(ctx, in)...)
 	}

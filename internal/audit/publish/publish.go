@@ -13,10 +13,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -49,17 +49,16 @@ const (
 	lastPatience = 3 * time.Second
 )
 
-// Publisher hands checkpoints out until it is closed.
+// Publisher hands checkpoints out until it is closed. Each target has a goroutine:
+// one that is slow or fails does not keep another waiting.
 type Publisher struct {
 	config  Config
 	targets []target
 	cancel  context.CancelFunc
-	done    chan struct{}
+	running sync.WaitGroup
 
-	// Owned by the goroutine, and by Close after it.
+	mu    sync.Mutex // guards state and its file
 	state audit.Published
-	// have is what each target has: one that fails does not make another repeat itself.
-	have []int64
 }
 
 // target is one place.
@@ -70,26 +69,29 @@ type target interface {
 
 // Start begins. Close ends it.
 func Start(config Config) *Publisher {
+	var targets []target
+	if config.File != "" {
+		targets = append(targets, fileTarget(config.File))
+	}
+	if len(config.Command) > 0 {
+		targets = append(targets, commandTarget(config.Command))
+	}
+	if config.URL != "" {
+		targets = append(targets, newURLTarget(config.URL))
+	}
+	return start(config, targets...)
+}
+
+func start(config Config, targets ...target) *Publisher {
 	if config.Every == 0 {
 		config.Every = defaultEvery
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Publisher{config: config, cancel: cancel, done: make(chan struct{})}
-	if config.File != "" {
-		p.targets = append(p.targets, fileTarget(config.File))
+	p := &Publisher{config: config, targets: targets, cancel: cancel}
+	p.load()
+	for i := range p.targets {
+		p.running.Go(func() { p.run(ctx, i) })
 	}
-	if len(config.Command) > 0 {
-		p.targets = append(p.targets, commandTarget(config.Command))
-	}
-	if config.URL != "" {
-		p.targets = append(p.targets, newURLTarget(config.URL))
-	}
-	p.state = p.load()
-	p.have = make([]int64, len(p.targets))
-	for i := range p.have {
-		p.have[i] = p.state.Size
-	}
-	go p.run(ctx)
 	return p
 }
 
@@ -97,20 +99,22 @@ func Start(config Config) *Publisher {
 // checkpoint gets a last, short attempt.
 func (p *Publisher) Close() {
 	p.cancel()
-	<-p.done
+	p.running.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
 	defer cancel()
-	p.attempt(ctx)
+	for i := range p.targets {
+		p.running.Go(func() { p.attempt(ctx, i) })
+	}
+	p.running.Wait()
 }
 
-// run publishes what is new, every time; after a failure it tries again, twice as
-// late each time.
-func (p *Publisher) run(ctx context.Context) {
-	defer close(p.done)
+// run publishes to one target what is new, every time; after a failure it tries
+// again, twice as late each time.
+func (p *Publisher) run(ctx context.Context, i int) {
 	retry := firstRetry
 	for {
 		pause := p.config.Every
-		if p.attempt(ctx) {
+		if p.attempt(ctx, i) {
 			retry = firstRetry
 		} else {
 			pause, retry = retry, min(2*retry, lastRetry)
@@ -123,52 +127,45 @@ func (p *Publisher) run(ctx context.Context) {
 	}
 }
 
-// attempt hands the newest checkpoint to each target that does not have it, and
-// reports whether all have.
-func (p *Publisher) attempt(ctx context.Context) bool {
+// attempt hands the newest checkpoint to a target, if that does not have it, and
+// reports whether it has it then.
+func (p *Publisher) attempt(ctx context.Context, i int) bool {
 	size, note := p.config.Latest()
-	if note == nil || size <= p.state.Size {
+	p.mu.Lock()
+	has := p.state.Targets[i].Size
+	p.mu.Unlock()
+	if note == nil || size <= has {
 		return true
 	}
-	var failures []error
-	var to []string
-	for i, t := range p.targets {
-		to = append(to, t.name())
-		if p.have[i] >= size {
-			continue
-		}
-		patient, cancel := context.WithTimeout(ctx, Patience)
-		err := t.publish(patient, note)
-		cancel()
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", t.name(), err))
-			continue
-		}
-		p.have[i] = size
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	patient, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	err := p.targets[i].publish(patient, note)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return false // given up, which is no failure of the target
 	}
-	p.report(size, to, errors.Join(failures...))
-	return len(failures) == 0
+	p.report(i, size, err)
+	return err == nil
 }
 
 // report notes how it went; the operator's log hears of changes only.
-func (p *Publisher) report(size int64, to []string, err error) {
+func (p *Publisher) report(i int, size int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now().UTC().Round(0)
+	t := &p.state.Targets[i]
 	switch {
-	case err == nil && p.state.Failure != "":
-		p.config.Log.Info("log checkpoints are published again", "size", size)
-	case err != nil && p.state.Failure == "":
-		p.state.Since = now
-		p.config.Log.Warn("a log checkpoint could not be published; it is tried again", "err", err)
+	case err == nil && t.Failure != "":
+		p.config.Log.Info("log checkpoints are published again", "to", t.Name, "size", size)
+	case err != nil && t.Failure == "":
+		t.Since = now
+		p.config.Log.Warn("a log checkpoint could not be published; it is tried again", "to", t.Name, "err", err)
 	}
 	if err != nil {
-		p.state.Failure = clip(err.Error())
+		t.Failure = clip(err.Error())
 	} else {
-		p.state = audit.Published{Size: size, Time: now, To: to}
+		*t = audit.PublishedTo{Name: t.Name, Size: size, Time: now}
 	}
-	if err := p.save(p.state); err != nil {
+	if err := p.save(); err != nil {
 		p.config.Log.Warn("what was published can't be noted", "err", err)
 	}
 }
@@ -182,17 +179,23 @@ func clip(text string) string {
 	return text
 }
 
-func (p *Publisher) load() (state audit.Published) {
-	text, err := os.ReadFile(filepath.Join(p.config.Dir, audit.PublishedName))
-	if err != nil || json.Unmarshal(text, &state) != nil {
-		return audit.Published{} // it is published once more
+// load takes what is known of the targets of now.
+func (p *Publisher) load() {
+	before, err := audit.ReadPublished(p.config.Dir)
+	for _, t := range p.targets {
+		now := audit.PublishedTo{Name: t.name()}
+		for _, known := range before.Targets {
+			if err == nil && known.Name == now.Name {
+				now = known
+			}
+		}
+		p.state.Targets = append(p.state.Targets, now)
 	}
-	return state
 }
 
 // save replaces the state; losing it only makes a checkpoint go out twice.
-func (p *Publisher) save(state audit.Published) error {
-	text, err := json.Marshal(state)
+func (p *Publisher) save() error {
+	text, err := json.Marshal(p.state)
 	if err != nil {
 		return err
 	}

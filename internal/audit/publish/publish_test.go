@@ -1,0 +1,141 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const note = "origin\n1\nroot\n\n— signature\n"
+
+func TestEveryKindOfTarget(t *testing.T) {
+	dir := t.TempDir()
+	got := make(chan string, 8)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil || r.Method != http.MethodPost {
+			t.Errorf("%s, %v", r.Method, err)
+		}
+		got <- string(text)
+	}))
+	defer server.Close()
+	file, copied := filepath.Join(dir, "kept"), filepath.Join(dir, "copied")
+	p := Start(Config{
+		File: file, Command: []string{"/bin/sh", "-c", `cat > "$0"`, copied}, URL: server.URL + "/log?token=secret",
+		Dir: dir, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return 1, []byte(note) },
+	})
+	if text := <-got; text != note {
+		t.Errorf("the URL got %q", text)
+	}
+	p.Close() // has the others, at the latest now
+	for path, want := range map[string]string{file: note + "\n", copied: note} {
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("%s has %q (%v)", path, text, err)
+		}
+	}
+	state, err := audit.ReadPublished(dir)
+	if err != nil || len(state.Targets) != 3 {
+		t.Fatalf("the state is %+v (%v)", state, err)
+	}
+	for _, to := range state.Targets {
+		if to.Size != 1 || to.Failure != "" || strings.Contains(to.Name, "secret") {
+			t.Errorf("the state says %+v", to)
+		}
+	}
+	// What was published is not published again by the next daemon.
+	Start(Config{File: file, Dir: dir, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return 1, []byte(note) }}).Close()
+	if text, _ := os.ReadFile(file); string(text) != note+"\n" {
+		t.Errorf("after a restart the file has %q", text)
+	}
+}
+
+func TestFailuresAreSaid(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	for name, c := range map[string]struct {
+		config Config
+		says   string
+	}{
+		"no directory": {Config{File: "/nonexistent/kept"}, "no such file"},
+		"a command":    {Config{Command: []string{"/bin/sh", "-c", "echo the vault is shut >&2; exit 3"}}, "the vault is shut"},
+		"an answer":    {Config{URL: server.URL}, "404"},
+		"nobody there": {Config{URL: "http://user:password@127.0.0.1:1/"}, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.Dir, c.config.Log = t.TempDir(), slog.New(slog.DiscardHandler)
+			c.config.Latest = func() (int64, []byte) { return 1, []byte(note) }
+			Start(c.config).Close()
+			state, err := audit.ReadPublished(c.config.Dir)
+			if err != nil || len(state.Targets) != 1 {
+				t.Fatalf("the state is %+v (%v)", state, err)
+			}
+			to := state.Targets[0]
+			if !strings.Contains(to.Failure, c.says) || strings.Contains(to.Failure, "password") || to.Since.IsZero() || to.Size != 0 {
+				t.Errorf("the state says %+v, want a failure with %q", to, c.says)
+			}
+		})
+	}
+}
+
+// flaky is a target that fails until it is mended.
+type flaky struct {
+	broken atomic.Bool
+	asked  atomic.Int32
+	got    atomic.Int32
+}
+
+func (*flaky) name() string { return "flaky" }
+
+func (f *flaky) publish(context.Context, []byte) error {
+	f.asked.Add(1)
+	if f.broken.Load() {
+		return errors.New("it is broken")
+	}
+	f.got.Add(1)
+	return nil
+}
+
+func TestRetriesComeLaterAndLater(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var size atomic.Int64
+		size.Store(1)
+		f := &flaky{}
+		f.broken.Store(true)
+		p := start(Config{Dir: dir, Every: time.Minute, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return size.Load(), []byte(note) }}, f)
+		time.Sleep(time.Hour) // of the bubble's clock
+		synctest.Wait()
+		if n := f.asked.Load(); n < 5 || n > 20 {
+			t.Errorf("in an hour of failures it was asked %d times", n)
+		}
+		f.broken.Store(false)
+		time.Sleep(16 * time.Minute)
+		synctest.Wait()
+		if n := f.got.Load(); n != 1 {
+			t.Errorf("once mended it got %d checkpoints, want 1", n)
+		}
+		size.Store(2)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := f.got.Load(); n != 2 {
+			t.Errorf("it got %d checkpoints, want 2", n)
+		}
+		p.Close()
+	})
+}

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+)
+
+// stale is how long a publishing that fails is no reason for a warning: it is
+// tried again before.
+const stale = 5 * time.Minute
+
+// auditLog tells whether log checkpoints go out, and how old the last one is.
+func auditLog(_ context.Context, in Inputs) []Check {
+	const name = "audit log"
+	if in.AuditLog == "" {
+		return nil
+	}
+	last, err := audit.LastCheckpoint(in.AuditLog)
+	if err != nil {
+		return []Check{warn(name, "cofferdam audit verify says what is wrong", "%s", sentence(err))}
+	}
+	published, err := audit.ReadPublished(in.AuditLog)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && !in.Publishes:
+		return []Check{ok(name, "%d records under the last checkpoint; none is published: the configuration's audit.publish does it", last.Size)}
+	case errors.Is(err, os.ErrNotExist):
+		return []Check{ok(name, "%d records under the last checkpoint; none was published yet", last.Size)}
+	case err != nil:
+		return []Check{warn(name, "restart the daemon: it publishes again", "what was published can't be read: %s", err)}
+	}
+	var checks []Check
+	now := time.Now()
+	for _, t := range published.Targets {
+		if text := t.Text(uint64(last.Size), now); t.Failure != "" && now.Sub(t.Since) > stale {
+			checks = append(checks, warn(name, "see to the place that audit.publish names", "%s", text))
+		} else {
+			checks = append(checks, ok(name, "%s", text))
+		}
+	}
+	return checks
+}

@@ -22,9 +22,9 @@ func newAudit() *cobra.Command {
 		Use:     "audit",
 		Short:   "Read the record of what was asked for and decided",
 		GroupID: groupReview,
-		Example: "  cofferdam audit list --run nightly-42\n  cofferdam audit list --outcome blocked --json",
+		Example: "  cofferdam audit list --run nightly-42\n  cofferdam audit report not-in-lockfile --since 7d\n  cofferdam audit query --package rich --json",
 	}
-	cmd.AddCommand(newAuditList())
+	cmd.AddCommand(newAuditList(), newAuditReport(), newAuditQuery(), newAuditExport())
 	cmd.AddCommand(newAuditVerify(), newAuditProve(), newAuditCheckProof(), newAuditKey(), newAuditSeal(), newAuditErase())
 	return cmd
 }
@@ -70,18 +70,25 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 }
 
 func outcomes() []string {
-	return []string{
-		string(audit.Served), string(audit.Aborted), string(audit.Installed), string(audit.Blocked), string(audit.Withheld),
-		string(audit.Pending), string(audit.Failed), string(audit.Started), string(audit.Finished), string(audit.Exceeded),
-		string(audit.Alarm),
-	}
+	return texts(
+		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.Failed, audit.Started, audit.Finished,
+		audit.Exceeded, audit.Alarm, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Frozen, audit.Thawed,
+		audit.Sealed, audit.Erased, audit.Rotated,
+	)
 }
 
 func kinds() []string {
-	return []string{
-		string(audit.KindPackage), string(audit.KindCommand), string(audit.KindSandbox),
-		string(audit.KindNetwork), string(audit.KindDaemon),
+	return texts(
+		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindApproval, audit.KindLog,
+	)
+}
+
+func texts[T ~string](values ...T) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = string(v)
 	}
+	return all
 }
 
 func (f auditFlags) check() error {

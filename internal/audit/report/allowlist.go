@@ -47,7 +47,11 @@ func offAllowlist(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
-	installs, runs, err := a.weighed(ctx, audit.Installed)
+	installs, _, err := a.weighed(ctx, audit.Installed)
+	if err != nil {
+		return err
+	}
+	_, runs, err := a.weighed(ctx, audit.Served, audit.Installed)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
+)
+
+// exportFlags are what an export was asked for.
+type exportFlags struct {
+	format, out, cursor, log string
+	from                     uint64
+	follow                   bool
+}
+
+func newAuditExport() *cobra.Command {
+	var flags exportFlags
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the records for another system",
+		Long: `Writes all records, oldest first, as JSON lines or CSV. The fields timestamp,
+agent_run_id, package_name, requested_version, installed_version, source_url,
+package_hash_sha256, resolved_by and outcome come first, then the rest.
+
+With --follow it waits for new records and writes each as it comes, until it is
+stopped; when the daemon ends it waits for the next one. With --out and --cursor it
+is gone on with after any end, a kill or a full disk too: records are durable in the
+file before the cursor moves, and the file is cut back to the cursor at the next
+start, so none is lost and none is there twice.
+
+In CSV a text that a spreadsheet would take for a formula has a ' in front, and
+control characters are written as escapes; JSON lines have every text as it is.`,
+		Example: `  cofferdam audit export --format csv > records.csv
+  cofferdam audit export --follow --out records.jsonl --cursor records.cursor
+  cofferdam audit export --log copy/audit --out records.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.cursor != "" && flags.out == "" {
+				return usage(cmd, "--cursor needs --out: what a pipe has taken can't be taken back")
+			}
+			if flags.cursor != "" && cmd.Flags().Changed("from") {
+				return usage(cmd, "--from and --cursor both say where to begin")
+			}
+			if flags.follow && flags.log != "" {
+				return usage(cmd, "--follow asks the daemon; nothing comes to a copy of a log")
+			}
+			return flags.run(cmd.Context())
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&flags.format, "format", string(export.JSONL), "jsonl or csv")
+	set.BoolVar(&flags.follow, "follow", false, "wait for new records")
+	set.StringVar(&flags.out, "out", "", "the file to write (default: standard output)")
+	set.StringVar(&flags.cursor, "cursor", "", "the file that says how far --out is good; made if it is not there")
+	set.Uint64Var(&flags.from, "from", 0, "begin with this record")
+	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
+	register(cmd, "format", fixed(string(export.JSONL), string(export.CSV)))
+	register(cmd, "from", cobra.NoFileCompletions)
+	register(cmd, "log", completeDirs)
+	return cmd
+}
+
+// sink is where an export writes: a file with its cursor, or a stream.
+type sink interface {
+	Write(r audit.Record) error
+	Commit() error
+	Next() uint64
+	Continues(before audit.Record) error
+	Close() error
+}
+
+func (f *exportFlags) run(ctx context.Context) (err error) {
+	format, err := export.ParseFormat(f.format)
+	if err != nil {
+		return err
+	}
+	source, err := openAuditSource(ctx, f.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = withClose(err, source.close()) }()
+	out, err := f.open(format)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interrupted(ctx)
+	defer stop()
+	err = f.copy(ctx, source, out)
+	if ctx.Err() != nil {
+		err = nil // it was stopped: an orderly end
+	}
+	if err != nil { // what is not committed does not count
+		return err
+	}
+	return out.Close()
+}
+
+func (f *exportFlags) open(format export.Format) (sink, error) {
+	if f.out != "" {
+		return export.Open(f.out, f.cursor, format)
+	}
+	s := &streamSink{w: bufio.NewWriter(os.Stdout), format: format, next: f.from}
+	_, err := s.w.Write(export.Head(format))
+	return s, err
+}
+
+// interrupted ends its context by a signal. SIGPIPE is asked for so that a write
+// to a closed pipe fails with a sentence instead of killing this process.
+func interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// mostFailures in a row, without a record between them, end an export.
+const mostFailures = 5
+
+// copy writes records until the log's end, or with follow until ctx ends.
+func (f *exportFlags) copy(ctx context.Context, source auditSource, out sink) error {
+	for failures := 0; ; failures++ {
+		before := out.Next()
+		err := f.pass(ctx, source, out)
+		if !f.follow || ctx.Err() != nil || !lostDaemon(err) {
+			return err
+		}
+		if out.Next() > before || err == nil {
+			failures = 0
+		}
+		if failures >= mostFailures {
+			return err
+		}
+		if err := awaitDaemon(ctx, source); err != nil {
+			return err
+		}
+	}
+}
+
+// writeError is a failure of the export's own side.
+type writeError struct{ error }
+
+func (e writeError) Unwrap() error { return e.error }
+
+// lostDaemon: the records ended, or broke off, on the daemon's side.
+func lostDaemon(err error) bool {
+	_, ours := errors.AsType[writeError](err)
+	return !ours && (err == nil || client.StatusOf(err) == 0)
+}
+
+// pass is one stream from the source. Records are committed when no other is
+// waiting, and every megabyte.
+func (f *exportFlags) pass(ctx context.Context, source auditSource, out sink) error {
+	from := max(out.Next(), f.from)
+	if from > 0 && out.Next() > 0 {
+		from-- // the record before is compared: is it the same log?
+	}
+	type read struct {
+		record audit.Record
+		err    error
+	}
+	records := make(chan read, 256)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer close(records)
+		for r, err := range source.stream(ctx, from, f.follow) {
+			select {
+			case records <- read{r, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		if len(records) == 0 {
+			if err := out.Commit(); err != nil {
+				return writeError{err}
+			}
+		}
+		got, more := <-records
+		if !more || got.err != nil {
+			return got.err
+		}
+		err := out.Continues(got.record)
+		if err == nil && got.record.Seq >= out.Next() {
+			err = out.Write(got.record)
+		}
+		if err != nil {
+			return writeError{err}
+		}
+	}
+}
+
+// awaitDaemon waits until a daemon answers again.
+func awaitDaemon(ctx context.Context, source auditSource) error {
+	d, ok := source.(daemonLog)
+	if !ok {
+		return nil
+	}
+	pause, told := 100*time.Millisecond, false
+	for {
+		if _, err := d.client.Version(ctx); err == nil {
+			return nil
+		}
+		if !told {
+			fmt.Fprintln(os.Stderr, "cofferdam: the daemon has ended; the export waits for the next one")
+			told = true
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// streamSink writes to standard output.
+type streamSink struct {
+	w      *bufio.Writer
+	format export.Format
+	next   uint64
+}
+
+func (s *streamSink) Write(r audit.Record) error {
+	line, err := export.Line(s.format, r)
+	if err != nil {
+		return err
+	}
+	s.next = r.Seq + 1
+	_, err = s.w.Write(line)
+	return said(err)
+}
+
+func (s *streamSink) Commit() error { return said(s.w.Flush()) }
+
+func (s *streamSink) Next() uint64 { return s.next }
+
+func (*streamSink) Continues(audit.Record) error { return nil }
+
+func (s *streamSink) Close() error { return s.Commit() }
+
+func said(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return fmt.Errorf("the export can't go on writing: %w", err)
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+)
+
+// queryLimit is how many records a query shows if it is not said.
+const queryLimit = 1000
+
+// queryFlags are what a query was asked for.
+type queryFlags struct {
+	query        api.AuditQuery
+	where        map[string]*[]string
+	since, until string
+	after        int64
+	exit         int
+	log          string
+	json         bool
+}
+
+func newAuditQuery() *cobra.Command {
+	flags := queryFlags{where: map[string]*[]string{}}
+	cmd := &cobra.Command{
+		Use:   "query",
+		Short: "Find records by any field",
+		Long: `Lists the records that have all that is asked for, oldest first. A flag for a field
+may be repeated: any of its values will do. A value that ends in "*" stands for all
+that begin so. --text looks into every text of a record, in any case.
+
+Of more than --limit records the first are shown; --after SEQ goes on after the last
+one that was shown.`,
+		Example: `  cofferdam audit query --package rich --since 7d
+  cofferdam audit query --outcome blocked --rule 'blocked_packages.*'
+  cofferdam audit query --sha256 73191c47aaa79da394e8fee2dbc2ec827432cab56311122c9e47abf79e390f62 --json
+  cofferdam audit query --text "crypto" --run nightly-42`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("exit") {
+				flags.query.Exit = &flags.exit
+			}
+			return flags.run(cmd.Context(), time.Now())
+		},
+	}
+	set := cmd.Flags()
+	for _, field := range index.Fields() {
+		flags.where[field.Name] = set.StringArray(field.Name, nil, field.What)
+	}
+	set.StringVar(&flags.query.Text, "text", "", "somewhere in the record")
+	set.StringVar(&flags.since, "since", "", "only records since then: 7d, 12h, 2026-11-01, or a time of RFC 3339")
+	set.StringVar(&flags.until, "until", "", "only records before then")
+	set.Int64Var(&flags.after, "after", -1, "only records after this number")
+	set.IntVar(&flags.exit, "exit", 0, "only commands that ended with this code")
+	set.StringSliceVar(&flags.query.Flags, "marked", nil, "only records that are claimed, guest, unaccounted or brought; may be repeated")
+	set.IntVar(&flags.query.Limit, "limit", queryLimit, "how many records to show; 0 shows all")
+	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
+	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
+	completeQuery(cmd)
+	return cmd
+}
+
+func completeQuery(cmd *cobra.Command) {
+	register(cmd, "run", completeRuns)
+	register(cmd, "sandbox", completeSandboxes)
+	register(cmd, "kind", fixed(kinds()...))
+	register(cmd, "outcome", fixed(outcomes()...))
+	register(cmd, "ecosystem", fixed("python", "node", "go", "rust"))
+	register(cmd, "marked", fixed("claimed", "guest", "unaccounted", "brought"))
+	register(cmd, "log", completeDirs)
+	for _, flag := range []string{"text", "since", "until", "after", "exit", "limit", "package", "version", "sha256", "rule", "source", "host"} {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+}
+
+func (f *queryFlags) run(ctx context.Context, now time.Time) (err error) {
+	q := f.query
+	q.Where = map[string][]string{}
+	for name, values := range f.where {
+		if len(*values) > 0 {
+			q.Where[name] = *values
+		}
+	}
+	if q.Since, err = when("since", f.since, now); err != nil {
+		return err
+	}
+	if q.Until, err = when("until", f.until, now); err != nil {
+		return err
+	}
+	q.From = uint64(max(0, f.after+1))
+	limit := q.Limit
+	if limit > 0 {
+		q.Limit++ // one more tells whether there are more
+	}
+	source, err := openAuditSource(ctx, f.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = withClose(err, source.close()) }()
+	return f.list(source.query(ctx, q), limit)
+}
+
+// list shows at most limit records, and says whether there are more.
+func (f *queryFlags) list(records iter.Seq2[audit.Record, error], limit int) error {
+	rows, last, n := [][]string{{"RECORD", "TIME", "RUN", "OUTCOME", "WHAT", "WHY"}}, uint64(0), 0
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		if n++; limit > 0 && n > limit {
+			defer fmt.Fprintf(os.Stderr, "cofferdam: there are more; --after %d goes on\n", last)
+			break
+		}
+		last = r.Seq
+		if !f.json {
+			rows = append(rows, append([]string{strconv.FormatUint(r.Seq, 10)}, recordRow(r)...))
+		} else if err := writeLine(os.Stdout, r); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return nil
+	}
+	return writeTable(os.Stdout, rows)
+}
+
+// writeLine writes a record as the log has it, safe for a terminal.
+func writeLine(w io.Writer, r audit.Record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, strings.TrimSpace(printableJSON(data)))
+	return err
+}
+
+// writeRecordsCSV writes a run's records.
+func writeRecordsCSV(w io.Writer, lines []json.RawMessage) error {
+	if _, err := w.Write(export.Head(export.CSV)); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		var r audit.Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return fmt.Errorf("read a record: %w", err)
+		}
+		text, err := export.Line(export.CSV, r)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+)
+
+// reportLimit is how many rows a report shows if it is not said.
+const reportLimit = 200
+
+// reportFlags are what a report was asked for.
+type reportFlags struct {
+	question     api.AuditQuestion
+	since, until string
+	locks        []string
+	log          string
+	json, csv    bool
+	failIfAny    bool
+}
+
+func newAuditReport() *cobra.Command {
+	var flags reportFlags
+	var names, list []string
+	for _, n := range report.Names() {
+		names = append(names, n.Name+"\t"+n.What)
+		list = append(list, fmt.Sprintf("  %-18s %s", n.Name, n.What))
+	}
+	cmd := &cobra.Command{
+		Use:   "report NAME [RUN]",
+		Short: "Answer an auditor's question",
+		Long: `Answers one question about the log. A report says what was asked and over which
+records, shows what it found, and ends with its verdict. The reports find:
+
+` + strings.Join(list, "\n") + `
+
+not-in-lockfile compares with the lockfiles that each run was given, or with those
+of --lockfile. busy-runs judges a run by its policy's other runs: it is busy with
+more install events (files served, packages installed) than 95 of 100 of them and
+than twice their median, where there are at least --min-runs of them. approvals and
+run list what there is: all they find is no fault.
+
+Text in records was written by packages and agents: on a terminal characters that
+it would take for instructions are shown as escapes, and in CSV no cell begins like
+a formula.
+
+The exit code is 0. With --fail-if-any it is 1 if something was found, or could not
+be judged (but for busy-runs, where a policy without a history is usual).`,
+		Example: `  cofferdam audit report not-in-lockfile --since 7d
+  cofferdam audit report off-allowlist --fail-if-any
+  cofferdam audit report run nightly-42
+  cofferdam audit report unaccounted --log copy/audit --csv`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: fixed(names...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				if args[0] != "run" || flags.question.Run != "" {
+					return usage(cmd, "only the report run is followed by a run, and once")
+				}
+				flags.question.Run = args[1]
+			}
+			return flags.run(cmd.Context(), args[0], time.Now())
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&flags.since, "since", "", "only records since then: 7d, 12h, 2026-11-01, or a time of RFC 3339")
+	set.StringVar(&flags.until, "until", "", "only records before then")
+	set.StringVar(&flags.question.Run, "run", "", "only of this run")
+	set.StringVar(&flags.question.Policy, "policy", "", `only under the policy with this digest ("sha256:ab*": that begins so)`)
+	set.StringArrayVar(&flags.locks, "lockfile", nil, "compare with this lockfile, not with the runs' own; may be repeated")
+	set.IntVar(&flags.question.MinRuns, "min-runs", 0, "busy-runs: how many other runs a policy needs (default 10)")
+	set.IntVar(&flags.question.Limit, "limit", reportLimit, "how many rows to show; 0 shows all")
+	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
+	set.BoolVar(&flags.json, "json", false, "write JSON; of a run, with all its records")
+	set.BoolVar(&flags.csv, "csv", false, "write the table as CSV; of a run, all its records")
+	set.BoolVar(&flags.failIfAny, "fail-if-any", false, "exit with 1 if something was found")
+	cmd.MarkFlagsMutuallyExclusive("json", "csv")
+	register(cmd, "run", completeRuns)
+	register(cmd, "log", completeDirs)
+	for _, flag := range []string{"since", "until", "policy", "min-runs", "limit"} {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func (f *reportFlags) run(ctx context.Context, name string, now time.Time) (err error) {
+	q := f.question
+	if q.Since, err = when("since", f.since, now); err != nil {
+		return err
+	}
+	if q.Until, err = when("until", f.until, now); err != nil {
+		return err
+	}
+	for _, path := range f.locks {
+		data, err := readDocument("lockfile", path, lockfile.MaxBytes)
+		if err != nil {
+			return err
+		}
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		q.Lockfiles = append(q.Lockfiles, api.Lockfile{Source: absolute, Document: data})
+	}
+	source, err := openAuditSource(ctx, f.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = withClose(err, source.close()) }()
+	answer, err := source.report(ctx, name, q)
+	if err != nil {
+		return err
+	}
+	if err := f.write(os.Stdout, answer); err != nil {
+		return err
+	}
+	if f.failIfAny && (answer.Found > 0 || answer.Unjudged > 0 && name != "busy-runs") {
+		return &exitError{code: exitFailure}
+	}
+	return nil
+}
+
+// withClose is an error, or what went wrong at the end.
+func withClose(err, closing error) error {
+	if err != nil {
+		return err
+	}
+	return closing
+}
+
+func (f *reportFlags) write(w io.Writer, r api.AuditReport) error {
+	switch {
+	case f.json:
+		return writeJSON(w, r)
+	case f.csv && r.Records != nil:
+		return writeRecordsCSV(w, r.Records)
+	case f.csv:
+		return export.Table(w, tableRows(r.Tables[0], strings.ToLower))
+	}
+	return writeReport(w, r)
+}
+
+// writeReport is the report for a person.
+func writeReport(w io.Writer, r api.AuditReport) error {
+	lines := []string{r.Asked}
+	if r.Checkpoint != "" {
+		lines = append(lines, "Proof: "+r.Checkpoint+".")
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, printable(line)); err != nil {
+			return err
+		}
+	}
+	shown := 0
+	for _, t := range r.Tables {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		shown += len(t.Rows)
+		if _, err := fmt.Fprintf(w, "\n%s", titled(t.Title)); err != nil {
+			return err
+		}
+		if err := writeTable(w, tableRows(t, strings.ToUpper)); err != nil {
+			return err
+		}
+	}
+	if more := r.Found - shown; more > 0 && r.Records == nil {
+		if _, err := fmt.Fprintf(w, "and %d more; --limit 0 shows all\n", more); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", printable(r.Verdict))
+	return err
+}
+
+func titled(title string) string {
+	if title == "" {
+		return ""
+	}
+	return printable(title) + ":\n"
+}
+
+// tableRows are a table's cells, the columns' names first. Columns that are empty
+// in all rows are left out for a person, not for a program.
+func tableRows(t api.AuditTable, named func(string) string) [][]string {
+	var head, columns []string
+	for _, c := range t.Columns {
+		if named("a") == "a" || used(t, c) {
+			columns, head = append(columns, c), append(head, named(c))
+		}
+	}
+	rows := [][]string{head}
+	for _, row := range t.Rows {
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = row[c]
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+func used(t api.AuditTable, column string) bool {
+	for _, row := range t.Rows {
+		if row[column] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// when reads a time: so long ago, a date, or a time of RFC 3339; "" is none.
+func when(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 100_000 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if at, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return at, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, fault.Invalid("--%s %q is no time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
+}

@@ -38,6 +38,9 @@ type door struct {
 	times    bool // files without a time are asked to be timed
 	served   []admission.ArtifactAsk
 	denied   []admission.ArtifactAsk
+	held     []admission.ArtifactAsk
+	onServed func()                                             // when a serving was recorded; mu is held
+	wait     func(context.Context, admission.ArtifactAsk) error // of an ask with Await
 	failures []admission.Failure
 	edges    map[string][]admission.Requirement
 	aborted  []int64
@@ -154,7 +157,15 @@ type listing struct {
 	Reqs    []admission.IndexRequirement
 }
 
-func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+func (d *door) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+	d.mu.Lock()
+	wait := d.wait
+	d.mu.Unlock()
+	if ask.Await && wait != nil {
+		if err := wait(ctx, ask); err != nil {
+			return admission.Answer{}, err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
@@ -162,6 +173,13 @@ func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission
 	}
 	dec := d.decide(ask.Package, ask.File)
 	switch {
+	case dec.Effect == policy.Hold:
+		d.held = append(d.held, ask)
+		d.note("held %s: sidecar %t, await %t, serve %t", ask.File.Name, ask.Sidecar, ask.Await, ask.Serve)
+		if !ask.Await {
+			return admission.Answer{Decision: dec}, nil
+		}
+		return admission.Answer{Decision: dec, RequestID: "r-held", Approval: "ap-7k2m4q"}, nil
 	case !dec.Allowed():
 		d.denied = append(d.denied, ask)
 		d.note("denied %s", ask.File.Name)
@@ -169,6 +187,9 @@ func (d *door) Artifact(_ context.Context, ask admission.ArtifactAsk) (admission
 	case ask.Serve:
 		d.served = append(d.served, ask)
 		d.note("served %s", ask.File.Name)
+		if d.onServed != nil {
+			d.onServed()
+		}
 	}
 	return admission.Answer{Decision: dec, Seq: uint64(len(d.served))}, nil
 }

@@ -50,7 +50,7 @@ func (g *Gateway) serveRecorded(a *asked, v *verified) {
 func (g *Gateway) awaited(a *asked, ask admission.ArtifactAsk) bool {
 	ctx := a.r.Context()
 	ask.Await, ask.Evidence = true, a.evidence(ctx, g)
-	stop := a.keepPatient()
+	stop := a.keepPatient(g.cfg.Limits.Interim)
 	answer, err := g.door.Artifact(ctx, ask)
 	stop()
 	a.waits = answer.Decision.Effect == policy.Hold

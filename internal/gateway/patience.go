@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// between is the time between two interim answers: pip waits 15 seconds for a
-// byte unless it is told otherwise.
-const between = 5 * time.Second
-
 // keepPatient keeps a client waiting for its answer: the server's own limits do
 // not count while a person is asked, and a client that counts the time since the
 // last byte is sent "100 Continue", where it is known to skip that. Which do, and
@@ -20,7 +16,7 @@ const between = 5 * time.Second
 // An interim answer to a sandbox that is frozen waits in the connection's
 // window; it goes out when the sandbox runs again, which it does before the
 // answer comes.
-func (a *asked) keepPatient() (stop func()) {
+func (a *asked) keepPatient(interim time.Duration) (stop func()) {
 	control := http.NewResponseController(a.w)
 	_ = control.SetReadDeadline(time.Time{})  // the request is read; without it the client is cut off
 	_ = control.SetWriteDeadline(time.Time{}) // later, and its retry joins
@@ -30,7 +26,7 @@ func (a *asked) keepPatient() (stop func()) {
 	end := make(chan struct{})
 	var sender sync.WaitGroup
 	sender.Go(func() {
-		tick := time.NewTicker(between)
+		tick := time.NewTicker(interim)
 		defer tick.Stop()
 		for {
 			select {

@@ -91,7 +91,7 @@ func (g *Gateway) httpServer() *http.Server {
 	return &http.Server{
 		Handler:           http.HandlerFunc(g.serve),
 		ReadHeaderTimeout: 20 * time.Second,
-		ReadTimeout:       time.Minute, // there are no bodies
+		ReadTimeout:       g.cfg.Limits.RequestTime, // there are no bodies
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),

@@ -1,0 +1,257 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+func holdAll(pkgref.Ref, admission.File) policy.Decision {
+	return policy.Decision{Effect: policy.Hold, Rule: "packages.default", ResolvedBy: policy.ByDefault, Reason: "foo waits for approval"}
+}
+
+func approveAll(pkgref.Ref, admission.File) policy.Decision {
+	return policy.Decision{Effect: policy.Allow, Rule: "approval", ResolvedBy: policy.ByApproval, Reason: "foo was approved by ann (ap-7k2m4q)"}
+}
+
+// newHoldBench is a bench with a project "foo" that waits for a person.
+func newHoldBench(t *testing.T, change func(*gateway.Config)) (*bench, pypitest.Dist) {
+	b := newBench(t, change)
+	foo := pypitest.Wheel(t, "foo", "1.0", "bar>=2")
+	b.publish(foo)
+	b.door.rule(holdAll)
+	return b, foo
+}
+
+// TestAHoldIsRefusedWithItsRequest: what waits is on the page and its metadata
+// is read, which the door is told with what is known; its file is fetched and
+// looked into before a person is asked, and refused with how to approve it.
+func TestAHoldIsRefusedWithItsRequest(t *testing.T) {
+	b, foo := newHoldBench(t, nil)
+	page := b.get("/simple/foo/", "Accept", pypitest.TypeJSON)
+	if page.StatusCode != 200 || !strings.Contains(page.body, foo.File) || strings.Contains(page.body, `"yanked":"`) || !strings.Contains(page.body, "core-metadata") {
+		t.Errorf("the page: %s", status(page))
+	}
+	if meta := b.get("/p/" + foo.File + ".metadata"); meta.StatusCode != 200 || meta.body != string(foo.Metadata) {
+		t.Errorf("its metadata: %s", status(meta))
+	}
+	file := b.get("/p/" + foo.File)
+	want := "python foo 1.0: foo waits for approval; request ap-7k2m4q; a person approves it on the host: cofferdam approvals approve ap-7k2m4q; try again then"
+	if file.StatusCode != http.StatusForbidden || file.Status != "403 Blocked by cofferdam: "+want {
+		t.Errorf("the file: %s", file.Status)
+	}
+	for _, part := range []string{want, `"approval":"ap-7k2m4q"`, `"approve":"cofferdam approvals approve ap-7k2m4q"`, `"rule":"packages.default"`} {
+		if !strings.Contains(file.body, part) {
+			t.Errorf("the body lacks %q: %s", part, file.body)
+		}
+	}
+	if head := b.do(sandboxA, http.MethodHead, "https://"+filesHost+"/p/"+foo.File); head.StatusCode != 200 || head.ContentLength != int64(len(foo.Bytes)) {
+		t.Errorf("HEAD: %s", head.Status)
+	}
+	b.door.mu.Lock()
+	defer b.door.mu.Unlock()
+	var sidecar, await *admission.ArtifactAsk
+	for i := range b.door.held {
+		switch ask := &b.door.held[i]; {
+		case ask.Sidecar:
+			sidecar = ask
+		case ask.Await:
+			await = ask
+		case ask.Serve:
+			t.Errorf("asked to serve what waits: %+v", ask)
+		}
+	}
+	if len(b.door.served) != 0 || len(b.door.denied) != 0 || sidecar == nil || await == nil {
+		t.Fatalf("%v", b.door.log)
+	}
+	if sidecar.Evidence == nil || sidecar.File.Digest != "sha256:"+foo.Digest() {
+		t.Errorf("of the metadata: %+v", sidecar)
+	}
+	if await.SHA256 != foo.Digest() || await.Size != int64(len(foo.Bytes)) || len(await.Digests) != 2 || await.Evidence == nil || await.Evidence.Published.IsZero() {
+		t.Errorf("of the file: %+v", await)
+	}
+	if got := fmt.Sprint(b.door.edges["python foo 1.0"]); got != "[{bar >=2}]" {
+		t.Errorf("its requirements: %s", got)
+	}
+}
+
+// TestAnApprovedFileIsServedToWhoWaited: also when that takes longer than a
+// request may take otherwise. pip is kept patient meanwhile, and the answer
+// comes with a status of its own.
+func TestAnApprovedFileIsServedToWhoWaited(t *testing.T) {
+	for agent, interims := range map[string]int{"pip/26.3 {}": 5, "pnpm/10.34.9 npm/? node/v20": 5, "uv/0.13.9 {}": 0, "Go-http-client/1.1": 0} {
+		b, foo := newHoldBench(t, func(c *gateway.Config) {
+			c.Limits.RequestTime, c.Limits.Interim = 60*time.Millisecond, 20*time.Millisecond
+		})
+		begun, approve := make(chan struct{}), make(chan struct{})
+		b.door.wait = func(ctx context.Context, _ admission.ArtifactAsk) error {
+			close(begun)
+			select {
+			case <-approve:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		seen := make(chan int, 1_000)
+		trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
+			seen <- code
+			return nil
+		}}
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "https://"+filesHost+"/p/"+foo.File, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("User-Agent", agent)
+		go func() {
+			<-begun
+			for range interims {
+				if code := <-seen; code != http.StatusContinue {
+					t.Errorf("%s: an interim answer %d", agent, code)
+				}
+			}
+			b.door.rule(approveAll)
+			close(approve)
+		}()
+		resp, err := b.client(sandboxA).Do(req)
+		if err != nil {
+			t.Fatalf("%s: %v", agent, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.Status != "200 OK" || string(body) != string(foo.Bytes) {
+			t.Errorf("%s: %s, %d bytes, %v", agent, resp.Status, len(body), err)
+		}
+		if served := b.door.Served(); len(served) != 1 || served[0].Await || !served[0].Serve || served[0].SHA256 != foo.Digest() {
+			t.Errorf("%s: served %+v", agent, served)
+		}
+		if interims == 0 && len(seen) > 0 {
+			t.Errorf("%s: %d interim answers", agent, len(seen))
+		}
+	}
+}
+
+func TestADenialMeetsWhoWaited(t *testing.T) {
+	b, foo := newHoldBench(t, nil)
+	b.door.wait = func(context.Context, admission.ArtifactAsk) error {
+		b.door.rule(func(pkgref.Ref, admission.File) policy.Decision {
+			return policy.Decision{Effect: policy.Deny, Rule: "approval", ResolvedBy: policy.ByApproval, Reason: "foo was denied by ann (ap-7k2m4q): too new"}
+		})
+		return nil
+	}
+	got := b.get("/p/" + foo.File)
+	if got.Status != "403 Blocked by cofferdam: python foo 1.0: foo was denied by ann (ap-7k2m4q): too new; request r-1; see: cofferdam why" {
+		t.Errorf("%s", got.Status)
+	}
+	if n := len(b.door.Served()); n != 0 {
+		t.Errorf("%d served", n)
+	}
+}
+
+// TestAClientThatGoesAwayEndsTheWait: the door is told by the end of its call.
+func TestAClientThatGoesAwayEndsTheWait(t *testing.T) {
+	b, foo := newHoldBench(t, nil)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	b.door.wait = func(ctx context.Context, _ admission.ArtifactAsk) error {
+		leave()
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+filesHost+"/p/"+foo.File, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := b.client(sandboxA).Do(req); err == nil {
+		resp.Body.Close()
+		t.Errorf("%s", resp.Status)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait ended with %v", err)
+	}
+	if n := len(b.door.Served()); n != 0 {
+		t.Errorf("%d served", n)
+	}
+}
+
+// TestNoByteAfterADenial: a file that was approved is cut off where it is being
+// sent when the approval is taken back.
+func TestNoByteAfterADenial(t *testing.T) {
+	b := newBench(t, nil)
+	noise := make([]byte, 4<<20) // more than what is sent between two questions, and can't be packed
+	source := rand.NewChaCha8([32]byte{})
+	_, _ = source.Read(noise) // never fails
+	foo := pypitest.WheelOf(t, "foo", "1.0", [2]string{"foo/noise.bin", string(noise)})
+	b.publish(foo)
+	b.door.rule(approveAll)
+	if got := b.get("/p/" + foo.File); got.StatusCode != 200 || got.body != string(foo.Bytes) {
+		t.Fatalf("while it is approved: %s, %d bytes", got.Status, len(got.body))
+	}
+	resp := b.open("/p/" + foo.File)
+	defer resp.Body.Close()
+	first := make([]byte, 1_000)
+	if _, err := io.ReadFull(resp.Body, first); err != nil {
+		t.Fatal(err)
+	}
+	b.door.rule(holdAll)
+	rest, err := io.ReadAll(resp.Body)
+	if err == nil || len(rest) > 1<<20 {
+		t.Errorf("%d bytes more came, and then %v", len(rest), err)
+	}
+	b.eventually("the abort is recorded", func() bool {
+		b.door.mu.Lock()
+		defer b.door.mu.Unlock()
+		return len(b.door.aborted) == 1 && b.door.aborted[0] < int64(len(foo.Bytes))
+	})
+}
+
+// TestNoFirstByteAfterADenial: one that comes between the record and the first
+// byte is met.
+func TestNoFirstByteAfterADenial(t *testing.T) {
+	b, foo := newHoldBench(t, nil)
+	b.door.wait = func(context.Context, admission.ArtifactAsk) error {
+		b.door.rule(approveAll)
+		return nil
+	}
+	b.door.onServed = func() { b.door.decide = holdAll }
+	resp := b.open("/p/" + foo.File)
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err == nil || len(body) > 0 {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
+	b.eventually("the abort is recorded", func() bool {
+		b.door.mu.Lock()
+		defer b.door.mu.Unlock()
+		return len(b.door.aborted) == 1 && b.door.aborted[0] == 0
+	})
+}
+
+// open returns with the head of an answer. Connections are pipes: nothing is sent
+// ahead of what is read.
+func (b *bench) open(path string) *http.Response {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, "https://"+filesHost+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	resp, err := b.client(sandboxA).Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resp
+}

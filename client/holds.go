@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 )
@@ -17,11 +16,6 @@ import (
 // Holds is what a sandbox waits for now.
 func (c *Client) Holds(ctx context.Context, sandbox string) ([]api.Hold, error) {
 	return fetch[[]api.Hold](ctx, c, http.MethodGet, sandboxPath(sandbox)+"/holds", nil)
-}
-
-// HeldRequest is the request in the approval queue that a hold waits for.
-func (c *Client) HeldRequest(ctx context.Context, h api.Hold) (api.Approval, error) {
-	return fetch[api.Approval](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(h.Request), nil)
 }
 
 // WatchHolds yields what a sandbox waits for: at once, and whenever that has

@@ -21,7 +21,8 @@ func newList() *cobra.Command {
 		Short:   "List the sandboxes",
 		GroupID: groupWork,
 		Long: `Lists the sandboxes of this installation, oldest first. A sandbox of "cofferdam
-run" is there for as long as its command runs.`,
+run" is there for as long as its command runs. One that is "held" waits for
+approvals, and one that is "frozen" does so on disk, without its memory.`,
 		Example: "  cofferdam list\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,11 +47,34 @@ run" is there for as long as its command runs.`,
 }
 
 func writeSandboxes(w io.Writer, boxes []api.Sandbox, now time.Time) error {
-	rows := [][]string{{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "AGE", "TASK"}}
+	rows := [][]string{{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "AGE", "WAITS FOR", "TASK"}}
 	for _, b := range boxes {
-		rows = append(rows, []string{b.ID, b.Run, b.State, b.Template, b.Engine, age(now.Sub(b.Created)), b.Task})
+		rows = append(rows, []string{b.ID, b.Run, stateOf(b), b.Template, b.Engine, age(now.Sub(b.Created)), waitsFor(b.Holds), b.Task})
 	}
 	return writeTable(w, rows)
+}
+
+// stateOf is a sandbox's state; "held" is one that runs while something in it
+// waits for a person.
+func stateOf(b api.Sandbox) string {
+	if b.State == "running" && len(b.Holds) > 0 {
+		return "held"
+	}
+	return b.State
+}
+
+// waitsFor names the requests that a sandbox waits for, the first three.
+func waitsFor(holds []api.Hold) string {
+	const most = 3
+	var parts []string
+	for i, h := range holds {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(holds)-most))
+			break
+		}
+		parts = append(parts, h.Request+" ("+h.Package+")")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // writeTable aligns columns; every cell is made printable here. An empty cell

@@ -178,6 +178,8 @@ type outcome struct {
 	Exit     *api.Exit       `json:"exit,omitempty"` // nil: it did not run, or its end is not known
 	ExitCode int             `json:"exit_code"`      // this process's
 	Error    string          `json:"error,omitempty"`
+	Detached bool            `json:"detached,omitempty"` // it goes on, and waits for Holds
+	Holds    []api.Hold      `json:"holds,omitempty"`
 	Summary  *api.RunSummary `json:"summary,omitempty"`
 }
 
@@ -187,6 +189,9 @@ func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error 
 	o := outcome{Run: r.box.Run, Sandbox: r.box.ID, Command: r.argv, Exit: exit}
 	if err != nil {
 		o.ExitCode, o.Error = exitCode(err), err.Error()
+	}
+	if o.ExitCode == exitDetached {
+		o.Detached, o.Holds = true, r.holds.waiting()
 	}
 	if r.box.Run != "" {
 		ctx, cancel := notTooLong(context.WithoutCancel(ctx))

@@ -48,7 +48,7 @@ and only then handed in.`,
 		&cobra.Group{ID: groupHost, Title: "This installation:"},
 	)
 	root.SetHelpCommandGroupID(groupHost)
-	root.AddCommand(newRun(), newList(), newDestroy(), newTemplate())
+	root.AddCommand(newRun(), newAttach(), newList(), newDestroy(), newTemplate())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit())
 	root.AddCommand(newDoctor(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(roleCommands()...)

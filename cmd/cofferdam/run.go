@@ -20,6 +20,7 @@ type runFlags struct {
 	workdir  string
 	timeout  time.Duration
 	json     bool
+	detach   bool // when something is held
 }
 
 func newRun() *cobra.Command {
@@ -48,13 +49,20 @@ hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json,
 npm-shrinkwrap.json, pnpm-lock.yaml, go.sum. It narrows the policy: what it names
 must be allowed there too. Lockfiles that the policy names are read as well.
 
+Where the policy lets a person decide about a package, the run waits for that
+(packages.on_hold), and a line on stderr says what for and how to approve it.
+Ctrl-C leaves such a run alone, with exit code 75: it waits on, and "cofferdam
+attach" goes back to it. A terminal that is closed does the same. With
+--detach-on-hold a run is left as soon as something waits.
+
 A command whose paths are on the host needs them mounted: with
 --mount .:/workspace:rw the command starts in /workspace, since that is where
 the current directory is then. Without such a mount it starts in its home.
 
 What was installed, withheld and refused is told on stderr at the end. With
 --json that is one line of JSON, the last of stderr:
-  {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}`,
+  {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}
+A run that was left waiting has "detached" and "holds" instead of an exit.`,
 		Example: `  cofferdam run -- python3 -c 'print(40 + 2)'
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
@@ -88,5 +96,6 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
+	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
 	completeRun(cmd)
 }

@@ -19,7 +19,8 @@ import (
 // the sandbox.
 const farewell = 2 * time.Minute
 
-// runner is one `cofferdam run`, from the request to the sandbox's end.
+// runner is one `cofferdam run`, from the request to the sandbox's end, or one
+// `cofferdam attach`, which finds the sandbox and its command.
 type runner struct {
 	flags   runFlags
 	argv    []string
@@ -32,6 +33,8 @@ type runner struct {
 	tty     *terminal // nil: none
 	session *session
 	presses *interrupts
+	holds   holdTeller
+	attach  *attachment // nil: the run is ours from its beginning
 
 	phase atomic.Int32            // what a signal means depends on it
 	end   context.CancelCauseFunc // ends the run, with why
@@ -51,7 +54,7 @@ func runCommand(ctx context.Context, flags runFlags, argv []string) error {
 	if err != nil {
 		return fmt.Errorf("find the current directory: %w", err)
 	}
-	r := &runner{flags: flags, argv: argv, voice: &voice{w: os.Stderr}, presses: &interrupts{}, session: newSession()}
+	r := newRunner(flags, argv)
 	var exit *api.Exit
 	if r.request, err = flags.sandboxRequest(cwd); err == nil {
 		exit, err = r.run(ctx)
@@ -60,6 +63,12 @@ func runCommand(ctx context.Context, flags runFlags, argv []string) error {
 		err = r.tellJSON(ctx, exit, err)
 	}
 	return err
+}
+
+func newRunner(flags runFlags, argv []string) *runner {
+	r := &runner{flags: flags, argv: argv, voice: &voice{w: os.Stderr}, presses: &interrupts{}, session: newSession()}
+	r.holds.say = r.voice.say
+	return r
 }
 
 // run returns the command's exit if there was one, and an *exitError unless
@@ -72,19 +81,35 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	r.end, r.hurry = end, hurry
 	defer r.watchSignals(ctx)()
 
-	if err := r.create(ctx); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return nil, err
+	}
+	if r.attach != nil && r.attach.over {
+		return r.tellOver(ctx)
 	}
 	exit, err := r.inSandbox(ctx)
 	r.phase.Store(phaseFarewell)
+	if _, left := errors.AsType[*detached](context.Cause(ctx)); left && exit == nil {
+		return nil, r.leave()
+	}
 	bye, cancel := context.WithTimeout(bye, farewell)
 	defer cancel()
-	err = r.sayNow(r.obituary(bye, exit, err))
+	err = r.sayNow(r.endedByPolicy(bye, exit, r.obituary(bye, exit, err)))
 	if !r.flags.json {
 		r.tell(bye, exit)
 	}
-	r.destroy(bye)
+	if !r.box.Linger {
+		r.destroy(bye)
+	}
 	return exit, err
+}
+
+// begin has the sandbox: a new one, or the one to go back to.
+func (r *runner) begin(ctx context.Context) error {
+	if r.attach != nil {
+		return r.find(ctx)
+	}
+	return r.create(ctx)
 }
 
 // sayNow says what is out of the ordinary before the table does.
@@ -128,22 +153,37 @@ func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
 		return nil, r.failed(ctx, exitOurs, err)
 	}
 	defer r.cooked()
-	r.command, err = r.client.StartCommand(ctx, r.box.ID, start)
-	switch client.StatusOf(err) {
-	case http.StatusForbidden:
-		return nil, r.failed(ctx, exitRefused, err)
-	case http.StatusBadRequest:
-		return nil, r.failed(ctx, exitUsage, err)
+	if r.attach == nil {
+		err = r.start(ctx, start)
 	}
 	if err != nil {
-		return nil, r.failed(ctx, exitOurs, err)
+		return nil, err
 	}
 	r.phase.Store(phaseCommand)
+	if r.attach != nil {
+		r.resize(ctx) // the terminal may be another one
+	}
+	watching := r.watchHolds(ctx)
 	exit, err := r.follow(ctx, start.Stdin)
+	watching()
 	if err != nil {
 		return nil, r.lost(ctx, err)
 	}
 	return &exit, judge(exit)
+}
+
+func (r *runner) start(ctx context.Context, start api.StartCommand) error {
+	var err error
+	r.command, err = r.client.StartCommand(ctx, r.box.ID, start)
+	switch status := client.StatusOf(err); {
+	case err == nil:
+		return nil
+	case status == http.StatusForbidden:
+		return r.failed(ctx, exitRefused, err)
+	case status == http.StatusBadRequest:
+		return r.failed(ctx, exitUsage, err)
+	}
+	return r.failed(ctx, exitOurs, err)
 }
 
 // prepare takes the terminal, if there is one, and describes the command.
@@ -151,6 +191,9 @@ func (r *runner) prepare() (api.StartCommand, error) {
 	start := api.StartCommand{
 		Argv: r.argv, Dir: r.request.Workdir, Stdin: readable(),
 		TimeoutMS: (r.flags.timeout + time.Millisecond - 1).Milliseconds(),
+	}
+	if r.attach != nil && !r.command.Terminal {
+		return start, nil // it was started without one
 	}
 	tty, err := openTerminal()
 	if err != nil {
@@ -189,7 +232,7 @@ func (r *runner) follow(ctx context.Context, input bool) (api.Exit, error) {
 	if input {
 		// Not waited for: a read of stdin can't be taken back. It ends with
 		// the process.
-		go r.session.pump(ctx, os.Stdin, func(p []byte) { r.pressed(ctx, p) })
+		go r.session.pump(ctx, os.Stdin, func(p []byte) []byte { return r.pressed(ctx, p) })
 	}
 	return r.session.follow(ctx)
 }

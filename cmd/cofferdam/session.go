@@ -25,6 +25,7 @@ type session struct {
 	out    io.Writer // the command's stdout
 	err    io.Writer // the command's stderr
 	say    func(format string, args ...any)
+	from   int64 // the offset to begin with
 
 	mu         sync.Mutex // guards what follows
 	link       *client.Attachment
@@ -37,7 +38,7 @@ func newSession() *session { return &session{linked: make(chan struct{})} }
 // follow returns how the command ended. It ends early with ctx, with the
 // cause.
 func (s *session) follow(ctx context.Context) (api.Exit, error) {
-	offset := int64(0)
+	offset := s.from
 	for tries := 0; ; tries++ {
 		if tries > 0 {
 			if err := pause(ctx, time.Duration(tries-1)*reattachPause); err != nil {
@@ -154,14 +155,14 @@ func (s *session) send(ctx context.Context, do func(*client.Attachment) error) e
 	}
 }
 
-// pump passes input on until its end; seen is told of all that passes.
-func (s *session) pump(ctx context.Context, in io.Reader, seen func([]byte)) {
+// pump passes input on until its end; take sees all of it first, and returns what
+// is to be passed.
+func (s *session) pump(ctx context.Context, in io.Reader, take func([]byte) []byte) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
-			seen(buf[:n])
-			rest := buf[:n]
+			rest := take(buf[:n])
 			if s.send(ctx, func(link *client.Attachment) error {
 				sent, err := link.Write(rest)
 				rest = rest[sent:]

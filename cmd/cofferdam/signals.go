@@ -58,6 +58,7 @@ func (r *runner) signalled(ctx context.Context, got os.Signal) {
 		r.resize(ctx)
 	case phase == phaseFarewell:
 		r.hurry()
+	case phase == phaseCommand && (sig == syscall.SIGINT || sig == syscall.SIGHUP) && r.detach():
 	case phase == phaseCommand && sig == syscall.SIGINT:
 		r.forward(ctx, "INT")
 		r.judgePress(ctx)
@@ -76,16 +77,22 @@ func (r *runner) forward(ctx context.Context, name string) {
 	}()
 }
 
-// pressed looks for Ctrl-C in what a terminal in raw mode sends.
-func (r *runner) pressed(ctx context.Context, p []byte) {
+// pressed looks for Ctrl-C in what a terminal in raw mode sends, and returns what
+// is the command's of it: not the Ctrl-C that leaves a run that waits.
+func (r *runner) pressed(ctx context.Context, p []byte) []byte {
 	if r.tty == nil {
-		return
+		return p
 	}
-	for _, key := range p {
-		if key == 0x03 {
-			r.judgePress(ctx)
+	for i, key := range p {
+		if key != 0x03 {
+			continue
 		}
+		if r.detach() {
+			return p[:i]
+		}
+		r.judgePress(ctx)
 	}
+	return p
 }
 
 func (r *runner) judgePress(ctx context.Context) {

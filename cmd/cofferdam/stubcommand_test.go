@@ -197,3 +197,13 @@ func (c *stubCommand) listen(r io.Reader) {
 		}
 	}
 }
+
+// written is how many bytes of output there are so far.
+func (c *stubCommand) written() (n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.kept {
+		n += int64(len(k.data))
+	}
+	return n
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -42,6 +43,7 @@ type stubDaemon struct {
 type stubBox struct {
 	view     api.Sandbox
 	commands map[string]*stubCommand
+	env      map[string]string // of all its commands
 }
 
 // serveStub is `cofferdam serve --background` of the tests.
@@ -138,6 +140,8 @@ func (d *stubDaemon) routes() http.Handler {
 		"POST /v1/shutdown":                            d.shutdown,
 		"POST /v1/sandboxes":                           d.create,
 		"GET /v1/sandboxes":                            d.list,
+		"GET /v1/sandboxes/{id}/holds":                 d.holds,
+		"GET /v1/approvals/{id}":                       d.approval(queue),
 		"GET /v1/sandboxes/{id}":                       d.get,
 		"DELETE /v1/sandboxes/{id}":                    d.destroy,
 		"POST /v1/sandboxes/{id}/commands":             d.start,
@@ -226,7 +230,7 @@ func (d *stubDaemon) create(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.made++
-	box := &stubBox{commands: map[string]*stubCommand{}, view: api.Sandbox{
+	box := &stubBox{commands: map[string]*stubCommand{}, env: req.Env, view: api.Sandbox{
 		ID: "sb-" + strconv.Itoa(d.made), Run: req.Run, State: "running", Task: req.Task, Template: "host", Engine: "stub",
 	}}
 	if req.Run == "" {
@@ -261,7 +265,11 @@ func (d *stubDaemon) get(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no such sandbox")
 		return
 	}
-	answer(w, http.StatusOK, box.view)
+	view := box.view
+	for id, c := range box.commands {
+		view.Commands = append(view.Commands, api.Command{ID: id, Argv: c.cmd.Args, Terminal: c.tty != nil, Output: c.written()})
+	}
+	answer(w, http.StatusOK, view)
 	if c, ok := box.commands["c1"]; ok && c.cmd.Args[0] == "eat-all-memory" {
 		box.view.Ended = "out of memory"
 	}
@@ -316,6 +324,12 @@ func (d *stubDaemon) start(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no such sandbox")
 		return
 	}
+	env := maps.Clone(box.env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, req.Env)
+	req.Env = env
 	c := startStub(req)
 	box.commands["c1"] = c
 	answer(w, http.StatusCreated, api.Command{ID: "c1", Argv: req.Argv})

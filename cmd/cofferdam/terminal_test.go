@@ -127,6 +127,17 @@ func (p *person) sends(sig syscall.Signal) {
 // sandbox may be left.
 func (p *person) leaves(code int) string {
 	p.t.Helper()
+	screen := p.ends(code)
+	boxes, err := client.New(filepath.Join(p.dir, "run", "daemon.sock")).Sandboxes(p.t.Context())
+	if err != nil || len(boxes) > 0 {
+		p.t.Fatalf("left behind: %v (%v)", boxes, err)
+	}
+	return screen
+}
+
+// ends waits for the end, which must have the exit code.
+func (p *person) ends(code int) string {
+	p.t.Helper()
 	err := p.cmd.Wait()
 	got := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -142,10 +153,6 @@ func (p *person) leaves(code int) string {
 	p.mu.Unlock()
 	if got != code {
 		p.t.Fatalf("exit code %d, want %d; on the screen:\n%q", got, code, screen)
-	}
-	boxes, err := client.New(filepath.Join(p.dir, "run", "daemon.sock")).Sandboxes(p.t.Context())
-	if err != nil || len(boxes) > 0 {
-		p.t.Fatalf("left behind: %v (%v)", boxes, err)
 	}
 	return screen
 }

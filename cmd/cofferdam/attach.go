@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// attachment is what a runner needs to go back to a run.
+type attachment struct {
+	name    string // of a run or a sandbox
+	fromNow bool
+	over    bool // find has found no sandbox
+}
+
+func newAttach() *cobra.Command {
+	var flags runFlags
+	var fromNow bool
+	cmd := &cobra.Command{
+		Use:     "attach [flags] RUN|SANDBOX",
+		Short:   "Go back to a run that was left waiting",
+		GroupID: groupWork,
+		Long: `Goes back to the command of a run as "cofferdam run" had it: its output, from
+where it is kept (the last 4 MB of it), the input, the signals, the window's
+size, the exit code and the summary, and the end of the sandbox with it.
+
+A run is left when Ctrl-C is typed while it waits for an approval, or by
+--detach-on-hold, or when "cofferdam run" is killed. Its sandbox is there for as
+long as its command runs or waits, and for 15 minutes after that.
+
+Of a run that is over it tells from the record how it ended, and exits with the
+exit code that its command had.`,
+		Example: "  cofferdam attach run-4f1c07\n  cofferdam attach --from-now sb-4f1c07",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "name one run or one sandbox; cofferdam list shows those that there are")
+			}
+			return attachTo(cmd.Context(), flags, attachment{name: args[0], fromNow: fromNow})
+		},
+		ValidArgsFunction: completeLiving,
+	}
+	cmd.Flags().BoolVar(&fromNow, "from-now", false, "leave out what the command has written so far")
+	cmd.Flags().BoolVar(&flags.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "tell the outcome as one line of JSON, the last of stderr, as run does")
+	return cmd
+}
+
+// attachTo is `cofferdam attach` once the flags are parsed.
+func attachTo(ctx context.Context, flags runFlags, a attachment) error {
+	r := newRunner(flags, nil)
+	r.attach = &a
+	exit, err := r.run(ctx)
+	if flags.json {
+		err = r.tellJSON(ctx, exit, err)
+	}
+	return err
+}
+
+// find finds the sandbox and the command to go back to, if the run is not over.
+func (r *runner) find(ctx context.Context) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return r.failed(ctx, exitOurs, err)
+	}
+	r.client = c
+	boxes, err := c.Sandboxes(ctx)
+	if err != nil {
+		return r.failed(ctx, exitOurs, err)
+	}
+	id, err := named(boxes, r.attach.name)
+	if err != nil {
+		return r.failed(ctx, exitUsage, err)
+	}
+	if id == "" {
+		r.attach.over = true
+		return nil
+	}
+	r.box, err = c.Sandbox(ctx, id)
+	if client.StatusOf(err) == http.StatusNotFound { // it has just ended
+		r.attach.over = true
+		return nil
+	}
+	if err != nil {
+		return r.failed(ctx, exitOurs, err)
+	}
+	if len(r.box.Commands) == 0 {
+		return r.failed(ctx, exitUsage, fault.New(fault.ErrConflict, "no command was started in the sandbox %s; there is nothing to attach to", id))
+	}
+	r.command = r.box.Commands[len(r.box.Commands)-1]
+	r.argv = r.command.Argv
+	if r.attach.fromNow {
+		r.session.from = r.command.Output
+	}
+	return nil
+}
+
+// named finds the sandbox that a run or sandbox is named by; "" if it is none that
+// lives. Of several sandboxes of one run it must be said which.
+func named(boxes []api.Sandbox, name string) (string, error) {
+	var found []string
+	for _, b := range boxes {
+		if b.ID == name {
+			return b.ID, nil
+		}
+		if b.Run == name {
+			found = append(found, b.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return found[0], nil
+	}
+	return "", fault.Invalid("the run %s has %d sandboxes; name one of them: %s", name, len(found), strings.Join(found, " "))
+}
+
+// tellOver says from the record how a run has ended.
+func (r *runner) tellOver(ctx context.Context) (*api.Exit, error) {
+	end, err := r.recordedEnd(ctx)
+	if err != nil {
+		return nil, r.failed(ctx, exitOurs, err)
+	}
+	if end.run == "" {
+		return nil, r.failed(ctx, exitUsage, fault.New(fault.ErrNotFound, "there is no run and no sandbox %q, and none is on record", r.attach.name))
+	}
+	r.box.Run, r.box.ID, r.argv = end.run, end.sandbox, end.argv
+	if end.exit == nil {
+		return nil, r.failed(ctx, exitOurs, fmt.Errorf("the run %s is over, and how its command ended is not on record (its sandbox: %s)", end.run, orUnknown(end.reason)))
+	}
+	r.voice.say("the run %s is over: its command ended with %d at %s", end.run, *end.exit, end.at)
+	if !r.flags.json {
+		r.tell(ctx, nil)
+	}
+	exit := api.Exit{Code: *end.exit}
+	return &exit, r.sayNow(judge(exit))
+}
+
+// ending is how a run ended, as far as it is on record.
+type ending struct {
+	run, sandbox, reason, at string
+	argv                     []string
+	exit                     *int // of its last command
+}
+
+// recordedEnd looks for the run's, or else the sandbox's, records; its run is ""
+// if there are none.
+func (r *runner) recordedEnd(ctx context.Context) (ending, error) {
+	name := r.attach.name
+	for _, filter := range []client.RecordFilter{{Run: name}, {Sandbox: name}} {
+		filter.Kinds = []string{string(audit.KindSandbox), string(audit.KindCommand)}
+		var end ending
+		for line, err := range r.client.Records(ctx, filter) {
+			var record audit.Record
+			if err == nil {
+				err = json.Unmarshal(line, &record)
+			}
+			if err != nil {
+				return ending{}, fmt.Errorf("read the record of %s: %w", name, err)
+			}
+			if record.Run == name || record.Sandbox == name {
+				end.take(record)
+			}
+		}
+		if end.run != "" {
+			return end, nil
+		}
+	}
+	return ending{}, nil
+}
+
+func (e *ending) take(r audit.Record) {
+	e.run, e.sandbox = r.Run, r.Sandbox
+	switch {
+	case r.Kind == audit.KindCommand && r.Outcome == audit.Started:
+		e.argv, e.exit = r.Command, nil
+	case r.Kind == audit.KindCommand && r.Outcome == audit.Finished:
+		e.exit, e.at = r.Exit, r.Time.Format("2006-01-02 15:04:05 MST")
+	case r.Kind == audit.KindSandbox && r.Outcome == audit.Finished:
+		e.reason = r.Reason
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "its end is not on record either"
+	}
+	return s
+}
+
+// completeLiving offers the runs that live, those that wait first, and then the
+// newest of the others.
+func completeLiving(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, directive := names(func(ctx context.Context, c *client.Client) []string {
+		boxes, _ := c.Sandboxes(ctx) // none, if none can be asked
+		slices.SortStableFunc(boxes, func(a, b api.Sandbox) int { return min(len(b.Holds), 1) - min(len(a.Holds), 1) })
+		var runs []string
+		for _, b := range boxes {
+			runs = append(runs, b.Run+"\t"+printable(strings.TrimSpace(stateOf(b)+" "+waitsFor(b.Holds))))
+		}
+		return runs
+	})(cmd, args, word)
+	return found, directive | cobra.ShellCompDirectiveKeepOrder
+}

@@ -53,4 +53,5 @@ type PlanRelease struct {
 	Rule     string `json:"rule,omitempty"`
 	Reason   string `json:"reason"`
 	Approval string `json:"approval,omitempty"` // the request in the queue
+	Group    string `json:"group,omitempty"`    // of that request
 }

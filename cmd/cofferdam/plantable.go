@@ -38,8 +38,9 @@ type planCount struct {
 	allowed, held, denied, errors int
 
 	bytes   int64
-	unknown int // releases of unknown size
-	filed   []string
+	unknown int      // releases of unknown size
+	filed   []string // requests
+	groups  []string // of these
 }
 
 func countPlan(made api.Plan) planCount {
@@ -61,6 +62,9 @@ func countPlan(made api.Plan) planCount {
 		}
 		if r.Approval != "" && !slices.Contains(n.filed, r.Approval) {
 			n.filed = append(n.filed, r.Approval)
+			if !slices.Contains(n.groups, r.Group) {
+				n.groups = append(n.groups, r.Group)
+			}
 		}
 	}
 	return n
@@ -81,11 +85,28 @@ func writePlan(out io.Writer, made api.Plan, now time.Time) error {
 	}
 	n := countPlan(made)
 	fmt.Fprintf(&b, "%s\n%s\n", n.totals(len(made.Releases)), n.outlook())
-	if len(n.filed) > 0 {
-		fmt.Fprintf(&b, "asked for: %s\nanswer with: cofferdam approvals approve --scope policy %s\n", strings.Join(n.filed, " "), strings.Join(n.filed, " "))
+	for _, line := range n.asked() {
+		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// asked says which requests were filed, and how to answer all of them or some.
+func (n planCount) asked() []string {
+	if len(n.filed) == 0 {
+		return nil
+	}
+	all := strings.Join(n.filed, " ")
+	group := all
+	if len(n.groups) == 1 && n.groups[0] != "" {
+		group = n.groups[0]
+	}
+	return []string{
+		"asked for: " + printable(all),
+		"read them with: cofferdam approvals show " + printable(n.filed[0]),
+		"answer all with: cofferdam approvals approve --scope policy " + printable(group) + " (or some, by their ids)",
+	}
 }
 
 // planReasons has a line for each rule that says no or asks, with its first

@@ -42,8 +42,10 @@ type Weighed struct {
 	// Problem says why there is no verdict: the run was never shown the release,
 	// or another file of it. Files and Verdict are then empty.
 	Problem string
-	// Approval is the request in the queue, if one was filed or holds it.
+	// Approval is the request in the queue, if one was filed, and Group what it
+	// is in there.
 	Approval string
+	Group    string
 }
 
 // Wanted is a release of the same plan that requires another, by metadata that
@@ -75,7 +77,7 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice)
 	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}}
 	var out Plan
 	for _, choice := range choices {
-		weighed, counts, err := w.weigh(choice)
+		weighed, counts, err := w.weigh(ctx, choice)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -129,7 +131,7 @@ type shownFile struct {
 }
 
 // weigh joins a choice with what was shown; counts is false if it is none.
-func (w *weighing) weigh(choice PlanChoice) (out Weighed, counts bool, err error) {
+func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, counts bool, err error) {
 	out = Weighed{Package: choice.Package}
 	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
 		return out, false, fault.Invalid("%q is not a release by its canonical name and version", clip(choice.Package.String(), 200))
@@ -151,6 +153,9 @@ func (w *weighing) weigh(choice PlanChoice) (out Weighed, counts bool, err error
 		return out, false, err
 	}
 	about.Edges = w.t.edgesTo(choice.Package).edges
+	if about.Approvals, err = w.c.answers(ctx, w.t, choice.Package); err != nil {
+		return out, false, err
+	}
 	j := w.t.plan.policy.Judge(w.c.config.Clock(), about)
 	for i := range files {
 		files[i].verdict = j.File(files[i].facts())
@@ -163,7 +168,7 @@ func (w *weighing) weigh(choice PlanChoice) (out Weighed, counts bool, err error
 			out.Files = append(out.Files, f.approvalFile())
 		}
 	}
-	out.Evidence = first.known(about)
+	out.Evidence = first.known()
 	return out, true, nil
 }
 
@@ -237,9 +242,9 @@ func (f shownFile) approvalFile() approval.File {
 	}
 }
 
-// known is the evidence about a release: the gateway's, or what the page and
-// the imported facts tell.
-func (f shownFile) known(about policy.Subject) approval.Evidence {
+// known is the evidence about a release: the gateway's, or what the page tells.
+// What the imported lists say is added when it is filed.
+func (f shownFile) known() approval.Evidence {
 	var e approval.Evidence
 	if f.evidence != nil {
 		e = *f.evidence
@@ -249,9 +254,6 @@ func (f shownFile) known(about policy.Subject) approval.Evidence {
 	}
 	if e.FirstSeen.IsZero() {
 		e.FirstSeen = f.file.FirstSeen
-	}
-	if e.Similar == "" && about.Lookalike != nil {
-		e.Similar = about.Lookalike.Name + ": " + about.Lookalike.How
 	}
 	if len(e.Findings) == 0 {
 		e.Findings = slices.Clone(f.findings)
@@ -362,16 +364,16 @@ func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *Pl
 		if w.Problem != "" || w.Verdict.Effect != policy.Hold {
 			continue
 		}
-		r, err := c.config.Approvals.Ask(ctx, c.planAsk(t, w, because))
+		r, err := c.file(ctx, t.planWish(w, because))
 		if err != nil {
 			return err
 		}
-		w.Approval = r.ID
+		w.Approval, w.Group = r.ID, r.Group
 	}
 	return nil
 }
 
-func (c *Controller) planAsk(t *tenant, w *Weighed, because string) approval.Ask {
+func (t *tenant) planWish(w *Weighed, because string) approval.Ask {
 	var wanted []string
 	for _, by := range w.WantedBy {
 		wanted = append(wanted, by.Text(w.Package))

@@ -92,7 +92,7 @@ func (t *tree) add(ref pkgref.Ref, depth int) {
 func release(w *admission.Weighed, depth int) api.PlanRelease {
 	out := api.PlanRelease{
 		Ecosystem: string(w.Package.Ecosystem), Name: w.Package.Name, Version: w.Package.Version, Depth: depth,
-		Effect: string(w.Verdict.Effect), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Approval: w.Approval,
+		Effect: string(w.Verdict.Effect), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Approval: w.Approval, Group: w.Group,
 	}
 	if out.Effect != EffectAllow && out.Effect != EffectHold {
 		out.Effect = EffectDeny

@@ -45,8 +45,8 @@ func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(don
 
 // statements are a transaction with what it is to do many times.
 type statements struct {
-	tx                                        *sql.Tx
-	find, text, rows, locks, findShape, shape *sql.Stmt
+	tx                                               *sql.Tx
+	find, text, rows, locks, findShape, shape, count *sql.Stmt
 }
 
 func (f *files) batch(ctx context.Context, log Log, end uint64, scratch bool) (err error) {
@@ -68,7 +68,8 @@ func (f *files) batch(ctx context.Context, log Log, end uint64, scratch bool) (e
 		{&b.st.text, "INSERT INTO texts VALUES (?, ?, ?)"},
 		{&b.st.locks, "SELECT locks FROM sandboxes WHERE sandbox = ?"},
 		{&b.st.findShape, findShape},
-		{&b.st.shape, "INSERT INTO shapes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&b.st.shape, "INSERT INTO shapes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"},
+		{&b.st.count, "UPDATE shapes SET count = count + ? WHERE shape = ?"},
 		{&b.st.rows, "INSERT INTO records (" + columns + ") VALUES " + places(rowsAtOnce)},
 	} {
 		if *s.to, err = tx.PrepareContext(ctx, s.text); err != nil {
@@ -215,6 +216,9 @@ func (b *batch) flush(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := b.files.shapes.flush(ctx, b.st); err != nil {
+		return err
+	}
 	if b.last == nil {
 		_, err := b.st.tx.ExecContext(ctx, "UPDATE state SET next = ?", int64(b.next))
 		return err
@@ -282,7 +286,7 @@ func (b *batch) sum(ctx context.Context, r audit.Record, n *row) error {
 		s.locks = b.boxes[n.sandbox].locks
 	}
 	var err error
-	n.shape, err = b.files.shapes.id(ctx, b.st, s, r.Seq)
+	n.shape, err = b.files.shapes.of(ctx, b.st, s, r.Seq)
 	return err
 }
 

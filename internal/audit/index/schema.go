@@ -25,12 +25,12 @@ const (
 //     spaces between; detail is a line "key=value" for each, then a line for each
 //     withheld range;
 //   - sandboxes.locks is the digest of the run's lockfiles, first and last are
-//     records;
+//     records, served and installed count those of files;
 //   - shapes are what records of files have in common: there are far fewer shapes
 //     than records, so a report judges shapes and then finds their records. A
 //     record that was not served, installed or an alarm has the shape 0. first is
 //     the first record of the shape, locks is the sandbox's, flags are the
-//     record's but for FlagGuest.
+//     record's but for FlagGuest, count is how many records have it.
 func schema() []string {
 	return []string{
 		"CREATE TABLE texts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, text TEXT NOT NULL)",
@@ -49,7 +49,7 @@ func schema() []string {
 		`CREATE TABLE shapes (
 			shape INTEGER PRIMARY KEY, first INTEGER NOT NULL, outcome INTEGER NOT NULL, ecosystem INTEGER NOT NULL, package INTEGER NOT NULL,
 			requested INTEGER NOT NULL, version INTEGER NOT NULL, host INTEGER NOT NULL, sha256 INTEGER NOT NULL,
-			resolved_by INTEGER NOT NULL, approval INTEGER NOT NULL, locks INTEGER NOT NULL, flags INTEGER NOT NULL)`,
+			resolved_by INTEGER NOT NULL, approval INTEGER NOT NULL, locks INTEGER NOT NULL, flags INTEGER NOT NULL, count INTEGER NOT NULL)`,
 		"CREATE INDEX shapes_by_release ON shapes (package, version, sha256)",
 		"CREATE TABLE state (next INTEGER NOT NULL, last INTEGER, fingerprint BLOB NOT NULL)",
 		"INSERT INTO state VALUES (0, NULL, x'')",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
+	"slices"
 )
 
 // mostShapes bounds the shapes that are remembered between questions to the table.
@@ -19,10 +21,29 @@ type shape struct {
 // shapes gives shapes their numbers. It is used by who feeds.
 type shapes struct {
 	known map[shape]int64
-	last  int64 // the highest number; -1: not asked for yet
+	last  int64         // the highest number; -1: not asked for yet
+	more  map[int64]int // records of this batch
 }
 
-func newShapes() *shapes { return &shapes{known: map[shape]int64{}, last: -1} }
+func newShapes() *shapes { return &shapes{known: map[shape]int64{}, last: -1, more: map[int64]int{}} }
+
+// of returns the shape of one more record; it begins with it if it is the first.
+func (d *shapes) of(ctx context.Context, tx *statements, s shape, seq uint64) (int64, error) {
+	id, err := d.id(ctx, tx, s, seq)
+	d.more[id]++
+	return id, err
+}
+
+// flush adds the batch's records to the shapes' counts.
+func (d *shapes) flush(ctx context.Context, tx *statements) error {
+	for _, id := range slices.Sorted(maps.Keys(d.more)) {
+		if _, err := tx.count.ExecContext(ctx, d.more[id], id); err != nil {
+			return err
+		}
+	}
+	clear(d.more)
+	return nil
+}
 
 const findShape = `SELECT shape FROM shapes WHERE package = ? AND version = ? AND sha256 = ? AND outcome = ? AND ecosystem = ? AND
 	requested = ? AND host = ? AND resolved_by = ? AND approval = ? AND locks = ? AND flags = ?`

@@ -21,6 +21,10 @@ func offAllowlist(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
+	cleared, err := a.cleared(ctx)
+	if err != nil {
+		return err
+	}
 	reasons := map[int64]string{}
 	err = a.shapes(ctx, func(s shape) error {
 		by, err := a.text(ctx, s.resolvedBy)
@@ -36,31 +40,42 @@ func offAllowlist(ctx context.Context, a *asking) error {
 			reasons[s.id] = "no approval of it is on record before"
 		}
 		return nil
-	}, audit.Served, audit.Installed)
+	}, "resolved_by NOT IN "+index.Listed, []any{index.List(cleared)}, audit.Served, audit.Installed)
 	if err != nil {
 		return err
 	}
 	if err := a.list(ctx, reasons, "outcome", "package", "version", "resolved by", "sha256"); err != nil {
 		return err
 	}
-	let, _, err := a.weighed(ctx, audit.Served)
+	let, _, err := a.weighed(ctx, true, false)
 	if err != nil {
 		return err
 	}
-	installs, _, err := a.weighed(ctx, audit.Installed)
+	both, runs, err := a.weighed(ctx, true, true)
 	if err != nil {
 		return err
 	}
-	_, runs, err := a.weighed(ctx, audit.Served, audit.Installed)
-	if err != nil {
-		return err
-	}
+	installs := both - let
 	among := fmt.Sprintf("%s and %s of %s", of(let, "served file"), of(installs, "install"), of(runs, "run"))
 	a.report.Verdict = "Nothing off the allowlist in " + among + "."
 	if a.report.Found > 0 {
 		a.report.Verdict = fmt.Sprintf("%s off the allowlist in %s.", count(a.report.Found), among)
 	}
 	return nil
+}
+
+// cleared are the steps that clear what they let in, as numbers, but for the
+// approval, whose record is looked for.
+func (a *asking) cleared(ctx context.Context) ([]int64, error) {
+	var ids []int64
+	for _, step := range []policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile} {
+		id, err := a.view.ID(ctx, string(step))
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // off says why a step of the policy does not clear what it let in, "" if it does.

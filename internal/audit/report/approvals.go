@@ -70,7 +70,7 @@ func (a *asking) answers(ctx context.Context) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	pending, err := a.view.ID(ctx, string(audit.Pending))
+	outcomes, err := a.outcomes(ctx, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Failed, audit.Blocked, audit.Exceeded)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (a *asking) answers(ctx context.Context) ([]uint64, error) {
 		}
 		terms, args = "seq >= ? AND seq < ? AND approval IN "+index.Listed, []any{int64(a.from), int64(a.to), index.List(ids)}
 	}
-	return a.view.Seqs(ctx, "SELECT seq FROM records WHERE outcome IN (SELECT DISTINCT outcome FROM records WHERE outcome <> ?) AND kind = ? AND "+terms+" ORDER BY seq",
-		append([]any{pending, kind}, args...)...)
+	return a.view.Seqs(ctx, "SELECT seq FROM records WHERE outcome IN "+index.Listed+" AND kind = ? AND "+terms+" ORDER BY seq",
+		append([]any{index.List(outcomes), kind}, args...)...)
 }
 
 // answered is what a record of the queue says, in a word or two.
@@ -118,7 +118,7 @@ func (a *asking) letIn(ctx context.Context) (map[string]*letting, error) {
 		return nil, err
 	}
 	rows, err := a.view.Query(ctx, `SELECT text, count(*), count(DISTINCT run) FROM records JOIN texts ON texts.id = approval
-		WHERE approval <> 0 AND outcome = ? GROUP BY approval`, served)
+		WHERE approval <> 0 AND +outcome = ? GROUP BY approval`, served)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ type asking struct {
 	from, to     uint64 // records from from on, before to
 	since, until time.Time
 	terms        string // what selects records besides their kind
-	args         []any
+	narrowed     string // of it, what is not about numbers, with " AND " before
+	args         []any  // of terms, those of the numbers first
 
 	texts     map[int64]string
 	baselines map[int64]Baseline
@@ -33,21 +34,22 @@ func (a *asking) begin(ctx context.Context) error {
 	if a.from, a.to, err = a.view.Between(ctx, a.question.Since, a.question.Until); err != nil {
 		return err
 	}
-	a.terms, a.args = "seq >= ? AND seq < ?", []any{int64(a.from), int64(a.to)}
+	a.args = []any{int64(a.from), int64(a.to)}
 	if a.question.Run != "" {
 		id, err := a.view.ID(ctx, a.question.Run)
 		if err != nil {
 			return err
 		}
-		a.terms, a.args = a.terms+" AND run = ?", append(a.args, id)
+		a.narrowed, a.args = " AND run = ?", append(a.args, id)
 	}
 	if a.question.Policy != "" {
 		ids, err := a.policies(ctx)
 		if err != nil {
 			return err
 		}
-		a.terms, a.args = a.terms+" AND policy IN "+index.Listed, append(a.args, index.List(ids))
+		a.narrowed, a.args = a.narrowed+" AND policy IN "+index.Listed, append(a.args, index.List(ids))
 	}
+	a.terms = "seq >= ? AND seq < ?" + a.narrowed
 	return a.span(ctx)
 }
 
@@ -81,19 +83,78 @@ func (a *asking) span(ctx context.Context) error {
 	return nil
 }
 
-// weighed counts the records of packages with an outcome, and their runs.
-func (a *asking) weighed(ctx context.Context, outcomes ...audit.Outcome) (records, runs int, err error) {
-	ids, err := a.outcomes(ctx, outcomes...)
+// weighed counts files that were served and packages that were found installed,
+// as far as is asked for each, and the runs that had any. What a sandbox has is
+// summed up in the index; only of one that was at work at the question's edges
+// the records are counted.
+func (a *asking) weighed(ctx context.Context, served, installed bool) (records, runs int, err error) {
+	sum := "0"
+	var outcomes []audit.Outcome
+	if served {
+		sum, outcomes = sum+" + served", append(outcomes, audit.Served)
+	}
+	if installed {
+		sum, outcomes = sum+" + installed", append(outcomes, audit.Installed)
+	}
+	terms, args := a.boxes()
+	rows, err := a.view.Query(ctx, "SELECT run, sandbox, "+sum+", first >= ? AND last < ? FROM sandboxes WHERE "+sum+" > 0 AND "+terms,
+		append([]any{int64(a.from), int64(a.to)}, args...)...)
 	if err != nil {
 		return 0, 0, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	seen, edges := map[int64]bool{}, map[int64]int64{}
+	for rows.Next() {
+		var run, box int64
+		var n int
+		var whole bool
+		if err := rows.Scan(&run, &box, &n, &whole); err != nil {
+			return 0, 0, err
+		}
+		if !whole {
+			edges[box] = run
+			continue
+		}
+		records += n
+		seen[run] = true
+	}
+	if err := rows.Err(); err != nil {
+		return 0, 0, err
+	}
+	for box, run := range edges {
+		n, err := a.atEdge(ctx, box, run, outcomes)
+		if err != nil {
+			return 0, 0, err
+		}
+		if records += n; n > 0 {
+			seen[run] = true
+		}
+	}
+	return records, len(seen), nil
+}
+
+// boxes selects the sandboxes that had records among those that are looked at.
+func (a *asking) boxes() (terms string, args []any) {
+	terms, args = "last >= ? AND first < ?", []any{int64(a.from), int64(a.to)}
+	if a.narrowed != "" {
+		terms, args = terms+a.narrowed, append(args, a.args[2:]...)
+	}
+	return terms, args
+}
+
+// atEdge counts a sandbox's records among those that are looked at.
+func (a *asking) atEdge(ctx context.Context, box, run int64, outcomes []audit.Outcome) (n int, err error) {
+	ids, err := a.outcomes(ctx, outcomes...)
+	if err != nil {
+		return 0, err
 	}
 	kind, err := a.view.ID(ctx, string(audit.KindPackage))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	_, err = a.view.Scan(ctx, "SELECT count(*), count(DISTINCT run) FROM records WHERE outcome IN "+index.Listed+" AND kind = ? AND "+a.terms,
-		append([]any{index.List(ids), kind}, a.args...), &records, &runs)
-	return records, runs, err
+	_, err = a.view.Scan(ctx, "SELECT count(*) FROM records WHERE run = ? AND sandbox = ? AND +kind = ? AND +outcome IN "+index.Listed+" AND seq >= ? AND seq < ?",
+		[]any{run, box, kind, index.List(ids), int64(a.from), int64(a.to)}, &n)
+	return n, err
 }
 
 func (a *asking) outcomes(ctx context.Context, outcomes ...audit.Outcome) ([]int64, error) {

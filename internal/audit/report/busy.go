@@ -7,8 +7,6 @@ import (
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 )
 
 // usualMinRuns is how many other runs make a history.
@@ -126,33 +124,4 @@ func without(sorted []int, value int) []int {
 // quantile is the smallest value that so many of 100 don't exceed.
 func quantile(sorted []int, percent int) int {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
-}
-
-// unaccounted finds what the inventory of a sandbox shows and nobody served to it.
-func unaccounted(ctx context.Context, a *asking) error {
-	reasons := map[int64]string{}
-	err := a.shapes(ctx, func(s shape) error {
-		switch {
-		case s.flags&index.FlagUnaccounted != 0:
-			reasons[s.id] = "nothing of it was served to the sandbox"
-		case s.resolvedBy == 0 && s.flags&index.FlagBrought == 0:
-			reasons[s.id] = "no decision about it is on record"
-		}
-		return nil
-	}, audit.Installed)
-	if err != nil {
-		return err
-	}
-	if err := a.list(ctx, reasons, "package", "version", "path"); err != nil {
-		return err
-	}
-	all, runs, err := a.weighed(ctx, audit.Installed)
-	if err != nil {
-		return err
-	}
-	a.report.Verdict = fmt.Sprintf("Each of %s in %s was served before.", of(all, "install"), of(runs, "run"))
-	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s never served, of %s in %s.", count(a.report.Found), of(all, "install"), of(runs, "run"))
-	}
-	return nil
 }

@@ -20,9 +20,6 @@ import (
 func notInLockfile(ctx context.Context, a *asking) error {
 	reasons, without, missing := map[int64]string{}, []int64{}, []int64{}
 	err := a.shapes(ctx, func(s shape) error {
-		if s.flags&index.FlagBrought != 0 {
-			return nil
-		}
 		baseline, err := a.baseline(ctx, s.locks)
 		if err != nil {
 			return err
@@ -40,7 +37,7 @@ func notInLockfile(ctx context.Context, a *asking) error {
 			return err
 		}
 		return nil
-	}, audit.Installed)
+	}, "flags & ? = 0", []any{index.FlagBrought}, audit.Installed)
 	if err != nil {
 		return err
 	}
@@ -56,7 +53,7 @@ func notInLockfile(ctx context.Context, a *asking) error {
 		return err
 	}
 	a.report.Unjudged = had + gone
-	all, runs, err := a.weighed(ctx, audit.Installed)
+	all, runs, err := a.weighed(ctx, false, true)
 	if err != nil {
 		return err
 	}

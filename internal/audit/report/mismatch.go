@@ -49,7 +49,7 @@ func versionMismatch(ctx context.Context, a *asking) error {
 			reasons[s.id] = "requested: " + wanted
 		}
 		return nil
-	}, audit.Installed)
+	}, "requested <> 0 OR locks <> 0 OR ?", []any{a.question.Baseline != nil}, audit.Installed)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func versionMismatch(ctx context.Context, a *asking) error {
 	if a.report.Unjudged, err = a.counted(ctx, unclear); err != nil {
 		return err
 	}
-	all, runs, err := a.weighed(ctx, audit.Installed)
+	all, runs, err := a.weighed(ctx, false, true)
 	if err != nil {
 		return err
 	}

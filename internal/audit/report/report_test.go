@@ -237,8 +237,8 @@ func TestVersionMismatch(t *testing.T) {
 		install("r1", "example.com/h", "v1.5.0", wants("go", ">=v1.4.0")), // 10
 		install("r1", "example.com/i", "v1.3.0", wants("go", ">=v1.4.0")), // 11: no
 		install("r1", "example.com/j", "v1.3.0", wants("go", "v1.3.0")),   // 12
-		install("r1", "k", "1.4.0", wants("rust", ">=1.2.0,<2")),                // 13
-		install("r1", "l", "2.4.0", wants("rust", ">=1.2.0,<2")),                // 14: no
+		install("r1", "k", "1.4.0", wants("rust", ">=1.2.0,<2")),          // 13
+		install("r1", "l", "2.4.0", wants("rust", ">=1.2.0,<2")),          // 14: no
 		install("r1", "m", "1.0", nil),                                    // 15: nothing was requested
 		file("r1", "n", "2.5", wants("python", "<1")),                     // 16: not installed
 	)
@@ -456,6 +456,13 @@ func TestScope(t *testing.T) {
 		var got []string
 		for _, row := range r.Tables[0].Rows {
 			got = append(got, row["record"])
+		}
+		runs := map[string]bool{}
+		for _, i := range c.want {
+			runs[records[i[0]-'0'].Run] = true
+		}
+		if want := fmt.Sprintf("in %d served file", len(c.want)); !strings.Contains(r.Verdict, want) || !strings.Contains(r.Verdict, fmt.Sprintf("of %d run", len(runs))) {
+			t.Errorf("%s: %s", name, r.Verdict)
 		}
 		if !slices.Equal(got, c.want) || r.First != c.first || r.Last != c.last || r.Empty || r.Checkpoint != "a checkpoint" {
 			t.Errorf("%s: %v over %d to %d (%s)", name, got, r.First, r.Last, r.Checkpoint)

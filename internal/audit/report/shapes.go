@@ -19,14 +19,14 @@ type shape struct {
 	flags int
 }
 
-// shapes yields those with one of the outcomes.
-func (a *asking) shapes(ctx context.Context, judge func(shape) error, outcomes ...audit.Outcome) error {
+// shapes yields those with an outcome that the terms select.
+func (a *asking) shapes(ctx context.Context, judge func(shape) error, terms string, args []any, outcomes ...audit.Outcome) error {
 	ids, err := a.outcomes(ctx, outcomes...)
 	if err != nil {
 		return err
 	}
 	rows, err := a.view.Query(ctx, `SELECT shape, outcome, ecosystem, package, requested, version, host, sha256, resolved_by, approval, locks, first, flags
-		FROM shapes WHERE outcome IN `+index.Listed+" ORDER BY shape", index.List(ids))
+		FROM shapes WHERE outcome IN `+index.Listed+" AND ("+terms+") ORDER BY shape", append([]any{index.List(ids)}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,10 @@ func (a *asking) shapes(ctx context.Context, judge func(shape) error, outcomes .
 func (a *asking) counted(ctx context.Context, shapes []int64) (records int, err error) {
 	if len(shapes) == 0 {
 		return 0, nil
+	}
+	if a.from == 0 && a.to == a.view.Next && a.narrowed == "" {
+		_, err = a.view.Scan(ctx, "SELECT coalesce(sum(count), 0) FROM shapes WHERE shape IN "+index.Listed, []any{index.List(shapes)}, &records)
+		return records, err
 	}
 	_, err = a.view.Scan(ctx, "SELECT count(*) FROM records WHERE shape <> 0 AND shape IN "+index.Listed+" AND "+a.terms,
 		append([]any{index.List(shapes)}, a.args...), &records)

@@ -11,6 +11,13 @@ import (
 // project is a package of an ecosystem, as numbers of texts.
 type project struct{ ecosystem, name int64 }
 
+// place is where files of a project come from.
+type place struct {
+	project
+
+	host int64
+}
+
 // unexpectedSource finds files that were served from elsewhere than the upstreams
 // of their ecosystem, or than the first file of their project that is on record.
 func unexpectedSource(ctx context.Context, a *asking) error {
@@ -18,33 +25,24 @@ func unexpectedSource(ctx context.Context, a *asking) error {
 	if a.config.Upstreams != nil {
 		upstreams = a.config.Upstreams()
 	}
-	first := map[project]shape{}
-	var all []shape
-	err := a.shapes(ctx, func(s shape) error {
-		all = append(all, s)
-		key := project{s.ecosystem, s.project}
-		if known, ok := first[key]; !ok || s.first < known.first {
-			first[key] = s
-		}
-		return nil
-	}, audit.Served)
+	odd, err := a.oddSources(ctx, upstreams)
 	if err != nil {
 		return err
 	}
 	reasons := map[int64]string{}
-	for _, s := range all {
-		why, err := a.unexpected(ctx, s, first[project{s.ecosystem, s.project}], upstreams)
+	for from, why := range odd {
+		err := a.shapes(ctx, func(s shape) error {
+			reasons[s.id] = why
+			return nil
+		}, "package = ? AND ecosystem = ? AND host = ?", []any{from.name, from.ecosystem, from.host}, audit.Served)
 		if err != nil {
 			return err
-		}
-		if why != "" {
-			reasons[s.id] = why
 		}
 	}
 	if err := a.list(ctx, reasons, "package", "version", "source", "sha256"); err != nil {
 		return err
 	}
-	let, runs, err := a.weighed(ctx, audit.Served)
+	let, runs, err := a.weighed(ctx, true, false)
 	if err != nil {
 		return err
 	}
@@ -59,20 +57,67 @@ func unexpectedSource(ctx context.Context, a *asking) error {
 	return nil
 }
 
-// unexpected says what is odd about a shape's source, "" if nothing is.
-func (a *asking) unexpected(ctx context.Context, s, first shape, upstreams map[string][]string) (string, error) {
-	host, err := a.text(ctx, s.host)
+// oddSources are the sources in which something is odd, with what that is.
+func (a *asking) oddSources(ctx context.Context, upstreams map[string][]string) (map[place]string, error) {
+	served, err := a.view.ID(ctx, string(audit.Served))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.view.Query(ctx, "SELECT ecosystem, package, host, min(first) FROM shapes WHERE outcome = ? GROUP BY ecosystem, package, host ORDER BY min(first)", served)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	type sighting struct {
+		place
+		seq uint64
+	}
+	var all []sighting // by their first record
+	for rows.Next() {
+		var s sighting
+		var seq int64
+		if err := rows.Scan(&s.ecosystem, &s.name, &s.host, &seq); err != nil {
+			return nil, err
+		}
+		s.seq = uint64(seq)
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	odd, first := map[place]string{}, map[project]sighting{}
+	for _, s := range all {
+		before, known := first[s.project]
+		if !known {
+			before = s
+			first[s.project] = s
+		}
+		why, err := a.oddity(ctx, s.place, before.host, before.seq, upstreams)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			odd[s.place] = why
+		}
+	}
+	return odd, nil
+}
+
+// oddity says what is odd about a source, "" if nothing is. first is where the
+// project's first file came from, by record seq.
+func (a *asking) oddity(ctx context.Context, from place, first int64, seq uint64, upstreams map[string][]string) (string, error) {
+	host, err := a.text(ctx, from.host)
 	if err != nil {
 		return "", err
 	}
 	if host == "" {
 		return "its source is not on record", nil
 	}
-	if s.host != first.host {
-		before, err := a.text(ctx, first.host)
-		return fmt.Sprintf("the project's first file, record %d, came from %s", first.first, before), err
+	if from.host != first {
+		before, err := a.text(ctx, first)
+		return fmt.Sprintf("the project's first file, record %d, came from %s", seq, before), err
 	}
-	ecosystem, err := a.text(ctx, s.ecosystem)
+	ecosystem, err := a.text(ctx, from.ecosystem)
 	if err != nil {
 		return "", err
 	}

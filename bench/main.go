@@ -50,6 +50,7 @@ func parts() []part {
 		{"verdaccio", measureVerdaccio},
 		{"index", measureIndex},
 		{"download", measureDownload},
+		{"auditlog", measureAudit},
 	}
 }
 

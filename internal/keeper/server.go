@@ -34,6 +34,9 @@ type Config struct {
 	// FirstFrame is how long a guest-opened stream may take to say what it
 	// wants, and the uplink to take it. 0: 5 s.
 	FirstFrame time.Duration
+	// Gateway is how long a guest-opened stream waits for a gateway that is not
+	// there, as while one daemon follows the other. 0: 30 s.
+	Gateway time.Duration
 }
 
 func (c Config) complete() Config {
@@ -48,6 +51,9 @@ func (c Config) complete() Config {
 	}
 	if c.FirstFrame <= 0 {
 		c.FirstFrame = 5 * time.Second
+	}
+	if c.Gateway <= 0 {
+		c.Gateway = 30 * time.Second
 	}
 	return c
 }
@@ -77,7 +83,7 @@ func NewServer(cfg Config) *Server {
 	cfg = cfg.complete()
 	return &Server{
 		cfg: cfg, log: cfg.Logger, reaper: newReaper(), sandboxes: map[string]*sandbox{},
-		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame},
+		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame, patience: cfg.Gateway},
 	}
 }
 

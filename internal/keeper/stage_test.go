@@ -128,7 +128,7 @@ func newStage(t *testing.T, adjust ...func(*Config)) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Socket: filepath.Join(dir, "k.sock"), Uplink: filepath.Join(dir, "u.sock")}
+	cfg := Config{Socket: filepath.Join(dir, "k.sock"), Uplink: filepath.Join(dir, "u.sock"), Gateway: 100 * time.Millisecond}
 	cfg.CgroupExec = []string{"/usr/bin/env", roleVar + "=cgroupexec", self}
 	for _, a := range adjust {
 		a(&cfg)

@@ -17,6 +17,7 @@ type uplink struct {
 	path     string        // of a Unix socket
 	streams  int           // of one sandbox at once; more are refused
 	deadline time.Duration // for a stream's first frame
+	patience time.Duration // for a gateway that is not there
 }
 
 // refusals of one sandbox that may be under way at once; past it, streams wait
@@ -61,7 +62,7 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 		refuse(stream, "the first frame was not what opens a stream, or came too late")
 		return
 	}
-	far, err := u.dial(box.id, first)
+	far, err := u.dial(box, first)
 	if err != nil {
 		refuse(stream, "the gateway is not there; try again")
 		return
@@ -111,23 +112,47 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 	}
 }
 
-func (u uplink) dial(id string, first []byte) (*channel.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), u.deadline)
+// dial reaches the gateway. While there is none, because one daemon has ended
+// and the next is on its way, it goes on trying: clients try a lost request only
+// once or twice more, and at once.
+func (u uplink) dial(box *sandbox, first []byte) (*channel.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), u.patience)
 	defer cancel()
-	var d net.Dialer
-	raw, err := d.DialContext(ctx, "unix", u.path)
+	raw, err := u.reach(ctx, box.session)
 	if err != nil {
 		return nil, err
 	}
 	far := channel.NewConn(raw)
 	_ = raw.SetWriteDeadline(time.Now().Add(u.deadline))
-	err = far.WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: id})
+	err = far.WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id})
 	if err = errors.Join(err, far.WriteFrame(channel.FrameOpen, first)); err != nil {
 		_ = raw.Close()
 		return nil, err
 	}
 	_ = raw.SetWriteDeadline(time.Time{})
 	return far, nil
+}
+
+// redialPause is between two tries to reach a gateway that is not there.
+const redialPause = 50 * time.Millisecond
+
+func (u uplink) reach(ctx context.Context, session *channel.Session) (net.Conn, error) {
+	var d net.Dialer
+	again := time.NewTicker(redialPause)
+	defer again.Stop()
+	for {
+		raw, err := d.DialContext(ctx, "unix", u.path)
+		if err == nil {
+			return raw, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
+		case <-session.Done():
+			return nil, err
+		}
+	}
 }
 
 // refuse answers no, and keeps the stream until the guest has closed it too.

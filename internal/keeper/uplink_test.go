@@ -11,24 +11,27 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
+// tellIdentity sends back who a stream is from and all that came on it.
+func tellIdentity(c *channel.Conn) {
+	var who StreamIdentity
+	if err := c.ReadStrictJSON(channel.FrameOpen, &who); err != nil {
+		return
+	}
+	kind, open, err := c.ReadFrame()
+	if err != nil {
+		return
+	}
+	head := fmt.Sprintf("%s|%d|%s|", who.Sandbox, kind, open)
+	body, _ := io.ReadAll(c.Raw()) // to the guest's half-close
+	_, _ = io.WriteString(c.Raw(), head+string(body))
+}
+
 // TestUplinkIdentity: whatever a guest opens with, the first frame on the
 // uplink is the keeper's, the guest's own follows as it was, then bytes both
 // ways with their half-closes.
 func TestUplinkIdentity(t *testing.T) {
 	s := newStage(t)
-	s.listenUplink(func(c *channel.Conn) {
-		var who StreamIdentity
-		if err := c.ReadStrictJSON(channel.FrameOpen, &who); err != nil {
-			return
-		}
-		kind, open, err := c.ReadFrame()
-		if err != nil {
-			return
-		}
-		head := fmt.Sprintf("%s|%d|%s|", who.Sandbox, kind, open)
-		body, _ := io.ReadAll(c.Raw()) // to the guest's half-close
-		_, _ = io.WriteString(c.Raw(), head+string(body))
-	})
+	s.listenUplink(tellIdentity)
 	for _, id := range []string{"victim", "forger"} {
 		s.launch(id, "guest")
 	}
@@ -54,6 +57,22 @@ func TestUplinkDown(t *testing.T) {
 	s.launch("box", "guest")
 	s.run("box", "c", ExecOptions{}, "open", `{"kind":"dns","name":"x.example"}`, "")
 	if o := s.result("box", "c"); !strings.Contains(o.out.String(), `"ok":false,"error":"the gateway is not there`) {
+		t.Errorf("%q, %q", &o.out, &o.errs)
+	}
+}
+
+// TestUplinkComesLater: a stream that is opened while one gateway has ended and
+// the next is on its way meets the next.
+func TestUplinkComesLater(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.Gateway = time.Hour })
+	s.launch("box", "guest")
+	s.run("box", "c", ExecOptions{}, "open", `{"kind":"dns","name":"x.example"}`, "")
+	s.run("box", "d", ExecOptions{}, "echo", "the other streams go on")
+	if o := s.result("box", "d"); o.exit.Code != 0 {
+		t.Errorf("%+v", o.exit)
+	}
+	s.listenUplink(tellIdentity)
+	if o := s.result("box", "c"); !strings.HasPrefix(o.out.String(), `box|1|{"kind":"dns"`) {
 		t.Errorf("%q, %q", &o.out, &o.errs)
 	}
 }

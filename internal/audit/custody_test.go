@@ -169,9 +169,11 @@ func TestPersonalDataThatWereTouchedAreFound(t *testing.T) {
 		change func(text string) string
 		says   string
 	}{
-		"changed":               {func(s string) string { return strings.Replace(s, "alice", "mallo", 1) }, "were changed"},
-		"removed":               {func(string) string { return "" }, "are missing"},
-		"erased without record": {func(s string) string { return s[:strings.Index(s, `,"salt"`)] + `,"erased":"2026-01-01T00:00:00Z"}` + "\n" }, "no record says so"},
+		"changed": {func(s string) string { return strings.Replace(s, "alice", "mallo", 1) }, "were changed"},
+		"removed": {func(string) string { return "" }, "are missing"},
+		"erased without record": {func(s string) string {
+			return s[:strings.Index(s, `,"salt"`)] + `,"erased":"2026-01-01T00:00:00Z"}` + "\n"
+		}, "no record says so"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -363,5 +365,26 @@ func TestALogFromBeforeTheTreeIsTakenOver(t *testing.T) {
 	must(t, l.Close())
 	if v := verify(t, dir, VerifyOptions{}); !v.Sound || v.Covered != 2 {
 		t.Errorf("%+v", v)
+	}
+}
+
+func TestASegmentIsBegunWhenTheLastIsOld(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	options := Options{SegmentAge: 24 * time.Hour, Clock: func() time.Time { return now }}
+	l := open(t, dir, options)
+	add(t, l, sample)
+	now = now.Add(23 * time.Hour)
+	add(t, l, sample)
+	must(t, l.Close())
+	l = open(t, dir, options)
+	now = now.Add(time.Hour)
+	add(t, l, sample)
+	if names := segmentFiles(t, dir); !slices.Equal(names, []string{segmentName(0), segmentName(2)}) {
+		t.Errorf("the segments are %v", names)
+	}
+	report, err := l.Seal(t.Context(), SealBefore{Time: now}, "")
+	if err != nil || len(report.Segments) != 1 || report.Segments[0].Records != 2 {
+		t.Errorf("sealed %+v (%v)", report, err)
 	}
 }

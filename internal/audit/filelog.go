@@ -18,6 +18,9 @@ import (
 type Options struct {
 	// SegmentBytes is the size past which a new segment is begun; 0 is 64 MiB.
 	SegmentBytes int64
+	// SegmentAge is the age of a segment's first record past which a new segment is
+	// begun, so that old records can be sealed; 0 is seven days.
+	SegmentAge time.Duration
 	// Clock gives the time of records; nil is time.Now.
 	Clock func() time.Time
 	// KeyFile is the private key that signs checkpoints; "" is "key" in the log's
@@ -31,6 +34,7 @@ type Options struct {
 
 const (
 	defaultSegmentBytes    = 64 << 20
+	defaultSegmentAge      = 7 * 24 * time.Hour
 	defaultCheckpointEvery = time.Second
 )
 
@@ -133,6 +137,9 @@ func Open(dir string, options Options) (*FileLog, error) {
 func (o Options) withDefaults(dir string) Options {
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = defaultSegmentBytes
+	}
+	if o.SegmentAge == 0 {
+		o.SegmentAge = defaultSegmentAge
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now

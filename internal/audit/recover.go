@@ -155,6 +155,9 @@ func (l *FileLog) wholeRecords(path string, first uint64) (whole, size int64, er
 		if bad != nil {
 			break
 		}
+		if whole == 0 {
+			l.writer.began = r.Time
+		}
 		whole += int64(len(text))
 		l.writer.next, l.writer.last = r.Seq+1, r.Time
 	}

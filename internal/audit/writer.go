@@ -15,6 +15,7 @@ type writer struct {
 	disk   disk
 	file   writable  // nil until the next batch opens or begins one
 	first  uint64    // of file
+	began  time.Time // of the first record in file
 	size   int64     // of file, as far as it is durable
 	next   uint64    // number of the next record
 	last   time.Time // of the last durable record
@@ -102,9 +103,9 @@ func (l *FileLog) take() (batch []*request, tasks []func(), closing bool) {
 // commit writes a batch, and tells each of its callers.
 func (l *FileLog) commit(batch []*request) {
 	w := &l.writer
-	err := l.prepare()
+	now := l.options.Clock().UTC().Round(0)
+	err := l.prepare(now)
 	if err == nil {
-		now := l.options.Clock().UTC().Round(0)
 		w.watchClock(now)
 		err = w.write(w.withOwed(batch), now)
 	}
@@ -152,12 +153,13 @@ func (w *writer) watchClock(now time.Time) {
 }
 
 // prepare gives the writer a clean segment with room.
-func (l *FileLog) prepare() error {
+func (l *FileLog) prepare(now time.Time) error {
 	w := &l.writer
 	if err := w.mend(); err != nil {
 		return err
 	}
-	if w.file != nil && w.size < l.options.SegmentBytes {
+	old := w.size > 0 && now.Sub(w.began) >= l.options.SegmentAge
+	if w.file != nil && w.size < l.options.SegmentBytes && !old {
 		return nil
 	}
 	file, err := w.disk.open(filepath.Join(l.dir, segmentName(w.next)))
@@ -215,6 +217,9 @@ func (w *writer) write(batch []*request, now time.Time) error {
 		return err
 	}
 	w.personal.keep(added)
+	if w.size == 0 {
+		w.began = now
+	}
 	w.size += int64(len(w.buffer))
 	w.next += uint64(len(batch))
 	w.last = now

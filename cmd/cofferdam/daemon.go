@@ -41,7 +41,9 @@ func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) 
 	if err == nil {
 		return c, nil
 	}
-	if !errors.Is(err, client.ErrNoDaemon) {
+	// A connection that is lost before the first answer is one to a daemon that
+	// is about to end.
+	if !errors.Is(err, client.ErrNoDaemon) && !errors.Is(err, client.ErrLost) {
 		return nil, fmt.Errorf("the daemon at %s does not answer: %w", paths.DaemonSocket(), err)
 	}
 	if err := paths.Make(); err != nil {

@@ -25,7 +25,7 @@ func newAudit() *cobra.Command {
 		Example: "  cofferdam audit list --run nightly-42\n  cofferdam audit report not-in-lockfile --since 7d\n  cofferdam audit query --package rich --json",
 	}
 	cmd.AddCommand(newAuditList(), newAuditReport(), newAuditQuery(), newAuditExport())
-	cmd.AddCommand(newAuditVerify(), newAuditProve(), newAuditCheckProof(), newAuditKey(), newAuditSeal(), newAuditErase())
+	cmd.AddCommand(newAuditVerify(), newAuditProve(), newAuditCheckProof(), newAuditKey(), newAuditSeal(), newAuditErase(), newAuditSelftest())
 	return cmd
 }
 

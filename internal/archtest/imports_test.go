@@ -49,6 +49,7 @@ func layers() []struct {
 		{"internal/httpapi", 6},
 		{"internal/doctor", 6},
 		{"internal/daemon", 7},
+		{"internal/selftest", 7},
 		{"client", 1},
 		{"cmd", 8},
 		{"test", 9},

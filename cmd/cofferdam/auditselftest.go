@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/selftest"
+)
+
+// selftestPatience bounds the whole self-test.
+const selftestPatience = 5 * time.Minute
+
+func newAuditSelftest() *cobra.Command {
+	var options selftest.Options
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "selftest",
+		Short: "Try the log from an install to its proof, in a real sandbox",
+		Long: `Starts a daemon with a state of its own and a registry on the loopback, and has
+three packages, made for this, asked for in a real sandbox: one that the policy
+allows, one that it refuses, and one that waits for an approval, which is given.
+Then it compares what it saw itself with every field of every record, and checks
+the order, the clock, the export, the signed tree and the proof of each record.
+
+It prints a line for each link of the chain, and exits with 1 if one is broken,
+naming it. It needs no network and leaves the user's own installation, its log
+and its approvals alone; of that it uses the template.`,
+		Example: "  cofferdam audit selftest\n  cofferdam audit selftest --engine gvisor --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runSelftest(cmd.Context(), options, asJSON)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&options.Engine, "engine", "", "what isolates the sandbox (default: as run does)")
+	set.StringVarP(&options.Template, "template", "t", "", "root filesystem; it must have pip (default: as run does)")
+	set.BoolVar(&asJSON, "json", false, "write the checklist as JSON")
+	return cmd
+}
+
+func runSelftest(ctx context.Context, o selftest.Options, asJSON bool) error {
+	var err error
+	if o.Executable, err = os.Executable(); err != nil {
+		return err
+	}
+	if o.User, err = config.DefaultPaths(); err != nil {
+		return err
+	}
+	ctx, stop := interrupted(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, selftestPatience)
+	defer cancel()
+	report, err := selftest.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := writeJSON(os.Stdout, report); err != nil {
+			return err
+		}
+	} else {
+		printSelftest(report)
+	}
+	if !report.Sound {
+		return &exitError{code: exitFailure, err: fmt.Errorf("the self-test found a broken link: %s", report.Broken)}
+	}
+	return nil
+}
+
+func printSelftest(report selftest.Report) {
+	for _, l := range report.Links {
+		verdict := "ok    "
+		if !l.Holds {
+			verdict = "BROKEN"
+		}
+		fmt.Printf("%s  %s: %s\n", verdict, l.Name, printable(l.Detail))
+	}
+	fmt.Printf("%d records, %d links, %s\n", report.Records, len(report.Links), report.Took.Round(time.Second))
+}

@@ -51,6 +51,7 @@ func parts() []part {
 		{"index", measureIndex},
 		{"download", measureDownload},
 		{"auditlog", measureAudit},
+		{"auditquery", measureQueries},
 	}
 }
 

@@ -83,7 +83,7 @@ func questions() []question {
 		{Name{"busy-runs", "runs with unusually many install events for their policy"}, "runs with unusually many install events", busyRuns},
 		{Name{"unaccounted", "what is on a sandbox's disk and was never served"}, "what is on a disk and was never served", unaccounted},
 		{Name{"approvals", "who answered what, when, and what it let in"}, "answers to held requests", approvals},
-		{Name{"run", "everything about one run"}, "everything about a run", run},
+		{Name{"run", "everything about one run"}, "everything that is on record", run},
 	}
 }
 

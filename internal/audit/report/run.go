@@ -44,7 +44,8 @@ func newPage() *page {
 	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
 	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
 	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
-	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Withheld, audit.Failed), "package", "version", "outcome", "reason", "rule")
+	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", "reason", "rule")
+	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
 	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
@@ -84,7 +85,7 @@ func run(ctx context.Context, a *asking) error {
 		}
 	}
 	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s refused, %s; %s.", of(a.report.Found, "record"),
-		count(p.found[audit.Served]), count(p.found[audit.Installed]), count(p.found[audit.Blocked]+p.found[audit.Withheld]+p.found[audit.Failed]),
+		count(p.found[audit.Served]), count(p.found[audit.Installed]), count(p.found[audit.Blocked]+p.found[audit.Failed]),
 		of(p.found[audit.Alarm], "alarm"), p.end())
 	return nil
 }

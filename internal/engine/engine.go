@@ -160,8 +160,10 @@ type Instance interface {
 //
 // The sandbox's channel lives on in the keeper over a freeze: what either side
 // had written and the other not read stays on its way, so nobody at its ends
-// sees more than a pause. Timers of the guest's kernel keep the time that they
-// have left; its monotonic clock jumps by the frozen time.
+// sees more than a pause. That is in the keeper's memory: a keeper that ends
+// takes what is frozen with it. The guest's monotonic clock jumps by the frozen
+// time: a wait for a socket keeps the time that it has left, a sleep, or a
+// program's own deadline, may be over at once.
 type Freezer interface {
 	Instance
 	// Freeze writes memory and files to dir (absolute; made by Freeze, which is a

@@ -93,6 +93,13 @@ func (s *sandbox) now() (phase, bool) {
 	return s.phase, s.alive()
 }
 
+// embodied tells whether a process of the sandbox is known to run.
+func (s *sandbox) embodied() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.launched() && slices.ContainsFunc(s.tracked, (*process).alive)
+}
+
 func (s *sandbox) turnTo(p phase, inPlace bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,6 +124,10 @@ func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
 			return fault.New(fault.ErrConflict, "sandbox %s has ended", box.id)
 		}
 		return nil
+	}
+	if !box.embodied() {
+		end(was)
+		return fault.New(fault.ErrConflict, "sandbox %s has no tracked process that runs", box.id)
 	}
 	box.turnTo(freezing, len(f.Steps) == 0)
 	began := time.Now()

@@ -173,12 +173,14 @@ func TestFreezeRefuses(t *testing.T) {
 	s.launch("box", "guest")
 	s.launch("dead", "guest")
 	s.must(s.Kill(t.Context(), "dead"))
+	s.starter("loose")
 	for name, tt := range map[string]struct {
 		freeze Freeze
 		want   error
 	}{
 		"an unknown one":    {Freeze{ID: "none"}, fault.ErrNotFound},
 		"one that is dead":  {Freeze{ID: "dead"}, fault.ErrConflict},
+		"nothing tracked":   {Freeze{ID: "loose"}, fault.ErrConflict},
 		"a relative step":   {Freeze{ID: "box", Steps: [][]string{{"true"}}}, fault.ErrInvalid},
 		"an empty undo":     {Freeze{ID: "box", Steps: [][]string{shellStep("true")}, Undo: [][]string{nil}}, fault.ErrInvalid},
 		"a zero byte":       {Freeze{ID: "box", Steps: [][]string{{"/bin/true", "\x00"}}}, fault.ErrInvalid},

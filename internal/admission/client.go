@@ -32,6 +32,10 @@ type Client struct {
 
 var _ Door = (*Client)(nil)
 
+// ErrGone is in the error of a Client whose daemon went away with a question in
+// its hands: nothing was decided.
+var ErrGone = errors.New("the daemon went away")
+
 // line is a stream with nothing under way on it, or the one call that holds it.
 type line struct {
 	stream *yamux.Stream
@@ -179,7 +183,7 @@ func (c *Client) callIn(ctx context.Context, slots gate, m method, ask, reply an
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fault.Wrap(fault.ErrUnavailable, err, "the daemon does not answer")
+		return fault.Wrap(fault.ErrUnavailable, errors.Join(ErrGone, err), "the daemon does not answer")
 	}
 	defer c.give(l)
 	if st != statusDone {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -56,6 +57,11 @@ func (g *Gateway) awaited(a *asked, ask admission.ArtifactAsk) bool {
 	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
 	case ctx.Err() != nil: // nobody is there to be answered; the request stays
+	case errors.Is(err, admission.ErrGone):
+		// The daemon ended while a person was waited for. An answer of ours would be
+		// final for the client; a broken connection makes it ask again, and that joins
+		// the request.
+		panic(http.ErrAbortHandler)
 	case err != nil:
 		g.refuseUndecided(a, err)
 	case !answer.Decision.Allowed():

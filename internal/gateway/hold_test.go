@@ -255,3 +255,18 @@ func (b *bench) open(path string) *http.Response {
 	}
 	return resp
 }
+
+// TestAHoldWhoseDaemonGoesAwayIsNoAnswer: the connection breaks, so that the
+// client asks again.
+func TestAHoldWhoseDaemonGoesAwayIsNoAnswer(t *testing.T) {
+	b, foo := newHoldBench(t, nil)
+	b.door.wait = func(context.Context, admission.ArtifactAsk) error { return fmt.Errorf("it was killed: %w", admission.ErrGone) }
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+filesHost+"/p/"+foo.File, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := b.client(sandboxA).Do(req); err == nil {
+		_ = res.Body.Close()
+		t.Fatalf("the client got an answer: %s", res.Status)
+	}
+}

@@ -244,6 +244,8 @@ func TestRefusalIsPrinted(t *testing.T) {
 		"many lines":     {Cause: ecosystem.ByPolicy, Reason: "it is not on the list", Suggest: strings.Repeat("a:\n", 20)},
 		"empty lines":    {Cause: ecosystem.ByPolicy, Reason: "\n \n", Suggest: "\n\n \na: 1\n\n"},
 		"hostile":        {Cause: ecosystem.Unverified, Reason: "a\x1b[31m\u202eb\n\nc\x00", Rule: "\n", RequestID: "\n\n"},
+		"waiting":        {Cause: ecosystem.ByPolicy, Reason: "it waits", Rule: "packages.default", RequestID: "r-1", Suggest: "a: 1\n", Approval: "ap-7k2m4q", Approve: "cofferdam approvals approve ap-7k2m4q"},
+		"long, waiting":  {Cause: ecosystem.ByPolicy, What: long, Reason: long, Rule: long, RequestID: long, Suggest: long, Approval: long, Approve: long},
 		"nothing at all": {},
 	} {
 		a := golang.New().Refuse(r)
@@ -260,6 +262,12 @@ func TestRefusalIsPrinted(t *testing.T) {
 	body := string(golang.New().Refuse(ecosystem.Refusal{Cause: ecosystem.ByPolicy, Reason: "no", Suggest: "allowed_packages:\n  go: []\n"}).Body)
 	if !strings.Contains(body, "to allow it:\nallowed_packages:\n  go: []\n") {
 		t.Errorf("the suggestion is not in\n%s", body)
+	}
+	body = string(golang.New().Refuse(ecosystem.Refusal{
+		Cause: ecosystem.ByPolicy, Reason: "it waits", RequestID: "r-1", Approval: "ap-7k2m4q", Approve: "cofferdam approvals approve ap-7k2m4q",
+	}).Body)
+	if body != "it waits\nit waits for a person as ap-7k2m4q\non the host: cofferdam approvals approve ap-7k2m4q\nthen run the same command again\n" {
+		t.Errorf("what waits is told as\n%s", body)
 	}
 }
 

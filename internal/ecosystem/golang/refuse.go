@@ -64,7 +64,7 @@ func words(r ecosystem.Refusal) string {
 	}
 	if r.Approval != "" {
 		return strings.Join(append(lines,
-			"it waits for a person as "+cut(ecosystem.Line(r.Approval), mostBytes/8), "on the host: "+cut(ecosystem.Line(r.Approve), mostBytes/8),
+			"it waits for a person as "+cut(ecosystem.Line(r.Approval), mostBytes/10), "on the host: "+cut(ecosystem.Line(r.Approve), mostBytes/10),
 			"then run the same command again"), "\n") + "\n"
 	}
 	if r.RequestID != "" {

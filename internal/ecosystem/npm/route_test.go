@@ -182,6 +182,14 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%s: the body is %s", cause, a.Body)
 		}
 	}
+	waiting := npm.New().Refuse(ecosystem.Refusal{
+		Cause: ecosystem.ByPolicy, What: "node foo 1.0.0", Reason: "it waits", RequestID: "r-1", Approval: "ap-7k2m4q", Approve: "cofferdam approvals approve ap-7k2m4q",
+	})
+	for _, part := range []string{"request ap-7k2m4q; a person approves it on the host: cofferdam approvals approve ap-7k2m4q; try again then", `"approval":"ap-7k2m4q"`} {
+		if waiting.Status != 403 || !strings.Contains(string(waiting.Body), part) {
+			t.Errorf("what waits: %d %s", waiting.Status, waiting.Body)
+		}
+	}
 }
 
 func TestNotice(t *testing.T) {

@@ -31,7 +31,7 @@ type AnswerApprovals struct {
 type ApprovalEvent struct {
 	Number  uint64    `json:"number"`
 	At      time.Time `json:"at"`
-	Event   string    `json:"event"` // asked, joined, approved, denied, expired, superseded
+	Event   string    `json:"event"` // asked, joined, approved, denied, expired, revoked, superseded
 	Request Approval  `json:"request"`
 }
 

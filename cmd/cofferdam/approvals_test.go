@@ -81,8 +81,10 @@ func TestLockRelease(t *testing.T) {
 		"empty":         {"", pin},
 		"added":         {"# a comment\nattrs==1 --hash=sha256:cc", "# a comment\nattrs==1 --hash=sha256:cc\n" + pin},
 		"other version": {"Rich==1.0 \\\n  --hash=sha256:cc \\\n  --hash=sha256:dd\nzope==1 --hash=sha256:ee\n", "Rich" + pin[4:] + "zope==1 --hash=sha256:ee\n"},
-		"same version": {"rich[jupyter] == 13.7.1 ; python_version > \"3.8\" --hash sha256:cc # why\n",
-			"rich[jupyter]==13.7.1 ; python_version > \"3.8\" \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"},
+		"same version": {
+			"rich[jupyter] == 13.7.1 ; python_version > \"3.8\" --hash sha256:cc # why\n",
+			"rich[jupyter]==13.7.1 ; python_version > \"3.8\" \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n",
+		},
 		"a comment": {"rich==1 # why\nrich-cli==2\n", "# why\n" + pin + "rich-cli==2\n"},
 		"windows":   {"x==1 --hash=sha256:cc\r\n", "x==1 --hash=sha256:cc\r\nrich==13.7.1 \\\r\n    --hash=sha256:aa \\\r\n    --hash=sha256:bb\r\n"},
 	} {

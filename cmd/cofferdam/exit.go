@@ -87,6 +87,9 @@ cofferdam plan exits with 0 if the install would go through, 3 if something woul
 wait for a person or be refused, 1 if no plan could be made or it has errors, and
 with 2 and 126 as run does.
 
+cofferdam approvals approve exits with 1 if the person at the terminal says no, or
+a request is answered already or has changed since it was shown.
+
 cofferdam advisory check exits with 0 if nothing speaks against the package, 1
 for malware, 3 for a name near to a popular one.
 

@@ -114,7 +114,8 @@ func TestAPlanIsWeighed(t *testing.T) {
 	both.Digests = append(both.Digests, other.Digest)
 	out, err := h.Plan(t.Context(), "run1", []PlanChoice{
 		choice("requests", "2.31.0"), both, choice("idna", "3.0"), choice("never", "1.0"), choice("rich", "9.9"),
-		{Package: python("left", "1.0"), IfRead: true}, choice("tool", "1.0"),
+		{Package: python("left", "1.0"), IfRead: true},
+		choice("tool", "1.0"),
 	})
 	must(t, err)
 	effects := map[string]string{}

@@ -72,6 +72,9 @@ be judged (but for busy-runs, where a policy without a history is usual).`,
 				}
 				flags.question.Run = args[1]
 			}
+			if flags.json && flags.csv {
+				return usage(cmd, "--json and --csv are two forms; choose one")
+			}
 			return flags.run(cmd.Context(), args[0], time.Now())
 		},
 	}
@@ -87,7 +90,6 @@ be judged (but for busy-runs, where a policy without a history is usual).`,
 	set.BoolVar(&flags.json, "json", false, "write JSON; of a run, with all its records")
 	set.BoolVar(&flags.csv, "csv", false, "write the table as CSV; of a run, all its records")
 	set.BoolVar(&flags.failIfAny, "fail-if-any", false, "exit with 1 if something was found")
-	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 	register(cmd, "run", completeRuns)
 	register(cmd, "log", completeDirs)
 	for _, flag := range []string{"since", "until", "policy", "min-runs", "limit"} {

@@ -36,11 +36,11 @@ func goInstall(words []string, p Project) (Rewrite, error) {
 	var packages, tags []string
 	versions := false
 	for _, o := range parsed {
-		switch {
-		case o.name == "":
+		switch o.name {
+		case "":
 			packages = append(packages, o.value)
 			versions = versions || strings.Contains(o.value, "@")
-		case o.name == "-tags":
+		case "-tags":
 			tags = []string{"-tags", o.value}
 		}
 	}

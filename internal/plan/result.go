@@ -133,7 +133,7 @@ func readNPM(data []byte) (Result, error) {
 			name = place[i+len("node_modules/"):]
 		}
 		ref := pkgref.Ref{Ecosystem: pkgref.Node, Name: name, Version: p.Version}
-		if p.Optional && !(runsOn(p.OS, "linux") && runsOn(p.CPU, nodeArch())) {
+		if p.Optional && (!runsOn(p.OS, "linux") || !runsOn(p.CPU, nodeArch())) {
 			elsewhere[ref] = true
 		} else {
 			here[ref] = true

@@ -382,7 +382,7 @@ func TestADamagedMiddleEndsReadingWithAnError(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(dir, Options{SegmentBytes: 300})
 	must(t, err)
-	defer l.Close() //nolint:errcheck // it may find the damage, too
+	defer l.Close() // it may find the damage, too
 	for range 12 {
 		add(t, l, Record{Kind: KindPackage, Run: "r"})
 	}

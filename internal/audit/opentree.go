@@ -200,7 +200,7 @@ func (l *FileLog) compareLast(flat io.ReaderAt) error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read")
 	}
-	defer lines.Close()
+	defer lines.close()
 	for text, err := range eachLine(lines) {
 		if err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read")

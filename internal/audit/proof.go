@@ -138,7 +138,7 @@ func findLine(dir string, record uint64) ([]byte, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read")
 	}
-	defer lines.Close()
+	defer lines.close()
 	for text, err := range eachLine(lines) {
 		if err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read")

@@ -61,7 +61,7 @@ func readSegment(ctx context.Context, dir string, b segment, end uint64, s selec
 		yield(Record{}, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read"))
 		return false
 	}
-	defer file.Close()
+	defer file.close()
 	lines := bufio.NewReaderSize(file, MaxRecord)
 	offset := int64(0)
 	for seq := b.first; seq < end; seq++ {

@@ -148,7 +148,7 @@ func (l *FileLog) writeSealed(s segment) (leaves []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lines.Close()
+	defer lines.close()
 	err = replace(l.options.disk, filepath.Join(l.dir, sealedName(s.first)), func(w io.Writer) error {
 		buffered := bufio.NewWriterSize(w, 256<<10)
 		z := gzip.NewWriter(buffered)
@@ -191,7 +191,7 @@ func (l *FileLog) checkSealed(s segment, leaves []byte) (sum string, size int64,
 	if err != nil {
 		return "", 0, err
 	}
-	defer lines.Close()
+	defer lines.close()
 	n := int64(0)
 	for text, err := range eachLine(lines) {
 		if err != nil {

@@ -122,7 +122,7 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 		}
 		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.name())
 	}
-	defer file.Close()
+	defer file.close()
 	personal := &personalReader{path: filepath.Join(v.dir, personalName(s.first))}
 	before, at := v.read, int64(0)
 	lines := bufio.NewReaderSize(file, MaxRecord)

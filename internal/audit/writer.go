@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -130,7 +131,7 @@ func (w *writer) withOwed(batch []*request) []*request {
 	if w.owed == nil {
 		return batch
 	}
-	return append(w.owed[:len(w.owed):len(w.owed)], batch...)
+	return append(slices.Clip(w.owed), batch...)
 }
 
 // watchClock owes a record when the clock has gone back, once until it has caught up.

@@ -98,13 +98,13 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 	late := time.NewTimer(u.deadline)
 	defer late.Stop()
 	for {
-		before, _ := wire.Pauses()
+		before, paused := wire.Pauses()
 		select {
 		case <-read:
 			return
 		case <-late.C:
 		}
-		if pauses, now := wire.Pauses(); pauses == before && !now {
+		if pauses, now := wire.Pauses(); pauses == before && !paused && !now {
 			_ = stream.Raw().SetReadDeadline(longAgo())
 			return
 		}

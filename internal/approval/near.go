@@ -23,9 +23,16 @@ func (q *Queue) nearNames(ctx context.Context, entries []Entry) (map[string][]st
 	}
 	near := map[string][]string{}
 	for _, group := range groups {
+		bare := make([]string, len(group))
+		for i, e := range group {
+			bare[i] = squeeze(e.Package.Name)
+		}
 		for i, a := range group {
-			for _, b := range group[i+1:] {
-				if a.Package.Ecosystem == b.Package.Ecosystem && almost(a.Package.Name, b.Package.Name) {
+			for n, b := range group[i+1:] {
+				if a.Package.Ecosystem != b.Package.Ecosystem || a.Package.Name == b.Package.Name {
+					continue
+				}
+				if bare[i] == bare[i+1+n] || almost(a.Package.Name, b.Package.Name) {
 					near[a.ID] = append(near[a.ID], b.Package.Name)
 					near[b.ID] = append(near[b.ID], a.Package.Name)
 				}
@@ -39,14 +46,10 @@ func (q *Queue) nearNames(ctx context.Context, entries []Entry) (map[string][]st
 	return near, nil
 }
 
-// almost tells whether two names differ by one letter or two swapped ones, or
-// only in their separators.
+// almost tells whether two names differ by one letter or two swapped ones.
 func almost(a, b string) bool {
 	if a == b || len(a) < 3 || len(b) < 3 {
 		return false
-	}
-	if squeeze(a) == squeeze(b) {
-		return true
 	}
 	if len(a) > len(b) {
 		a, b = b, a
@@ -65,6 +68,12 @@ func almost(a, b string) bool {
 	return swapped || a[i+1:] == b[i+1:]
 }
 
+// squeeze is a name without its separators.
 func squeeze(name string) string {
-	return strings.NewReplacer("-", "", "_", "", ".", "").Replace(name)
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_.", r) {
+			return -1
+		}
+		return r
+	}, name)
 }

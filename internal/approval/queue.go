@@ -220,7 +220,7 @@ func (q *Queue) take(ctx context.Context, changes []change) error {
 		i, known := at[c.id]
 		if !known {
 			e, err := q.cfg.Store.Get(ctx, c.id)
-			if err != nil && !(errors.Is(err, fault.ErrNotFound) && c.event == EventAsked) {
+			if err != nil && (c.event != EventAsked || !errors.Is(err, fault.ErrNotFound)) {
 				return err
 			}
 			i = len(b.Entries)

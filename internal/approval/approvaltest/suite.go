@@ -97,6 +97,7 @@ func TestStore(t *testing.T, open func(t *testing.T) (s approval.Store, reopen f
 }
 
 func testRoundTrip(t *testing.T, s approval.Store) {
+	t.Helper()
 	if p, err := s.Position(t.Context()); err != nil || !p.At.IsZero() {
 		t.Errorf("an empty store stands at %v, %v", p, err)
 	}
@@ -124,6 +125,7 @@ func testRoundTrip(t *testing.T, s approval.Store) {
 }
 
 func testList(t *testing.T, s approval.Store) {
+	t.Helper()
 	node := entry(6, "six", "r3")
 	node.Package.Ecosystem = pkgref.Node
 	two := answeredEntry(entry(2, "two", "r1"), approval.Approved, approval.ScopeRun, time.Time{})
@@ -152,6 +154,7 @@ func testList(t *testing.T, s approval.Store) {
 }
 
 func testAnswers(t *testing.T, s approval.Store) {
+	t.Helper()
 	of := func(born uint64, run string, state approval.State, scope approval.Scope) approval.Entry {
 		return answeredEntry(entry(born, "pkg", run), state, scope, time.Time{})
 	}
@@ -182,6 +185,7 @@ func testAnswers(t *testing.T, s approval.Store) {
 }
 
 func testDue(t *testing.T, s approval.Store) {
+	t.Helper()
 	at := noon().Add(100 * time.Hour)
 	endless := entry(4, "endless", "r1")
 	endless.Expires = time.Time{}
@@ -210,6 +214,7 @@ func testDue(t *testing.T, s approval.Store) {
 }
 
 func testEvents(t *testing.T, s approval.Store) {
+	t.Helper()
 	apply(t, s, entry(0, "zero", "r1"), entry(4, "four", "r1"))
 	apply(t, s, entry(9, "nine", "r1"))
 	all, err := s.Events(t.Context(), 0, 10)
@@ -232,6 +237,7 @@ func testEvents(t *testing.T, s approval.Store) {
 }
 
 func testReset(t *testing.T, s approval.Store) {
+	t.Helper()
 	apply(t, s, entry(1, "one", "r1"), answeredEntry(entry(2, "two", "r1"), approval.Approved, approval.ScopeEverywhere, time.Time{}))
 	if err := s.Reset(t.Context()); err != nil {
 		t.Fatal(err)
@@ -248,6 +254,7 @@ func testReset(t *testing.T, s approval.Store) {
 
 // testRuns: runs are added, and everybody who asked is found.
 func testRuns(t *testing.T, s approval.Store) {
+	t.Helper()
 	e := entry(1, "one", "r0")
 	apply(t, s, e)
 	for i := range 70 {

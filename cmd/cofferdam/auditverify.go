@@ -95,12 +95,12 @@ func verifyLog(ctx context.Context, files auditFiles, kept string) error {
 			return fault.Wrap(fault.ErrInvalid, err, "the kept log checkpoint can't be read")
 		}
 	}
-	clear := func() {}
+	wipe := func() {}
 	if term.IsTerminal(descriptor(os.Stderr)) && !files.json {
-		options.Progress, clear = verifyProgress(os.Stderr)
+		options.Progress, wipe = verifyProgress(os.Stderr)
 	}
 	verdict, err := audit.Verify(ctx, dir, options)
-	clear()
+	wipe()
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func verifyLog(ctx context.Context, files auditFiles, kept string) error {
 }
 
 // verifyProgress shows how far a verification is once it takes over a second.
-func verifyProgress(w io.Writer) (progress func(read, all int64), clear func()) {
+func verifyProgress(w io.Writer) (progress func(read, all int64), wipe func()) {
 	begun, shown := time.Now(), time.Time{}
 	progress = func(read, all int64) {
 		now := time.Now()

@@ -48,6 +48,7 @@ func parts() []part {
 		{"projects", measureProjects},
 		{"parallel", measureParallel},
 		{"verdaccio", measureVerdaccio},
+		{"freeze", measureFreeze},
 		{"index", measureIndex},
 		{"download", measureDownload},
 		{"auditlog", measureAudit},

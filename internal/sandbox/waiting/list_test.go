@@ -11,13 +11,14 @@ import (
 )
 
 // in runs a test with a clock of its own.
-func in(name string, t *testing.T, f func(t *testing.T)) {
+func in(t *testing.T, name string, f func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 func TestGrace(t *testing.T) {
-	in("a quick answer needs no freeze", t, func(t *testing.T) {
+	in(t, "a quick answer needs no freeze", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.Held(hold("ap-1"))
 		s.pass(grace - time.Millisecond)
@@ -31,7 +32,8 @@ func TestGrace(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("an answer begins it anew for the others", t, func(t *testing.T) {
+	in(t, "an answer begins it anew for the others", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1", "ap-2")
 		s.Held(hold("ap-1"))
 		s.Held(hold("ap-2"))
@@ -44,7 +46,8 @@ func TestGrace(t *testing.T) {
 		s.wantState(Frozen)
 		s.finish()
 	})
-	in("a client that gave up", t, func(t *testing.T) {
+	in(t, "a client that gave up", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.Held(hold("ap-1"))
 		s.settle()
@@ -53,7 +56,8 @@ func TestGrace(t *testing.T) {
 		s.wantChanges()
 		s.finish()
 	})
-	in("two requests for one release", t, func(t *testing.T) {
+	in(t, "two requests for one release", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.Held(hold("ap-1"))
 		s.Held(hold("ap-1"))
@@ -63,7 +67,8 @@ func TestGrace(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("a policy that waits", t, func(t *testing.T) {
+	in(t, "a policy that waits", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		h := hold("ap-1")
 		h.Freeze = false
@@ -81,7 +86,8 @@ func TestGrace(t *testing.T) {
 }
 
 func TestFreezeAndThaw(t *testing.T) {
-	in("one hold", t, func(t *testing.T) {
+	in(t, "one hold", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		if s.kept == nil || len(s.kept.Holds) != 1 || s.kept.Holds[0].Approval != "ap-1" {
@@ -102,7 +108,8 @@ func TestFreezeAndThaw(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("it thaws when the last is answered", t, func(t *testing.T) {
+	in(t, "it thaws when the last is answered", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1", "ap-2")
 		s.frozen("ap-1", "ap-2")
 		s.q.answer("ap-2")
@@ -115,7 +122,8 @@ func TestFreezeAndThaw(t *testing.T) {
 		s.wantDone(done, true)
 		s.finish()
 	})
-	in("an answered one does not freeze it again", t, func(t *testing.T) {
+	in(t, "an answered one does not freeze it again", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		s.q.answer("ap-1")
@@ -124,7 +132,8 @@ func TestFreezeAndThaw(t *testing.T) {
 		s.wantChanges(Frozen, Running)
 		s.finish()
 	})
-	in("a gateway that went away", t, func(t *testing.T) {
+	in(t, "a gateway that went away", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		gone, cancel := context.WithCancel(t.Context())
@@ -142,7 +151,8 @@ func TestFreezeAndThaw(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("a queue that fails keeps it frozen", t, func(t *testing.T) {
+	in(t, "a queue that fails keeps it frozen", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		s.q.mu.Lock()
@@ -170,7 +180,8 @@ func TestWhileFreezing(t *testing.T) {
 		s.wantState(Freezing)
 		return s
 	}
-	in("an answer", t, func(t *testing.T) {
+	in(t, "an answer", func(t *testing.T) {
+		t.Helper()
 		s := freezing(t)
 		s.q.answer("ap-1")
 		done := s.releasing(hold("ap-1"))
@@ -182,7 +193,8 @@ func TestWhileFreezing(t *testing.T) {
 		s.wantChanges(Frozen, Running)
 		s.finish()
 	})
-	in("another hold", t, func(t *testing.T) {
+	in(t, "another hold", func(t *testing.T) {
+		t.Helper()
 		s := freezing(t)
 		s.Held(hold("ap-2"))
 		close(s.body.gate)
@@ -196,7 +208,8 @@ func TestWhileFreezing(t *testing.T) {
 		s.wantState(Running)
 		s.finish()
 	})
-	in("the client goes away", t, func(t *testing.T) {
+	in(t, "the client goes away", func(t *testing.T) {
+		t.Helper()
 		s := freezing(t)
 		done := s.releasing(hold("ap-1"))
 		close(s.body.gate)
@@ -208,7 +221,8 @@ func TestWhileFreezing(t *testing.T) {
 		s.wantDone(done, true)
 		s.finish()
 	})
-	in("the sandbox is destroyed", t, func(t *testing.T) {
+	in(t, "the sandbox is destroyed", func(t *testing.T) {
+		t.Helper()
 		s := freezing(t)
 		done := s.releasing(hold("ap-1"))
 		s.Close()
@@ -218,7 +232,8 @@ func TestWhileFreezing(t *testing.T) {
 		s.wantChanges()
 		s.finish()
 	})
-	in("the daemon ends", t, func(t *testing.T) {
+	in(t, "the daemon ends", func(t *testing.T) {
+		t.Helper()
 		s := freezing(t)
 		s.end()
 		s.settle()
@@ -265,7 +280,8 @@ func TestWhileThawing(t *testing.T) {
 		s.wantState(Thawing)
 		return s
 	}
-	in("another hold freezes it again", t, func(t *testing.T) {
+	in(t, "another hold freezes it again", func(t *testing.T) {
+		t.Helper()
 		s := thawing(t)
 		s.Held(hold("ap-2"))
 		close(s.body.gate)
@@ -277,7 +293,8 @@ func TestWhileThawing(t *testing.T) {
 		s.wantChanges(Frozen, Running, Frozen)
 		s.finish()
 	})
-	in("the sandbox is destroyed", t, func(t *testing.T) {
+	in(t, "the sandbox is destroyed", func(t *testing.T) {
+		t.Helper()
 		s := thawing(t)
 		done := s.releasing(hold("ap-1"))
 		s.Close()
@@ -289,7 +306,8 @@ func TestWhileThawing(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("the daemon ends", t, func(t *testing.T) {
+	in(t, "the daemon ends", func(t *testing.T) {
+		t.Helper()
 		s := thawing(t)
 		s.end()
 		s.settle()
@@ -304,7 +322,8 @@ func TestWhileThawing(t *testing.T) {
 }
 
 func TestCloseWhileFrozenAndInGrace(t *testing.T) {
-	in("frozen", t, func(t *testing.T) {
+	in(t, "frozen", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		s.finish()
@@ -312,13 +331,15 @@ func TestCloseWhileFrozenAndInGrace(t *testing.T) {
 			t.Error("it was thawed to be destroyed")
 		}
 	})
-	in("in its grace", t, func(t *testing.T) {
+	in(t, "in its grace", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.Held(hold("ap-1"))
 		s.settle()
 		s.finish()
 	})
-	in("between two tries to thaw", t, func(t *testing.T) {
+	in(t, "between two tries to thaw", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		s.body.badThaw = []error{errDisk}

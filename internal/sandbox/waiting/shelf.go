@@ -118,7 +118,7 @@ func (s *Shelf) check(about int64) error {
 	if err := unix.Statfs(s.dir, &on); err != nil {
 		return fmt.Errorf("the free space of %s is not known: %w", s.dir, err)
 	}
-	if free := int64(on.Bavail) * on.Bsize; free-about < s.room.Reserve { //nolint:gosec // a file system of 8 EiB would be news
+	if free := int64(on.Bavail) * on.Bsize; free-about < s.room.Reserve {
 		return fmt.Errorf("%d MiB are free in %s, and %d must stay free (freeze.reserve in the configuration)", free>>20, s.dir, s.room.Reserve>>20)
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 )
 
 func TestThawFails(t *testing.T) {
-	in("three times, then not", t, func(t *testing.T) {
+	in(t, "three times, then not", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		s.body.badThaw = []error{errDisk, errDisk, errDisk}
@@ -25,7 +26,8 @@ func TestThawFails(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("for good", t, func(t *testing.T) {
+	in(t, "for good", func(t *testing.T) {
+		t.Helper()
 		s := newStage(t, "ap-1")
 		s.frozen("ap-1")
 		s.body.badThaw = []error{errDisk, errDisk, errDisk, errDisk}
@@ -126,7 +128,8 @@ func TestShelf(t *testing.T) {
 
 func TestTakeOver(t *testing.T) {
 	saved := &Saved{Holds: []Hold{hold("ap-1"), hold("ap-2")}}
-	in("still pending", t, func(t *testing.T) {
+	in(t, "still pending", func(t *testing.T) {
+		t.Helper()
 		s := stageOn(t, NewShelf(t.TempDir(), Room{}), saved, "ap-2")
 		s.pass(time.Hour)
 		s.wantState(Frozen)
@@ -142,13 +145,15 @@ func TestTakeOver(t *testing.T) {
 		}
 		s.finish()
 	})
-	in("answered meanwhile", t, func(t *testing.T) {
+	in(t, "answered meanwhile", func(t *testing.T) {
+		t.Helper()
 		s := stageOn(t, NewShelf(t.TempDir(), Room{}), saved)
 		s.settle()
 		s.wantState(Running)
 		s.finish()
 	})
-	in("destroyed", t, func(t *testing.T) {
+	in(t, "destroyed", func(t *testing.T) {
+		t.Helper()
 		s := stageOn(t, NewShelf(t.TempDir(), Room{}), saved, "ap-1")
 		s.settle()
 		s.finish()
@@ -211,7 +216,7 @@ func TestAnyOrder(t *testing.T) {
 			s := newStage(t, ids...)
 			defer s.finish()
 			done := make(chan error, 100)
-			waiting := s.happen(rand.New(rand.NewPCG(seed, 7)), ids, done) //nolint:gosec // repeatable on purpose
+			waiting := s.happen(rand.New(rand.NewPCG(seed, 7)), ids, done)
 			for _, id := range ids {
 				s.q.answer(id)
 			}

@@ -379,7 +379,7 @@ func TestADenialCountsAtOnce(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := h.Artifact(context.Background(), askFor("rich", "13.7.1", true)); err != nil { //nolint:usetesting // outlives the failure of a test
+				if _, err := h.Artifact(context.Background(), askFor("rich", "13.7.1", true)); err != nil {
 					done <- err
 					return
 				}

@@ -142,24 +142,6 @@ func (q *queue) revoke(id string) {
 	q.change()
 }
 
-// until waits for a state of the queue.
-func (q *queue) until(tb testing.TB, what string, holds func([]approval.Request) bool) {
-	tb.Helper()
-	for {
-		q.mu.Lock()
-		ok, changed, list := holds(q.requests), q.changed, fmt.Sprintf("%+v", q.requests)
-		q.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-changed:
-		case <-tb.Context().Done():
-			tb.Fatalf("it never came about that %s: %s", what, list)
-		}
-	}
-}
-
 func (q *queue) list() []approval.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -81,7 +81,8 @@ func (s *summary) add(r audit.Record) {
 		}
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
-	case audit.Aborted, audit.Finished: // no lines of their own
+	case audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+		audit.Frozen, audit.Thawed, audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}
 }
 
@@ -153,7 +154,7 @@ func (s *summary) addRefused(r audit.Record) {
 			return
 		}
 		s.addWanted(r)
-	case audit.KindCommand, audit.KindDaemon: // no packages
+	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog: // no packages
 	}
 }
 

@@ -30,6 +30,7 @@ func approveAll(pkgref.Ref, admission.File) policy.Decision {
 
 // newHoldBench is a bench with a project "foo" that waits for a person.
 func newHoldBench(t *testing.T, change func(*gateway.Config)) (*bench, pypitest.Dist) {
+	t.Helper()
 	b := newBench(t, change)
 	foo := pypitest.Wheel(t, "foo", "1.0", "bar>=2")
 	b.publish(foo)
@@ -260,7 +261,9 @@ func (b *bench) open(path string) *http.Response {
 // client asks again.
 func TestAHoldWhoseDaemonGoesAwayIsNoAnswer(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, admission.ArtifactAsk) error { return fmt.Errorf("it was killed: %w", admission.ErrGone) }
+	b.door.wait = func(context.Context, admission.ArtifactAsk) error {
+		return fmt.Errorf("it was killed: %w", admission.ErrGone)
+	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+filesHost+"/p/"+foo.File, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ const (
 	HoldFreeze HoldMode = "freeze" // the whole sandbox is written to disk until the answer comes
 )
 
-// ByApproval: a person's answer decided.
+// ByApproval is the step at which a person's answer decided.
 const ByApproval ResolvedBy = "approval"
 
 // ruleApproval is of what a person answered.

@@ -43,7 +43,8 @@ func newAuditList() *cobra.Command {
 		Short:   "List records, oldest first",
 		Long: `Lists the records of the log, oldest first. Text in them was written by packages
 and agents; characters that a terminal would take for instructions are shown as
-escapes. With --json each record is one line as it stands in the log.
+escapes. With --json each record is one line, with the personal data that the log
+keeps beside its lines.
 
 Outcomes: ` + strings.Join(outcomes(), ", ") + `.
 Kinds: ` + strings.Join(kinds(), ", ") + `.`,

@@ -52,14 +52,14 @@ func newAccounts() accounts {
 // take notes a record, one just made or one of the log; the tenant's mu is held.
 func (a *accounts) take(r audit.Record) {
 	release := releaseOf(refOf(r))
-	switch r.Outcome {
-	case audit.Installed:
+	if r.Outcome == audit.Installed {
 		how := accounting(r.Detail[detailOrigin])
 		if r.Detail[detailUnaccounted] != "" && how == "" {
 			how = howUnaccounted
 		}
 		a.recorded[entryKey{release, how}] = true
-	case audit.Alarm:
+	}
+	if r.Outcome == audit.Alarm {
 		a.alarmed[release] = true
 	}
 	if r.Detail[detailEnds] != "" {

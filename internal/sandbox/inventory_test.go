@@ -47,7 +47,7 @@ func TestLyingGuests(t *testing.T) {
 	large := []channel.InstalledPackage{{Name: strings.Repeat("x", 100<<10)}}
 	for what, g := range map[string]guest{
 		"stands still": func(channel.InventoryAsk) channel.Inventory { return channel.Inventory{Next: 1, Packages: nil} },
-		"goes back":    func(a channel.InventoryAsk) channel.Inventory { return channel.Inventory{Next: -1, Packages: one} },
+		"goes back":    func(channel.InventoryAsk) channel.Inventory { return channel.Inventory{Next: -1, Packages: one} },
 		"skips": func(a channel.InventoryAsk) channel.Inventory {
 			return channel.Inventory{Next: a.From + 2, Packages: one}
 		},

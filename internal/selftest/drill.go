@@ -89,7 +89,7 @@ func (in *installation) command(ctx context.Context, box string, argv []string) 
 	if err != nil {
 		return c, err
 	}
-	defer at.Close()
+	defer func() { _ = at.Close() }() // the command has ended, or we gave up on it
 	for event, err := range at.Events() {
 		if err != nil {
 			return c, err

@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 // start makes the directories, the registry and the daemon.
 func (in *installation) start(ctx context.Context, releases map[string]*Release) error {
 	var err error
-	if in.registry, err = openRegistry(releases); err != nil {
+	if in.registry, err = openRegistry(ctx, releases); err != nil {
 		return fmt.Errorf("the drill's registry can't listen: %w", err)
 	}
 	if in.paths.Runtime, err = os.MkdirTemp("", "cfs"); err != nil { // short: a socket's path has a limit
@@ -183,7 +183,10 @@ func (in *installation) remove() {
 		defer cancel()
 		if err := in.over(ctx); err != nil && in.ended != nil {
 			_ = in.daemon.Process.Kill() // it may be gone
-			<-in.ended
+			select { // how it ended does not matter any more
+			case <-in.ended:
+			case <-time.After(patience):
+			}
 		}
 	}
 	if in.registry != nil {

@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -18,8 +19,8 @@ type registry struct {
 }
 
 // openRegistry listens on a port of the kernel's choice.
-func openRegistry(releases map[string]*Release) (*registry, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func openRegistry(ctx context.Context, releases map[string]*Release) (*registry, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

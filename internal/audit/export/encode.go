@@ -116,8 +116,8 @@ func personal(r audit.Record, text string) string {
 }
 
 // structured is a list or a map as JSON.
-func structured(any bool, value any) string {
-	if !any {
+func structured(there bool, value any) string {
+	if !there {
 		return ""
 	}
 	data, err := plain(value)

@@ -235,7 +235,7 @@ func follow(d disk, out, cur string, format Format, records, perCommit int) erro
 	if err != nil {
 		return err
 	}
-	defer o.Abandon() //nolint:errcheck // a killed process does not even that
+	defer o.Abandon() // a killed process does not even that
 	if next := o.Next(); next > 0 {
 		if err := o.Continues(sample(next - 1)); err != nil {
 			return err
@@ -299,7 +299,7 @@ func TestOutputsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.Abandon() //nolint:errcheck // nothing was written
+	defer o.Abandon()
 	other := sample(9)
 	other.Package = "other"
 	if err := o.Continues(other); !errors.Is(err, fault.ErrConflict) {

@@ -173,8 +173,8 @@ func (o *Output) Write(r audit.Record) error {
 		return err
 	}
 	o.buffer.Write(line)
-	print := audit.Fingerprint(r)
-	o.ahead.Next, o.ahead.Last = r.Seq+1, hex.EncodeToString(print[:])
+	last := audit.Fingerprint(r)
+	o.ahead.Next, o.ahead.Last = r.Seq+1, hex.EncodeToString(last[:])
 	if o.buffer.Len() >= mostKept {
 		return o.Commit()
 	}

@@ -70,7 +70,7 @@ func (f *files) batch(ctx context.Context, log Log, end uint64, scratch bool) (e
 		{&b.st.findShape, findShape},
 		{&b.st.shape, "INSERT INTO shapes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"},
 		{&b.st.count, "UPDATE shapes SET count = count + ? WHERE shape = ?"},
-		{&b.st.rows, "INSERT INTO records (" + columns + ") VALUES " + places(rowsAtOnce)},
+		{&b.st.rows, insertRows(rowsAtOnce)},
 	} {
 		if *s.to, err = tx.PrepareContext(ctx, s.text); err != nil {
 			return err
@@ -194,16 +194,16 @@ func (b *batch) record(ctx context.Context, r audit.Record, scratch bool) error 
 // rowsAtOnce are inserted by one statement.
 const rowsAtOnce = 32
 
-// places is "(?, ?, ...), (...)" for so many rows.
-func places(rows int) string {
+// insertRows inserts so many rows.
+func insertRows(rows int) string {
 	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", columnCount), ", ") + ")"
-	return strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
+	return "INSERT INTO records (" + columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
 }
 
 // flush writes what is left and what was summed up.
 func (b *batch) flush(ctx context.Context) error {
 	if n := len(b.args) / columnCount; n > 0 {
-		if _, err := b.st.tx.ExecContext(ctx, "INSERT INTO records ("+columns+") VALUES "+places(n), b.args...); err != nil {
+		if _, err := b.st.tx.ExecContext(ctx, insertRows(n), b.args...); err != nil {
 			return err
 		}
 	}
@@ -223,8 +223,8 @@ func (b *batch) flush(ctx context.Context) error {
 		_, err := b.st.tx.ExecContext(ctx, "UPDATE state SET next = ?", int64(b.next))
 		return err
 	}
-	print := audit.Fingerprint(*b.last)
-	_, err := b.st.tx.ExecContext(ctx, "UPDATE state SET next = ?, last = ?, fingerprint = ?", int64(b.next), int64(b.last.Seq), print[:])
+	fingerprint := audit.Fingerprint(*b.last)
+	_, err := b.st.tx.ExecContext(ctx, "UPDATE state SET next = ?, last = ?, fingerprint = ?", int64(b.next), int64(b.last.Seq), fingerprint[:])
 	return err
 }
 
@@ -241,11 +241,27 @@ func (b *batch) row(ctx context.Context, r audit.Record) (row, error) {
 		to   *int64
 		text string
 	}{
-		{&n.kind, string(r.Kind)}, {&n.outcome, string(r.Outcome)}, {&n.run, r.Run}, {&n.sandbox, r.Sandbox}, {&n.policy, r.Policy},
-		{&n.ecosystem, r.Ecosystem}, {&n.project, r.Package}, {&n.requested, r.RequestedVersion}, {&n.version, r.InstalledVersion},
-		{&n.file, r.File}, {&n.source, r.SourceURL}, {&n.host, Host(r.SourceURL)}, {&n.sha256, r.SHA256},
-		{&n.resolvedBy, r.ResolvedBy}, {&n.rule, r.Rule}, {&n.reason, r.Reason}, {&n.approval, r.Approval},
-		{&n.user, r.User}, {&n.task, r.Task}, {&n.command, strings.Join(r.Command, " ")}, {&n.detail, detailText(r)},
+		{&n.kind, string(r.Kind)},
+		{&n.outcome, string(r.Outcome)},
+		{&n.run, r.Run},
+		{&n.sandbox, r.Sandbox},
+		{&n.policy, r.Policy},
+		{&n.ecosystem, r.Ecosystem},
+		{&n.project, r.Package},
+		{&n.requested, r.RequestedVersion},
+		{&n.version, r.InstalledVersion},
+		{&n.file, r.File},
+		{&n.source, r.SourceURL},
+		{&n.host, Host(r.SourceURL)},
+		{&n.sha256, r.SHA256},
+		{&n.resolvedBy, r.ResolvedBy},
+		{&n.rule, r.Rule},
+		{&n.reason, r.Reason},
+		{&n.approval, r.Approval},
+		{&n.user, r.User},
+		{&n.task, r.Task},
+		{&n.command, strings.Join(r.Command, " ")},
+		{&n.detail, detailText(r)},
 		{&n.locks, r.Detail["lockfiles_digest"]},
 	} {
 		var err error

@@ -181,8 +181,8 @@ func (f *files) check(ctx context.Context, log Log, fresh, closed bool) error {
 func (f *files) fits(ctx context.Context, log Log) error {
 	var next int64
 	var last sql.NullInt64
-	var print []byte
-	if err := f.writer.QueryRowContext(ctx, "SELECT next, last, fingerprint FROM state").Scan(&next, &last, &print); err != nil {
+	var fingerprint []byte
+	if err := f.writer.QueryRowContext(ctx, "SELECT next, last, fingerprint FROM state").Scan(&next, &last, &fingerprint); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			return errAnew
 		}
@@ -202,7 +202,7 @@ func (f *files) fits(ctx context.Context, log Log) error {
 		if err != nil {
 			return err
 		}
-		if got := audit.Fingerprint(r); string(got[:]) != string(print) {
+		if got := audit.Fingerprint(r); string(got[:]) != string(fingerprint) {
 			break
 		}
 		return nil

@@ -225,6 +225,7 @@ func TestAnAnswerHasWhatTheLogHad(t *testing.T) {
 func TestAnIndexIsMadeAnew(t *testing.T) {
 	whole := func(f func(path string, data []byte) []byte) func(*testing.T, string, *memory) {
 		return func(t *testing.T, path string, _ *memory) {
+			t.Helper()
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -236,6 +237,7 @@ func TestAnIndexIsMadeAnew(t *testing.T) {
 	}
 	unsealed := func(next func(*testing.T, string, *memory)) func(*testing.T, string, *memory) {
 		return func(t *testing.T, path string, m *memory) {
+			t.Helper()
 			if err := os.Remove(path + ".sha256"); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +259,7 @@ func TestAnIndexIsMadeAnew(t *testing.T) {
 		"nothing":           {func(*testing.T, string, *memory) {}, false},
 		"not closed":        {unsealed(func(*testing.T, string, *memory) {}), false},
 		"behind":            {func(_ *testing.T, _ string, m *memory) { fill(m, 50) }, false},
-		"deleted":           {func(t *testing.T, path string, _ *memory) { _ = os.Remove(path) }, true},
+		"deleted":           {func(_ *testing.T, path string, _ *memory) { _ = os.Remove(path) }, true},
 		"emptied":           {whole(func(string, []byte) []byte { return nil }), true},
 		"truncated":         {half, true},
 		"cut, not closed":   {unsealed(half), true},

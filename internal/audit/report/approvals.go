@@ -89,12 +89,10 @@ func (a *asking) answers(ctx context.Context) ([]uint64, error) {
 
 // answered is what a record of the queue says, in a word or two.
 func answered(r audit.Record) string {
-	switch event := r.Detail["event"]; {
-	case event == "refused":
+	switch event := r.Detail["event"]; event {
+	case "refused":
 		return "answer refused"
-	case event == "revoked":
-		return "revoked"
-	case event == "capped", event == "undone":
+	case "revoked", "capped", "undone":
 		return event
 	}
 	return string(r.Outcome)

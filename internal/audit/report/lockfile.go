@@ -130,16 +130,16 @@ func (a *asking) outside(ctx context.Context, s shape, baseline Baseline) (strin
 	if err != nil || digest == "" {
 		return "", err // never served: another report's matter
 	}
-	comparable := false
+	sameKind := false
 	for _, p := range pins {
 		for _, d := range p.Digests {
 			if d == "sha256:"+digest {
 				return "", nil
 			}
-			comparable = comparable || strings.HasPrefix(d, "sha256:")
+			sameKind = sameKind || strings.HasPrefix(d, "sha256:")
 		}
 	}
-	if comparable {
+	if sameKind {
 		return "the baseline pins other files of this version", nil
 	}
 	return "", nil

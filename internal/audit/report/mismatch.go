@@ -38,12 +38,12 @@ func versionMismatch(ctx context.Context, a *asking) error {
 		if err != nil {
 			return err
 		}
-		switch meets, clear := satisfies(ref, wanted); {
+		switch meets, told := satisfies(ref, wanted); {
 		case wanted == "" && pins == 0:
 			return nil
 		case wanted == "" || meets:
 			compared = append(compared, s.id)
-		case !clear:
+		case !told:
 			unclear = append(unclear, s.id)
 		default:
 			reasons[s.id] = "requested: " + wanted
@@ -81,7 +81,7 @@ func versionMismatch(ctx context.Context, a *asking) error {
 
 // satisfies reports whether a release is what was wanted, and whether that can be
 // told: "latest" is no range of versions.
-func satisfies(ref pkgref.Ref, wanted string) (meets, clear bool) {
+func satisfies(ref pkgref.Ref, wanted string) (meets, told bool) {
 	if wanted == "" {
 		return true, true
 	}

@@ -126,6 +126,7 @@ func (p *page) learn(r audit.Record) {
 		delete(p.about, "ended") // another sandbox of the run lives
 	case audit.Finished:
 		p.about["ended"] = r.Time.UTC().Format(time.RFC3339) + " " + r.Reason
+	default: // of a part of the run
 	}
 }
 

@@ -135,4 +135,4 @@ func (noRegistries) ServeRegistry(conn net.Conn, _ string) { conn.Close() }
 func (noRegistries) Propose(context.Context, string, channel.Request) ([]admission.Proposed, error) {
 	return nil, fault.New(fault.ErrUnavailable, "no registry is known here")
 }
-func (noRegistries) Close() error                          { return nil }
+func (noRegistries) Close() error { return nil }

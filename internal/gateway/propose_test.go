@@ -96,7 +96,9 @@ func TestProposeRefuses(t *testing.T) {
 // TestProposeIsNoWayOut: names that are asked for this way count with all others.
 func TestProposeIsNoWayOut(t *testing.T) {
 	b := newBench(t, nil)
-	b.door.decide = func(pkgref.Ref, admission.File) policy.Decision { return policy.Decision{Effect: policy.Deny, Rule: "r", Reason: "no"} }
+	b.door.decide = func(pkgref.Ref, admission.File) policy.Decision {
+		return policy.Decision{Effect: policy.Deny, Rule: "r", Reason: "no"}
+	}
 	before := len(b.registry.Requests())
 	for round := range 4 {
 		var items []channel.RequestItem

@@ -183,8 +183,8 @@ func (in *installation) remove() {
 		defer cancel()
 		if err := in.over(ctx); err != nil && in.ended != nil {
 			_ = in.daemon.Process.Kill() // it may be gone
-			select { // how it ended does not matter any more
-			case <-in.ended:
+			select {
+			case <-in.ended: //nolint:errcheck // how it ended does not matter any more
 			case <-time.After(patience):
 			}
 		}

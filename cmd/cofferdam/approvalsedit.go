@@ -81,11 +81,11 @@ func (f *answerFlags) policyEdit(requests []approval.Request) (fileEdit, error) 
 	if err != nil {
 		return fileEdit{}, err
 	}
-	real, err := filepath.EvalSymlinks(path)
+	actual, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fileEdit{}, fault.Invalid("the policy %s %s", path, because(err))
 	}
-	document, err := readDocument("policy", real, maxPolicy)
+	document, err := readDocument("policy", actual, maxPolicy)
 	if err != nil {
 		return fileEdit{}, err
 	}
@@ -101,7 +101,7 @@ func (f *answerFlags) policyEdit(requests []approval.Request) (fileEdit, error) 
 	if err != nil {
 		return fileEdit{}, err
 	}
-	return fileEdit{path: real, before: document, after: after}, nil
+	return fileEdit{path: actual, before: document, after: after}, nil
 }
 
 // policyFile is where the entries go, and the digests that the file had when the

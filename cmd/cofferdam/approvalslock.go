@@ -36,7 +36,7 @@ func (f *answerFlags) lockfileEdit(requests []approval.Request) (fileEdit, error
 }
 
 func readLockfile(path string) (fileEdit, error) {
-	real, err := filepath.EvalSymlinks(path)
+	actual, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
 			return fileEdit{}, fault.Invalid("the folder of the lockfile %s %s", path, because(err))
@@ -46,14 +46,14 @@ func readLockfile(path string) (fileEdit, error) {
 	if err != nil {
 		return fileEdit{}, fault.Invalid("the lockfile %s %s", path, because(err))
 	}
-	text, err := readDocument("lockfile", real, lockfile.MaxBytes)
+	text, err := readDocument("lockfile", actual, lockfile.MaxBytes)
 	if err != nil {
 		return fileEdit{}, err
 	}
 	if _, err := lockfile.Parse(path, text); err != nil {
 		return fileEdit{}, err // it is none, or a hash is missing: that is the person's to mend
 	}
-	return fileEdit{path: real, before: text}, nil
+	return fileEdit{path: actual, before: text}, nil
 }
 
 // lockRelease puts one release into the text: in the place of the lines that pin

@@ -74,10 +74,10 @@ func watchApprovals(ctx context.Context, from *uint64, asJSON bool) error {
 
 // endOfWatch: Ctrl-C is how a person ends it, and no failure.
 func endOfWatch(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func writeEvent(e api.ApprovalEvent, asJSON bool) error {

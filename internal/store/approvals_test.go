@@ -28,6 +28,7 @@ func open(t *testing.T, path string) *store.Approvals {
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	approvaltest.TestStore(t, func(t *testing.T) (approval.Store, func() approval.Store) {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "a dir?", "approvals.db")
 		s := open(t, path)
 		return s, func() approval.Store {

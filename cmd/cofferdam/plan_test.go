@@ -64,9 +64,9 @@ func TestPlanExit(t *testing.T) {
 }
 
 func TestProjectOf(t *testing.T) {
-	mounts := []api.Mount{{Destination: "/work"}, {Destination: "/work/in"}, {Destination: "/data"}}
+	mounts := []api.Mount{{Destination: "/project"}, {Destination: "/project/in"}, {Destination: "/data"}}
 	for dir, want := range map[string]plan.Project{
-		"": {}, "/home": {}, "/workspace": {}, "/work": {Top: "/work", Here: "."}, "/work/a/b": {Top: "/work", Here: "a/b"}, "/work/in/x": {Top: "/work/in", Here: "x"},
+		"": {}, "/home": {}, "/workspace": {}, "/project": {Top: "/project", Here: "."}, "/project/a/b": {Top: "/project", Here: "a/b"}, "/project/in/x": {Top: "/project/in", Here: "x"},
 	} {
 		if got := projectOf(api.CreateSandbox{Workdir: dir, Mounts: mounts}); got != want {
 			t.Errorf("%q is in %+v, want %+v", dir, got, want)

@@ -51,6 +51,10 @@ func mustBeMadeAnew(err error) bool {
 // openFiles opens the index, or makes an empty one where there is none. errAnew:
 // what is there is damaged, of another version, or of another log.
 func openFiles(ctx context.Context, path string, log Log) (*files, error) {
+	path, err := filepath.Abs(path) // an URL is made of it
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the directory of the audit log's index can't be made")
 	}

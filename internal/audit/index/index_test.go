@@ -404,6 +404,25 @@ func TestRecordsThatAreElsewhere(t *testing.T) {
 	}
 }
 
+// TestAnyPath: what a path is made of is no matter.
+func TestAnyPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := &memory{}
+	fill(m, 3)
+	for _, path := range []string{"index.db", "a b/index?x=1#y%20.db"} {
+		x := index.New(path, m, index.Options{})
+		if got := selected(t, x, index.Filter{}); len(got) != 3 {
+			t.Errorf("%s: %d records", path, len(got))
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestFilesAreClosedToOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "index")
 	m := &memory{}

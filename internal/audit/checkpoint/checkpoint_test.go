@@ -13,15 +13,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-func newKey(t testing.TB) (Key, Keyring) {
-	t.Helper()
+func newKey(tb testing.TB) (Key, Keyring) {
+	tb.Helper()
 	k, err := Generate("")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	ring, err := NewKeyring("# a comment\n\n" + k.Public() + "\n")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k, ring
 }

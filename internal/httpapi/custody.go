@@ -65,6 +65,11 @@ func (s *Server) eraseAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if s.cfg.Approvals != nil {
+		if err := s.cfg.Approvals.Renew(r.Context()); err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the data are erased from the log, and the approval queue could not be made anew from it yet; erase once more")
+		}
+	}
 	return writeJSON(w, http.StatusOK, api.ErasedAudit{Records: report.Records})
 }
 

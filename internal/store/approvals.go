@@ -165,6 +165,11 @@ func put(ctx context.Context, tx *sql.Tx, e approval.Entry) error {
 // same numbers when the log tells them again.
 func (s *Approvals) Reset(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, "DELETE FROM events; DELETE FROM subjects; DELETE FROM wishes; DELETE FROM requests; DELETE FROM position")
+	if err != nil {
+		return s.wrap(err)
+	}
+	// The file beside it still has what was there.
+	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return s.wrap(err)
 }
 

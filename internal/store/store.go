@@ -27,12 +27,13 @@ import (
 // readers bounds the connections to one file.
 const readers = 8
 
-// open opens a file, making it if need be, and migrates it.
+// open opens a file, making it if need be, and migrates it. What is deleted is
+// overwritten: it may be somebody's data that were to go.
 func open(ctx context.Context, path string, migrations []string) (*sql.DB, error) {
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"}}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, unavailable(err, path)

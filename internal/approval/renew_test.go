@@ -1,0 +1,78 @@
+package approval_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/store"
+)
+
+// TestRenewForgetsWhatWasErased: what is erased from the log is in no file of the
+// queue afterwards, and the answers hold as before.
+func TestRenewForgetsWhatWasErased(t *testing.T) {
+	dir := t.TempDir()
+	log, err := audit.Open(filepath.Join(dir, "audit"), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	db, err := store.OpenApprovals(t.Context(), filepath.Join(dir, "queue", "approvals.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	q, err := approval.Open(t.Context(), approval.Config{Store: db, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	wish := ask("r1", wheel("sha256:"+strings.Repeat("a", 64)))
+	wish.Task, wish.Because = "find-the-secret-task", "the-secret-reason"
+	r, err := q.Ask(t.Context(), wish)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := wish
+	other.Package.Version, other.Run, other.Task = "13.7.0", "r2", "another-task"
+	if _, err := q.Ask(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Answer(t.Context(), "ann", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", Reason: "asked for", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	grants, _, err := q.Grants(t.Context(), rich(), "r1", wish.Policy)
+	if err != nil || len(grants) != 1 || grants[0].ID != r.ID {
+		t.Errorf("the answer does not hold any more: %+v, %v", grants, err)
+	}
+	requests, _, err := q.List(t.Context(), approval.Filter{States: []approval.State{approval.Pending}})
+	if err != nil || len(requests) != 1 || requests[0].Asks[0].Task != "another-task" {
+		t.Errorf("%+v, %v", requests, err)
+	}
+	for _, secret := range []string{"find-the-secret-task", "another-task"} {
+		found := false
+		paths, err := filepath.Glob(filepath.Join(dir, "queue", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(string(text), secret)
+		}
+		if found != (secret == "another-task") {
+			t.Errorf("%s is found: %v", secret, found)
+		}
+	}
+}

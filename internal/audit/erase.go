@@ -64,6 +64,43 @@ func (l *FileLog) Erase(ctx context.Context, ask EraseAsk) (EraseReport, error) 
 	return EraseReport{Records: chosen}, err
 }
 
+// watchErasure remembers which erasures have begun and not ended.
+func (l *FileLog) watchErasure(r Record) {
+	if r.Kind != KindLog || r.Detail["event"] != "erase" {
+		return
+	}
+	l.erasing = slices.DeleteFunc(l.erasing, func(records string) bool { return records == r.Detail["records"] })
+	if r.Outcome == Started {
+		l.erasing = append(l.erasing, r.Detail["records"])
+	}
+}
+
+// finishErasures does what a crash left undone of erasures, and records it: who
+// has taken the data from the log learns only by that record that they are gone. On
+// a full disk it is left to the next Open.
+func (l *FileLog) finishErasures() {
+	for _, records := range l.erasing {
+		spans, err := parseRanges(records)
+		if err != nil {
+			continue // Verify tells
+		}
+		var chosen []uint64
+		for _, s := range spans {
+			for seq := s.first; seq <= s.last && seq < l.writer.next; seq++ {
+				chosen = append(chosen, seq)
+			}
+		}
+		if err := l.eraseEntries(chosen); err != nil {
+			continue
+		}
+		_, _ = l.Append(context.Background(), Record{
+			Kind: KindLog, Outcome: Erased, Reason: "Personal data were erased; the daemon's end had interrupted it.",
+			Detail: map[string]string{"event": "erase", "records": records},
+		})
+	}
+	l.erasing = nil
+}
+
 func (a EraseAsk) whose() string {
 	if a.Record != nil {
 		return fmt.Sprintf("record %d", *a.Record)

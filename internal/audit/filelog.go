@@ -79,6 +79,8 @@ type FileLog struct {
 	marks  marks  // for readers; has its own lock
 
 	follower follower
+
+	erasing []string // of erasures that a crash interrupted, the records; for Open
 }
 
 // request is one Append. state says whose it is: the caller may abandon it only
@@ -131,6 +133,7 @@ func Open(dir string, options Options) (*FileLog, error) {
 	}
 	go l.run()
 	go l.follow()
+	l.finishErasures()
 	return l, nil
 }
 

@@ -37,6 +37,7 @@ type follower struct {
 
 	mu        sync.Mutex // guards what follows, and is held while its files are written
 	key       checkpoint.Key
+	next      *checkpoint.Key // a rotation has vouched for it, and it is not in its place yet
 	keys      []string // public ones, oldest first
 	tree      tree
 	at        position
@@ -112,7 +113,9 @@ func (l *FileLog) advance() error {
 	f := &l.follower
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.failure = l.catchUp()
+	if f.failure = l.catchUp(); f.failure == nil {
+		f.failure = l.installLate()
+	}
 	switch {
 	case f.failure != nil:
 	case f.tree.size > f.last.Size:
@@ -136,7 +139,7 @@ func (l *FileLog) catchUp() error {
 	for i, s := range segments {
 		end := next
 		if i+1 < len(segments) {
-			end = segments[i+1].first
+			end = min(end, segments[i+1].first)
 		}
 		if end <= uint64(f.tree.size) {
 			continue

@@ -120,6 +120,9 @@ func (l *FileLog) rotate() error {
 	if err := l.catchUp(); err != nil {
 		return treeFault(err)
 	}
+	if err := l.installLate(); err != nil {
+		return err
+	}
 	next, err := l.makeKey(l.options.KeyFile+nextKey, f.key.Name())
 	if err != nil {
 		return err
@@ -128,7 +131,29 @@ func (l *FileLog) rotate() error {
 	if err := l.sign(both, f.key, next); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the key was not replaced")
 	}
+	f.next = &next
 	return l.install(next)
+}
+
+// installLate puts a new key in its place that could not be put there before.
+// Nothing is signed until it is there: the next start would not have the key. The
+// caller holds the follower's lock.
+func (l *FileLog) installLate() error {
+	f := &l.follower
+	if f.next == nil {
+		return nil
+	}
+	if err := l.install(*f.next); err != nil {
+		return err
+	}
+	q, err := newRequest(rotated(f.last.OldKey, f.last.NewKey))
+	if err == nil {
+		err = l.enqueue(q)
+	}
+	if errors.Is(err, fault.ErrUnavailable) { // the log is being closed; the checkpoint says it
+		return nil
+	}
+	return err
 }
 
 // install makes a key that a rotation has vouched for the log's key.
@@ -145,8 +170,9 @@ func (l *FileLog) install(next checkpoint.Key) error {
 		err = uninterrupted(func() error { return l.options.disk.syncDir(filepath.Dir(path)) })
 	}
 	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the new key can't be put in the old one's place; the next start does it")
+		return fault.Wrap(fault.ErrUnavailable, err, "the new key can't be put in the old one's place yet; it is tried again, and no log checkpoint is signed before")
 	}
+	f.next = nil
 	return nil
 }
 

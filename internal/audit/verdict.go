@@ -30,6 +30,10 @@ type Verdict struct {
 	Personal int `json:"personal"` // records with personal data that are as they were committed to
 	Erased   int `json:"erased"`   // records whose personal data were erased, with a record of it
 
+	// ErasedUnproved are records whose personal data were erased while the record of it,
+	// if there is one, is elsewhere, behind a bad record, or has come since.
+	ErasedUnproved int `json:"erased_unproved,omitempty"`
+
 	Published *Published `json:"published,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
 	// CannotExclude are the limits of the proof, as sentences.

@@ -74,6 +74,10 @@ type verifier struct {
 	verdict  Verdict
 	segments []segment
 	ring     checkpoint.Keyring
+	// signer is the key that the last rotation handed over to; nil before the first.
+	// replaced is how many records there were then.
+	signer   *checkpoint.Keyring
+	replaced int64
 
 	// marks are the sizes at which the root is known, ascending: the log's own
 	// checkpoints and the auditor's.
@@ -91,6 +95,7 @@ type verifier struct {
 
 	tombstones []tombstone
 	erasures   []span
+	away       uint64 // the record after the last one that is elsewhere
 	stopped    bool // at a bad record; nothing behind it can be judged
 }
 
@@ -200,7 +205,25 @@ func (v *verifier) takeNote(n []byte, at int64) {
 			return
 		}
 	}
+	if v.outdated(n) {
+		v.problem(nil, checkpointsName, at, "a checkpoint of %d records is signed by a key that had been replaced when there were %d", c.Size, v.replaced)
+		return
+	}
 	v.marks = append(v.marks, mark{Checkpoint: c, at: at, file: checkpointsName})
+	if c.NewKey != "" {
+		if ring, err := checkpoint.NewKeyring(c.NewKey); err == nil {
+			v.signer, v.replaced = &ring, c.Size
+		}
+	}
+}
+
+// outdated tells whether a note lacks the signature of the key in force.
+func (v *verifier) outdated(n []byte) bool {
+	if v.signer == nil {
+		return false
+	}
+	_, err := v.signer.Open(n)
+	return err != nil
 }
 
 // takeKept adds the auditor's own checkpoints.
@@ -208,9 +231,13 @@ func (v *verifier) takeKept() error {
 	if v.options.Kept == nil {
 		return nil
 	}
-	notes, _ := checkpoint.Split(v.options.Kept)
+	// The empty line after the last may be missing.
+	notes, rest := checkpoint.Split(append(slices.Clone(v.options.Kept), '\n'))
 	if len(notes) == 0 {
 		return fault.Invalid("the file of kept checkpoints has none in it")
+	}
+	if rest = bytes.TrimSpace(rest); len(rest) > 0 {
+		return fault.Invalid("the end of the file of kept checkpoints is no whole checkpoint, and can't be compared: %.80q", rest)
 	}
 	for _, n := range notes {
 		c, err := v.ring.Open(n)
@@ -222,6 +249,9 @@ func (v *verifier) takeKept() error {
 			continue
 		case v.verdict.Origin != "" && c.Origin != v.verdict.Origin:
 			v.problem(nil, "", 0, "the checkpoint that you kept is of the log %.80q, and this log is %.80q", c.Origin, v.verdict.Origin)
+			continue
+		case c.Size > v.replaced && v.outdated(n):
+			v.problem(nil, "", 0, "the checkpoint of %d records that you kept is signed by a key that had been replaced when there were %d", c.Size, v.replaced)
 			continue
 		}
 		v.marks = append(v.marks, mark{Checkpoint: c, kept: true})
@@ -323,10 +353,10 @@ func (v *verifier) limits() []string {
 	}
 	switch {
 	case len(d.Kept) == 0:
-		say("Whoever holds the private key could have written the whole log anew, or cut off its end with the checkpoints of it: only a checkpoint that was kept elsewhere (--checkpoint) excludes that.")
+		say("Whoever can write the log's files could have cut off its end with the checkpoints of it, and put other records there for a daemon to sign; whoever holds the private key could have written the whole log anew. Only a checkpoint that was kept elsewhere (--checkpoint) excludes that.")
 	default:
 		last := d.Kept[len(d.Kept)-1]
-		say("Whoever holds the private key could have rewritten what came after the %d records that your checkpoint covers.", last.Size)
+		say("Whoever can write the log's files, or holds the private key, could have cut off or rewritten what came after the %d records that your checkpoint covers.", last.Size)
 	}
 	if d.KeyFrom == "log" {
 		say("The public key came with the log itself: whoever replaced the log could have replaced it, too. Give the key that you kept (--key).")
@@ -337,6 +367,9 @@ func (v *verifier) limits() []string {
 	}
 	if d.Erased > 0 {
 		say("The personal data of %d records were erased, as the log records; what they were can't be told.", d.Erased)
+	}
+	if d.ErasedUnproved > 0 {
+		say("The personal data of %d records were erased, and it can't be told whether a record says so: it would be where was not read.", d.ErasedUnproved)
 	}
 	return limits
 }

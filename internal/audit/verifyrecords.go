@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -100,6 +101,7 @@ func (v *verifier) readLeaves(s segment) error {
 		}
 	}
 	v.verdict.Elsewhere += uint64(s.count)
+	v.away = s.first + uint64(s.count)
 	return nil
 }
 
@@ -123,6 +125,12 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.name())
 	}
 	defer file.close()
+	var leaves []byte
+	if s.form == sealed {
+		if leaves, err = os.ReadFile(filepath.Join(v.dir, leavesName(s.first))); err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the hashes of a sealed segment can't be read")
+		}
+	}
 	personal := &personalReader{path: filepath.Join(v.dir, personalName(s.first))}
 	before, at := v.read, int64(0)
 	lines := bufio.NewReaderSize(file, MaxRecord)
@@ -143,8 +151,23 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 		if err := v.line(s, text, at, personal); err != nil || v.stopped {
 			return err
 		}
+		leaves = v.compareLeaf(s, leaves, text)
 		at += int64(len(text))
 	}
+}
+
+// compareLeaf compares the next of a sealed segment's hashes with its record, and
+// returns those that are left to compare; none after a wrong one.
+func (v *verifier) compareLeaf(s segment, leaves, text []byte) (left []byte) {
+	if len(leaves) < tlog.HashSize {
+		return nil
+	}
+	if leaf := leafOf(text); bytes.Equal(leaf[:], leaves[:tlog.HashSize]) {
+		return leaves[tlog.HashSize:]
+	}
+	seq := uint64(v.tree.size) - 1
+	v.problem(&seq, leavesName(s.first), int64(seq-s.first)*tlog.HashSize, "the hash that is kept of the sealed record %d is not the record's; the record itself is sound", seq)
+	return nil
 }
 
 // tell tells how far the reading is: by the compressed bytes where they are.
@@ -291,7 +314,7 @@ func (v *verifier) comparePersonal(seq uint64, of string, personal *personalRead
 		return err
 	case !ok:
 		v.problem(&seq, file, 0, "the personal data of record %d are missing, and were not erased; the record itself is sound", seq)
-	case e.Data == nil && !e.Erased.IsZero():
+	case e.Data == nil && !e.Erased.IsZero() && e.Seq == seq:
 		v.tombstones = append(v.tombstones, tombstone{e, file})
 	case e.Seq != seq || !e.proves():
 		v.problem(&seq, file, 0, "the personal data of record %d were changed: they are not what it committed to; the record itself is sound", seq)
@@ -319,9 +342,13 @@ func (v *verifier) noteErasure(text []byte, seq uint64) {
 func (v *verifier) judgeErasures() {
 	for _, t := range v.tombstones {
 		named := slices.ContainsFunc(v.erasures, func(s span) bool { return s.first <= t.Seq && t.Seq <= s.last })
-		// Else the record of it may be where was not read, or have come since.
-		if named || v.stopped || v.verdict.Elsewhere > 0 || t.Erased.After(v.begun) {
+		if named {
 			v.verdict.Erased++
+			continue
+		}
+		// Else the record of it may be where was not read, or have come since.
+		if v.stopped || t.Seq < v.away || t.Erased.After(v.begun) && !t.Erased.After(time.Now()) {
+			v.verdict.ErasedUnproved++
 			continue
 		}
 		v.problem(&t.Seq, t.file, 0, "the personal data of record %d were erased, and no record says so", t.Seq)

@@ -110,8 +110,7 @@ func parse(text string) (Checkpoint, error) {
 }
 
 // Split cuts a file of notes, each followed by an empty line, into the notes.
-// Rest is what follows the last whole one: nothing, or what a crash tore. A file
-// that holds one note alone needs no empty line after it.
+// Rest is what follows the last whole one: nothing, or what a crash tore.
 func Split(file []byte) (notes [][]byte, rest []byte) {
 	for {
 		body := bytes.Index(file, []byte("\n\n"))
@@ -125,9 +124,6 @@ func Split(file []byte) (notes [][]byte, rest []byte) {
 		end := body + 2 + signatures + 1
 		notes = append(notes, file[:end])
 		file = file[end+1:]
-	}
-	if len(notes) == 0 && bytes.HasSuffix(file, []byte("\n")) && bytes.Contains(file, []byte("\n\n— ")) {
-		return [][]byte{file}, nil
 	}
 	return notes, file
 }

@@ -211,12 +211,12 @@ type verdictKey struct {
 	rule, reason     string
 	through, suggest string
 	pinned           string
-	alarm            bool
+	alarm, shown     bool
 	wanted, approval string
 }
 
 func verdictKeyOf(d policy.Decision) verdictKey {
-	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm, approval: d.Approval}
+	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm, shown: d.Unadmitted, approval: d.Approval}
 	if len(d.WantedBy) > 0 {
 		k.wanted = epochOf(d.WantedBy)
 	}

@@ -69,7 +69,7 @@ func newPlan(r *Run) *plan {
 // like what is allowed.
 func planned(plan bool, d policy.Decision) policy.Decision {
 	if plan && d.Effect == policy.Hold {
-		d.Effect = policy.Allow
+		d.Effect, d.Unadmitted = policy.Allow, true
 	}
 	return d
 }

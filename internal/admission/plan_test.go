@@ -73,7 +73,7 @@ func TestAPlanShowsWhatWaits(t *testing.T) {
 		for name, allowed := range map[string]bool{"rich": true, "requests": true, "evil": false} {
 			a, err := h.Artifact(t.Context(), askFor(name, "13.0", true))
 			must(t, err)
-			if a.Decision.Allowed() != allowed {
+			if a.Decision.Allowed() != allowed || a.Decision.Admitted() != (name == "requests") {
 				t.Errorf("%s: the file of %s: %+v", byDefault, name, a.Decision)
 			}
 		}

@@ -63,7 +63,10 @@ func (g *Gateway) serveAttachment(q *query) {
 		return
 	}
 	found, err := g.attachment(q.r.Context(), q.source, attacher, q.route)
-	settle(err == nil)
+	if err != nil {
+		a.kin = stranger
+	}
+	settle(a.kin)
 	switch {
 	case errors.Is(err, fault.ErrNotFound): // nothing was withheld, and there is nothing to record
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, What: a.ref.String(), Reason: sentence(err)})

@@ -31,8 +31,9 @@ type asked struct {
 	url     string     // of the file
 	digests []string   // all that are known, once the bytes are here
 	found   described
-	settle  func(friend bool) // of a file, until its first verdict
-	waits   bool              // the last verdict was that a person must answer
+	settle  func(kinship) // of a file, until its first verdict
+	kin     kinship       // of its project, by the last answer that shown had
+	waits   bool          // the last verdict was that a person must answer
 }
 
 // serveFile answers with a file or its sidecar. The client need not have asked
@@ -62,7 +63,7 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 // person is gone on with: they are shown what the verified bytes say.
 func (g *Gateway) serveFound(a *asked) {
 	answer, err := g.door.Artifact(a.r.Context(), a.ask())
-	a.settle(err == nil && answer.Decision.Shown())
+	a.settle(kinOf(answer.Decision)) // of an error's zero decision: a stranger
 	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
 	case err != nil:
@@ -197,7 +198,7 @@ func (a *asked) learn(v *verified, d described) (stricter bool) {
 // shown asks again, knowing more, and refuses what is denied.
 func (g *Gateway) shown(a *asked) bool {
 	answer, err := g.door.Artifact(a.r.Context(), a.ask())
-	a.waits = answer.Decision.Effect == policy.Hold
+	a.waits, a.kin = answer.Decision.Effect == policy.Hold, kinOf(answer.Decision)
 	switch {
 	case err != nil:
 		g.refuseUndecided(a, err)

@@ -29,7 +29,7 @@ func (g *Gateway) find(q *query) (*asked, error) {
 		err = g.address(ctx, a, addresser)
 	}
 	if err != nil {
-		settle(false)
+		settle(stranger)
 		return nil, err
 	}
 	a.ref, a.url = q.ref(a.file.Version), a.file.URL

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // maxGuests bounds how many guests are remembered; the one unseen for longest
@@ -26,11 +27,11 @@ type guests struct {
 type guest struct {
 	seen   time.Time
 	tokens float64 // below zero: turns that were given and are not due yet
-	// Projects: those of which something is allowed, those that led to nothing,
-	// and those that are being asked for now.
-	friends, strangers map[string]bool
-	asking             map[string]int
-	asked              chan struct{} // closed and replaced when an asking ends
+	// Projects: those of which something is allowed, those that are only shown,
+	// those that led to nothing, and those that are being asked for now.
+	friends, waiting, strangers map[string]bool
+	asking                      map[string]int
+	asked                       chan struct{} // closed and replaced when an asking ends
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -44,7 +45,7 @@ func (gs *guests) get(id string) *guest {
 		}
 		g = &guest{
 			seen: now, tokens: float64(2 * gs.limits.Requests),
-			friends: map[string]bool{}, strangers: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}),
+			friends: map[string]bool{}, waiting: map[string]bool{}, strangers: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}),
 		}
 		gs.byID[id] = g
 	}
@@ -101,21 +102,48 @@ func (gs *guests) queue(id string) (turn time.Duration, ok bool) {
 // channel to the outside.
 var errStrangers = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that it may not have; it gets no new names")
 
-// ask begins a request about a project. A guest that has used up its strangers
-// is refused all names that it has not asked for before; while their number is
-// not settled it waits. done settles it: whether something was allowed.
-func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(friend bool), err error) {
+// errWaiting is the same for names that are shown and admitted by nothing: one
+// that exists says as much to who reads it at the other end.
+var errWaiting = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that nobody has approved; it gets no new names")
+
+// kinship is what a project turned out to be for a guest.
+type kinship int
+
+const (
+	stranger kinship = iota // it leads to nothing
+	waiting                 // it is shown, and nothing of it is admitted
+	friend                  // something of it is allowed
+)
+
+// kinOf is the kinship by a decision about a project, or about something of it.
+func kinOf(d policy.Decision) kinship {
+	switch {
+	case d.Admitted():
+		return friend
+	case d.Shown():
+		return waiting
+	}
+	return stranger
+}
+
+// ask begins a request about a project. A guest that has used up its strangers,
+// or what may be shown to it unadmitted, is refused all names that it has not
+// asked for before; while their number is not settled it waits. done settles it.
+func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(kinship), err error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	for {
 		g := gs.get(id)
-		known := g.friends[project] || g.strangers[project] || g.asking[project] > 0 || g.above(project)
-		if known || len(g.strangers)+len(g.asking) < gs.limits.Strangers {
+		known := g.friends[project] || g.waiting[project] || g.strangers[project] || g.asking[project] > 0 || g.above(project)
+		if known || len(g.strangers)+len(g.asking) < gs.limits.Strangers && len(g.waiting)+len(g.asking) < gs.limits.Waiting {
 			g.asking[project]++
-			return func(friend bool) { gs.settle(g, project, friend) }, nil
+			return func(kin kinship) { gs.settle(g, project, kin) }, nil
+		}
+		if len(g.asking) == 0 && len(g.strangers) >= gs.limits.Strangers {
+			return nil, errStrangers
 		}
 		if len(g.asking) == 0 {
-			return nil, errStrangers
+			return nil, errWaiting
 		}
 		asked := g.asked
 		gs.mu.Unlock()
@@ -132,30 +160,37 @@ func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(frien
 	}
 }
 
-// above tells whether a name is the beginning of a friend's, up to a slash:
-// resolvers that know an import and not its module try all of these, and they
-// tell nobody more than the friend's own name does.
+// above tells whether a name is the beginning of one that is shown, up to a
+// slash: resolvers that know an import and not its module try all of these, and
+// they tell nobody more than that name itself does.
 func (g *guest) above(project string) bool {
-	for friend := range g.friends {
-		if strings.HasPrefix(friend, project+"/") {
-			return true
+	for _, names := range []map[string]bool{g.friends, g.waiting} {
+		for name := range names {
+			if strings.HasPrefix(name, project+"/") {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-func (gs *guests) settle(g *guest, project string, friend bool) {
+func (gs *guests) settle(g *guest, project string, kin kinship) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if g.asking[project]--; g.asking[project] <= 0 {
 		delete(g.asking, project)
 	}
 	switch {
-	case friend:
+	case kin == friend:
 		g.friends[project] = true
-		maps.DeleteFunc(g.strangers, func(s string, _ bool) bool { return s == project || strings.HasPrefix(project, s+"/") })
-	case !g.friends[project] && !g.above(project):
+		delete(g.waiting, project)
+	case kin == waiting && !g.friends[project]:
+		g.waiting[project] = true
+	case kin == stranger && !g.friends[project] && !g.waiting[project] && !g.above(project):
 		g.strangers[project] = true
+	}
+	if kin != stranger {
+		maps.DeleteFunc(g.strangers, func(s string, _ bool) bool { return s == project || strings.HasPrefix(project, s+"/") })
 	}
 	close(g.asked)
 	g.asked = make(chan struct{})

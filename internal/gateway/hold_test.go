@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -271,5 +272,56 @@ func TestAHoldWhoseDaemonGoesAwayIsNoAnswer(t *testing.T) {
 	if res, err := b.client(sandboxA).Do(req); err == nil {
 		_ = res.Body.Close()
 		t.Fatalf("the client got an answer: %s", res.Status)
+	}
+}
+
+// TestWaitingNamesAreCapped: with packages.default: hold every name that exists is
+// shown, and so is it in a plan; how many reach the upstream has an end, until
+// people have approved some.
+func TestWaitingNamesAreCapped(t *testing.T) {
+	shown := map[string]func(pkgref.Ref, admission.File) policy.Decision{
+		"held": holdAll,
+		"planned": func(p pkgref.Ref, f admission.File) policy.Decision {
+			d := holdAll(p, f)
+			d.Effect, d.Unadmitted = policy.Allow, true
+			return d
+		},
+	}
+	for what, rule := range shown {
+		b := newBench(t, func(c *gateway.Config) { c.Limits.Waiting = 3 })
+		b.door.rule(rule)
+		names := []string{"leak-a", "leak-b", "leak-c", "leak-d", "leak-e"}
+		for _, name := range names {
+			b.publish(pypitest.Wheel(t, name, "1.0"))
+		}
+		before := len(b.registry.Requests())
+		for i, name := range names {
+			a := b.get("/simple/" + name + "/")
+			if i < 3 && a.StatusCode != http.StatusOK || i >= 3 && (a.StatusCode != http.StatusUnavailableForLegalReasons || !strings.Contains(a.Status, "nobody has approved")) {
+				t.Errorf("%s: name %d: %s", what, i, status(a))
+			}
+		}
+		if n := len(b.registry.Requests()) - before; n != 3 {
+			t.Errorf("%s: %d names reached the upstream, want 3", what, n)
+		}
+		items := channel.Request{Items: []channel.RequestItem{{Ecosystem: "python", Name: "leak-e"}}}
+		if got, err := b.gateway.Propose(t.Context(), sandboxA, items); err != nil || got[0].Effect != policy.Deny || !strings.Contains(got[0].Reason, "nobody has approved") {
+			t.Errorf("%s: a proposal: %+v, %v", what, got, err)
+		}
+		if a := b.do(sandboxA, http.MethodGet, "https://"+filesHost+"/p/leak_e-1.0-py3-none-any.whl"); a.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: a file of a new name: %s", what, status(a))
+		}
+		if n := len(b.registry.Requests()) - before; n != 3 {
+			t.Errorf("%s: %d names reached the upstream, want 3", what, n)
+		}
+		if a := b.do("sb-b", http.MethodGet, "https://index.example/simple/leak-e/"); a.StatusCode != http.StatusOK {
+			t.Errorf("%s: another run: %s", what, status(a))
+		}
+		b.door.rule(approveAll)
+		for _, name := range []string{"leak-a", "leak-d"} { // the first is known, and makes room when it is approved
+			if a := b.get("/simple/" + name + "/"); a.StatusCode != http.StatusOK {
+				t.Errorf("%s: after an approval, %s: %s", what, name, status(a))
+			}
+		}
 	}
 }

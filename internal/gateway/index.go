@@ -21,8 +21,8 @@ func (g *Gateway) serveIndex(q *query) {
 		g.refusePage(q, ref, err)
 		return
 	}
-	friend := false
-	defer func() { settle(friend) }()
+	kin := stranger
+	defer func() { settle(kin) }()
 	var out *rendered
 	var a admission.IndexAnswer
 	for range 2 { // what is replaced or evicted between two steps is had again, once
@@ -47,7 +47,7 @@ func (g *Gateway) serveIndex(q *query) {
 		q.refuse(undecided(ref, err))
 		return
 	}
-	friend = out.some
+	kin = out.kin
 	switch {
 	case out.missing != nil:
 		g.refusePage(q, ref, out.missing)

@@ -39,7 +39,7 @@ func (g *Gateway) servePass(q *query) {
 		return
 	}
 	a := q.metadata(ask.URL)
-	settle := func(bool) {}
+	settle := func(kinship) {}
 	if q.route.Project != "" {
 		if !g.shown(a) {
 			return
@@ -51,7 +51,10 @@ func (g *Gateway) servePass(q *query) {
 		}
 	}
 	body, err := g.relay(q.r.Context(), q.source.log, client, ask, q.route)
-	settle(err == nil)
+	if err != nil {
+		a.kin = stranger
+	}
+	settle(a.kin)
 	switch {
 	case errors.Is(err, fault.ErrNotFound):
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, Reason: sentence(err)})

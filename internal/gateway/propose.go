@@ -143,8 +143,8 @@ func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string,
 	if err != nil {
 		return nil, refused, err
 	}
-	friend := false
-	defer func() { settle(friend) }()
+	kin := stranger
+	defer func() { settle(kin) }()
 	p, err := g.page(ctx, s, ref.Name)
 	if err != nil {
 		return nil, refused, err
@@ -161,7 +161,7 @@ func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string,
 		}
 		return nil, refused, nil
 	}
-	friend = true
+	_, kin = verdictsOf(answer)
 	ref.Version = version
 	found, err = g.proposed(ctx, s, p, ref)
 	return found, refused, err

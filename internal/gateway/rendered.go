@@ -20,10 +20,10 @@ import (
 // rendered is a page for clients, or what they get instead. It is never changed.
 type rendered struct {
 	contentType string
-	packed      []byte // gzip
-	size        int64  // unpacked
-	tag         string // the ETag without quotes and encoding
-	some        bool   // something of the page is shown
+	packed      []byte  // gzip
+	size        int64   // unpacked
+	tag         string  // the ETag without quotes and encoding
+	kin         kinship // of the project
 	notice      *withheld
 	// In place of a document:
 	refused *withheld // a decision
@@ -57,13 +57,13 @@ func (g *Gateway) rendering(ctx context.Context, q *query, p *page, a admission.
 }
 
 func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosystem.Form, release string) (*rendered, error) {
-	verdicts, some := verdictsOf(a)
+	verdicts, kin := verdictsOf(a)
 	rows, err := p.openRows()
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	out := &rendered{contentType: s.protocol.ContentType(form), some: some}
+	out := &rendered{contentType: s.protocol.ContentType(form), kin: kin}
 	err = g.pack(out, func(w io.Writer) error {
 		return s.protocol.Render(w, p.index, rows, ecosystem.View{Form: form, Verdicts: verdicts, Release: release})
 	})
@@ -80,14 +80,14 @@ func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosy
 }
 
 // verdictsOf spreads the door's answer over the files, as protocols want it.
-func verdictsOf(a admission.IndexAnswer) (verdicts []ecosystem.Verdict, some bool) {
+func verdictsOf(a admission.IndexAnswer) (verdicts []ecosystem.Verdict, kin kinship) {
 	verdicts = make([]ecosystem.Verdict, len(a.OfFile))
 	for i, v := range a.OfFile {
 		d := a.Verdicts[v]
 		verdicts[i] = ecosystem.Verdict{Allowed: d.Shown(), Reason: d.Reason}
-		some = some || d.Shown()
+		kin = max(kin, kinOf(d))
 	}
-	return verdicts, some
+	return verdicts, kin
 }
 
 // pack has a document written straight into gzip.

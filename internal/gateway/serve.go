@@ -232,7 +232,7 @@ func causeOf(err error) ecosystem.Cause {
 		return ecosystem.Missing
 	case errors.Is(err, fault.ErrUnavailable):
 		return ecosystem.Unreachable
-	case errors.Is(err, errStrangers):
+	case errors.Is(err, errStrangers), errors.Is(err, errWaiting):
 		return ecosystem.ByPolicy
 	}
 	return ecosystem.Unverified

@@ -89,6 +89,9 @@ type Decision struct {
 	Alarm bool `json:"alarm,omitempty"`
 	// Approval is the id of the request whose answer decided.
 	Approval string `json:"approval,omitempty"`
+	// Unadmitted tells that an Allow only shows what nothing admits: metadata of
+	// what waits for a person, or, set by admission, a file in a plan.
+	Unadmitted bool `json:"unadmitted,omitempty"`
 }
 
 // Allowed reports whether the effect is Allow.
@@ -98,6 +101,9 @@ func (d Decision) Allowed() bool { return d.Effect == Allow }
 // allowed, and what waits for a person, since a resolver has to pick it before
 // anybody is asked. What is shown is not served.
 func (d Decision) Shown() bool { return d.Effect == Allow || d.Effect == Hold }
+
+// Admitted reports whether something admits it, so that it is more than shown.
+func (d Decision) Admitted() bool { return d.Allowed() && !d.Unadmitted }
 
 // CommandInput is what rules judge: a command that we start (argv joined by
 // spaces), code handed over as text, or a tool's name. A nil field is missing,

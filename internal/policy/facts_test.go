@@ -374,6 +374,15 @@ func TestMetadata(t *testing.T) {
 		tt.in.Package.Version, tt.in.Version, tt.in.Digests = "", "", []string{"h1:bb"}
 		expect(t, tt.name+", in no version", mustParse(t, "name: x\n"+tt.document).Decide(clock(), tt.in), tt.effect, tt.rule)
 	}
+	for _, tt := range tests[:4] { // what waits is read about, and admitted by nothing
+		d := mustParse(t, "name: x\n"+tt.document).Decide(clock(), tt.in)
+		if held := tt.name == "held"; d.Unadmitted != held || d.Admitted() != (d.Allowed() && !held) {
+			t.Errorf("%s: %+v", tt.name, d)
+		}
+	}
+	if d := mustParse(t, "name: x\npackages: { default: hold }").Decide(clock(), metadata(nil, unrelated)); !d.Allowed() || d.Admitted() {
+		t.Errorf("wanted by what waits: %+v", d)
+	}
 	p := mustParse(t, "name: x\n")
 	in := metadata(lockOf(policy.LockFrozen, false, pin))
 	in.Digests = []string{"h1:aa"}

@@ -24,6 +24,7 @@ func (j *Judge) metadata(f FileFacts) Decision {
 		allowed.Rule, allowed.ResolvedBy = entryRule("allowed_packages", j.ecosystem, j.name), ByAllowlist
 	case len(j.edges) > 0:
 		allowed.Rule, allowed.ResolvedBy = ruleWanted, ByDependency
+		allowed.Unadmitted = j.admittingEdge() == nil && j.unlisted(nil).Effect == Hold
 	default:
 		d := j.unlisted(nil)
 		if d.Effect == Deny {
@@ -36,7 +37,7 @@ func (j *Judge) metadata(f FileFacts) Decision {
 			}
 			return d
 		}
-		allowed.Rule, allowed.ResolvedBy = d.Rule, d.ResolvedBy
+		allowed.Rule, allowed.ResolvedBy, allowed.Unadmitted = d.Rule, d.ResolvedBy, d.Effect == Hold
 	}
 	return allowed
 }

@@ -38,7 +38,7 @@ type follower struct {
 	mu        sync.Mutex // guards what follows, and is held while its files are written
 	key       checkpoint.Key
 	next      *checkpoint.Key // a rotation has vouched for it, and it is not in its place yet
-	keys      []string // public ones, oldest first
+	keys      []string        // public ones, oldest first
 	tree      tree
 	at        position
 	notes     writable

@@ -96,7 +96,7 @@ type verifier struct {
 	tombstones []tombstone
 	erasures   []span
 	away       uint64 // the record after the last one that is elsewhere
-	stopped    bool // at a bad record; nothing behind it can be judged
+	stopped    bool   // at a bad record; nothing behind it can be judged
 }
 
 // mark is a root that must come out.

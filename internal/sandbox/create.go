@@ -195,6 +195,7 @@ func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
 	checked := make([]Mount, 0, len(asked))
 	var all, over []engine.Mount
 	for _, a := range asked {
+		a.ReadWrite = a.ReadWrite && !req.Plan // what nobody has admitted may run in a plan
 		c, err := m.rules.check(a)
 		if err != nil {
 			return nil, err

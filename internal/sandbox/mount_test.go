@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 func TestMountsThatAreRefused(t *testing.T) {
@@ -108,5 +109,28 @@ func TestIgnoreFileHides(t *testing.T) {
 	}
 	if over, err := hide(Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"}, "/empty"); err != nil || over != nil {
 		t.Errorf("a mounted file has no ignore file: got %v, %v", over, err)
+	}
+}
+
+// TestAPlanWritesNoMount: what nobody has approved runs in a plan (a source
+// distribution's build), so it leaves nothing on the host that a later run would
+// find, whether the client or the policy names the mount.
+func TestAPlanWritesNoMount(t *testing.T) {
+	ours, theirs := t.TempDir(), t.TempDir()
+	p, err := policy.Parse("p.yaml", []byte("filesystem: { host_mounts: [ { source: "+theirs+", destination: /data, mode: read_write } ] }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Manager{}
+	for _, planned := range []bool{false, true} {
+		got, err := m.mounts(Request{Policy: p, Plan: planned, Mounts: []Mount{{Source: ours, Destination: "/workspace", ReadWrite: true}}})
+		if err != nil || len(got) != 2 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		for _, mount := range got {
+			if mount.ReadOnly != planned {
+				t.Errorf("plan %v: %+v", planned, mount)
+			}
+		}
 	}
 }

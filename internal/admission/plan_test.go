@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -182,6 +183,37 @@ func TestAPlanAdmitsNothingLater(t *testing.T) {
 	h.Unregister("sb1")
 	if _, err := h.Plan(t.Context(), "run1", nil); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("a plan of a sandbox that is gone: %v", err)
+	}
+}
+
+// TestAHostilePlanIsBounded: what a resolver names is a guest's word. Many
+// releases of one project, all of which require many of another, take no more
+// memory than a table of them needs; and who no longer waits ends the work.
+func TestAHostilePlanIsBounded(t *testing.T) {
+	h := planHouse(t, strings.Replace(planPolicy, "DEFAULT", "hold", 1))
+	const many = 300
+	var parents, children []File
+	var versions []string
+	var choices []PlanChoice
+	for i := range many {
+		v := fmt.Sprintf("%d.0", i+1)
+		parents, children, versions = append(parents, wheel("parent", v)), append(children, wheel("child", v)), append(versions, v)
+		choices = append(choices, choice("parent", v), choice("child", v))
+	}
+	h.shows(t, indexOf("parent", "d1", parents...))
+	h.shows(t, indexOf("child", "d2", children...))
+	must(t, h.EdgesOfIndex(t.Context(), "sb1", python("parent", ""), "d1", []IndexRequirement{{Name: "child", Versions: versions}}))
+	out, err := h.Plan(t.Context(), "run1", choices)
+	must(t, err)
+	for _, r := range out.Releases {
+		if r.Problem != "" || len(r.WantedBy) > 20 || r.Package.Name == "child" && len(r.WantedBy) == 0 {
+			t.Fatalf("%s: wanted by %d, problem %q", r.Package, len(r.WantedBy), r.Problem)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Plan(gone, "run1", choices); !errors.Is(err, context.Canceled) {
+		t.Errorf("a plan that nobody waits for: %v", err)
 	}
 }
 

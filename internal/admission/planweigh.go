@@ -12,8 +12,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// MaxPlanChoices bounds the releases of one plan.
-const MaxPlanChoices = 20_000
+// MaxPlanChoices bounds the releases of one plan; maxWantedBy those that are
+// named as wanting one of them, since thousands could.
+const (
+	MaxPlanChoices = 20_000
+	maxWantedBy    = 20
+)
 
 // PlanChoice is a release that a plan's resolver chose: the word of a guest,
 // which counts only as far as the run was shown the release.
@@ -74,9 +78,12 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice)
 	if len(choices) > MaxPlanChoices {
 		return Plan{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(choices), MaxPlanChoices)
 	}
-	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}}
+	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}, pages: map[pkgref.Ref]map[pkgref.Ref][]File{}}
 	var out Plan
 	for _, choice := range choices {
+		if ctx.Err() != nil {
+			return Plan{}, ctx.Err() // there can be many, and nobody waits for them
+		}
 		weighed, counts, err := w.weigh(ctx, choice)
 		if err != nil {
 			return Plan{}, err
@@ -121,6 +128,24 @@ type weighing struct {
 	c      *Controller
 	t      *tenant
 	chosen map[pkgref.Ref][]pkgref.Ref // releases by project
+	pages  map[pkgref.Ref]map[pkgref.Ref][]File
+}
+
+// pageFiles are a release's files on its project's page, which is looked through
+// once; the tenant's mu is held.
+func (w *weighing) pageFiles(release pkgref.Ref) []File {
+	project := projectOfRef(release)
+	byRelease, known := w.pages[project]
+	if !known {
+		byRelease = map[pkgref.Ref][]File{}
+		for _, f := range w.t.plan.pages[project].files {
+			of := project
+			of.Version = f.Version
+			byRelease[releaseOf(of)] = append(byRelease[releaseOf(of)], f)
+		}
+		w.pages[project] = byRelease
+	}
+	return byRelease[releaseOf(release)]
 }
 
 // shownFile is a file of a release as the run was shown it, with its verdict.
@@ -180,10 +205,7 @@ func (w *weighing) shown(release pkgref.Ref) []shownFile {
 	var files []shownFile
 	read := w.t.plan.read[release]
 	page := w.t.plan.pages[projectOfRef(release)]
-	for _, f := range page.files {
-		if !pkgref.SameVersion(release.Ecosystem, f.Version, release.Version) {
-			continue
-		}
+	for _, f := range w.pageFiles(release) {
 		shown := shownFile{readFile: readFile{file: f, source: page.source, from: page.from}}
 		if r, was := read[f.Name]; was {
 			shown.readFile, shown.was = r, true
@@ -267,6 +289,11 @@ func (w *weighing) join(releases []Weighed) {
 	for i, r := range releases {
 		place[r.Package] = i
 	}
+	type requirement struct {
+		project   pkgref.Ref
+		specifier string
+	}
+	meet := map[requirement][]pkgref.Ref{}
 	w.t.mu.Lock()
 	defer w.t.mu.Unlock()
 	for _, parent := range releases {
@@ -276,9 +303,15 @@ func (w *weighing) join(releases []Weighed) {
 		}
 		for _, q := range known.of(parent.Package.Version) {
 			project := pkgref.Ref{Ecosystem: parent.Package.Ecosystem, Name: q.Name}
-			for _, child := range meant(q, w.chosen[project]) {
+			which := requirement{project, q.Specifier}
+			children, known := meet[which]
+			if !known {
+				children = meant(q, w.chosen[project])
+				meet[which] = children
+			}
+			for _, child := range children {
 				wants := &releases[place[child]].WantedBy
-				if wanted := (Wanted{parent.Package, q.Specifier}); project != projectOfRef(parent.Package) && !slices.Contains(*wants, wanted) {
+				if wanted := (Wanted{parent.Package, q.Specifier}); project != projectOfRef(parent.Package) && len(*wants) < maxWantedBy && !slices.Contains(*wants, wanted) {
 					*wants = append(*wants, wanted)
 				}
 			}

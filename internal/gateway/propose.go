@@ -38,8 +38,9 @@ func (p *proposals) begin(sandbox string) (end func(), ok bool) {
 }
 
 // Propose looks up what an agent asks for before anything fails, and has the
-// door judge and file it. The names count like those of installs. The answer
-// has one entry for each item, in their order.
+// door judge and file it. The names count like those of installs, and each takes
+// its turn in the guest's rate. The answer has one entry for each item, in their
+// order.
 func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error) {
 	if len(r.Items) == 0 || len(r.Items) > channel.MaxRequestItems {
 		return nil, fault.Invalid("a request is for 1 to %d packages, not for %d", channel.MaxRequestItems, len(r.Items))
@@ -92,6 +93,9 @@ func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel
 		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", clipped(item.Ecosystem, 32))
 	}
 	refused.Package = ref
+	if !g.guests.admit(ctx, sandbox) {
+		return nil, refused, fault.New(fault.ErrUnavailable, "this run asks faster than the gateway answers one run")
+	}
 	sources, err := g.sourcesFor(ctx, sandbox, ref)
 	if err != nil {
 		return nil, refused, err

@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -27,6 +28,20 @@ func effects(all []admission.Proposed) []string {
 		out = append(out, fmt.Sprintf("%s %s", p.Package, p.Effect))
 	}
 	return out
+}
+
+// TestProposalsTakeTurns: what is asked for this way comes out of the same rate as
+// requests for pages.
+func TestProposalsTakeTurns(t *testing.T) {
+	b := newBench(t, func(c *gateway.Config) { c.Limits.Requests, c.Limits.Queue = 1, 1 })
+	ask := wishes(wished("probe", ""), wished("probe", ""), wished("probe", ""), wished("probe", ""), wished("probe", ""), wished("probe", ""))
+	got, err := b.gateway.Propose(t.Context(), sandboxA, ask)
+	if err != nil || got[0].Effect != policy.Allow || got[5].Effect != policy.Deny || !strings.Contains(got[5].Reason, "faster than") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := b.gateway.Propose(t.Context(), "sb-b", wishes(wished("probe", ""))); err != nil || got[0].Effect != policy.Allow {
+		t.Errorf("another run: %+v, %v", got, err)
+	}
 }
 
 // TestPropose: what an agent asks for is looked up, judged and told; the newest

@@ -114,6 +114,7 @@ func (q *Queue) join(ctx context.Context, e Entry, ask Ask, now time.Time) (Requ
 		if evidence, err = q.compare(ctx, ask.Package, mergeFiles(e.Files, more), evidence); err != nil {
 			return Request{}, err
 		}
+		grown = !evidence.lacks(e.Evidence)
 	}
 	q.burst(ask, now)
 	newcomer := !e.askedBy(ask.Run, ask.Policy) && len(e.Runs) < maxRuns

@@ -133,6 +133,18 @@ func mergeEvidence(known, more Evidence) (merged Evidence, changed bool) {
 	return merged, encoded(merged) != encoded(known)
 }
 
+// lacks tells that some list is shorter than it was: there is no room for more.
+// What is known only ever grows, or asks in turn would change it for ever.
+func (e *Evidence) lacks(was Evidence) bool {
+	before := was.lists()
+	for i, l := range e.lists() {
+		if len(*l) < len(*before[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 func encoded(e Evidence) string {
 	text, _ := json.Marshal(e) // strings, numbers and times
 	return string(text)

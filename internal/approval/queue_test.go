@@ -586,3 +586,26 @@ func listed(t *testing.T, in *installation) []approval.Request {
 		}
 	}
 }
+
+// TestEvidenceComesToRest: a publisher whose files tell more than fits, and an
+// agent that asks for them in turn, make no record for each ask.
+func TestEvidenceComesToRest(t *testing.T) {
+	t.Parallel()
+	in := install(t, approval.Limits{})
+	var asks []approval.Ask
+	for i, requires := range []int{20, 5, 20} {
+		a := ask("r1", wheel("sha256:aa"), sdist("sha256:bb"))
+		for n := range requires {
+			a.Evidence.Requires = append(a.Evidence.Requires, fmt.Sprintf("p%d-%d ", i, n)+strings.Repeat("<", 290))
+		}
+		asks = append(asks, a)
+	}
+	for range 20 {
+		for _, a := range asks {
+			in.ask(t, a)
+		}
+	}
+	if n := len(in.log.All()); n > 5 {
+		t.Errorf("60 asks of one run for the same files made %d records", n)
+	}
+}

@@ -165,20 +165,20 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// requestStop ends the daemon, and with force its sandboxes first.
+// requestStop ends the daemon, and with force its sandboxes first. A sandbox that
+// can't be ended does not keep the daemon: the next one sweeps it away.
 func (d *Daemon) requestStop(force bool) error {
 	if n := d.sandboxes.Count(); n > 0 && !force {
 		return fault.New(fault.ErrConflict, "%d sandboxes live; destroy them first, or force the stop", n)
 	}
+	var errs []error
 	if force {
 		for _, s := range d.sandboxes.List() {
-			if err := d.sandboxes.Destroy(context.Background(), s.Info().ID); err != nil {
-				return err
-			}
+			errs = append(errs, d.sandboxes.Destroy(context.Background(), s.Info().ID))
 		}
 	}
 	d.stopOnce.Do(func() { close(d.stop) })
-	return nil
+	return errors.Join(errs...)
 }
 
 // Run serves until ctx ends, a client asks for the end, or the daemon is idle.

@@ -171,7 +171,7 @@ func (m *Manager) Destroy(ctx context.Context, id string) error {
 		return err
 	}
 	s.mu.Lock()
-	if s.state == Destroying || s.state == Failed {
+	if (s.state == Destroying || s.state == Failed) && !s.stuck {
 		s.mu.Unlock() // somebody else, or watch, is at it
 		select {
 		case <-s.gone:
@@ -180,7 +180,7 @@ func (m *Manager) Destroy(ctx context.Context, id string) error {
 			return ctx.Err()
 		}
 	}
-	s.state = Destroying
+	s.state, s.stuck = Destroying, false
 	s.mu.Unlock()
 	return m.remove(context.WithoutCancel(ctx), s, "destroyed")
 }
@@ -190,6 +190,9 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	s.waits.Close()
 	m.settleAll(ctx, s)
 	if err := s.instance.Destroy(ctx); err != nil {
+		s.mu.Lock()
+		s.stuck = true
+		s.mu.Unlock()
 		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; `cofferdam doctor` and the daemon's log say more", s.info.ID)
 	}
 	if err := m.cfg.Shelf.Drop(s.info.ID); err != nil {

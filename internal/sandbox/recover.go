@@ -30,6 +30,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 		if err := m.adopt(ctx, k); err != nil {
 			m.cfg.Log.Warn("a sandbox can't be adopted and is swept away", "sandbox", k.ID, "err", err)
 			m.sweep(ctx, k)
+			m.lost(ctx, k.ID, err.Error())
 		}
 	}
 	m.sweepMounts(known)
@@ -45,14 +46,33 @@ func (m *Manager) Recover(ctx context.Context) error {
 			}
 			if err := eng.Sweep(ctx, id); err != nil {
 				m.cfg.Log.Error("the remains of a sandbox can't be swept away", "sandbox", id, "err", err)
+				continue
 			}
+			m.lost(ctx, id, keeperEnded)
 		}
 	}
-	lives := func(id string) bool { _, err := m.Get(id); return err == nil }
+	lives := func(id string) bool {
+		_, err := m.Get(id)
+		if err != nil { // all but its image may be swept away already
+			m.lost(ctx, id, keeperEnded)
+		}
+		return err == nil
+	}
 	if err := m.cfg.Shelf.Sweep(lives); err != nil {
 		m.cfg.Log.Error("the images of sandboxes that are gone can't be removed", "err", err)
 	}
 	return nil
+}
+
+// keeperEnded is how a sandbox ended of which the keeper knows nothing.
+const keeperEnded = "its keeper ended, and the sandbox with it"
+
+// lost puts the end of a sandbox on record that was swept away, if that is not
+// there.
+func (m *Manager) lost(ctx context.Context, id, reason string) {
+	if err := m.cfg.Door.SandboxLost(ctx, id, reason); err != nil {
+		m.cfg.Log.Error("a sandbox's end is not on record", "sandbox", id, "err", err)
+	}
 }
 
 // adopt takes a living or frozen sandbox back and follows its commands.

@@ -98,6 +98,7 @@ type Sandbox struct {
 	attached int           // clients attached to a command's output now
 	unseen   bool          // a command has ended and nobody was attached since
 	gone     chan struct{} // closed when the instance has been destroyed
+	stuck    bool          // it could not be taken away; the next Destroy tries again
 }
 
 // Info returns what does not change.

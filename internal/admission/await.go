@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
@@ -94,12 +95,18 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w we
 
 // overfull refuses what the queue does not take, with its sentence.
 func (c *Controller) overfull(ctx context.Context, t *tenant, ask ArtifactAsk, d policy.Decision, cause error) (Answer, error) {
-	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, "nobody is asked about it"
-	if f, ok := errors.AsType[*fault.Fault](cause); ok {
-		d.Reason += ": " + f.Sentence
-	}
+	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(cause), "; ")
 	r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}
+
+// notAsked follows the reason of what the queue does not take.
+func notAsked(cause error) string {
+	text := "; nobody is asked about it"
+	if f, ok := errors.AsType[*fault.Fault](cause); ok {
+		text += ": " + f.Sentence
+	}
+	return text
 }
 
 func pendingRecord(ask ArtifactAsk, d policy.Decision, id string) audit.Record {

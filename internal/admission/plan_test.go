@@ -263,7 +263,13 @@ func TestAPlanIsRequested(t *testing.T) {
 		t.Errorf("the ask: %+v", ask)
 	}
 	queue.fail = fault.New(fault.ErrForbidden, "full")
-	if err := h.RequestPlan(t.Context(), "run1", "", &out); !errors.Is(err, fault.ErrForbidden) {
-		t.Errorf("a full queue: %v", err)
+	out.Releases[1].Approval = ""
+	must(t, h.RequestPlan(t.Context(), "run1", "", &out)) // the plan is worth reading all the same
+	if rich := out.Releases[1]; rich.Approval != "" || !strings.HasSuffix(rich.Verdict.Reason, "; nobody is asked about it: full") {
+		t.Errorf("a full queue: %+v", rich)
+	}
+	queue.fail = fault.New(fault.ErrUnavailable, "gone")
+	if err := h.RequestPlan(t.Context(), "run1", "", &out); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a queue that fails: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
@@ -383,7 +384,8 @@ func plannedRecord(w *Weighed) audit.Record {
 }
 
 // RequestPlan files the releases of a plan that would wait for a person in the
-// queue, as one group, and notes each request in its release.
+// queue, as one group, and notes each request in its release. Of what the queue
+// does not take the verdict's reason says so.
 func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *Plan) error {
 	t, err := c.planTenant(ctx, run)
 	if err != nil {
@@ -398,6 +400,10 @@ func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *Pl
 			continue
 		}
 		r, err := c.file(ctx, t.planWish(w, because))
+		if errors.Is(err, fault.ErrForbidden) { // the queue takes no more; the plan is told all the same
+			w.Verdict.Reason += notAsked(err)
+			continue
+		}
 		if err != nil {
 			return err
 		}

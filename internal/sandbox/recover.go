@@ -158,7 +158,7 @@ func (m *Manager) takeBack(ctx context.Context, s *Sandbox, body waiting.Body) e
 
 // How a freeze or thaw that outlived its daemon is waited for.
 const (
-	movePatience = time.Minute
+	movePatience = 6 * time.Minute // longer than the keeper gives its slowest step
 	movePoll     = 50 * time.Millisecond
 )
 

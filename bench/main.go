@@ -127,7 +127,8 @@ func run(ctx context.Context, opts options) (err error) {
 			continue
 		}
 		if err := p.measure(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			b.progress.clear()
+			return errors.Join(b.table.writeText(os.Stdout), fmt.Errorf("%s: %w", p.name, err)) // what there is by then
 		}
 	}
 	if err := b.memory("after all of it"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,8 +35,9 @@ func ask(t *testing.T, name string, q report.Question, config report.Config, rec
 
 func tryAsk(t *testing.T, name string, q report.Question, config report.Config, records ...audit.Record) (api.AuditReport, error) {
 	t.Helper()
-	now := start()
-	log, err := audit.Open(t.TempDir(), audit.Options{Clock: func() time.Time { return now }})
+	var now atomic.Int64 // the log reads it from its own goroutines
+	now.Store(start().UnixNano())
+	log, err := audit.Open(t.TempDir(), audit.Options{Clock: func() time.Time { return time.Unix(0, now.Load()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func tryAsk(t *testing.T, name string, q report.Question, config report.Config, 
 		if _, err := log.Append(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(time.Hour)
+		now.Add(int64(time.Hour))
 	}
 	config.Index = index.New(filepath.Join(t.TempDir(), "index.db"), log, index.Options{})
 	defer config.Index.Close()

@@ -16,7 +16,7 @@ const freezeRounds = 20
 // TestScripts' part.
 func TestFrozenInstallsHold(t *testing.T) {
 	if os.Getenv("COFFERDAM_LONG") == "" {
-		t.Skip("set COFFERDAM_LONG=1 for it: it takes a quarter of an hour")
+		t.Skip("set COFFERDAM_LONG=1 for it: it takes some minutes")
 	}
 	root := repository(t)
 	buildTemplate(t, root)

@@ -40,7 +40,7 @@ long as its command runs or waits, and for 15 minutes after that.
 
 Of a run that is over it tells from the record how it ended, and exits with the
 exit code that its command had.`,
-		Example: "  cofferdam attach run-4f1c07\n  cofferdam attach --from-now sb-4f1c07",
+		Example: "  cofferdam attach run-4f1c07\n  cofferdam attach --from-now sb4f1c07",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage(cmd, "name one run or one sandbox; cofferdam list shows those that there are")

@@ -16,7 +16,7 @@ func newDestroy() *cobra.Command {
 		GroupID: groupWork,
 		Long: `Ends all that runs in a sandbox and removes it. A client that is attached to a
 command of it is told so.`,
-		Example: "  cofferdam destroy sb-4f1c",
+		Example: "  cofferdam destroy sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Minute)

@@ -37,6 +37,7 @@ func layers() []struct {
 		{"internal/lockfile", 3},
 		{"internal/advisory", 3},
 		{"internal/approval", 3},
+		{"internal/token", 3},
 		{"internal/store", 6},
 		{"internal/archive", 1},
 		{"internal/admission", 4},

@@ -71,6 +71,14 @@ const (
 	Frozen  Outcome = "frozen"  // a sandbox, written to disk
 	Thawed  Outcome = "thawed"
 
+	// Of KindSandbox, too.
+	Paused      Outcome = "paused"   // written to disk because somebody asked for that
+	Resumed     Outcome = "resumed"  // goes on after a pause
+	Snapshotted Outcome = "snapshot" // a copy was written; Detail has its id and digest
+	Restored    Outcome = "restored" // made from a snapshot, or as a fork: Detail has of what
+	Adopted     Outcome = "adopted"  // a new daemon took it over
+	Extended    Outcome = "extended" // its end was moved
+
 	// Of KindLog; Detail["event"] tells more.
 	Sealed  Outcome = "sealed"  // a segment, compressed
 	Erased  Outcome = "erased"  // personal data; Started is the record of the intent

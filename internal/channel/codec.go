@@ -36,7 +36,7 @@ func (t FrameType) Limit() (int, bool) {
 	switch t {
 	case FrameOpen, FrameReply:
 		return MaxJSON, true
-	case FrameStdin, FrameStdout, FrameStderr, FrameExit, FrameResize, FrameSignal, FrameGap, FrameStarted:
+	case FrameStdin, FrameStdout, FrameStderr, FrameExit, FrameResize, FrameSignal, FrameGap, FrameStarted, FrameEvent:
 		return MaxPayload, true
 	default:
 		return 0, false

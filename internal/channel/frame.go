@@ -27,6 +27,7 @@ const (
 	FrameSignal  FrameType = 8  // JSON: Signal
 	FrameGap     FrameType = 9  // JSON: Gap; only between keeper and daemon or client: output that was not kept
 	FrameStarted FrameType = 10 // JSON: Started
+	FrameEvent   FrameType = 11 // JSON: FileEvents of a watch, or FileEntries of a list
 )
 
 // Limits. A payload is at most MaxPayload bytes, a JSON one at most MaxJSON.
@@ -83,6 +84,7 @@ type RequestItem struct {
 type Reply struct {
 	OK    bool       `json:"ok"`
 	Error string     `json:"error,omitempty"` // one sentence
+	Code  ErrorCode  `json:"code,omitempty"`  // of a file's error
 	DNS   *DNSAnswer `json:"dns,omitempty"`
 	Text  string     `json:"text,omitempty"`
 	Body  []byte     `json:"body,omitempty"` // JSON of the verb's own type (Inventory for CallInventory)
@@ -106,6 +108,9 @@ const (
 	CallInventory CallKind = "inventory" // installed packages; guest-claimed
 	CallHold      CallKind = "hold"      // the clocks of commands stop, or go on
 	CallResume    CallKind = "resume"    // after a thaw
+	CallFile      CallKind = "file"      // one operation on files; see File
+	CallDial      CallKind = "dial"      // after an OK reply the stream is raw bytes, to and from 127.0.0.1:Port
+	CallAdopt     CallKind = "adopt"     // a command that runs gets this stream as its own, after a reset; reply, then exec frames
 )
 
 // Call is the first frame of a host-opened stream.
@@ -116,6 +121,9 @@ type Call struct {
 	Inventory *InventoryAsk `json:"inventory,omitempty"` // nil: all of it
 	Hold      *Hold         `json:"hold,omitempty"`
 	Resume    *Resume       `json:"resume,omitempty"`
+	File      *File         `json:"file,omitempty"`
+	Port      int           `json:"port,omitempty"`  // of CallDial
+	Adopt     string        `json:"adopt,omitempty"` // the command's id
 }
 
 // Hold stops the clocks of commands' timeouts while a person decides, or lets
@@ -133,9 +141,12 @@ type Resume struct {
 
 // Configure gives the guest its identity. Nothing of it is secret.
 type Configure struct {
-	Hostname string            `json:"hostname"`
-	Env      map[string]string `json:"env"` // defaults of every exec
-	User     User              `json:"user"`
+	Hostname string `json:"hostname"`
+	// MachineID, 32 hexadecimal digits, is written to /etc/machine-id; "" leaves
+	// that as it is.
+	MachineID string            `json:"machine_id,omitempty"`
+	Env       map[string]string `json:"env"` // defaults of every exec
+	User      User              `json:"user"`
 	// CAPEM is the installation's CA certificate. The agent writes it, and a
 	// bundle of the template's roots plus it, under /run/cofferdam/tls.
 	CAPEM  []byte     `json:"ca_pem"`

@@ -35,7 +35,8 @@ const (
 	ControlOwnKernel    Control = "own-kernel"   // the host kernel's system calls are not the guest's
 	ControlUserMapping  Control = "user-mapping" // mounted files keep their owner
 	ControlNonRootUser  Control = "non-root-user"
-	ControlFreeze       Control = "freeze" // its instances are Freezers
+	ControlFreeze       Control = "freeze"   // its instances are Freezers
+	ControlSnapshot     Control = "snapshot" // its instances are Snapshotters, and it is a Restorer
 )
 
 // Capabilities is what an engine can do on this host, now.
@@ -180,4 +181,41 @@ type Freezer interface {
 	// time. On an error the instance is frozen as before, or has ended and Wait
 	// says so. It goes on when ctx ends. Of one that runs it does nothing.
 	Thaw(ctx context.Context, dir string) error
+}
+
+// Contents is what a snapshot holds.
+type Contents string
+
+// The contents.
+const (
+	ContentsMemory Contents = "memory" // memory and files: processes go on in the copy
+	ContentsFiles  Contents = "files"  // what was written to the root; started like a new instance
+)
+
+// Snapshotter is an Instance of which a copy can be written while it runs: an
+// engine whose Capabilities enforce ControlSnapshot makes such instances.
+type Snapshotter interface {
+	Instance
+	// Snapshot writes contents to dir (absolute; made by Snapshot, a
+	// fault.ErrConflict if it exists; owned by the caller) and seals it, so that a
+	// changed byte is found. The instance stands still meanwhile and then goes on,
+	// its channel and commands untouched. On an error it goes on, too, and dir is
+	// gone. It goes on when ctx ends. Memory file systems (tmpfs) belong to memory.
+	Snapshot(ctx context.Context, dir string, contents Contents) error
+}
+
+// Restorer is an Engine that starts instances from snapshots.
+type Restorer interface {
+	Engine
+	// Restore makes and starts an instance with the snapshot in dir, which it only
+	// reads: any number of instances may be restored from one. The spec is that of
+	// the instance of which the snapshot is, but for ID, Labels and the sources of
+	// mounts; limits may be lower. A dir that is not whole or was changed is a
+	// fault.ErrConflict, and nothing starts. On error nothing is left behind.
+	//
+	// With memory, the guest's end of the channel is a copy too: the keeper starts
+	// it anew (keeper.Launch.Reset), the guest drops the streams of its former one,
+	// and its commands run on until they are adopted (channel.CallAdopt). It must
+	// be configured again before it is used.
+	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
 }

@@ -11,6 +11,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // The categories.
@@ -25,6 +26,8 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrUnavailable: something needed is missing or down; trying later may work.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrExhausted: the caller has used up what it may have; see RetryAfter.
+	ErrExhausted = errors.New("exhausted")
 )
 
 // Fault is an error with a category.
@@ -32,6 +35,8 @@ type Fault struct {
 	Category error  // one of the sentinels above
 	Sentence string // for a person: what, where, what to do
 	Cause    error  // may be nil; for the operator's log
+	// Retry is when the same may succeed; 0: it is not known.
+	Retry time.Duration
 }
 
 // Error returns the sentence, then the cause.
@@ -58,6 +63,21 @@ func New(category error, format string, args ...any) error {
 // Wrap makes a fault with a cause.
 func Wrap(category, cause error, format string, args ...any) error {
 	return &Fault{Category: category, Sentence: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// Exhausted makes a fault of category ErrExhausted. retry is when the same may
+// succeed; 0 where only the caller can make room.
+func Exhausted(retry time.Duration, format string, args ...any) error {
+	return &Fault{Category: ErrExhausted, Sentence: fmt.Sprintf(format, args...), Retry: retry}
+}
+
+// RetryAfter is how long a caller should wait before it tries again; 0 if the
+// error does not say.
+func RetryAfter(err error) time.Duration {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f.Retry
+	}
+	return 0
 }
 
 // Invalid is New(ErrInvalid, ...), by far the commonest.

@@ -93,7 +93,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	}
 	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock}
 	p.info = Info{
-		ID: newID("sb"), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
+		ID: "sb" + hex.EncodeToString(seed()[:8]), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
 		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(),

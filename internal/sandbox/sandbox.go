@@ -28,6 +28,7 @@ const (
 	Running    State = "running"
 	Freezing   State = "freezing"
 	Frozen     State = "frozen"
+	Paused     State = "paused" // frozen because somebody asked for that; only a resume ends it
 	Thawing    State = "thawing"
 	Destroying State = "destroying"
 	Destroyed  State = "destroyed"
@@ -51,6 +52,16 @@ type Request struct {
 	Workdir string
 	Linger  bool
 	Plan    bool // installs are only weighed: see admission.Run
+	// Snapshot, an id or name, is what the sandbox is made from; "": the template.
+	// Template, Engine and Mounts are the snapshot's then, and must be empty.
+	Snapshot string
+	Lifetime Lifetime
+	Owner    Owner
+	Account  Account
+	Labels   map[string]string
+	// IdempotencyKey makes a second request of the same owner with the same key
+	// get the first one's sandbox; "": none.
+	IdempotencyKey string
 	// User is who asked, for the record; HostUID and HostGID own the files
 	// that the sandbox makes on read-write mounts.
 	User             string
@@ -60,23 +71,30 @@ type Request struct {
 // Info is what the daemon knows about a sandbox, and what the keeper hands back
 // as meta after a restart of the daemon.
 type Info struct {
-	ID           string        `json:"id"`
-	Run          string        `json:"run"`
-	Task         string        `json:"task,omitempty"`
-	Template     string        `json:"template"`
-	Digest       string        `json:"template_digest"`
-	Engine       string        `json:"engine"`
-	PolicyDigest string        `json:"policy_digest"`
-	PolicySource string        `json:"policy_source,omitempty"`
-	LockDigest   string        `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
-	User         string        `json:"user,omitempty"`
-	Workdir      string        `json:"workdir,omitempty"`
-	Linger       bool          `json:"linger,omitempty"`
-	Plan         bool          `json:"plan,omitempty"`
-	Created      time.Time     `json:"created"`
-	Notes        []string      `json:"notes,omitempty"`
-	Missing      []string      `json:"missing,omitempty"`
-	Handle       engine.Handle `json:"handle"`
+	ID           string            `json:"id"`
+	Run          string            `json:"run"`
+	Task         string            `json:"task,omitempty"`
+	Template     string            `json:"template"`
+	Digest       string            `json:"template_digest"`
+	Engine       string            `json:"engine"`
+	PolicyDigest string            `json:"policy_digest"`
+	PolicySource string            `json:"policy_source,omitempty"`
+	LockDigest   string            `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
+	User         string            `json:"user,omitempty"`
+	Workdir      string            `json:"workdir,omitempty"`
+	Linger       bool              `json:"linger,omitempty"`
+	Lifetime     Lifetime          `json:"lifetime,omitzero"` // as it was asked for; Sandbox.Ends tells how it stands
+	Owner        Owner             `json:"owner,omitzero"`
+	Account      Account           `json:"account,omitzero"`
+	Limits       engine.Limits     `json:"limits,omitzero"`
+	Snapshot     string            `json:"snapshot,omitempty"` // that it was made from
+	Parent       string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
+	Labels       map[string]string `json:"labels,omitempty"`
+	Plan         bool              `json:"plan,omitempty"`
+	Created      time.Time         `json:"created"`
+	Notes        []string          `json:"notes,omitempty"`
+	Missing      []string          `json:"missing,omitempty"`
+	Handle       engine.Handle     `json:"handle"`
 	// The directories of the sandbox on which the host's lie.
 	WritableMounts []string `json:"writable_mounts,omitempty"`
 	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`

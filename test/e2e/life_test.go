@@ -61,7 +61,7 @@ func (in *installation) traces() map[string]int {
 		in.t.Fatal(err)
 	}
 	n["mounts"] = bytes.Count(mounts, []byte("\n"))
-	n["control groups"] = count(in.t, "/sys/fs/cgroup", func(d fs.DirEntry) bool { return strings.HasPrefix(d.Name(), "sb-") })
+	n["control groups"] = count(in.t, "/sys/fs/cgroup", func(d fs.DirEntry) bool { return strings.HasPrefix(d.Name(), "sb") })
 	n["files"] = count(in.t, filepath.Join(in.State, "sandboxes"), func(fs.DirEntry) bool { return true })
 	n["sockets"] = count(in.t, in.Runtime, func(fs.DirEntry) bool { return true })
 	for pid, role := range in.family() {

@@ -1,0 +1,110 @@
+package channel
+
+import "time"
+
+// FileOp is an operation on the sandbox's files. All are done inside, with the
+// rights of File.User, so that a path means what it means there: the host never
+// resolves one.
+type FileOp string
+
+// The operations and what follows the first Reply, whose Body is a FileInfo
+// where there is one file to tell of.
+const (
+	FileStat   FileOp = "stat"   // nothing; a symbolic link is told of, not followed
+	FileList   FileOp = "list"   // FrameEvent with FileEntries, any number; then a last Reply
+	FileMkdir  FileOp = "mkdir"  // nothing; parents are made; CodeExists if it is there
+	FileMove   FileOp = "move"   // nothing; to To
+	FileRemove FileOp = "remove" // nothing; a directory with all that is in it
+	// FileRead: FrameStdout, any number; then a last Reply, which tells of an error
+	// that came in the middle. Only regular files can be read.
+	FileRead FileOp = "read"
+	// FileWrite: the host sends FrameStdin and an empty one at the end; then a last
+	// Reply with the FileInfo. Parents are made, and the file is replaced in one
+	// step, or left as it was.
+	FileWrite FileOp = "write"
+	// FileWatch: FrameEvent with FileEvents until the host closes the stream.
+	FileWatch FileOp = "watch"
+)
+
+// File is the call of one operation.
+type File struct {
+	Op   FileOp `json:"op"`
+	User string `json:"user,omitempty"` // as in Exec
+	// Path is absolute, or relative to the user's home; "~" is the home.
+	Path string `json:"path"`
+	To   string `json:"to,omitempty"`
+	// Depth of a list: 1 is the directory's own entries.
+	Depth int `json:"depth,omitempty"`
+	// Recursive watches what is below, too.
+	Recursive bool `json:"recursive,omitempty"`
+	// Mode of a file or directory that is made; 0: 0644, or 0755.
+	Mode uint32 `json:"mode,omitempty"`
+	// Metadata of a written file becomes extended attributes "user.NAME".
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// FileKind is what lies at a path.
+type FileKind string
+
+// The kinds.
+const (
+	KindFile    FileKind = "file"
+	KindDir     FileKind = "dir"
+	KindSymlink FileKind = "symlink"
+	KindOther   FileKind = "other" // a device, socket or pipe
+)
+
+// FileInfo tells of one file. All of it is the guest's claim.
+type FileInfo struct {
+	Path     string            `json:"path"` // absolute
+	Kind     FileKind          `json:"kind"`
+	Target   string            `json:"target,omitempty"` // of a symbolic link, as it is written
+	Size     int64             `json:"size"`
+	Mode     uint32            `json:"mode"` // permission bits, with setuid, setgid and sticky as in stat(2)
+	Owner    string            `json:"owner"`
+	Group    string            `json:"group"`
+	Modified time.Time         `json:"modified"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// FileEntries is a part of a list, in the order of paths.
+type FileEntries struct {
+	Entries []FileInfo `json:"entries"`
+}
+
+// FileEvents is what a watch saw, in order.
+type FileEvents struct {
+	Events []FileEvent `json:"events"`
+	// Lost tells that there were more than could be kept.
+	Lost bool `json:"lost,omitempty"`
+}
+
+// Change is what happened to a file.
+type Change string
+
+// The changes.
+const (
+	ChangeCreate Change = "create"
+	ChangeWrite  Change = "write"
+	ChangeRemove Change = "remove"
+	ChangeRename Change = "rename" // the old name; the new one is created
+	ChangeChmod  Change = "chmod"
+)
+
+// FileEvent is one change.
+type FileEvent struct {
+	Name   string `json:"name"` // relative to the watched directory
+	Change Change `json:"change"`
+}
+
+// ErrorCode says what kind of error a file's is.
+type ErrorCode string
+
+// The codes; "" is an error of the agent's own.
+const (
+	CodeInvalid    ErrorCode = "invalid" // a path that can't be one, or the wrong kind of file
+	CodeNotFound   ErrorCode = "not_found"
+	CodeExists     ErrorCode = "exists"
+	CodePermission ErrorCode = "permission"
+	CodeNoSpace    ErrorCode = "no_space"
+)

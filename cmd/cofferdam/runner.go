@@ -153,13 +153,15 @@ func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
 		return nil, r.failed(ctx, exitOurs, err)
 	}
 	defer r.cooked()
+	// The command may run before the answer that says so is here: a signal from
+	// now on is for it, and waits until there is somebody to bring it.
+	r.phase.Store(phaseCommand)
 	if r.attach == nil {
 		err = r.start(ctx, start)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.phase.Store(phaseCommand)
 	if r.attach != nil {
 		r.resize(ctx) // the terminal may be another one
 	}

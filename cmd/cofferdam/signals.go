@@ -22,7 +22,7 @@ type ended struct {
 func (e *ended) Error() string { return fmt.Sprintf("the sandbox was ended by %s", e.how) }
 
 // watchSignals handles the process's signals until the returned function is
-// called. Until there is a command every ending signal ends the run; then
+// called. Until a command is asked for every ending signal ends the run; then
 // those of the keyboard are the command's.
 func (r *runner) watchSignals(ctx context.Context) (stop func()) {
 	signals := make(chan os.Signal, 16)

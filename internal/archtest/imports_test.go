@@ -17,6 +17,7 @@ func layers() []struct {
 	}{
 		{"internal/archtest", 9},
 		{"internal/fault", 0},
+		{"internal/faultpoint", 0},
 		{"internal/pkgref", 0},
 		{"api", 0},
 		{"internal/policy", 1},

@@ -116,6 +116,8 @@ type stage struct {
 	clocks  []bool
 	woken   int
 	lost    []string
+	moves   []State
+	stills  []bool
 }
 
 func newStage(t *testing.T, open ...string) *stage {
@@ -160,6 +162,12 @@ func stageOn(t *testing.T, shelf *Shelf, saved *Saved, open ...string) *stage {
 			s.lost = append(s.lost, reason)
 		},
 		Memory: func(context.Context) int64 { return 1 << 20 },
+		Moved: func(to State) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.moves = append(s.moves, to)
+		},
+		Still: func(still bool) { s.stills = append(s.stills, still) },
 	}
 	if saved != nil {
 		s.List = TakeOver(ctx, cfg, *saved)

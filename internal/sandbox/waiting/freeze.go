@@ -2,8 +2,11 @@ package waiting
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 )
 
 // noRoom is the note of a sandbox for whose image there was no room.
@@ -14,43 +17,65 @@ func thawPauses() []time.Duration {
 	return []time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 }
 
-// freeze writes the sandbox to disk; false if it goes on and waits unfrozen.
-func (l *List) freeze(ctx context.Context) bool {
+// trouble is why a sandbox is not frozen: a note for people, and what lies behind
+// it, if anything does.
+type trouble struct {
+	note  string
+	cause error
+}
+
+// Error is all of it.
+func (t *trouble) Error() string {
+	if t.cause == nil {
+		return t.note
+	}
+	return t.note + ": " + t.cause.Error()
+}
+
+// Unwrap returns the cause.
+func (t *trouble) Unwrap() error { return t.cause }
+
+// freeze writes the sandbox to disk, for a pause or for its holds. With an error it
+// goes on; or, if ctx is over, who ended that takes care of it.
+func (l *List) freeze(ctx context.Context, pausing bool) error {
 	if l.cfg.Body == nil {
-		l.giveUp("its engine can't freeze sandboxes", nil)
-		return false
+		return &trouble{note: "its engine can't freeze sandboxes"}
 	}
 	done, err := l.cfg.Shelf.turn(ctx)
 	if err != nil {
-		return false
+		return err
 	}
 	defer done()
 	l.steady.Lock()
 	l.move(Freezing)
-	if !l.write(ctx) {
+	if err := l.write(ctx, pausing); err != nil {
 		if l.kill.Err() == nil {
 			l.move(Running)
 			l.steady.Unlock()
 		} // otherwise Close has come, and leave gives the lock back
-		return false
+		return err
 	}
+	l.mu.Lock()
+	l.paused, l.rested = pausing, pausing
+	l.mu.Unlock()
 	l.move(Frozen)
-	return true
+	return nil
 }
 
 // write makes the image: room is taken first, then the keeper remembers what is
 // waited for, so that a daemon that dies from here on is understood by the next.
-func (l *List) write(ctx context.Context) bool {
+func (l *List) write(ctx context.Context, pausing bool) error {
 	shelf, id := l.cfg.Shelf, l.cfg.Sandbox
 	if err := shelf.take(id, l.estimate(ctx)); err != nil {
-		l.giveUp(noRoom, err)
-		return false
+		return &trouble{noRoom, err}
 	}
+	faultpoint.Hit(faultpoint.FreezeRoom)
 	began := time.Now()
 	l.mu.Lock()
 	l.since = began.UTC()
 	l.mu.Unlock()
-	err := l.remember(l.kill)
+	err := l.remember(l.kill, pausing)
+	faultpoint.Hit(faultpoint.FreezeRemembered)
 	if err == nil {
 		err = shelf.Drop(id) // what an interrupted freeze left
 	}
@@ -58,21 +83,20 @@ func (l *List) write(ctx context.Context) bool {
 		err = l.cfg.Body.Freeze(l.kill, shelf.Path(id))
 	}
 	if err != nil {
-		l.undo(err)
-		return false
+		if l.kill.Err() == nil { // otherwise Close has come; who closes takes all of it away
+			l.forget()
+		}
+		return &trouble{"it could not be frozen", err}
 	}
+	faultpoint.Hit(faultpoint.FreezeWritten)
 	size := shelf.Keep(id)
-	l.record(Change{To: Frozen, Approvals: approvals(l.View().Holds), Bytes: size, Took: time.Since(began)})
-	return true
-}
-
-// undo takes back what a freeze that failed had begun.
-func (l *List) undo(err error) {
-	if l.kill.Err() != nil {
-		return // Close has come; who closes takes all of it away
+	to := Frozen
+	if pausing {
+		to = Paused
 	}
-	l.giveUp("it could not be frozen: "+err.Error(), nil)
-	l.forget()
+	l.record(Change{To: to, Approvals: approvals(l.View().Holds), Bytes: size, Took: time.Since(began)})
+	faultpoint.Hit(faultpoint.FreezeRecorded)
+	return nil
 }
 
 // forget drops the image, and what the keeper remembers of the freeze.
@@ -88,15 +112,18 @@ func (l *List) forget() {
 }
 
 // giveUp notes why the sandbox waits unfrozen, and records it once.
-func (l *List) giveUp(note string, cause error) {
+func (l *List) giveUp(err error) {
+	problem := err.Error()
+	note := problem
+	if t, ok := errors.AsType[*trouble](err); ok && t.note == noRoom {
+		note = noRoom // what takes the room is for the operator
+	}
 	l.mu.Lock()
-	l.note = note
+	if len(l.waits) > 0 {
+		l.note = note
+	}
 	l.tell()
 	l.mu.Unlock()
-	problem := note
-	if cause != nil {
-		problem += ": " + cause.Error()
-	}
 	l.cfg.Log.Warn("a sandbox waits unfrozen", "sandbox", l.cfg.Sandbox, "why", problem)
 	l.record(Change{To: Running, Approvals: approvals(l.View().Holds), Problem: problem})
 }
@@ -104,10 +131,10 @@ func (l *List) giveUp(note string, cause error) {
 // record outlives whoever ends the sandbox meanwhile.
 func (l *List) record(c Change) { l.cfg.Record(context.WithoutCancel(l.life), c) }
 
-// remember has the holds kept as they are now, and returns what it kept.
-func (l *List) remember(ctx context.Context) error {
+// remember has the holds kept as they are now.
+func (l *List) remember(ctx context.Context, paused bool) error {
 	l.mu.Lock()
-	s := &Saved{Since: l.since}
+	s := &Saved{Since: l.since, Paused: paused}
 	for _, w := range l.waits {
 		s.Holds = append(s.Holds, w.Hold)
 	}
@@ -121,15 +148,23 @@ func (l *List) remember(ctx context.Context) error {
 // daemon or the sandbox came to its end.
 func (l *List) sleep(ctx context.Context) bool {
 	var kept []string
+	was := l.View().State
 	for ctx.Err() == nil {
 		v := l.View()
+		if v.Pausing {
+			l.pauseFrozen(ctx)
+			continue
+		}
 		ids := approvals(v.Holds)
 		if kept != nil && !slices.Equal(ids, kept) { // requests that were on their way
-			if err := l.remember(ctx); err != nil {
-				l.cfg.Log.Error("the keeper was not told what a frozen sandbox waits for", "sandbox", l.cfg.Sandbox, "err", err)
-			}
+			l.rememberFrozen(ctx, v.State == Paused)
 		}
 		kept = append([]string{}, ids...)
+		if v.State == Paused {
+			was = Paused
+			await(ctx, v.Changed, 0)
+			continue
+		}
 		pending, changed, err := l.cfg.Queue.Pending(ctx, ids)
 		switch {
 		case ctx.Err() != nil:
@@ -137,8 +172,15 @@ func (l *List) sleep(ctx context.Context) bool {
 			l.cfg.Log.Error("the approval queue can't be asked; what is frozen stays so", "sandbox", l.cfg.Sandbox, "err", err)
 			await(ctx, nil, queuePause)
 		case len(pending) == 0:
-			return l.thaw(ctx)
+			if done, ok := l.thaw(ctx); done {
+				return ok
+			}
 		default:
+			if was == Paused { // resumed, and not free to go
+				was = Frozen
+				l.rememberFrozen(ctx, false)
+				l.moved(Frozen)
+			}
 			select {
 			case <-changed:
 			case <-v.Changed:
@@ -149,30 +191,62 @@ func (l *List) sleep(ctx context.Context) bool {
 	return false
 }
 
-// thaw lets the sandbox go on. One that can't is lost.
-func (l *List) thaw(ctx context.Context) bool {
-	l.move(Thawing)
+// rememberFrozen has the keeper know anew what a frozen sandbox waits for. It is
+// tried once: a keeper that was not told lets the next daemon wait for what was.
+func (l *List) rememberFrozen(ctx context.Context, paused bool) {
+	if err := l.remember(ctx, paused); err != nil {
+		l.cfg.Log.Error("the keeper was not told what a frozen sandbox waits for", "sandbox", l.cfg.Sandbox, "err", err)
+	}
+}
+
+// thaw lets the sandbox go on. One that can't is lost. done is false if somebody
+// paused it just before.
+func (l *List) thaw(ctx context.Context) (done, ok bool) {
+	if !l.leaveShelf() {
+		return false, false
+	}
 	began := time.Now()
+	faultpoint.Hit(faultpoint.ThawBegun)
 	if err := l.tryThaw(ctx); err != nil {
 		if l.kill.Err() == nil && ctx.Err() == nil {
 			l.cfg.Lost("it was frozen and can't go on: " + err.Error())
 		}
-		return false
+		return true, false
 	}
+	faultpoint.Hit(faultpoint.ThawRunning)
 	took := time.Since(began)
 	woken, cancel := context.WithTimeout(l.kill, guestPatience)
 	defer cancel()
 	if err := l.cfg.Woken(woken); err != nil && l.kill.Err() == nil {
 		l.cfg.Log.Warn("a guest was not told that it was frozen", "sandbox", l.cfg.Sandbox, "err", err)
 	}
+	faultpoint.Hit(faultpoint.ThawWoken)
 	l.mu.Lock()
-	ids, frozen := l.ids(), began.Sub(l.since)
+	c := Change{To: Running, Approvals: l.ids(), Took: took, Frozen: began.Sub(l.since), Pause: l.rested}
 	l.mu.Unlock()
 	l.forget()
-	l.record(Change{To: Running, Approvals: ids, Took: took, Frozen: frozen})
+	faultpoint.Hit(faultpoint.ThawForgotten)
+	l.record(c)
+	faultpoint.Hit(faultpoint.ThawRecorded)
 	l.move(Running)
 	l.steady.Unlock()
-	return true
+	return true, true
+}
+
+// leaveShelf begins a thaw, unless somebody wants the sandbox paused: a pause that
+// was asked for before is there before.
+func (l *List) leaveShelf() bool {
+	l.mu.Lock()
+	wanted := l.paused || l.pausing != nil
+	if !wanted {
+		l.state = Thawing
+		l.tell()
+	}
+	l.mu.Unlock()
+	if !wanted {
+		l.moved(Thawing)
+	}
+	return !wanted
 }
 
 // tryThaw tries a few times, with growing pauses: the host may be short of memory.

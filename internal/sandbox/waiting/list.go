@@ -5,7 +5,8 @@
 // person; the *list* is all holds of one sandbox; to *freeze* is to write the
 // sandbox to disk and end its processes, to *thaw* to let it go on from there;
 // the *grace* is how long a person has before the sandbox is frozen; the *shelf*
-// is where the images of frozen sandboxes lie, and its room.
+// is where the images of frozen sandboxes lie, and its room; a *pause* is a freeze
+// that somebody asked for, for no hold, and that only a resume ends.
 //
 // The states and what leads from one to the next:
 //
@@ -15,6 +16,10 @@
 //	Frozen   --none pending any more-->      Thawing
 //	Thawing  --processes run-->              Running
 //	Thawing  --it failed four times-->       lost: Config.Lost is told
+//	Running  --Pause-->                      Freezing, and then Paused
+//	Frozen   --Pause-->                      Paused
+//	Paused   --Resume, none pending-->       Thawing
+//	Paused   --Resume, one is pending-->     Frozen
 //
 // An answer while freezing lets the freeze end and thaws at once. Close ends all
 // of it in any state.
@@ -39,6 +44,7 @@ const (
 	Running  State = "running"
 	Freezing State = "freezing"
 	Frozen   State = "frozen"
+	Paused   State = "paused" // frozen, and only a resume ends it
 	Thawing  State = "thawing"
 )
 
@@ -54,8 +60,9 @@ type Hold struct {
 // Saved is what must outlive the daemon: it is written before a freeze begins
 // and taken back when the sandbox runs again.
 type Saved struct {
-	Holds []Hold    `json:"holds"`
-	Since time.Time `json:"since"` // when the freeze began
+	Holds  []Hold    `json:"holds"`
+	Since  time.Time `json:"since"`            // when the freeze began
+	Paused bool      `json:"paused,omitempty"` // a resume is waited for, too
 }
 
 // maxReason bounds what is kept of a hold's reason.
@@ -77,15 +84,17 @@ type Queue interface {
 
 // Change is something for the record.
 type Change struct {
-	To        State // Frozen, Thawed by Running; with Problem the state that it is in now
+	To        State // Frozen, Paused, Running; with Problem the state that it is in now
 	Approvals []string
 	Bytes     int64         // of the image
 	Took      time.Duration // to freeze or to thaw
 	Frozen    time.Duration // how long it was, at a thaw
+	Pause     bool          // it was paused meanwhile, at a thaw; or a pause is what failed
 	Problem   string        // why it was not frozen; "": it was
 }
 
-// Config is what a List works with. All fields are needed but Body and Memory.
+// Config is what a List works with. All fields are needed but Body, Memory, Moved
+// and Still.
 type Config struct {
 	Sandbox string
 	Body    Body // nil: its engine can't freeze
@@ -100,6 +109,12 @@ type Config struct {
 	Remember func(ctx context.Context, s *Saved) error
 	// Record puts a change on record.
 	Record func(ctx context.Context, c Change)
+	// Moved is called after each change of state, by one goroutine at a time and in
+	// order; nil: nobody is told.
+	Moved func(to State)
+	// Still is told that time counts no more, or does again: with the list's lock
+	// held, so it must neither block nor call back. nil: nobody is told.
+	Still func(still bool)
 	// Lost is called, in a goroutine of the list's own, when the sandbox can't be
 	// thawed. Close must follow, from another goroutine.
 	Lost func(reason string)
@@ -121,7 +136,11 @@ type List struct {
 	steady     sync.RWMutex   // written by who freezes, from Freezing to Running; read by Steadily
 
 	mu       sync.Mutex // guards what follows
-	state    State
+	state    State // never Paused: that is Frozen, and paused
+	paused   bool
+	rested   bool   // paused at some time since the freeze
+	pausing  *pause // asked for and not there yet; nil: none
+	still    bool   // what Still was told last
 	waits    []*wait
 	released int           // how often a hold was taken back
 	note     string        // why it waits unfrozen; "" if it does not
@@ -152,6 +171,10 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 		l.waits = append(l.waits, &wait{Hold: h})
 	}
 	l.state, l.since, l.stopped = Frozen, s.Since, true
+	l.paused, l.rested = s.Paused, s.Paused
+	l.mu.Lock()
+	l.tell()
+	l.mu.Unlock()
 	l.cfg.Shelf.Keep(cfg.Sandbox)
 	l.steady.Lock()
 	l.tended = true
@@ -187,6 +210,11 @@ func (l *List) Held(h Hold) {
 		l.waits = append(l.waits, &wait{Hold: h, clients: 1})
 	}
 	l.tell()
+	l.attend()
+}
+
+// attend sees to it that somebody tends the list. Needs mu.
+func (l *List) attend() {
 	if !l.tended && l.life.Err() == nil {
 		l.tended = true
 		l.work.Go(l.tend)
@@ -246,6 +274,7 @@ func (l *List) Steadily(ctx context.Context, f func()) error {
 // View is a list at one time.
 type View struct {
 	State   State
+	Pausing bool            // a pause is asked for, and is not there yet
 	Holds   []Hold          // oldest first
 	Note    string          // why it is not frozen, though it should be
 	Changed <-chan struct{} // closed when there is another
@@ -255,11 +284,19 @@ type View struct {
 func (l *List) View() View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := View{State: l.state, Note: l.note, Changed: l.changed}
+	v := View{State: l.shown(), Pausing: l.pausing != nil, Note: l.note, Changed: l.changed}
 	for _, w := range l.waits {
 		v.Holds = append(v.Holds, w.Hold)
 	}
 	return v
+}
+
+// shown is the state as others see it. Needs mu.
+func (l *List) shown() State {
+	if l.state == Frozen && l.paused {
+		return Paused
+	}
+	return l.state
 }
 
 // Close ends a freeze or thaw that goes on and everything that waits; nothing is
@@ -297,15 +334,29 @@ func (l *List) clear() {
 func (l *List) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
+	still := l.state != Running || len(l.waits) > 0
+	if still != l.still && !l.closed && l.cfg.Still != nil {
+		l.cfg.Still(still)
+	}
+	l.still = still
 }
 
 // move changes the state.
 func (l *List) move(to State) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.state = to
 	l.clear()
 	l.tell()
+	shown := l.shown()
+	l.mu.Unlock()
+	l.moved(shown)
+}
+
+// moved tells of a change of state; only who tends the list does.
+func (l *List) moved(to State) {
+	if l.cfg.Moved != nil {
+		l.cfg.Moved(to)
+	}
 }
 
 // Wait returns when the list has come to rest after the daemon's life has ended.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // How long is waited for what.
@@ -20,15 +22,21 @@ func (l *List) tend() {
 	ctx, cancel := context.WithCancel(l.life)
 	defer cancel()
 	defer context.AfterFunc(l.kill, cancel)()
-	if l.View().State == Frozen && !l.sleep(ctx) {
+	if l.View().State != Running && !l.sleep(ctx) {
 		l.leave()
 		return
 	}
 	for ctx.Err() == nil {
 		v := l.View()
-		if want := len(v.Holds) > 0; want != l.stopped {
+		if want := len(v.Holds) > 0 || v.Pausing; want != l.stopped {
 			l.stopClocks(want)
 			l.stopped = want
+			continue
+		}
+		if v.Pausing {
+			if !l.pause(ctx) {
+				break
+			}
 			continue
 		}
 		if len(v.Holds) == 0 {
@@ -55,7 +63,10 @@ func (l *List) turn(ctx context.Context, v View) bool {
 	if !l.grace(ctx) {
 		return ctx.Err() == nil
 	}
-	if !l.freeze(ctx) {
+	if err := l.freeze(ctx, false); err != nil {
+		if ctx.Err() == nil {
+			l.giveUp(err)
+		}
 		return ctx.Err() == nil
 	}
 	return l.sleep(ctx)
@@ -68,6 +79,9 @@ func (l *List) waitUnfrozen(ctx context.Context, v View) bool {
 	}
 	if !await(ctx, v.Changed, roomPause) {
 		return false
+	}
+	if l.View().Pausing {
+		return true
 	}
 	if l.cfg.Shelf.fits(l.estimate(ctx)) == nil {
 		l.mu.Lock()
@@ -88,7 +102,7 @@ func (l *List) grace(ctx context.Context) bool {
 	l.mu.Unlock()
 	for {
 		v := l.View()
-		if !freezes(v.Holds) {
+		if !freezes(v.Holds) || v.Pausing {
 			return false
 		}
 		l.mu.Lock()
@@ -116,7 +130,7 @@ func (l *List) grace(ctx context.Context) bool {
 func (l *List) retire() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waits) > 0 {
+	if len(l.waits) > 0 || l.pausing != nil {
 		return false
 	}
 	l.tended = false
@@ -130,6 +144,7 @@ func (l *List) leave() {
 	if l.state != Running {
 		l.steady.Unlock()
 	}
+	l.settle(fault.New(fault.ErrConflict, "the sandbox %s was not paused: it ended, or the daemon does", l.cfg.Sandbox))
 	l.tell()
 }
 

@@ -1,0 +1,177 @@
+// Package quota counts what the sandboxes of each token have together, and
+// refuses what would be more than the token may have.
+//
+// Vocabulary: a *share* is what one sandbox has of its token's quota; a share at
+// *rest* is that of a sandbox on disk, which has no CPU and no memory; the *rate*
+// is how many sandboxes a token may begin in a minute, as a bucket that fills up
+// evenly and holds a minute's worth.
+package quota
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// Share is what one sandbox has, or wants. The zero Token has no quota.
+type Share struct {
+	Token       string
+	CPU         float64
+	MemoryBytes int64
+	DiskBytes   int64
+}
+
+// Book has the shares of all sandboxes. Safe for concurrent use: a check and what
+// it admits are one step, so no number of requests at once gets past a quota.
+type Book struct {
+	mu      sync.Mutex // guards what follows
+	shares  map[string]*held
+	buckets map[string]*bucket // by token
+}
+
+type held struct {
+	Share
+	rests bool
+}
+
+// bucket is a token's rate: what may be begun at once, as of a time.
+type bucket struct {
+	level float64
+	at    time.Time
+}
+
+// NewBook makes an empty one.
+func NewBook() *Book { return &Book{shares: map[string]*held{}, buckets: map[string]*bucket{}} }
+
+// Take gives a sandbox that is to be made its share, or refuses it with
+// fault.ErrExhausted: with a time to wait where that is all it takes. What is
+// refused for its size costs nothing of the rate.
+func (b *Book) Take(id string, s Share, q token.Quota) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.Token != "" {
+		if err := b.fits(s, q, 1); err != nil {
+			return err
+		}
+		if err := b.begin(s.Token, q.CreatesPerMinute, time.Now()); err != nil {
+			return err
+		}
+	}
+	b.shares[id] = &held{Share: s}
+	return nil
+}
+
+// Put gives a sandbox its share whatever the quota says: it is there already.
+func (b *Book) Put(id string, s Share, rests bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shares[id] = &held{Share: s, rests: rests}
+}
+
+// Rename gives a share to a sandbox with another id.
+func (b *Book) Rename(from, to string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.shares[from]; h != nil && from != to {
+		delete(b.shares, from)
+		b.shares[to] = h
+	}
+}
+
+// Rest gives back the CPU and memory of a sandbox that is on disk now.
+func (b *Book) Rest(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.shares[id]; h != nil {
+		h.rests = true
+	}
+}
+
+// Wake takes CPU and memory for a sandbox that is to run again, or refuses that
+// with fault.ErrExhausted. For one that runs it does nothing.
+func (b *Book) Wake(id string, q token.Quota) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.shares[id]
+	if h == nil || !h.rests {
+		return nil
+	}
+	if h.Token != "" {
+		more := Share{Token: h.Token, CPU: h.CPU, MemoryBytes: h.MemoryBytes}
+		if err := b.fits(more, q, 0); err != nil {
+			return err
+		}
+	}
+	h.rests = false
+	return nil
+}
+
+// Drop gives a share back. Idempotent.
+func (b *Book) Drop(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.shares, id)
+}
+
+// used is what a token's sandboxes have. Needs mu.
+func (b *Book) used(token string) (sum Share, count int) {
+	for _, h := range b.shares {
+		if h.Token != token {
+			continue
+		}
+		count++
+		sum.DiskBytes += h.DiskBytes
+		if !h.rests {
+			sum.CPU += h.CPU
+			sum.MemoryBytes += h.MemoryBytes
+		}
+	}
+	return sum, count
+}
+
+// fits needs mu.
+func (b *Book) fits(s Share, q token.Quota, sandboxes int) error {
+	has, count := b.used(s.Token)
+	const sorry = "the token's sandboxes have %s, and with this one they would have %s; its quota is %s"
+	switch {
+	case q.Sandboxes > 0 && count+sandboxes > q.Sandboxes:
+		return fault.Exhausted(0, "the token has %d sandboxes, and its quota is %d; destroy one first", count, q.Sandboxes)
+	case q.CPU > 0 && has.CPU+s.CPU > q.CPU+1e-9: // sums of decimal fractions
+		return fault.Exhausted(0, sorry, cores(has.CPU), cores(has.CPU+s.CPU), cores(q.CPU))
+	case q.MemoryBytes > 0 && has.MemoryBytes+s.MemoryBytes > q.MemoryBytes:
+		return fault.Exhausted(0, sorry, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+s.MemoryBytes, "memory"), size(q.MemoryBytes, "memory"))
+	case q.DiskBytes > 0 && has.DiskBytes+s.DiskBytes > q.DiskBytes:
+		return fault.Exhausted(0, sorry, size(has.DiskBytes, "disk"), size(has.DiskBytes+s.DiskBytes, "disk"), size(q.DiskBytes, "disk"))
+	}
+	return nil
+}
+
+func cores(n float64) string { return fmt.Sprintf("%.4g CPU", n) }
+
+func size(n int64, what string) string { return fmt.Sprintf("%d MiB of %s", n>>20, what) }
+
+// begin needs mu.
+func (b *Book) begin(token string, perMinute int, now time.Time) error {
+	if perMinute <= 0 {
+		delete(b.buckets, token)
+		return nil
+	}
+	most, each := float64(perMinute), time.Minute/time.Duration(perMinute)
+	at := b.buckets[token]
+	if at == nil {
+		at = &bucket{level: most, at: now}
+		b.buckets[token] = at
+	}
+	at.level = min(most, at.level+float64(now.Sub(at.at))/float64(each))
+	at.at = now
+	if at.level < 1-1e-9 {
+		wait := time.Duration(math.Ceil((1 - at.level) * float64(each)))
+		return fault.Exhausted(wait, "the token may begin %d sandboxes a minute, and has; the next in %s", perMinute, wait.Round(time.Millisecond))
+	}
+	at.level--
+	return nil
+}

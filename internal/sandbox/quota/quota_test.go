@@ -1,0 +1,149 @@
+package quota_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+func refused(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("%v is no refusal for a quota", err)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not name %q", err, w)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	share := quota.Share{Token: "t", CPU: 0.1, MemoryBytes: 1 << 30, DiskBytes: 2 << 30}
+	for name, c := range map[string]struct {
+		quota token.Quota
+		fit   int
+		words []string
+	}{
+		"sandboxes": {token.Quota{Sandboxes: 3}, 3, []string{"3 sandboxes", "quota is 3"}},
+		"cpu":       {token.Quota{CPU: 0.3}, 3, []string{"0.3 CPU", "0.4 CPU"}},
+		"memory":    {token.Quota{MemoryBytes: 5<<30 + 1}, 5, []string{"5120 MiB of memory", "6144"}},
+		"disk":      {token.Quota{DiskBytes: 8 << 30}, 4, []string{"8192 MiB of disk", "10240"}},
+		"none":      {token.Quota{}, 50, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := quota.NewBook()
+			for i := range c.fit {
+				if err := b.Take(fmt.Sprint(i), share, c.quota); err != nil {
+					t.Fatalf("%d: %v", i, err)
+				}
+			}
+			if name == "none" {
+				return
+			}
+			refused(t, b.Take("more", share, c.quota), c.words...)
+			other := share
+			other.Token = "u"
+			if err := b.Take("other", other, c.quota); err != nil {
+				t.Errorf("another token's: %v", err)
+			}
+			b.Drop("0")
+			b.Drop("0")
+			if err := b.Take("more", share, c.quota); err != nil {
+				t.Errorf("after one was given back: %v", err)
+			}
+			refused(t, b.Take("yet more", share, c.quota))
+		})
+	}
+}
+
+// TestRest: on disk a sandbox counts as one, with its disk, and with nothing else.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	q := token.Quota{Sandboxes: 2, CPU: 1, MemoryBytes: 1 << 30, DiskBytes: 2 << 30}
+	share := quota.Share{Token: "t", CPU: 1, MemoryBytes: 1 << 30, DiskBytes: 1 << 30}
+	b := quota.NewBook()
+	if err := b.Take("a", share, q); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, b.Take("b", share, q), "CPU")
+	b.Rest("a")
+	if err := b.Take("b", share, q); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, b.Take("c", share, q), "2 sandboxes")
+	refused(t, b.Wake("a", q), "CPU")
+	b.Rest("b")
+	for range 2 {
+		if err := b.Wake("a", q); err != nil {
+			t.Error(err)
+		}
+	}
+	refused(t, b.Wake("b", q), "CPU")
+}
+
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, q := quota.NewBook(), token.Quota{CreatesPerMinute: 6, Sandboxes: 100}
+		n := 0
+		take := func() error {
+			n++
+			return b.Take(fmt.Sprint(n), quota.Share{Token: "t"}, q)
+		}
+		for range 6 {
+			if err := take(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := take()
+		refused(t, err, "6 sandboxes a minute")
+		if wait := fault.RetryAfter(err); wait != 10*time.Second {
+			t.Errorf("it is to be tried again in %s", wait)
+		}
+		time.Sleep(10*time.Second - time.Millisecond)
+		refused(t, take())
+		time.Sleep(time.Millisecond)
+		if err := take(); err != nil {
+			t.Error(err)
+		}
+		refused(t, take())
+		time.Sleep(time.Hour) // the bucket holds a minute's worth
+		for range 6 {
+			if err := take(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused(t, take())
+	})
+}
+
+// TestAtOnce: fifty at once do not get past a quota of seven.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	b := quota.NewBook()
+	var group sync.WaitGroup
+	var taken atomic.Int64
+	for i := range 50 {
+		group.Go(func() {
+			if b.Take(fmt.Sprint(i), quota.Share{Token: "t"}, token.Quota{Sandboxes: 7}) == nil {
+				taken.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if taken.Load() != 7 {
+		t.Errorf("%d were taken", taken.Load())
+	}
+}

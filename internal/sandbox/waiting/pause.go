@@ -1,0 +1,169 @@
+package waiting
+
+import (
+	"context"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+)
+
+// pause is one that was asked for; done is closed when it is there, or err says
+// why it is not.
+type pause struct {
+	done chan struct{}
+	err  error
+}
+
+// Pause writes the sandbox to disk, where it stays until Resume. It goes on when
+// ctx ends. A fault.ErrConflict for one that is paused already, or is about to be;
+// a fault.ErrUnavailable if its engine can't, if there is no room, or if it
+// failed: the sandbox goes on then.
+func (l *List) Pause(ctx context.Context) error {
+	p, err := l.ask()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *List) ask() (*pause, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed || l.life.Err() != nil:
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s has ended", l.cfg.Sandbox)
+	case l.paused && l.state == Frozen:
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s is paused already", l.cfg.Sandbox)
+	case l.pausing != nil:
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s is being paused", l.cfg.Sandbox)
+	case l.cfg.Body == nil:
+		return nil, fault.New(fault.ErrUnavailable, "the sandbox %s can't be paused: its engine can't write sandboxes to disk", l.cfg.Sandbox)
+	}
+	l.pausing = &pause{done: make(chan struct{})}
+	p := l.pausing
+	l.tell()
+	l.attend()
+	return p, nil
+}
+
+// settle ends the pause that was asked for, if there is one. Needs mu.
+func (l *List) settle(err error) {
+	if l.pausing == nil {
+		return
+	}
+	l.pausing.err = err
+	close(l.pausing.done)
+	l.pausing = nil
+}
+
+func (l *List) settled(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settle(err)
+	l.tell()
+}
+
+// pause freezes a running sandbox for a pause, and stays until it has been resumed
+// and everything that it is frozen for answered. False ends the tending.
+func (l *List) pause(ctx context.Context) bool {
+	faultpoint.Hit(faultpoint.PauseAsked)
+	if err := l.freeze(ctx, true); err != nil {
+		if ctx.Err() != nil {
+			return false // leave tells who asked
+		}
+		l.cfg.Log.Warn("a sandbox can't be paused", "sandbox", l.cfg.Sandbox, "err", err)
+		l.record(Change{To: Running, Pause: true, Problem: err.Error()})
+		l.settled(fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be paused", l.cfg.Sandbox))
+		return true
+	}
+	l.settled(nil)
+	return l.sleep(ctx)
+}
+
+// pauseFrozen pauses what is on disk for a hold already: there is nothing to do
+// but to remember it.
+func (l *List) pauseFrozen(ctx context.Context) {
+	if err := l.remember(ctx, true); err != nil {
+		l.settled(fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be paused: the keeper does not remember it", l.cfg.Sandbox))
+		return
+	}
+	l.mu.Lock()
+	l.paused, l.rested = true, true
+	l.mu.Unlock()
+	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Bytes: l.cfg.Shelf.Keep(l.cfg.Sandbox)})
+	l.move(Frozen) // shown as Paused now
+	l.settled(nil)
+}
+
+// Resume ends a pause and returns when the sandbox runs; false if it was not
+// paused. One that waits for a person besides stays on disk for that: a
+// fault.ErrConflict that names the requests. It goes on when ctx ends.
+func (l *List) Resume(ctx context.Context) (bool, error) {
+	was, err := l.unpause(ctx)
+	if err != nil || !was {
+		return was, err
+	}
+	for {
+		v := l.View()
+		switch v.State { //nolint:exhaustive // the others are on their way
+		case Running:
+			return true, nil
+		case Paused:
+			return true, fault.New(fault.ErrConflict, "the sandbox %s was paused again", l.cfg.Sandbox)
+		case Frozen:
+			pending, _, err := l.cfg.Queue.Pending(ctx, approvals(v.Holds))
+			if err == nil && len(pending) > 0 {
+				return true, fault.New(fault.ErrConflict, "the sandbox %s is not paused any more and stays frozen, because it waits for a person: see request %s", l.cfg.Sandbox, strings.Join(pending, ", "))
+			}
+		}
+		if err := l.awaitChange(ctx, v); err != nil {
+			return true, err
+		}
+	}
+}
+
+// unpause waits for a pause that is under way, and takes it back.
+func (l *List) unpause(ctx context.Context) (bool, error) {
+	for {
+		l.mu.Lock()
+		p, was := l.pausing, l.paused && l.state == Frozen
+		if p == nil && was {
+			l.paused = false
+			l.tell()
+		}
+		l.mu.Unlock()
+		if p == nil {
+			return was, nil
+		}
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// awaitChange returns when there is another view; fault.ErrConflict if the sandbox
+// has ended.
+func (l *List) awaitChange(ctx context.Context, v View) error {
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		return fault.New(fault.ErrConflict, "the sandbox %s has ended", l.cfg.Sandbox)
+	}
+	select {
+	case <-v.Changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.life.Done():
+		return l.life.Err()
+	}
+}

@@ -125,7 +125,7 @@ func (c *compiler) network(v value) {
 	if f, given := o.fields["egress_allowlist"]; given {
 		c.networkAllowlist(f)
 	}
-	if f, given := o.fields["ingress"]; given {
+	if f, given := o.fields["ingress"]; given && c.claim("ingress", f) {
 		if _, ok := c.word(f, "deny_all"); ok {
 			c.says(f, "no port of the sandbox is published")
 		}

@@ -21,6 +21,7 @@ type Policy struct {
 	workspace    Workspace
 	mounts       []Mount
 	network      []NetworkPattern
+	published    []portRange // sorted, none overlaps
 	tools        []string
 	toolsGiven   bool
 	packages     packageRules

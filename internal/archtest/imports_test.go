@@ -39,6 +39,7 @@ func layers() []struct {
 		{"internal/advisory", 3},
 		{"internal/approval", 3},
 		{"internal/token", 3},
+		{"internal/policies", 3},
 		{"internal/store", 6},
 		{"internal/archive", 1},
 		{"internal/admission", 4},
@@ -50,6 +51,7 @@ func layers() []struct {
 		{"internal/config", 6},
 		{"internal/httpapi", 6},
 		{"internal/doctor", 6},
+		{"internal/telemetry", 6},
 		{"internal/daemon", 7},
 		{"internal/selftest", 7},
 		{"client", 1},
@@ -121,6 +123,27 @@ func TestStrangers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestOnlyTelemetryMeasures: no other package knows how metrics and traces are
+// made, so that none has to.
+func TestOnlyTelemetryMeasures(t *testing.T) {
+	seen := false
+	for _, f := range tree(t) {
+		home := below(f.pkg, "internal/telemetry")
+		for _, imp := range f.imports {
+			if !strings.HasPrefix(imp, "github.com/prometheus/") && !strings.HasPrefix(imp, "go.opentelemetry.io/") {
+				continue
+			}
+			seen = seen || home
+			if !home {
+				t.Errorf("%s imports %s: report to internal/telemetry through an interface of your own", f.path, imp)
+			}
+		}
+	}
+	if !seen {
+		t.Error("internal/telemetry imports neither; the test looks for the wrong names")
 	}
 }
 

@@ -1,0 +1,121 @@
+package policies
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Change is a line of a policy's history.
+type Change struct {
+	Time   time.Time `json:"time"`
+	Digest string    `json:"digest,omitempty"` // "": it was removed
+	Origin string    `json:"origin,omitempty"` // where the text came from
+}
+
+// maxOrigin bounds what is kept of where a text came from.
+const maxOrigin = 4_096
+
+// History returns what a name stood for, the oldest first, also that of one
+// which was removed. A name that nothing was ever put under has none.
+func (s *Store) History(name string) ([]Change, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(s.historyPath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the history of the policy %s can't be read", name)
+	}
+	var all []Change
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		var c Change
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			continue // torn by a crash: the next line is whole again
+		}
+		all = append(all, c)
+	}
+	return all, lines.Err()
+}
+
+func (s *Store) historyPath(name string) string { return filepath.Join(s.dir, name+".history") }
+
+// publish notes the change and replaces the document. A crash between the two
+// leaves a digest in the history that was never in force; the other order would
+// leave one out that was.
+func (s *Store) publish(name, origin string, text []byte) error {
+	p, err := policy.Parse(origin, text)
+	if err != nil {
+		return err
+	}
+	if len(origin) > maxOrigin {
+		origin = origin[:maxOrigin]
+	}
+	if err := s.note(name, Change{Time: time.Now().UTC(), Digest: p.Digest(), Origin: origin}); err != nil {
+		return err
+	}
+	return replace(s.path(name), text)
+}
+
+// note appends a line to a policy's history. A torn last line is ended first.
+func (s *Store) note(name string, c Change) (err error) {
+	line, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.historyPath(name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if last := make([]byte, 1); info.Size() > 0 {
+		if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// replace writes a file whole or not at all; the rename has survived a loss of
+// power when it returns.
+func replace(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	tmp, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, werr := tmp.Write(data)
+	if err := errors.Join(werr, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

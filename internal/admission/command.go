@@ -24,11 +24,17 @@ const maxCommand = 32 << 10
 // allowed its `started` record is durable when Command returns; if not, its
 // `blocked` record is.
 func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []string) (Answer, error) {
+	return c.CommandAs(ctx, sandbox, id, argv, "")
+}
+
+// CommandAs is Command for argv that only carries a text to a shell: the rules see
+// that text as the command. The caller vouches that argv does nothing else.
+func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []string, text string) (Answer, error) {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
 		return Answer{}, err
 	}
-	d := c.settle(t.run.Policy.DecideCommand(commandInput(argv)))
+	d := c.settle(t.run.Policy.DecideCommand(commandInput(argv, text)))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
 	r.Detail = map[string]string{detailCommand: id}
 	keepCommand(&r, argv)
@@ -51,6 +57,11 @@ func (t *tenant) command(r audit.Record, argv []string, limits Limits) {
 		return
 	}
 	t.running[r.Detail[detailCommand]] = r
+	t.claim(argv, limits)
+}
+
+// claim takes what a command asks for; t.mu is held.
+func (t *tenant) claim(argv []string, limits Limits) {
 	for p, specifier := range claims(argv) {
 		if _, known := t.claims[p]; known || len(t.claims) < limits.Edges {
 			t.claims[p] = specifier
@@ -76,9 +87,12 @@ func keepCommand(r *audit.Record, argv []string) {
 	}
 }
 
-// commandInput is what rules see of a command.
-func commandInput(argv []string) policy.CommandInput {
-	command := strings.Join(argv, " ")
+// commandInput is what rules see of a command: text, or "" for argv itself.
+func commandInput(argv []string, text string) policy.CommandInput {
+	command := text
+	if command == "" {
+		command = strings.Join(argv, " ")
+	}
 	in := policy.CommandInput{Command: &command}
 	if code, ok := inlineCode(argv); ok {
 		in.Code = &code

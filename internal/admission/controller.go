@@ -74,6 +74,7 @@ func (l Limits) orDefaults() Limits {
 type Controller struct {
 	config  Config
 	indexes *indexCache
+	ledgers ledgers
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
@@ -109,6 +110,8 @@ type Run struct {
 	Lock *lockfile.Set
 	// Plan: installs are only weighed, see api.CreateSandbox and Controller.Plan.
 	Plan bool
+	// Ancestors are the sandboxes that it is a copy of, see RegisterCopy.
+	Ancestors []Ancestor
 }
 
 // Register makes a sandbox known: before, and after Unregister, everything that

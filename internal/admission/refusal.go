@@ -99,6 +99,8 @@ type refusal struct {
 	record audit.Record
 	count  int // it and its repeats
 	told   int // how many of these the log knows
+	// inherited: it was of the sandbox that this one is a copy of.
+	inherited bool
 }
 
 // refuse records a refusal, or counts it if the same was recorded before.
@@ -152,6 +154,10 @@ func (t *tenant) show(r *refusal, limit int) {
 	if r.record.Kind == audit.KindPackage {
 		t.hideWithheld(refOf(r.record)) // of a refused file more is known
 		t.hidePending(refOf(r.record))
+	}
+	if !r.inherited {
+		key := keyOf(r.record)
+		t.shown = slices.DeleteFunc(t.shown, func(old *refusal) bool { return old.inherited && keyOf(old.record) == key })
 	}
 	t.shown = append(t.shown, r)
 	if len(t.shown) > limit {

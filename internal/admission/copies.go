@@ -1,0 +1,136 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Keys of Record.Detail, of records about copies.
+const (
+	detailSnapshot = "snapshot"
+	detailDigest   = "digest"
+	detailContents = "contents"
+	detailBytes    = "bytes"
+	detailCopyOf   = "copy_of"   // the sandbox of which it is a copy
+	detailCameWith = "came_with" // releases that are in the copy from the first
+)
+
+// mostCameWith bounds the names in a record; their number is always there.
+const mostCameWith = 8_192
+
+// Copy is a snapshot, or the image of a fork, for the record.
+type Copy struct {
+	Snapshot string // its id; "": of a fork, which has none
+	Name     string
+	Digest   string
+	Contents string
+	Bytes    int64
+	Of       string // the sandbox of which it is
+}
+
+func (c Copy) detail() map[string]string {
+	d := map[string]string{detailContents: c.Contents}
+	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, detailName: clip(c.Name, 256)} {
+		if text != "" {
+			d[key] = text
+		}
+	}
+	if c.Bytes > 0 {
+		d[detailBytes] = strconv.FormatInt(c.Bytes, 10)
+	}
+	return d
+}
+
+// SandboxSnapshotted records a copy of a sandbox before anybody can use it, and
+// returns the record's number.
+func (c *Controller) SandboxSnapshotted(ctx context.Context, sandbox string, made Copy) (uint64, error) {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return 0, err
+	}
+	made.Of = ""
+	r, err := c.record(ctx, t, audit.Record{
+		Kind: audit.KindSandbox, Outcome: audit.Snapshotted, User: t.run.User, Detail: made.detail(),
+		Reason: fmt.Sprintf("the snapshot %s was written (%s)", made.Snapshot, made.Contents),
+	})
+	return r.Seq, err
+}
+
+// SandboxRestored records that a sandbox is a copy, before it starts, with what
+// came in it.
+func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from Copy) error {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return err
+	}
+	detail := from.detail()
+	names := t.installed()
+	if len(names) > 0 {
+		detail[detailCameWith] = clip(strings.Join(names, ", "), mostCameWith)
+	}
+	what := "a fork of sandbox " + from.Of
+	if from.Snapshot != "" {
+		what = fmt.Sprintf("made from the snapshot %s of sandbox %s", from.Snapshot, from.Of)
+	}
+	_, err = c.record(ctx, t, audit.Record{
+		Kind: audit.KindSandbox, Outcome: audit.Restored, User: t.run.User, Detail: detail,
+		Reason: fmt.Sprintf("it is %s; %d packages came in it", what, len(names)),
+	})
+	return err
+}
+
+// installed are the releases that were found on a sandbox's disk, as words.
+func (t *tenant) installed() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[string]bool{}
+	for key := range t.accounts.recorded {
+		all[key.release.String()] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// SnapshotOnRecord checks that a snapshot is the one that was recorded: the log
+// can't be changed unnoticed, a directory can. fault.ErrConflict if it is not,
+// fault.ErrUnavailable if the record is not here any more.
+func (c *Controller) SnapshotOnRecord(ctx context.Context, seq uint64, made Copy) error {
+	for r, err := range c.config.Log.Records(ctx, audit.Filter{Seqs: []uint64{seq}}) {
+		if err != nil {
+			return err
+		}
+		if r.Outcome != audit.Snapshotted || r.Sandbox != made.Of || r.Detail[detailSnapshot] != made.Snapshot || r.Detail[detailDigest] != made.Digest {
+			return fault.New(fault.ErrConflict, "the snapshot %s is not the one that the log has under record %d, so it is not used", made.Snapshot, seq)
+		}
+		return nil
+	}
+	return fault.New(fault.ErrUnavailable, "the record of the snapshot %s is not in the log here any more, so it is not known whether it is what was written", made.Snapshot)
+}
+
+// CommandCopied records that a command runs in a copy because it ran in its
+// source.
+func (c *Controller) CommandCopied(ctx context.Context, sandbox, id, of string, argv []string) error {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return err
+	}
+	r := audit.Record{
+		Kind: audit.KindCommand, Outcome: audit.Restored, User: t.run.User,
+		Reason: "it ran in sandbox " + of + " when the copy was made, and goes on here",
+		Detail: map[string]string{detailCommand: id, detailCopyOf: of},
+	}
+	keepCommand(&r, argv)
+	if r, err = c.record(ctx, t, r); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running[id] = r
+	return nil
+}

@@ -1,0 +1,111 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+const eventRecheck = "recheck"
+
+// Recheck judges all releases that a sandbox has, those of its ancestors included,
+// by what is known today: before it goes on after a pause, and before a copy of it
+// starts. Only advisories of malware and the policy's blocklist count, since the
+// rest was weighed when it was let in. What they refuse is recorded, and is a
+// fault.ErrForbidden that names it; so is what was found on its disk and for which
+// its policy ends it. Facts that can't be read are a fault.ErrUnavailable.
+func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return err
+	}
+	if t.isCut() {
+		return c.cutOff(ctx, t)
+	}
+	if why := t.ending(); why != "" {
+		return fault.New(fault.ErrForbidden, "the sandbox %s must not go on: %s (packages.unaccounted: end)", sandbox, why)
+	}
+	var first *audit.Record
+	refused := 0
+	for _, release := range t.has() {
+		r, err := c.rejudge(ctx, t, release)
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			first, refused = cmp.Or(first, r), refused+1
+		}
+	}
+	switch {
+	case refused == 0:
+		return nil
+	case refused == 1:
+		return fault.New(fault.ErrForbidden, "%s is in the sandbox %s, and would be refused today: %s (rule %s, request %s)",
+			refOf(*first), sandbox, first.Reason, first.Rule, first.RequestID)
+	}
+	return fault.New(fault.ErrForbidden, "%s and %d more releases are in the sandbox %s, and would be refused today: %s (rule %s, request %s)",
+		refOf(*first), refused-1, sandbox, first.Reason, first.Rule, first.RequestID)
+}
+
+// has are the releases that a sandbox was served, or that were found in it,
+// whether or not they are still there; sorted.
+func (t *tenant) has() []pkgref.Ref {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[pkgref.Ref]pkgref.Ref{} // as it is called, by its one key
+	for key := range t.accounts.recorded {
+		all[key.release] = key.release
+	}
+	for release := range t.brought {
+		all[release] = release
+	}
+	for _, f := range t.served {
+		all[releaseOf(refOf(f.record))] = refOf(f.record)
+	}
+	return slices.SortedFunc(maps.Values(all), compareRefs)
+}
+
+func compareRefs(a, b pkgref.Ref) int {
+	return cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+}
+
+// rejudge returns the record of a refusal; nil: there is none.
+func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error) {
+	about := policy.Subject{Package: projectOfRef(release)}
+	if c.config.Advisories != nil {
+		facts, err := c.config.Advisories.Facts(about.Package)
+		if err != nil {
+			return nil, fault.Wrap(fault.ErrUnavailable, err, "what is known of %s can't be read, so the sandbox %s must not go on", about.Package, t.run.Sandbox)
+		}
+		about.Malware = facts.Malware
+	}
+	judge := t.run.Policy.Judge(c.config.Clock(), about)
+	d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
+	if !burns(d) {
+		d = judge.Release(release.Version)
+	}
+	if !burns(d) {
+		return nil, nil //nolint:nilnil // no refusal is a good answer
+	}
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		Detail: map[string]string{detailEvent: eventRecheck},
+	}
+	setRef(&r, release)
+	if d.Alarm {
+		r.Detail[detailAlarm] = "true"
+	}
+	r, err := c.refuse(ctx, t, r)
+	return &r, err
+}
+
+// burns tells whether a decision is by a list or an advisory.
+func burns(d policy.Decision) bool {
+	return d.Effect == policy.Deny && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory)
+}

@@ -148,6 +148,9 @@ type ArtifactAsk struct {
 	// release on hold that is shown, and the release is filed as one that will be
 	// wanted.
 	Sidecar bool `json:"sidecar,omitempty"`
+	// Kept tells that the gateway's cache had the bytes when they were asked for.
+	// It decides nothing, and is counted.
+	Kept bool `json:"kept,omitempty"`
 	// Evidence is what the gateway knows about the release, for who answers.
 	Evidence *approval.Evidence `json:"evidence,omitempty"`
 }

@@ -1,6 +1,7 @@
-// Package authority is the installation's own certificate authority: the
-// gateway answers for the registries' names with its certificates, and
-// sandboxes are born trusting it.
+// Package authority is the installation's own certificate authorities: the
+// gateway answers for the registries' names with certificates of one, which
+// sandboxes are born trusting; the API may answer with those of another, which
+// clients are told to trust.
 //
 // Vocabulary: a *generation* is one CA certificate with its key, critically
 // constrained to the names that it was made for, so that whoever steals the
@@ -85,6 +86,17 @@ func (a *Authority) CAPEM() []byte {
 // is made and becomes current; older ones stay, since sandboxes that live
 // trust them.
 func (a *Authority) Certificate(ctx context.Context, hosts []string) (Leaf, error) {
+	return a.issue(ctx, hosts, "")
+}
+
+// Below issues a leaf as Certificate does, which is good for the domain, too, and
+// for every name one label below it.
+func (a *Authority) Below(ctx context.Context, hosts []string, domain string) (Leaf, error) {
+	return a.issue(ctx, append(slices.Clone(hosts), domain), domain)
+}
+
+// issue makes a leaf; above "" is no wildcard.
+func (a *Authority) issue(ctx context.Context, hosts []string, above string) (Leaf, error) {
 	names, err := parseHosts(hosts)
 	if err != nil {
 		return Leaf{}, err
@@ -97,6 +109,9 @@ func (a *Authority) Certificate(ctx context.Context, hosts []string) (Leaf, erro
 	g, err := a.covering(names)
 	if err != nil {
 		return Leaf{}, err
+	}
+	if above != "" {
+		names.wild = "*." + strings.ToLower(strings.TrimSuffix(above, "."))
 	}
 	leaf, err := g.issue(names, time.Now())
 	if err != nil {
@@ -134,6 +149,7 @@ func (a *Authority) covering(names subjects) (*generation, error) {
 type subjects struct {
 	names     []string
 	addresses []net.IP
+	wild      string // "*." and one of the names, of a leaf; "": none
 }
 
 // parseHosts accepts host names and IP addresses, with or without a port.
@@ -197,12 +213,16 @@ func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
 	if err != nil {
 		return Leaf{}, err
 	}
+	all := names.names
+	if names.wild != "" {
+		all = append(slices.Clone(all), names.wild)
+	}
 	leaf := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "Cofferdam gateway"},
+		Subject:      pkix.Name{CommonName: "Cofferdam"},
 		NotBefore:    laterOf(now.Add(-backdate), g.certificate.NotBefore),
 		NotAfter:     now.Add(leafLifetime),
-		DNSNames:     names.names,
+		DNSNames:     all,
 		IPAddresses:  names.addresses,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

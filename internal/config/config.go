@@ -42,6 +42,12 @@ type Config struct {
 	Approvals Approvals `yaml:"approvals"`
 	// Freeze is about sandboxes that wait for a person on disk.
 	Freeze Freeze `yaml:"freeze"`
+	// Listen is where clients with tokens reach the daemon.
+	Listen Listen `yaml:"listen"`
+	// Telemetry is what leaves the daemon about itself; Log is how it writes what
+	// happens to it.
+	Telemetry Telemetry `yaml:"telemetry"`
+	Log       Log       `yaml:"log"`
 }
 
 // Upstream is one configured registry. Configured ones stand in the place of
@@ -123,6 +129,15 @@ func (c Config) check() error {
 	if err := c.Audit.check(); err != nil {
 		return fmt.Errorf("audit%w", err)
 	}
+	if err := c.Listen.Check(); err != nil {
+		return fmt.Errorf("listen%w", err)
+	}
+	if err := c.Telemetry.check(); err != nil {
+		return fmt.Errorf("telemetry%w", err)
+	}
+	if err := c.Log.check(); err != nil {
+		return fmt.Errorf("log%w", err)
+	}
 	if c.GatewayUID < 0 {
 		return fmt.Errorf("gateway_uid is %d; it must be a user id above 0", c.GatewayUID)
 	}
@@ -140,5 +155,6 @@ func (c Config) withDefaults() Config {
 		c.GatewayUID = DefaultGatewayUID
 	}
 	c.Freeze = c.Freeze.withDefaults()
+	c.Listen = c.Listen.withDefaults()
 	return c
 }

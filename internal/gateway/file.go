@@ -34,6 +34,7 @@ type asked struct {
 	settle  func(kinship) // of a file, until its first verdict
 	kin     kinship       // of its project, by the last answer that shown had
 	waits   bool          // the last verdict was that a person must answer
+	kept    bool          // the cache had the bytes when they were asked for
 }
 
 // serveFile answers with a file or its sidecar. The client need not have asked
@@ -82,7 +83,7 @@ func (a *asked) ask() admission.ArtifactAsk {
 	return admission.ArtifactAsk{
 		Sandbox: a.sandbox, Package: a.ref, File: doorFile(a.file), SourceURL: a.url,
 		Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
-		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings,
+		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Kept: a.kept,
 	}
 }
 
@@ -215,6 +216,7 @@ func (g *Gateway) shown(a *asked) bool {
 func (g *Gateway) artifact(ctx context.Context, a *asked) (*verified, error) {
 	w := wantFile(a.source, a.route.Project, a.file)
 	v, spoilt, err := g.cached(w)
+	a.kept = err == nil
 	if spoilt {
 		g.failed(a.query, admission.Failure{
 			Package: a.ref, File: a.file.Name, SourceURL: a.url, ResolvedBy: policy.ByIntegrity,

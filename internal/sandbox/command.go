@@ -35,7 +35,9 @@ const (
 
 // Start starts a command: judged and recorded first. A refusal is
 // fault.ErrForbidden with the rule's reason.
-func (m *Manager) Start(ctx context.Context, id string, c Command) (keeper.Command, error) {
+func (m *Manager) Start(ctx context.Context, id string, c Command) (started keeper.Command, err error) {
+	ctx, done := m.observe(ctx, VerbExec, id)
+	defer func() { done(nil, started.ID, err) }()
 	s, err := m.Get(id)
 	if err != nil {
 		return keeper.Command{}, err

@@ -33,7 +33,9 @@ const (
 
 // Create makes a sandbox: checked whole before anything is made, and on error
 // nothing is left. On return its guest agent is configured.
-func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
+func (m *Manager) Create(ctx context.Context, req Request) (made *Sandbox, err error) {
+	ctx, done := m.observe(ctx, VerbCreate, "")
+	defer func() { done(made, "", err) }()
 	plan, err := m.plan(ctx, req)
 	if err != nil {
 		return nil, err

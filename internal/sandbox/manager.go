@@ -46,6 +46,8 @@ type Config struct {
 	Shelf       *waiting.Shelf
 	FreezeAfter time.Duration
 	Log         *slog.Logger
+	// Observer is told what is done with sandboxes; nil: nobody is.
+	Observer Observer
 }
 
 // templates is what the manager needs of the template store.
@@ -165,7 +167,9 @@ func (m *Manager) watch(s *Sandbox) {
 
 // Destroy ends a sandbox and takes it away; it returns when nothing is left.
 // A second Destroy waits for the first.
-func (m *Manager) Destroy(ctx context.Context, id string) error {
+func (m *Manager) Destroy(ctx context.Context, id string) (err error) {
+	ctx, done := m.observe(ctx, VerbDestroy, id)
+	defer func() { done(nil, "", err) }()
 	s, err := m.Get(id)
 	if err != nil {
 		return err

@@ -1,0 +1,24 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Healthy says whether a record could be written now, without writing one: nil, or
+// why not. What a failed write left behind is mended on the way. It waits for the
+// batch that is being written, at most as long as ctx.
+func (l *FileLog) Healthy(ctx context.Context) error {
+	result := make(chan error, 1)
+	go func() { result <- l.between(l.writer.mend) }()
+	select {
+	case err := <-result:
+		if err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be written")
+		}
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the disk of the audit log does not answer")
+	}
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Listen is where clients with tokens reach the daemon over TCP. Its zero value
+// is nowhere: there is the Unix socket only.
+type Listen struct {
+	// Address is "host:port", the host an IP address or localhost; an empty host is
+	// every address of the machine. Without TLS it must be a loopback address.
+	Address string `yaml:"address"`
+	TLS     TLS    `yaml:"tls"`
+	// Domain is the name below which the ports of sandboxes are reached, as
+	// PORT-ID.domain; "": there are no such names.
+	Domain string `yaml:"domain"`
+	// Names are others under which clients reach the daemon, for the certificate
+	// that it makes itself.
+	Names []string `yaml:"names"`
+	// MaxConnections is how many there may be at one time; 2,000.
+	MaxConnections int `yaml:"max_connections"`
+	// RequestsPerSecond is what one token may ask in the long run; 200. Burst is
+	// what it may ask at once; twice that.
+	RequestsPerSecond float64 `yaml:"requests_per_second"`
+	Burst             int     `yaml:"burst"`
+}
+
+// TLS says with which certificate the listener answers; the zero value is plain
+// HTTP. It is written as "auto", or as a mapping with both files.
+type TLS struct {
+	// Auto: a certificate of a local CA, made at the first start, which clients
+	// are told to trust.
+	Auto bool
+	// CertFile has the chain, the server's own certificate first, and KeyFile its
+	// key, both in PEM. They are read again when they change.
+	CertFile, KeyFile string
+}
+
+// Wanted reports whether the listener answers in TLS.
+func (t TLS) Wanted() bool { return t.Auto || t.CertFile != "" }
+
+// UnmarshalYAML parses both forms, strictly.
+func (t *TLS) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
+		*t = TLS{Auto: true}
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: tls is auto, or { cert_file: /path, key_file: /path }", n.Line)
+	}
+	var read TLS
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		into := map[string]*string{"cert_file": &read.CertFile, "key_file": &read.KeyFile}[key.Value]
+		switch {
+		case into == nil:
+			return fmt.Errorf("line %d: tls has no key %q; it has cert_file and key_file", key.Line, key.Value)
+		case *into != "":
+			return fmt.Errorf("line %d: tls.%s is there twice", key.Line, key.Value)
+		case value.Kind != yaml.ScalarNode || !filepath.IsAbs(value.Value):
+			return fmt.Errorf("line %d: tls.%s must be an absolute path", key.Line, key.Value)
+		}
+		*into = value.Value
+	}
+	if read.CertFile == "" || read.KeyFile == "" {
+		return fmt.Errorf("line %d: tls needs both cert_file and key_file", n.Line)
+	}
+	*t = read
+	return nil
+}
+
+// Wanted reports whether there is a TCP listener at all.
+func (l Listen) Wanted() bool { return l.Address != "" }
+
+// Check says what is wrong with it. It is exported for addresses that come from
+// a flag.
+func (l Listen) Check() error {
+	if !l.Wanted() {
+		if l.TLS.Wanted() || l.Domain != "" || len(l.Names) > 0 {
+			return errors.New(".address is missing: tls, domain and names are about a listener that there is not")
+		}
+		return nil
+	}
+	host, port, err := net.SplitHostPort(l.Address)
+	if err != nil {
+		return fmt.Errorf(".address is %q; it must be host:port, such as 127.0.0.1:7433", l.Address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf(".address is %q; its port must be a number up to 65535", l.Address)
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && host != "" {
+		return fmt.Errorf(".address is %q; its host must be an IP address or localhost, not a name that may change its meaning", l.Address)
+	}
+	if !l.TLS.Wanted() && !l.Loopback() {
+		return fmt.Errorf(".address is %q, which other machines may reach, and tokens would go over the network in plain text: "+
+			"set listen.tls to auto or to a certificate's files, or listen on 127.0.0.1", l.Address)
+	}
+	for _, name := range append([]string{l.Domain}, l.Names...) {
+		if name != "" && !hostName(name) {
+			return fmt.Errorf(": %q is no host name", name)
+		}
+	}
+	if l.MaxConnections < 0 || l.RequestsPerSecond < 0 || l.Burst < 0 {
+		return errors.New(": max_connections, requests_per_second and burst can't be negative")
+	}
+	return nil
+}
+
+// Loopback reports whether only this machine reaches the address.
+func (l Listen) Loopback() bool {
+	host, _, err := net.SplitHostPort(l.Address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// URL is where a client on this machine reaches the listener.
+func (l Listen) URL() string {
+	host, port, err := net.SplitHostPort(l.Address)
+	if err != nil {
+		return ""
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	scheme := "http"
+	if l.TLS.Wanted() {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// PublicDomain is Domain with the port that a client must add; "" if there is no
+// domain.
+func (l Listen) PublicDomain() string {
+	_, port, err := net.SplitHostPort(l.Address)
+	if err != nil || l.Domain == "" {
+		return ""
+	}
+	if usual := map[bool]string{true: "443", false: "80"}[l.TLS.Wanted()]; port == usual {
+		return l.Domain
+	}
+	return l.Domain + ":" + port
+}
+
+func (l Listen) withDefaults() Listen {
+	if l.MaxConnections == 0 {
+		l.MaxConnections = 2_000
+	}
+	if l.RequestsPerSecond == 0 {
+		l.RequestsPerSecond = 200
+	}
+	if l.Burst == 0 {
+		l.Burst = max(1, int(2*l.RequestsPerSecond))
+	}
+	return l
+}
+
+// hostName admits names of at least two labels, in lower case: what a
+// certificate and a URL can carry.
+func hostName(name string) bool {
+	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	if len(name) > 253 || !strings.Contains(name, ".") && name != "localhost" {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if !label.MatchString(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// AdminSocket is where metrics, profiles and health are, for this user only.
+func (p Paths) AdminSocket() string { return filepath.Join(p.Runtime, "admin.sock") }
+
+// APIAuthority is the directory of the CA that `listen.tls: auto` makes; it
+// vouches for the API and is no sandbox's.
+func (p Paths) APIAuthority() string { return filepath.Join(p.State, "api-ca") }
+
+// APICA is that CA's certificate, for clients to trust.
+func (p Paths) APICA() string { return filepath.Join(p.State, "api-ca.pem") }

@@ -1,0 +1,141 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// watchedDoor is a door whose answers are counted and traced. What it does not
+// name here decides nothing.
+type watchedDoor struct {
+	admission.Door
+	t *Telemetry
+}
+
+// Door counts and traces what the gateway asks. A call's span is a child of the
+// sandbox's newest command.
+func (t *Telemetry) Door(door admission.Door) admission.Door { return watchedDoor{door, t} }
+
+// asked is one call under way.
+type asked struct {
+	t     *Telemetry
+	call  string
+	began time.Time
+	span  trace.Span
+}
+
+// ask begins a call. texts are about what is asked.
+func (d watchedDoor) ask(ctx context.Context, call, sandbox string, about pkgref.Ref) (context.Context, asked) {
+	ctx, span := d.t.tracer.Start(d.t.newest.under(ctx, sandbox), "decide "+call)
+	set(span, map[attribute.Key]string{
+		keySandbox: sandbox, keyEcosystem: string(about.Ecosystem), keyPackage: about.Name, keyVersion: about.Version,
+	})
+	return ctx, asked{d.t, call, time.Now(), span}
+}
+
+// answered ends it; result is one of a few words.
+func (a asked) answered(result string, err error) {
+	if err != nil {
+		result = categoryOf(err)
+	}
+	a.t.metrics.calls.WithLabelValues(a.call, result).Inc()
+	a.t.metrics.calling.WithLabelValues(a.call).Observe(since(a.began))
+	end(a.span, err)
+}
+
+// decided ends it with a decision.
+func (a asked) decided(answer admission.Answer, err error) {
+	if err == nil {
+		set(a.span, map[attribute.Key]string{
+			keyEffect: string(answer.Decision.Effect), keyRule: answer.Decision.Rule,
+			keyRequest: answer.RequestID, keyApproval: answer.Approval,
+		})
+		if answer.RequestID != "" {
+			a.span.SetAttributes(keyRecord.Int64(int64(answer.Seq)))
+		}
+	}
+	a.answered(string(answer.Decision.Effect), err)
+}
+
+// Index implements admission.Door.
+func (d watchedDoor) Index(ctx context.Context, ask admission.IndexAsk) (admission.IndexAnswer, error) {
+	ctx, a := d.ask(ctx, "index", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Index(ctx, ask)
+	result := "allow"
+	switch {
+	case answer.NeedFiles:
+		result = "need_files"
+	case answer.RequestID != "":
+		result = "withheld"
+	}
+	set(a.span, map[attribute.Key]string{keyEffect: result, keyRequest: answer.RequestID})
+	a.answered(result, err)
+	return answer, err
+}
+
+// Artifact implements admission.Door.
+func (d watchedDoor) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+	call := "artifact"
+	switch {
+	case ask.Serve:
+		call = "serve"
+	case ask.Await:
+		call = "await"
+	}
+	ctx, a := d.ask(ctx, call, ask.Sandbox, ask.Package)
+	answer, err := d.Door.Artifact(ctx, ask)
+	a.decided(answer, err)
+	if ask.Serve && err == nil && answer.Decision.Effect == policy.Allow {
+		d.t.served(ask)
+	}
+	return answer, err
+}
+
+func (t *Telemetry) served(ask admission.ArtifactAsk) {
+	ecosystem, kept := ecosystemOf(string(ask.Package.Ecosystem)), "miss"
+	if ask.Kept {
+		kept = "hit"
+	}
+	t.metrics.servedFiles.WithLabelValues(ecosystem, kept).Inc()
+	t.metrics.servedBytes.WithLabelValues(ecosystem).Add(float64(max(0, ask.Size)))
+}
+
+// Name implements admission.Door. The name is not told: a guest can put anything
+// into it.
+func (d watchedDoor) Name(ctx context.Context, ask admission.NameAsk) (admission.Answer, error) {
+	ctx, a := d.ask(ctx, "name", ask.Sandbox, pkgref.Ref{})
+	answer, err := d.Door.Name(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Failed implements admission.Door.
+func (d watchedDoor) Failed(ctx context.Context, f admission.Failure) (admission.Answer, error) {
+	ctx, a := d.ask(ctx, "failed", f.Sandbox, f.Package)
+	answer, err := d.Door.Failed(ctx, f)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Propose implements admission.Door.
+func (d watchedDoor) Propose(ctx context.Context, ask admission.ProposalAsk) ([]admission.Proposed, error) {
+	ctx, a := d.ask(ctx, "propose", ask.Sandbox, pkgref.Ref{})
+	list, err := d.Door.Propose(ctx, ask)
+	a.answered("ok", err)
+	return list, err
+}
+
+// Aborted implements admission.Door.
+func (d watchedDoor) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
+	ctx, a := d.ask(ctx, "aborted", sandbox, pkgref.Ref{})
+	err := d.Door.Aborted(ctx, sandbox, seq, sent)
+	a.answered("ok", err)
+	return err
+}

@@ -1,0 +1,106 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Names of what a log line says.
+const (
+	logSandbox = "sandbox"
+	logRun     = "run"
+	logRequest = "request"
+	logTrace   = "trace"
+)
+
+// NewLogger makes a logger of a level (debug, info, warn, error; "": info) and a
+// format (text, json; "": text).
+func NewLogger(to io.Writer, level, format string) *slog.Logger {
+	var at slog.Level // info
+	_ = at.UnmarshalText([]byte(level))
+	options := &slog.HandlerOptions{Level: at}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// WithRuns makes every line that names a sandbox name its run too, and every line
+// of a request the request's id and its trace. runOf returns "" for a sandbox that
+// it does not know; it must not log.
+func WithRuns(log *slog.Logger, runOf func(sandbox string) string) *slog.Logger {
+	return slog.New(&runHandler{Handler: log.Handler(), runOf: runOf})
+}
+
+// runHandler adds what a line leaves out.
+type runHandler struct {
+	slog.Handler
+	runOf   func(sandbox string) string
+	sandbox string // among the attributes that all lines of this logger have
+	run     bool   // is among them
+}
+
+// Handle implements slog.Handler.
+func (h *runHandler) Handle(ctx context.Context, r slog.Record) error {
+	sandbox, run := h.sandbox, h.run
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case logSandbox:
+			sandbox = a.Value.Resolve().String()
+		case logRun:
+			run = true
+		}
+		return true
+	})
+	if sandbox != "" && !run {
+		if text := h.runOf(sandbox); text != "" {
+			r.AddAttrs(slog.String(logRun, text))
+		}
+	}
+	if id := RequestID(ctx); id != "" {
+		r.AddAttrs(slog.String(logRequest, id))
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		r.AddAttrs(slog.String(logTrace, span.TraceID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *runHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	next := *h
+	next.Handler = h.Handler.WithAttrs(attrs)
+	for _, a := range attrs {
+		switch a.Key {
+		case logSandbox:
+			next.sandbox = a.Value.Resolve().String()
+		case logRun:
+			next.run = true
+		}
+	}
+	return &next
+}
+
+// WithGroup implements slog.Handler.
+func (h *runHandler) WithGroup(name string) slog.Handler {
+	next := *h
+	next.Handler = h.Handler.WithGroup(name)
+	return &next
+}
+
+// requestKey carries a request's id.
+type requestKey struct{}
+
+// WithRequestID puts a request's id into its context.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestKey{}, id)
+}
+
+// RequestID returns the id; "" if ctx is of no request.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // Digest is the sha256, in hexadecimal, of an image's seal: it names all bytes of
@@ -22,4 +24,14 @@ func Digest(dir string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Intact checks an image against its own seal, whatever sandbox it is of; see
+// Verify.
+func Intact(dir string) error {
+	s, err := read(dir)
+	if err != nil {
+		return fault.Wrap(fault.ErrConflict, err, "the image at %s has no seal, so it was not written whole", dir)
+	}
+	return Verify(dir, s.Sandbox)
 }

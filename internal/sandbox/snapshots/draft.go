@@ -1,0 +1,147 @@
+package snapshots
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+)
+
+// newPrefix and gonePrefix begin the names of what Sweep removes.
+const (
+	newPrefix  = ".new-"
+	gonePrefix = ".gone-"
+)
+
+// Draft is a snapshot that is being made. Its maker alone uses it.
+type Draft struct {
+	store    *Store
+	id       string
+	dir      string
+	attached map[string]string
+	over     bool // published or dropped
+}
+
+// Begin makes a draft under an id that no other has, and takes room for about so
+// many bytes. keep tells that it is to be published: otherwise it counts as no
+// snapshot.
+func (s *Store) Begin(id string, about int64, keep bool) (*Draft, error) {
+	if !validID(id) {
+		return nil, fault.Invalid("%q can't be a snapshot's id", id)
+	}
+	s.mu.Lock()
+	err := s.check(about, keep)
+	_, taken := s.known[id]
+	_, drafted := s.drafts[id]
+	if taken || drafted {
+		err = fault.New(fault.ErrConflict, "there is a snapshot %s already", id)
+	}
+	if err == nil {
+		s.drafts[id] = about
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{store: s, id: id, dir: filepath.Join(s.dir, newPrefix+id), attached: map[string]string{}}
+	if err := os.Mkdir(d.dir, 0o700); err != nil {
+		s.forgetDraft(id)
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be begun", id)
+	}
+	return d, nil
+}
+
+func validID(id string) bool {
+	return id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// ID is the snapshot's.
+func (d *Draft) ID() string { return d.id }
+
+// Image is where the engine writes to. It does not exist yet.
+func (d *Draft) Image() string { return filepath.Join(d.dir, imageName) }
+
+// Attach adds a small file; its name must end in .json and be none of the
+// store's own.
+func (d *Draft) Attach(name string, data []byte) error {
+	if filepath.Base(name) != name || filepath.Ext(name) != ".json" || name == manifestName || name == stateName || strings.HasPrefix(name, ".") {
+		return fault.Invalid("%q can't be an attachment's name", name)
+	}
+	if len(data) > maxAttachment {
+		return fault.Invalid("the attachment %s is %d bytes long; at most %d", name, len(data), maxAttachment)
+	}
+	d.attached[name] = digestOf(data)
+	return writeSynced(filepath.Join(d.dir, name), data)
+}
+
+// Finish brings all but the manifest to the disk, and returns the manifest with
+// what the store knows of it, and its digest.
+func (d *Draft) Finish(m Manifest) (Manifest, string, error) {
+	seal, err := image.Digest(d.Image())
+	if err != nil {
+		return m, "", err
+	}
+	if err := syncFiles(d.Image()); err != nil {
+		return m, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be brought to the disk", d.id)
+	}
+	m.ID, m.Seal, m.Attached, m.Bytes = d.id, seal, d.attached, diskUse(d.Image())
+	_, digest, err := m.seal()
+	return m, digest, err
+}
+
+// Publish makes a snapshot of the draft: whole, or not at all. record is the
+// number of its record in the log. Older snapshots of the same owner and name
+// lose the name. On an error the draft is still there.
+func (d *Draft) Publish(m Manifest, record uint64) error {
+	file, digest, err := m.seal()
+	if err != nil {
+		return err
+	}
+	if len(file) > maxManifest {
+		return fault.Invalid("the manifest of snapshot %s is %d bytes long; at most %d", d.id, len(file), maxManifest)
+	}
+	if err := errors.Join(
+		writeState(d.dir, mutable{Record: record}),
+		writeSynced(filepath.Join(d.dir, manifestName), file),
+		syncDir(d.dir),
+	); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be written", d.id)
+	}
+	faultpoint.Hit(faultpoint.SnapshotSealed)
+	s := d.store
+	if err := os.Rename(d.dir, filepath.Join(s.dir, d.id)); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be published", d.id)
+	}
+	d.over = true
+	err = syncDir(s.dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.drafts, d.id)
+	s.known[d.id] = &kept{manifest: m, digest: digest, state: mutable{Record: record}, disk: diskUse(filepath.Join(s.dir, d.id)), used: s.now()}
+	s.takeName(m)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "it is not known whether the snapshot %s survives a loss of power", d.id)
+	}
+	return nil
+}
+
+// Drop removes the draft, unless it has been published.
+func (d *Draft) Drop() error {
+	if d.over {
+		return nil
+	}
+	d.over = true
+	err := os.RemoveAll(d.dir)
+	d.store.forgetDraft(d.id)
+	return err
+}
+
+func (s *Store) forgetDraft(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.drafts, id)
+}

@@ -1,0 +1,229 @@
+package snapshots
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Config is what a Store is made of. Dir and Log are needed; Dir must exist and
+// belong to this user alone.
+type Config struct {
+	Dir  string
+	Room Room
+	// ColdAfter is how long a snapshot lies unused before it is compressed; 0:
+	// none is.
+	ColdAfter time.Duration
+	Log       *slog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Store keeps the snapshots of an installation. Safe for concurrent use.
+type Store struct {
+	dir       string
+	room      Room
+	coldAfter time.Duration
+	log       *slog.Logger
+	now       func() time.Time
+
+	mu     sync.Mutex       // guards what follows
+	known  map[string]*kept // by id
+	drafts map[string]int64 // bytes that they may take, by id
+}
+
+// kept is a snapshot that is there. Only manifest and digest may be read without
+// the store's lock.
+type kept struct {
+	manifest Manifest
+	digest   string
+	state    mutable
+	disk     int64 // bytes that it takes
+	cold     bool
+	readers  int
+	changing bool // its image is being compressed
+	used     time.Time
+
+	form sync.Mutex // held while the image changes its form; taken before the store's lock
+}
+
+// Snapshot is one of the list.
+type Snapshot struct {
+	Manifest
+	Digest string
+	Record uint64 // the number of its record in the log
+	// Name is "" when a newer one has taken it over.
+	Name string
+	Cold bool
+}
+
+// Open makes a store, sweeps away what an earlier one left half done, and learns
+// what is there. A directory that is no whole snapshot stays where it is and is
+// told in the log: it may be what somebody looks for.
+func Open(c Config) (*Store, error) {
+	s := &Store{
+		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now,
+		known: map[string]*kept{}, drafts: map[string]int64{},
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the snapshots can't be listed")
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, newPrefix) || strings.HasPrefix(name, gonePrefix) {
+			if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+				return nil, fault.Wrap(fault.ErrUnavailable, err, "the remains of a snapshot can't be removed")
+			}
+			continue
+		}
+		if err := s.learn(name); err != nil {
+			s.log.Error("a snapshot can't be used", "snapshot", name, "err", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) learn(id string) error {
+	dir := filepath.Join(s.dir, id)
+	m, digest, err := readManifest(dir)
+	if err != nil {
+		return err
+	}
+	state, err := readState(dir)
+	if err != nil {
+		return err
+	}
+	if err := tidy(dir); err != nil {
+		return err
+	}
+	_, err = os.Lstat(filepath.Join(dir, imageName))
+	s.known[id] = &kept{
+		manifest: m, digest: digest, state: state, disk: diskUse(dir), used: s.now(),
+		cold: errors.Is(err, fs.ErrNotExist),
+	}
+	return nil
+}
+
+// tidy removes what an interrupted compression left: what is half made has a dot
+// before its name, and of two forms the plain one counts.
+func tidy(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, imageName)); err != nil {
+		return nil //nolint:nilerr // there is the cold form only
+	}
+	return os.RemoveAll(filepath.Join(dir, coldName))
+}
+
+// List returns all snapshots, the oldest first.
+func (s *Store) List() []Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Snapshot, 0, len(s.known))
+	for _, k := range s.known {
+		all = append(all, k.view())
+	}
+	slices.SortFunc(all, func(a, b Snapshot) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// view needs the store's lock.
+func (k *kept) view() Snapshot {
+	v := Snapshot{Manifest: k.manifest, Digest: k.digest, Record: k.state.Record, Name: k.manifest.Name, Cold: k.cold}
+	if k.state.Overtaken {
+		v.Name = ""
+	}
+	return v
+}
+
+// Uses reports whether a snapshot lies on the template with this digest.
+func (s *Store) Uses(template string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.known {
+		if k.manifest.Template == template {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns a snapshot by id, or by name among those of an owner. The owner
+// "" has all ids. Needs mu.
+func (s *Store) find(owner, ref string) (*kept, error) {
+	if k := s.known[ref]; k != nil && (owner == "" || k.manifest.Owner == owner) {
+		return k, nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.known)) {
+		k := s.known[id]
+		if ref != "" && k.manifest.Name == ref && k.manifest.Owner == owner && !k.state.Overtaken {
+			return k, nil
+		}
+	}
+	return nil, fault.New(fault.ErrNotFound, "there is no snapshot %.80q", ref)
+}
+
+// takeName takes a snapshot's name from older ones of its owner. Needs mu.
+func (s *Store) takeName(m Manifest) {
+	if m.Name == "" {
+		return
+	}
+	for id, k := range s.known {
+		if id == m.ID || k.manifest.Name != m.Name || k.manifest.Owner != m.Owner || k.state.Overtaken {
+			continue
+		}
+		k.state.Overtaken = true
+		if err := writeState(filepath.Join(s.dir, id), k.state); err != nil {
+			s.log.Error("after a restart an older snapshot may have the name of a newer one", "snapshot", id, "err", err)
+		}
+	}
+}
+
+// Remove removes a snapshot by id, or by name. One that is being read is a
+// fault.ErrConflict.
+func (s *Store) Remove(owner, ref string) (Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.find(owner, ref)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	id := k.manifest.ID
+	if k.readers > 0 || k.changing {
+		return Snapshot{}, fault.New(fault.ErrConflict, "the snapshot %s is being read; remove it when that has ended", id)
+	}
+	gone := filepath.Join(s.dir, gonePrefix+id)
+	if err := os.Rename(filepath.Join(s.dir, id), gone); err != nil {
+		return Snapshot{}, fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
+	}
+	delete(s.known, id)
+	if err := errors.Join(syncDir(s.dir), os.RemoveAll(gone)); err != nil {
+		s.log.Error("the files of a removed snapshot are left", "snapshot", id, "err", err)
+	}
+	return k.view(), nil
+}

@@ -74,7 +74,6 @@ func (l Limits) orDefaults() Limits {
 type Controller struct {
 	config  Config
 	indexes *indexCache
-	ledgers ledgers
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
@@ -110,8 +109,9 @@ type Run struct {
 	Lock *lockfile.Set
 	// Plan: installs are only weighed, see api.CreateSandbox and Controller.Plan.
 	Plan bool
-	// Ancestors are the sandboxes that it is a copy of, see RegisterCopy.
-	Ancestors []Ancestor
+	// Narrowing is what its client gives up of the network; zero: nothing, or what
+	// the sandbox had given up that it is a copy of. See Controller.Narrow.
+	Narrowing policy.Narrowing
 }
 
 // Register makes a sandbox known: before, and after Unregister, everything that
@@ -128,6 +128,9 @@ func (c *Controller) Register(r Run) error {
 }
 
 func (c *Controller) add(t *tenant) error {
+	if !t.run.Narrowing.IsZero() {
+		t.narrowing.set(t.run.Narrowing)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.tenants[t.run.Sandbox]; known {

@@ -21,6 +21,9 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if t.run.Plan {
 		detail[detailPlan] = "true"
 	}
+	if !t.run.Narrowing.IsZero() {
+		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
+	}
 	_, err = c.record(ctx, t, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: clip(t.run.Task, 8_192), Detail: detail,
 	})

@@ -11,11 +11,13 @@ import (
 
 const (
 	ruleNetwork    = "network_default"
+	ruleNarrowing  = "network_narrowing"
 	ruleNamesQuota = "quota.names"
 )
 
 // Name implements Door. This version forwards nothing but registries, and these
-// are not asked about here, so every name is refused.
+// are not asked about here, so every name is refused: by what the sandbox's own
+// client closed, where that is why it would stay closed under any policy.
 func (c *Controller) Name(ctx context.Context, ask NameAsk) (Answer, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
@@ -25,6 +27,9 @@ func (c *Controller) Name(ctx context.Context, ask NameAsk) (Answer, error) {
 	d := policy.Decision{
 		Effect: policy.Deny, Rule: ruleNetwork, ResolvedBy: policy.ByNetwork,
 		Reason: "a sandbox reaches package registries and nothing else",
+	}
+	if open, reason := t.narrowing.get().Name(name); !open {
+		d.Rule, d.Reason = ruleNarrowing, reason
 	}
 	r := audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,

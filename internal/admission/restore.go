@@ -10,16 +10,13 @@ import (
 
 // Restore registers a sandbox that outlived the daemon, with what the log knows
 // of it: refusals, quotas, what was served, claimed and found, which commands
-// ran; of a copy, what came with it, too. Lost are repeats of refusals since they were last recorded, and the
+// ran. Lost are repeats of refusals since they were last recorded, and the
 // requirements of metadata: clients ask for that again, or are refused.
 func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
 	t := newTenant(r)
-	if err := c.inherit(ctx, t); err != nil {
-		return err
-	}
 	for rec, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: r.Sandbox}) {
 		if err != nil {
 			return err
@@ -35,7 +32,6 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 // replay takes one record of this sandbox as if it had just been made. Nobody
 // else knows the tenant yet.
 func (t *tenant) replay(r audit.Record, limits Limits) {
-	t.noted(r.Seq)
 	if r.RequestID != "" {
 		t.ids[r.RequestID] = true
 	}
@@ -51,6 +47,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 		if r.Outcome == audit.Exceeded {
 			t.cut, t.cutTold = true, true
 		}
+		t.narrowing.replay(r)
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog:
 	}
 }

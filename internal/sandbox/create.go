@@ -33,9 +33,7 @@ const (
 
 // Create makes a sandbox: checked whole before anything is made, and on error
 // nothing is left. On return its guest agent is configured.
-func (m *Manager) Create(ctx context.Context, req Request) (made *Sandbox, err error) {
-	ctx, done := m.observe(ctx, VerbCreate, "")
-	defer func() { done(made, "", err) }()
+func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
 	plan, err := m.plan(ctx, req)
 	if err != nil {
 		return nil, err
@@ -49,6 +47,7 @@ func (m *Manager) Create(ctx context.Context, req Request) (made *Sandbox, err e
 	run := admission.Run{
 		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User,
 		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan,
+		Narrowing: req.Narrowing,
 	}
 	if err := m.cfg.Door.Register(run); err != nil {
 		return nil, err

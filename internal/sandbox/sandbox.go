@@ -59,6 +59,8 @@ type Request struct {
 	Owner    Owner
 	Account  Account
 	Labels   map[string]string
+	// Narrowing is what the client gives up of the network; see Manager.Narrow.
+	Narrowing policy.Narrowing
 	// IdempotencyKey makes a second request of the same owner with the same key
 	// get the first one's sandbox; "": none.
 	IdempotencyKey string

@@ -65,7 +65,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"half a payload", header(FrameStdout, 5, "abc"), io.ErrUnexpectedEOF},
 		{"no payload at all", header(FrameStdout, 5, ""), io.ErrUnexpectedEOF},
 		{"type 0", header(0, 0, ""), fault.ErrInvalid},
-		{"type 11", header(11, 1, "x"), fault.ErrInvalid},
+		{"type 12", header(12, 1, "x"), fault.ErrInvalid},
 		{"type 255", header(255, 1<<31, ""), fault.ErrInvalid},
 		{"one byte too long", header(FrameStdout, MaxPayload+1, strings.Repeat("x", MaxPayload+1)), fault.ErrInvalid},
 		{"2^31", header(FrameStdin, 1<<31, ""), fault.ErrInvalid},

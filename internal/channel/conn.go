@@ -25,6 +25,15 @@ func NewConn(raw net.Conn) *Conn {
 // only a half-close; prefer Conn's own Close and CloseWrite.
 func (c *Conn) Raw() net.Conn { return c.raw }
 
+// Over is closed when the session of this stream is over: ended, or reset. Of
+// what is no session's stream it is nil.
+func (c *Conn) Over() <-chan struct{} {
+	if s, ok := c.raw.(*stream); ok {
+		return s.waits.ended
+	}
+	return nil
+}
+
 // CloseWrite tells the peer that nothing more comes; reading goes on.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -28,7 +29,18 @@ const (
 )
 
 // Session is the multiplexer on a channel. Both ends may open streams.
+//
+// A guest's session is started anew when its host says so (Wire.Renew): all its
+// streams fail with ErrReset, and Open and Accept go on with the new ones.
 type Session struct {
+	trunk *trunk // nil at the host's end
+
+	mu  sync.Mutex // guards now; held while a session is started anew
+	now *life
+}
+
+// life is a session from its start to its end or reset.
+type life struct {
 	mux   *yamux.Session
 	waits *waits
 }
@@ -37,27 +49,67 @@ type Session struct {
 // now on. Everything that arrives is inspected before the multiplexer sees it;
 // a violation ends the session.
 func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
+	if wire, ok := conn.(*Wire); ok {
+		wire.follow()
+	}
 	g, w := &guard{ReadWriteCloser: conn}, newWaits()
 	mux, err := yamux.Client(&ending{g, w}, muxConfig(HostWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}
 	g.session.Store(mux)
-	return &Session{mux: mux, waits: w}, nil
+	return &Session{now: &life{mux, w}}, nil
 }
 
 // NewGuestSession starts the guest's end. It owns conn from now on.
 func NewGuestSession(conn io.ReadWriteCloser) (*Session, error) {
-	w := newWaits()
-	mux, err := yamux.Server(&ending{conn, w}, muxConfig(GuestWindow))
-	if err != nil {
-		return nil, fmt.Errorf("start the guest's end of a channel: %w", err)
-	}
-	return &Session{mux: mux, waits: w}, nil
+	s := &Session{trunk: &trunk{conn: conn}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.begin()
 }
 
-func (s *Session) conn(raw *yamux.Stream) *Conn {
-	return NewConn(&stream{Stream: raw, waits: s.waits})
+// begin starts a life of a guest's session. Needs mu.
+func (s *Session) begin() error {
+	w := newWaits()
+	b := &branch{trunk: s.trunk}
+	b.renew = func(marker []byte) error { return s.renew(b, w, marker) }
+	mux, err := yamux.Server(&ending{b, w}, muxConfig(GuestWindow))
+	if err != nil {
+		return fmt.Errorf("start the guest's end of a channel: %w", err)
+	}
+	s.now = &life{mux, w}
+	return nil
+}
+
+// renew ends the life that has b, and begins the next.
+func (s *Session) renew(b *branch, w *waits, marker []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.reset()
+	if err := b.answer(marker); err != nil {
+		return err
+	}
+	return s.begin()
+}
+
+func (s *Session) current() *life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (l *life) conn(raw *yamux.Stream) *Conn {
+	return NewConn(&stream{Stream: raw, waits: l.waits})
+}
+
+// open returns ErrReset if the life is over because another has begun.
+func (l *life) open() (*yamux.Stream, error) {
+	raw, err := l.mux.OpenStream()
+	if err != nil && l.waits.wasReset() {
+		err = ErrReset
+	}
+	return raw, err
 }
 
 // muxConfig is made for a peer that may be frozen for days and then goes on as
@@ -97,9 +149,10 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		stream *yamux.Stream
 		err    error
 	}
+	now := s.current()
 	done := make(chan opened, 1)
 	go func() {
-		stream, err := s.mux.OpenStream()
+		stream, err := now.open()
 		done <- opened{stream, err}
 	}()
 	select {
@@ -107,11 +160,11 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		if o.err != nil {
 			return nil, o.err
 		}
-		return s.conn(o.stream), nil
+		return now.conn(o.stream), nil
 	case <-ctx.Done():
 		go func() {
 			if o := <-done; o.err == nil {
-				_ = s.conn(o.stream).Close()
+				_ = now.conn(o.stream).Close()
 			}
 		}()
 		return nil, ctx.Err()
@@ -121,25 +174,36 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 // Accept waits for the peer to open a stream. After the session ended it
 // returns an error.
 func (s *Session) Accept() (*Conn, error) {
-	stream, err := s.mux.AcceptStream()
-	if err != nil {
-		return nil, err
+	now := s.current()
+	for {
+		stream, err := now.mux.AcceptStream()
+		if err == nil {
+			return now.conn(stream), nil
+		}
+		next := s.current()
+		if next == now {
+			return nil, err
+		}
+		now = next
 	}
-	return s.conn(stream), nil
 }
 
 // Done is closed when the session has ended: closed here, by the peer, or for
-// a violation.
-func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
+// a violation. At the guest's end a reset ends it, too.
+func (s *Session) Done() <-chan struct{} { return s.current().mux.CloseChan() }
 
 // Streams is the number of streams that are not closed by both ends.
-func (s *Session) Streams() int { return s.mux.NumStreams() }
+func (s *Session) Streams() int { return s.current().mux.NumStreams() }
 
 // Close ends the session and all its streams. What has already arrived on a
 // stream can still be read.
 func (s *Session) Close() error {
-	s.waits.end()
-	return s.mux.Close()
+	if s.trunk != nil {
+		_ = s.trunk.conn.Close() // whoever is starting it anew lets go
+	}
+	now := s.current()
+	now.waits.end()
+	return now.mux.Close()
 }
 
 // IsTimeout tells whether err is a passed deadline of a stream or a socket.

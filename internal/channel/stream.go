@@ -25,11 +25,15 @@ type stream struct {
 var _ net.Conn = (*stream)(nil)
 
 // Read returns io.EOF when the peer has closed, or the session has ended and
-// all that had arrived is read.
+// all that had arrived is read; after a reset it is ErrReset.
 func (s *stream) Read(p []byte) (int, error) {
 	s.waits.enter(s)
 	n, err := s.Stream.Read(p)
-	if s.waits.leave(s) && errors.Is(err, yamux.ErrTimeout) {
+	over := s.waits.leave(s)
+	switch {
+	case over && err != nil && s.waits.wasReset():
+		err = ErrReset
+	case over && errors.Is(err, yamux.ErrTimeout):
 		err = io.EOF
 	}
 	return n, err
@@ -39,7 +43,11 @@ func (s *stream) Read(p []byte) (int, error) {
 func (s *stream) Write(p []byte) (int, error) {
 	s.waits.enter(s)
 	n, err := s.Stream.Write(p)
-	if s.waits.leave(s) && errors.Is(err, yamux.ErrTimeout) {
+	over := s.waits.leave(s)
+	switch {
+	case over && err != nil && s.waits.wasReset():
+		err = ErrReset
+	case over && errors.Is(err, yamux.ErrTimeout):
 		err = yamux.ErrSessionShutdown
 	}
 	return n, err
@@ -62,12 +70,15 @@ func (s *stream) SetWriteDeadline(t time.Time) error {
 
 // waits are the reads and writes that go on in a session.
 type waits struct {
-	mu   sync.Mutex // guards what follows, and the deadlines of streams
-	over bool
-	busy map[*stream]int
+	ended chan struct{} // closed when over is set
+
+	mu       sync.Mutex // guards what follows, and the deadlines of streams
+	over     bool
+	replaced bool // over because another session has begun
+	busy     map[*stream]int
 }
 
-func newWaits() *waits { return &waits{busy: map[*stream]int{}} }
+func newWaits() *waits { return &waits{ended: make(chan struct{}), busy: map[*stream]int{}} }
 
 func (w *waits) enter(s *stream) {
 	w.mu.Lock()
@@ -96,9 +107,24 @@ func (w *waits) end() {
 		return
 	}
 	w.over = true
+	close(w.ended)
 	for s := range w.busy {
 		w.expire(s)
 	}
+}
+
+// reset is end for a session that another takes the place of.
+func (w *waits) reset() {
+	w.mu.Lock()
+	w.replaced = !w.over
+	w.mu.Unlock()
+	w.end()
+}
+
+func (w *waits) wasReset() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.replaced
 }
 
 // expire needs mu.

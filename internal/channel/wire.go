@@ -25,8 +25,14 @@ import (
 // wrote last is kept), and later Plug. Resume takes a Quiesce back. In between,
 // reads and writes wait. These four are for one caller at a time; Read, Write
 // and Close may be called at any time, by one reader and one writer each.
+//
+// Under a session a wire is quiet between two of its frames, never within one:
+// a copy of a guest that has read half a frame would take what its host says
+// first for the other half.
 type Wire struct {
-	sending sync.Mutex // held over a write to conn
+	sending sync.Mutex // held over a write to conn; guards framed and out
+	framed  bool       // what is written are a session's frames
+	out     framing    // of what was written, if framed
 	reading sync.Mutex // held over a read from conn
 
 	mu     sync.Mutex // guards what follows; never held over a read or write
@@ -46,7 +52,8 @@ type hostEnd interface {
 type wireState int
 
 const (
-	wireOpen wireState = iota
+	wireOpen     wireState = iota
+	wireSettling           // to become quiet at the end of a frame
 	wireQuiet
 	wireUnplugged
 	wireClosed
@@ -63,6 +70,17 @@ func NewWire(conn net.Conn) (*Wire, error) {
 		return nil, err
 	}
 	return &Wire{conn: end, turned: make(chan struct{})}, nil
+}
+
+// UnpluggedWire makes a wire that has no connection yet; Plug or Renew gives it
+// one.
+func UnpluggedWire() *Wire { return &Wire{state: wireUnplugged, turned: make(chan struct{})} }
+
+// follow tells that what is written are a session's frames.
+func (w *Wire) follow() {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	w.framed = true
 }
 
 func asHostEnd(conn net.Conn) (hostEnd, error) {
@@ -159,18 +177,26 @@ func (w *Wire) send(p []byte) (int, <-chan struct{}, error) {
 		return 0, nil, net.ErrClosed
 	case wireQuiet, wireUnplugged:
 		return 0, turned, nil
+	case wireSettling:
+		p = p[:min(len(p), w.out.left())]
+		if len(p) == 0 {
+			return 0, turned, nil
+		}
 	case wireOpen:
 	}
 	n, err := conn.Write(p)
+	if w.framed {
+		w.out.pass(p[:n])
+	}
 	if err != nil && IsTimeout(err) { // Quiesce wants it back
 		return n, nil, nil
 	}
 	return n, nil, err
 }
 
-// Quiesce stops writing, and returns when the guest has read all that was
-// written. A guest that does not, until ctx ends, is a fault.ErrUnavailable,
-// and then the wire is as before. Reading goes on.
+// Quiesce stops writing, at the end of a frame, and returns when the guest has
+// read all that was written. A guest that does not, until ctx ends, is a
+// fault.ErrUnavailable, and then the wire is as before. Reading goes on.
 func (w *Wire) Quiesce(ctx context.Context) error {
 	w.mu.Lock()
 	if w.state != wireOpen {
@@ -179,18 +205,64 @@ func (w *Wire) Quiesce(ctx context.Context) error {
 	}
 	conn := w.conn
 	w.pauses++
-	w.turn(wireQuiet)
+	w.turn(wireSettling)
 	w.mu.Unlock()
 
-	_ = conn.SetWriteDeadline(time.Unix(1, 0)) // a writer in the middle comes back with what it has written
-	w.sending.Lock()
-	_ = conn.SetWriteDeadline(time.Time{})
-	w.sending.Unlock()
-	if err := awaitRead(ctx, conn); err != nil {
+	err := w.settle(ctx, conn)
+	if err == nil {
+		err = awaitRead(ctx, conn)
+	}
+	if err != nil {
 		w.Resume()
-		return err
+	}
+	return err
+}
+
+// settle makes the wire quiet as soon as the frame that is being written has
+// ended.
+func (w *Wire) settle(ctx context.Context, conn hostEnd) error {
+	w.interrupt(conn)
+	look := time.NewTicker(quietLook)
+	defer look.Stop()
+	for !w.settled() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return notRead(ctx.Err())
+		}
 	}
 	return nil
+}
+
+// interrupt has a writer in the middle come back with what it has written so
+// far; one of frames goes on to the end of its frame.
+func (w *Wire) interrupt(conn hostEnd) {
+	if !w.sending.TryLock() { // there is one
+		_ = conn.SetWriteDeadline(time.Unix(1, 0))
+		w.sending.Lock()
+		_ = conn.SetWriteDeadline(time.Time{})
+	}
+	w.sending.Unlock()
+}
+
+func (w *Wire) settled() bool {
+	if !w.sending.TryLock() {
+		return false
+	}
+	defer w.sending.Unlock()
+	if w.out.left() > 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state == wireSettling {
+		w.turn(wireQuiet)
+	}
+	return true
+}
+
+func notRead(err error) error {
+	return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent does not read what it was sent")
 }
 
 // awaitRead waits until the peer's queue is empty.
@@ -208,7 +280,7 @@ func awaitRead(ctx context.Context, conn hostEnd) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the sandbox's agent does not read what it was sent")
+			return notRead(ctx.Err())
 		}
 	}
 }
@@ -231,7 +303,7 @@ func outgoing(conn hostEnd) (int, error) {
 func (w *Wire) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.state == wireQuiet {
+	if w.state == wireQuiet || w.state == wireSettling {
 		w.turn(wireOpen)
 	}
 }
@@ -296,12 +368,17 @@ func (w *Wire) Plug(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
+	return w.plug(end, nil)
+}
+
+// plug takes what was read from a connection already, too.
+func (w *Wire) plug(end hostEnd, rest []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state != wireUnplugged {
 		return fault.New(fault.ErrConflict, "the channel is closed or has a connection")
 	}
-	w.conn = end
+	w.conn, w.rest = end, append(w.rest, rest...)
 	w.turn(wireOpen)
 	return nil
 }
@@ -311,7 +388,7 @@ func (w *Wire) Plug(conn net.Conn) error {
 func (w *Wire) Pauses() (times int, now bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pauses, w.state == wireQuiet || w.state == wireUnplugged
+	return w.pauses, w.state == wireSettling || w.state == wireQuiet || w.state == wireUnplugged
 }
 
 // Close ends the wire for good.

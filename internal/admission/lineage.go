@@ -183,6 +183,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 		if r.Outcome == audit.Exceeded {
 			t.cut, t.cutTold = true, true
 		}
+		t.narrowing.replay(r)
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog:
 	}
 }

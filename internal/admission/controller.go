@@ -74,6 +74,7 @@ func (l Limits) orDefaults() Limits {
 type Controller struct {
 	config  Config
 	indexes *indexCache
+	ledgers ledgers
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
@@ -109,9 +110,14 @@ type Run struct {
 	Lock *lockfile.Set
 	// Plan: installs are only weighed, see api.CreateSandbox and Controller.Plan.
 	Plan bool
+	// First is the number of its first record, for Restore; 0: unknown, and the whole
+	// log is read.
+	First uint64
 	// Narrowing is what its client gives up of the network; zero: nothing, or what
 	// the sandbox had given up that it is a copy of. See Controller.Narrow.
 	Narrowing policy.Narrowing
+	// Ancestors are the sandboxes that it is a copy of, see RegisterCopy.
+	Ancestors []Ancestor
 }
 
 // Register makes a sandbox known: before, and after Unregister, everything that

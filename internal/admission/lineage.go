@@ -136,6 +136,9 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *Facts) erro
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
 	t := newTenant(r)
+	if !r.Narrowing.IsZero() {
+		t.narrowing.set(r.Narrowing)
+	}
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}

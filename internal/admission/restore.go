@@ -10,14 +10,17 @@ import (
 
 // Restore registers a sandbox that outlived the daemon, with what the log knows
 // of it: refusals, quotas, what was served, claimed and found, which commands
-// ran. Lost are repeats of refusals since they were last recorded, and the
+// ran; of a copy, what came with it, too. Lost are repeats of refusals since they were last recorded, and the
 // requirements of metadata: clients ask for that again, or are refused.
 func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
 	t := newTenant(r)
-	for rec, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: r.Sandbox}) {
+	if err := c.inherit(ctx, t); err != nil {
+		return err
+	}
+	for rec, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: r.Sandbox, FromSeq: r.First}) {
 		if err != nil {
 			return err
 		}
@@ -32,6 +35,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 // replay takes one record of this sandbox as if it had just been made. Nobody
 // else knows the tenant yet.
 func (t *tenant) replay(r audit.Record, limits Limits) {
+	t.noted(r.Seq)
 	if r.RequestID != "" {
 		t.ids[r.RequestID] = true
 	}

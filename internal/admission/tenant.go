@@ -23,6 +23,8 @@ type tenant struct {
 
 	mu           sync.Mutex      // guards all below
 	used         int             // records that the guest caused
+	begun        bool            // there is a record of it
+	first, last  uint64          // the numbers of its first and last record
 	cut          bool            // used passed the quota; for ever
 	cutTold      bool            // and the log says so
 	ids          map[string]bool // request ids that are taken
@@ -91,12 +93,23 @@ func (c *Controller) record(ctx context.Context, t *tenant, r audit.Record) (aud
 		return r, c.cutOff(ctx, t)
 	}
 	r, err := c.config.Log.Append(ctx, r)
-	if err != nil && counted {
-		t.mu.Lock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil:
+		t.noted(r.Seq)
+	case counted:
 		t.used--
-		t.mu.Unlock()
 	}
 	return r, err
+}
+
+// noted takes a record's number; t.mu is held.
+func (t *tenant) noted(seq uint64) {
+	if !t.begun {
+		t.begun, t.first = true, seq
+	}
+	t.first, t.last = min(t.first, seq), max(t.last, seq)
 }
 
 // cutOff returns the refusal of a run that is cut, and sees to it that the log

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 
 // roleCommands are the commands that are the other roles of this binary. All
@@ -48,7 +49,7 @@ Ending a daemon does not end its sandboxes: the next one takes them over.`,
 			defer stop()
 			d, err := daemon.New(ctx, daemon.Options{
 				Paths: paths, Config: cfg, Version: version, Executable: self,
-				EndWhenIdle: background, Log: logger(),
+				EndWhenIdle: background, Log: telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format),
 			})
 			if err != nil {
 				return err

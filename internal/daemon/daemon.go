@@ -10,10 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -28,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -62,7 +62,12 @@ type Daemon struct {
 	sandboxes  *sandbox.Manager
 	gateway    *gatewayProcess
 	api        *httpapi.Server
-	listener   net.Listener
+	telemetry  *telemetry.Telemetry
+	health     *health
+	serves     []*server                            // all listeners, from the moment they are open
+	wires      wires                                // what the TCP listener speaks
+	tokens     tokens                               // nil: nobody has one
+	runs       atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
 	stop       chan struct{}
 	stopOnce   sync.Once
 
@@ -87,13 +92,16 @@ func (d *Daemon) build(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"prepare the directories", d.prepare},
+		{"begin to measure", d.startTelemetry},
 		{"start the keeper", d.startKeeper},
 		{"find the registries", d.findRegistries},
 		{"open the log", d.openLog},
 		{"start the gateway", d.startGateway},
 		{"take over the sandboxes", d.startManager},
 		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
+		{"listen for the operator", d.listenAdmin},
 		{"listen", d.listen},
+		{"listen for clients with tokens", d.listenTCP},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -136,25 +144,18 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
-		Log: d.log, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
-		Approvals:  d.approvals.queue,
+		Log: d.telemetry.Log(d.log), Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Approvals:  d.telemetry.Approvals(d.approvals.queue),
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})
+	d.runs.Store(d.door)
 	return nil
 }
 
 func (d *Daemon) listen(ctx context.Context) error {
-	path := d.opts.Paths.DaemonSocket()
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	l, err := listenUnix(ctx, d.opts.Paths.DaemonSocket())
 	if err != nil {
-		return err
-	}
-	d.listener = l
-	if err := os.Chmod(path, 0o600); err != nil {
 		return err
 	}
 	d.api = httpapi.New(httpapi.Config{
@@ -162,6 +163,10 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
 		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log, Audit: d.auditing(),
 	})
+	handler := identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api)))
+	api := newServer("socket", l, handler, d.opts.Log)
+	api.http.ConnContext = httpapi.ConnContext
+	d.serves = append(d.serves, api)
 	return nil
 }
 
@@ -184,21 +189,14 @@ func (d *Daemon) requestStop(force bool) error {
 // Run serves until ctx ends, a client asks for the end, or the daemon is idle.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer d.close()
-	srv := &http.Server{
-		Handler: d.api, ConnContext: httpapi.ConnContext, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: slog.NewLogLogger(d.opts.Log.Handler(), slog.LevelWarn),
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(d.listener) }()
+	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
+	d.tellManager("READY=1")
 	err := d.await(ctx, served)
-	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	if serr := srv.Shutdown(shut); serr != nil {
-		srv.Close() //nolint:errcheck // attachments end with their sandboxes' keeper connections
-	}
+	d.tellManager("STOPPING=1")
+	endAll(ctx, d.serves, d.opts.Log)
 	return err
 }
 
@@ -232,9 +230,7 @@ func (d *Daemon) idle() bool {
 // close ends what was made, in reverse. The keeper ends too if it holds no
 // sandbox; otherwise it lives on for the next daemon.
 func (d *Daemon) close() {
-	if d.listener != nil {
-		d.listener.Close()
-	}
+	closeAll(d.serves)
 	if d.sandboxes != nil {
 		d.sandboxes.Close()
 	}
@@ -254,6 +250,7 @@ func (d *Daemon) close() {
 	d.closeApprovals()
 	d.closeIndex()
 	d.closeAudit()
+	d.closeTelemetry()
 	if d.lock != nil {
 		d.lock.Close()
 	}

@@ -44,6 +44,7 @@ type gatewayProcess struct {
 	known     chan struct{} // closed once names and ca are set
 	restart   func()        // ends the running gateway, for another to start
 	broken    error         // why no gateway comes up, after several tries
+	up        bool          // a gateway's process runs
 
 	child *exec.Cmd // only supervise's goroutine touches it
 }
@@ -198,12 +199,14 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	g.runs(true)
+	defer g.runs(false)
 	serve, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := admission.Serve(serve, ours, g.d.door); err != nil && ctx.Err() == nil {
+		if err := admission.Serve(serve, ours, g.d.telemetry.Door(g.d.door)); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Warn("the gateway's door closed", "err", err)
 		}
 	}()

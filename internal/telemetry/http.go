@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -76,7 +78,7 @@ type answer struct {
 	first  time.Duration // until the answer began
 }
 
-// Unwrap is for http.ResponseController, which hijacks and flushes through it.
+// Unwrap is for http.ResponseController, for what is not here.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // begins takes the status that counts: the first that is no interim one.
@@ -102,6 +104,15 @@ func (a *answer) Write(b []byte) (int, error) {
 func (a *answer) ReadFrom(from io.Reader) (int64, error) {
 	a.begins(http.StatusOK)
 	return io.Copy(a.ResponseWriter, from)
+}
+
+// Hijack implements http.Hijacker: what follows is an upgraded connection.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	if err == nil {
+		a.begins(http.StatusSwitchingProtocols)
+	}
+	return conn, buffered, err
 }
 
 // Flush implements http.Flusher.

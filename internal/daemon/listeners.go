@@ -1,0 +1,221 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
+)
+
+// Names of the wires, as metrics and spans have them.
+const (
+	wireControl = "control"
+	wireData    = "data"
+	wireV1      = "v1"
+)
+
+// sandboxHeader names the sandbox whose data plane a request is for.
+const sandboxHeader = "E2b-Sandbox-Id"
+
+// wires are what the TCP listener speaks. A nil one is not there.
+type wires struct {
+	control http.Handler // sandboxes, by the E2B protocol; X-API-Key
+	data    http.Handler // what is in one sandbox, and its ports
+	v1      http.Handler // our own API; Authorization: Bearer
+}
+
+// listenTCP opens the listener for clients with tokens, if one is configured.
+func (d *Daemon) listenTCP(ctx context.Context) error {
+	cfg := d.opts.Config.Listen
+	if err := cfg.Check(); err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the listener can't be opened")
+	}
+	if !cfg.Wanted() {
+		return nil
+	}
+	secure, err := d.serverTLS(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Address)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the address %s can't be listened on", cfg.Address)
+	}
+	l = netutil.LimitListener(l, cfg.MaxConnections)
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	f := &front{
+		wires: d.wires, health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
+		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.tokens,
+		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
+	}
+	d.serves = append(d.serves, newServer("TCP", l, f.handler(), d.opts.Log))
+	told := []any{"url", cfg.URL()}
+	if cfg.TLS.Auto {
+		told = append(told, "ca", d.opts.Paths.APICA(), "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
+	}
+	d.opts.Log.Info("listening for clients with tokens", told...)
+	return nil
+}
+
+// front is the TCP listener's handler: it limits, and finds out whose a request is.
+type front struct {
+	wires     wires
+	health    *health
+	domain    string // "": ports have no names
+	telemetry *telemetry.Telemetry
+	log       logger
+	pace      *pace
+	tokens    tokens               // nil: none are known
+	knows     func(id string) bool // a sandbox
+}
+
+// logger is what front needs of one.
+type logger interface {
+	ErrorContext(ctx context.Context, msg string, args ...any)
+}
+
+func (f *front) handler() http.Handler {
+	wrapped := wires{control: f.watched(wireControl, f.wires.control), data: f.watched(wireData, f.wires.data), v1: f.watched(wireV1, f.wires.v1)}
+	f.wires = wrapped
+	return identified(f.recovering(http.HandlerFunc(f.serve)))
+}
+
+// watched counts and traces a wire's requests; a wire that is not there says so.
+func (f *front) watched(name string, wire http.Handler) http.Handler {
+	if wire == nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusNotFound, "this daemon does not speak the protocol of this route")
+		})
+	}
+	return f.telemetry.HTTP(name, wire)
+}
+
+// serve routes. The host's name comes first: what is asked for under the name of a
+// sandbox's port is never the daemon's own.
+func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+	sandbox, data := f.sandboxOf(r)
+	if !data {
+		switch {
+		case r.URL.Path == "/healthz":
+			alive(w, r)
+			return
+		case r.URL.Path == "/readyz":
+			f.health.ready(false)(w, r)
+			return
+		}
+	}
+	if who, after, ok := f.admit(r, sandbox, data); !ok {
+		f.telemetry.Limited(who)
+		w.Header().Set("Retry-After", fmt.Sprint(after))
+		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("requests come too fast; try again in %d s", after))
+		return
+	}
+	switch {
+	case data:
+		f.wires.data.ServeHTTP(w, r)
+	case r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/"):
+		f.wires.v1.ServeHTTP(w, r)
+	default:
+		f.wires.control.ServeHTTP(w, r)
+	}
+}
+
+// sandboxOf tells whether a request is for what is in a sandbox, and which: by
+// PORT-ID.domain, by the header, or, with the id "", by a signature that only the
+// sandbox's own secret can have made.
+func (f *front) sandboxOf(r *http.Request) (id string, data bool) {
+	if id, ok := portName(r.Host, f.domain); ok {
+		return id, true
+	}
+	if id := r.Header.Get(sandboxHeader); id != "" {
+		return id, true
+	}
+	return "", r.URL.Path == "/files" && r.URL.Query().Has("signature")
+}
+
+// portName reads PORT-ID.domain, with or without a port behind it.
+func portName(host, domain string) (id string, ok bool) {
+	if domain == "" {
+		return "", false
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	label, ok := strings.CutSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), "."+domain)
+	if !ok {
+		return "", false
+	}
+	m := regexp.MustCompile(`^[0-9]{1,5}-([a-z0-9]+)$`).FindStringSubmatch(label)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+// recovering answers for handlers that panic. http.ErrAbortHandler is the word of
+// those that mean to cut the connection.
+func (f *front) recovering(next http.Handler) http.Handler {
+	return recovering(f.telemetry, f.log, next)
+}
+
+func recovering(t *telemetry.Telemetry, log logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			failure := recover()
+			if failure == nil {
+				return
+			}
+			if failure == http.ErrAbortHandler { //nolint:errorlint // it is compared as net/http does
+				panic(failure)
+			}
+			t.Panicked()
+			log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprint(failure), "stack", string(debug.Stack()))
+			refuse(w, http.StatusInternalServerError, "something inside failed; the daemon's log says more under the request "+telemetry.RequestID(r.Context()))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// requestHeader carries a request's id, both ways.
+const requestHeader = "X-Request-Id"
+
+// identified gives every request an id: the client's, if it is a plain word.
+func identified(next http.Handler) http.Handler {
+	plain := regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(requestHeader)
+		if !plain.MatchString(id) {
+			id = strings.ToLower(rand.Text()[:16])
+		}
+		w.Header().Set(requestHeader, id)
+		next.ServeHTTP(w, r.WithContext(telemetry.WithRequestID(r.Context(), id)))
+	})
+}
+
+// refuse answers a client whose wire is not known: a problem document that has
+// what clients of the E2B protocol look for, too.
+func refuse(w http.ResponseWriter, status int, sentence string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	//nolint:errcheck,errchkjson // the client went away; there is nobody to tell
+	json.NewEncoder(w).Encode(struct {
+		Title   string `json:"title"`
+		Status  int    `json:"status"`
+		Detail  string `json:"detail"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{http.StatusText(status), status, sentence, status, sentence})
+}

@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
+)
+
+// closeTraces bounds how long the daemon's end waits for the last spans.
+const closeTraces = 5 * time.Second
+
+// startTelemetry makes what counts and traces, before any part reports to it.
+func (d *Daemon) startTelemetry(context.Context) error {
+	traces := d.opts.Config.Telemetry.Traces
+	d.opts.Log = telemetry.WithRuns(d.opts.Log, func(sandbox string) string {
+		if door := d.runs.Load(); door != nil {
+			return door.RunOf(sandbox)
+		}
+		return ""
+	})
+	var err error
+	d.telemetry, err = telemetry.New(telemetry.Config{
+		Version: d.opts.Version, Log: d.opts.Log,
+		Traces: telemetry.Traces{URL: traces.URL(), Headers: traces.Headers, File: traces.File, Ratio: traces.Ratio()},
+	})
+	return err
+}
+
+func (d *Daemon) closeTelemetry() {
+	if d.telemetry == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTraces)
+	defer cancel()
+	if err := d.telemetry.Close(ctx); err != nil {
+		d.opts.Log.Warn("the last spans were not handed out", "err", err)
+	}
+}
+
+// watchParts has what is looked up at each scrape looked up, once all parts are
+// there.
+func (d *Daemon) watchParts() {
+	size := &sizeOf{dir: d.opts.Paths.Audit()}
+	d.telemetry.Watch(telemetry.Sources{
+		Sandboxes: d.countSandboxes,
+		Pending:   d.approvals.queue.Waiting,
+		Log: func() telemetry.LogSize {
+			next, _ := d.log.End()
+			return telemetry.LogSize{Records: int64(next), Bytes: size.bytes()}
+		},
+		Ready: func() map[string]bool {
+			passes := map[string]bool{}
+			for _, r := range d.health.results(context.Background()) {
+				passes[r.name] = r.err == nil
+			}
+			return passes
+		},
+	})
+}
+
+// countSandboxes has every state, so that a state without a sandbox is a 0 and not
+// a gap.
+func (d *Daemon) countSandboxes() map[string]int {
+	counts := map[string]int{}
+	for _, s := range []sandbox.State{
+		sandbox.Creating, sandbox.Running, sandbox.Freezing, sandbox.Frozen, sandbox.Paused, sandbox.Thawing, sandbox.Destroying, sandbox.Failed,
+	} {
+		counts[string(s)] = 0
+	}
+	for _, s := range d.sandboxes.List() {
+		state, _ := s.State()
+		counts[string(state)]++
+	}
+	return counts
+}
+
+// sizeKept is how long the size of a directory is believed.
+const sizeKept = 30 * time.Second
+
+// sizeOf is how much the files of a directory have, in bytes.
+type sizeOf struct {
+	dir string
+
+	mu    sync.Mutex // guards what follows
+	last  int64
+	taken time.Time
+}
+
+func (s *sizeOf) bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.taken) < sizeKept {
+		return s.last
+	}
+	var total int64
+	// What is renamed or sealed meanwhile is counted the next time.
+	_ = filepath.WalkDir(s.dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil //nolint:nilerr // as above
+		}
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	s.last, s.taken = total, time.Now()
+	return total
+}

@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// tokens tells whose secret a request shows.
+type tokens interface {
+	Check(secret string) (token.Token, bool)
+}
+
+// Kinds of clients, each with a pace of its own. A sandbox's data plane may be
+// asked more often than the daemon itself; who shows nothing that is known may
+// ask less.
+const (
+	fromToken    = "token"
+	fromSandbox  = "sandbox" // the data plane
+	fromPort     = "port"    // visitors of what a sandbox publishes
+	fromStranger = "stranger"
+
+	dataFactor     = 5
+	strangerFactor = 0.25
+)
+
+// admit says whether a request may go on now, and if not, who it is from and in how
+// many seconds it may.
+func (f *front) admit(r *http.Request, sandbox string, data bool) (who string, after int, ok bool) {
+	who, key, factor := f.whose(r, sandbox, data)
+	after, ok = f.pace.allow(who+" "+key, factor)
+	return who, after, ok
+}
+
+func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key string, factor float64) {
+	if data && sandbox != "" && f.knows(sandbox) {
+		if r.Header.Get(sandboxHeader) == "" {
+			return fromPort, sandbox, dataFactor
+		}
+		return fromSandbox, sandbox, dataFactor
+	}
+	if secret := secretOf(r); !data && secret != "" && f.tokens != nil {
+		if t, ok := f.tokens.Check(secret); ok {
+			return fromToken, t.ID, 1
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return fromStranger, host, strangerFactor
+}
+
+// secretOf is the token that a request shows.
+func secretOf(r *http.Request) string {
+	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(secret)
+	}
+	return r.Header.Get("X-Api-Key")
+}
+
+// maxPaced bounds how many clients' paces are kept, twice.
+const maxPaced = 10_000
+
+// pace holds each client to a number of requests. It keeps what was used since
+// the last change of generations, and the generation before: so it has an end, and
+// who comes often is never forgotten.
+type pace struct {
+	perSecond float64
+	burst     int
+
+	mu          sync.Mutex // guards what follows
+	recent, old map[string]*rate.Limiter
+}
+
+func newPace(perSecond float64, burst int) *pace {
+	return &pace{perSecond: perSecond, burst: burst, recent: map[string]*rate.Limiter{}}
+}
+
+// allow counts a request of a client; after is in seconds, at least 1.
+func (p *pace) allow(key string, factor float64) (after int, ok bool) {
+	reserved := p.of(key, factor).Reserve()
+	if !reserved.OK() {
+		return 1, false
+	}
+	wait := reserved.Delay()
+	if wait == 0 {
+		return 0, true
+	}
+	reserved.Cancel()
+	return max(1, int(math.Ceil(wait.Seconds()))), false
+}
+
+func (p *pace) of(key string, factor float64) *rate.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.recent[key]; l != nil {
+		return l
+	}
+	l := p.old[key]
+	if l == nil {
+		l = rate.NewLimiter(rate.Limit(p.perSecond*factor), max(1, int(float64(p.burst)*factor)))
+	}
+	if len(p.recent) >= maxPaced {
+		p.old, p.recent = p.recent, map[string]*rate.Limiter{}
+	}
+	p.recent[key] = l
+	return l
+}

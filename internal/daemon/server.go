@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// What every server holds its clients to. There is no limit for a whole request
+// or answer: streams live as long as what they tell of.
+const (
+	headerPatience = 10 * time.Second
+	idlePatience   = 2 * time.Minute
+	maxHeader      = 64 << 10
+
+	// unaryGrace is how long requests may go on once the daemon ends, before those
+	// that are streams are told; endGrace is the time for all of it.
+	unaryGrace = time.Second
+	endGrace   = 4 * time.Second
+)
+
+// server is a listener and what answers on it.
+type server struct {
+	name     string
+	listener net.Listener
+	http     *http.Server
+	streams  context.CancelFunc // ends the contexts of its requests
+}
+
+// newServer makes one that does not serve yet. What clients do wrong is told at
+// the level of debugging: they could fill the log otherwise.
+func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logger) *server {
+	life, end := context.WithCancel(context.Background())
+	return &server{name: name, listener: l, streams: end, http: &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerPatience, IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100},
+		BaseContext: func(net.Listener) context.Context { return life },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+}
+
+// serveAll starts the servers. The first that fails says so on the channel.
+func serveAll(servers []*server) <-chan error {
+	failed := make(chan error, len(servers))
+	for _, s := range servers {
+		go func() {
+			if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve the %s listener: %w", s.name, err)
+			}
+		}()
+	}
+	return failed
+}
+
+// endAll ends the servers: nobody new comes in, requests are answered, streams are
+// told that this is the end, and what goes on after endGrace is cut off.
+func endAll(ctx context.Context, servers []*server, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
+	defer cancel()
+	var ending sync.WaitGroup
+	for _, s := range servers {
+		ending.Go(func() {
+			defer s.streams()
+			tell := time.AfterFunc(unaryGrace, s.streams)
+			defer tell.Stop()
+			if err := s.http.Shutdown(ctx); err != nil {
+				log.Info("requests were cut off at the daemon's end", "listener", s.name)
+				_ = s.http.Close() // it has nothing left to say
+			}
+		})
+	}
+	ending.Wait()
+}
+
+// closeAll gives the listeners back of servers that may never have served.
+func closeAll(servers []*server) {
+	for _, s := range servers {
+		_ = s.http.Close() // with the listener, if it has served
+		s.listener.Close()
+		s.streams()
+	}
+}

@@ -2,9 +2,19 @@ package channel
 
 import "time"
 
+// Limits of what a guest tells of files.
+const (
+	MaxMetadata    = 64 // of one file
+	MaxListDepth   = 100
+	MaxListEntries = 100_000
+)
+
 // FileOp is an operation on the sandbox's files. All are done inside, with the
 // rights of File.User, so that a path means what it means there: the host never
-// resolves one.
+// resolves one. A path's ".." takes a name away before links are looked at, and no
+// path leads into the process table (/proc).
+//
+// A host that closes or half-closes a list, a read or a watch wants no more of it.
 type FileOp string
 
 // The operations and what follows the first Reply, whose Body is a FileInfo
@@ -13,14 +23,16 @@ const (
 	FileStat   FileOp = "stat"   // nothing; a symbolic link is told of, not followed
 	FileList   FileOp = "list"   // FrameEvent with FileEntries, any number; then a last Reply
 	FileMkdir  FileOp = "mkdir"  // nothing; parents are made; CodeExists if it is there
-	FileMove   FileOp = "move"   // nothing; to To
+	FileMove   FileOp = "move"   // nothing; to To, over a file that is there; its parents are made
 	FileRemove FileOp = "remove" // nothing; a directory with all that is in it
 	// FileRead: FrameStdout, any number; then a last Reply, which tells of an error
-	// that came in the middle. Only regular files can be read.
+	// that came in the middle. Only regular files can be read, and only the
+	// FileInfo.Size bytes that they had when they were opened; fewer are an error.
 	FileRead FileOp = "read"
 	// FileWrite: the host sends FrameStdin and an empty one at the end; then a last
-	// Reply with the FileInfo. Parents are made, and the file is replaced in one
-	// step, or left as it was.
+	// Reply with the FileInfo, or, at any time, with an error. Parents are made, a
+	// symbolic link is followed, and the file is replaced in one step, or left as
+	// it was: by a new one, which is the user's and has the metadata of the call only.
 	FileWrite FileOp = "write"
 	// FileWatch: FrameEvent with FileEvents until the host closes the stream.
 	FileWatch FileOp = "watch"
@@ -37,7 +49,8 @@ type File struct {
 	Depth int `json:"depth,omitempty"`
 	// Recursive watches what is below, too.
 	Recursive bool `json:"recursive,omitempty"`
-	// Mode of a file or directory that is made; 0: 0644, or 0755.
+	// Mode of a file or directory that is made; 0: 0644, or 0755, or that of the
+	// file that is replaced.
 	Mode uint32 `json:"mode,omitempty"`
 	// Metadata of a written file becomes extended attributes "user.NAME".
 	Metadata map[string]string `json:"metadata,omitempty"`
@@ -84,7 +97,7 @@ type Change string
 
 // The changes.
 const (
-	ChangeCreate Change = "create"
+	ChangeCreate Change = "create" // in a directory that was made just before, it may be told twice
 	ChangeWrite  Change = "write"
 	ChangeRemove Change = "remove"
 	ChangeRename Change = "rename" // the old name; the new one is created
@@ -93,7 +106,7 @@ const (
 
 // FileEvent is one change.
 type FileEvent struct {
-	Name   string `json:"name"` // relative to the watched directory
+	Name   string `json:"name"` // relative to the watched directory; "." is itself, and the end
 	Change Change `json:"change"`
 }
 
@@ -108,3 +121,9 @@ const (
 	CodePermission ErrorCode = "permission"
 	CodeNoSpace    ErrorCode = "no_space"
 )
+
+// DiskUsage is how full the sandbox's root file system is, in bytes.
+type DiskUsage struct {
+	Total int64 `json:"total"`
+	Free  int64 `json:"free"`
+}

@@ -110,6 +110,7 @@ const (
 	CallResume    CallKind = "resume"    // after a thaw
 	CallFile      CallKind = "file"      // one operation on files; see File
 	CallDial      CallKind = "dial"      // after an OK reply the stream is raw bytes, to and from 127.0.0.1:Port
+	CallUsage     CallKind = "usage"     // the reply's Body is a DiskUsage
 	CallAdopt     CallKind = "adopt"     // a command that runs gets this stream as its own, after a reset; reply, then exec frames
 )
 

@@ -13,16 +13,17 @@ const spliceBuffer = 64 << 10
 // ends in its own time. It returns the bytes copied from a to b and from b to a.
 func Splice(a, b *Conn) (ab, ba int64) {
 	var both sync.WaitGroup
-	both.Go(func() { ab = oneWay(b, a) })
-	both.Go(func() { ba = oneWay(a, b) })
+	both.Go(func() { ab = Copy(b, a) })
+	both.Go(func() { ba = Copy(a, b) })
 	both.Wait()
 	_ = a.raw.Close()
 	_ = b.raw.Close()
 	return ab, ba
 }
 
-// oneWay copies src to dst, then half-closes dst.
-func oneWay(dst, src *Conn) int64 {
+// Copy is one direction of a Splice: from src to dst, which it half-closes at the
+// end.
+func Copy(dst, src *Conn) int64 {
 	buf := make([]byte, spliceBuffer)
 	// The wrappers keep io.Copy from preferring the connections' own ways,
 	// which would allocate for every stream.

@@ -143,6 +143,12 @@ func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
 		return reply(stream, a.hold(call.Hold))
 	case channel.CallResume:
 		return reply(stream, a.resume(call.Resume))
+	case channel.CallFile:
+		return a.file(ctx, stream, call.File)
+	case channel.CallDial:
+		return a.dial(ctx, stream, call.Port)
+	case channel.CallUsage:
+		return a.usage(stream)
 	default:
 		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
 	}

@@ -35,6 +35,7 @@ func enterSandbox() {
 		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
 		{"tmpfs", "/home", "tmpfs", 0, "mode=755"},
 		{"tmpfs", "/opt", "tmpfs", 0, "mode=755"},
+		{"tmpfs", "/media", "tmpfs", 0, "mode=777,size=1m"},
 		{"overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/upper,workdir=/run/lower"},
 	}
 	for _, m := range mounts {

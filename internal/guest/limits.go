@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -34,14 +35,20 @@ func limitProcess(limits channel.ExecLimits) error {
 	return nil
 }
 
-// setLimit leaves a limit alone that is right already, which needs no right.
+// setLimit leaves a limit alone that is right already, which needs no right, and a
+// lower one that may not be raised: an agent that is an ordinary process has what
+// its parent leaves it.
 func setLimit(resource int, n uint64) error {
 	want := unix.Rlimit{Cur: n, Max: n}
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err == nil && now == want {
 		return nil
 	}
-	return unix.Setrlimit(resource, &want)
+	err := unix.Setrlimit(resource, &want)
+	if errors.Is(err, unix.EPERM) && now.Max < n {
+		return nil
+	}
+	return err
 }
 
 func fileOwner(info os.FileInfo) (int, bool) {

@@ -8,17 +8,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// attach plays a command's output to a client from an offset on, then its
-// exit, and passes the client's input to the guest meanwhile. It ends when the
+// attach tells a client that a command has started, plays its output from an
+// offset on, then its exit, and passes the client's input to the guest meanwhile. It ends when the
 // client is gone or has got the exit. Until then the client's place holds the
 // guest back once the ring is full.
 func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
-	place := c.out.tail()
-	if offset != Tail {
-		var err error
-		if place, err = c.out.attach(offset); err != nil {
-			return err
-		}
+	place, err := c.out.place(offset)
+	if err != nil {
+		return err
 	}
 	defer place.detach()
 	answer(conn, Response{OK: true})
@@ -29,11 +26,23 @@ func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) e
 		defer conn.Raw().Close()
 		takeInput(conn, c)
 	}()
-	if play(ctx, conn, place) { // otherwise the client left, which is its right
+	if tellStart(ctx, conn, c) && play(ctx, conn, place) { // otherwise the client left, which is its right
 		<-c.done // the ring is closed just before the exit is set
 		_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)
 	}
 	return nil
+}
+
+// tellStart waits for the guest's first word about a command, which no output
+// precedes; one that could not be started has none.
+func tellStart(ctx context.Context, conn *channel.Conn, c *command) bool {
+	select {
+	case <-c.began:
+	case <-ctx.Done():
+		return false
+	}
+	pid := c.view().PID
+	return pid == 0 || conn.WriteJSON(channel.FrameStarted, channel.Started{PID: pid}) == nil
 }
 
 // play writes output and tells whether it got to the end.

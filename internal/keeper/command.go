@@ -1,11 +1,14 @@
 package keeper
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // What is kept of a guest's or a client's words.
@@ -25,22 +28,28 @@ type command struct {
 	capBytes int64 // per stream; 0: none
 	terminal bool
 	out      *ring
+	began    chan struct{} // closed when pid is known, or will not be
 	done     chan struct{} // closed when exit is set
 
 	mu     sync.Mutex    // guards what follows
 	stream *channel.Conn // nil until the guest has said yes
+	pid    int           // the guest's claim
 	ended  time.Time
 	exit   *channel.Exit
+
+	sending chan struct{} // a slot for the one Send that is under way
 
 	// Owned by relay.
 	stdout, stderr int64 // bytes that the guest sent
 	truncated      bool
+	spoken         bool // began is closed
 }
 
 func newCommand(exec *channel.Exec, o ExecOptions) *command {
 	c := &command{
 		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(),
-		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes), done: make(chan struct{}),
+		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes),
+		began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
 	if o.AwaitReader {
 		c.out.hold()
@@ -85,6 +94,7 @@ func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
 	close(released)
 	exit.StdoutBytes, exit.StderrBytes, exit.Truncated = c.stdout, c.stderr, c.truncated
 	c.out.close()
+	c.begin(0)
 	c.mu.Lock()
 	c.exit, c.ended = &exit, time.Now()
 	c.mu.Unlock()
@@ -100,10 +110,17 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit 
 		}
 		switch kind {
 		case channel.FrameStdout:
+			c.begin(0)
 			c.keep(kind, payload, &c.stdout)
 		case channel.FrameStderr:
+			c.begin(0)
 			c.keep(kind, payload, &c.stderr)
-		case channel.FrameStarted: // the pid is the guest's own affair
+		case channel.FrameStarted:
+			var started channel.Started
+			if err := channel.DecodeJSON(kind, payload, &started); err != nil {
+				return lost(err, gone)
+			}
+			c.begin(max(started.PID, 0))
 		case channel.FrameExit:
 			var exit channel.Exit
 			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
@@ -115,6 +132,18 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit 
 			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, gone)
 		}
 	}
+}
+
+// begin notes the first word of the guest: the pid, or 0 if it is another.
+func (c *command) begin(pid int) {
+	if c.spoken {
+		return
+	}
+	c.spoken = true
+	c.mu.Lock()
+	c.pid = pid
+	c.mu.Unlock()
+	close(c.began)
 }
 
 // keep counts output and keeps what is within the cap.
@@ -160,6 +189,37 @@ func (c *command) input(kind channel.FrameType, payload []byte) bool {
 	return stream.WriteFrame(kind, payload) == nil
 }
 
+// send is input for who has no attachment. A guest that does not take it holds up
+// the next Send to the same command, and one that was given up may still arrive.
+func (c *command) send(ctx context.Context, kind channel.FrameType, payload []byte) error {
+	select {
+	case c.sending <- struct{}{}:
+	case <-c.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !c.running() {
+		return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
+	}
+	payload = bytes.Clone(payload)
+	taken := make(chan bool, 1)
+	go func() {
+		defer func() { <-c.sending }()
+		taken <- c.input(kind, payload)
+	}()
+	select {
+	case ok := <-taken:
+		if !ok {
+			return fault.New(fault.ErrConflict, "the command %s takes nothing: it has ended, or has not started yet", c.id)
+		}
+		return nil
+	case <-c.done:
+		return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (c *command) running() bool {
 	select {
 	case <-c.done:
@@ -172,5 +232,5 @@ func (c *command) running() bool {
 func (c *command) view() Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Command{ID: c.id, Argv: c.argv, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size(), Terminal: c.terminal}
+	return Command{ID: c.id, Argv: c.argv, PID: c.pid, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size(), Terminal: c.terminal}
 }

@@ -300,7 +300,7 @@ func TestSeveralReadersEachTheirOwnPlace(t *testing.T) {
 	s.run("box", "c", ExecOptions{}, "cat")
 	one := s.attach("box", "c", 0)
 	s.must(one.WriteFrame(channel.FrameStdin, []byte("abcdef")))
-	if _, p, err := one.ReadFrame(); err != nil || string(p) != "abcdef" {
+	if _, p, err := s.said(one); err != nil || string(p) != "abcdef" {
 		t.Fatalf("%q, %v", p, err)
 	}
 	two, three := s.attach("box", "c", 2), s.attach("box", "c", 6)

@@ -58,8 +58,10 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		return done(conn, s.freeze(watch(ctx, conn), box, req.Freeze))
 	case VerbThaw:
 		return done(conn, s.thaw(watch(ctx, conn), box, req.Launch))
-	case VerbCall, VerbExec:
+	case VerbCall, VerbStream, VerbExec:
 		return s.toGuest(ctx, conn, box, req)
+	case VerbSend:
+		return sendTo(ctx, conn, box, req.Command)
 	case VerbAttach:
 		c, err := box.command(req.Command)
 		if err != nil {
@@ -88,7 +90,8 @@ func done(conn *channel.Conn, err error) error {
 	return err
 }
 
-// toGuest is a call or an exec: the guest's own frame follows the request.
+// toGuest is a call, a stream or an exec: the guest's own frame follows the
+// request.
 func (s *Server) toGuest(ctx context.Context, conn *channel.Conn, box *sandbox, req *Request) error {
 	kind, payload, err := conn.ReadFrame()
 	if err != nil {
@@ -98,6 +101,9 @@ func (s *Server) toGuest(ctx context.Context, conn *channel.Conn, box *sandbox, 
 		return fault.Invalid("a call to the guest is a frame of type %d, not %d", channel.FrameOpen, kind)
 	}
 	first := append([]byte(nil), payload...) // watch reads into the same buffer
+	if req.Verb == VerbStream {
+		return box.carry(ctx, conn, first)
+	}
 	ctx = watch(ctx, conn)
 	if req.Verb == VerbExec {
 		return done(conn, box.exec(ctx, first, req.Options))

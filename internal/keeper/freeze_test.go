@@ -270,7 +270,7 @@ func TestFrozenTimeIsNoTimeOfAFirstFrame(t *testing.T) {
 	s.launch("box", "guest")
 	s.run("box", "c", ExecOptions{}, "slowopen")
 	conn := s.attach("box", "c", 0)
-	if _, p, err := conn.ReadFrame(); err != nil || string(p) != "opened" {
+	if _, p, err := s.said(conn); err != nil || string(p) != "opened" {
 		t.Fatalf("%q, %v", p, err)
 	}
 	s.must(s.Freeze(t.Context(), Freeze{ID: "box"}))

@@ -62,10 +62,30 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 	case channel.CallPing:
 		text, _ := json.Marshal([]int64{g.written.Load(), g.taken.Load()})
 		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: string(text)})
+	case "echo", "flood", "deaf", "leave":
+		g.stream(stream, call.Kind)
 	case "hang":
 		_, _ = io.Copy(io.Discard, stream.Raw())
 	case "oversize":
 		_, _ = stream.Raw().Write([]byte{byte(channel.FrameReply), 0xff, 0xff, 0xff, 0xff})
+	}
+}
+
+// stream is raw after a reply, and then as rude as its kind says.
+func (g *fakeGuest) stream(stream *channel.Conn, kind channel.CallKind) {
+	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: string(kind)})
+	switch kind {
+	case "echo":
+		_, _ = io.Copy(struct{ io.Writer }{stream.Raw()}, struct{ io.Reader }{stream.Raw()})
+	case "flood":
+		for buf := make([]byte, 64<<10); ; {
+			n, err := stream.Raw().Write(buf)
+			if g.written.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	case "deaf":
+		select {}
 	}
 }
 
@@ -75,6 +95,10 @@ func (g *fakeGuest) exec(stream *channel.Conn, e *channel.Exec) {
 		return
 	}
 	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
+	if e.Argv[0] == "silent" { // it could not be started
+		_ = stream.WriteJSON(channel.FrameExit, channel.Exit{Code: 127})
+		return
+	}
 	_ = stream.WriteJSON(channel.FrameStarted, channel.Started{PID: 7})
 	exit := channel.Exit{StdoutBytes: 1 << 60, StderrBytes: -1, Truncated: true} // the keeper knows better
 	arg := func(i int) int { n, _ := strconv.Atoi(e.Argv[i]); return n }

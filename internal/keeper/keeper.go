@@ -67,6 +67,7 @@ type ProcessExit struct {
 type Command struct {
 	ID      string        `json:"id"`
 	Argv    []string      `json:"argv"`
+	PID     int           `json:"pid,omitempty"` // inside, as the guest says; 0: it has not started
 	Started time.Time     `json:"started"`
 	Ended   time.Time     `json:"ended,omitzero"`
 	Exit    *channel.Exit `json:"exit,omitempty"` // nil while it runs
@@ -90,6 +91,9 @@ type ExecOptions struct {
 // Tail is the Attach offset of who wants only the exit: no output is sent and
 // none is held back.
 const Tail = math.MaxInt64
+
+// FromNow is the Attach offset of who wants only the output that is still to come.
+const FromNow = math.MaxInt64 - 1
 
 // ReaderPatience is how long a command with AwaitReader waits for its reader.
 const ReaderPatience = 30 * time.Second

@@ -272,7 +272,7 @@ func TestKeeperOutlivesItsClients(t *testing.T) {
 	s.run("box", "c", ExecOptions{}, "cat")
 	first := s.attach("box", "c", 0)
 	s.must(first.WriteFrame(channel.FrameStdin, []byte("one")))
-	if _, p, err := first.ReadFrame(); err != nil || string(p) != "one" {
+	if _, p, err := s.said(first); err != nil || string(p) != "one" {
 		t.Fatalf("%q, %v", p, err)
 	}
 	_ = first.Raw().Close()

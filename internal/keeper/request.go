@@ -11,10 +11,12 @@ import (
 // Verb is what a client asks for.
 type Verb string
 
-// The verbs. After the Request frame of VerbCall and VerbExec the client sends
-// the guest's FrameOpen; after the Response of VerbCall the keeper sends the
-// guest's FrameReply: both verbatim, so that they may be as large as frames
-// can. VerbList and VerbGet are answered by several Responses, all but the last
+// The verbs. After the Request frame of VerbCall, VerbStream and VerbExec the
+// client sends the guest's FrameOpen; after the Response of the first two the
+// keeper sends the guest's FrameReply: both verbatim, so that they may be as
+// large as frames can. A VerbStream's connection then carries the stream's bytes
+// both ways. After the Request of VerbSend the client sends the command's frame.
+// VerbList and VerbGet are answered by several Responses, all but the last
 // with More.
 const (
 	VerbPing     Verb = "ping"
@@ -28,8 +30,10 @@ const (
 	VerbWait     Verb = "wait"
 	VerbForget   Verb = "forget"
 	VerbCall     Verb = "call"
+	VerbStream   Verb = "stream"
 	VerbExec     Verb = "exec"
 	VerbAttach   Verb = "attach"
+	VerbSend     Verb = "send"
 	VerbFreeze   Verb = "freeze"
 	VerbThaw     Verb = "thaw"
 	VerbShutdown Verb = "shutdown"
@@ -74,6 +78,7 @@ func categories() []struct {
 		{"conflict", fault.ErrConflict},
 		{"forbidden", fault.ErrForbidden},
 		{"unavailable", fault.ErrUnavailable},
+		{"exhausted", fault.ErrExhausted},
 	}
 }
 

@@ -180,6 +180,20 @@ func (r *ring) size() int64 {
 	return r.end
 }
 
+// place puts a reader at an offset, or at one of those that have a name.
+func (r *ring) place(offset int64) (*cursor, error) {
+	switch offset {
+	case Tail:
+		return r.tail(), nil
+	case FromNow:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.join(r.end), nil
+	default:
+		return r.attach(offset)
+	}
+}
+
 // attach places a reader at an offset; what is no longer kept there will be a
 // gap. The reader must be detached.
 func (r *ring) attach(offset int64) (*cursor, error) {
@@ -188,11 +202,16 @@ func (r *ring) attach(offset int64) (*cursor, error) {
 	if offset < 0 || offset > r.end {
 		return nil, fault.Invalid("offset %d is not within the %d bytes of output so far", offset, r.end)
 	}
+	return r.join(offset), nil
+}
+
+// join adds a reader. Needs mu.
+func (r *ring) join(offset int64) *cursor {
 	c := &cursor{r: r, offset: offset}
 	r.cursors[c] = struct{}{}
 	r.held = false
 	r.changed.Broadcast()
-	return c, nil
+	return c
 }
 
 // hold keeps all output until a reader attaches or release is called.

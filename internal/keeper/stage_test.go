@@ -216,6 +216,7 @@ func (s *stage) run(box, id string, o ExecOptions, argv ...string) {
 type output struct {
 	out, errs bytes.Buffer
 	gap       int64
+	pid       int // of a FrameStarted, which must come first
 	exit      channel.Exit
 }
 
@@ -225,6 +226,16 @@ func (s *stage) attach(box, id string, offset int64) *channel.Conn {
 	s.must(err)
 	s.t.Cleanup(func() { _ = raw.Close() })
 	return channel.NewConn(raw)
+}
+
+// said reads the next frame that is not of the command's start.
+func (s *stage) said(conn *channel.Conn) (channel.FrameType, []byte, error) {
+	s.t.Helper()
+	kind, payload, err := conn.ReadFrame()
+	if kind == channel.FrameStarted && err == nil {
+		return conn.ReadFrame()
+	}
+	return kind, payload, err
 }
 
 // collect reads an attachment to its exit.
@@ -239,6 +250,13 @@ func (s *stage) collect(conn *channel.Conn) *output {
 			o.out.Write(payload)
 		case channel.FrameStderr:
 			o.errs.Write(payload)
+		case channel.FrameStarted:
+			var started channel.Started
+			s.must(channel.DecodeStrictJSON(kind, payload, &started))
+			if o.pid != 0 || o.out.Len()+o.errs.Len() > 0 || o.gap > 0 {
+				s.t.Error("the start is told late, or twice")
+			}
+			o.pid = started.PID
 		case channel.FrameGap:
 			var g channel.Gap
 			s.must(channel.DecodeStrictJSON(kind, payload, &g))

@@ -1,0 +1,130 @@
+package keeper
+
+import (
+	"context"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// farewell is how long a guest may take for the last words of a client that has
+// gone.
+const farewell = 10 * time.Second
+
+// carry opens a stream to the guest, hands its reply to the client, and then
+// passes bytes both ways. It takes one of the sandbox's calls until the guest or
+// the client has gone, whatever the other does.
+func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) error {
+	_ = conn.Raw().SetReadDeadline(time.Time{})
+	ctx, stop, err := whileThere(ctx, conn.Raw())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	result, err := s.open(ctx, first)
+	if err != nil {
+		return err
+	}
+	var o opened
+	select {
+	case o = <-result:
+	case <-ctx.Done():
+		go func() { // the guest may hold its answer back
+			if o := <-result; o.err == nil {
+				s.hangUp(o.stream)
+			}
+		}()
+		return ctx.Err()
+	}
+	if o.err != nil {
+		return o.err
+	}
+	answer(conn, Response{OK: true, More: true})
+	_ = conn.WriteFrame(channel.FrameReply, o.reply)
+	s.pass(ctx, conn, o.stream)
+	return nil
+}
+
+// pass copies until both directions have ended. When the client has gone, so that
+// ctx has ended, the guest has farewell to take what the client said last, and is
+// not listened to any more.
+func (s *sandbox) pass(ctx context.Context, conn, stream *channel.Conn) {
+	defer s.hangUp(stream)
+	over := make(chan struct{})
+	cut := context.AfterFunc(ctx, func() {
+		defer close(over)
+		_ = stream.Raw().SetReadDeadline(longAgo())
+		_ = stream.Raw().SetWriteDeadline(time.Now().Add(farewell))
+	})
+	defer func() {
+		if !cut() {
+			<-over // hangUp has its own deadlines
+		}
+	}()
+	var both sync.WaitGroup
+	both.Go(func() { channel.Copy(stream, conn) })
+	channel.Copy(conn, stream)
+	both.Wait()
+}
+
+// whileThere returns a context that ends when the client has closed its
+// connection for good; a half-close is none. The keeper may not read meanwhile,
+// so it is another descriptor of the same socket that tells.
+func whileThere(ctx context.Context, conn net.Conn) (context.Context, func(), error) {
+	local, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, nil, fault.Invalid("a client comes over a Unix socket")
+	}
+	file, err := local.File()
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper has no descriptor left")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		defer cancel()
+		_ = awaitHangUp(file)
+	})
+	return ctx, func() {
+		_ = file.Close()
+		looking.Wait()
+	}, nil
+}
+
+// awaitHangUp returns when both directions of a socket are closed, or file is.
+func awaitHangUp(file *os.File) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Read(func(fd uintptr) bool {
+		look := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a descriptor
+		n, err := unix.Poll(look, 0)
+		return err == nil && n > 0 && look[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	})
+}
+
+// sendTo passes the frame that follows the request to a command.
+func sendTo(ctx context.Context, conn *channel.Conn, box *sandbox, id string) error {
+	kind, payload, err := conn.ReadFrame()
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the frame for the command did not follow")
+	}
+	switch kind { //nolint:exhaustive // A command takes no others.
+	case channel.FrameStdin, channel.FrameResize, channel.FrameSignal:
+	default:
+		return fault.Invalid("a frame of type %d is not for a command", kind)
+	}
+	c, err := box.command(id)
+	if err != nil {
+		return err
+	}
+	payload = append([]byte(nil), payload...) // watch reads into the same buffer
+	return done(conn, c.send(watch(ctx, conn), kind, payload))
+}

@@ -67,10 +67,17 @@ func checkConfigure(c *channel.Configure) error {
 	if !isUserName(c.User.Name) || c.User.UID < 0 || c.User.GID < 0 {
 		return fmt.Errorf("%.80q with uid %d and gid %d is not a user", c.User.Name, c.User.UID, c.User.GID)
 	}
+	if c.MachineID != "" && !isMachineID(c.MachineID) {
+		return fmt.Errorf("%.80q is not a machine id: 32 hexadecimal digits", c.MachineID)
+	}
 	if !filepath.IsAbs(c.User.Home) || strings.ContainsAny(c.User.Home, ":\n\x00") {
 		return fmt.Errorf("%.80q is not a home directory", c.User.Home)
 	}
 	return nil
+}
+
+func isMachineID(id string) bool {
+	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 func isUserName(name string) bool {
@@ -91,6 +98,9 @@ func (a *Agent) writeIdentity(c *channel.Configure) error {
 		{"/etc/hostname", c.Hostname + "\n"},
 		{"/etc/hosts", "127.0.0.1 localhost " + c.Hostname + "\n::1 localhost ip6-localhost\n"},
 		{"/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n"},
+	}
+	if c.MachineID != "" {
+		files = append(files, struct{ path, content string }{"/etc/machine-id", c.MachineID + "\n"})
 	}
 	for _, file := range files {
 		if err := replaceFile(a.config.Root+file.path, []byte(file.content)); err != nil {
@@ -160,32 +170,44 @@ func stir(seed []byte) error {
 // addUser names the user in passwd and group, where these can be written and
 // have no such name yet. A template that knows the name keeps its own line.
 func (a *Agent) addUser(user channel.User) {
-	lines := []struct{ path, line string }{
-		{"/etc/passwd", fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\n", user.Name, user.UID, user.GID, user.Home)},
-		{"/etc/group", fmt.Sprintf("%s:x:%d:\n", user.Name, user.GID)},
+	lines := []struct{ path, line, id string }{
+		{"/etc/passwd", fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\n", user.Name, user.UID, user.GID, user.Home), strconv.Itoa(user.UID)},
+		{"/etc/group", fmt.Sprintf("%s:x:%d:\n", user.Name, user.GID), strconv.Itoa(user.GID)},
 	}
 	for _, l := range lines {
-		if err := addLine(a.config.Root+l.path, user.Name+":", l.line); err != nil {
+		if err := addLine(a.config.Root+l.path, l.line, user.Name, l.id); err != nil {
 			a.log.Info("the user is not named in a file", "file", l.path, "error", err)
 		}
 	}
 }
 
-// addLine appends line to a file unless one of its lines has the prefix.
-func addLine(path, prefix, line string) error {
+// addLine adds line to a file of colon-separated fields unless one of its lines
+// has the name. It comes before a line of another name with the same id, because
+// whoever looks an id up takes the first; else at the end.
+func addLine(path, line, name, id string) error {
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	var out []byte
+	added := false
 	for existing := range bytes.Lines(content) {
-		if bytes.HasPrefix(existing, []byte(prefix)) {
+		fields := strings.SplitN(string(existing), ":", 4)
+		if fields[0] == name {
 			return nil
 		}
+		if !added && len(fields) > 3 && fields[2] == id {
+			out, added = append(out, line...), true
+		}
+		out = append(out, existing...)
 	}
-	if len(content) > 0 && content[len(content)-1] != '\n' {
-		line = "\n" + line
+	if !added {
+		if len(out) > 0 && out[len(out)-1] != '\n' {
+			out = append(out, '\n')
+		}
+		out = append(out, line...)
 	}
-	return replaceFile(path, append(content, line...))
+	return replaceFile(path, out)
 }
 
 // makeHome creates the home directory and gives it to the user; one that

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
@@ -33,7 +34,27 @@ const (
 
 // Create makes a sandbox: checked whole before anything is made, and on error
 // nothing is left. On return its guest agent is configured.
-func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
+func (m *Manager) Create(ctx context.Context, req Request) (made *Sandbox, err error) {
+	ctx, done := m.observe(ctx, VerbCreate, "")
+	defer func() { done(made, "", err) }()
+	return m.once(ctx, req, func(digest string) (*Sandbox, error) {
+		leave, err := m.gate.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		return m.create(ctx, req, digest)
+	})
+}
+
+// create makes a sandbox of a request, whose digest is there if it has an
+// idempotency key.
+func (m *Manager) create(ctx context.Context, req Request, digest string) (*Sandbox, error) {
+	req, err := m.resolve(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer req.from.let()
 	plan, err := m.plan(ctx, req)
 	if err != nil {
 		return nil, err
@@ -44,12 +65,32 @@ func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
 	if err := m.keepLock(req.Lock, plan.lock); err != nil {
 		return nil, err
 	}
+	faultpoint.Hit(faultpoint.CreatePlanned)
+	b, err := m.begin(ctx, plan, req, digest)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.bear(ctx, plan, req)
+	if err != nil {
+		b.die(ctx, err)
+		return nil, err
+	}
+	b.live(ctx, s)
+	for _, c := range plan.adopted {
+		m.background.Go(func() { m.follow(s, c, 0) })
+	}
+	return s, nil
+}
+
+// bear makes what was planned.
+func (m *Manager) bear(ctx context.Context, plan *plan, req Request) (*Sandbox, error) {
 	run := admission.Run{
 		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User,
 		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan,
 		Narrowing: req.Narrowing,
 	}
-	if err := m.cfg.Door.Register(run); err != nil {
+	if err := m.register(ctx, run, req.from); err != nil {
+		m.unclaim(ctx, plan)
 		return nil, err
 	}
 	s, err := m.boot(ctx, plan, req)
@@ -57,7 +98,6 @@ func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
 		m.cfg.Door.Unregister(plan.info.ID)
 		return nil, err
 	}
-	m.add(s)
 	return s, nil
 }
 
@@ -70,6 +110,9 @@ type plan struct {
 	names    []string
 	caPEM    []byte
 	lock     *lockfile.Set // nil: none
+	account  channel.User
+	claimed  engine.Instance // out of the pool; nil: it is to be made
+	adopted  []*command      // those that go on in a copy
 }
 
 func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
@@ -84,7 +127,10 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	tpl, err := m.cfg.Templates.Get(ctx, m.templateName(req))
+	if err := m.mayRestore(req.from, eng, caps); err != nil {
+		return nil, err
+	}
+	tpl, err := m.templateOf(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +140,13 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	}
 	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock}
 	p.info = Info{
-		ID: "sb" + hex.EncodeToString(seed()[:8]), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
+		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
 		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Created: time.Now().UTC(),
-		Notes: req.Policy.Notes(),
+		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
+	req.from.name(&p.info)
+	p.account = account(req.Account, tpl)
 	if lock != nil {
 		p.info.LockDigest = lock.Digest()
 	}
@@ -112,6 +160,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		p.info.Missing = append(p.info.Missing, string(c)+": "+caps.Missing[c])
 	}
 	p.spec, err = m.spec(req, p)
+	p.info.Limits = p.spec.Limits
 	return p, err
 }
 
@@ -166,18 +215,17 @@ func because(reason string) string {
 
 // spec translates a request into the engine's terms.
 func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
+	if req.from != nil {
+		return m.copySpec(req, p)
+	}
 	mounts, err := m.mounts(req)
 	if err != nil {
 		return engine.Spec{}, err
 	}
 	p.info.WritableMounts, p.info.ReadOnlyMounts = destinations(mounts)
-	res := req.Policy.Resources()
-	limits := engine.Limits{
-		CPU: orElse(res.CPU, defaultCPU), MemoryBytes: orElse(res.MemoryBytes, defaultMemory),
-		DiskBytes: orElse(res.DiskBytes, defaultDisk), Pids: int(orElse(res.Pids, defaultPids)),
-	}
+	limits := limitsOf(req.Policy)
 	all := slices.Concat(p.template.Mounts, []engine.Mount{
-		{Source: m.cfg.AgentDir, Destination: "/.cofferdam/bin", ReadOnly: true},
+		{Source: m.cfg.AgentDir, Destination: agentPlace, ReadOnly: true},
 		{Destination: "/tmp", SizeBytes: min(tmpBytes, limits.MemoryBytes/2), Mode: 0o1777},
 	}, mounts)
 	return engine.Spec{
@@ -188,6 +236,15 @@ func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
 		Owner:  engine.Owner{UID: agentUID, GID: agentUID, HostUID: req.HostUID, HostGID: req.HostGID},
 		Labels: map[string]string{"run": p.info.Run},
 	}, nil
+}
+
+// limitsOf are a policy's, with the defaults where it has none.
+func limitsOf(p *policy.Policy) engine.Limits {
+	res := p.Resources()
+	return engine.Limits{
+		CPU: orElse(res.CPU, defaultCPU), MemoryBytes: orElse(res.MemoryBytes, defaultMemory),
+		DiskBytes: orElse(res.DiskBytes, defaultDisk), Pids: int(orElse(res.Pids, defaultPids)),
+	}
 }
 
 // mounts checks what was asked and policy asks for, and lays the guards over.
@@ -225,13 +282,19 @@ func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
 // boot starts the instance and gives the guest its identity.
 func (m *Manager) boot(ctx context.Context, p *plan, req Request) (*Sandbox, error) {
 	if err := m.cfg.Door.SandboxStarted(ctx, p.info.ID); err != nil {
+		m.unclaim(ctx, p)
 		return nil, err
 	}
-	inst, err := p.engine.Create(ctx, p.spec)
-	if err != nil {
-		m.recordFailedBoot(ctx, p.info.ID)
-		return nil, err
+	faultpoint.Hit(faultpoint.CreateRecorded)
+	inst := p.claimed
+	if inst == nil {
+		var err error
+		if inst, err = m.start(ctx, p, req.from); err != nil {
+			m.recordFailedBoot(ctx, p.info.ID)
+			return nil, err
+		}
 	}
+	faultpoint.Hit(faultpoint.CreateLaunched)
 	p.info.Handle = inst.Handle()
 	s := newSandbox(p.info, req.Policy, inst)
 	s.waits = waiting.New(m.ctx, m.waitsOf(s))
@@ -259,15 +322,19 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	if err := m.remember(ctx, p.info, nil); err != nil {
 		return err
 	}
+	faultpoint.Hit(faultpoint.CreateRemembered)
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
 	maps.Copy(env, p.template.Env)
 	maps.Copy(env, m.cfg.ClientEnv())
 	maps.Copy(env, req.Env)
 	env["COFFERDAM_RUN"] = p.info.Run
+	if req.Account.Home != "" {
+		env["HOME"] = req.Account.Home
+	}
 	reply, err := m.cfg.Keeper.Call(ctx, p.info.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
-		Hostname: p.spec.Hostname, Env: env, CAPEM: p.caPEM, Names: p.names,
-		User: channel.User{Name: p.template.User, UID: agentUID, GID: agentUID, Home: p.template.Home},
+		Hostname: p.hostname(), Env: env, CAPEM: p.caPEM, Names: p.names,
+		MachineID: hex.EncodeToString(seed()[:16]), User: p.account,
 		Seed: seed(), Now: time.Now().UnixNano(),
 		Workspace: req.Policy.Workspace().Path, WorkspaceReadOnly: req.Policy.Workspace().ReadOnly,
 		Limits: channel.ExecLimits{NProc: p.spec.Limits.Pids, NoFile: defaultNoFile},
@@ -278,7 +345,27 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	if !reply.OK {
 		return fault.New(fault.ErrUnavailable, "the sandbox's agent refused its configuration: %s", reply.Error)
 	}
+	faultpoint.Hit(faultpoint.CreateConfigured)
+	if p.adopted, err = m.takeUp(ctx, s, req.from); err != nil {
+		return err
+	}
+	if err := m.keepMade(p, req); err != nil {
+		return err
+	}
 	return m.learnBaseline(ctx, s)
+}
+
+// account is who runs commands: the template's user, or the one asked for in its
+// place.
+func account(asked Account, tpl template.Template) channel.User {
+	user := channel.User{Name: tpl.User, UID: agentUID, GID: agentUID, Home: tpl.Home}
+	if asked.Name != "" {
+		user.Name = asked.Name
+	}
+	if asked.Home != "" {
+		user.Home = asked.Home
+	}
+	return user
 }
 
 func orElse[T int | int64 | float64](v, fallback T) T {

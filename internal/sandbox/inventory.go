@@ -132,8 +132,12 @@ func (m *Manager) learnBaseline(ctx context.Context, s *Sandbox) error {
 	if err := m.learnTemplate(ctx, s); err != nil {
 		return err
 	}
+	asks := mountAsks(s.info)
+	if len(asks) == 0 {
+		return nil
+	}
 	var before channel.Inventory
-	for _, ask := range mountAsks(s.info) {
+	for _, ask := range asks {
 		found, err := m.inventory(context.WithoutCancel(ctx), s.info.ID, ask)
 		if err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "what lies on the mounts can't be listed")
@@ -161,6 +165,9 @@ func (m *Manager) learnTemplate(ctx context.Context, s *Sandbox) error {
 	names := m.templateBaselines(s)
 	if _, known := m.baseline(names...); known {
 		return nil
+	}
+	if s.info.isCopy() { // what lies there now its source's agent may have put there
+		return fault.New(fault.ErrUnavailable, "what the template of the copy's source brings is not known any more, so what is in the copy can't be accounted for")
 	}
 	inv, err := m.inventory(ctx, s.info.ID, channel.InventoryAsk{Skip: slices.Concat(s.info.ReadOnlyMounts, s.info.WritableMounts)})
 	if err != nil {
@@ -231,20 +238,22 @@ func writeBaseline(path string, inv channel.Inventory) error {
 
 // forgetMounts takes the list of what lay on a sandbox's mounts away.
 func (m *Manager) forgetMounts(id string) {
+	m.forgetMade(id)
 	if err := os.Remove(m.mountsPath(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.cfg.Log.Warn("the list of what lay on a sandbox's mounts can't be removed", "sandbox", id, "err", err)
 	}
 }
 
 // sweepMounts takes away the lists of sandboxes that are gone.
-func (m *Manager) sweepMounts(living map[string]bool) {
+func (m *Manager) sweepMounts(lives func(id string) bool) {
 	kept, _ := filepath.Glob(m.mountsPath("*")) // the pattern is well formed
 	for _, path := range kept {
 		id := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), mountsPrefix), baselineForm)
-		if !living[id] {
+		if !lives(id) {
 			m.forgetMounts(id)
 		}
 	}
+	m.sweepMade(lives)
 }
 
 // endFor ends a sandbox for what was found on its disk; it returns at once.

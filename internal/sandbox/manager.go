@@ -11,12 +11,18 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
-// Config is what a Manager works with. All fields are needed.
+// Config is what a Manager works with. All fields are needed that don't say what
+// their zero value means.
 type Config struct {
 	Engines       map[string]engine.Engine
 	DefaultEngine string
@@ -45,14 +51,28 @@ type Config struct {
 	Queue       waiting.Queue
 	Shelf       *waiting.Shelf
 	FreezeAfter time.Duration
+	// Snapshots is where copies of sandboxes lie; nil: there are none, and none are
+	// made.
+	Snapshots *snapshots.Store
 	Log         *slog.Logger
 	// Observer is told what is done with sandboxes; nil: nobody is.
 	Observer Observer
+	// Journal is what the next daemon finds them by; nil: one that ends with this
+	// process.
+	Journal Journal
+	// Reserve is how many bytes of disk must be free for another sandbox; 0: 256 MiB.
+	Reserve int64
+	// Boot tells which boot of the machine this is and how long it is since; nil: the
+	// kernel is asked.
+	Boot func() (boot string, since time.Duration)
 }
 
 // templates is what the manager needs of the template store.
 type templates interface {
 	Get(ctx context.Context, name string) (template.Template, error)
+	// Generation returns the template of a name with this digest, which need not be
+	// the current one.
+	Generation(ctx context.Context, name, digest string) (template.Template, error)
 }
 
 // Manager owns the sandboxes of a daemon. Safe for concurrent use.
@@ -60,9 +80,23 @@ type Manager struct {
 	cfg   Config
 	rules mountRules
 
+	agentOnce sync.Once // guards the two
+	agent     string    // digest of the guest agent's files
+	agentErr  error
+
 	mu        sync.Mutex // guards what follows
 	sandboxes map[string]*Sandbox
 	baselines map[string]channel.Inventory // by template digest
+	members   map[string]engine.Instance   // of the pool, by id
+	making    map[string]int               // ids of what is being made: the sweeps leave them alone
+	promises  map[string]*promise          // by owner and idempotency key
+
+	pool   *pool.Pool
+	ends   *ends.Schedule
+	quotas *quota.Book
+	gate   *gate
+	crew   *crew // ends and writes in the background
+	news   *news
 
 	background sync.WaitGroup  // watchers; Close waits for them
 	ctx        context.Context //nolint:containedctx // the manager's own life, cancelled by Close: watchers outlive any request
@@ -72,11 +106,28 @@ type Manager struct {
 // New makes a manager without sandboxes; Recover finds those that live.
 func New(cfg Config) *Manager {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Manager{
+	if cfg.Journal == nil {
+		cfg.Journal = NewMemory()
+	}
+	if cfg.Boot == nil {
+		cfg.Boot = sinceBoot
+	}
+	m := &Manager{
 		cfg: cfg, rules: mountRules{own: cfg.Own},
-		sandboxes: map[string]*Sandbox{}, baselines: map[string]channel.Inventory{},
+		sandboxes: map[string]*Sandbox{}, baselines: map[string]channel.Inventory{}, members: map[string]engine.Instance{},
+		making: map[string]int{}, promises: map[string]*promise{},
+		quotas: quota.NewBook(), gate: newGate(cfg.PolicyDir, cfg.Reserve), news: newNews(),
 		ctx: ctx, cancel: cancel,
 	}
+	m.ends = ends.New(m.expired)
+	m.crew = &crew{start: m.background.Go, most: endsAtOnce}
+	m.background.Go(func() { m.ends.Run(ctx) })
+	m.pool = pool.New(members{m}, cfg.Log)
+	m.background.Go(func() { m.pool.Run(ctx) })
+	if cfg.Snapshots != nil {
+		m.background.Go(func() { cfg.Snapshots.Tend(ctx) })
+	}
+	return m
 }
 
 // Close ends the manager's watchers. Sandboxes live on in the keeper, the frozen
@@ -112,8 +163,12 @@ func (m *Manager) List() []*Sandbox {
 	return all
 }
 
-// Uses reports whether a sandbox runs on the template with this digest.
+// Uses reports whether a sandbox runs on the template with this digest, or a
+// snapshot is of one.
 func (m *Manager) Uses(digest string) bool {
+	if m.cfg.Snapshots != nil && m.cfg.Snapshots.Uses(digest) {
+		return true
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sandboxes {
@@ -124,11 +179,11 @@ func (m *Manager) Uses(digest string) bool {
 	return false
 }
 
-// Count is how many sandboxes there are, for the idle daemon.
+// Count is how many sandboxes there are or are being made, for the idle daemon.
 func (m *Manager) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sandboxes)
+	return len(m.sandboxes) + len(m.making)
 }
 
 // add makes a sandbox known and watches its end.
@@ -137,32 +192,6 @@ func (m *Manager) add(s *Sandbox) {
 	m.sandboxes[s.info.ID] = s
 	m.mu.Unlock()
 	m.background.Go(func() { m.watch(s) })
-}
-
-// watch waits for the instance to end. If nobody asked for that, the sandbox
-// failed: it is recorded, and its remains are taken away.
-func (m *Manager) watch(s *Sandbox) {
-	exit, err := s.instance.Wait(m.ctx)
-	if err != nil {
-		if m.ctx.Err() == nil {
-			m.cfg.Log.Error("a sandbox can't be watched", "sandbox", s.info.ID, "err", err)
-		}
-		return
-	}
-	s.mu.Lock()
-	asked := s.ending()
-	if !asked {
-		s.state = Failed
-		s.exit = &exit
-	}
-	s.mu.Unlock()
-	if asked {
-		return
-	}
-	m.cfg.Log.Warn("a sandbox ended by itself", "sandbox", s.info.ID, "reason", exit.Reason)
-	if err := m.remove(m.ctx, s, exit.Reason); err != nil {
-		m.cfg.Log.Error("a sandbox that ended can't be taken away", "sandbox", s.info.ID, "err", err)
-	}
 }
 
 // Destroy ends a sandbox and takes it away; it returns when nothing is left.
@@ -174,47 +203,53 @@ func (m *Manager) Destroy(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	if (s.state == Destroying || s.state == Failed) && !s.stuck {
-		s.mu.Unlock() // somebody else, or watch, is at it
-		select {
-		case <-s.gone:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	s.state, s.stuck = Destroying, false
-	s.mu.Unlock()
-	return m.remove(context.WithoutCancel(ctx), s, "destroyed")
+	return m.end(ctx, s, "destroyed")
 }
 
-// remove destroys the instance, writes the record and forgets the sandbox.
+// remove destroys the instance, writes the record and forgets the sandbox. An end
+// that could not be recorded stays in the journal, for the next reconcile.
 func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	s.waits.Close()
+	faultpoint.Hit(faultpoint.DestroyQuiet)
 	m.settleAll(ctx, s)
+	faultpoint.Hit(faultpoint.DestroySettled)
 	if err := s.instance.Destroy(ctx); err != nil {
 		s.mu.Lock()
 		s.stuck = true
 		s.mu.Unlock()
 		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; `cofferdam doctor` and the daemon's log say more", s.info.ID)
 	}
+	faultpoint.Hit(faultpoint.DestroyGone)
 	if err := m.cfg.Shelf.Drop(s.info.ID); err != nil {
 		m.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", s.info.ID, "err", err)
 	}
-	if err := m.cfg.Door.SandboxEnded(ctx, s.info.ID, reason); err != nil {
-		m.cfg.Log.Error("a sandbox's end is not on record", "sandbox", s.info.ID, "err", err)
+	faultpoint.Hit(faultpoint.DestroyDropped)
+	recorded := m.cfg.Door.SandboxEnded(ctx, s.info.ID, reason)
+	if recorded != nil {
+		m.cfg.Log.Error("a sandbox's end is not on record; it is tried again", "sandbox", s.info.ID, "run", s.info.Run, "err", recorded)
 	}
+	faultpoint.Hit(faultpoint.DestroyRecorded)
 	m.cfg.Door.Unregister(s.info.ID)
 	m.forgetMounts(s.info.ID)
-	if state, _ := s.State(); state != Failed {
+	if recorded != nil {
 		s.setState(Destroyed)
+	} else if err := m.enter(ctx, s, Destroyed, reason); err != nil {
+		m.cfg.Log.Error("a sandbox's end is not in order", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
 	}
+	faultpoint.Hit(faultpoint.DestroyForgotten)
+	m.forget(s)
+	return nil
+}
+
+// forget lets go all that is kept of a sandbox that is gone.
+func (m *Manager) forget(s *Sandbox) {
+	m.ends.Drop(s.info.ID)
+	m.quotas.Drop(s.info.ID)
 	m.mu.Lock()
 	delete(m.sandboxes, s.info.ID)
+	m.forgetKey(s)
 	m.mu.Unlock()
 	close(s.gone)
-	return nil
 }
 
 // Cut ends a sandbox whose run has used up its quota of records. It returns at
@@ -232,7 +267,11 @@ func (m *Manager) Cut(id string) {
 // its last commands.
 const settleGrace = 5 * time.Second
 
-// How long a sandbox without Linger, client, running command and hold is kept:
+// endsAtOnce is how many sandboxes are taken away at one time because their time is
+// over.
+const endsAtOnce = 8
+
+// How long a sandbox without Linger, lifetime, client, running command and hold is kept:
 // one of whose command's end nobody was told waits longer for an attach.
 const (
 	abandonedAfter = 2 * time.Minute
@@ -262,7 +301,7 @@ func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
 	if s.unseen {
 		patience = uncollected
 	}
-	quiet := s.state == Running && !s.info.Linger && s.attached == 0 && time.Since(s.lastUsed) > patience &&
+	quiet := s.state == Running && !s.info.Linger && !s.lifetime.ended() && s.attached == 0 && time.Since(s.lastUsed) > patience &&
 		len(waits.Holds) == 0 && waits.State == waiting.Running
 	s.mu.Unlock()
 	if !quiet {

@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
+)
+
+// kind is what a pool.Class says: everything in which two fresh instances may
+// differ.
+type kind struct {
+	Engine  string       `json:"engine"`
+	Spec    engine.Spec  `json:"spec"` // without id and labels
+	Account channel.User `json:"account"`
+}
+
+func (p *plan) class() (pool.Class, error) {
+	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.account}
+	k.Spec.ID, k.Spec.Labels = "", nil
+	data, err := json.Marshal(k)
+	return pool.Class(data), err
+}
+
+// PoolTarget says how many sandboxes should be ready for requests like one.
+type PoolTarget struct {
+	Request Request
+	Size    int
+}
+
+// SetPool replaces what the pool is to hold.
+func (m *Manager) SetPool(ctx context.Context, targets []PoolTarget) error {
+	sizes := map[pool.Class]int{}
+	for _, t := range targets {
+		p, err := m.plan(ctx, t.Request)
+		if err != nil {
+			return err
+		}
+		c, err := p.class()
+		if err != nil {
+			return err
+		}
+		sizes[c] += t.Size
+	}
+	m.pool.SetTargets(sizes)
+	return nil
+}
+
+// PoolCounts tells how the pool stands.
+func (m *Manager) PoolCounts() pool.Counts { return m.pool.Counts() }
+
+// claim takes an instance out of the pool for a plan, if there is one; the plan
+// has its id then.
+func (m *Manager) claim(ctx context.Context, p *plan) {
+	if p.info.Plan || p.info.isCopy() {
+		return
+	}
+	c, err := p.class()
+	if err != nil {
+		return
+	}
+	member, ok := m.pool.Claim(ctx, c)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	p.claimed = m.members[member.ID] // begin makes it the sandbox's
+	m.mu.Unlock()
+	p.info.ID, p.spec.ID = member.ID, member.ID
+}
+
+// unclaim takes away what was claimed for a plan that comes to nothing.
+func (m *Manager) unclaim(ctx context.Context, p *plan) {
+	if p.claimed == nil {
+		return
+	}
+	if err := p.claimed.Destroy(context.WithoutCancel(ctx)); err != nil {
+		m.cfg.Log.Error("a sandbox of the pool can't be taken away", "sandbox", p.info.ID, "err", err)
+	}
+}
+
+// members makes the pool's.
+type members struct{ *Manager }
+
+var _ pool.Maker = members{}
+
+// Make implements pool.Maker.
+func (m members) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
+	var k kind
+	if err := json.Unmarshal([]byte(c), &k); err != nil {
+		return pool.Member{}, err
+	}
+	eng, ok := m.cfg.Engines[k.Engine]
+	if !ok {
+		return pool.Member{}, fault.Invalid("there is no engine %q", k.Engine)
+	}
+	k.Spec.ID = newSandboxID()
+	defer m.occupy(k.Spec.ID)()
+	inst, err := eng.Create(ctx, k.Spec)
+	if err != nil {
+		return pool.Member{}, err
+	}
+	if err := m.settleIn(ctx, k); err != nil {
+		return pool.Member{}, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
+	}
+	m.mu.Lock()
+	m.members[k.Spec.ID] = inst
+	m.mu.Unlock()
+	m.background.Go(func() {
+		if _, err := inst.Wait(m.ctx); err == nil {
+			m.pool.Lost(context.WithoutCancel(m.ctx), k.Spec.ID)
+		}
+	})
+	return pool.Member{ID: k.Spec.ID, Class: c}, nil
+}
+
+// settleIn waits for the agent, has it write the files that all sandboxes have,
+// and stops the instance.
+func (m members) settleIn(ctx context.Context, k kind) error {
+	caPEM, names, err := m.cfg.Trust(ctx)
+	if err != nil {
+		return err
+	}
+	reply, err := m.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
+		Hostname: k.Spec.Hostname, CAPEM: caPEM, Names: names, User: k.Account,
+		Seed: seed(), Now: time.Now().UnixNano(),
+		Limits: channel.ExecLimits{NProc: k.Spec.Limits.Pids, NoFile: defaultNoFile},
+	}})
+	if err == nil && !reply.OK {
+		err = fault.New(fault.ErrUnavailable, "%s", reply.Error)
+	}
+	if err != nil {
+		return fmt.Errorf("the agent did not come up: %w", err)
+	}
+	return m.cfg.Keeper.Freeze(ctx, keeper.Freeze{ID: k.Spec.ID})
+}
+
+// Wake implements pool.Maker.
+func (m members) Wake(ctx context.Context, one pool.Member) error {
+	return m.cfg.Keeper.Thaw(ctx, keeper.Launch{ID: one.ID})
+}
+
+// Discard implements pool.Maker.
+func (m members) Discard(ctx context.Context, one pool.Member) error {
+	m.mu.Lock()
+	inst := m.members[one.ID]
+	delete(m.members, one.ID)
+	m.mu.Unlock()
+	if inst == nil {
+		return nil
+	}
+	return inst.Destroy(ctx)
+}
+
+// What must be free before another member is made.
+const (
+	memoryReserve = 512 << 20
+	memberMemory  = 64 << 20 // measured at 17 to 40 MiB
+)
+
+// Room implements pool.Maker.
+func (m members) Room(context.Context) error {
+	available, err := memoryAvailable("/proc/meminfo")
+	if err != nil {
+		return err
+	}
+	if available < memoryReserve+memberMemory {
+		return fault.New(fault.ErrUnavailable, "%d MiB of memory are available, and %d must stay so", available>>20, memoryReserve>>20)
+	}
+	return nil
+}
+
+// memoryAvailable reads what the kernel thinks that can be had without swapping.
+func memoryAvailable(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var kib int64
+		if rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:"); ok {
+			_, err := fmt.Sscan(rest, &kib)
+			return kib << 10, err
+		}
+	}
+	return 0, errors.Join(lines.Err(), fmt.Errorf("%s does not tell how much memory is available", path))
+}
+
+func newSandboxID() string { return "sb" + hex.EncodeToString(seed()[:8]) }

@@ -166,8 +166,24 @@ func (g *Gateway) refresh(ctx context.Context, s *source, project string, have *
 		key += " anew" // what another confirms may be what this one can't use
 	}
 	return flight(ctx, g, key, func() (*page, error) {
+		if p := g.newer(s, project, have); p != nil {
+			return p, nil
+		}
 		return g.fetchPage(g.life, s, project, have)
 	})
+}
+
+// newer is a page that another flight has brought since somebody looked and saw
+// have; nil if there is none.
+func (g *Gateway) newer(s *source, project string, have *page) *page {
+	p, ok := g.pages.get(pageKey(s, project))
+	if !ok || p.gone.Load() || p.known != s.knownHosts() {
+		return nil
+	}
+	if have != nil && !have.gone.Load() && !p.fetched.After(have.fetched) {
+		return nil
+	}
+	return p
 }
 
 func (g *Gateway) fetchPage(ctx context.Context, s *source, project string, have *page) (*page, error) {

@@ -40,6 +40,9 @@ func (g *Gateway) rendering(ctx context.Context, q *query, p *page, a admission.
 	}
 	s, release := q.source, q.route.Release
 	return flight(ctx, g, "render "+key, func() (*rendered, error) {
+		if out, ok := g.rendered.get(key); ok { // another flight was faster
+			return out, nil
+		}
 		free, err := slot(g.life, g.heavy, max(p.size, p.stored.Size()))
 		if err != nil {
 			return nil, err

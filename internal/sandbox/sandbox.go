@@ -109,6 +109,7 @@ type Sandbox struct {
 	instance engine.Instance
 	waits    *waiting.List // what it waits for; has a lock of its own
 	stock    sync.Mutex    // one inventory at a time
+	usage    meter         // what Usage found last; has a lock of its own
 
 	mu       sync.Mutex // guards what follows
 	state    State      // never Freezing, Frozen or Thawing: those are the list's

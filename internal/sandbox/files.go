@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// answerPatience is how long a guest may take for the reply to a call, of time in
+// which its sandbox runs.
+const answerPatience = 2 * time.Minute
+
+// File does an operation on the sandbox's files that is one reply: stat, mkdir,
+// move or remove. What it returns is the guest's claim. Errors are
+// channel.Reply.Err's, and a fault.ErrConflict for a sandbox that does not run.
+func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error) {
+	switch f.Op {
+	case channel.FileStat, channel.FileMkdir, channel.FileMove, channel.FileRemove:
+	case channel.FileList, channel.FileRead, channel.FileWrite, channel.FileWatch:
+		return channel.FileInfo{}, fault.Invalid("the file operation %q needs a stream", f.Op)
+	default:
+		return channel.FileInfo{}, fault.Invalid("there is no file operation %.40q", f.Op)
+	}
+	s, err := m.inUse(id)
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
+	defer s.use()()
+	if err := checkFile(f); err != nil {
+		return channel.FileInfo{}, err
+	}
+	ctx, cancel := s.waits.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	reply, err := m.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallFile, File: &f})
+	if err := refused(ctx, reply, err); err != nil {
+		return channel.FileInfo{}, err
+	}
+	return reply.FileInfo()
+}
+
+// OpenFile begins one of the other operations. The stream comes after its first
+// reply, whose FileInfo (of a list, a read and a watch) comes with it; ctx bounds
+// only that. channel.ReadList, NewFileReader, WriteFile and ReadEvents do the
+// rest. The caller closes the stream, which ends the operation.
+func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+	var info channel.FileInfo
+	switch f.Op {
+	case channel.FileList, channel.FileRead, channel.FileWrite, channel.FileWatch:
+	case channel.FileStat, channel.FileMkdir, channel.FileMove, channel.FileRemove:
+		return nil, info, fault.Invalid("the file operation %q has no stream", f.Op)
+	default:
+		return nil, info, fault.Invalid("there is no file operation %.40q", f.Op)
+	}
+	s, err := m.inUse(id)
+	if err != nil {
+		return nil, info, err
+	}
+	if err := checkFile(f); err != nil {
+		return nil, info, err
+	}
+	conn, reply, err := m.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
+	if err != nil {
+		return nil, info, err
+	}
+	if info, err = reply.FileInfo(); err != nil {
+		_ = conn.Close()
+		return nil, info, err
+	}
+	return channel.NewConn(conn), info, nil
+}
+
+// stream opens a stream to the guest which counts as a client until it is closed.
+func (m *Manager) stream(ctx context.Context, s *Sandbox, call channel.Call) (net.Conn, channel.Reply, error) {
+	over := s.use()
+	ctx, cancel := s.waits.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	conn, reply, err := m.cfg.Keeper.Stream(ctx, s.info.ID, call)
+	if err := refused(ctx, reply, err); err != nil {
+		over()
+		return nil, reply, err
+	}
+	return &client{Conn: conn, over: over}, reply, nil
+}
+
+// refused is why a call came to nothing: the guest's reason, or that it has none.
+func refused(ctx context.Context, reply channel.Reply, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case !reply.OK && (reply.Error != "" || reply.Code != ""):
+		return reply.Err()
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent did not answer in %s", answerPatience)
+	default:
+		return err
+	}
+}
+
+// checkFile refuses what would not arrive as it is: a message carries text, and
+// what is none would name another file.
+func checkFile(f channel.File) error {
+	for _, path := range []string{f.Path, f.To, f.User} {
+		if !utf8.ValidString(path) {
+			return fault.Invalid("a path must be UTF-8, and %.200q is not", path)
+		}
+	}
+	for name, value := range f.Metadata {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return fault.Invalid("the metadata %.80q is not UTF-8", name)
+		}
+	}
+	return nil
+}
+
+// inUse returns a sandbox that runs.
+func (m *Manager) inUse(id string) (*Sandbox, error) {
+	s, err := m.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if state, _ := s.State(); state != Running {
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+	}
+	return s, nil
+}
+
+// use counts a client in. What it returns counts it out, once.
+func (s *Sandbox) use() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached++
+	s.lastUsed = time.Now()
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.attached--
+		s.lastUsed = time.Now()
+	})
+}
+
+// client is a connection into a sandbox that counts as a client until it is
+// closed.
+type client struct {
+	net.Conn
+	over func()
+}
+
+// Close ends the connection. It may be called more than once.
+func (c *client) Close() error {
+	c.over()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends the client's half.
+func (c *client) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}

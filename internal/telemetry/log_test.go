@@ -1,0 +1,57 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEveryLineAboutASandboxNamesItsRun(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := WithRuns(NewLogger(&out, "", "json"), func(id string) string { return map[string]string{"sb1": "run-1"}[id] })
+	ctx := WithRequestID(t.Context(), "q1")
+	for _, c := range []struct {
+		write func()
+		want  map[string]any
+	}{
+		{func() { log.Info("m", "sandbox", "sb1") }, map[string]any{"sandbox": "sb1", "run": "run-1"}},
+		{func() { log.Info("m", "sandbox", "sb2") }, map[string]any{"sandbox": "sb2"}},
+		{func() { log.Info("m", "sandbox", "sb1", "run", "mine") }, map[string]any{"sandbox": "sb1", "run": "mine"}},
+		{func() { log.With("sandbox", "sb1").Info("m", "n", 1) }, map[string]any{"sandbox": "sb1", "run": "run-1", "n": 1.0}},
+		{func() { log.With("run", "mine").Info("m", "sandbox", "sb1") }, map[string]any{"sandbox": "sb1", "run": "mine"}},
+		{func() { log.InfoContext(ctx, "m") }, map[string]any{"request": "q1"}},
+		{func() { log.WithGroup("g").Info("m", "a", 1) }, map[string]any{"g": map[string]any{"a": 1.0}}},
+		{func() { log.Debug("m") }, nil},
+	} {
+		out.Reset()
+		c.write()
+		var got map[string]any
+		if out.Len() > 0 {
+			must(t, json.Unmarshal(out.Bytes(), &got))
+		}
+		for _, usual := range []string{"time", "level", "msg"} {
+			delete(got, usual)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", out.String(), diff)
+		}
+	}
+}
+
+func TestLogLevels(t *testing.T) {
+	t.Parallel()
+	for level, lines := range map[string]int{"debug": 4, "": 3, "info": 3, "warn": 2, "error": 1} {
+		var out bytes.Buffer
+		log := NewLogger(&out, level, "text")
+		log.Debug("m")
+		log.Info("m")
+		log.Warn("m")
+		log.Error("m")
+		if n := bytes.Count(out.Bytes(), []byte("\n")); n != lines {
+			t.Errorf("%q: %d lines", level, n)
+		}
+	}
+}

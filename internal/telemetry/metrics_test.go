@@ -1,0 +1,181 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// described are the metrics of ours by name, with their labels.
+func described(t *testing.T) map[string]string {
+	t.Helper()
+	tel, _ := newTelemetry(t, Traces{})
+	tel.Watch(Sources{})
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		tel.registry.Describe(descs)
+	}()
+	shape := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+	all := map[string]string{}
+	for d := range descs {
+		m := shape.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("%s is described in another way", d)
+		}
+		if strings.HasPrefix(m[1], namespace+"_") {
+			all[m[1]] = strings.ReplaceAll(m[2], ",", ", ")
+		}
+	}
+	return all
+}
+
+// TestTheTableOfMetrics: docs/operations.md has every metric with its labels, and
+// no other.
+func TestTheTableOfMetrics(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	must(t, err)
+	written := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(cofferdam_[a-z_]+)` \\| [a-z]+ \\|([^|]*)\\|").FindAllStringSubmatch(string(text), -1) {
+		written[m[1]] = strings.ReplaceAll(strings.TrimSpace(m[2]), "`", "")
+	}
+	if diff := cmp.Diff(described(t), written); diff != "" {
+		t.Errorf("the registry (-) and docs/operations.md (+): %s", diff)
+	}
+}
+
+// TestLabelsAreFew: a guest can make as many names as it likes, and no metric
+// grows of that.
+func TestLabelsAreFew(t *testing.T) {
+	t.Parallel()
+	tel, _ := newTelemetry(t, Traces{})
+	log := tel.Log(&approvaltest.Log{})
+	door := tel.Door(answering{})
+	series := func() int { return strings.Count(scrape(t, tel), "\ncofferdam_") }
+	noise := func(n int) {
+		for i := range n {
+			name := strings.Repeat("x", i+1)
+			_, err := log.Append(t.Context(), audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: name})
+			must(t, err)
+			_, err = log.Append(t.Context(), audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: name})
+			must(t, err)
+			_, err = door.Artifact(t.Context(), admission.ArtifactAsk{Sandbox: name, Serve: true, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}})
+			must(t, err)
+			_, err = door.Name(t.Context(), admission.NameAsk{Sandbox: name, Name: name})
+			must(t, err)
+		}
+	}
+	noise(1)
+	before := series()
+	noise(50)
+	if after := series(); after != before {
+		t.Errorf("%d series became %d", before, after)
+	}
+	if text := scrape(t, tel); strings.Contains(text, "xxx") {
+		t.Error("a guest's text is in the metrics")
+	}
+}
+
+// answering allows everything.
+type answering struct{ admission.Door }
+
+func (answering) Artifact(ctx context.Context, _ admission.ArtifactAsk) (admission.Answer, error) {
+	return admission.Answer{Decision: policy.Decision{Effect: policy.Allow}}, ctx.Err()
+}
+
+func (answering) Name(ctx context.Context, _ admission.NameAsk) (admission.Answer, error) {
+	return admission.Answer{Decision: policy.Decision{Effect: policy.Deny}}, ctx.Err()
+}
+
+// refusing is a log that can't be written.
+type refusing struct{ audit.Log }
+
+func (refusing) Append(_ context.Context, r audit.Record) (audit.Record, error) {
+	return r, errors.New("no space")
+}
+
+func TestWhatIsCountedOfTheLog(t *testing.T) {
+	t.Parallel()
+	tel, _ := newTelemetry(t, Traces{})
+	log, code := tel.Log(&approvaltest.Log{}), 3
+	for _, r := range []audit.Record{
+		{Kind: audit.KindPackage, Outcome: audit.Served, Ecosystem: "node"},
+		{Kind: audit.KindPackage, Outcome: audit.Withheld, Ecosystem: "node"},
+		{Kind: audit.KindCommand, Outcome: audit.Finished, Exit: &code},
+		{Kind: audit.KindCommand, Outcome: audit.Finished, Exit: new(int)},
+		{Kind: audit.KindSandbox, Outcome: audit.Failed},
+	} {
+		_, err := log.Append(t.Context(), r)
+		must(t, err)
+	}
+	if _, err := tel.Log(refusing{}).Append(t.Context(), audit.Record{}); err == nil {
+		t.Error("a refused record is none")
+	}
+	has(t, tel,
+		`cofferdam_decisions_total{ecosystem="node",outcome="served"} 1`, `cofferdam_decisions_total{ecosystem="node",outcome="withheld"} 1`,
+		`cofferdam_commands_finished_total{result="ok"} 1`, `cofferdam_commands_finished_total{result="failed"} 1`,
+		`cofferdam_log_records_total{kind="sandbox",outcome="failed"} 1`,
+		`cofferdam_log_append_seconds_count 5`, `cofferdam_log_append_failures_total 1`,
+	)
+}
+
+func TestWhatIsCountedOfTheDoor(t *testing.T) {
+	t.Parallel()
+	tel, _ := newTelemetry(t, Traces{})
+	door := tel.Door(answering{})
+	python := pkgref.Ref{Ecosystem: pkgref.Python, Name: "six", Version: "1.0"}
+	for _, ask := range []admission.ArtifactAsk{
+		{Package: python}, {Package: python, Serve: true, Size: 100}, {Package: python, Serve: true, Size: 11, Kept: true}, {Package: python, Serve: true, Size: -5},
+	} {
+		_, err := door.Artifact(t.Context(), ask)
+		must(t, err)
+	}
+	has(t, tel,
+		`cofferdam_door_calls_total{call="artifact",result="allow"} 1`, `cofferdam_door_calls_total{call="serve",result="allow"} 3`,
+		`cofferdam_served_bytes_total{ecosystem="python"} 111`,
+		`cofferdam_served_files_total{cache="hit",ecosystem="python"} 1`, `cofferdam_served_files_total{cache="miss",ecosystem="python"} 2`,
+	)
+}
+
+func TestWhatIsLookedUp(t *testing.T) {
+	t.Parallel()
+	tel, _ := newTelemetry(t, Traces{})
+	tel.Watch(Sources{
+		Sandboxes: func() map[string]int { return map[string]int{"running": 3, "paused": 0} },
+		Pool:      func() Pool { return Pool{Ready: 2, Hits: 5, Misses: 1} },
+		Pending:   func() int { return 4 },
+		Log:       func() LogSize { return LogSize{Records: 10, Bytes: 2_000} },
+		Ready:     func() map[string]bool { return map[string]bool{"log": true, "gateway": false} },
+	})
+	has(t, tel,
+		`cofferdam_sandboxes{state="running"} 3`, `cofferdam_sandboxes{state="paused"} 0`, `cofferdam_pool_ready 2`,
+		`cofferdam_pool_claims_total{result="hit"} 5`, `cofferdam_pool_claims_total{result="miss"} 1`, `cofferdam_approvals_pending 4`,
+		`cofferdam_log_records 10`, `cofferdam_log_bytes 2000`, `cofferdam_ready{check="log"} 1`, `cofferdam_ready{check="gateway"} 0`,
+		`cofferdam_build_info{version="1.2.3"} 1`,
+	)
+	if text := scrape(t, tel); !strings.Contains(text, "\ngo_goroutines ") || !strings.Contains(text, "\nprocess_open_fds ") {
+		t.Error("the runtime's own are missing")
+	}
+	names := slices.Sorted(maps.Keys(described(t)))
+	for _, name := range names {
+		if !regexp.MustCompile(`^cofferdam_[a-z_]+$`).MatchString(name) {
+			t.Errorf("the name %s", name)
+		}
+	}
+}

@@ -123,7 +123,7 @@ type trunk struct {
 type branch struct {
 	*trunk
 	framing framing
-	over    atomic.Bool              // the trunk is another session's
+	over    atomic.Bool               // the trunk is another session's
 	renew   func(marker []byte) error // starts that other session
 }
 

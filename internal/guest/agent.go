@@ -102,23 +102,34 @@ func (a *Agent) serve(ctx context.Context) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	defer cancel()
+	var over <-chan struct{}
+	var within context.Context
 	for {
 		stream, err := a.config.Session.Accept()
 		if err != nil {
 			return
 		}
+		if stream.Over() != over {
+			if over != nil {
+				a.renewed()
+			}
+			over = stream.Over()
+			within = until(ctx, over)
+		}
+		life := within
 		streams.Go(func() {
 			defer func() { _ = stream.Close() }()
-			if err := a.answer(ctx, stream); err != nil {
+			if err := a.answer(ctx, life, stream); err != nil {
 				a.log.Debug("a stream of the host ended early", "error", err)
 			}
 		})
 	}
 }
 
-// answer reads a stream's call and does it.
-func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
-	first, cancel := a.clock.within(ctx, openDeadline)
+// answer reads a stream's call and does it. What goes on when the session is
+// started anew is bound to ctx, all else to life.
+func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
+	first, cancel := a.clock.within(life, openDeadline)
 	defer cancel()
 	lift := limit(first, stream.Raw())
 	var call channel.Call
@@ -137,16 +148,18 @@ func (a *Agent) answer(ctx context.Context, stream *channel.Conn) error {
 		return reply(stream, a.configure(ctx, call.Configure))
 	case channel.CallExec:
 		return a.exec(ctx, stream, call.Exec)
+	case channel.CallAdopt:
+		return a.adopt(ctx, stream, call.Adopt)
 	case channel.CallInventory:
-		return a.inventory(ctx, stream, call.Inventory)
+		return a.inventory(life, stream, call.Inventory)
 	case channel.CallHold:
 		return reply(stream, a.hold(call.Hold))
 	case channel.CallResume:
 		return reply(stream, a.resume(call.Resume))
 	case channel.CallFile:
-		return a.file(ctx, stream, call.File)
+		return a.file(life, stream, call.File)
 	case channel.CallDial:
-		return a.dial(ctx, stream, call.Port)
+		return a.dial(life, stream, call.Port)
 	case channel.CallUsage:
 		return a.usage(stream)
 	default:

@@ -18,45 +18,71 @@ import (
 
 // command is one exec of the host.
 type command struct {
-	agent  *Agent
-	exec   *channel.Exec
-	stream *channel.Conn
-	user   channel.User
-	env    []string
-	dir    string
-	stdio  *stdio
+	agent *Agent
+	exec  *channel.Exec
+	out   *outlet
+	user  channel.User
+	env   []string
+	dir   string
+	stdio *stdio // set before runs is closed
 
-	root     process // guarded by commands.mu; pid 0 until it runs
+	root     process       // guarded by commands.mu; pid 0 until it runs
+	runs     chan struct{} // closed when it has been started
+	over     chan struct{} // closed when the host has its exit, or never will
 	done     <-chan unix.WaitStatus
 	timedOut atomic.Bool
 	stuck    atomic.Int64 // processes that SIGKILL did not end
 }
 
-// exec answers a call for a command: a reply, then the command's frames.
+// exec answers a call for a command: a reply, then the command's frames. The
+// command goes on when the session is started anew.
 func (a *Agent) exec(ctx context.Context, stream *channel.Conn, exec *channel.Exec) error {
-	cmd, err := a.prepare(stream, exec)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd, err := a.prepare(ctx, stream, exec)
 	if err != nil {
 		return reply(stream, err)
 	}
+	defer close(cmd.over)
 	if err := reply(stream, nil); err != nil {
 		a.commands.release(exec.ID)
 		return err
 	}
-	exit := cmd.do(ctx)
-	a.commands.release(exec.ID) // before the host learns of the end and may use the id again
-	return stream.WriteJSON(channel.FrameExit, exit)
+	exit := cmd.do(ctx, stream)
+	return cmd.tell(exit)
 }
 
 // do runs the command to its end.
-func (c *command) do(ctx context.Context) channel.Exit {
+func (c *command) do(ctx context.Context, stream *channel.Conn) channel.Exit {
 	if failed := c.start(); failed != nil {
 		return channel.Exit{Code: failed.code, Error: failed.sentence}
 	}
-	return c.run(ctx)
+	close(c.runs)
+	return c.run(ctx, stream)
+}
+
+// tell gives the host the exit, on whatever stream the command has or gets.
+func (c *command) tell(exit channel.Exit) error {
+	running := c.agent.commands
+	for {
+		stream, err := c.out.await()
+		running.release(c.exec.ID) // before the host learns of the end and may use the id again
+		if err != nil {
+			return err
+		}
+		err = stream.WriteJSON(channel.FrameExit, exit)
+		if !errors.Is(err, channel.ErrReset) {
+			return err
+		}
+		c.out.lose(stream)
+		if err := running.reserve(c.exec.ID, c); err != nil {
+			return err
+		}
+	}
 }
 
 // prepare checks what does not depend on the sandbox's files.
-func (a *Agent) prepare(stream *channel.Conn, exec *channel.Exec) (*command, error) {
+func (a *Agent) prepare(ctx context.Context, stream *channel.Conn, exec *channel.Exec) (*command, error) {
 	if exec == nil || exec.ID == "" || len(exec.Argv) == 0 {
 		return nil, errors.New("an exec call needs an id and an argv")
 	}
@@ -75,7 +101,10 @@ func (a *Agent) prepare(stream *channel.Conn, exec *channel.Exec) (*command, err
 	if err != nil {
 		return nil, err
 	}
-	cmd := &command{agent: a, exec: exec, stream: stream, user: user, env: env, dir: exec.Dir}
+	cmd := &command{
+		agent: a, exec: exec, out: newOutlet(ctx, stream, a.clock), user: user, env: env, dir: exec.Dir,
+		runs: make(chan struct{}), over: make(chan struct{}),
+	}
 	if cmd.dir == "" {
 		cmd.dir = user.Home
 	}
@@ -148,23 +177,24 @@ func (c *command) path() string {
 	return ""
 }
 
-// run carries the command's frames until it has ended.
-func (c *command) run(ctx context.Context) channel.Exit {
+// run carries the command's frames until it has ended. stream is the one that it
+// began with.
+func (c *command) run(ctx context.Context, stream *channel.Conn) channel.Exit {
 	timing, stopTimer := context.WithCancel(ctx)
 	defer stopTimer()
-	if err := c.stream.WriteJSON(channel.FrameStarted, channel.Started{PID: c.root.pid}); err != nil {
+	if err := c.out.announce(channel.Started{PID: c.root.pid}); err != nil {
 		c.kill()
 	}
 	var helpers, pumps sync.WaitGroup
 	for _, out := range c.stdio.outputs {
 		pumps.Go(func() {
-			if err := pump(out.file, c.stream, out.kind); err != nil {
+			if err := pump(out.file, c.out, out.kind); err != nil {
 				c.kill() // nobody can get the output any more
 			}
 		})
 	}
 	helpers.Go(c.stdio.input.run)
-	helpers.Go(c.control)
+	helpers.Go(func() { c.control(stream) })
 	helpers.Go(func() { c.limitTime(timing) })
 
 	status := c.wait(ctx)
@@ -175,7 +205,7 @@ func (c *command) run(ctx context.Context) channel.Exit {
 	pumps.Wait()
 	c.stdio.input.stop()
 	c.stdio.close()
-	_ = c.stream.Raw().SetReadDeadline(time.Now()) // ends control
+	_ = stream.Raw().SetReadDeadline(time.Now()) // ends control
 	helpers.Wait()
 	return c.exit(status)
 }
@@ -204,12 +234,17 @@ func (c *command) exit(status unix.WaitStatus) channel.Exit {
 	return exit
 }
 
-// control does what the host's frames ask, until the stream ends.
-func (c *command) control() {
-	defer c.stdio.input.push(nil)
+// control does what the host's frames ask, until the stream ends. A reset is no
+// end of the input.
+func (c *command) control(stream *channel.Conn) {
 	for {
-		kind, payload, err := c.stream.ReadFrame()
+		kind, payload, err := stream.ReadFrame()
+		if errors.Is(err, channel.ErrReset) {
+			c.out.lose(stream)
+			return
+		}
 		if err != nil {
+			c.stdio.input.push(nil)
 			return
 		}
 		if err := c.obey(kind, payload); err != nil {

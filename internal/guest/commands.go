@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// commands knows the commands that run now.
+// commands knows the commands that run now, or whose exit the host has not got.
 type commands struct {
 	mu      sync.Mutex // guards running
 	running map[string]*command
@@ -22,6 +22,20 @@ func (c *commands) reserve(id string, cmd *command) error {
 	}
 	c.running[id] = cmd
 	return nil
+}
+
+// find returns the command with an id; nil if none has it.
+func (c *commands) find(id string) *command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running[id]
+}
+
+// pid is that of a command's first process; 0 until it runs.
+func (c *commands) pid(cmd *command) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmd.root.pid
 }
 
 // release gives an id back.

@@ -35,14 +35,24 @@ type line struct {
 
 // openStream opens a stream to the host, with its first frame, and reads the
 // reply. The caller closes the stream. A reply that is not OK is no error here.
-// The deadline is of time in which the sandbox runs.
+// The deadline is of time in which the sandbox runs. A host that starts the
+// session anew is asked anew.
 func openStream(ctx context.Context, to line, open channel.Open, deadline time.Duration) (*channel.Conn, channel.Reply, error) {
+	ctx, cancel := to.clock.within(ctx, deadline)
+	defer cancel()
+	for {
+		stream, reply, err := askOnce(ctx, to, open)
+		if !errors.Is(err, channel.ErrReset) {
+			return stream, reply, err
+		}
+	}
+}
+
+func askOnce(ctx context.Context, to line, open channel.Open) (*channel.Conn, channel.Reply, error) {
 	var reply channel.Reply
 	if to.Streams() > channel.MaxStreams-streamReserve {
 		return nil, reply, errNoStream
 	}
-	ctx, cancel := to.clock.within(ctx, deadline)
-	defer cancel()
 	stream, err := to.Open(ctx)
 	if err != nil {
 		return nil, reply, err
@@ -107,6 +117,15 @@ func (f *forwarder) carry(conn net.Conn, open channel.Open) {
 		reset(conn)
 		return
 	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() { // a connection whose other half was lost must not look ended
+		select {
+		case <-stream.Over():
+			reset(conn)
+		case <-over:
+		}
+	}()
 	channel.Splice(channel.NewConn(conn), stream)
 }
 

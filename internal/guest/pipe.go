@@ -39,11 +39,16 @@ func pipe(childReads bool) (child, ours *os.File, err error) {
 	return child, os.NewFile(uintptr(ourFD), "agent"), nil
 }
 
+// frameWriter is where a command's frames go.
+type frameWriter interface {
+	WriteFrame(kind channel.FrameType, payload []byte) error
+}
+
 // pump sends all that comes from a command's output as frames of type kind,
-// until its end, until the deadline that curtail set, or until the stream no
-// longer takes it. A stream that the host does not read blocks it, and with it
-// the command: that is the back-pressure.
-func pump(from *os.File, to *channel.Conn, kind channel.FrameType) error {
+// until its end, until the deadline that curtail set, or until nobody takes it
+// any longer. A stream that the host does not read blocks it, and with it the
+// command: that is the back-pressure.
+func pump(from *os.File, to frameWriter, kind channel.FrameType) error {
 	buf := make([]byte, channel.MaxPayload)
 	for {
 		n, err := from.Read(buf)
@@ -69,7 +74,7 @@ func curtail(from *os.File) { _ = from.SetReadDeadline(time.Now().Add(lateOutput
 
 // drain sends what lies in the pipe, at most one pipe's content, and never
 // waits for more.
-func drain(from *os.File, to *channel.Conn, kind channel.FrameType, buf []byte) error {
+func drain(from *os.File, to frameWriter, kind channel.FrameType, buf []byte) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		return err

@@ -58,6 +58,8 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		return done(conn, s.freeze(watch(ctx, conn), box, req.Freeze))
 	case VerbThaw:
 		return done(conn, s.thaw(watch(ctx, conn), box, req.Launch))
+	case VerbAdopt:
+		return done(conn, box.adopt(watch(ctx, conn), req.Adopt, req.Options))
 	case VerbCall, VerbStream, VerbExec:
 		return s.toGuest(ctx, conn, box, req)
 	case VerbSend:

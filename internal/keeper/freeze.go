@@ -25,8 +25,14 @@ import (
 // on. After the first step has ended the guest must not run any more.
 //
 // Without Steps the processes are stopped where they are, and keep their memory.
+//
+// With Keep the sandbox goes on after the last step, instead of being killed:
+// nothing that the host writes reaches the guest between the steps' begin and
+// end, and the guest has read whole frames, so that a copy of it that a step
+// makes can be launched with Reset.
 type Freeze struct {
 	ID    string     `json:"id"`
+	Keep  bool       `json:"keep,omitempty"`  // needs steps
 	Steps [][]string `json:"steps,omitempty"` // programs by absolute path
 	Undo  [][]string `json:"undo,omitempty"`
 	Env   []string   `json:"env,omitempty"`
@@ -120,33 +126,44 @@ func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
 	was, alive := box.now()
 	if was == frozen || !alive {
 		end(was)
-		if !alive {
+		switch {
+		case !alive:
 			return fault.New(fault.ErrConflict, "sandbox %s has ended", box.id)
+		case f.Keep:
+			return fault.New(fault.ErrConflict, "sandbox %s is frozen; thaw it first", box.id)
+		default:
+			return nil
 		}
-		return nil
 	}
 	if !box.embodied() {
 		end(was)
 		return fault.New(fault.ErrConflict, "sandbox %s has no tracked process that runs", box.id)
 	}
-	box.turnTo(freezing, len(f.Steps) == 0)
+	box.turnTo(freezing, len(f.Steps) == 0 || f.Keep)
 	began := time.Now()
-	if err := s.stopGuest(context.WithoutCancel(ctx), box, f); err != nil {
+	err = s.stopGuest(context.WithoutCancel(ctx), box, f)
+	if err != nil || f.Keep {
 		box.wire.Resume()
 		end(running)
+	} else {
+		end(frozen)
+	}
+	if err != nil {
 		return err
 	}
-	end(frozen)
 	if _, alive := box.now(); !alive {
-		return fault.New(fault.ErrConflict, "sandbox %s was killed while it was being frozen", box.id)
+		return fault.New(fault.ErrConflict, "sandbox %s ended while it was being frozen", box.id)
 	}
-	s.log.Info("sandbox frozen", slog.String("sandbox", box.id), slog.Duration("took", time.Since(began)))
+	s.log.Info("sandbox frozen", slog.String("sandbox", box.id), slog.Bool("goes on", f.Keep), slog.Duration("took", time.Since(began)))
 	return nil
 }
 
 func checkFreeze(f *Freeze) error {
 	if f == nil {
 		return fault.Invalid("a freeze needs its description")
+	}
+	if f.Keep && len(f.Steps) == 0 {
+		return fault.Invalid("sandbox %s: a freeze after which it goes on needs steps", f.ID)
 	}
 	for _, argv := range slices.Concat(f.Steps, f.Undo) {
 		if len(argv) == 0 || !filepath.IsAbs(argv[0]) {
@@ -167,7 +184,7 @@ func checkFreeze(f *Freeze) error {
 }
 
 // stopGuest quiesces the wire, stops the guest, and takes the wire away if it
-// has ended. On an error the guest runs as before, or has ended.
+// has ended. On an error, and with Keep, the guest runs as before, or has ended.
 func (s *Server) stopGuest(ctx context.Context, box *sandbox, f *Freeze) error {
 	quiet, cancel := context.WithTimeout(ctx, quietPatience)
 	defer cancel()
@@ -177,7 +194,7 @@ func (s *Server) stopGuest(ctx context.Context, box *sandbox, f *Freeze) error {
 	if len(f.Steps) == 0 {
 		return box.signal(int(syscall.SIGSTOP))
 	}
-	if err := s.runSteps(box, f); err != nil {
+	if err := s.runSteps(box, f); err != nil || f.Keep {
 		return err
 	}
 	if err := box.killTracked(ctx); err != nil {

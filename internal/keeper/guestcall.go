@@ -122,7 +122,12 @@ func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
 	if !validID(call.Exec.ID) {
 		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", clip(call.Exec.ID, 64))
 	}
-	c := newCommand(call.Exec, o)
+	return s.begin(ctx, newCommand(call.Exec, o), first)
+}
+
+// begin asks the guest for a stream of a command, by its first frame, and sets
+// its relay going.
+func (s *sandbox) begin(ctx context.Context, c *command, first []byte) error {
 	if err := s.reserve(c); err != nil {
 		return err
 	}
@@ -150,7 +155,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	var reply channel.Reply
 	err := channel.DecodeJSON(channel.FrameReply, o.reply, &reply)
 	if err == nil && !reply.OK {
-		err = fault.Invalid("the sandbox refused the command: %s", tidy(reply.Error))
+		err = refusal(reply)
 	}
 	if err != nil {
 		s.dropCommand(c)
@@ -166,4 +171,16 @@ func (s *sandbox) follow(c *command, o opened) error {
 		s.prune()
 	}()
 	return nil
+}
+
+// refusal is a guest's no to a command, whose reason is the guest's word.
+func refusal(reply channel.Reply) error {
+	category := fault.ErrInvalid
+	switch reply.Code { //nolint:exhaustive // The others are of files.
+	case channel.CodeNotFound:
+		category = fault.ErrNotFound
+	case channel.CodeExists:
+		category = fault.ErrConflict
+	}
+	return fault.New(category, "the sandbox refused the command: %s", tidy(reply.Error))
 }

@@ -39,6 +39,10 @@ type Launch struct {
 	Meta     json.RawMessage `json:"meta"`
 	// CgroupProcs lists files into which the child's pid is written before exec.
 	CgroupProcs []string `json:"cgroup_procs,omitempty"`
+	// Reset: what is started is a copy of another sandbox's guest. Its agent is
+	// told to start the channel anew before the launch returns; the commands that
+	// run in it are then to be adopted.
+	Reset bool `json:"reset,omitempty"`
 }
 
 // Sandbox is the keeper's view of one sandbox.

@@ -1,10 +1,12 @@
 package keeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,19 +81,31 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 	defer log.Close()
 	before, _ := log.Seek(0, io.SeekEnd)
 
-	box, guest, err := s.newSandbox(l.ID, meta)
+	host, guest, err := channel.SocketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer guest.Close()
+	box, err := s.newSandbox(l, meta, host)
+	if err != nil {
+		_ = host.Close()
+		return nil, err
+	}
 	if err := s.add(box); err != nil {
 		_ = box.session.Close()
+		_ = host.Close()
 		return nil, err
 	}
 	s.streams.Go(func() { s.uplink.serve(box) })
-	if err := s.bringUp(box, l, argv, guest, log); err != nil {
+	err = s.bringUp(box, l, argv, guest, log)
+	if err == nil && l.Reset {
+		_ = guest.Close() // so that a guest that has ended is noticed
+		err = s.renew(box, host)
+	}
+	if err != nil {
 		s.remove(box)
 		_ = box.session.Close()
+		_ = host.Close()
 		close(box.settled)
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be launched%s", l.ID, tail(l.Log, before))
 	}
@@ -122,24 +136,49 @@ func openLog(path string) (*os.File, error) {
 	return log, nil
 }
 
-func (s *Server) newSandbox(id string, meta []byte) (*sandbox, *os.File, error) {
-	host, guest, err := channel.SocketPair()
-	if err != nil {
-		return nil, nil, err
-	}
-	wire, err := channel.NewWire(host)
-	if err != nil {
-		return nil, nil, errors.Join(err, host.Close(), guest.Close())
+// newSandbox makes a sandbox whose wire is host, or of a copy is to be.
+func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, error) {
+	wire := channel.UnpluggedWire()
+	if !l.Reset {
+		if err := wire.Plug(host); err != nil {
+			return nil, err
+		}
 	}
 	session, err := channel.NewHostSession(wire)
 	if err != nil {
-		return nil, nil, errors.Join(err, wire.Close(), guest.Close())
+		return nil, errors.Join(err, wire.Close())
 	}
 	return &sandbox{
-		id: id, started: time.Now(), reaper: s.reaper, session: session, wire: wire, meta: meta,
+		id: l.ID, started: time.Now(), reaper: s.reaper, session: session, wire: wire, meta: meta,
 		calls: make(chan struct{}, maxCalls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
 		moving: make(chan struct{}, 1), stirred: make(chan struct{}),
-	}, guest, nil
+	}, nil
+}
+
+// renew has the guest of a copy start its end of the channel anew, on the wire
+// that it already has. An attached process that does not is killed; what a
+// starter left behind is its caller's to find.
+func (s *Server) renew(box *sandbox, host net.Conn) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // a kill ends the waiting, too
+		select {
+		case <-box.session.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := box.wire.Renew(ctx, host)
+	if err == nil {
+		return nil
+	}
+	box.mu.Lock()
+	tracked := slices.Clone(box.tracked)
+	box.mu.Unlock()
+	for _, p := range tracked {
+		err = errors.Join(err, s.reaper.signal(p, syscall.SIGKILL, true))
+	}
+	return err
 }
 
 // bringUp starts the process, and waits for it if it is only a starter. The

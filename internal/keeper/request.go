@@ -36,6 +36,7 @@ const (
 	VerbSend     Verb = "send"
 	VerbFreeze   Verb = "freeze"
 	VerbThaw     Verb = "thaw"
+	VerbAdopt    Verb = "adopt"
 	VerbShutdown Verb = "shutdown"
 )
 
@@ -49,6 +50,7 @@ type Request struct {
 	Meta    json.RawMessage `json:"meta,omitempty"`
 	Signal  int             `json:"signal,omitempty"`
 	Options ExecOptions     `json:"options,omitzero"`
+	Adopt   *Command        `json:"adopt,omitempty"`
 	Command string          `json:"command,omitempty"`
 	Offset  int64           `json:"offset,omitempty"`
 }

@@ -39,6 +39,7 @@ func testControls(t *testing.T, s *Subject) {
 		{engine.ControlUserMapping, testUserMapping},
 		{engine.ControlNonRootUser, testNonRootUser},
 		{engine.ControlFreeze, testFreeze},
+		{engine.ControlSnapshot, testSnapshot},
 	} {
 		t.Run(string(c.control), func(t *testing.T) {
 			if slices.Contains(caps.Enforces, c.control) {

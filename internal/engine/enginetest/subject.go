@@ -24,6 +24,7 @@ type Keeper interface {
 	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
 	Exec(ctx context.Context, id string, exec channel.Exec, o keeper.ExecOptions) error
 	Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error)
+	Adopt(ctx context.Context, id string, command keeper.Command, o keeper.ExecOptions) error
 	Get(ctx context.Context, id string) (keeper.Sandbox, error)
 	List(ctx context.Context) ([]keeper.Sandbox, error)
 }
@@ -37,8 +38,14 @@ type Subject struct {
 	Reopen func() engine.Engine
 	// Spec is a spec of the given id that can be created: its root holds a
 	// shell and busybox's usual applets, and PID 1 is the guest agent, or
-	// speaks its protocol.
+	// speaks its protocol. The home of one that makes snapshots holds a file
+	// "lower" and nothing else.
 	Spec func(id string) engine.Spec
+	// Own is a directory inside whose files are an instance's own.
+	Own func(id string) string
+	// Files: its snapshots hold files, though it does not declare
+	// engine.ControlSnapshot for want of memory.
+	Files bool
 	// NoWeak: this subject can't make a weak sandbox (Spec.Weak), and another
 	// run of the suite has shown the positive controls.
 	NoWeak bool
@@ -59,6 +66,9 @@ func Suite(t *testing.T, factory Factory) {
 	t.Run("ends", func(t *testing.T) { testEnds(t, s) })
 	t.Run("errors", func(t *testing.T) { testErrors(t, s) })
 	t.Run("controls", func(t *testing.T) { testControls(t, s) })
+	if s.Files {
+		t.Run("snapshot of files", func(t *testing.T) { testFilesSnapshot(t, s) })
+	}
 	if ids, err := s.Engine.List(t.Context()); err != nil || len(ids) > 0 {
 		t.Errorf("after all tests the engine lists %v (%v)", ids, err)
 	}

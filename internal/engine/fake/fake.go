@@ -2,7 +2,8 @@
 // above engines. It is a real engine in every respect but one: nothing is
 // isolated or limited, and it declares so, which keeps it from being chosen for
 // a sandbox. It freezes by stopping the process, which keeps its memory; the
-// image stands for that process and holds nothing else.
+// image stands for that process and holds nothing else. Its snapshots hold the
+// files of one directory, see Engine.Own, and never memory.
 //
 // Roots and mounts are not shown: Spec.Init is a path on the host.
 package fake
@@ -53,7 +54,8 @@ func New(stateDir string, k sandboxKeeper) *Engine {
 // Name is "fake".
 func (*Engine) Name() string { return Name }
 
-// Capabilities declares that it can freeze, and nothing else.
+// Capabilities declares that it can freeze, and nothing else: a snapshot without
+// memory is half of one.
 func (*Engine) Capabilities(context.Context) (engine.Capabilities, error) {
 	missing := map[engine.Control]string{}
 	for _, c := range []engine.Control{
@@ -63,27 +65,40 @@ func (*Engine) Capabilities(context.Context) (engine.Capabilities, error) {
 	} {
 		missing[c] = "the fake engine isolates nothing"
 	}
+	missing[engine.ControlSnapshot] = noMemory
 	return engine.Capabilities{Enforces: []engine.Control{engine.ControlFreeze}, Missing: missing}, nil
 }
 
 // Create starts PID 1 as the keeper's child.
 func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
+	return e.create(ctx, spec, func(string) error { return nil })
+}
+
+// create is Create with what fill puts into the directory of the instance's own
+// files.
+func (e *Engine) create(ctx context.Context, spec engine.Spec, fill func(own string) error) (engine.Instance, error) {
 	if err := check(spec); err != nil {
 		return nil, err
 	}
 	dir := e.dir(spec.ID)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // Its commands, which are another user's, pass through.
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o700); errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, 0o711); errors.Is(err, os.ErrExist) { //nolint:gosec // As above.
 		return nil, fault.Wrap(fault.ErrConflict, err, "a sandbox %s exists already", spec.ID)
 	} else if err != nil {
 		return nil, err
 	}
 	inst := e.instance(spec.ID)
 	meta, err := json.Marshal(inst.Handle())
+	if err == nil {
+		err = e.makeOwn(spec.ID)
+	}
+	if err == nil {
+		err = fill(e.Own(spec.ID))
+	}
 	if err != nil {
-		return nil, errors.Join(err, e.Sweep(ctx, spec.ID))
+		return nil, errors.Join(err, e.Sweep(context.WithoutCancel(ctx), spec.ID))
 	}
 	_, err = e.keeper.Launch(ctx, keeper.Launch{
 		ID: spec.ID, Argv: spec.Init, Env: spec.Env, Dir: dir, Log: filepath.Join(dir, "init.log"),
@@ -93,6 +108,15 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 		return nil, errors.Join(err, e.Sweep(context.WithoutCancel(ctx), spec.ID))
 	}
 	return inst, nil
+}
+
+// makeOwn makes the directory of an instance's own files, in which all its users
+// may write.
+func (e *Engine) makeOwn(id string) error {
+	if err := os.Mkdir(e.Own(id), 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(e.Own(id), os.ModeSticky|0o777)
 }
 
 func check(spec engine.Spec) error {

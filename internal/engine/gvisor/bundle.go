@@ -32,6 +32,7 @@ type bundle struct {
 }
 
 func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
+func (b bundle) made() string   { return filepath.Join(b.dir, "spec.json") }
 func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
 func (b bundle) log() string    { return filepath.Join(b.dir, "runsc.log") }
@@ -40,8 +41,11 @@ func (b bundle) store(n int) string {
 }
 
 // write makes the directories and config.json; the bundle's own directory
-// exists already.
-func (b bundle) write(spec engine.Spec, ids identity) error {
+// exists already. upper is a tar for the root's writable layer, or "".
+func (b bundle) write(spec engine.Spec, ids identity, upper string) error {
+	if err := b.saveSpec(spec); err != nil {
+		return err
+	}
 	for _, dir := range []string{b.root(), b.empty()} {
 		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // Read by the gofer, which is another user.
 			return err
@@ -58,11 +62,36 @@ func (b bundle) write(spec engine.Spec, ids identity) error {
 	if err != nil {
 		return err
 	}
+	if upper != "" {
+		config.Annotations[tarHint] = upper
+	}
+	return b.save(config)
+}
+
+func (b bundle) save(config *specs.Spec) error {
 	data, err := json.Marshal(config)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(b.config(), data, 0o600)
+}
+
+// emptied takes the tar out of config.json once the instance has started: it is
+// no part of what a thaw starts, and may be gone by then.
+func (b bundle) emptied(upper string) error {
+	if upper == "" {
+		return nil
+	}
+	data, err := os.ReadFile(b.config())
+	if err != nil {
+		return err
+	}
+	var config specs.Spec
+	if err := json.Unmarshal(data, &config); err != nil {
+		return err
+	}
+	delete(config.Annotations, tarHint)
+	return b.save(&config)
 }
 
 // spec translates into the OCI runtime specification.

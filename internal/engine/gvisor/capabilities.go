@@ -42,6 +42,11 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	} else {
 		caps.Enforces = append(caps.Enforces, engine.ControlFreeze)
 	}
+	if err := e.canSnapshot(); err != nil {
+		caps.Missing[engine.ControlSnapshot] = err.Error()
+	} else {
+		caps.Enforces = append(caps.Enforces, engine.ControlSnapshot)
+	}
 	missing := e.groups().Missing()
 	for _, c := range cgroup.Controllers() {
 		control := controlOf(c)

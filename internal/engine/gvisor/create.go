@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,15 @@ type state struct {
 	// What runsc's flags are made of, for a restore.
 	DiskBytes int64 `json:"disk_bytes,omitempty"`
 	Weak      bool  `json:"weak,omitempty"`
+	Filled    bool  `json:"filled,omitempty"` // the root's writable layer was filled at the start
+}
+
+// beginning is how an instance's first process comes to be.
+type beginning struct {
+	flags   []string // of runsc
+	command []string // its command, without the bundle and the id
+	copied  bool     // the guest is a copy of another
+	upper   string   // a tar of what the root's writable layer holds; "" for nothing
 }
 
 // Create makes the bundle and the control group, has the keeper start runsc in
@@ -48,6 +58,11 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
+	return e.make(ctx, spec, beginning{command: []string{"run", "--detach"}})
+}
+
+// make is Create for every beginning. The spec is complete.
+func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (engine.Instance, error) {
 	if err := e.runscThere(); err != nil {
 		return nil, err
 	}
@@ -59,7 +74,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
-	inst, err := e.start(ctx, spec, ids, b)
+	inst, err := e.start(ctx, spec, ids, b, begin)
 	if err != nil {
 		// The caller may have given up; its remains go all the same.
 		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
@@ -117,30 +132,27 @@ func (e *Engine) passable(dir string) error {
 	return nil
 }
 
-func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bundle) (engine.Instance, error) {
+func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bundle, begin beginning) (engine.Instance, error) {
 	if spec.Root.Kind == engine.RootDir && e.uid == 0 {
 		if err := e.passable(b.dir); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.write(spec, ids); err != nil {
+	if err := b.write(spec, ids, begin.upper); err != nil {
 		return nil, err
 	}
 	group, err := e.limit(spec)
 	if err != nil {
 		return nil, err
 	}
-	st := state{Grouped: group != nil, DiskBytes: spec.Limits.DiskBytes, Weak: spec.Weak}
-	launch := keeper.Launch{
-		ID: spec.ID, Dir: b.dir, Log: b.log(), Env: environment(),
-		Argv: append(e.flags(st, b), "run", "--detach", "--bundle="+b.dir, spec.ID),
+	st := state{Grouped: group != nil, DiskBytes: spec.Limits.DiskBytes, Weak: spec.Weak, Filled: begin.upper != ""}
+	inst := e.instance(spec.ID, st)
+	launch, err := inst.starting(b, begin)
+	if err != nil {
+		return nil, err
 	}
 	if group != nil {
 		launch.CgroupProcs = group.Joins()
-	}
-	inst := e.instance(spec.ID, st)
-	if launch.Meta, err = json.Marshal(inst.Handle()); err != nil {
-		return nil, err
 	}
 	if err := e.launch(ctx, launch); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
@@ -152,7 +164,16 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bu
 	if err := e.keeper.Track(ctx, spec.ID, pids); err != nil {
 		return nil, err
 	}
-	return inst, nil
+	return inst, b.emptied(begin.upper)
+}
+
+// starting is the runsc command of a start.
+func (i *Instance) starting(b bundle, begin beginning) (keeper.Launch, error) {
+	meta, err := json.Marshal(i.Handle())
+	return keeper.Launch{
+		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta, Reset: begin.copied,
+		Argv: slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id}),
+	}, err
 }
 
 // launch waits for the keeper even when the caller gives up: only then is it
@@ -203,13 +224,17 @@ func (e *Engine) flags(st state, b bundle) []string {
 	if st.Weak {
 		network = "host"
 	}
-	return []string{
+	flags := []string{
 		e.cfg.Runsc, "--root=" + e.cfg.Root, "--ignore-cgroups", "--network=" + network,
 		"--host-uds=none", "--platform=systrap",
 		// The default pins one that all share, which leaves a mount behind.
 		"--gofer-network-namespace=new",
 		"--overlay2=root:dir=" + b.dir + ",size=" + strconv.FormatInt(st.DiskBytes, 10),
 	}
+	if st.Filled {
+		flags = append(flags, "--allow-rootfs-tar-annotation")
+	}
+	return flags
 }
 
 // pids reads the sentry's and the gofer's process ids from runsc's record.

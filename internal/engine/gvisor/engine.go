@@ -8,9 +8,10 @@
 // is capped, and unlinked as soon as it is open.
 //
 // An instance's files are in <state>/sandboxes/<id>/gvisor, runsc's own record
-// of it in Config.Root. runsc is run to start a sandbox and to freeze and thaw
-// it: signals, waiting and the teardown go to the host's processes directly,
-// because each runsc command costs as much as a third of a start.
+// of it in Config.Root. runsc is run to start a sandbox, to freeze and thaw it,
+// and to write a snapshot of it and restore that: signals, waiting and the
+// teardown go to the host's processes directly, because each runsc command
+// costs as much as a third of a start.
 package gvisor
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -62,6 +64,9 @@ type Engine struct {
 	// does not change under a running daemon.
 	groups func() *cgroup.Hierarchy
 	ids    func() idSource
+	// images knows which snapshots have not changed since they were verified.
+	images   image.Checker
+	restores chan struct{} // a slot for each restore that is under way
 
 	probing sync.Mutex // held over a probe of runsc, and guards probed
 	// probed is the runsc that was found to start in namespaces of its own: a
@@ -82,7 +87,8 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		groups: sync.OnceValue(func() *cgroup.Hierarchy {
 			return cgroup.New(cgroup.Config{Parent: cfg.CgroupParent, UID: uid})
 		}),
-		ids: sync.OnceValue(func() idSource { return findIDs(uid) }),
+		ids:      sync.OnceValue(func() idSource { return findIDs(uid) }),
+		restores: make(chan struct{}, restoresAtOnce),
 	}
 }
 

@@ -144,8 +144,12 @@ func (i *Instance) restoring(dir string) (keeper.Launch, error) {
 	b := bundle{dir: i.engine.dir(i.id)}
 	launch := keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(),
-		Argv: append(i.engine.flags(i.state, b), "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id),
+		Argv: i.engine.flags(i.state, b),
 	}
+	if i.state.Filled { // the frozen spec names the tar, the bundle's no longer does
+		launch.Argv = append(launch.Argv, "--restore-spec-validation=ignore")
+	}
+	launch.Argv = append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id)
 	if i.state.Grouped {
 		group, err := i.engine.groups().Open(i.id)
 		if err != nil {

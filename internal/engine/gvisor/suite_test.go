@@ -89,8 +89,13 @@ func (s site) layRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chown(filepath.Join(root, "home/agent"), 1000, 1000); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "home/agent/lower"), []byte("the template's\n"), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	for _, own := range []string{"home/agent", "home/agent/lower"} {
+		if err := os.Chown(filepath.Join(root, own), 1000, 1000); err != nil {
+			t.Fatal(err)
+		}
 	}
 	command(t, s.dir, nil, "mkfs.erofs", "-Enoinline_data", filepath.Join(s.dir, "root.erofs"), root)
 }
@@ -133,6 +138,7 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 		Engine: gvisor.New(cfg, k), Keeper: k, Socket: filepath.Join(s.dir, name+".sock"),
 		Reopen: func() engine.Engine { return gvisor.New(cfg, k) },
 		Spec:   func(id string) engine.Spec { return s.spec(id, kind) },
+		Own:    func(string) string { return "/home/agent" },
 		Traces: func(id string) []string {
 			var all []string
 			for _, pattern := range []string{

@@ -1,5 +1,5 @@
-// Package image is the directory into which a sandbox is frozen, whatever
-// engine writes it.
+// Package image is the directory into which a sandbox is frozen, or a snapshot of
+// it written, whatever engine writes it.
 //
 // Vocabulary: an *image* is a directory that nobody but the daemon's user may
 // enter, with the engine's files in it. Its *seal* is one more file, written

@@ -1,0 +1,331 @@
+package enginetest
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// testSnapshot is the control "snapshot": a copy goes on where its source was,
+// the source does as if nothing had been, and what can't be restored whole does
+// not start.
+func testSnapshot(t *testing.T, s *Subject) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, *Subject){
+		"the source goes on":     testSourceGoesOn,
+		"a copy goes on":         testCopyGoesOn,
+		"copies at once":         testCopiesAtOnce,
+		"a copy of a copy":       testCopyOfACopy,
+		"a frozen copy":          testFrozenCopy,
+		"a damaged memory image": testDamagedSnapshot(engine.ContentsMemory),
+		"another spec":           testSnapshotOfAnother,
+		"a full disk":            testSnapshotFullDisk,
+		"ended, or ending":       testSnapshotEnding,
+		"refused":                testSnapshotRefused,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+	testFilesSnapshot(t, s)
+}
+
+// testFilesSnapshot is what holds of snapshots of files alone.
+func testFilesSnapshot(t *testing.T, s *Subject) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, *Subject){
+		"files":                 testFilesOnly,
+		"a damaged files image": testDamagedSnapshot(engine.ContentsFiles),
+	} {
+		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// snapshot writes one into a directory of the test's own.
+func (b *box) snapshot(contents engine.Contents) string {
+	b.t.Helper()
+	source, ok := b.inst.(engine.Snapshotter)
+	if !ok {
+		b.t.Fatalf("a %T makes no snapshots", b.inst)
+	}
+	dir := filepath.Join(b.t.TempDir(), "snapshot")
+	if err := source.Snapshot(b.t.Context(), dir, contents); err != nil {
+		b.t.Fatalf("snapshot: %v%s", err, b.log())
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		b.t.Errorf("the snapshot's mode is %v (%v)", info.Mode(), err)
+	}
+	known, err := b.Keeper.Get(b.t.Context(), b.id)
+	if err != nil || !known.Alive || known.Frozen || known.Moving || len(known.Pids) == 0 {
+		b.t.Errorf("the keeper says of a snapshot's source: %+v, %v", known, err)
+	}
+	return dir
+}
+
+// copy is the spec of a copy of the box, under another id. None is the begin of
+// another, which an engine may take for it.
+func (b *box) copy(name string) engine.Spec {
+	spec := b.Spec(name + "-" + b.id)
+	spec.Mounts, spec.Limits = b.spec.Mounts, b.spec.Limits
+	return spec
+}
+
+// restore starts a copy, which the test's end destroys.
+func (b *box) restore(t *testing.T, dir, name string) *box {
+	t.Helper()
+	spec := b.copy(name)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	inst, err := b.restorer(t).Restore(ctx, spec, dir)
+	if err != nil {
+		t.Fatalf("restore: %v%s", err, b.log())
+	}
+	c := &box{Subject: b.Subject, t: t, id: spec.ID, inst: inst}
+	t.Cleanup(func() {
+		if err := c.inst.Destroy(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("destroy: %v", err)
+		}
+		b.nothingLeft(t, spec.ID)
+	})
+	c.configure(spec)
+	return c
+}
+
+func (b *box) restorer(t *testing.T) engine.Restorer {
+	t.Helper()
+	r, ok := b.Engine.(engine.Restorer)
+	if !ok {
+		t.Fatalf("a %T restores no snapshots", b.Engine)
+	}
+	return r
+}
+
+// adopt attaches to a command that came with the copy.
+func (b *box) adopt(id string) net.Conn {
+	b.t.Helper()
+	if err := b.Keeper.Adopt(b.t.Context(), b.id, keeper.Command{ID: id, Argv: []string{"adopted"}}, keeper.ExecOptions{AwaitReader: true}); err != nil {
+		b.t.Fatalf("adopt %s: %v%s", id, err, b.log())
+	}
+	conn, err := b.Keeper.Attach(b.t.Context(), b.id, id, 0)
+	if err != nil {
+		b.t.Fatalf("attach to %s: %v", id, err)
+	}
+	b.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// counting counts up by one for each line that it reads, and says so.
+func counting(id string) channel.Exec {
+	return shell(id, `i=0; while read -r l; do i=$((i+1)); echo "$l is $i"; done; echo "over at $i"`)
+}
+
+// testSourceGoesOn: a command that writes without a pause, one that waits for
+// input, and a connection to the host, over several snapshots.
+func testSourceGoesOn(t *testing.T, s *Subject) {
+	t.Helper()
+	const lines = 600_000
+	far := s.uplink(t)
+	b := s.create(t, nil)
+	b.name("held.example")
+	client := b.start("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
+		"/bin/bash", "-c", `exec 3<>/dev/tcp/127.64.0.1/443; echo question >&3; read -t 20 line <&3; echo "got $line"`,
+	}})
+	defer client.Close()
+	stream := <-far
+	count := b.start("count", counting("count"))
+	defer count.Close()
+	much := b.start("much", shell("much", "seq 1 "+strconv.Itoa(lines)))
+	defer much.Close()
+	first := b.until(much, "\n1000\n")
+	collected := make(chan result, 1)
+	go func() { collected <- b.collect(much) }()
+	for i := range 3 {
+		b.say(count, "s")
+		b.until(count, "s is "+strconv.Itoa(i+1)+"\n")
+		b.snapshot(engine.ContentsMemory)
+	}
+	b.snapshot(engine.ContentsFiles)
+	got := first + (<-collected).out
+	if want := strings.Count(got, "\n"); want != lines || !strings.HasSuffix(got, "\n"+strconv.Itoa(lines)+"\n") {
+		t.Errorf("%d lines of output instead of %d", want, lines)
+	}
+	if err := channel.NewWriter(count).WriteFrame(channel.FrameStdin, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.collect(count); r.out != "over at 3\n" || r.exit.Code != 0 {
+		t.Errorf("the counter: %+v", r)
+	}
+	if _, err := stream.Write([]byte("answer\n")); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.collect(client); r.out != "got answer\n" {
+		t.Errorf("the client: %+v", r)
+	}
+}
+
+// testCopyGoesOn: memory, files of all kinds, the clock, identity; source and
+// copy go different ways afterwards.
+func testCopyGoesOn(t *testing.T, s *Subject) {
+	t.Helper()
+	b := s.create(t, nil)
+	b.sh("echo home > /home/agent/f; echo tmp > /tmp/f; echo shm > /dev/shm/f; mkdir /home/agent/d")
+	count := b.start("count", counting("count"))
+	defer count.Close()
+	b.say(count, "source")
+	b.until(count, "source is 1\n")
+	dir := b.snapshot(engine.ContentsMemory)
+	c := b.restore(t, dir, "k")
+	copied := c.adopt("count")
+	c.say(copied, "copy")
+	c.until(copied, "copy is 2\n")
+	b.say(count, "source")
+	b.until(count, "source is 2\n")
+	b.say(count, "source")
+	b.until(count, "source is 3\n")
+	if got := c.sh("cat /home/agent/f /tmp/f /dev/shm/f; ls -d /home/agent/d"); got != "home\ntmp\nshm\n/home/agent/d" {
+		t.Errorf("the copy's files: %q", got)
+	}
+	c.sh("echo copy > /home/agent/f; rmdir /home/agent/d; echo copy > /tmp/f")
+	if got := b.sh("cat /home/agent/f /tmp/f; ls -d /home/agent/d"); got != "home\ntmp\n/home/agent/d" {
+		t.Errorf("the source's files after the copy's writes: %q", got)
+	}
+	if err := channel.NewWriter(copied).WriteFrame(channel.FrameStdin, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.collect(copied); r.out != "over at 2\n" || r.exit.Code != 0 {
+		t.Errorf("the copy's counter: %+v", r)
+	}
+	if err := c.Keeper.Adopt(t.Context(), c.id, keeper.Command{ID: "unheard-of"}, keeper.ExecOptions{}); err == nil {
+		t.Error("a command was adopted that is not there")
+	}
+	if err := b.inst.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := c.sh("cat /home/agent/f"); got != "copy" {
+		t.Errorf("the copy after its source's end: %q", got)
+	}
+}
+
+// testCopiesAtOnce: each has what the source had written and deleted, 50 MB of
+// it, and its own of what it writes.
+func testCopiesAtOnce(t *testing.T, s *Subject) {
+	t.Helper()
+	const copies = 4
+	b := s.create(t, func(spec *engine.Spec) { spec.Limits.DiskBytes = 256 << 20 })
+	b.sh("dd if=/dev/urandom of=/home/agent/big bs=1M count=50 2>/dev/null; echo x > /home/agent/gone; sync")
+	sum := b.sh("md5sum < /home/agent/big")
+	b.sh("rm /home/agent/gone /home/agent/lower")
+	dir := b.snapshot(engine.ContentsMemory)
+	var all sync.WaitGroup
+	for i := range copies {
+		all.Go(func() {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				c := b.restore(t, dir, "k"+strconv.Itoa(i))
+				own := strconv.Itoa(i)
+				if got := c.sh("md5sum < /home/agent/big; ls /home/agent; ls /etc/passwd"); got != sum+"\nbig\n/etc/passwd" {
+					t.Errorf("copy %d has %q, want the sum %q", i, got, sum)
+				}
+				c.sh("dd if=/dev/zero bs=1M count=20 2>/dev/null | tr '\\0' " + own + " > /home/agent/own; echo " + own + " >> /home/agent/big")
+				if got := c.sh("tr -d " + own + " < /home/agent/own | wc -c; tail -n 1 /home/agent/big | tail -c 2"); got != "0\n"+own {
+					t.Errorf("copy %d wrote its own and reads %q", i, got)
+				}
+				if r := c.exec("", "/bin/sh", "-c", "dd if=/dev/zero of=/home/agent/more bs=1M count=300"); r.exit.Code == 0 || !strings.Contains(r.err, "No space left") {
+					t.Errorf("copy %d has no disk cap: %+v", i, r)
+				}
+			})
+		})
+	}
+	all.Wait()
+	if got := b.sh("md5sum < /home/agent/big; ls /home/agent"); got != sum+"\nbig" {
+		t.Errorf("the source has %q", got)
+	}
+}
+
+// testCopyOfACopy: its commands have come with it twice.
+func testCopyOfACopy(t *testing.T, s *Subject) {
+	t.Helper()
+	b := s.create(t, nil)
+	count := b.start("count", counting("count"))
+	defer count.Close()
+	b.say(count, "a")
+	b.until(count, "a is 1\n")
+	c := b.restore(t, b.snapshot(engine.ContentsMemory), "k")
+	copied := c.adopt("count")
+	c.say(copied, "b")
+	c.until(copied, "b is 2\n")
+	c.sh("echo c > /home/agent/c")
+	d := c.restore(t, c.snapshot(engine.ContentsMemory), "d")
+	again := d.adopt("count")
+	d.say(again, "c")
+	d.until(again, "c is 3\n")
+	if got := d.sh("cat /home/agent/c"); got != "c" {
+		t.Errorf("%q", got)
+	}
+}
+
+// testFrozenCopy: a copy is as good as any instance for a freeze, and for a
+// daemon that starts anew.
+func testFrozenCopy(t *testing.T, s *Subject) {
+	t.Helper()
+	b := s.create(t, nil)
+	count := b.start("count", counting("count"))
+	defer count.Close()
+	b.say(count, "a")
+	b.until(count, "a is 1\n")
+	for contents, name := range map[engine.Contents]string{engine.ContentsMemory: "m", engine.ContentsFiles: "f"} {
+		dir := b.snapshot(contents)
+		c := b.restore(t, dir, name)
+		id := "count"
+		conn := net.Conn(nil)
+		if contents == engine.ContentsMemory {
+			conn = c.adopt(id)
+		} else {
+			conn = c.start(id, counting(id))
+			c.say(conn, "a")
+			c.until(conn, "a is 1\n")
+		}
+		if err := os.RemoveAll(dir); err != nil { // it is not needed any more
+			t.Fatal(err)
+		}
+		image := c.freeze()
+		inst, err := s.Reopen().Open(t.Context(), c.inst.Handle())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.inst = inst
+		c.thaw(image)
+		c.say(conn, "b")
+		c.until(conn, "b is 2\n")
+	}
+}
+
+// testFilesOnly: what was written and deleted is in the copy; nothing runs in
+// it.
+func testFilesOnly(t *testing.T, s *Subject) {
+	t.Helper()
+	b := s.create(t, nil)
+	own := s.Own(b.id)
+	b.sh("cd " + own + " && mkdir -p d && echo one > d/f && ln -s f d/link && echo x > gone && rm gone && chmod 700 d/f && printf '%s' '#!/bin/sh' > d/run")
+	sleeper := b.start("sleeper", shell("sleeper", "sleep 1000"))
+	defer sleeper.Close()
+	b.sh("rm -f " + own + "/lower")
+	c := b.restore(t, b.snapshot(engine.ContentsFiles), "k")
+	if got := c.sh("cd " + s.Own(c.id) + " && ls && cat d/link && stat -c %a d/f"); got != "d\none\n700" {
+		t.Errorf("the copy has %q", got)
+	}
+	if err := c.Keeper.Adopt(t.Context(), c.id, keeper.Command{ID: "sleeper"}, keeper.ExecOptions{}); err == nil {
+		t.Error("a process came with the files")
+	}
+	c.sh("cd " + s.Own(c.id) + " && echo two > d/f && rm d/link")
+	if got := b.sh("cd " + own + " && cat d/link"); got != "one" {
+		t.Errorf("the source has %q", got)
+	}
+}

@@ -1,0 +1,182 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// adoptPatience is how long a command whose stream was lost by a reset holds
+// its output back for whoever adopts it; then the output is read and thrown
+// away, so that the command does not hang.
+const adoptPatience = time.Minute
+
+// renewed is called when the host has started the session anew: this sandbox is
+// a copy. Whom its source waited for is not waited for here, since the question
+// went with the source's streams.
+func (a *Agent) renewed() { a.paid.stop(false) }
+
+// until is a context that ends when over is closed.
+func until(ctx context.Context, over <-chan struct{}) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
+// outlet is where a command's frames go: the stream of the call that started
+// it or, after a reset, of the one that adopted it. Between the two, frames
+// wait.
+type outlet struct {
+	ctx      context.Context //nolint:containedctx // the command's own life, which frames wait within
+	clock    *clock
+	patience time.Duration // adoptPatience
+
+	mu       sync.Mutex    // guards the rest
+	stream   *channel.Conn // nil while there is none
+	claimed  bool          // somebody is about to give one
+	unwanted bool          // nobody came in time
+	losses   int           // how often a stream was lost
+	changed  chan struct{} // closed, and made anew, when one of these changes
+}
+
+var _ frameWriter = (*outlet)(nil)
+
+func newOutlet(ctx context.Context, stream *channel.Conn, clock *clock) *outlet {
+	return &outlet{ctx: ctx, clock: clock, patience: adoptPatience, stream: stream, changed: make(chan struct{})}
+}
+
+// WriteFrame waits while there is no stream; what nobody wants is dropped. A
+// frame that was on its way when its stream was lost is sent again whole.
+func (o *outlet) WriteFrame(kind channel.FrameType, payload []byte) error {
+	for {
+		stream, unwanted, changed := o.now()
+		if stream == nil {
+			if unwanted {
+				return nil
+			}
+			if err := o.wait(changed); err != nil {
+				return err
+			}
+			continue
+		}
+		err := stream.WriteFrame(kind, payload)
+		if !errors.Is(err, channel.ErrReset) {
+			return err
+		}
+		o.lose(stream)
+	}
+}
+
+// announce tells that the command runs, if there is a stream; who adopts it
+// tells its host.
+func (o *outlet) announce(started channel.Started) error {
+	stream, _, _ := o.now()
+	if stream == nil {
+		return nil
+	}
+	err := stream.WriteJSON(channel.FrameStarted, started)
+	if errors.Is(err, channel.ErrReset) {
+		o.lose(stream)
+		return nil
+	}
+	return err
+}
+
+// await returns the stream once there is one, however long that takes.
+func (o *outlet) await() (*channel.Conn, error) {
+	for {
+		stream, _, changed := o.now()
+		if stream != nil {
+			return stream, nil
+		}
+		if err := o.wait(changed); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (o *outlet) now() (stream *channel.Conn, unwanted bool, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stream, o.unwanted, o.changed
+}
+
+func (o *outlet) wait(changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-o.ctx.Done():
+		return o.ctx.Err()
+	}
+}
+
+// stir needs mu.
+func (o *outlet) stir() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// lose takes a stream away that a reset ended, unless there is another already.
+func (o *outlet) lose(stream *channel.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stream != stream {
+		return
+	}
+	o.stream = nil
+	o.losses++
+	o.stir()
+	go o.tire(o.losses)
+}
+
+// tire gives up waiting for whoever adopts the command.
+func (o *outlet) tire(loss int) {
+	if o.clock.wait(o.ctx, o.patience) != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.losses == loss && o.stream == nil {
+		o.unwanted = true
+		o.stir()
+	}
+}
+
+// claim makes the caller the only one who may give a stream; false if there is
+// one that works, or somebody has claimed it.
+func (o *outlet) claim() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.claimed {
+		return false
+	}
+	if o.stream != nil {
+		select {
+		case <-o.stream.Over():
+		default:
+			return false
+		}
+	}
+	o.claimed = true
+	return true
+}
+
+// give ends a claim, with a stream or nil.
+func (o *outlet) give(stream *channel.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.claimed = false
+	if stream != nil {
+		o.stream, o.unwanted = stream, false
+		o.stir()
+	}
+}

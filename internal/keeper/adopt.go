@@ -1,0 +1,41 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Adopt makes a command that runs in a copied guest (Launch.Reset) known, and
+// gets it a stream: its output goes on where it was when the copy was made, and
+// of its exit, when that has come meanwhile, nothing is lost. Taken from c are
+// ID, Argv, Started and Terminal, which are those of the source's command;
+// offsets begin at 0.
+//
+// A command that the copy does not have, because it had ended when the copy was
+// made, is a fault.ErrNotFound; one that has a stream is a fault.ErrConflict.
+func (c *Client) Adopt(ctx context.Context, id string, command Command, o ExecOptions) error {
+	command.Exit = nil
+	_, err := c.ask(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
+	return err
+}
+
+// adopt is not bound to its client, as exec is not.
+func (s *sandbox) adopt(ctx context.Context, told *Command, o ExecOptions) error {
+	if told == nil || !validID(told.ID) {
+		return fault.Invalid("to adopt a command takes its id: letters, digits, dot, dash and underscore, 1 to 128 of them")
+	}
+	first, err := json.Marshal(channel.Call{Kind: channel.CallAdopt, Adopt: told.ID})
+	if err != nil {
+		return err
+	}
+	c := newCommand(&channel.Exec{ID: told.ID, Argv: told.Argv}, o)
+	c.terminal = told.Terminal
+	if !told.Started.IsZero() && told.Started.Before(time.Now()) {
+		c.started = told.Started
+	}
+	return s.begin(ctx, c, first)
+}

@@ -42,6 +42,8 @@ type Config struct {
 	Approvals Approvals `yaml:"approvals"`
 	// Freeze is about sandboxes that wait for a person on disk.
 	Freeze Freeze `yaml:"freeze"`
+	// Snapshots is about copies of sandboxes.
+	Snapshots Snapshots `yaml:"snapshots"`
 	// Listen is where clients with tokens reach the daemon.
 	Listen Listen `yaml:"listen"`
 	// Telemetry is what leaves the daemon about itself; Log is how it writes what
@@ -123,7 +125,7 @@ func (c Config) check() error {
 			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
 	}
-	if err := c.Freeze.check(); err != nil {
+	if err := errors.Join(c.Freeze.check(), c.Snapshots.check()); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {
@@ -154,7 +156,7 @@ func (c Config) withDefaults() Config {
 	if c.GatewayUID == 0 {
 		c.GatewayUID = DefaultGatewayUID
 	}
-	c.Freeze = c.Freeze.withDefaults()
+	c.Freeze, c.Snapshots = c.Freeze.withDefaults(), c.Snapshots.withDefaults()
 	c.Listen = c.Listen.withDefaults()
 	return c
 }

@@ -116,6 +116,9 @@ func (p Paths) Templates() string { return filepath.Join(p.State, "templates") }
 // Approvals is the approval queue's file.
 func (p Paths) Approvals() string { return filepath.Join(p.State, "approvals", "approvals.db") }
 
+// Sandboxes is the file of the journal of sandboxes.
+func (p Paths) Sandboxes() string { return filepath.Join(p.State, "sandboxes.db") }
+
 // Authority is the CA's directory.
 func (p Paths) Authority() string { return filepath.Join(p.State, "ca") }
 
@@ -130,6 +133,9 @@ func (p Paths) Baselines() string { return filepath.Join(p.State, "baselines") }
 
 // Frozen holds the images of frozen sandboxes.
 func (p Paths) Frozen() string { return filepath.Join(p.State, "frozen") }
+
+// Snapshots holds copies of sandboxes.
+func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }
 
 // Agent holds what every sandbox sees of ours.
 func (p Paths) Agent() string { return filepath.Join(p.State, "agent") }

@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -60,13 +61,16 @@ type Daemon struct {
 	templates  *template.Store
 	door       *admission.Controller
 	sandboxes  *sandbox.Manager
+	journal    *store.Sandboxes
+	// quietKeeper ends the watching of the keeper, and waits for that.
+	quietKeeper func()
 	gateway    *gatewayProcess
 	api        *httpapi.Server
 	telemetry  *telemetry.Telemetry
 	health     *health
-	serves     []*server                            // all listeners, from the moment they are open
-	wires      wires                                // what the TCP listener speaks
-	tokens     tokens                               // nil: nobody has one
+	serves     []*server // all listeners, from the moment they are open
+	wires      wires     // what the TCP listener speaks
+	tokens     tokens    // nil: nobody has one
 	runs       atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
 	stop       chan struct{}
 	stopOnce   sync.Once
@@ -97,6 +101,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"find the registries", d.findRegistries},
 		{"open the log", d.openLog},
 		{"start the gateway", d.startGateway},
+		{"open the journal of sandboxes", d.openJournal},
 		{"take over the sandboxes", d.startManager},
 		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
 		{"listen for the operator", d.listenAdmin},
@@ -120,7 +125,7 @@ func (d *Daemon) prepare(context.Context) error {
 		return err
 	}
 	d.lock = lock
-	for _, dir := range []string{d.opts.Paths.Policies(), d.opts.Paths.Baselines(), d.opts.Paths.Frozen()} {
+	for _, dir := range []string{d.opts.Paths.Policies(), d.opts.Paths.Baselines(), d.opts.Paths.Frozen(), d.opts.Paths.Snapshots()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -231,9 +236,13 @@ func (d *Daemon) idle() bool {
 // sandbox; otherwise it lives on for the next daemon.
 func (d *Daemon) close() {
 	closeAll(d.serves)
+	if d.quietKeeper != nil {
+		d.quietKeeper()
+	}
 	if d.sandboxes != nil {
 		d.sandboxes.Close()
 	}
+	d.closeJournal()
 	if d.quietQueue != nil {
 		d.quietQueue()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -24,17 +25,31 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	engines := all.Engines(all.Config{
 		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,
 	}, d.keeper)
+	copies, err := snapshots.Open(snapshots.Config{
+		Dir: p.Snapshots(), Log: d.opts.Log, ColdAfter: time.Duration(d.opts.Config.Snapshots.ColdAfter),
+		Room: snapshots.Room{
+			Bytes: int64(d.opts.Config.Snapshots.MaxBytes), Count: d.opts.Config.Snapshots.MaxCount, Reserve: int64(d.opts.Config.Snapshots.Reserve),
+		},
+	})
+	if err != nil {
+		return err
+	}
 	d.sandboxes = sandbox.New(sandbox.Config{
+		Snapshots: copies,
 		Engines: engines, DefaultEngine: gvisor.Name, Keeper: d.keeper, Templates: d.templates, Door: d.door,
 		Trust: d.gateway.trusted, ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
-		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Observer: d.telemetry.Observer(),
+		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: d.journal, Observer: d.telemetry.Observer(),
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
 		Shelf: waiting.NewShelf(p.Frozen(), waiting.Room{
 			Bytes: int64(d.opts.Config.Freeze.MaxBytes), Count: d.opts.Config.Freeze.MaxCount, Reserve: int64(d.opts.Config.Freeze.Reserve),
 		}),
 	})
-	return d.sandboxes.Recover(ctx)
+	if err := d.sandboxes.Recover(ctx); err != nil {
+		return err
+	}
+	d.quietKeeper = d.watchKeeper()
+	return nil
 }
 
 // holder tells the manager what sandboxes wait for. The door is made before it,

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -57,8 +58,14 @@ func New(path string, log Log, options Options) *Index {
 	return &Index{path: path, log: log, options: options, feeding: make(chan struct{}, 1)}
 }
 
-// Follow keeps the index caught up until ctx ends. Failures go to failed, which
-// may be nil, and are tried again with the next record.
+// followPace is how long Follow lets records gather: a feeding costs about as
+// much for one of them as for a hundred, and takes that from whoever installs at
+// the time. Whoever asks has what is missing fed at once.
+const followPace = 2 * time.Second
+
+// Follow keeps the index caught up, but for the last seconds, until ctx ends.
+// Failures go to failed, which may be nil, and are tried again with the next
+// record.
 func (x *Index) Follow(ctx context.Context, failed func(error)) {
 	for {
 		_, grown := x.log.End()
@@ -71,6 +78,11 @@ func (x *Index) Follow(ctx context.Context, failed func(error)) {
 		}
 		select {
 		case <-grown:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(followPace):
 		case <-ctx.Done():
 			return
 		}

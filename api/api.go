@@ -1,5 +1,6 @@
 // Package api holds the wire types of the daemon's own interface, /v1: JSON
-// over HTTP, on a Unix socket. Errors are problem+json (Problem).
+// over HTTP, on a Unix socket, and for clients with a token over TCP. Errors are
+// problem+json (Problem). OpenAPI describes all of it.
 //
 // Vocabulary: as in docs; a *run* is one agent task and has an id; a *command*
 // is one process started in a sandbox through the API.
@@ -17,6 +18,9 @@ type Mount struct {
 // Policy is a document and where it came from. Source is for messages and for
 // the check that no read-write mount covers it; the daemon never opens it.
 type Policy struct {
+	// Name is a named policy; there is no document then. Without either it is the
+	// token's, and on the Unix socket the built-in one.
+	Name     string `json:"name,omitempty"`
 	Source   string `json:"source,omitempty"` // absolute path, "" for the built-in default
 	Document []byte `json:"document,omitempty"`
 }
@@ -51,14 +55,23 @@ type CreateSandbox struct {
 	// Linger keeps the sandbox when no client is attached; otherwise it is
 	// destroyed some minutes after its last command ended.
 	Linger bool `json:"linger,omitempty"`
+	// Snapshot, an id or a name, is what the sandbox is made from. Template,
+	// engine and mounts are the snapshot's then, and must not be given.
+	Snapshot string            `json:"snapshot,omitempty"`
+	Lifetime Lifetime          `json:"lifetime,omitzero"`
+	Labels   map[string]string `json:"labels,omitempty"` // at most 64
 }
+
+// IdempotencyHeader is the header of POST /v1/sandboxes that makes a second
+// request with the same key get the first one's sandbox.
+const IdempotencyHeader = "Idempotency-Key"
 
 // Sandbox is one sandbox.
 type Sandbox struct {
 	ID       string    `json:"id"`
 	Run      string    `json:"run"`
 	Task     string    `json:"task,omitempty"`
-	State    string    `json:"state"` // creating running freezing frozen thawing destroying destroyed failed
+	State    string    `json:"state"` // creating running freezing frozen paused thawing destroying destroyed failed
 	Template string    `json:"template"`
 	Engine   string    `json:"engine"`
 	Policy   string    `json:"policy_digest"`
@@ -69,7 +82,13 @@ type Sandbox struct {
 	Commands []Command `json:"commands,omitempty"`
 	Holds    []Hold    `json:"holds,omitempty"` // what it waits for
 	// Linger tells that it stays when its command has ended; see CreateSandbox.
-	Linger bool `json:"linger,omitempty"`
+	Linger   bool              `json:"linger,omitempty"`
+	Lifetime Lifetime          `json:"lifetime,omitzero"` // as it was asked for
+	Ends     time.Time         `json:"ends,omitzero"`     // by itself, if its time goes on now
+	Labels   map[string]string `json:"labels,omitempty"`
+	Token    string            `json:"token,omitempty"`    // whose it is; "": the host's
+	Snapshot string            `json:"snapshot,omitempty"` // that it was made from
+	Parent   string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
 }
 
 // StartCommand is the body of POST /v1/sandboxes/{id}/commands.
@@ -150,6 +169,9 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
+	// RetrySeconds is, with status 429 and 503, when the same may succeed, as in
+	// the header Retry-After; 0: it is not known.
+	RetrySeconds int `json:"retry_seconds,omitempty"`
 }
 
 // Version is GET /v1/version.
@@ -158,6 +180,10 @@ type Version struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
 	State   string    `json:"state_dir"`
+	// URL is where the daemon listens for clients with a token; "": nowhere.
+	// CAFile is the certificate of the CA to trust there; "": a public one.
+	URL    string `json:"url,omitempty"`
+	CAFile string `json:"ca_file,omitempty"`
 }
 
 // Template is one line of GET /v1/templates.

@@ -43,7 +43,7 @@ type Attachment struct {
 // runs on. Status 404: the sandbox or the command is gone.
 func (c *Client) Attach(ctx context.Context, sandbox, command string, offset int64) (*Attachment, error) {
 	path := commandPath(sandbox, command) + "/attach?offset=" + strconv.FormatInt(offset, 10)
-	req, err := newRequest(ctx, http.MethodGet, path, nil)
+	req, err := c.newRequest(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -18,30 +18,47 @@ import (
 
 // Client talks to one daemon. It is safe for concurrent use.
 type Client struct {
-	socket string
+	base   string // of URLs
+	where  string // for people
+	token  string
+	direct func(ctx context.Context) (net.Conn, error) // a connection on which HTTP is spoken
 	http   *http.Client
 }
 
 // New makes a client of the daemon that listens on the Unix socket at path.
 // Nothing is dialled before the first call.
 func New(path string) *Client {
-	c := &Client{socket: path}
-	c.http = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
-		// One connection a call: a kept one would outlive a killed daemon and
-		// fail the call after it.
-		DisableKeepAlives: true,
-	}}
+	return newClient("http://daemon", path, "", func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	})
+}
+
+func newClient(base, where, token string, dial func(context.Context) (net.Conn, error)) *Client {
+	c := &Client{base: base, where: where, token: token, direct: dial}
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext: connect, DialTLSContext: connect,
+			// One connection a call: a kept one would outlive a killed daemon and
+			// fail the call after it.
+			DisableKeepAlives: true,
+		},
+		// The daemon redirects nowhere; the token is for nobody else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return c
 }
 
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
+	conn, err := c.direct(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w at %s: %w", ErrNoDaemon, c.socket, err)
+		return nil, fmt.Errorf("%w at %s: %w", ErrNoDaemon, c.where, err)
 	}
 	return conn, err
 }
+
+// Where is the daemon's address, for people.
+func (c *Client) Where() string { return c.where }
 
 // Version asks who the daemon is; it also serves as a ping.
 func (c *Client) Version(ctx context.Context) (api.Version, error) {
@@ -97,10 +114,14 @@ func fetch[T any](ctx context.Context, c *Client, method, path string, body any)
 // send returns the response of a success; any other status is an *Error. The
 // caller closes the body.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	req, err := newRequest(ctx, method, path, body)
+	req, err := c.newRequest(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
+	return c.do(req)
+}
+
+func (c *Client) do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, plainTransport(err)
@@ -112,21 +133,29 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	return resp, nil
 }
 
-func newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return nil, fmt.Errorf("encode the request: %w", err)
-		}
-		payload = bytes.NewReader(data)
+func (c *Client) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	if body == nil {
+		return c.rawRequest(ctx, method, path, nil)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://daemon"+path, payload)
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	req, err := c.rawRequest(ctx, method, path, bytes.NewReader(data))
+	if err == nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, err
+}
+
+// rawRequest is a request with a body as it is.
+func (c *Client) rawRequest(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	return req, nil
 }

@@ -26,7 +26,7 @@ func TestCalls(t *testing.T) {
 			_ = json.NewDecoder(r.Body).Decode(&got)
 			reply(http.StatusCreated, box)(w, r)
 		},
-		"GET /v1/sandboxes":                  reply(http.StatusOK, []api.Sandbox{box}),
+		"GET /v1/sandboxes":                  reply(http.StatusOK, api.SandboxPage{Sandboxes: []api.Sandbox{box}}),
 		"GET /v1/sandboxes/sb-1":             reply(http.StatusOK, box),
 		"DELETE /v1/sandboxes/sb-1":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 		"POST /v1/sandboxes/sb-1/commands":   reply(http.StatusCreated, api.Command{ID: "c1"}),

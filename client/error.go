@@ -8,11 +8,12 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 )
 
-// ErrNoDaemon means that nothing listens on the socket.
+// ErrNoDaemon means that nothing listens on the socket, or at the address.
 var ErrNoDaemon = errors.New("no daemon is listening")
 
 // ErrLost means that the connection ended before the command did. Attach again at the
@@ -37,6 +38,10 @@ func (e *Error) Error() string {
 	}
 	return http.StatusText(e.Problem.Status)
 }
+
+// RetryAfter is when the same may succeed, of an answer 429 or 503; 0 if it does
+// not say.
+func (e *Error) RetryAfter() time.Duration { return time.Duration(e.Problem.RetrySeconds) * time.Second }
 
 // StatusOf returns the status of the *Error in err, or 0.
 func StatusOf(err error) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 )
@@ -20,9 +21,84 @@ func (c *Client) CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.
 	return fetch[api.Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", req)
 }
 
-// Sandboxes lists all of this installation.
+// CreateOnce is CreateSandbox that does no harm if it is asked again with the same
+// key: it gets the first one's sandbox, as long as that lives.
+func (c *Client) CreateOnce(ctx context.Context, key string, req api.CreateSandbox) (api.Sandbox, error) {
+	r, err := c.newRequest(ctx, http.MethodPost, "/v1/sandboxes", req)
+	if err != nil {
+		return api.Sandbox{}, err
+	}
+	r.Header.Set(api.IdempotencyHeader, key)
+	resp, err := c.do(r)
+	if err != nil {
+		return api.Sandbox{}, err
+	}
+	return decode[api.Sandbox](resp)
+}
+
+// SandboxFilter selects sandboxes; its zero value selects all that the caller
+// sees. Several values of one field mean any of them, labels all of them.
+type SandboxFilter struct {
+	States    []string
+	Runs      []string
+	Templates []string
+	Snapshots []string
+	Labels    map[string]string
+	Limit     int    // of one page; 0: the daemon's
+	After     string // the Next of the page before
+}
+
+func (f SandboxFilter) query() string {
+	q := url.Values{}
+	for key, values := range map[string][]string{"state": f.States, "run": f.Runs, "template": f.Templates, "snapshot": f.Snapshots} {
+		for _, value := range values {
+			q.Add(key, value)
+		}
+	}
+	for name, value := range f.Labels {
+		q.Add("label", name+"="+value)
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	if f.After != "" {
+		q.Set("after", f.After)
+	}
+	return encoded(q)
+}
+
+// encoded is a query with its question mark; "" for none.
+func encoded(q url.Values) string {
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// SandboxPage lists one page of sandboxes, oldest first.
+func (c *Client) SandboxPage(ctx context.Context, f SandboxFilter) (api.SandboxPage, error) {
+	return fetch[api.SandboxPage](ctx, c, http.MethodGet, "/v1/sandboxes"+f.query(), nil)
+}
+
+// Sandboxes lists all that the caller sees, oldest first, page by page.
 func (c *Client) Sandboxes(ctx context.Context) ([]api.Sandbox, error) {
-	return fetch[[]api.Sandbox](ctx, c, http.MethodGet, "/v1/sandboxes", nil)
+	return c.FindSandboxes(ctx, SandboxFilter{})
+}
+
+// FindSandboxes lists all that a filter selects, page by page.
+func (c *Client) FindSandboxes(ctx context.Context, f SandboxFilter) ([]api.Sandbox, error) {
+	all := []api.Sandbox{}
+	for {
+		page, err := c.SandboxPage(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Sandboxes...)
+		if page.Next == "" {
+			return all, nil
+		}
+		f.After = page.Next
+	}
 }
 
 // Sandbox returns one; status 404 if it is gone.

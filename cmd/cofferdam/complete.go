@@ -30,9 +30,16 @@ type complete = func(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 // names makes a completion of what ask returns.
 func names(ask func(context.Context, *client.Client) []string) complete {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		paths, err := config.DefaultPaths()
+		c, err := remoteOf(cmd).client()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if c == nil {
+			paths, err := config.DefaultPaths()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			c = client.New(paths.DaemonSocket())
 		}
 		ctx := cmd.Context()
 		if ctx == nil {
@@ -40,7 +47,7 @@ func names(ask func(context.Context, *client.Client) []string) complete {
 		}
 		ctx, cancel := context.WithTimeout(ctx, completionPatience)
 		defer cancel()
-		return ask(ctx, client.New(paths.DaemonSocket())), cobra.ShellCompDirectiveNoFileComp
+		return ask(ctx, c), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -75,6 +82,55 @@ func completeSandboxes(cmd *cobra.Command, args []string, word string) ([]string
 	})(cmd, args, word)
 }
 
+// once completes the first argument only.
+func once(f complete) complete {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, word)
+	}
+}
+
+func completeSnapshots(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		var found []string
+		snapshots, _ := c.Snapshots(ctx) // none, if none can be asked
+		for _, s := range snapshots {
+			if s.Name != "" {
+				found = append(found, s.Name+"\t"+s.ID)
+			}
+			found = append(found, s.ID+"\t"+printable(s.Template+" "+s.Run))
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	})(cmd, args, word)
+}
+
+func completePolicies(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		var found []string
+		policies, _ := c.Policies(ctx) // none, if none can be asked
+		for _, p := range policies {
+			found = append(found, p.Name)
+		}
+		return found
+	})(cmd, args, word)
+}
+
+func completeTokens(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		var found []string
+		tokens, _ := c.Tokens(ctx) // none, if none can be asked
+		for _, t := range tokens {
+			if t.Revoked.IsZero() {
+				found = append(found, t.Name+"\t"+t.ID)
+			}
+		}
+		return found
+	})(cmd, args, word)
+}
+
 // completeRuns offers the newest runs first.
 func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	found, directive := names(func(ctx context.Context, c *client.Client) []string {
@@ -99,19 +155,27 @@ func completeRun(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	register(cmd, "policy", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-	})
-	register(cmd, "lockfile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"txt", "lock", "toml", "json", "yaml", "sum"}, cobra.ShellCompDirectiveFilterFileExt
-	})
-	register(cmd, "lock-mode", fixed(string(policy.LockFrozen), string(policy.LockPrefer)))
+	register(cmd, "policy", completePolicyFile)
+	register(cmd, "lockfile", completeLockfile)
+	register(cmd, "lock-mode", completeLockMode)
 	register(cmd, "template", completeTemplates)
 	register(cmd, "engine", completeEngines)
 	register(cmd, "run-id", completeRuns)
 	for _, flag := range []string{"task", "env", "workdir", "timeout"} {
 		register(cmd, flag, cobra.NoFileCompletions)
 	}
+}
+
+func completePolicyFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func completeLockfile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"txt", "lock", "toml", "json", "yaml", "sum"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func completeLockMode(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return fixed(string(policy.LockFrozen), string(policy.LockPrefer))(cmd, args, word)
 }
 
 func completeAudit(cmd *cobra.Command) {

@@ -25,9 +25,12 @@ const (
 	logTail        = 4 << 10
 )
 
-// connect returns a client of this user's daemon, and starts one in the
-// background where none runs.
+// connect returns a client of the daemon that the command line names, else of this
+// user's own, and starts that in the background where none runs.
 func connect(ctx context.Context) (*client.Client, error) {
+	if c, err := elsewhere(ctx); c != nil || err != nil {
+		return c, err
+	}
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return nil, err

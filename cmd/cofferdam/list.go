@@ -11,10 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 )
 
 func newList() *cobra.Command {
 	var asJSON bool
+	var filter client.SandboxFilter
+	var labels []string
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -22,17 +25,22 @@ func newList() *cobra.Command {
 		GroupID: groupWork,
 		Long: `Lists the sandboxes of this installation, oldest first. A sandbox of "cofferdam
 run" is there for as long as its command runs. One that is "held" waits for
-approvals, and one that is "frozen" does so on disk, without its memory.`,
-		Example: "  cofferdam list\n  cofferdam list --json",
+approvals, and one that is "frozen" does so on disk, without its memory. ENDS is
+when it ends by itself.`,
+		Example: "  cofferdam list\n  cofferdam list --state paused --label team=ml\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if filter.Labels, err = parseLabels(labels); err != nil {
+				return err
+			}
 			ctx, cancel := notTooLong(cmd.Context())
 			defer cancel()
 			c, err := connect(ctx)
 			if err != nil {
 				return err
 			}
-			boxes, err := c.Sandboxes(ctx)
+			boxes, err := c.FindSandboxes(ctx, filter)
 			if err != nil {
 				return err
 			}
@@ -42,14 +50,26 @@ approvals, and one that is "frozen" does so on disk, without its memory.`,
 			return writeSandboxes(os.Stdout, boxes, time.Now())
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	set := cmd.Flags()
+	set.BoolVar(&asJSON, "json", false, "write JSON")
+	set.StringArrayVar(&filter.States, "state", nil, "only those in this state; may be repeated")
+	set.StringArrayVar(&filter.Runs, "run", nil, "only those of this run; may be repeated")
+	set.StringArrayVar(&filter.Templates, "template", nil, "only those of this template; may be repeated")
+	set.StringArrayVar(&filter.Snapshots, "snapshot", nil, "only those made from this snapshot, by id; may be repeated")
+	set.StringArrayVar(&labels, "label", nil, "only those with this label, KEY=VALUE; with several, those that have all")
+	for flag, complete := range map[string]complete{
+		"state": fixed("running", "frozen", "paused"), "run": completeRuns, "template": completeTemplates, "snapshot": completeSnapshots,
+		"label": cobra.NoFileCompletions,
+	} {
+		register(cmd, flag, complete)
+	}
 	return cmd
 }
 
 func writeSandboxes(w io.Writer, boxes []api.Sandbox, now time.Time) error {
-	rows := [][]string{{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "AGE", "WAITS FOR", "TASK"}}
+	rows := [][]string{{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "AGE", "ENDS", "WAITS FOR", "TASK"}}
 	for _, b := range boxes {
-		rows = append(rows, []string{b.ID, b.Run, stateOf(b), b.Template, b.Engine, age(now.Sub(b.Created)), waitsFor(b.Holds), b.Task})
+		rows = append(rows, []string{b.ID, b.Run, stateOf(b), b.Template, b.Engine, age(now.Sub(b.Created)), ends(b, now), waitsFor(b.Holds), b.Task})
 	}
 	return writeTable(w, rows)
 }
@@ -61,6 +81,18 @@ func stateOf(b api.Sandbox) string {
 		return "held"
 	}
 	return b.State
+}
+
+// ends is when a sandbox ends by itself; "" if it does not.
+func ends(b api.Sandbox, now time.Time) string {
+	if b.Ends.IsZero() {
+		return ""
+	}
+	what := "in "
+	if b.Lifetime.AtEnd == "pause" {
+		what = "pauses in "
+	}
+	return what + age(b.Ends.Sub(now))
 }
 
 // waitsFor names the requests that a sandbox waits for, the first three.

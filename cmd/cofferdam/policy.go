@@ -14,13 +14,15 @@ import (
 func newPolicy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
-		Short:   "Check, explain and extend policy documents",
+		Short:   "Check, explain, extend and name policy documents",
 		GroupID: groupReview,
 		Example: `  cofferdam policy check policy.yaml
+  cofferdam policy put data policy.yaml
   cofferdam policy explain policy.yaml python requests==2.31.0
   cofferdam policy suggest --run nightly-42`,
 	}
 	cmd.AddCommand(newPolicyCheck(), newPolicyExplain(), newPolicySuggest())
+	cmd.AddCommand(newPolicyPut(), newPolicyList(), newPolicyShow(), newPolicyRemove())
 	return cmd
 }
 

@@ -48,10 +48,17 @@ and only then handed in.`,
 		&cobra.Group{ID: groupHost, Title: "This installation:"},
 	)
 	root.SetHelpCommandGroupID(groupHost)
-	root.AddCommand(newRun(), newAttach(), newList(), newDestroy(), newTemplate())
+	root.AddCommand(newRun(), newAttach(), newList(), newKill(), newTemplate())
+	root.AddCommand(newCreate(), newExec(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
+	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit())
 	root.AddCommand(newDoctor(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
+	root.AddCommand(newToken(), newEnv())
 	root.AddCommand(roleCommands()...)
+	remoteFlags(root)
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		cmd.SetContext(withRemote(cmd.Context(), remoteOf(cmd)))
+	}
 	strict(root)
 	return root
 }

@@ -252,7 +252,7 @@ func (r *runner) watched(out io.Writer) io.Writer {
 func (r *runner) destroy(ctx context.Context) {
 	_, err := ask(ctx, r.client, func(c *client.Client) (any, error) { return nil, c.DestroySandbox(ctx, r.box.ID) })
 	if err != nil && client.StatusOf(err) != http.StatusNotFound {
-		r.voice.say("the sandbox %s could not be removed; remove it with: cofferdam destroy %s (%s)", r.box.ID, r.box.ID, err)
+		r.voice.say("the sandbox %s could not be removed; remove it with: cofferdam kill %s (%s)", r.box.ID, r.box.ID, err)
 	}
 }
 

@@ -252,7 +252,7 @@ func (d *stubDaemon) list(w http.ResponseWriter, _ *http.Request) {
 		boxes = append(boxes, box.view)
 	}
 	slices.SortFunc(boxes, func(a, b api.Sandbox) int { return a.Created.Compare(b.Created) })
-	answer(w, http.StatusOK, boxes)
+	answer(w, http.StatusOK, api.SandboxPage{Sandboxes: boxes})
 }
 
 // get knows why a sandbox ended from the second question on, and of one whose

@@ -13,20 +13,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// approvalRoutes are those of the approval queue. Who answers is told by the
-// kernel (callerOf): a caller that it does not tell of can read, and no more.
-func (s *Server) approvalRoutes() {
-	for pattern, h := range map[string]handler{
-		"GET /v1/approvals":              s.listApprovals,
-		"GET /v1/approvals/{id}":         s.getApproval,
-		"POST /v1/approvals/answer":      s.answerApprovals,
-		"POST /v1/approvals/{id}/revoke": s.revokeApproval,
-		"GET /v1/approvals/watch":        s.watchApprovals,
-	} {
-		s.mux.HandleFunc(pattern, s.serve(h))
-	}
-}
-
 func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f := approval.Filter{Run: q.Get("run"), Group: q.Get("group")}

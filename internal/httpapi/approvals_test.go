@@ -151,7 +151,7 @@ func TestNobodyAnswers(t *testing.T) {
 	for _, path := range []string{"/v1/approvals/answer", "/v1/approvals/" + id + "/revoke"} {
 		w := httptest.NewRecorder()
 		in.server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(`{"ids":["`+id+`"],"state":"approved"}`)))
-		if w.Code != http.StatusForbidden {
+		if w.Code != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

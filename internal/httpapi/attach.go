@@ -27,6 +27,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fault.Invalid("the offset %q is not a number of bytes", r.URL.Query().Get("offset"))
 	}
+	if _, err := s.own(r); err != nil {
+		return err
+	}
 	keeper, err := s.cfg.Sandboxes.Attach(r.Context(), r.PathValue("id"), r.PathValue("cmd"), offset)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func auditServer(t *testing.T) (*audit.FileLog, *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: httpapi.New(httpapi.Config{
+	server := &http.Server{ConnContext: httpapi.ConnContext, Handler: httpapi.New(httpapi.Config{
 		Log: log, Logger: slog.New(slog.DiscardHandler),
 		Audit: httpapi.Auditing{Index: x, Reports: report.New(report.Config{Index: x}), End: log.End},
 	})}

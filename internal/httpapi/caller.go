@@ -2,23 +2,64 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net"
+	"net/http"
+	"os"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
-// caller is who is at the other end of the Unix socket, told by the kernel.
+// caller is who speaks: the user at the other end of the Unix socket, told by the
+// kernel, or a token.
 type caller struct {
 	uid, gid int
-	name     string
+	name     string       // for the record
+	token    *token.Token // nil: on the Unix socket
 }
 
-// callerKey carries the caller in a connection's context.
-type callerKey struct{}
+// may reports whether the caller may use the routes of somebody.
+func (c caller) may(w who) bool {
+	switch {
+	case c.token == nil:
+		return true
+	case w == admins:
+		return c.token.Admin
+	default:
+		return w == anyone || w == holders
+	}
+}
+
+// all reports whether the caller sees everybody's things.
+func (c caller) all() bool { return c.token == nil || c.token.Admin }
+
+// sees reports whether something of that owner may be shown to the caller, and
+// changed by it.
+func (c caller) sees(owner sandbox.Owner) bool {
+	return c.all() || owner.Token == c.token.ID
+}
+
+// owner is whose the caller's new sandboxes are.
+func (c caller) owner() sandbox.Owner {
+	if c.token == nil {
+		return sandbox.Owner{}
+	}
+	return sandbox.Owner{Token: c.token.ID, Quota: c.token.Quota}
+}
+
+// socketKey carries the user at the socket's other end in a connection's context,
+// callerKey the caller in a request's.
+type (
+	socketKey struct{}
+	callerKey struct{}
+)
 
 // ConnContext is for http.Server.ConnContext.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
@@ -41,13 +82,43 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if u, err := user.LookupId(who.name); err == nil {
 		who.name = u.Username
 	}
-	return context.WithValue(ctx, callerKey{}, who)
+	return context.WithValue(ctx, socketKey{}, who)
 }
 
+// errUnknown: a request that needs a token has none, or none that holds.
+var errUnknown = errors.New("give a valid token, as Authorization: Bearer TOKEN or X-API-Key: TOKEN; cofferdam token create makes one on the daemon's host")
+
+// identify finds out who calls. On the Unix socket the kernel's word counts, and
+// a token that comes with the request changes nothing.
+func (s *Server) identify(r *http.Request) (caller, error) {
+	if c, ok := r.Context().Value(socketKey{}).(caller); ok {
+		return c, nil
+	}
+	secret := secretOf(r)
+	if secret == "" || s.cfg.Tokens == nil {
+		return caller{}, errUnknown
+	}
+	t, ok := s.cfg.Tokens.Check(secret)
+	if !ok {
+		return caller{}, errUnknown
+	}
+	// What the sandbox's user makes on a mount belongs to the daemon's user.
+	return caller{uid: os.Getuid(), gid: os.Getgid(), name: "token " + t.Name, token: &t}, nil
+}
+
+// secretOf is the token that a request shows.
+func secretOf(r *http.Request) string {
+	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(secret)
+	}
+	return r.Header.Get("X-Api-Key")
+}
+
+// callerOf is who made a request that serve has let in.
 func callerOf(ctx context.Context) (caller, error) {
 	c, ok := ctx.Value(callerKey{}).(caller)
 	if !ok {
-		return caller{}, fault.New(fault.ErrForbidden, "the kernel does not say who is calling; use the daemon's Unix socket")
+		return caller{}, fault.New(fault.ErrForbidden, "nobody knows who is calling; use the daemon's Unix socket, or a token")
 	}
 	return c, nil
 }

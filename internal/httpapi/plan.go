@@ -63,6 +63,9 @@ func (s *Server) makePlan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	run := r.PathValue("run")
+	if err := s.ownRun(r, run); err != nil {
+		return err
+	}
 	weighed, err := s.cfg.Door.Plan(r.Context(), run, choices)
 	if err != nil {
 		return err
@@ -100,6 +103,9 @@ func choicesOf(body api.ResolvedPlan) ([]admission.PlanChoice, error) {
 
 // showPlan gives a run's last plan again.
 func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
+	if err := s.ownRun(r, r.PathValue("run")); err != nil {
+		return err
+	}
 	made, known := s.plans.get(r.PathValue("run"))
 	if !known {
 		return fault.New(fault.ErrNotFound, "no plan of run %q is kept; cofferdam audit list --run has its verdicts", r.PathValue("run"))

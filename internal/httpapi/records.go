@@ -30,6 +30,9 @@ func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
 // command's exit sees what it installed.
 func (s *Server) summary(w http.ResponseWriter, r *http.Request) error {
 	run := r.PathValue("run")
+	if err := s.ownRun(r, run); err != nil {
+		return err
+	}
 	if err := s.cfg.Sandboxes.Settle(r.Context(), run); err != nil {
 		return err
 	}
@@ -43,6 +46,9 @@ func (s *Server) summary(w http.ResponseWriter, r *http.Request) error {
 // suggest turns the refusals of a run into a change of its policy.
 func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
 	run := r.PathValue("run")
+	if err := s.ownRun(r, run); err != nil {
+		return err
+	}
 	source, digest, err := s.policyOf(r, run)
 	if err != nil {
 		return err

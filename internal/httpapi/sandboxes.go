@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -26,8 +27,14 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err := readLarge(r, &body, maxCreate); err != nil {
 		return err
 	}
-	req, err := request(body, who)
+	if err := s.freeRun(r, who, body.Run); err != nil {
+		return err
+	}
+	req, err := s.request(body, who)
 	if err != nil {
+		return err
+	}
+	if req.IdempotencyKey, err = idempotencyKey(r); err != nil {
 		return err
 	}
 	sb, err := s.cfg.Sandboxes.Create(r.Context(), req)
@@ -35,32 +42,39 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	created := view(sb, nil)
-	if damage := s.cfg.Advisories.Damage(); damage != nil {
-		created.Notes = append(slices.Clone(created.Notes), damage.Error())
+	if s.cfg.Advisories != nil {
+		if damage := s.cfg.Advisories.Damage(); damage != nil {
+			created.Notes = append(slices.Clone(created.Notes), damage.Error())
+		}
 	}
 	return writeJSON(w, http.StatusCreated, created)
 }
 
-func request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
-	source, text := body.Policy.Source, body.Policy.Document
-	if source == "" && len(text) == 0 {
-		text = []byte(DefaultPolicy)
+// request is what the manager is asked for. What a token may not ask is refused
+// here, before anything is looked at.
+func (s *Server) request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
+	if err := checkCreate(body, who); err != nil {
+		return sandbox.Request{}, err
 	}
-	name := source
-	if name == "" {
-		name = "the built-in policy"
-	}
-	p, err := policy.Parse(name, text)
+	chosen, err := s.policyFor(body.Policy, who)
 	if err != nil {
 		return sandbox.Request{}, err
 	}
 	req := sandbox.Request{
 		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Engine,
-		Policy: p, PolicySource: source, PolicyText: text,
+		Policy: chosen.policy, PolicySource: chosen.source, PolicyText: chosen.text,
 		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger, Plan: body.Plan,
+		Snapshot: body.Snapshot, Labels: body.Labels, Owner: who.owner(),
 		User: who.name, HostUID: who.uid, HostGID: who.gid,
 	}
-	if req.Lock, err = lockfiles(body, p); err != nil {
+	if req.Lifetime, err = lifetime(body.Lifetime); err != nil {
+		return sandbox.Request{}, err
+	}
+	if who.token != nil && len(body.Lockfiles) > 0 && chosen.policy.Lockfiles().Trust {
+		return sandbox.Request{}, fault.New(fault.ErrForbidden,
+			"the policy trusts its lockfiles (packages.lockfile.trust), so a token can't bring them: it would write its own permission")
+	}
+	if req.Lock, err = lockfiles(body, chosen.policy); err != nil {
 		return sandbox.Request{}, err
 	}
 	for _, m := range body.Mounts {
@@ -81,16 +95,8 @@ func lockfiles(body api.CreateSandbox, p *policy.Policy) (*lockfile.Given, error
 	return lockfile.Give(body.Policy.Source, p.Lockfiles(), policy.LockMode(body.LockMode), sources)
 }
 
-func (s *Server) listSandboxes(w http.ResponseWriter, _ *http.Request) error {
-	all := []api.Sandbox{}
-	for _, sb := range s.cfg.Sandboxes.List() {
-		all = append(all, view(sb, nil))
-	}
-	return writeJSON(w, http.StatusOK, all)
-}
-
 func (s *Server) getSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.cfg.Sandboxes.Get(r.PathValue("id"))
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
@@ -102,7 +108,11 @@ func (s *Server) getSandbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) destroySandbox(w http.ResponseWriter, r *http.Request) error {
-	if err := s.cfg.Sandboxes.Destroy(r.Context(), r.PathValue("id")); err != nil {
+	sb, err := s.own(r)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Sandboxes.Destroy(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -116,6 +126,11 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 		ID: info.ID, Run: info.Run, Task: info.Task, State: string(state), Template: info.Template,
 		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
 		Notes: info.Notes, Missing: info.Missing, Linger: info.Linger,
+		Lifetime: viewLifetime(info.Lifetime), Labels: info.Labels, Token: info.Owner.Token,
+		Snapshot: info.Snapshot, Parent: info.Parent,
+	}
+	if ending, ok := any(sb).(interface{ Ends() time.Time }); ok {
+		v.Ends = ending.Ends()
 	}
 	if exit != nil {
 		v.Ended = exit.Reason
@@ -152,6 +167,9 @@ func (s *Server) startCommand(w http.ResponseWriter, r *http.Request) error {
 	if body.Rows > 0 && body.Cols > 0 {
 		c.PTY = &channel.WindowSize{Rows: body.Rows, Cols: body.Cols}
 	}
+	if _, err := s.own(r); err != nil {
+		return err
+	}
 	started, err := s.cfg.Sandboxes.Start(r.Context(), r.PathValue("id"), c)
 	if err != nil {
 		return err
@@ -160,6 +178,9 @@ func (s *Server) startCommand(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getCommand(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.own(r); err != nil {
+		return err
+	}
 	commands, err := s.cfg.Sandboxes.Commands(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err

@@ -1,17 +1,24 @@
-// Package httpapi speaks /v1: it decodes a request, calls the domain, encodes
-// the answer, and maps fault categories to HTTP statuses once.
+// Package httpapi speaks /v1: it lets a request in or turns it away, decodes it,
+// calls the domain, encodes the answer, and maps fault categories to HTTP statuses
+// once.
 //
-// Vocabulary: a *caller* is the host user at the other end of the socket; an
-// *attachment* is a connection that was upgraded to channel frames.
+// Vocabulary: a *caller* is the host user at the other end of the Unix socket, or
+// a *token* that came with the request over the network; routes() says which
+// routes are for whom, and what a token sees is its *own*: sandboxes and snapshots
+// that were made with it, and runs of which all sandboxes were. An *attachment* is
+// a connection that was upgraded to channel frames.
 package httpapi
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +28,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // maxBody bounds a request's JSON, a policy document included.
@@ -32,9 +43,28 @@ const maxBody = 16 << 20
 // maxCreate bounds what makes a sandbox: the lockfiles are in it, in base64.
 const maxCreate = maxBody + lockfile.MaxTotal/3*4
 
-// Config is what the API serves. All fields are needed.
+// Sandboxes is what /v1 needs of the sandboxes' manager for what it has always
+// done. *sandbox.Manager is one.
+type Sandboxes interface {
+	Create(ctx context.Context, req sandbox.Request) (*sandbox.Sandbox, error)
+	Get(id string) (*sandbox.Sandbox, error)
+	List() []*sandbox.Sandbox
+	Destroy(ctx context.Context, id string) error
+	Start(ctx context.Context, id string, c sandbox.Command) (keeper.Command, error)
+	Commands(ctx context.Context, id string) ([]keeper.Command, error)
+	Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error)
+	// Settle waits for the records of a run's ended commands.
+	Settle(ctx context.Context, run string) error
+	// PolicyText returns the document of a digest.
+	PolicyText(digest string) ([]byte, error)
+}
+
+// Config is what the API serves. Where a part is missing, its routes answer 503.
 type Config struct {
-	Sandboxes *sandbox.Manager
+	Sandboxes Sandboxes
+	// Life is how sandboxes are paused, copied and looked into; nil: Sandboxes, if
+	// that can do it.
+	Life      backend.Sandboxes
 	Templates *template.Store
 	Door      *admission.Controller
 	Log       audit.Log
@@ -42,8 +72,13 @@ type Config struct {
 	Approvals *approval.Queue
 	// Advisories are the imported facts about packages.
 	Advisories *advisory.DB
-	Version    api.Version
-	Audit      Auditing
+	// Tokens are the clients over the network; nil: there are none, and only
+	// callers on the Unix socket are served.
+	Tokens *token.Book
+	// Policies are the named ones.
+	Policies *policies.Store
+	Version  api.Version
+	Audit    Auditing
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
@@ -53,52 +88,28 @@ type Config struct {
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.
 type Server struct {
-	cfg   Config
-	mux   *http.ServeMux
-	plans plans
-	busy  atomic.Int64
-	last  atomic.Int64 // unix nanoseconds of the last request's end
+	cfg      Config
+	mux      *http.ServeMux
+	plans    plans
+	owners   owners
+	refusals refusals
+	busy     atomic.Int64
+	last     atomic.Int64 // unix nanoseconds of the last request's end
 }
 
 // New makes the handler.
 func New(cfg Config) *Server {
+	if cfg.Life == nil {
+		if life, ok := cfg.Sandboxes.(backend.Sandboxes); ok {
+			cfg.Life = life
+		}
+	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
-	for pattern, h := range map[string]handler{
-		"GET /v1/version":                              s.version,
-		"POST /v1/shutdown":                            s.shutdown,
-		"POST /v1/sandboxes":                           s.createSandbox,
-		"GET /v1/sandboxes":                            s.listSandboxes,
-		"GET /v1/sandboxes/{id}":                       s.getSandbox,
-		"DELETE /v1/sandboxes/{id}":                    s.destroySandbox,
-		"GET /v1/sandboxes/{id}/holds":                 s.holds,
-		"POST /v1/sandboxes/{id}/commands":             s.startCommand,
-		"GET /v1/sandboxes/{id}/commands/{cmd}":        s.getCommand,
-		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": s.attach,
-		"GET /v1/runs/{run}/summary":                   s.summary,
-		"GET /v1/runs/{run}/suggest":                   s.suggest,
-		"GET /v1/runs/{run}/plan":                      s.showPlan,
-		"POST /v1/runs/{run}/plan":                     s.makePlan,
-		"GET /v1/audit/records":                        s.records,
-		"GET /v1/audit/stream":                         s.auditStream,
-		"POST /v1/audit/query":                         s.auditQuery,
-		"POST /v1/audit/reports/{name}":                s.auditReport,
-		"POST /v1/audit/seal":                          s.sealAudit,
-		"POST /v1/audit/erase":                         s.eraseAudit,
-		"POST /v1/audit/key":                           s.rotateAuditKey,
-		"GET /v1/templates":                            s.listTemplates,
-		"GET /v1/templates/{name}":                     s.showTemplate,
-		"POST /v1/templates/{name}":                    s.buildTemplate,
-		"DELETE /v1/templates/{name}":                  s.removeTemplate,
-		"GET /v1/advisories":                           s.advisories,
-		"POST /v1/advisories":                          s.importAdvisories,
-		"DELETE /v1/advisories":                        s.removeAllAdvisories,
-		"DELETE /v1/advisories/{label}":                s.removeAdvisories,
-		"GET /v1/advisories/check":                     s.checkPackage,
-	} {
-		s.mux.HandleFunc(pattern, s.serve(h))
+	for _, r := range s.routes() {
+		s.mux.HandleFunc(r.pattern, s.serve(r))
 	}
-	s.approvalRoutes()
+	s.mux.HandleFunc("/", noRoute)
 	return s
 }
 
@@ -123,10 +134,13 @@ func (s *Server) IdleSince() time.Time {
 	return time.Unix(0, s.last.Load())
 }
 
-// serve turns a handler's error into a problem document.
-func (s *Server) serve(h handler) http.HandlerFunc {
+// serve lets a request in, and turns an error into a problem document.
+func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := h(w, r)
+		entered, err := s.enter(r, to)
+		if err == nil {
+			err = to.handle(w, entered)
+		}
 		if err == nil || errors.Is(err, errAnswered) {
 			return
 		}
@@ -134,8 +148,31 @@ func (s *Server) serve(h handler) http.HandlerFunc {
 		if status == http.StatusInternalServerError {
 			s.cfg.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 		}
-		writeProblem(w, status, sentence(err, status))
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="cofferdam"`)
+		}
+		writeProblem(w, problemOf(err, status, whoseIs(entered)))
 	}
+}
+
+// whoseIs is the caller of a request; nil if it was not let in.
+func whoseIs(r *http.Request) *caller {
+	if r == nil {
+		return nil
+	}
+	c, err := callerOf(r.Context())
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+// noRoute answers where there is none.
+func noRoute(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, api.Problem{
+		Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
+		Detail: fmt.Sprintf("/v1 has no route %s %.200q; GET /v1/openapi.yaml has those that there are", r.Method, r.URL.Path),
+	})
 }
 
 // errAnswered: the handler has written an answer already.
@@ -143,6 +180,8 @@ var errAnswered = errors.New("answered")
 
 func statusOf(err error) int {
 	switch {
+	case errors.Is(err, errUnknown):
+		return http.StatusUnauthorized
 	case errors.Is(err, fault.ErrInvalid):
 		return http.StatusBadRequest
 	case errors.Is(err, fault.ErrNotFound):
@@ -151,6 +190,8 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, fault.ErrForbidden):
 		return http.StatusForbidden
+	case errors.Is(err, fault.ErrExhausted):
+		return http.StatusTooManyRequests
 	case errors.Is(err, fault.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
 	default:
@@ -158,8 +199,19 @@ func statusOf(err error) int {
 	}
 }
 
-// sentence is what a person sees. The caller is the installation's own user, so
-// an internal error's text may be shown.
+// problemOf is what a person sees. The caller on the Unix socket is the
+// installation's own user, so an internal error's text may be shown there.
+func problemOf(err error, status int, by *caller) api.Problem {
+	p := api.Problem{Title: http.StatusText(status), Status: status, Detail: sentence(err, status)}
+	if status == http.StatusInternalServerError && (by == nil || by.token != nil) {
+		p.Detail = "something inside failed; the daemon's log says what"
+	}
+	if wait := fault.RetryAfter(err); wait > 0 {
+		p.RetrySeconds = int((wait + time.Second - 1) / time.Second)
+	}
+	return p
+}
+
 func sentence(err error, status int) string {
 	if status == http.StatusInternalServerError {
 		return "something inside failed: " + err.Error()
@@ -167,11 +219,14 @@ func sentence(err error, status int) string {
 	return err.Error()
 }
 
-func writeProblem(w http.ResponseWriter, status int, detail string) {
+func writeProblem(w http.ResponseWriter, p api.Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
+	if p.RetrySeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetrySeconds))
+	}
+	w.WriteHeader(p.Status)
 	//nolint:errcheck,errchkjson // the client went away; there is nobody to tell
-	json.NewEncoder(w).Encode(api.Problem{Title: http.StatusText(status), Status: status, Detail: detail})
+	json.NewEncoder(w).Encode(p)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {

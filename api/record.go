@@ -1,0 +1,6 @@
+package api
+
+import "encoding/json"
+
+// Record is a record of the log, as package internal/audit has it.
+type Record = json.RawMessage

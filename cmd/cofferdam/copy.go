@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// copyMost bounds what one copy out of a sandbox writes to this machine: what is
+// in it is the sandbox's to say, and it could go on for ever.
+const (
+	copyMost    = 16 << 30
+	copyEntries = 200_000
+	copyDepth   = 100
+)
+
+func newCopy() *cobra.Command {
+	c := copying{limit: copyMost, out: os.Stderr}
+	cmd := &cobra.Command{
+		Use:     "cp [flags] SOURCE TARGET",
+		Short:   "Copy files into a sandbox, or out of it",
+		GroupID: groupWork,
+		Long: `Copies a file or a directory with all that is in it; one of SOURCE and TARGET is
+SANDBOX:PATH, the other is of this machine, or "-" for stdin or stdout. A PATH
+inside is absolute, or relative to the home of the sandbox's user. A target that
+is a directory, or ends in /, gets the source's name in it. Each file is replaced
+in one step, or left as it was.
+
+What comes out of a sandbox is what code in it wants to be there. Nothing of it is
+written outside of the target, by no name and through no link; a symbolic link is
+made only if it leads nowhere else than into what was copied; devices and sockets
+are left out; set-uid bits are dropped; and names by which tools of this machine
+run what lies there (.git, .envrc, Makefile, ...) are pointed out. Nothing is
+executed. Links of this machine are not followed into a sandbox.`,
+		Example: `  cofferdam cp task.py sb4f1c:
+  cofferdam cp project sb4f1c:/workspace
+  cofferdam cp sb4f1c:/workspace/out.csv .
+  cofferdam cp sb4f1c:/workspace/plots plots
+  cofferdam cp sb4f1c:result.json -`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return c.run(ctx, args[0], args[1])
+		},
+		ValidArgsFunction: completeCopy,
+	}
+	cmd.Flags().StringVarP(&c.user, "user", "u", "", "user inside whose rights count: root, or the sandbox's own")
+	register(cmd, "user", fixed("root"))
+	cmd.Flags().Int64Var(&c.limit, "max-bytes", copyMost, "copy no more than so many bytes out of a sandbox")
+	register(cmd, "max-bytes", cobra.NoFileCompletions)
+	return cmd
+}
+
+// copying is one `cofferdam cp`.
+type copying struct {
+	client *client.Client
+	box    string
+	user   string
+	limit  int64
+	out    io.Writer // for people
+	notes  []string
+	failed int
+}
+
+// place is an end of a copy.
+type place struct {
+	box  string // "": this machine
+	path string
+}
+
+func placeOf(text string) place {
+	box, inside, found := strings.Cut(text, ":")
+	if !found || !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(box) {
+		return place{path: text}
+	}
+	if inside == "" {
+		inside = "~/"
+	}
+	return place{box: box, path: inside}
+}
+
+func (c *copying) run(ctx context.Context, source, target string) error {
+	from, to := placeOf(source), placeOf(target)
+	switch {
+	case from.box != "" && to.box != "":
+		return fault.Invalid("both are in sandboxes; copy out of one first, then into the other")
+	case from.box == "" && to.box == "":
+		return fault.Invalid("neither is in a sandbox; write SANDBOX:PATH for one of them, as in: cofferdam cp task.py sb4f1c:/workspace/")
+	case c.limit <= 0:
+		return fault.Invalid("--max-bytes is %d; it must be above 0", c.limit)
+	}
+	var err error
+	if c.client, err = connect(ctx); err != nil {
+		return err
+	}
+	if from.box != "" {
+		c.box = from.box
+		err = c.fetch(ctx, from.path, to.path)
+	} else {
+		c.box = to.box
+		err = c.send(ctx, from.path, to.path)
+	}
+	for _, note := range c.notes {
+		_, _ = fmt.Fprintf(c.out, "cofferdam: %s\n", printable(note))
+	}
+	if err != nil {
+		return givenUp(ctx, err)
+	}
+	if c.failed > 0 {
+		return fmt.Errorf("%d of the files were not copied", c.failed)
+	}
+	return nil
+}
+
+func (c *copying) file(inside string) client.File { return client.File{Path: inside, User: c.user} }
+
+// note keeps a line for the end, not too many of them.
+func (c *copying) note(format string, args ...any) {
+	const most = 20
+	switch {
+	case len(c.notes) < most:
+		c.notes = append(c.notes, fmt.Sprintf(format, args...))
+	case len(c.notes) == most:
+		c.notes = append(c.notes, "and more")
+	}
+}
+
+// fail is note for what was to be copied and was not.
+func (c *copying) fail(format string, args ...any) {
+	c.failed++
+	c.note(format, args...)
+}
+
+// dirInside reports whether a path of the sandbox is a directory.
+func (c *copying) dirInside(ctx context.Context, inside string) (bool, error) {
+	info, err := c.client.StatFile(ctx, c.box, c.file(inside))
+	if client.StatusOf(err) == http.StatusNotFound {
+		if _, gone := c.client.Sandbox(ctx, c.box); gone != nil {
+			return false, gone // it is the sandbox that there is not
+		}
+		return false, nil
+	}
+	return info.Kind == "dir", err
+}
+
+// below joins a path inside with a name.
+func below(dir, name string) string {
+	if dir == "~" || strings.HasPrefix(dir, "~/") {
+		return "~/" + path.Join(strings.TrimPrefix(strings.TrimPrefix(dir, "~"), "/"), name)
+	}
+	return path.Join(dir, name)
+}
+
+// completeCopy completes files of this machine, and sandboxes with a colon.
+func completeCopy(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	found, _ := completeSandboxes(cmd, args, word)
+	for i := range found {
+		id, about, _ := strings.Cut(found[i], "\t")
+		found[i] = id + ":\t" + about
+	}
+	return found, cobra.ShellCompDirectiveNoSpace
+}

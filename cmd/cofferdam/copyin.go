@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// send copies a file or a directory of this machine into the sandbox.
+func (c *copying) send(ctx context.Context, source, target string) error {
+	if source == "-" {
+		if strings.HasSuffix(target, "/") {
+			return fault.Invalid("stdin has no name; give the file's whole path inside")
+		}
+		_, err := c.client.WriteFile(ctx, c.box, c.file(target), os.Stdin)
+		return err
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return fault.Invalid("the source %s %s", source, because(err))
+	}
+	isDir := strings.HasSuffix(target, "/")
+	if !isDir {
+		if isDir, err = c.dirInside(ctx, target); err != nil {
+			return err
+		}
+	}
+	if isDir {
+		name, err := nameOf(source)
+		if err != nil {
+			return err
+		}
+		target = below(target, name)
+	}
+	switch {
+	case info.IsDir():
+		return c.sendTree(ctx, source, target)
+	case info.Mode().IsRegular():
+		root, err := os.OpenRoot(filepath.Dir(source))
+		if err != nil {
+			return fault.Invalid("the source %s %s", source, because(err))
+		}
+		defer func() { _ = root.Close() }()
+		file, err := os.Open(source)
+		if err != nil {
+			return fault.Invalid("the source %s %s", source, because(err))
+		}
+		return c.sendFile(ctx, file, target)
+	}
+	return fault.Invalid("the source %s is neither a file nor a directory", source)
+}
+
+// nameOf is the last element of a path of this machine.
+func nameOf(source string) (string, error) {
+	absolute, err := filepath.Abs(source)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", source, err)
+	}
+	name := filepath.Base(absolute)
+	if name == "/" {
+		return "", fault.Invalid("the root directory has no name; give the target's whole path")
+	}
+	return name, nil
+}
+
+// sendFile stores an open file, which it closes.
+func (c *copying) sendFile(ctx context.Context, file *os.File, target string) error {
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", file.Name(), err)
+	}
+	to := c.file(target)
+	to.Mode = uint32(info.Mode().Perm())
+	_, err = c.client.WriteFile(ctx, c.box, to, file)
+	return err
+}
+
+// sendTree copies a directory. It is read through a root, so that no link of it
+// leads out of it, and links are left out: what they lead to was not asked for.
+func (c *copying) sendTree(ctx context.Context, source, target string) error {
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		return fault.Invalid("the source %s %s", source, because(err))
+	}
+	defer func() { _ = root.Close() }()
+	sent := 0
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.fail("%s %s", path.Join(source, name), because(err))
+			return nil
+		case entry.IsDir():
+			return c.sendDir(ctx, root, name, target)
+		case entry.Type()&fs.ModeSymlink != 0:
+			c.note("left out: %s is a link", path.Join(source, name))
+			return nil
+		case !entry.Type().IsRegular():
+			c.note("left out: %s is no regular file", path.Join(source, name))
+			return nil
+		}
+		file, err := root.Open(name)
+		if err != nil {
+			c.fail("%s %s", path.Join(source, name), because(err))
+			return nil
+		}
+		sent++
+		return c.sendFile(ctx, file, below(target, name))
+	})
+}
+
+// sendDir makes a directory; one that is there is fine.
+func (c *copying) sendDir(ctx context.Context, root *os.Root, name, target string) error {
+	to := c.file(below(target, name))
+	if info, err := root.Stat(name); err == nil {
+		to.Mode = uint32(info.Mode().Perm())
+	}
+	_, err := c.client.MakeDirectory(ctx, c.box, to)
+	if client.StatusOf(err) == http.StatusConflict {
+		isDir, serr := c.dirInside(ctx, to.Path)
+		if serr != nil || isDir {
+			return serr
+		}
+		return errors.Join(err, fault.Invalid("%s is there inside, and is no directory", to.Path))
+	}
+	return err
+}

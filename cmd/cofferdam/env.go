@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func newEnv() *cobra.Command {
+	var policy string
+	var renew, asJSON bool
+	cmd := &cobra.Command{
+		Use:     "env",
+		Short:   "Print the variables with which the E2B SDKs use this daemon",
+		GroupID: groupHost,
+		Long: `Prints what a shell needs to run programs that use the E2B SDKs on this user's own
+daemon, which has to listen on the network ("cofferdam serve --listen", or "listen"
+in its configuration). The first time it makes a token, named after you; it is kept
+in the state directory, readable for you only, and used again until it is revoked.`,
+		Example: `  eval "$(cofferdam env)"
+  eval "$(cofferdam env --policy data --renew)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			if err := onThisHost(ctx, "env"); err != nil {
+				return err
+			}
+			vars, err := environment(ctx, policy, renew)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, vars)
+			}
+			for _, v := range vars {
+				if _, err := fmt.Printf("export %s=%s\n", v.Name, quoted(v.Value)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&policy, "policy", "", "policy of a token that is made now, by name (default: the one named default)")
+	register(cmd, "policy", completePolicies)
+	cmd.Flags().BoolVar(&renew, "renew", false, "make a new token, and revoke the one that was kept")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+// variable is one of the environment.
+type variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// environment is what the SDKs read.
+func environment(ctx context.Context, policy string, renew bool) ([]variable, error) {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return nil, err
+	}
+	c, err := connectAt(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	daemon, err := c.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if daemon.URL == "" {
+		return nil, fault.New(fault.ErrUnavailable, "the daemon does not listen on the network; end it with cofferdam stop and start it with cofferdam serve --listen 127.0.0.1:7433, or say listen in %s", paths.File())
+	}
+	secret, err := keptToken(ctx, c, paths, policy, renew)
+	if err != nil {
+		return nil, err
+	}
+	vars := []variable{{"E2B_API_URL", daemon.URL}, {"E2B_SANDBOX_URL", daemon.URL}, {"E2B_API_KEY", secret}}
+	if daemon.CAFile != "" {
+		vars = append(vars, variable{"SSL_CERT_FILE", daemon.CAFile}, variable{"NODE_EXTRA_CA_CERTS", daemon.CAFile})
+	}
+	return vars, nil
+}
+
+// kept is the token of env, in a file of the state directory.
+type kept struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
+
+// keptToken is the secret that was kept, if its token lives, else a new one.
+func keptToken(ctx context.Context, c *client.Client, paths config.Paths, policy string, renew bool) (string, error) {
+	file := filepath.Join(paths.State, "env-token.json")
+	var k kept
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &k)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the token that was kept in %s (remove the file to make a new one): %w", file, err)
+	}
+	lives, err := livingToken(ctx, c, k.ID)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case lives && !renew && policy == "":
+		return k.Secret, nil
+	case lives && !renew:
+		return "", fault.Invalid("a token is kept already, in %s; with --renew it is revoked, and one with the policy %s is made", file, policy)
+	case lives:
+		if _, err := c.RevokeToken(ctx, k.ID); err != nil {
+			return "", err
+		}
+	}
+	return newKept(ctx, c, file, policy)
+}
+
+func livingToken(ctx context.Context, c *client.Client, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	tokens, err := c.Tokens(ctx)
+	for _, t := range tokens {
+		if t.ID == id {
+			return alive(t, time.Now()), nil
+		}
+	}
+	return false, err
+}
+
+// newKept makes a token and keeps it. If another one has its name, nobody has the
+// secret of that any more, or somebody else does: this one gets a name of its own.
+func newKept(ctx context.Context, c *client.Client, file, policy string) (string, error) {
+	who := "user"
+	if u, err := user.Current(); err == nil {
+		who = strings.Map(plainInName, u.Username)
+	}
+	name := "env-" + who
+	made, err := c.MakeToken(ctx, api.MakeToken{Name: name, Policy: policy})
+	if client.StatusOf(err) == http.StatusConflict { // the name is taken
+		made, err = c.MakeToken(ctx, api.MakeToken{Name: name + "-" + time.Now().UTC().Format("20060102-150405"), Policy: policy})
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(kept{ID: made.ID, Secret: made.Secret})
+	if err != nil {
+		return "", fmt.Errorf("keep the token: %w", err)
+	}
+	if err := replaceFile(file, text); err != nil {
+		return "", fmt.Errorf("keep the token: %w", err)
+	}
+	return made.Secret, nil
+}
+
+func plainInName(r rune) rune {
+	if (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9') || r == '-' {
+		return r
+	}
+	return '-'
+}
+
+// replaceFile writes a file that only this user can read, whole or not at all.
+func replaceFile(path string, data []byte) error {
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = fresh.Write(data)
+	if err = errors.Join(err, fresh.Close()); err == nil {
+		err = os.Rename(fresh.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(fresh.Name())
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+)
+
+func newPolicyPut() *cobra.Command {
+	return &cobra.Command{
+		Use:   "put NAME FILE",
+		Short: "Keep a policy in the daemon under a name",
+		Long: `Keeps a policy document in the daemon under a name, which tokens are bound to
+("cofferdam token create --policy NAME"). One that is there is replaced in one step,
+for sandboxes that are made from then on. A wrong document is told as
+file:line:column, and the old one stays in force. The name "default" is that of
+tokens that name none.`,
+		Example: "  cofferdam policy put data policy.yaml",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			document, _, err := loadPolicy(args[1])
+			if err != nil {
+				return err
+			}
+			source, err := filepath.Abs(args[1])
+			if err != nil {
+				return fmt.Errorf("find the policy %s: %w", args[1], err)
+			}
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			put, err := c.PutPolicy(ctx, args[0], api.PutPolicy{Source: source, Document: document})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Printf("%s  %s\n", printable(put.Name), printable(put.Digest))
+			return err
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return completePolicies(cmd, args, word)
+			}
+			return completePolicyFile(cmd, args, word)
+		},
+	}
+}
+
+func newPolicyList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the policies that the daemon keeps under names",
+		Example: "  cofferdam policy list\n  cofferdam policy list --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			policies, err := c.Policies(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, policies)
+			}
+			rows := [][]string{{"POLICY", "CHANGED", "DIGEST"}}
+			for _, p := range policies {
+				rows = append(rows, []string{p.Name, orBuiltIn(p.Changed), p.Digest})
+			}
+			return writeTable(os.Stdout, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+func orBuiltIn(changed time.Time) string {
+	if changed.IsZero() {
+		return "built in"
+	}
+	return day(changed)
+}
+
+func newPolicyShow() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Write the document that the daemon keeps under a name",
+		Example: "  cofferdam policy show data > policy.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			p, err := c.Policy(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, p)
+			}
+			_, err = os.Stdout.Write(p.Document)
+			return err
+		},
+		ValidArgsFunction: once(completePolicies),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+func newPolicyRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME...",
+		Aliases: []string{"remove"},
+		Short:   "Remove policies that no token may use",
+		Long: `Removes policies that are kept under names. One that a token may use is not removed.
+Sandboxes that were made under one keep it.`,
+		Example: "  cofferdam policy rm data",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return each(cmd.Context(), "removing", names, func(ctx context.Context, c *client.Client, name string) error {
+				return c.RemovePolicy(ctx, name)
+			})
+		},
+		ValidArgsFunction: completePolicies,
+	}
+}

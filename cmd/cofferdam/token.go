@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func newToken() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "token",
+		Short:   "Make, list and revoke tokens for clients over the network",
+		GroupID: groupHost,
+		Long: `A token is a client that may speak to the daemon over the network: with the E2B SDKs,
+with /v1, or with this program and --host. It has the policies that it may choose
+from, a quota for all its sandboxes together, and sees only its own. No token can
+answer approvals.`,
+		Example: "  cofferdam token create ci --policy data --expires 720h --sandboxes 20\n  cofferdam token list\n  cofferdam token revoke ci",
+	}
+	cmd.AddCommand(newTokenCreate(), newTokenList(), newTokenRevoke())
+	return cmd
+}
+
+func newTokenCreate() *cobra.Command {
+	var req api.MakeToken
+	var expires time.Duration
+	var memory, disk string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "create [flags] NAME",
+		Short: "Make a token and write its secret, once",
+		Long: `Makes a token and writes its secret to stdout. The daemon keeps only its digest:
+what is lost is lost, and another one is made.
+
+--admin is for programs of your own that manage this installation: the token may do
+all that you may, but answer approvals.`,
+		Example: `  cofferdam token create ci --policy data > ci.token
+  cofferdam token create lab --policy data --allow-policy strict --sandboxes 20 --memory 64GiB --cpu 16`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req.Name = args[0]
+			var err error
+			if req.ExpiresSeconds, err = wholeSeconds(expires); err != nil {
+				return err
+			}
+			if req.Quota.MemoryBytes, err = quotaSize("--memory", memory); err != nil {
+				return err
+			}
+			if req.Quota.DiskBytes, err = quotaSize("--disk", disk); err != nil {
+				return err
+			}
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			made, err := c.MakeToken(ctx, req)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, made)
+			}
+			_, err = fmt.Println(printable(made.Secret))
+			return err
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	set := cmd.Flags()
+	set.StringVar(&req.Policy, "policy", "", "policy of its sandboxes, by name (default: the one named default)")
+	set.StringArrayVar(&req.Policies, "allow-policy", nil, "another policy that it may choose; may be repeated")
+	set.DurationVar(&expires, "expires", 0, "when it ends, such as 720h (default: never)")
+	set.IntVar(&req.Quota.Sandboxes, "sandboxes", 0, "how many sandboxes at one time (default: no bound, as of all that follow)")
+	set.Float64Var(&req.Quota.CPU, "cpu", 0, "cores of all its sandboxes together")
+	set.StringVar(&memory, "memory", "", "memory of all together, such as 64GiB")
+	set.StringVar(&disk, "disk", "", "disk of all together, such as 200GiB")
+	set.IntVar(&req.Quota.CreatesPerMinute, "creates-per-minute", 0, "how many sandboxes it may make in a minute")
+	set.BoolVar(&req.Admin, "admin", false, "it may do all but answer approvals")
+	set.BoolVar(&asJSON, "json", false, "write JSON, with the secret")
+	for flag, complete := range map[string]complete{"policy": completePolicies, "allow-policy": completePolicies} {
+		register(cmd, flag, complete)
+	}
+	for _, flag := range []string{"expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute"} {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func wholeSeconds(d time.Duration) (int64, error) {
+	if d < 0 || (d > 0 && d < time.Second) {
+		return 0, fault.Invalid("--expires is %s; it must be a second or more, such as 720h", d)
+	}
+	return int64(d.Seconds()), nil
+}
+
+// quotaSize reads a size: a number of bytes, or one with a unit. "" is 0.
+func quotaSize(flag, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	digits, unit := text, int64(1)
+	for suffix, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40} {
+		if rest, ok := strings.CutSuffix(text, suffix); ok {
+			digits, unit = strings.TrimSpace(rest), size
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > 1<<62/unit {
+		return 0, fault.Invalid("%s %q is no size such as 512MiB or 20GiB", flag, text)
+	}
+	return n * unit, nil
+}
+
+func newTokenList() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the tokens",
+		Example: "  cofferdam token list\n  cofferdam token list --all --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			tokens, err := c.Tokens(ctx)
+			if err != nil {
+				return err
+			}
+			now, shown := time.Now(), []api.Token{}
+			for _, t := range tokens {
+				if all || alive(t, now) {
+					shown = append(shown, t)
+				}
+			}
+			if asJSON {
+				return writeJSON(os.Stdout, shown)
+			}
+			return writeTokens(shown, now)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "those that are revoked or have expired, too")
+	return cmd
+}
+
+func alive(t api.Token, now time.Time) bool {
+	return t.Revoked.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
+}
+
+func writeTokens(tokens []api.Token, now time.Time) error {
+	rows := [][]string{{"TOKEN", "NAME", "STATE", "EXPIRES", "POLICIES", "QUOTA"}}
+	for _, t := range tokens {
+		state := "live"
+		switch {
+		case !t.Revoked.IsZero():
+			state = "revoked"
+		case !alive(t, now):
+			state = "expired"
+		case t.Admin:
+			state = "live, admin"
+		}
+		rows = append(rows, []string{
+			t.ID, t.Name, state, day(t.Expires), strings.Join(append([]string{t.Policy}, t.Policies...), ", "), quotaText(t.Quota),
+		})
+	}
+	return writeTable(os.Stdout, rows)
+}
+
+// quotaText is a quota in words; "" for none.
+func quotaText(q api.Quota) string {
+	var parts []string
+	for _, part := range []struct {
+		set  bool
+		text string
+	}{
+		{q.Sandboxes > 0, fmt.Sprintf("%d sandboxes", q.Sandboxes)},
+		{q.CPU > 0, fmt.Sprintf("%g cores", q.CPU)},
+		{q.MemoryBytes > 0, bytesText(q.MemoryBytes) + " memory"},
+		{q.DiskBytes > 0, bytesText(q.DiskBytes) + " disk"},
+		{q.CreatesPerMinute > 0, fmt.Sprintf("%d creates a minute", q.CreatesPerMinute)},
+	} {
+		if part.set {
+			parts = append(parts, part.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func newTokenRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke TOKEN...",
+		Aliases: []string{"rm"},
+		Short:   "End tokens for ever, by id or name",
+		Long: `Ends tokens: from then on no request is taken with them. Their sandboxes go on to
+their own ends; "cofferdam list --json" tells whose they are.`,
+		Example: "  cofferdam token revoke ci",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, refs []string) error {
+			return each(cmd.Context(), "revoking", refs, func(ctx context.Context, c *client.Client, ref string) error {
+				_, err := c.RevokeToken(ctx, ref)
+				return err
+			})
+		},
+		ValidArgsFunction: completeTokens,
+	}
+}

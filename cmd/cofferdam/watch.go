@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func newStats() *cobra.Command {
+	var asJSON, single bool
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:     "stats [flags] [SANDBOX...]",
+		Short:   "Show what sandboxes use",
+		GroupID: groupWork,
+		Long: `Shows what sandboxes use of processor, memory and disk; without names, all of them.
+At a terminal the table is renewed until Ctrl-C, elsewhere it is written once. CPU
+is of one core, since the look before, and so 0 at the first.`,
+		Example: "  cofferdam stats\n  cofferdam stats --json sb4f1c",
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			if interval < 100*time.Millisecond {
+				return usage(cmd, "--interval is %s; it must be 100ms or more", interval)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON || single || !term.IsTerminal(descriptor(os.Stdout)) {
+				return statsOnce(ctx, c, ids, asJSON)
+			}
+			return statsAgain(ctx, c, ids, interval)
+		},
+		ValidArgsFunction: completeSandboxes,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, once")
+	cmd.Flags().BoolVar(&single, "once", false, "write the table once, at a terminal, too")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the table is renewed")
+	register(cmd, "interval", cobra.NoFileCompletions)
+	return cmd
+}
+
+// usedBy is what one sandbox uses, as `stats --json` writes it.
+type usedBy struct {
+	Sandbox string     `json:"sandbox"`
+	Run     string     `json:"run"`
+	State   string     `json:"state"`
+	Usage   *api.Usage `json:"usage,omitempty"` // nil: it has no processes now
+}
+
+// measure asks for all that is named, or all. A sandbox that is paused or has just
+// ended has no usage, which is no failure.
+func measure(ctx context.Context, c *client.Client, ids []string) ([]usedBy, error) {
+	boxes, err := c.Sandboxes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	for _, id := range ids {
+		named[id] = false
+	}
+	all := []usedBy{}
+	for _, b := range boxes {
+		if _, asked := named[b.ID]; len(ids) > 0 && !asked {
+			continue
+		}
+		named[b.ID] = true
+		one := usedBy{Sandbox: b.ID, Run: b.Run, State: stateOf(b)}
+		switch usage, err := c.Usage(ctx, b.ID); client.StatusOf(err) {
+		case 0:
+			if err != nil {
+				return nil, err
+			}
+			one.Usage = &usage
+		case http.StatusNotFound, http.StatusConflict:
+		default:
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	for id, found := range named {
+		if !found && len(ids) > 0 {
+			return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
+		}
+	}
+	return all, nil
+}
+
+func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool) error {
+	ctx, cancel := notTooLong(ctx)
+	defer cancel()
+	all, err := measure(ctx, c, ids)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(os.Stdout, all)
+	}
+	return writeUsage(os.Stdout, all)
+}
+
+// statsAgain renews the table on the screen until ctx ends.
+func statsAgain(ctx context.Context, c *client.Client, ids []string, interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		all, err := measure(ctx, c, ids)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var screen strings.Builder
+		screen.WriteString("\x1b[H\x1b[J") // from the top, the rest taken away
+		if err := writeUsage(&screen, all); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(os.Stdout, screen.String()); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func writeUsage(w io.Writer, all []usedBy) error {
+	rows := [][]string{{"SANDBOX", "RUN", "STATE", "CPU", "MEMORY", "DISK", "PROCESSES"}}
+	for _, u := range all {
+		row := []string{u.Sandbox, u.Run, u.State, "", "", "", "-"}
+		if n := u.Usage; n != nil {
+			row = []string{
+				u.Sandbox, u.Run, u.State, fmt.Sprintf("%.1f%% of %g", n.CPUPercent, n.CPUCount),
+				ofLimit(n.MemoryBytes, n.MemoryLimit), ofLimit(n.DiskBytes, n.DiskLimit), strconv.Itoa(n.Processes),
+			}
+		}
+		rows = append(rows, row)
+	}
+	return writeTable(w, rows)
+}
+
+func ofLimit(n, limit int64) string {
+	if limit <= 0 {
+		return bytesText(n)
+	}
+	return bytesText(n) + " of " + bytesText(limit)
+}
+
+func newEvents() *cobra.Command {
+	var asJSON bool
+	var after int64
+	var most int
+	var box string
+	cmd := &cobra.Command{
+		Use:     "events [flags]",
+		Short:   "Show what happens to sandboxes",
+		GroupID: groupWork,
+		Long: `Writes a line for every change of a sandbox's state: first those that are kept (all,
+or those after --after), then new ones as they happen, until Ctrl-C. With --json
+each line is JSON, whose "seq" --after takes. It goes on when the daemon was
+restarted meanwhile, and leaves nothing out.`,
+		Example: "  cofferdam events\n  cofferdam events --json --after 120 --limit 10\n  cofferdam events --sandbox sb4f1c",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if after < 0 || most < 0 {
+				return usage(cmd, "--after and --limit are not negative")
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return watchEvents(ctx, box, after, most, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON lines")
+	cmd.Flags().Int64Var(&after, "after", 0, "begin after the event with this number")
+	cmd.Flags().IntVarP(&most, "limit", "n", 0, "end after so many (0: never)")
+	cmd.Flags().StringVar(&box, "sandbox", "", "of this sandbox only")
+	register(cmd, "sandbox", completeSandboxes)
+	for _, flag := range []string{"after", "limit"} {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+// watchEvents writes events until ctx ends or there were enough. A lost
+// connection is sought again, as long as that gives something.
+func watchEvents(ctx context.Context, box string, after int64, most int, asJSON bool) error {
+	for tries, shown := 0, 0; ; tries++ {
+		c, err := connect(ctx)
+		if err != nil {
+			return err
+		}
+		for event, err := range c.Events(ctx, box, after) {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, client.ErrLost) && tries < reattachTries:
+				continue
+			case err != nil:
+				return err
+			}
+			if err := tellEvent(event, asJSON); err != nil {
+				return err
+			}
+			after, tries = event.Seq, 0
+			if shown++; shown == most {
+				return nil
+			}
+		}
+		if err := pause(ctx, time.Duration(tries)*reattachPause); err != nil {
+			return nil //nolint:nilerr // the person has seen enough
+		}
+	}
+}
+
+func tellEvent(e api.Event, asJSON bool) error {
+	if asJSON {
+		return writeJSONLine(os.Stdout, e)
+	}
+	line := fmt.Sprintf("%s  %s  %s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000"), e.Sandbox, e.Run, e.To)
+	if e.Reason != "" {
+		line += "  (" + e.Reason + ")"
+	}
+	_, err := fmt.Println(printable(line))
+	return err
+}

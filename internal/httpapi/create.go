@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// Bounds of what makes a sandbox.
+const (
+	maxLabels     = 64
+	maxLabelName  = 128
+	maxLabelValue = 1 << 10
+	maxLife       = 366 * 24 * time.Hour
+	maxKey        = 255
+	maxName       = 128
+)
+
+// checkCreate refuses what nobody may ask for, and what a token may not. The rest
+// (mounts of the host's own files, engines, limits) is the manager's.
+func checkCreate(body api.CreateSandbox, who caller) error {
+	if who.token != nil && len(body.Mounts) > 0 {
+		return fault.New(fault.ErrForbidden, "a mount names a path of the daemon's host, so only callers on its Unix socket may ask for one; upload the files instead")
+	}
+	for what, name := range map[string]string{"template": body.Template, "engine": body.Engine, "snapshot": body.Snapshot} {
+		if name != "" && !plainName(name) {
+			return fault.Invalid("the %s %.60q is no name: up to %d letters, digits, dots, dashes and underscores, starting with a letter or digit", what, name, maxName)
+		}
+	}
+	if body.Snapshot != "" && (body.Template != "" || body.Engine != "" || len(body.Mounts) > 0) {
+		return fault.Invalid("a sandbox that is made from a snapshot has the snapshot's template, engine and mounts; name none")
+	}
+	for name := range body.Env {
+		if strings.ContainsFunc(name, unicode.IsControl) {
+			return fault.Invalid("the environment variable %.60q has a control character in its name", name)
+		}
+	}
+	return checkLabels(body.Labels)
+}
+
+func plainName(name string) bool {
+	return len(name) <= maxName && regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
+}
+
+func checkLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return fault.Invalid("%d labels; a sandbox has at most %d", len(labels), maxLabels)
+	}
+	for name, value := range labels {
+		switch {
+		case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`).MatchString(name) || len(name) > maxLabelName:
+			return fault.Invalid("the label %.60q is no name: up to %d letters, digits, dots, dashes, slashes and underscores, starting with a letter or digit", name, maxLabelName)
+		case len(value) > maxLabelValue:
+			return fault.Invalid("the label %q has %d bytes; it may have %d", name, len(value), maxLabelValue)
+		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
+			return fault.Invalid("the value of the label %q has characters that are no text", name)
+		}
+	}
+	return nil
+}
+
+// idempotencyKey is the request's; "": it has none.
+func idempotencyKey(r *http.Request) (string, error) {
+	key := r.Header.Get(api.IdempotencyHeader)
+	notPlain := func(c rune) bool { return c < 0x21 || c > 0x7e }
+	if len(key) > maxKey || strings.ContainsFunc(key, notPlain) {
+		return "", fault.Invalid("the %s has up to %d visible ASCII characters", api.IdempotencyHeader, maxKey)
+	}
+	return key, nil
+}
+
+func lifetime(l api.Lifetime) (sandbox.Lifetime, error) {
+	for what, seconds := range map[string]int64{"ttl_seconds": l.TTLSeconds, "idle_seconds": l.IdleSeconds} {
+		if seconds < 0 || seconds > int64(maxLife/time.Second) {
+			return sandbox.Lifetime{}, fault.Invalid("%s is %d; it is from 1 to %d, or 0 for no end", what, seconds, int64(maxLife/time.Second))
+		}
+	}
+	made := sandbox.Lifetime{TTL: time.Duration(l.TTLSeconds) * time.Second, Idle: time.Duration(l.IdleSeconds) * time.Second}
+	switch l.AtEnd {
+	case "", "destroy":
+	case "pause":
+		made.Then = sandbox.ThenPause
+	default:
+		return sandbox.Lifetime{}, fault.Invalid("at_end is %.40q; it is destroy or pause", l.AtEnd)
+	}
+	return made, nil
+}
+
+func viewLifetime(l sandbox.Lifetime) api.Lifetime {
+	seconds := func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+	return api.Lifetime{TTLSeconds: seconds(l.TTL), IdleSeconds: seconds(l.Idle), AtEnd: string(l.Then)}
+}
+
+// chosenPolicy is the policy of a new sandbox.
+type chosenPolicy struct {
+	policy *policy.Policy
+	source string // on the host; "": it is no file of a person's
+	text   []byte
+}
+
+// policyFor finds the policy that a request asks for. A token has the named ones
+// that it was given, and brings none of its own: it would write its own permission.
+func (s *Server) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {
+	own := len(asked.Document) > 0 || asked.Source != ""
+	switch {
+	case own && asked.Name != "":
+		return chosenPolicy{}, fault.Invalid("name a policy or give a document, not both")
+	case own && !who.all():
+		return chosenPolicy{}, fault.New(fault.ErrForbidden, "a token brings no policy of its own; name one of those that it may choose: %s", strings.Join(choices(who), ", "))
+	case own:
+		p, err := policy.Parse(orName(asked.Source, "the given policy"), asked.Document)
+		return chosenPolicy{policy: p, source: asked.Source, text: asked.Document}, err
+	}
+	name := asked.Name
+	if name == "" && who.token != nil {
+		name = who.token.Policy
+	}
+	if name == "" {
+		p, err := policy.Parse("the built-in policy", []byte(DefaultPolicy))
+		return chosenPolicy{policy: p, text: []byte(DefaultPolicy)}, err
+	}
+	if !who.all() && !who.token.May(name) {
+		return chosenPolicy{}, fault.New(fault.ErrForbidden, "the token %q may not use the policy %.60q; it may choose: %s", who.token.Name, name, strings.Join(choices(who), ", "))
+	}
+	if s.cfg.Policies == nil {
+		return chosenPolicy{}, errNotWired
+	}
+	named, err := s.cfg.Policies.Get(name)
+	if err != nil {
+		return chosenPolicy{}, err
+	}
+	return chosenPolicy{policy: named.Policy, source: named.Path, text: named.Text}, nil
+}
+
+// choices are the policies that a token may use.
+func choices(who caller) []string {
+	all := append([]string{who.token.Policy}, who.token.Policies...)
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func orName(name, otherwise string) string {
+	if name == "" {
+		return otherwise
+	}
+	return name
+}

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// events streams what happens to the caller's sandboxes as JSON lines, until the
+// client goes away or is too slow; it may ask again from the last one that it has.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	if err := known(q, "after", "sandbox"); err != nil {
+		return err
+	}
+	after, err := number(q.Get("after"))
+	if err != nil {
+		return err
+	}
+	if s.cfg.Life == nil {
+		return errNotWired
+	}
+	if int64(after) < 0 {
+		return fault.Invalid("after=%d is no event's number", after)
+	}
+	events, err := s.cfg.Life.Events(r.Context(), int64(after))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out, flush := json.NewEncoder(w), http.NewResponseController(w)
+	if err := flush.Flush(); err != nil { // the client knows now that it is heard
+		return errAnswered
+	}
+	for e := range events {
+		if box := q.Get("sandbox"); (box != "" && e.Sandbox != box) || (!by.all() && e.Token != by.token.ID) {
+			continue
+		}
+		line := api.Event{
+			Seq: e.Seq, Time: e.Time, Sandbox: e.Sandbox, Run: e.Run, Token: e.Token,
+			From: string(e.From), To: string(e.To), Reason: e.Reason,
+		}
+		if err := out.Encode(line); err != nil {
+			return errAnswered
+		}
+		if err := flush.Flush(); err != nil {
+			return errAnswered
+		}
+	}
+	return nil
+}

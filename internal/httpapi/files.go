@@ -1,0 +1,341 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Bounds of what names a file.
+const (
+	maxPath  = 4095
+	maxDepth = 100
+)
+
+// fileCall is the file that a query names; which operation is for the caller to
+// say.
+func fileCall(q url.Values, more ...string) (channel.File, error) {
+	if err := known(q, append([]string{"path", "user"}, more...)...); err != nil {
+		return channel.File{}, err
+	}
+	f := channel.File{Path: q.Get("path"), User: q.Get("user")}
+	return f, checkPath(f.Path)
+}
+
+func checkPath(path string) error {
+	switch {
+	case path == "":
+		return fault.Invalid("give a path")
+	case len(path) > maxPath || !utf8.ValidString(path) || bytes.IndexByte([]byte(path), 0) >= 0:
+		return fault.Invalid("the path %.60q can't be one: at most %d bytes of UTF-8 without NUL", path, maxPath)
+	}
+	return nil
+}
+
+// file does an operation that is one answer.
+func (s *Server) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
+	return life.File(r.Context(), sb.Info().ID, f)
+}
+
+func (s *Server) statFile(w http.ResponseWriter, r *http.Request) error {
+	f, err := fileCall(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	f.Op = channel.FileStat
+	info, err := s.file(r, f)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, viewFile(info))
+}
+
+func (s *Server) removeFile(w http.ResponseWriter, r *http.Request) error {
+	f, err := fileCall(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	f.Op = channel.FileRemove
+	if _, err := s.file(r, f); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) makeDirectory(w http.ResponseWriter, r *http.Request) error {
+	var body api.MakeDirectory
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if err := checkPath(body.Path); err != nil {
+		return err
+	}
+	info, err := s.file(r, channel.File{Op: channel.FileMkdir, Path: body.Path, User: body.User, Mode: body.Mode})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, viewFile(info))
+}
+
+func (s *Server) moveFile(w http.ResponseWriter, r *http.Request) error {
+	var body api.MoveFile
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if err := errors.Join(checkPath(body.Path), checkPath(body.To)); err != nil {
+		return err
+	}
+	info, err := s.file(r, channel.File{Op: channel.FileMove, Path: body.Path, To: body.To, User: body.User})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, viewFile(info))
+}
+
+// open begins an operation that is a stream.
+func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return nil, channel.FileInfo{}, err
+	}
+	return life.OpenFile(r.Context(), sb.Info().ID, f)
+}
+
+// listFiles streams what is in a directory as JSON lines, in the order of paths.
+func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	f, err := fileCall(q, "depth")
+	if err != nil {
+		return err
+	}
+	depth, err := number(q.Get("depth"))
+	if err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return fault.Invalid("depth is %d; it is at most %d", depth, maxDepth)
+	}
+	f.Op, f.Depth = channel.FileList, max(int(depth), 1)
+	conn, _, err := s.open(r, f)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	begun := false
+	out := json.NewEncoder(w)
+	err = stream(conn, channel.FrameEvent, func(payload []byte) error {
+		var part channel.FileEntries
+		if err := channel.DecodeJSON(channel.FrameEvent, payload, &part); err != nil {
+			return err
+		}
+		if !begun {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			begun = true
+		}
+		for _, entry := range part.Entries {
+			if err := out.Encode(viewFile(entry)); err != nil {
+				return errAnswered
+			}
+		}
+		return nil
+	})
+	if err != nil && begun && !errors.Is(err, errAnswered) {
+		return s.cut(r, err)
+	}
+	if err == nil && !begun {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		w.WriteHeader(http.StatusOK)
+	}
+	return err
+}
+
+// readFile streams a file's bytes. Its length is not told before: the file may
+// change while it is read.
+func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
+	f, err := fileCall(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	f.Op = channel.FileRead
+	conn, _, err := s.open(r, f)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	begun := false
+	begin := func() {
+		if !begun {
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("X-Content-Type-Options", "nosniff") // the bytes are a guest's
+			w.Header().Set("Content-Disposition", "attachment")
+			w.WriteHeader(http.StatusOK)
+			begun = true
+		}
+	}
+	err = stream(conn, channel.FrameStdout, func(payload []byte) error {
+		begin()
+		if _, err := w.Write(payload); err != nil {
+			return errAnswered
+		}
+		return nil
+	})
+	if err != nil && begun && !errors.Is(err, errAnswered) {
+		return s.cut(r, err)
+	}
+	if err == nil {
+		begin()
+	}
+	return err
+}
+
+// stream passes the payloads of one kind of frame on until the last reply.
+func stream(conn *channel.Conn, kind channel.FrameType, take func([]byte) error) error {
+	for {
+		got, payload, err := conn.ReadFrame()
+		switch {
+		case err != nil:
+			return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer broke off")
+		case got == kind:
+			if err := take(payload); err != nil {
+				return err
+			}
+		case got == channel.FrameReply:
+			_, err := lastReply(payload)
+			return err
+		default:
+			return fault.New(fault.ErrUnavailable, "the sandbox's answer is none")
+		}
+	}
+}
+
+// lastReply reads the reply that ends a stream.
+func lastReply(payload []byte) (channel.FileInfo, error) {
+	var reply channel.Reply
+	if err := channel.DecodeJSON(channel.FrameReply, payload, &reply); err != nil {
+		return channel.FileInfo{}, err
+	}
+	if !reply.OK {
+		return channel.FileInfo{}, fault.New(categoryOf(reply.Code), "%.300s", reply.Error)
+	}
+	var info channel.FileInfo
+	if len(reply.Body) > 0 {
+		if err := json.Unmarshal(reply.Body, &info); err != nil {
+			return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer can't be read")
+		}
+	}
+	return info, nil
+}
+
+// categoryOf is what a file's error is here.
+func categoryOf(code channel.ErrorCode) error {
+	switch code {
+	case channel.CodeInvalid:
+		return fault.ErrInvalid
+	case channel.CodeNotFound:
+		return fault.ErrNotFound
+	case channel.CodeExists:
+		return fault.ErrConflict
+	case channel.CodePermission:
+		return fault.ErrForbidden
+	case channel.CodeNoSpace:
+		return fault.ErrExhausted
+	default:
+		return fault.ErrUnavailable
+	}
+}
+
+// writeFile stores the request's body under a path. A body that breaks off leaves
+// the file as it was.
+func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	f, err := fileCall(q, "mode")
+	if err != nil {
+		return err
+	}
+	if text := q.Get("mode"); text != "" {
+		mode, err := strconv.ParseUint(text, 8, 12)
+		if err != nil {
+			return fault.Invalid("mode=%.20q is no file mode such as 644 or 0755", text)
+		}
+		f.Mode = uint32(mode)
+	}
+	f.Op = channel.FileWrite
+	conn, _, err := s.open(r, f)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	sent := make(chan error, 1)
+	go func() { sent <- send(conn, r.Body) }()
+	info, err := written(conn)
+	if err != nil {
+		conn.Close() // ends the sending, too
+		select {
+		case failure := <-sent: // the body's own failure tells more
+			if failure != nil && errors.Is(failure, errBody) {
+				return failure
+			}
+		default:
+		}
+		return err
+	}
+	return writeJSON(w, http.StatusOK, viewFile(info))
+}
+
+// errBody: the request's body broke off.
+var errBody = fault.Invalid("the request's body broke off; the file was left as it was")
+
+// send passes a body on and ends it, unless it broke off: then the connection is
+// closed, so that the other side does not take it for whole.
+func send(conn *channel.Conn, body io.Reader) error {
+	buf := make([]byte, channel.MaxPayload)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			if err := conn.WriteFrame(channel.FrameStdin, buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return conn.WriteFrame(channel.FrameStdin, nil)
+		case err != nil:
+			conn.Close()
+			return errBody
+		}
+	}
+}
+
+// written waits for the last reply of a write, which may come before all of the
+// body is sent: the disk is full, say.
+func written(conn *channel.Conn) (channel.FileInfo, error) {
+	got, payload, err := conn.ReadFrame()
+	if err != nil {
+		return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer broke off")
+	}
+	if got != channel.FrameReply {
+		return channel.FileInfo{}, fault.New(fault.ErrUnavailable, "the sandbox's answer is none")
+	}
+	return lastReply(payload)
+}
+
+func viewFile(f channel.FileInfo) api.FileInfo {
+	return api.FileInfo{
+		Path: f.Path, Kind: string(f.Kind), Target: f.Target, Size: f.Size, Mode: f.Mode,
+		Owner: f.Owner, Group: f.Group, Modified: f.Modified, Metadata: f.Metadata,
+	}
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxPasses bounds how many pages of the log one request of a token looks through
+// for records of its own.
+const maxPasses = 20
+
+// installs answers with a page of the log's records about packages. A token gets
+// those of its own sandboxes.
+func (s *Server) installs(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	if s.cfg.Audit.Index == nil {
+		return errNotWired
+	}
+	filter, err := installFilter(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	size, page := filter.Limit, api.InstallPage{Installs: []api.Record{}}
+	for range maxPasses {
+		filter.Limit = size - len(page.Installs)
+		last, more, err := s.someInstalls(r, by, filter, &page)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return writeJSON(w, http.StatusOK, page)
+		}
+		filter.From = last + 1
+		if len(page.Installs) == size {
+			break
+		}
+	}
+	page.Next = strconv.FormatUint(filter.From, 10)
+	return writeJSON(w, http.StatusOK, page)
+}
+
+// someInstalls adds to the page what the filter selects and the caller sees, and
+// tells which record was looked at last, and whether there are more.
+func (s *Server) someInstalls(r *http.Request, by caller, filter index.Filter, page *api.InstallPage) (last uint64, more bool, err error) {
+	var seqs []uint64
+	err = s.cfg.Audit.Index.View(r.Context(), func(v *index.View) (err error) {
+		seqs, more, err = v.Select(r.Context(), filter)
+		return err
+	})
+	if err != nil || len(seqs) == 0 {
+		return 0, false, err
+	}
+	for record, err := range s.cfg.Log.Records(r.Context(), audit.Filter{Seqs: seqs}) {
+		if err != nil {
+			return 0, false, err
+		}
+		if !by.all() {
+			owner, err := s.ownerOf(r.Context(), record.Sandbox)
+			if err != nil {
+				return 0, false, err
+			}
+			if owner != by.token.ID {
+				continue
+			}
+		}
+		text, err := json.Marshal(record)
+		if err != nil {
+			return 0, false, err
+		}
+		page.Installs = append(page.Installs, text)
+	}
+	return seqs[len(seqs)-1], more, nil
+}
+
+// installFilter reads the query of /v1/installs.
+func installFilter(q url.Values) (index.Filter, error) {
+	fields := []string{"run", "sandbox", "ecosystem", "package", "outcome", "policy"}
+	if err := known(q, append(fields, "since", "until", "limit", "after")...); err != nil {
+		return index.Filter{}, err
+	}
+	filter := index.Filter{Where: map[string][]string{"kind": {string(audit.KindPackage)}}}
+	for _, field := range fields {
+		if len(q[field]) > 0 {
+			filter.Where[field] = q[field]
+		}
+	}
+	var err error
+	for key, to := range map[string]*time.Time{"since": &filter.Since, "until": &filter.Until} {
+		if text := q.Get(key); text != "" {
+			if *to, err = time.Parse(time.RFC3339, text); err != nil {
+				return filter, fault.Invalid("%s=%.40q is no time such as 2026-11-21T10:00:00Z", key, text)
+			}
+		}
+	}
+	if filter.From, err = number(q.Get("after")); err != nil {
+		return filter, err
+	}
+	filter.Limit, err = pageSize(q)
+	return filter, err
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// maxForks bounds the copies of one request.
+const maxForks = 100
+
+// living returns the caller's sandbox that a request names, and what changes it.
+func (s *Server) living(r *http.Request) (*sandbox.Sandbox, backend.Sandboxes, error) {
+	sb, err := s.own(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.cfg.Life == nil {
+		return nil, nil, errNotWired
+	}
+	return sb, s.cfg.Life, nil
+}
+
+func (s *Server) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return err
+	}
+	if err := life.Pause(r.Context(), sb.Info().ID); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, view(sb, nil))
+}
+
+// resumeSandbox answers with the sandbox whether or not it was paused: what the
+// caller wants is that it runs.
+func (s *Server) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return err
+	}
+	if _, err := life.Resume(r.Context(), sb.Info().ID); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, view(sb, nil))
+}
+
+func (s *Server) setLifetime(w http.ResponseWriter, r *http.Request) error {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return err
+	}
+	var body api.Lifetime
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	l, err := lifetime(body)
+	if err != nil {
+		return err
+	}
+	if err := life.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, view(sb, nil))
+}
+
+func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return err
+	}
+	usage, err := life.Usage(r.Context(), sb.Info().ID)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, api.Usage(usage))
+}
+
+func (s *Server) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return err
+	}
+	var body api.MakeSnapshot
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if body.Name != "" && !plainName(body.Name) {
+		return fault.Invalid("the snapshot's name %.60q is none: up to %d letters, digits, dots, dashes and underscores, starting with a letter or digit", body.Name, maxName)
+	}
+	contents := engine.Contents(body.Contents)
+	switch contents {
+	case "":
+		contents = engine.ContentsMemory
+	case engine.ContentsMemory, engine.ContentsFiles:
+	default:
+		return fault.Invalid("contents is %.40q; it is memory or files", body.Contents)
+	}
+	made, err := life.Snapshot(r.Context(), sb.Info().ID, body.Name, contents)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, viewSnapshot(made))
+}
+
+func (s *Server) forkSandbox(w http.ResponseWriter, r *http.Request) error {
+	sb, life, err := s.living(r)
+	if err != nil {
+		return err
+	}
+	var body api.ForkSandbox
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if body.Count < 0 || body.Count > maxForks {
+		return fault.Invalid("count is %d; a fork makes from 1 to %d copies", body.Count, maxForks)
+	}
+	l, err := lifetime(body.Lifetime)
+	if err != nil {
+		return err
+	}
+	forked, err := life.Fork(r.Context(), sb.Info().ID, max(body.Count, 1), l)
+	if err != nil {
+		return err
+	}
+	answer := api.Forks{Forks: make([]api.Fork, 0, len(forked))}
+	for _, f := range forked {
+		answer.Forks = append(answer.Forks, viewFork(f, whoseIs(r)))
+	}
+	return writeJSON(w, http.StatusCreated, answer)
+}
+
+func viewFork(f backend.Forked, by *caller) api.Fork {
+	if f.Err != nil {
+		problem := problemOf(f.Err, statusOf(f.Err), by)
+		return api.Fork{Error: &problem}
+	}
+	made := view(f.Sandbox, nil)
+	return api.Fork{Sandbox: &made}
+}

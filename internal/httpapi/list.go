@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// maxPage bounds one page of anything.
+const maxPage = 1_000
+
+// listSandboxes answers with the caller's sandboxes that the query selects, oldest
+// first, a page at a time.
+func (s *Server) listSandboxes(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	if err := known(q, "state", "run", "template", "snapshot", "label", "limit", "after"); err != nil {
+		return err
+	}
+	limit, err := pageSize(q)
+	if err != nil {
+		return err
+	}
+	after, err := placeOf(q.Get("after"))
+	if err != nil {
+		return err
+	}
+	page := api.SandboxPage{Sandboxes: []api.Sandbox{}}
+	boxes := slices.SortedFunc(slices.Values(s.cfg.Sandboxes.List()), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
+	for _, sb := range boxes {
+		if !by.sees(sb.Info().Owner) || at(sb).compare(after) <= 0 {
+			continue
+		}
+		v := view(sb, nil)
+		matched, err := selects(q, v)
+		if err != nil {
+			return err
+		}
+		if !matched {
+			continue
+		}
+		if len(page.Sandboxes) == limit {
+			page.Next = place{page.Sandboxes[limit-1].Created, page.Sandboxes[limit-1].ID}.String()
+			break
+		}
+		page.Sandboxes = append(page.Sandboxes, v)
+	}
+	return writeJSON(w, http.StatusOK, page)
+}
+
+// place is where a sandbox stands in the list: it does not move when others come
+// and go.
+type place struct {
+	created time.Time
+	id      string
+}
+
+func at(sb *sandbox.Sandbox) place { return place{sb.Info().Created, sb.Info().ID} }
+
+func (p place) compare(q place) int {
+	return cmp.Or(p.created.Compare(q.created), strings.Compare(p.id, q.id))
+}
+
+// String is the place as a page's Next has it.
+func (p place) String() string { return strconv.FormatInt(p.created.UnixNano(), 10) + "." + p.id }
+
+func placeOf(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	nanos, id, found := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(nanos, 10, 64)
+	if err != nil || !found {
+		return place{}, fault.Invalid("after=%.60q is no page's next", text)
+	}
+	return place{time.Unix(0, n).UTC(), id}, nil
+}
+
+// selects reports whether a query selects a sandbox: of each key one value has to
+// fit, and of labels all.
+func selects(q url.Values, v api.Sandbox) (bool, error) {
+	for key, has := range map[string]string{"state": v.State, "run": v.Run, "template": v.Template, "snapshot": v.Snapshot} {
+		if len(q[key]) > 0 && !slices.Contains(q[key], has) {
+			return false, nil
+		}
+	}
+	for _, label := range q["label"] {
+		name, value, found := strings.Cut(label, "=")
+		if !found {
+			return false, fault.Invalid("label=%.60q is not KEY=VALUE", label)
+		}
+		if has, ok := v.Labels[name]; !ok || has != value {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// known refuses a query with keys that the route does not have: one that is
+// misspelled would select everything.
+func known(q url.Values, keys ...string) error {
+	for key := range q {
+		if !slices.Contains(keys, key) {
+			return fault.Invalid("the query has %.40q; this route knows: %s", key, strings.Join(keys, ", "))
+		}
+	}
+	return nil
+}
+
+// pageSize reads limit; without it a page is as large as pages are.
+func pageSize(q url.Values) (int, error) {
+	limit, err := number(q.Get("limit"))
+	if err != nil {
+		return 0, err
+	}
+	if limit == 0 || limit > maxPage {
+		return maxPage, nil
+	}
+	return int(limit), nil
+}

@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxOwners bounds the sandboxes whose owners are kept in mind.
+const maxOwners = 10_000
+
+// owners keeps in mind whose sandboxes were, also of those that are gone. A
+// sandbox never changes its owner.
+type owners struct {
+	mu     sync.Mutex // guards tokens
+	tokens map[string]string
+}
+
+func (o *owners) get(sandbox string) (token string, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	token, known = o.tokens[sandbox]
+	return token, known
+}
+
+func (o *owners) put(sandbox, token string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.tokens == nil || len(o.tokens) >= maxOwners {
+		o.tokens = map[string]string{}
+	}
+	o.tokens[sandbox] = token
+}
+
+// ownerOf is the token whose sandbox it is or was; "" is the host's, or nobody's
+// that is on record.
+func (s *Server) ownerOf(ctx context.Context, sandbox string) (string, error) {
+	if s.cfg.Sandboxes != nil {
+		if sb, err := s.cfg.Sandboxes.Get(sandbox); err == nil {
+			return sb.Info().Owner.Token, nil
+		}
+	}
+	if token, known := s.owners.get(sandbox); known {
+		return token, nil
+	}
+	for began, err := range s.began(ctx, "sandbox", sandbox) {
+		if err != nil {
+			return "", err
+		}
+		if began.Sandbox == sandbox {
+			s.owners.put(sandbox, began.Detail["token"])
+			return began.Detail["token"], nil
+		}
+	}
+	return "", nil
+}
+
+// began are the records of the beginnings of sandboxes whose field ("run",
+// "sandbox") has a value.
+func (s *Server) began(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
+	outcomes := []audit.Outcome{audit.Started, audit.Restored}
+	filter := audit.Filter{Kinds: []audit.Kind{audit.KindSandbox}, Outcomes: outcomes}
+	if field == "run" {
+		filter.Run = value
+	} else {
+		filter.Sandbox = value
+	}
+	if s.cfg.Audit.Index == nil {
+		return s.cfg.Log.Records(ctx, filter)
+	}
+	return func(yield func(audit.Record, error) bool) {
+		var seqs []uint64
+		err := s.cfg.Audit.Index.View(ctx, func(v *index.View) (err error) {
+			seqs, _, err = v.Select(ctx, index.Filter{Where: map[string][]string{
+				field: {value}, "kind": {string(audit.KindSandbox)}, "outcome": {string(audit.Started), string(audit.Restored)},
+			}})
+			return err
+		})
+		if err != nil {
+			yield(audit.Record{}, err)
+			return
+		}
+		if len(seqs) == 0 {
+			return
+		}
+		for r, err := range s.cfg.Log.Records(ctx, audit.Filter{Seqs: seqs}) {
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// ownRun refuses a run that is not the caller's: fault.ErrNotFound, as one that
+// there is not. A run is a token's if all its sandboxes are.
+func (s *Server) ownRun(r *http.Request, run string) error {
+	who, err := callerOf(r.Context())
+	if err != nil || who.all() {
+		return err
+	}
+	has, others, err := s.runOf(r.Context(), run, who.token.ID)
+	if err != nil {
+		return err
+	}
+	if !has || others {
+		return fault.New(fault.ErrNotFound, "there is no run %q", run)
+	}
+	return nil
+}
+
+// freeRun refuses a token's request for a run that has sandboxes of others: what
+// a person approved for that run would be the token's, too.
+func (s *Server) freeRun(r *http.Request, who caller, run string) error {
+	if run == "" || who.all() {
+		return nil
+	}
+	_, others, err := s.runOf(r.Context(), run, who.token.ID)
+	if err == nil && others {
+		err = fault.New(fault.ErrConflict, "the run id %q is taken; give none, and the run gets one of its own", run)
+	}
+	return err
+}
+
+// runOf tells whether a run has sandboxes of the token, and of others.
+func (s *Server) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
+	if s.cfg.Sandboxes != nil {
+		for _, sb := range s.cfg.Sandboxes.List() {
+			if info := sb.Info(); info.Run == run {
+				has, others = has || info.Owner.Token == token, others || info.Owner.Token != token
+			}
+		}
+	}
+	for began, err := range s.began(ctx, "run", run) {
+		if err != nil {
+			return false, false, err
+		}
+		if began.Run == run {
+			has, others = has || began.Detail["token"] == token, others || began.Detail["token"] != token
+		}
+	}
+	return has, others, nil
+}

@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
+)
+
+// maxPolicy bounds a policy document; real ones have a few kilobytes.
+const maxPolicy = 1 << 20
+
+func (s *Server) listPolicies(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	if s.cfg.Policies == nil {
+		return errNotWired
+	}
+	all, err := s.cfg.Policies.List()
+	if err != nil {
+		return err
+	}
+	views := []api.NamedPolicy{}
+	for _, p := range all {
+		if by.all() || by.token.May(p.Name) {
+			v := viewPolicy(p)
+			v.Document = nil
+			views = append(views, v)
+		}
+	}
+	return writeJSON(w, http.StatusOK, views)
+}
+
+func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	if s.cfg.Policies == nil {
+		return errNotWired
+	}
+	name := r.PathValue("name")
+	if !by.all() && !by.token.May(name) {
+		return fault.New(fault.ErrNotFound, "there is no policy %.60q", name)
+	}
+	p, err := s.cfg.Policies.Get(name)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, viewPolicy(p))
+}
+
+func (s *Server) putPolicy(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	if s.cfg.Policies == nil {
+		return errNotWired
+	}
+	var body api.PutPolicy
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if len(body.Document) > maxPolicy {
+		return fault.Invalid("the policy has %d bytes; the limit is %d", len(body.Document), maxPolicy)
+	}
+	name := r.PathValue("name")
+	if err := s.recordPolicy(r.Context(), by, "A named policy is put.", "policy_put", name); err != nil {
+		return err
+	}
+	p, err := s.cfg.Policies.Put(name, body.Source, body.Document)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, viewPolicy(p))
+}
+
+func (s *Server) removePolicy(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	if s.cfg.Policies == nil {
+		return errNotWired
+	}
+	name := r.PathValue("name")
+	if _, err := s.cfg.Policies.Get(name); err != nil {
+		return err
+	}
+	if err := s.recordPolicy(r.Context(), by, "A named policy is removed.", "policy_removed", name); err != nil {
+		return err
+	}
+	if err := s.cfg.Policies.Remove(name); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// recordPolicy writes who changes a named policy before that is done.
+func (s *Server) recordPolicy(ctx context.Context, by caller, reason, event, name string) error {
+	_, err := s.cfg.Log.Append(ctx, audit.Record{
+		Kind: audit.KindDaemon, Outcome: audit.Started, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
+	})
+	return err
+}
+
+func viewPolicy(p *policies.Named) api.NamedPolicy {
+	return api.NamedPolicy{Name: p.Name, Digest: p.Policy.Digest(), Source: p.Path, Changed: p.Changed, Document: p.Text}
+}

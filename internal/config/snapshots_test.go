@@ -12,7 +12,7 @@ import (
 func TestSnapshots(t *testing.T) {
 	def := Snapshots{MaxBytes: 50 << 30, MaxCount: 500, Reserve: 2 << 30, ColdAfter: Duration(10 * time.Minute)}
 	for text, want := range map[string]Snapshots{
-		"":                           def,
+		"":                            def,
 		"snapshots: { max_count: 2 }": {MaxBytes: def.MaxBytes, MaxCount: 2, Reserve: def.Reserve, ColdAfter: def.ColdAfter},
 		"snapshots: { max_bytes: 1GiB, reserve: 7, cold_after: 1h }": {MaxBytes: 1 << 30, MaxCount: 500, Reserve: 7, ColdAfter: Duration(time.Hour)},
 	} {

@@ -324,7 +324,9 @@ func TestSpoiltSnapshots(t *testing.T) {
 	second, err := s.Snapshot(t.Context(), id, "b", "")
 	must(t, err)
 	started := len(s.camera.seen)
-	in := func(snap sandbox.Snapshot, name string) string { return filepath.Join(s.dir, "snapshots", snap.ID, name) }
+	in := func(snap sandbox.Snapshot, name string) string {
+		return filepath.Join(s.dir, "snapshots", snap.ID, name)
+	}
 	change := func(path string) (undo func()) {
 		good, err := os.ReadFile(path)
 		must(t, err)
@@ -386,15 +388,23 @@ func TestRequestsForCopies(t *testing.T) {
 		req  sandbox.Request
 		want error
 	}{
-		"a template":     {sandbox.Request{Snapshot: "mine", Template: "plain", Owner: req.Owner}, fault.ErrInvalid},
-		"an engine":      {sandbox.Request{Snapshot: "mine", Engine: "camera", Owner: req.Owner}, fault.ErrInvalid},
-		"mounts":         {sandbox.Request{Snapshot: "mine", Mounts: []sandbox.Mount{{Source: "/tmp", Destination: "/x"}}, Owner: req.Owner}, fault.ErrInvalid},
-		"a plan":         {sandbox.Request{Snapshot: "mine", Plan: true, Owner: req.Owner}, fault.ErrInvalid},
-		"another's":      {sandbox.Request{Snapshot: "mine", Owner: sandbox.Owner{Token: "tok-2"}}, fault.ErrNotFound},
-		"the host's":     {sandbox.Request{Snapshot: "mine"}, fault.ErrNotFound},
-		"what is not":    {sandbox.Request{Snapshot: "other", Owner: req.Owner}, fault.ErrNotFound},
-		"an isolation":   {func() sandbox.Request { r := s.request("isolation: gvisor"); r.Snapshot, r.Owner = "mine", req.Owner; return r }(), fault.ErrForbidden},
-		"a policy mount": {func() sandbox.Request { r := s.request("filesystem: { host_mounts: [ { source: /usr/share, destination: /x } ] }"); r.Snapshot, r.Owner = "mine", req.Owner; return r }(), fault.ErrInvalid},
+		"a template":  {sandbox.Request{Snapshot: "mine", Template: "plain", Owner: req.Owner}, fault.ErrInvalid},
+		"an engine":   {sandbox.Request{Snapshot: "mine", Engine: "camera", Owner: req.Owner}, fault.ErrInvalid},
+		"mounts":      {sandbox.Request{Snapshot: "mine", Mounts: []sandbox.Mount{{Source: "/tmp", Destination: "/x"}}, Owner: req.Owner}, fault.ErrInvalid},
+		"a plan":      {sandbox.Request{Snapshot: "mine", Plan: true, Owner: req.Owner}, fault.ErrInvalid},
+		"another's":   {sandbox.Request{Snapshot: "mine", Owner: sandbox.Owner{Token: "tok-2"}}, fault.ErrNotFound},
+		"the host's":  {sandbox.Request{Snapshot: "mine"}, fault.ErrNotFound},
+		"what is not": {sandbox.Request{Snapshot: "other", Owner: req.Owner}, fault.ErrNotFound},
+		"an isolation": {func() sandbox.Request {
+			r := s.request("isolation: gvisor")
+			r.Snapshot, r.Owner = "mine", req.Owner
+			return r
+		}(), fault.ErrForbidden},
+		"a policy mount": {func() sandbox.Request {
+			r := s.request("filesystem: { host_mounts: [ { source: /usr/share, destination: /x } ] }")
+			r.Snapshot, r.Owner = "mine", req.Owner
+			return r
+		}(), fault.ErrInvalid},
 	} {
 		if _, err := s.Create(t.Context(), c.req); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", what, err)

@@ -229,13 +229,16 @@ func (m *Manager) copySpec(req Request, p *plan) (engine.Spec, error) {
 	from := req.from
 	spec := from.Made.Spec
 	spec.ID, spec.Labels, spec.Root = p.info.ID, map[string]string{"run": p.info.Run}, p.template.Root
+	spec.Hostname = p.info.ID // copies differ in that from their source, and from each other
 	mounts, err := m.copyMounts(spec.Mounts, p.template.Mounts)
 	if err != nil {
 		return spec, err
 	}
 	spec.Mounts = mounts
 	for _, want := range policyMounts(req.Policy) {
-		if !slices.ContainsFunc(mounts, func(has engine.Mount) bool { return has.Destination == want.Destination && (has.ReadOnly || want.ReadWrite) }) {
+		if !slices.ContainsFunc(mounts, func(has engine.Mount) bool {
+			return has.Destination == want.Destination && (has.ReadOnly || want.ReadWrite)
+		}) {
 			return spec, fault.Invalid("the policy mounts %s, and the sandbox is made from a copy without that; a copy has the mounts of its source", want.Destination)
 		}
 	}

@@ -56,15 +56,6 @@ func (m *Manager) start(ctx context.Context, p *plan, from *origin) (engine.Inst
 	return inst, nil
 }
 
-// hostname is what the guest is told that it is called. Copies differ in that from
-// their source, and from each other.
-func (p *plan) hostname() string {
-	if p.info.isCopy() {
-		return p.info.ID
-	}
-	return p.spec.Hostname
-}
-
 // isCopy tells whether it was made from a snapshot or is a fork.
 func (i Info) isCopy() bool { return i.Snapshot != "" || i.Parent != "" }
 

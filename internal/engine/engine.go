@@ -209,7 +209,7 @@ type Restorer interface {
 	Engine
 	// Restore makes and starts an instance with the snapshot in dir, which it only
 	// reads: any number of instances may be restored from one. The spec is that of
-	// the instance of which the snapshot is, but for ID, Labels and the sources of
+	// the instance of which the snapshot is, but for ID, Labels, Hostname and the sources of
 	// mounts; limits may be lower. A dir that is not whole or was changed is a
 	// fault.ErrConflict, and nothing starts. On error nothing is left behind.
 	//

@@ -85,7 +85,7 @@ func (m *Manager) create(ctx context.Context, req Request, digest string) (*Sand
 // bear makes what was planned.
 func (m *Manager) bear(ctx context.Context, plan *plan, req Request) (*Sandbox, error) {
 	run := admission.Run{
-		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User,
+		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User, Token: req.Owner.Token,
 		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan,
 		Narrowing: req.Narrowing,
 	}
@@ -333,7 +333,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 		env["HOME"] = req.Account.Home
 	}
 	reply, err := m.cfg.Keeper.Call(ctx, p.info.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
-		Hostname: p.hostname(), Env: env, CAPEM: p.caPEM, Names: p.names,
+		Hostname: p.spec.Hostname, Env: env, CAPEM: p.caPEM, Names: p.names,
 		MachineID: hex.EncodeToString(seed()[:16]), User: p.account,
 		Seed: seed(), Now: time.Now().UnixNano(),
 		Workspace: req.Policy.Workspace().Path, WorkspaceReadOnly: req.Policy.Workspace().ReadOnly,

@@ -182,6 +182,9 @@ func hostName(name string) bool {
 	return true
 }
 
+// Tokens is the tokens' file.
+func (p Paths) Tokens() string { return filepath.Join(p.State, "tokens.db") }
+
 // AdminSocket is where metrics, profiles and health are, for this user only.
 func (p Paths) AdminSocket() string { return filepath.Join(p.Runtime, "admin.sock") }
 

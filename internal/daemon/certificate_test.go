@@ -71,7 +71,7 @@ func TestOwnCertificate(t *testing.T) {
 func TestPlainHTTPIsForLoopback(t *testing.T) {
 	t.Parallel()
 	d := withConfig(t, config.Listen{Address: "0.0.0.0:0"})
-	if err := d.listenTCP(t.Context()); err == nil || !strings.Contains(err.Error(), "plain text") || len(d.serves) > 0 {
+	if err := d.openTCP(t.Context()); err == nil || !strings.Contains(err.Error(), "plain text") || len(d.serves) > 0 {
 		t.Errorf("%v", err)
 	}
 }

@@ -64,16 +64,16 @@ type Daemon struct {
 	journal    *store.Sandboxes
 	// quietKeeper ends the watching of the keeper, and waits for that.
 	quietKeeper func()
-	gateway    *gatewayProcess
-	api        *httpapi.Server
-	telemetry  *telemetry.Telemetry
-	health     *health
-	serves     []*server // all listeners, from the moment they are open
-	wires      wires     // what the TCP listener speaks
-	tokens     tokens    // nil: nobody has one
-	runs       atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
-	stop       chan struct{}
-	stopOnce   sync.Once
+	gateway     *gatewayProcess
+	api         *httpapi.Server
+	telemetry   *telemetry.Telemetry
+	health      *health
+	serves      []*server // all listeners, from the moment they are open
+	tcp         *server   // one of them; nil: there is none
+	clients     clients
+	runs        atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
+	stop        chan struct{}
+	stopOnce    sync.Once
 
 	learning   sync.Mutex // guards registries once the daemon serves
 	registries discover.Found
@@ -105,8 +105,10 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"take over the sandboxes", d.startManager},
 		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
 		{"listen for the operator", d.listenAdmin},
+		{"open the tokens and policies", d.openClients},
+		{"listen for clients with tokens", d.openTCP},
 		{"listen", d.listen},
-		{"listen for clients with tokens", d.listenTCP},
+		{"join the wires", d.serveTCP},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -165,8 +167,9 @@ func (d *Daemon) listen(ctx context.Context) error {
 	}
 	d.api = httpapi.New(httpapi.Config{
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
-		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State},
-		Built:   d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log, Audit: d.auditing(),
+		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
+		Tokens:  d.clients.tokens, Policies: d.clients.policies,
+		Built: d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log, Audit: d.auditing(),
 	})
 	handler := identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api)))
 	api := newServer("socket", l, handler, d.opts.Log)
@@ -257,6 +260,7 @@ func (d *Daemon) close() {
 		}
 	}
 	d.closeApprovals()
+	d.closeClients()
 	d.closeIndex()
 	d.closeAudit()
 	d.closeTelemetry()

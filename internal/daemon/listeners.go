@@ -35,11 +35,12 @@ type wires struct {
 	v1      http.Handler // our own API; Authorization: Bearer
 }
 
-// listenTCP opens the listener for clients with tokens, if one is configured.
-func (d *Daemon) listenTCP(ctx context.Context) error {
+// openTCP opens the listener for clients with tokens, if one is configured. Nothing
+// is accepted yet.
+func (d *Daemon) openTCP(ctx context.Context) error {
 	cfg := d.opts.Config.Listen
 	if err := cfg.Check(); err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "the listener can't be opened")
+		return fault.Wrap(fault.ErrInvalid, err, "the listener can't be opened: listen")
 	}
 	if !cfg.Wanted() {
 		return nil
@@ -52,22 +53,52 @@ func (d *Daemon) listenTCP(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the address %s can't be listened on", cfg.Address)
 	}
+	cfg.Address = portOf(cfg.Address, l.Addr()) // port 0 is whichever is free
+	d.opts.Config.Listen = cfg
 	l = netutil.LimitListener(l, cfg.MaxConnections)
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	f := &front{
-		wires: d.wires, health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
-		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.tokens,
-		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
+	d.tcp = newServer("TCP", l, nil, d.opts.Log)
+	d.serves = append(d.serves, d.tcp)
+	return nil
+}
+
+// portOf is an address with the port that was really opened.
+func portOf(configured string, opened net.Addr) string {
+	host, _, err := net.SplitHostPort(configured)
+	_, port, oerr := net.SplitHostPort(opened.String())
+	if err != nil || oerr != nil {
+		return configured
 	}
-	d.serves = append(d.serves, newServer("TCP", l, f.handler(), d.opts.Log))
+	return net.JoinHostPort(host, port)
+}
+
+// serveTCP joins the listener with the wires, once these are there.
+func (d *Daemon) serveTCP(context.Context) error {
+	if d.tcp == nil {
+		return nil
+	}
+	cfg := d.opts.Config.Listen
+	d.tcp.http.Handler = (&front{
+		wires: d.wires(), health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
+		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.clients.tokens,
+		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
+	}).handler()
 	told := []any{"url", cfg.URL()}
-	if cfg.TLS.Auto {
-		told = append(told, "ca", d.opts.Paths.APICA(), "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
+	if ca := d.apiCA(); ca != "" {
+		told = append(told, "ca", ca, "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
 	}
 	d.opts.Log.Info("listening for clients with tokens", told...)
 	return nil
+}
+
+// apiCA is the file that clients must trust; "" where there is none of ours.
+func (d *Daemon) apiCA() string {
+	if !d.opts.Config.Listen.TLS.Auto {
+		return ""
+	}
+	return d.opts.Paths.APICA()
 }
 
 // front is the TCP listener's handler: it limits, and finds out whose a request is.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -246,5 +247,15 @@ func TestRequestIDs(t *testing.T) {
 	}
 	if len(seen) != 6 {
 		t.Errorf("%d ids", len(seen))
+	}
+}
+
+func TestPortZeroIsWhicheverIsFree(t *testing.T) {
+	t.Parallel()
+	opened := &net.TCPAddr{IP: net.IPv6loopback, Port: 4711}
+	for configured, want := range map[string]string{"127.0.0.1:0": "127.0.0.1:4711", ":0": ":4711", "[::1]:4711": "[::1]:4711", "localhost:0": "localhost:4711"} {
+		if got := portOf(configured, opened); got != want {
+			t.Errorf("%s: %s", configured, got)
+		}
 	}
 }

@@ -48,7 +48,11 @@ func (d *Daemon) watchParts() {
 	size := &sizeOf{dir: d.opts.Paths.Audit()}
 	d.telemetry.Watch(telemetry.Sources{
 		Sandboxes: d.countSandboxes,
-		Pending:   d.approvals.queue.Waiting,
+		Pool: func() telemetry.Pool {
+			c := d.sandboxes.PoolCounts()
+			return telemetry.Pool{Ready: c.Ready, Hits: c.Hits, Misses: c.Misses}
+		},
+		Pending: d.approvals.queue.Waiting,
 		Log: func() telemetry.LogSize {
 			next, _ := d.log.End()
 			return telemetry.LogSize{Records: int64(next), Bytes: size.bytes()}

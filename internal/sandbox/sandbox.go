@@ -4,35 +4,22 @@
 // about it (run, policy, template, owner); a *command* is a process that was
 // started through the API; a command is *settled* when its end and what it
 // installed are on record; *recover* is what a restarted daemon does with the
-// sandboxes that the keeper held meanwhile. What a sandbox waits for, and how it
-// is frozen meanwhile, is package waiting.
+// sandboxes that the keeper held meanwhile; the *journal* is what it knows them by;
+// to *reconcile* is to compare what there is with what is known, and take away what
+// is nobody's. What a sandbox waits for, and how it is frozen meanwhile, is package
+// waiting; when it ends, package ends; how much each owner may have, package quota.
 package sandbox
 
 import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
-)
-
-// State is where a sandbox stands.
-type State string
-
-// The states. A running sandbox may be on its way to disk, there, or on its way
-// back while it waits for a person.
-const (
-	Creating   State = "creating"
-	Running    State = "running"
-	Freezing   State = "freezing"
-	Frozen     State = "frozen"
-	Paused     State = "paused" // frozen because somebody asked for that; only a resume ends it
-	Thawing    State = "thawing"
-	Destroying State = "destroying"
-	Destroyed  State = "destroyed"
-	Failed     State = "failed" // its processes ended without being asked
 )
 
 // Request is what somebody wants a sandbox to be.
@@ -61,6 +48,8 @@ type Request struct {
 	Labels   map[string]string
 	// Narrowing is what the client gives up of the network; see Manager.Narrow.
 	Narrowing policy.Narrowing
+	// from is what Snapshot names, or the image of a fork.
+	from *origin
 	// IdempotencyKey makes a second request of the same owner with the same key
 	// get the first one's sandbox; "": none.
 	IdempotencyKey string
@@ -91,6 +80,8 @@ type Info struct {
 	Limits       engine.Limits     `json:"limits,omitzero"`
 	Snapshot     string            `json:"snapshot,omitempty"` // that it was made from
 	Parent       string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
+	// Ancestors are those whose ledgers are a copy's, see admission.Run.
+	Ancestors []admission.Ancestor `json:"ancestors,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Plan         bool              `json:"plan,omitempty"`
 	Created      time.Time         `json:"created"`
@@ -109,10 +100,22 @@ type Sandbox struct {
 	instance engine.Instance
 	waits    *waiting.List // what it waits for; has a lock of its own
 	stock    sync.Mutex    // one inventory at a time
+	taking   stocktaking
 	usage    meter         // what Usage found last; has a lock of its own
+	ends     *ends.Schedule // nil: nothing ends it
+
+	// Of its idempotency key, and its first record; as the journal has them.
+	key, request string
+	first        uint64
+
+	turn    sync.Mutex // one change of state at a time, held while it is journaled; before mu
+	told    State      // guarded by turn: the last change
+	written State      // guarded by turn: the last one that is in the journal
 
 	mu       sync.Mutex // guards what follows
-	state    State      // never Freezing, Frozen or Thawing: those are the list's
+	state    State      // never Freezing, Frozen, Paused or Thawing: those are the list's
+	lifetime Lifetime   // as it was set last
+	extended time.Time  // when a change of that was recorded
 	exit     *engine.Exit
 	commands map[string]*command
 	lastUsed time.Time
@@ -129,15 +132,18 @@ func (s *Sandbox) Info() Info { return s.info }
 func (s *Sandbox) State() (State, *engine.Exit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == Running {
+	switch {
+	case s.state == Running:
 		return State(s.waits.View().State), s.exit
+	case s.state == Destroyed && s.exit != nil:
+		return Failed, s.exit
 	}
 	return s.state, s.exit
 }
 
 // ending reports whether somebody is taking the sandbox away, or has. Needs mu.
 func (s *Sandbox) ending() bool {
-	return s.state == Destroying || s.state == Destroyed || s.state == Failed
+	return s.state.ends()
 }
 
 func (s *Sandbox) setState(to State) {

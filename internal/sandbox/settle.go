@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 )
 
 // settle puts a command's end and what it installed on record, then lets go
@@ -13,9 +15,8 @@ func (m *Manager) settle(ctx context.Context, s *Sandbox, c *command, exit chann
 	s.mu.Lock()
 	s.unseen = s.attached == 0
 	s.mu.Unlock()
-	var end string
-	var err error
-	if s.waits.Steadily(ctx, func() { end, err = m.account(ctx, s) }) != nil { // a frozen guest could not answer
+	end, known, err := m.stocked(ctx, s)
+	if !known {
 		return // as below
 	}
 	if err != nil && ctx.Err() != nil {
@@ -24,9 +25,12 @@ func (m *Manager) settle(ctx context.Context, s *Sandbox, c *command, exit chann
 	if err != nil {
 		m.cfg.Log.Error("what is installed is not on record", "sandbox", s.info.ID, "err", err)
 	}
+	faultpoint.Hit(faultpoint.ExecStocked)
 	if err := m.cfg.Door.CommandFinished(ctx, s.info.ID, c.id, exit); err != nil {
 		m.cfg.Log.Error("a command's end is not on record", "sandbox", s.info.ID, "command", c.id, "err", err)
 	}
+	faultpoint.Hit(faultpoint.ExecSettled)
+	s.drop(c)
 	s.used()
 	if end != "" {
 		m.endFor(s, end)
@@ -36,6 +40,7 @@ func (m *Manager) settle(ctx context.Context, s *Sandbox, c *command, exit chann
 // settleFailed is for a command that did not start.
 func (m *Manager) settleFailed(ctx context.Context, s *Sandbox, c *command, cause error) {
 	defer close(c.settled)
+	defer s.drop(c)
 	exit := channel.Exit{Code: 126, Error: cause.Error()}
 	if err := m.cfg.Door.CommandFinished(context.WithoutCancel(ctx), s.info.ID, c.id, exit); err != nil {
 		m.cfg.Log.Error("a command's end is not on record", "sandbox", s.info.ID, "command", c.id, "err", err)
@@ -68,14 +73,32 @@ func (m *Manager) settleEnded(ctx context.Context, s *Sandbox) error {
 		if c == nil || kc.Exit == nil {
 			continue
 		}
-		select {
-		case <-c.settled:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := s.awaitSettled(ctx, c); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// awaitSettled waits for a command that has ended. It may be a moment before the
+// command's follower hears of that, so that once is not enough to hurry.
+func (s *Sandbox) awaitSettled(ctx context.Context, c *command) error {
+	again := time.NewTicker(hurryAgain)
+	defer again.Stop()
+	for {
+		s.hurry()
+		select {
+		case <-c.settled:
+			return nil
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hurryAgain is far below what an inventory takes.
+const hurryAgain = 5 * time.Millisecond
 
 // settleAll gives the records of ended commands a moment before their sandbox
 // is destroyed.

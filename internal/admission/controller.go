@@ -103,6 +103,7 @@ type Run struct {
 	Run      string // agent_run_id
 	Task     string
 	User     string // who started it, on the host
+	Token    string // whose sandbox it is; "": the host's
 	Template string
 	Started  time.Time
 	Policy   *policy.Policy

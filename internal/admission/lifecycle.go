@@ -18,6 +18,9 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
+	if t.run.Token != "" {
+		detail["token"] = t.run.Token
+	}
 	if t.run.Plan {
 		detail[detailPlan] = "true"
 	}
@@ -55,29 +58,5 @@ func (c *Controller) SandboxEnded(ctx context.Context, sandbox, reason string) e
 		return err
 	}
 	_, err = c.record(ctx, t, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: clip(reason, 1_024)})
-	return err
-}
-
-// SandboxLost records the end of a sandbox that the log knows to have begun, and
-// not to have ended. It need not be registered: what it was is lost with it.
-func (c *Controller) SandboxLost(ctx context.Context, sandbox, reason string) error {
-	var began *audit.Record
-	for r, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}}) {
-		if err != nil {
-			return err
-		}
-		switch r.Outcome { //nolint:exhaustive // only its two ends count
-		case audit.Started:
-			began = &r
-		case audit.Finished:
-			began = nil
-		}
-	}
-	if began == nil {
-		return nil
-	}
-	_, err := c.config.Log.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: clip(reason, 1_024),
-	})
 	return err
 }

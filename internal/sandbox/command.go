@@ -10,12 +10,14 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
 // Command asks for a process in a sandbox.
 type Command struct {
 	Argv    []string
+	Judged  string // what the policy's rules see as the command; "": argv joined by spaces
 	Env     map[string]string
 	Dir     string
 	User    string
@@ -45,11 +47,11 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 	if err := checkCommand(c); err != nil {
 		return keeper.Command{}, err
 	}
-	if state, _ := s.State(); state != Running {
+	if state, _ := s.State(); !state.usable() {
 		return keeper.Command{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	cmd := &command{id: newID("cmd"), settled: make(chan struct{})}
-	answer, err := m.cfg.Door.Command(ctx, id, cmd.id, c.Argv)
+	answer, err := m.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged)
 	if err != nil {
 		return keeper.Command{}, err
 	}
@@ -61,11 +63,13 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 		ID: cmd.id, Argv: c.Argv, Env: c.Env, Dir: orDir(c.Dir, s.info.Workdir), User: c.User,
 		PTY: c.PTY, Stdin: c.Stdin, Timeout: timeout.Milliseconds(), Grace: timeoutGrace.Milliseconds(),
 	}
+	faultpoint.Hit(faultpoint.ExecJudged)
 	s.hold(cmd)
 	if err := m.cfg.Keeper.Exec(ctx, id, exec, keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true}); err != nil {
 		m.settleFailed(ctx, s, cmd, err)
 		return keeper.Command{}, err
 	}
+	faultpoint.Hit(faultpoint.ExecStarted)
 	m.background.Go(func() { m.follow(s, cmd, timeout) })
 	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
 }
@@ -106,7 +110,14 @@ func (s *Sandbox) hold(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands[c.id] = c
-	s.lastUsed = time.Now()
+	s.usedNow()
+}
+
+// drop forgets a command that is settled: nobody waits for it.
+func (s *Sandbox) drop(c *command) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.commands, c.id)
 }
 
 // Attach returns a connection with the command's frames from the offset on.
@@ -122,6 +133,7 @@ func (m *Manager) Attach(ctx context.Context, id, cmd string, offset int64) (net
 	s.mu.Lock()
 	s.attached++
 	s.unseen = false
+	s.usedNow()
 	s.mu.Unlock()
 	return &attachment{Conn: conn, sandbox: s}, nil
 }
@@ -147,7 +159,7 @@ func (a *attachment) Close() error {
 		a.closed = true
 		a.sandbox.mu.Lock()
 		a.sandbox.attached--
-		a.sandbox.lastUsed = time.Now()
+		a.sandbox.usedNow()
 		a.sandbox.mu.Unlock()
 	}
 	return a.Conn.Close()
@@ -185,6 +197,7 @@ func (m *Manager) follow(s *Sandbox, c *command, timeout time.Duration) {
 	} else if err != nil {
 		exit = channel.Exit{Code: 137, Error: "the sandbox ended"}
 	}
+	faultpoint.Hit(faultpoint.ExecEnded)
 	m.settle(m.ctx, s, c, exit)
 }
 

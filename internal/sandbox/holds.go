@@ -47,11 +47,19 @@ func (s *Sandbox) Waits() waiting.View { return s.waits.View() }
 // Gone is closed when the sandbox has been taken away.
 func (s *Sandbox) Gone() <-chan struct{} { return s.gone }
 
-// used: the sandbox is not abandoned.
+// used: the sandbox is neither abandoned nor idle.
 func (s *Sandbox) used() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.usedNow()
+}
+
+// usedNow needs mu.
+func (s *Sandbox) usedNow() {
 	s.lastUsed = time.Now()
+	if s.ends != nil {
+		s.ends.Touch(s.info.ID)
+	}
 }
 
 // waitsOf is how the list of a sandbox's holds reaches it.
@@ -64,6 +72,8 @@ func (m *Manager) waitsOf(s *Sandbox) waiting.Config {
 		Remember: func(ctx context.Context, saved *waiting.Saved) error { return m.remember(ctx, s.info, saved) },
 		Record:   func(ctx context.Context, c waiting.Change) { m.recordFreeze(ctx, id, c) },
 		Lost:     func(reason string) { m.lose(s, reason) },
+		Moved:    func(to waiting.State) { m.moved(s, to) },
+		Still:    func(still bool) { m.stoodStill(s, still) },
 		Memory: func(ctx context.Context) int64 {
 			stats, err := s.instance.Stats(ctx)
 			if err != nil {
@@ -85,13 +95,25 @@ type kept struct {
 	Waiting *waiting.Saved `json:"waiting,omitempty"`
 }
 
-// remember has the keeper hand back to the next daemon what is known of a sandbox.
+// remember has the keeper hand back to the next daemon what is known of a sandbox;
+// all of it but the labels, which may be more than the keeper takes: the journal has
+// those.
 func (m *Manager) remember(ctx context.Context, info Info, saved *waiting.Saved) error {
+	info.Labels = nil
 	meta, err := json.Marshal(kept{Info: info, Waiting: saved})
 	if err != nil {
 		return err
 	}
 	return m.cfg.Keeper.SetMeta(ctx, info.ID, meta)
+}
+
+// stoodStill is told when the sandbox's time counts no more, or does again. The
+// journal gets to know of it in the background: the caller must not wait.
+func (m *Manager) stoodStill(s *Sandbox, still bool) {
+	m.ends.Still(s.info.ID, still)
+	if m.ctx.Err() == nil {
+		m.crew.do(func() { m.rewrite(m.ctx, s) })
+	}
 }
 
 func (m *Manager) recordFreeze(ctx context.Context, id string, c waiting.Change) {
@@ -101,6 +123,10 @@ func (m *Manager) recordFreeze(ctx context.Context, id string, c waiting.Change)
 		change.Outcome = audit.Failed
 	case c.To == waiting.Frozen:
 		change.Outcome = audit.Frozen
+	case c.To == waiting.Paused:
+		change.Outcome = audit.Paused
+	case c.Pause:
+		change.Outcome = audit.Resumed
 	}
 	if err := m.cfg.Door.SandboxFroze(ctx, id, change); err != nil {
 		m.cfg.Log.Error("a freeze or thaw is not on record", "sandbox", id, "err", err)
@@ -109,22 +135,7 @@ func (m *Manager) recordFreeze(ctx context.Context, id string, c waiting.Change)
 
 // lose gives up a sandbox that can't be thawed: it has failed, and is taken away.
 func (m *Manager) lose(s *Sandbox, reason string) {
-	s.mu.Lock()
-	ends := s.ending()
-	if !ends {
-		s.state = Failed
-		s.exit = &engine.Exit{Code: lostCode, Reason: reason}
-	}
-	s.mu.Unlock()
-	if ends {
-		return
-	}
-	m.background.Go(func() {
-		m.cfg.Log.Error("a sandbox is lost", "sandbox", s.info.ID, "reason", reason)
-		if err := m.remove(context.WithoutCancel(m.ctx), s, reason); err != nil {
-			m.cfg.Log.Error("a lost sandbox can't be taken away", "sandbox", s.info.ID, "err", err)
-		}
-	})
+	m.background.Go(func() { m.fail(m.ctx, s, engine.Exit{Code: lostCode, Reason: reason}) })
 }
 
 // lostCode is the exit code of what was lost: as if killed.

@@ -113,7 +113,7 @@ func TestListsOfGoneSandboxesAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.sweepMounts(map[string]bool{"sb-lives": true})
+	m.sweepMounts(func(id string) bool { return id == "sb-lives" })
 	if _, err := os.Stat(m.mountsPath("sb-lives")); err != nil {
 		t.Error(err)
 	}

@@ -11,5 +11,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == roleDaemon {
 		playDaemon(os.Args[2])
 	}
+	if len(os.Args) == 3 && os.Args[1] == roleCopier {
+		playCopier(os.Args[2])
+	}
 	enginetest.Main(m)
 }

@@ -12,60 +12,61 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
+// adoptsAtOnce is how many sandboxes are taken over at one time: it is waiting for
+// the keeper and the disk, for the most part.
+const adoptsAtOnce = 16
+
 // Recover adopts the sandboxes that the keeper holds and sweeps away what no
-// longer lives. Called once, before the first Create.
+// longer lives, or was not whole when the daemon before died: what it was making or
+// taking away. Called once, before the first Create.
 func (m *Manager) Recover(ctx context.Context) error {
+	faultpoint.Hit(faultpoint.RecoverBegun)
+	entries, err := m.cfg.Journal.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]Entry{}
+	for _, e := range entries {
+		known[e.Info.ID] = e
+	}
 	held, err := m.cfg.Keeper.List(ctx)
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	for _, k := range held {
-		known[k.ID] = true
-		if err := m.adopt(ctx, k); err != nil {
+	inParallel(adoptsAtOnce, held, func(k keeper.Sandbox) {
+		e, journaled := known[k.ID]
+		if err := m.adopt(ctx, k, e, journaled); err != nil {
 			m.cfg.Log.Warn("a sandbox can't be adopted and is swept away", "sandbox", k.ID, "err", err)
-			m.sweep(ctx, k)
-			m.lost(ctx, k.ID, err.Error())
+			m.giveUp(ctx, k, e, journaled, err.Error())
 		}
-	}
-	m.sweepMounts(known)
-	for _, eng := range m.cfg.Engines {
-		ids, err := eng.List(ctx)
-		if err != nil {
-			m.cfg.Log.Warn("an engine can't list its sandboxes", "engine", eng.Name(), "err", err)
-			continue
-		}
-		for _, id := range ids {
-			if known[id] {
-				continue
-			}
-			if err := eng.Sweep(ctx, id); err != nil {
-				m.cfg.Log.Error("the remains of a sandbox can't be swept away", "sandbox", id, "err", err)
-				continue
-			}
-			m.lost(ctx, id, keeperEnded)
-		}
-	}
-	lives := func(id string) bool {
-		_, err := m.Get(id)
-		if err != nil { // all but its image may be swept away already
-			m.lost(ctx, id, keeperEnded)
-		}
-		return err == nil
-	}
-	if err := m.cfg.Shelf.Sweep(lives); err != nil {
-		m.cfg.Log.Error("the images of sandboxes that are gone can't be removed", "err", err)
-	}
+	})
+	m.reconcile(ctx, keeperEnded)
+	m.background.Go(m.keepTidy)
+	faultpoint.Hit(faultpoint.RecoverDone)
 	return nil
 }
 
 // keeperEnded is how a sandbox ended of which the keeper knows nothing.
 const keeperEnded = "its keeper ended, and the sandbox with it"
+
+// giveUp takes away what can't be adopted. What fails is tried again by the next
+// reconcile.
+func (m *Manager) giveUp(ctx context.Context, k keeper.Sandbox, e Entry, journaled bool, reason string) {
+	m.sweep(ctx, k)
+	if !journaled {
+		m.lost(ctx, k.ID, reason)
+		return
+	}
+	if err := m.bury(ctx, e, reason); err != nil {
+		m.cfg.Log.Error("the end of a sandbox can't be completed; it is tried again", "sandbox", k.ID, "err", err)
+	}
+}
 
 // lost puts the end of a sandbox on record that was swept away, if that is not
 // there.
@@ -75,44 +76,100 @@ func (m *Manager) lost(ctx context.Context, id, reason string) {
 	}
 }
 
-// adopt takes a living or frozen sandbox back and follows its commands.
-func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox) error {
+// interrupted is why a sandbox is not adopted that the daemon before was making or
+// taking away.
+func interrupted(s State) error {
+	switch s { //nolint:exhaustive // the others live
+	case Creating:
+		return errors.New("the daemon died while it was being created, so nobody knows of it")
+	case Destroying, Destroyed:
+		return errors.New("destroyed")
+	case Failed:
+		return errors.New("it had failed")
+	}
+	return nil
+}
+
+// adopt takes a living, paused or frozen sandbox back and follows its commands.
+func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox, e Entry, journaled bool) error {
+	if err := interrupted(e.State); journaled && err != nil {
+		return err
+	}
 	var meta kept
 	if err := json.Unmarshal(k.Meta, &meta); err != nil || meta.ID != k.ID {
 		return fmt.Errorf("its meta is not ours: %w", errors.Join(err, fault.ErrInvalid))
 	}
 	info := meta.Info
-	p, err := m.loadPolicy(info.PolicyDigest)
+	if journaled {
+		info = e.Info
+	}
+	s, err := m.reopen(ctx, info, e.First)
 	if err != nil {
 		return err
+	}
+	s.key, s.request, s.first = e.Key, e.Request, m.cfg.Door.FirstRecord(info.ID)
+	s.told, s.written = e.State, e.State
+	left := info.Lifetime.TTL
+	if journaled {
+		s.lifetime, left = e.Clock.Lifetime, e.Clock.left(m.cfg.Boot())
+	}
+	m.ends.Start(info.ID, terms(s.lifetime), left, false) // the list tells whether it stands still
+	if err := m.takeOver(ctx, s, k, meta.Waiting); err != nil {
+		m.ends.Drop(info.ID)
+		m.cfg.Door.Unregister(info.ID)
+		return err
+	}
+	m.adopted(ctx, s)
+	m.followAgain(ctx, s, k.Commands)
+	return nil
+}
+
+// reopen makes a sandbox of what is known of it.
+func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox, error) {
+	p, err := m.loadPolicy(info.PolicyDigest)
+	if err != nil {
+		return nil, err
 	}
 	lock, err := m.loadLock(info.LockDigest)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	eng, ok := m.cfg.Engines[info.Engine]
 	if !ok {
-		return fmt.Errorf("there is no engine %q any more", info.Engine)
+		return nil, fmt.Errorf("there is no engine %q any more", info.Engine)
 	}
 	inst, err := eng.Open(ctx, info.Handle)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User,
-		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan,
+		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Ancestors: info.Ancestors, First: first,
 	}
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {
-		return err
+		return nil, err
 	}
 	s := newSandbox(info, p, inst)
-	s.state = Running
-	if err := m.takeOver(ctx, s, k, meta.Waiting); err != nil {
-		return m.recordGone(ctx, info.ID, err)
+	s.state, s.ends = Running, m.ends
+	return s, nil
+}
+
+// adopted makes a sandbox that was taken over known. The journal has its state as it
+// is: what the daemon before was about is over.
+func (m *Manager) adopted(ctx context.Context, s *Sandbox) {
+	s.turn.Lock()
+	state, _ := s.State()
+	if s.told != state {
+		m.correct(ctx, s, state, "a new daemon took it over")
 	}
+	s.turn.Unlock()
+	m.quotas.Put(s.info.ID, shareOf(s.info), state == Paused)
+	m.remind(s)
 	m.add(s)
-	m.followAgain(ctx, s, k.Commands)
-	return nil
+	if err := m.cfg.Door.SandboxAdopted(ctx, s.info.ID, string(state)); err != nil {
+		m.cfg.Log.Error("that a sandbox was taken over is not on record", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
+	}
+	faultpoint.Hit(faultpoint.RecoverAdopted)
 }
 
 // takeOver finds out whether the sandbox runs or is frozen. The keeper knows: a
@@ -182,25 +239,15 @@ func (m *Manager) rested(ctx context.Context, k keeper.Sandbox) (keeper.Sandbox,
 	return k, nil
 }
 
-// recordGone puts the end of a sandbox on record that can't be adopted, and
-// returns why it can't.
-func (m *Manager) recordGone(ctx context.Context, id string, why error) error {
-	err := m.cfg.Door.SandboxEnded(ctx, id, why.Error())
-	m.cfg.Door.Unregister(id)
-	return errors.Join(why, err)
-}
-
 // followAgain follows the commands that the previous daemon started; those
 // already on record as finished are left alone.
 func (m *Manager) followAgain(ctx context.Context, s *Sandbox, commands []keeper.Command) {
 	finished := m.cfg.Door.Finished(ctx, s.info.ID)
 	for _, kc := range commands {
-		c := &command{id: kc.ID, settled: make(chan struct{})}
 		if finished[kc.ID] {
-			close(c.settled)
-			s.hold(c)
 			continue
 		}
+		c := &command{id: kc.ID, settled: make(chan struct{})}
 		s.hold(c)
 		m.background.Go(func() { m.follow(s, c, 0) })
 	}

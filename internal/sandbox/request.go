@@ -3,6 +3,7 @@ package sandbox
 import (
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -12,6 +13,11 @@ import (
 const (
 	maxEnv  = 1_000
 	maxText = 4 << 10 // bytes of a task or one variable's name
+
+	maxLifetime   = 365 * 24 * time.Hour
+	maxLabels     = 64
+	maxLabelKey   = 256     // bytes
+	maxLabelValue = 4 << 10 // bytes
 )
 
 // checkRequest refuses what no sandbox could be.
@@ -31,7 +37,45 @@ func checkRequest(req Request) error {
 	if req.Workdir != "" && !strings.HasPrefix(req.Workdir, "/") {
 		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", req.Workdir)
 	}
+	if len(req.IdempotencyKey) > maxKey {
+		return fault.Invalid("the idempotency key is %d bytes long; at most %d", len(req.IdempotencyKey), maxKey)
+	}
+	if err := checkLifetime(req.Lifetime); err != nil {
+		return err
+	}
+	if err := checkLabels(req.Labels); err != nil {
+		return err
+	}
 	return checkEnv(req.Env)
+}
+
+// checkLifetime refuses what is no time.
+func checkLifetime(l Lifetime) error {
+	for name, d := range map[string]time.Duration{"lifetime": l.TTL, "idle time": l.Idle} {
+		if d < 0 || d > maxLifetime {
+			return fault.Invalid("the sandbox's %s is %s; it must be between 0 (no end) and %s", name, d, maxLifetime)
+		}
+	}
+	if l.Then != ThenDestroy && l.Then != ThenPause {
+		return fault.Invalid("a sandbox whose time is over can't be made %.20q; it is destroyed, or paused with %q", l.Then, ThenPause)
+	}
+	return nil
+}
+
+// checkLabels bounds what is kept for others.
+func checkLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return fault.Invalid("the sandbox has %d labels; at most %d", len(labels), maxLabels)
+	}
+	for k, v := range labels {
+		switch {
+		case k == "" || len(k) > maxLabelKey:
+			return fault.Invalid("the label %.80q has a name of %d bytes; 1 to %d are possible", k, len(k), maxLabelKey)
+		case len(v) > maxLabelValue:
+			return fault.Invalid("the label %.80q is %d bytes long; at most %d", k, len(v), maxLabelValue)
+		}
+	}
+	return nil
 }
 
 func validRun(id string) bool {
@@ -64,7 +108,7 @@ func policyMounts(p *policy.Policy) []Mount {
 // newSandbox makes one whose list of holds is still missing.
 func newSandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
 	return &Sandbox{
-		info: info, policy: p, instance: inst, state: Creating,
+		info: info, policy: p, instance: inst, state: Creating, told: Creating, written: Creating, lifetime: info.Lifetime,
 		commands: map[string]*command{}, lastUsed: info.Created, gone: make(chan struct{}),
 	}
 }

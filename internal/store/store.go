@@ -4,9 +4,9 @@
 // Vocabulary: a *migration* is a step of a schema, numbered from 1; a file says
 // by PRAGMA user_version which were done. A file of a newer version is refused.
 //
-// Every file is in WAL mode with synchronous=FULL: what a call wrote has
-// survived a loss of power when it returns. One connection writes at a time;
-// readers do not wait for it.
+// Every file is in WAL mode with synchronous=FULL, unless its type says another:
+// what a call wrote has survived a loss of power when it returns. One connection
+// writes at a time; readers do not wait for it.
 package store
 
 import (
@@ -30,10 +30,15 @@ const readers = 8
 // open opens a file, making it if need be, and migrates it. What is deleted is
 // overwritten: it may be somebody's data that were to go.
 func open(ctx context.Context, path string, migrations []string) (*sql.DB, error) {
+	return openWith(ctx, path, migrations, "synchronous(FULL)")
+}
+
+// openWith opens a file that is synced in its own way, a pragma.
+func openWith(ctx context.Context, path string, migrations []string, synchronous string) (*sql.DB, error) {
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)"}}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", synchronous, "foreign_keys(ON)", "secure_delete(ON)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, unavailable(err, path)

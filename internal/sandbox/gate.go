@@ -1,0 +1,97 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// What the host must have for another sandbox.
+const (
+	createPatience   = 30 * time.Second // for one's turn
+	spareDescriptors = 128              // of this process
+	defaultReserve   = 256 << 20        // bytes
+	eventRetry       = 5 * time.Second
+)
+
+// gate lets in as many creates at one time as the host's processors are good for,
+// and none when the host is short of what every one needs. What is let in may still
+// be refused for the same reason later: that is then an ordinary failure.
+type gate struct {
+	turns   chan struct{}
+	dir     string // on the file system that sandboxes' files are on
+	reserve int64  // bytes that stay free there
+}
+
+func newGate(dir string, reserve int64) *gate {
+	if reserve <= 0 {
+		reserve = defaultReserve
+	}
+	return &gate{turns: make(chan struct{}, 2*runtime.NumCPU()), dir: dir, reserve: reserve}
+}
+
+// enter waits for a turn; leave gives it back. fault.ErrExhausted says what there is
+// too little of.
+func (g *gate) enter(ctx context.Context) (leave func(), err error) {
+	patience := time.NewTimer(createPatience)
+	defer patience.Stop()
+	select {
+	case g.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-patience.C:
+		return nil, fault.Exhausted(time.Second, "%d sandboxes are being made already, and none was done in %s", cap(g.turns), createPatience)
+	}
+	leave = func() { <-g.turns }
+	if err := g.room(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+func (g *gate) room() error {
+	var on unix.Statfs_t
+	if err := unix.Statfs(g.dir, &on); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the free space of %s is not known", g.dir)
+	}
+	if free := int64(on.Bavail) * on.Bsize; free < g.reserve {
+		return fault.Exhausted(30*time.Second, "%d MiB are free in %s, and %d must stay free", free>>20, g.dir, g.reserve>>20)
+	}
+	used, most, err := descriptors()
+	if err != nil {
+		return fault.Wrap(fault.ErrExhausted, err, "how many files are open is not known")
+	}
+	if used+spareDescriptors > most {
+		return fault.Exhausted(5*time.Second, "the daemon has %d files open and may have %d; nothing new is begun with fewer than %d to spare", used, most, spareDescriptors)
+	}
+	return nil
+}
+
+// descriptors are how many this process has and may have.
+func descriptors() (used, most int, err error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, 0, err
+	}
+	most = int(min(limit.Cur, 1<<30))
+	info, err := os.Stat("/proc/self/fd")
+	if err != nil {
+		return 0, 0, err
+	}
+	if info.Size() > 0 { // a newer kernel counts them itself
+		return int(info.Size()), most, nil
+	}
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	return len(names), most, err
+}

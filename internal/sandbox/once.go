@@ -1,0 +1,152 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const (
+	keyLife   = 24 * time.Hour // of an idempotency key, from its create on
+	maxKey    = 256            // bytes
+	digestOne = "sha256:"
+)
+
+// promise is a create with an idempotency key: under way, or done.
+type promise struct {
+	request string // digest of what was asked for
+	made    time.Time
+	ready   chan struct{} // closed when it is done; sandbox may be read then
+	sandbox *Sandbox      // nil: it failed
+}
+
+// promiseName tells one owner's keys from another's.
+func promiseName(o Owner, key string) string { return o.Token + "\x00" + key }
+
+// once makes a sandbox, or returns the one that the same owner's request with the
+// same key has made before and that lives, also when that is still under way.
+func (m *Manager) once(ctx context.Context, req Request, make func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+	if req.IdempotencyKey == "" {
+		return make("")
+	}
+	digest, err := digestOf(req)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		p, mine := m.promised(promiseName(req.Owner, req.IdempotencyKey), digest)
+		if mine {
+			return m.keep(p, promiseName(req.Owner, req.IdempotencyKey), make)
+		}
+		if p.request != digest {
+			return nil, fault.New(fault.ErrConflict, "the idempotency key %q was used for another request", req.IdempotencyKey)
+		}
+		select {
+		case <-p.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if p.lives() {
+			return p.sandbox, nil
+		}
+	}
+}
+
+// promised is the promise of a name; a new one, which is the caller's to keep, if
+// there is none that holds any more.
+func (m *Manager) promised(name, digest string) (_ *promise, mine bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.promises[name]; p != nil && (!p.done() || p.lives() && time.Since(p.made) < keyLife) {
+		return p, false
+	}
+	p := &promise{request: digest, made: time.Now(), ready: make(chan struct{})}
+	m.promises[name] = p
+	return p, true
+}
+
+// keep makes the sandbox of a promise.
+func (m *Manager) keep(p *promise, name string, make func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+	defer func() {
+		m.mu.Lock()
+		if p.sandbox == nil && m.promises[name] == p {
+			delete(m.promises, name)
+		}
+		m.mu.Unlock()
+		close(p.ready)
+	}()
+	s, err := make(p.request)
+	if err == nil {
+		p.sandbox = s
+	}
+	return s, err
+}
+
+// remind knows of the key of a sandbox that another daemon made.
+func (m *Manager) remind(s *Sandbox) {
+	if s.key == "" {
+		return
+	}
+	p := &promise{request: s.request, made: s.info.Created, ready: make(chan struct{}), sandbox: s}
+	close(p.ready)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.promises[promiseName(s.info.Owner, s.key)] = p
+}
+
+// forgetKey drops the key of a sandbox that is gone. Needs m.mu.
+func (m *Manager) forgetKey(s *Sandbox) {
+	name := promiseName(s.info.Owner, s.key)
+	if p := m.promises[name]; s.key != "" && p != nil && p.done() && p.sandbox == s {
+		delete(m.promises, name)
+	}
+}
+
+func (p *promise) done() bool {
+	select {
+	case <-p.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// lives reports whether the promise is kept and its sandbox not at its end.
+func (p *promise) lives() bool {
+	if !p.done() || p.sandbox == nil {
+		return false
+	}
+	state, _ := p.sandbox.State()
+	return !state.ends()
+}
+
+// digestOf tells requests apart, by all that makes a difference to the sandbox.
+func digestOf(req Request) (string, error) {
+	asked := struct {
+		Run, Task, Template, Engine, Policy, PolicySource, Workdir, Snapshot, User string
+		Lock                                                                       any
+		Mounts                                                                     []Mount
+		Env, Labels                                                                map[string]string
+		Linger, Plan                                                               bool
+		Lifetime                                                                   Lifetime
+		Account                                                                    Account
+		HostUID, HostGID                                                           int
+	}{
+		Run: req.Run, Task: req.Task, Template: req.Template, Engine: req.Engine, PolicySource: req.PolicySource, Workdir: req.Workdir,
+		Snapshot: req.Snapshot, User: req.User, Lock: req.Lock, Mounts: req.Mounts, Env: req.Env, Labels: req.Labels, Linger: req.Linger, Plan: req.Plan,
+		Lifetime: req.Lifetime, Account: req.Account, HostUID: req.HostUID, HostGID: req.HostGID,
+	}
+	if req.Policy != nil {
+		asked.Policy = req.Policy.Digest()
+	}
+	data, err := json.Marshal(asked)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return digestOne + hex.EncodeToString(sum[:]), nil
+}

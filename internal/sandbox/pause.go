@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// Pause writes the sandbox to disk and frees its memory. It is a fault.ErrConflict
+// for one that is paused already, or being destroyed, and a fault.ErrUnavailable
+// where the engine can't, there is no room, or it failed: the sandbox goes on then.
+// One that is frozen because it waits for a person is paused besides. It goes on
+// when ctx ends.
+func (m *Manager) Pause(ctx context.Context, id string) (err error) {
+	ctx, done := m.observe(ctx, VerbPause, id)
+	defer func() { done(nil, "", err) }()
+	s, err := m.Get(id)
+	if err != nil {
+		return err
+	}
+	if state, _ := s.State(); state.ends() || state == Creating {
+		return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+	}
+	if err := m.canPause(ctx, s.info.Engine); err != nil {
+		return err
+	}
+	if err := s.waits.Pause(ctx); err != nil {
+		return err
+	}
+	faultpoint.Hit(faultpoint.PauseDone)
+	return nil
+}
+
+// canPause refuses what an engine can't do here.
+func (m *Manager) canPause(ctx context.Context, name string) error {
+	eng, ok := m.cfg.Engines[name]
+	if !ok {
+		return fault.New(fault.ErrUnavailable, "there is no engine %q any more", name)
+	}
+	caps, err := eng.Capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(caps.Enforces, engine.ControlFreeze) {
+		return fault.New(fault.ErrUnavailable, "the engine %s can't pause sandboxes here%s", name, because(caps.Missing[engine.ControlFreeze]))
+	}
+	return nil
+}
+
+// Resume lets a paused sandbox go on; true if it was paused. What its policy and
+// advisories would refuse today is a fault.ErrForbidden, and what would be more than
+// its owner may have a fault.ErrExhausted: it stays paused. A sandbox that is frozen
+// because it waits for a person is a fault.ErrConflict that names the request.
+func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
+	ctx, done := m.observe(ctx, VerbResume, id)
+	defer func() { done(nil, "", err) }()
+	s, err := m.Get(id)
+	if err != nil {
+		return false, err
+	}
+	if state, _ := s.State(); state.ends() || state == Creating {
+		return false, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+	}
+	v := s.waits.View()
+	if v.State != waiting.Paused && !v.Pausing {
+		return false, waitsFor(id, v)
+	}
+	if err := m.cfg.Door.Recheck(ctx, id); err != nil {
+		return true, err
+	}
+	if err := m.quotas.Wake(id, s.info.Owner.Quota); err != nil {
+		return true, err
+	}
+	faultpoint.Hit(faultpoint.ResumeChecked)
+	defer m.restIfPaused(s)
+	was, err = s.waits.Resume(ctx)
+	if err != nil {
+		return was, err
+	}
+	s.used()
+	faultpoint.Hit(faultpoint.ResumeDone)
+	return was, nil
+}
+
+// restIfPaused gives back what a resume took that came to nothing.
+func (m *Manager) restIfPaused(s *Sandbox) {
+	if s.waits.View().State == waiting.Paused {
+		m.quotas.Rest(s.info.ID)
+	}
+}
+
+// waitsFor refuses what is on disk for a hold.
+func waitsFor(id string, v waiting.View) error {
+	if v.State != waiting.Frozen && v.State != waiting.Freezing {
+		return nil
+	}
+	var requests []string
+	for _, h := range v.Holds {
+		if h.Freeze && !slices.Contains(requests, h.Approval) {
+			requests = append(requests, h.Approval)
+		}
+	}
+	return fault.New(fault.ErrConflict, "the sandbox %s is %s, because it waits for a person: see request %s", id, v.State, strings.Join(requests, ", "))
+}

@@ -1,0 +1,53 @@
+package sandbox
+
+import "slices"
+
+// State is where a sandbox stands.
+type State string
+
+// The states. A running sandbox may be on its way to disk, there, or on its way
+// back: because it waits for a person (frozen), or because somebody asked for it
+// (paused).
+const (
+	Creating     State = "creating"
+	Running      State = "running"
+	Snapshotting State = "snapshotting" // a copy is being written; it goes on afterwards
+	Freezing     State = "freezing"
+	Frozen       State = "frozen"
+	Paused       State = "paused" // only a resume ends it
+	Thawing      State = "thawing"
+	Destroying   State = "destroying"
+	Destroyed    State = "destroyed"
+	Failed       State = "failed" // its processes ended without being asked, or it did not come up; its remains are being taken away
+)
+
+// moves is the state machine: where a sandbox may go from each state. Every
+// sandbox begins as creating and ends as destroyed, once.
+func moves() map[State][]State {
+	return map[State][]State{
+		"":           {Creating},
+		Creating:     {Running, Failed},
+		Running:      {Snapshotting, Freezing, Destroying, Failed},
+		Snapshotting: {Running, Destroying, Failed},
+		Freezing:     {Frozen, Paused, Running, Destroying, Failed},
+		Frozen:       {Thawing, Paused, Destroying, Failed},
+		Paused:       {Thawing, Frozen, Destroying, Failed},
+		Thawing:      {Running, Frozen, Paused, Destroying, Failed},
+		Failed:       {Destroying, Destroyed},
+		Destroying:   {Destroyed},
+		Destroyed:    {},
+	}
+}
+
+// mayBecome reports whether a move is in the table.
+func (s State) mayBecome(to State) bool { return slices.Contains(moves()[s], to) }
+
+// usable reports whether commands can be started and files read in this state. What
+// is asked while a copy is being written waits for that.
+func (s State) usable() bool { return s == Running || s == Snapshotting }
+
+// ends reports whether a sandbox in this state is being taken away, or has been.
+func (s State) ends() bool { return s == Destroying || s == Destroyed || s == Failed }
+
+// onDisk reports whether a sandbox in this state uses neither CPU nor memory.
+func (s State) onDisk() bool { return s == Paused || s == Frozen }

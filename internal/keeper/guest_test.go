@@ -53,6 +53,8 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 	switch call.Kind { //nolint:exhaustive // The others are left unanswered.
 	case channel.CallExec:
 		g.exec(stream, call.Exec)
+	case channel.CallAdopt:
+		g.adopt(stream, call.Adopt)
 	case channel.CallInventory: // as large as it may be, with a field of the future
 		body := bytes.Repeat([]byte("x"), 190_000)
 		reply, _ := json.Marshal(map[string]any{"ok": true, "body": body, "future": 1})
@@ -87,6 +89,19 @@ func (g *fakeGuest) stream(stream *channel.Conn, kind channel.CallKind) {
 	case "deaf":
 		select {}
 	}
+}
+
+// adopt has a command that repeats its input, and none called "gone".
+func (g *fakeGuest) adopt(stream *channel.Conn, id string) {
+	if id == "gone" {
+		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: "there is none", Code: channel.CodeNotFound})
+		return
+	}
+	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
+	_ = stream.WriteJSON(channel.FrameStarted, channel.Started{PID: 7})
+	_ = stream.WriteFrame(channel.FrameStdout, []byte("held back "))
+	exit := channel.Exit{Signal: g.cat(stream)}
+	_ = stream.WriteJSON(channel.FrameExit, exit)
 }
 
 func (g *fakeGuest) exec(stream *channel.Conn, e *channel.Exec) {

@@ -23,6 +23,7 @@ func testSnapshot(t *testing.T, s *Subject) {
 	for name, test := range map[string]func(*testing.T, *Subject){
 		"the source goes on":     testSourceGoesOn,
 		"a copy goes on":         testCopyGoesOn,
+		"in the middle of much":  testCopyInTheMiddle,
 		"copies at once":         testCopiesAtOnce,
 		"a copy of a copy":       testCopyOfACopy,
 		"a frozen copy":          testFrozenCopy,
@@ -212,6 +213,61 @@ func testCopyGoesOn(t *testing.T, s *Subject) {
 	if got := c.sh("cat /home/agent/f"); got != "copy" {
 		t.Errorf("the copy after its source's end: %q", got)
 	}
+}
+
+// testCopyInTheMiddle: the host is writing to the guest, and the guest to the
+// host, without a pause; a client in the guest waits for an answer, which in the
+// copy never comes.
+func testCopyInTheMiddle(t *testing.T, s *Subject) {
+	t.Helper()
+	far := s.uplink(t)
+	b := s.create(t, nil)
+	b.name("held.example")
+	client := b.start("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
+		"/bin/bash", "-c", `exec 3<>/dev/tcp/127.64.0.1/443; echo question >&3; read line <&3; echo "got '$line'"`,
+	}})
+	defer client.Close()
+	stream := <-far
+	sink := b.start("sink", shell("sink", "cat > /dev/null; echo sunk"))
+	source := b.start("source", shell("source", "yes"))
+	var flows sync.WaitGroup
+	flows.Go(func() {
+		out := channel.NewWriter(sink)
+		for buf := make([]byte, channel.MaxPayload); out.WriteFrame(channel.FrameStdin, buf) == nil; {
+		}
+	})
+	flows.Go(func() {
+		in := channel.NewReader(source)
+		for {
+			if _, _, err := in.ReadFrame(); err != nil {
+				return
+			}
+		}
+	})
+	for i := range 3 {
+		dir := b.snapshot(engine.ContentsMemory)
+		c := b.restore(t, dir, "k"+strconv.Itoa(i))
+		c.until(c.adopt("source"), "y\ny\n")
+		sunk := c.adopt("sink")
+		if err := channel.NewWriter(sunk).WriteFrame(channel.FrameStdin, nil); err != nil {
+			t.Fatal(err)
+		}
+		if r := c.collect(sunk); r.out != "sunk\n" || r.exit.Code != 0 {
+			t.Errorf("the copy's reader of much: %+v", r)
+		}
+		if r := c.collect(c.adopt("client")); r.out != "got ''\n" {
+			t.Errorf("the copy's client: %+v", r)
+		}
+	}
+	if _, err := stream.Write([]byte("answer\n")); err != nil {
+		t.Error(err)
+	}
+	if r := b.collect(client); r.out != "got 'answer'\n" {
+		t.Errorf("the source's client: %+v", r)
+	}
+	_ = sink.Close()
+	_ = source.Close()
+	flows.Wait()
 }
 
 // testCopiesAtOnce: each has what the source had written and deleted, 50 MB of

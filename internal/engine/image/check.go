@@ -17,7 +17,7 @@ import (
 
 // fresh is how young a change may be for the file system's clock not to tell it
 // from the next: what was changed so shortly ago is not remembered as known.
-const fresh = 50 * time.Millisecond
+const fresh = 20 * time.Millisecond
 
 // maxKnown bounds what a Checker remembers.
 const maxKnown = 1024

@@ -34,7 +34,7 @@ import (
 // that stands for its root. Its copies have the files, and no processes.
 type camera struct {
 	engine.Engine
-	t    *testing.T
+	init func(root string) []string // PID 1
 	dir  string
 	mu   sync.Mutex
 	fail error                     // of Snapshot, after the half of it
@@ -58,7 +58,7 @@ func (c *camera) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	c.mu.Lock()
 	c.seen[spec.ID] = spec
 	c.mu.Unlock()
-	spec.Init = enginetest.PlainInit(c.t, c.root(spec.ID))
+	spec.Init = c.init(c.root(spec.ID))
 	inst, err := c.Engine.Create(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,10 @@ func (nobody) Pending(context.Context, []string) ([]string, <-chan struct{}, err
 func newStudio(t *testing.T) *studio {
 	t.Helper()
 	s := newStudioWith(t, func(s *studio) {
-		s.camera = &camera{Engine: fake.New(filepath.Join(s.dir, "state"), s.keeper), t: t, dir: s.dir, seen: map[string]engine.Spec{}}
+		s.camera = &camera{
+			Engine: fake.New(filepath.Join(s.dir, "state"), s.keeper), dir: s.dir, seen: map[string]engine.Spec{},
+			init: func(root string) []string { return enginetest.PlainInit(t, root) },
+		}
 		s.engine = s.camera
 		s.tpl = template.Template{Name: "plain", Root: engine.Root{Kind: engine.RootDir, Path: "/"}, User: "agent", Home: "/home/agent"}
 		must(t, os.WriteFile(filepath.Join(s.dir, "agent", "cofferdam-guest"), []byte("agent"), 0o600))

@@ -124,7 +124,7 @@ func (m *Manager) inUse(id string) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if state, _ := s.State(); state != Running {
+	if state, _ := s.State(); !state.usable() {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	return s, nil
@@ -135,12 +135,12 @@ func (s *Sandbox) use() func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attached++
-	s.lastUsed = time.Now()
+	s.usedNow()
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.attached--
-		s.lastUsed = time.Now()
+		s.usedNow()
 	})
 }
 

@@ -18,6 +18,7 @@ package policies
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -159,11 +160,7 @@ func (s *Store) List() ([]*Named, error) {
 func (s *Store) Broken() map[string]error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := make(map[string]error, len(s.broken))
-	for name, err := range s.broken {
-		all[name] = err
-	}
-	return all
+	return maps.Clone(s.broken)
 }
 
 // Put sets a policy under a name. origin says for people where the text comes

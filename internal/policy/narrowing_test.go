@@ -94,18 +94,18 @@ func TestNarrowingRefuses(t *testing.T) {
 		long[i] = "192.0.2.1"
 	}
 	for want, lists := range map[string][2][]string{
-		"names can only be in allowOut":    {nil, {"a.example"}},
-		"neither an address nor a range":   {nil, {"192.0.2.0/33"}},
-		`add "0.0.0.0/0" to denyOut`:       {{"a.example"}, {"192.0.2.0/24"}},
-		"addresses have no route":          {{"192.0.2.1"}, {Everything}},
-		`"192.0.2.0/24" can't be given`:    {{"192.0.2.0/24"}, {Everything}},
-		"has a port":                       {{"a.example:80"}, {Everything}},
-		"is a URL or a range":              {{"https://a.example/"}, {Everything}},
-		"is not a host name":               {{"a b.example"}, {Everything}},
-		"is a wildcard over a whole":       {{"*.example"}, {Everything}},
-		`"" is not a host name`:            {{""}, {Everything}},
-		"has more than 500 entries":        {nil, long},
-		`"fe80::1%eth0" is neither`:        {nil, {"fe80::1%eth0"}},
+		"names can only be in allowOut":     {nil, {"a.example"}},
+		"neither an address nor a range":    {nil, {"192.0.2.0/33"}},
+		`add "0.0.0.0/0" to denyOut`:        {{"a.example"}, {"192.0.2.0/24"}},
+		"addresses have no route":           {{"192.0.2.1"}, {Everything}},
+		`"192.0.2.0/24" can't be given`:     {{"192.0.2.0/24"}, {Everything}},
+		"has a port":                        {{"a.example:80"}, {Everything}},
+		"is a URL or a range":               {{"https://a.example/"}, {Everything}},
+		"is not a host name":                {{"a b.example"}, {Everything}},
+		"is a wildcard over a whole":        {{"*.example"}, {Everything}},
+		`"" is not a host name`:             {{""}, {Everything}},
+		"has more than 500 entries":         {nil, long},
+		`"fe80::1%eth0" is neither`:         {nil, {"fe80::1%eth0"}},
 		`"::ffff:192.0.2.0/120" is neither`: {nil, {"::ffff:192.0.2.0/120"}},
 	} {
 		if _, err := NewNarrowing(lists[0], lists[1], nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -117,9 +117,11 @@ func (a *Agent) prepare(ctx context.Context, stream *channel.Conn, exec *channel
 // start runs the program with its own session, as its user, without
 // capabilities and with nothing but its three descriptors.
 func (c *command) start() *startError {
-	if failed := workingDirectory(c.dir); failed != nil {
+	dir, failed := workingDirectory(c.user, c.dir)
+	if failed != nil {
 		return failed
 	}
+	c.dir = dir
 	stdio, err := newStdio(c.exec, c.user)
 	if err != nil {
 		return notExecutable("the command's input and output could not be made: %v", err)
@@ -138,7 +140,7 @@ func (c *command) start() *startError {
 			},
 		},
 	}
-	failed := launch(c.exec.Argv[0], c.path(), c.dir, func(file string) error {
+	failed = launch(c.exec.Argv[0], c.path(), c.dir, func(file string) error {
 		return c.fork(file, attr)
 	})
 	if failed != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // The codes with which a shell says that a command did not start.
@@ -29,27 +31,44 @@ func notExecutable(format string, args ...any) *startError {
 	return &startError{code: codeNotExecutable, sentence: fmt.Sprintf(format, args...)}
 }
 
-// workingDirectory checks dir as far as the agent can; the kernel checks it
-// again, as the command's user. A directory below /proc is refused: in the
-// moment between fork and exec its links lead to the agent's own descriptors.
-func workingDirectory(dir string) *startError {
+// workingDirectory gives dir without symbolic links, as the user may reach it; the
+// kernel checks again. A way through the process table is refused: in the moment
+// between fork and exec its links lead to the agent's own descriptors.
+func workingDirectory(user channel.User, dir string) (string, *startError) {
 	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
-		return notExecutable("the working directory %.200q is not an absolute path", dir)
+		return "", notExecutable("the working directory %.200q is not an absolute path", dir)
 	}
-	target, err := filepath.EvalSymlinks(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return notExecutable("the working directory %.200q does not exist in the sandbox", dir)
+	real := ""
+	err := as(user, func() error {
+		p, err := locate("", dir, search{follow: true})
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		stat, err := p.lstat()
+		switch {
+		case err != nil:
+			return err
+		case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+			return unix.ENOTDIR
+		case stat.Dev == procDevice():
+			return errProc()
+		}
+		real = p.real
+		return nil
+	})
+	switch {
+	case err == nil:
+		return real, nil
+	case errors.Is(err, unix.ENOENT):
+		return "", notExecutable("the working directory %.200q does not exist in the sandbox", dir)
+	case errors.Is(err, unix.ENOTDIR):
+		return "", notExecutable("the working directory %.200q is not a directory", dir)
+	case errors.Is(err, unix.EACCES):
+		return "", notExecutable("permission denied: the user may not enter the working directory %.200q", dir)
+	default:
+		return "", notExecutable("the working directory %.200q can't be used: %v", dir, err)
 	}
-	if err != nil {
-		return notExecutable("the working directory %.200q can't be used: %v", dir, err)
-	}
-	if target == "/proc" || strings.HasPrefix(target, "/proc/") {
-		return notExecutable("a working directory under /proc is refused: %.200q", dir)
-	}
-	if info, err := os.Stat(target); err != nil || !info.IsDir() {
-		return notExecutable("the working directory %.200q is not a directory", dir)
-	}
-	return nil
 }
 
 // candidates lists the files that name may mean, as a shell would look for

@@ -178,3 +178,31 @@ func TestRightsUnderLoad(t *testing.T) {
 	all.Wait()
 	s.threadsAreRoots()
 }
+
+// A command runs in the directory that was named, or not at all (C-FA-10).
+func TestWorkingDirectories(t *testing.T) {
+	s := configured(t, nil, nil)
+	s.sh("mkdir -p ~/real/inner ~/gone && ln -s real ~/link && ln -s /proc/self/fd ~/fds && echo x > ~/file && mkfifo ~/fifo && rmdir ~/gone && ln -s gone ~/dangling && ln -s circle ~/circle")
+	prepare := s.run(channel.Exec{Argv: []string{"sh", "-c", "mkdir -m 700 /opt/closed && mkdir /opt/closed/below"}, User: "root"})
+	if prepare.exit.Code != 0 {
+		t.Fatalf("%+v %s", prepare.exit, &prepare.stderr)
+	}
+	for dir, want := range map[string]string{"": "/home/agent\n", "/home/agent/link/inner": "/home/agent/real/inner\n", "/home/agent/real/../link": "/home/agent/real\n", "/": "/\n"} {
+		e := s.run(channel.Exec{Argv: []string{"pwd", "-P"}, Dir: dir})
+		if e.exit.Code != 0 || e.stdout.String() != want {
+			t.Errorf("%q: %q, %+v", dir, &e.stdout, e.exit)
+		}
+	}
+	for _, dir := range []string{
+		"/home/agent/gone", "/home/agent/dangling", "/home/agent/circle", "/home/agent/file", "/home/agent/fifo", "/opt/closed", "/opt/closed/below",
+		"/home/agent/fds", "/proc/self/fd/9", "/proc/1/cwd", "/dev/fd/9", "relative", "/home/agent\x00/real", "/" + strings.Repeat("d/", 3000),
+	} {
+		e := s.run(channel.Exec{Argv: []string{"touch", "/home/agent/ran"}, Dir: dir})
+		if e.exit.Code != codeNotExecutable || e.exit.Error == "" {
+			t.Errorf("%.60q: %+v", dir, e.exit)
+		}
+	}
+	if _, err := s.file(channel.File{Op: channel.FileStat, Path: "ran"}); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("a command ran all the same: %v", err)
+	}
+}

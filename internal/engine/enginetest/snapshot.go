@@ -232,8 +232,10 @@ func testCopyInTheMiddle(t *testing.T, s *Subject) {
 	source := b.start("source", shell("source", "yes"))
 	var flows sync.WaitGroup
 	flows.Go(func() {
-		out := channel.NewWriter(sink)
-		for buf := make([]byte, channel.MaxPayload); out.WriteFrame(channel.FrameStdin, buf) == nil; {
+		out, buf := channel.NewWriter(sink), make([]byte, channel.MaxPayload)
+		var err error
+		for err == nil {
+			err = out.WriteFrame(channel.FrameStdin, buf)
 		}
 	})
 	flows.Go(func() {

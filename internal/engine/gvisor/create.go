@@ -182,7 +182,11 @@ func (e *Engine) launch(ctx context.Context, l keeper.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	limit := patience
+	if l.Reset { // the keeper gives the guest as long as that to answer
+		limit *= 2
+	}
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if _, err := e.keeper.Launch(patient, l); err != nil {
 		return err

@@ -44,6 +44,8 @@ type Config struct {
 	Freeze Freeze `yaml:"freeze"`
 	// Snapshots is about copies of sandboxes.
 	Snapshots Snapshots `yaml:"snapshots"`
+	// Pool is what is kept ready for them.
+	Pool []Pool `yaml:"pool"`
 	// Listen is where clients with tokens reach the daemon.
 	Listen Listen `yaml:"listen"`
 	// Telemetry is what leaves the daemon about itself; Log is how it writes what
@@ -125,7 +127,7 @@ func (c Config) check() error {
 			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
 	}
-	if err := errors.Join(c.Freeze.check(), c.Snapshots.check()); err != nil {
+	if err := errors.Join(c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {

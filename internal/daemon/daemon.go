@@ -200,6 +200,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
+	defer d.keepPool(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
 	d.tellManager("READY=1")
 	err := d.await(ctx, served)

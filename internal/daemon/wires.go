@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -38,7 +40,30 @@ func (d *Daemon) closeClients() {
 	}
 }
 
-// wires are what the TCP listener speaks.
-func (d *Daemon) wires() wires {
-	return wires{v1: d.api}
+// nobody is the host's user of sandboxes that clients over the network make: it
+// owns nothing, and they mount nothing.
+const nobody = 65534
+
+// guestUID is nobody, or for a user who could give files to no other, that one.
+func guestUID() int {
+	if uid := os.Geteuid(); uid != 0 {
+		return uid
+	}
+	return nobody
+}
+
+// openWires makes what the TCP listener speaks.
+func (d *Daemon) openWires() (wires, error) {
+	listen := d.opts.Config.Listen
+	keys, err := e2b.LoadKeys(d.opts.Paths.AccessKey(), d.sandboxes)
+	if err != nil {
+		return wires{}, err
+	}
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Domain: listen.Domain, Log: d.opts.Log})
+	uid := guestUID()
+	control := e2b.NewControl(e2b.Config{
+		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys,
+		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: uid, Log: d.opts.Log,
+	})
+	return wires{control: control, data: data, owns: data.Owns, v1: d.api}, nil
 }

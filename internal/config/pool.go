@@ -1,0 +1,25 @@
+package config
+
+import "fmt"
+
+// Pool is how many sandboxes are kept ready for one kind of request over the
+// network: those of a template under a named policy. Requests under policies with
+// the same limits are served from it, too.
+type Pool struct {
+	Template string `yaml:"template"` // empty: the default template
+	Policy   string `yaml:"policy"`   // empty: the policy named "default"
+	// Size is how many there should be at any time.
+	Size int `yaml:"size"`
+}
+
+// maxPool bounds one pool: each of its sandboxes takes memory that nobody uses.
+const maxPool = 1_000
+
+func checkPools(pools []Pool) error {
+	for i, p := range pools {
+		if p.Size < 1 || p.Size > maxPool {
+			return fmt.Errorf("pool[%d].size is %d; it must be 1 to %d", i, p.Size, maxPool)
+		}
+	}
+	return nil
+}

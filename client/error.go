@@ -41,7 +41,9 @@ func (e *Error) Error() string {
 
 // RetryAfter is when the same may succeed, of an answer 429 or 503; 0 if it does
 // not say.
-func (e *Error) RetryAfter() time.Duration { return time.Duration(e.Problem.RetrySeconds) * time.Second }
+func (e *Error) RetryAfter() time.Duration {
+	return time.Duration(e.Problem.RetrySeconds) * time.Second
+}
 
 // StatusOf returns the status of the *Error in err, or 0.
 func StatusOf(err error) int {

@@ -133,4 +133,3 @@ func At(host, token, caFile string) (*Client, error) {
 	}
 	return Open(r)
 }
-

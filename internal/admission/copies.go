@@ -71,6 +71,9 @@ func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from C
 		return err
 	}
 	detail := from.detail()
+	if t.run.Token != "" {
+		detail["token"] = t.run.Token
+	}
 	names := t.installed()
 	if len(names) > 0 {
 		detail[detailCameWith] = clip(strings.Join(names, ", "), mostCameWith)

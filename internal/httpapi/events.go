@@ -23,13 +23,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if s.cfg.Life == nil {
+	if s.cfg.Sandboxes == nil {
 		return errNotWired
 	}
 	if int64(after) < 0 {
 		return fault.Invalid("after=%d is no event's number", after)
 	}
-	events, err := s.cfg.Life.Events(r.Context(), int64(after))
+	events, err := s.cfg.Sandboxes.Events(r.Context(), int64(after))
 	if err != nil {
 		return err
 	}

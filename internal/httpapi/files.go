@@ -43,11 +43,11 @@ func checkPath(path string) error {
 
 // file does an operation that is one answer.
 func (s *Server) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
-	return life.File(r.Context(), sb.Info().ID, f)
+	return s.cfg.Sandboxes.File(r.Context(), sb.Info().ID, f)
 }
 
 func (s *Server) statFile(w http.ResponseWriter, r *http.Request) error {
@@ -108,11 +108,11 @@ func (s *Server) moveFile(w http.ResponseWriter, r *http.Request) error {
 
 // open begins an operation that is a stream.
 func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return nil, channel.FileInfo{}, err
 	}
-	return life.OpenFile(r.Context(), sb.Info().ID, f)
+	return s.cfg.Sandboxes.OpenFile(r.Context(), sb.Info().ID, f)
 }
 
 // listFiles streams what is in a directory as JSON lines, in the order of paths.

@@ -7,30 +7,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // maxForks bounds the copies of one request.
 const maxForks = 100
 
-// living returns the caller's sandbox that a request names, and what changes it.
-func (s *Server) living(r *http.Request) (*sandbox.Sandbox, backend.Sandboxes, error) {
-	sb, err := s.own(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.cfg.Life == nil {
-		return nil, nil, errNotWired
-	}
-	return sb, s.cfg.Life, nil
-}
-
 func (s *Server) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
-	if err := life.Pause(r.Context(), sb.Info().ID); err != nil {
+	if err := s.cfg.Sandboxes.Pause(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, view(sb, nil))
@@ -39,18 +26,18 @@ func (s *Server) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
 // resumeSandbox answers with the sandbox whether or not it was paused: what the
 // caller wants is that it runs.
 func (s *Server) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
-	if _, err := life.Resume(r.Context(), sb.Info().ID); err != nil {
+	if _, err := s.cfg.Sandboxes.Resume(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, view(sb, nil))
 }
 
 func (s *Server) setLifetime(w http.ResponseWriter, r *http.Request) error {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
@@ -62,18 +49,18 @@ func (s *Server) setLifetime(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := life.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
+	if err := s.cfg.Sandboxes.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, view(sb, nil))
 }
 
 func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
-	usage, err := life.Usage(r.Context(), sb.Info().ID)
+	usage, err := s.cfg.Sandboxes.Usage(r.Context(), sb.Info().ID)
 	if err != nil {
 		return err
 	}
@@ -81,7 +68,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
@@ -100,7 +87,7 @@ func (s *Server) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return fault.Invalid("contents is %.40q; it is memory or files", body.Contents)
 	}
-	made, err := life.Snapshot(r.Context(), sb.Info().ID, body.Name, contents)
+	made, err := s.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, body.Name, contents)
 	if err != nil {
 		return err
 	}
@@ -108,7 +95,7 @@ func (s *Server) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) forkSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, life, err := s.living(r)
+	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
@@ -123,7 +110,7 @@ func (s *Server) forkSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	forked, err := life.Fork(r.Context(), sb.Info().ID, max(body.Count, 1), l)
+	forked, err := s.cfg.Sandboxes.Fork(r.Context(), sb.Info().ID, max(body.Count, 1), l)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ func (s *Server) listSandboxes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if s.cfg.Sandboxes == nil {
+		return errNotWired
+	}
 	page := api.SandboxPage{Sandboxes: []api.Sandbox{}}
 	boxes := slices.SortedFunc(slices.Values(s.cfg.Sandboxes.List()), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
 	for _, sb := range boxes {

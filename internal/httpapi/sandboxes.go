@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -26,6 +25,9 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	var body api.CreateSandbox
 	if err := readLarge(r, &body, maxCreate); err != nil {
 		return err
+	}
+	if s.cfg.Sandboxes == nil {
+		return errNotWired
 	}
 	if err := s.freeRun(r, who, body.Run); err != nil {
 		return err
@@ -127,10 +129,7 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
 		Notes: info.Notes, Missing: info.Missing, Linger: info.Linger,
 		Lifetime: viewLifetime(info.Lifetime), Labels: info.Labels, Token: info.Owner.Token,
-		Snapshot: info.Snapshot, Parent: info.Parent,
-	}
-	if ending, ok := any(sb).(interface{ Ends() time.Time }); ok {
-		v.Ends = ending.Ends()
+		Snapshot: info.Snapshot, Parent: info.Parent, Ends: sb.Ends(),
 	}
 	if exit != nil {
 		v.Ended = exit.Reason

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -29,7 +28,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -43,28 +41,21 @@ const maxBody = 16 << 20
 // maxCreate bounds what makes a sandbox: the lockfiles are in it, in base64.
 const maxCreate = maxBody + lockfile.MaxTotal/3*4
 
-// Sandboxes is what /v1 needs of the sandboxes' manager for what it has always
-// done. *sandbox.Manager is one.
+// Sandboxes is what /v1 needs of the sandboxes' manager. *sandbox.Manager is one.
 type Sandboxes interface {
-	Create(ctx context.Context, req sandbox.Request) (*sandbox.Sandbox, error)
-	Get(id string) (*sandbox.Sandbox, error)
-	List() []*sandbox.Sandbox
-	Destroy(ctx context.Context, id string) error
-	Start(ctx context.Context, id string, c sandbox.Command) (keeper.Command, error)
-	Commands(ctx context.Context, id string) ([]keeper.Command, error)
-	Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error)
+	backend.Sandboxes
+
 	// Settle waits for the records of a run's ended commands.
 	Settle(ctx context.Context, run string) error
 	// PolicyText returns the document of a digest.
 	PolicyText(digest string) ([]byte, error)
 }
 
+var _ Sandboxes = (*sandbox.Manager)(nil)
+
 // Config is what the API serves. Where a part is missing, its routes answer 503.
 type Config struct {
 	Sandboxes Sandboxes
-	// Life is how sandboxes are paused, copied and looked into; nil: Sandboxes, if
-	// that can do it.
-	Life      backend.Sandboxes
 	Templates *template.Store
 	Door      *admission.Controller
 	Log       audit.Log
@@ -99,11 +90,6 @@ type Server struct {
 
 // New makes the handler.
 func New(cfg Config) *Server {
-	if cfg.Life == nil {
-		if life, ok := cfg.Sandboxes.(backend.Sandboxes); ok {
-			cfg.Life = life
-		}
-	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {

@@ -14,10 +14,10 @@ func (s *Server) ownSnapshots(r *http.Request) ([]sandbox.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Life == nil {
+	if s.cfg.Sandboxes == nil {
 		return nil, errNotWired
 	}
-	all, err := s.cfg.Life.Snapshots(r.Context())
+	all, err := s.cfg.Sandboxes.Snapshots(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Server) removeSnapshot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Life.RemoveSnapshot(r.Context(), snap.Owner.Token, snap.ID); err != nil {
+	if err := s.cfg.Sandboxes.RemoveSnapshot(r.Context(), snap.Owner.Token, snap.ID); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -93,6 +93,7 @@ func (m *Manager) bear(ctx context.Context, plan *plan, req Request) (*Sandbox, 
 		m.unclaim(ctx, plan)
 		return nil, err
 	}
+	faultpoint.Hit(faultpoint.CreateRegistered)
 	s, err := m.boot(ctx, plan, req)
 	if err != nil {
 		m.cfg.Door.Unregister(plan.info.ID)
@@ -352,7 +353,9 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	if err := m.keepMade(p, req); err != nil {
 		return err
 	}
-	return m.learnBaseline(ctx, s)
+	err = m.learnBaseline(ctx, s)
+	faultpoint.Hit(faultpoint.CreateListed)
+	return err
 }
 
 // account is who runs commands: the template's user, or the one asked for in its

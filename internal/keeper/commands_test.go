@@ -323,7 +323,11 @@ func TestClientsThatBreakTheProtocolLoseOnlyTheirConnection(t *testing.T) {
 	s.run("box", "c", ExecOptions{}, "cat")
 	bad := s.attach("box", "c", 0)
 	s.must(bad.WriteFrame(channel.FrameExit, []byte("{}")))
-	if _, _, err := bad.ReadFrame(); err == nil {
+	kind, _, err := bad.ReadFrame()
+	if err == nil && kind == channel.FrameStarted { // it had been sent before
+		_, _, err = bad.ReadFrame()
+	}
+	if err == nil {
 		t.Error("an attachment may send an exit")
 	}
 	for _, wire := range []string{"garbage!!", "\x01\x00\x00\x00\x02{}", "\x01\x00\x00\x00\x18{\"verb\":\"ping\",\"more\":1}", "\x01\x00\x00\x00\x11{\"verb\":\"rm -rf\"}"} {

@@ -50,9 +50,10 @@ func speed(t *testing.T, s *enginetest.Subject, script string, rounds int) {
 	if script != "" {
 		run(t, s, spec.ID, channel.Exec{ID: "py", Argv: []string{"python3", "-c", script}, Stdin: true}, "ready")
 	}
-	var snapshots, first, answers, destroys []time.Duration
+	var creates, snapshots, first, answers, destroys, cpu []time.Duration
 	var size int64
 	for i := range rounds {
+		creates = append(creates, timed(t, func() error { return createAndAsk(t, s, fmt.Sprintf("fresh%d", i)) }))
 		dir := filepath.Join(t.TempDir(), "snapshot")
 		snapshots = append(snapshots, timed(t, func() error {
 			return inst.(engine.Snapshotter).Snapshot(t.Context(), dir, engine.ContentsMemory)
@@ -73,11 +74,26 @@ func speed(t *testing.T, s *enginetest.Subject, script string, rounds int) {
 				run(t, s, spec.ID, channel.Exec{ID: "t", Argv: []string{"/bin/echo", "here"}}, "here")
 				return nil
 			}))
+			if stats, err := copied.Stats(t.Context()); err == nil {
+				cpu = append(cpu, time.Duration(stats.CPUNanos))
+			}
 			destroys = append(destroys, timed(t, func() error { return copied.Destroy(t.Context()) }))
 		}
 	}
-	t.Logf("image %.1f MB; snapshot %s; restore %s; to the first command's output %s; destroy %s",
-		float64(size)/1e6, spread(snapshots), spread(first), spread(answers), spread(destroys))
+	t.Logf("image %.1f MB; snapshot %s; restore %s; to the first command's output %s, with %s of processor time; a fresh one's, and its end %s; destroy %s",
+		float64(size)/1e6, spread(snapshots), spread(first), spread(answers), spread(cpu), spread(creates), spread(destroys))
+}
+
+// createAndAsk is what a restore is to be compared with.
+func createAndAsk(t *testing.T, s *enginetest.Subject, id string) error {
+	t.Helper()
+	inst, err := s.Engine.Create(t.Context(), s.Spec(id))
+	if err != nil {
+		return err
+	}
+	configure(t, s, id)
+	run(t, s, id, channel.Exec{ID: "t", Argv: []string{"/bin/echo", "here"}}, "here")
+	return inst.Destroy(t.Context())
 }
 
 func timed(t *testing.T, do func() error) time.Duration {
@@ -90,6 +106,9 @@ func timed(t *testing.T, do func() error) time.Duration {
 }
 
 func spread(all []time.Duration) string {
+	if len(all) == 0 {
+		return "unknown"
+	}
 	slices.Sort(all)
 	return fmt.Sprintf("%v (%v-%v)", all[len(all)/2].Round(time.Millisecond), all[0].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
 }

@@ -1,0 +1,307 @@
+package backendtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// Commands are the commands of one pretended sandbox: real processes of the
+// machine that the test runs on, in a directory of the test's, as the test's user.
+// Safe for concurrent use.
+type Commands struct {
+	Files *Files // what a working directory means
+	Env   []string
+
+	mu  sync.Mutex // guards what follows
+	all []*command
+}
+
+// command is a process and all of its output, which is kept.
+type command struct {
+	view  keeper.Command
+	input io.WriteCloser
+	tty   *os.File
+	group int
+
+	mu      sync.Mutex // guards what follows
+	frames  []recorded
+	exit    *channel.Exit
+	changed chan struct{} // closed and replaced with each frame
+}
+
+type recorded struct {
+	kind    channel.FrameType
+	payload []byte
+}
+
+// Start starts a process. A directory that is not there is told as the exit, as a
+// guest does.
+func (c *Commands) Start(want sandbox.Command) (keeper.Command, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := &command{changed: make(chan struct{})}
+	k.view = keeper.Command{ID: "cmd" + strconv.Itoa(len(c.all)+1), Argv: want.Argv, Started: time.Now(), Terminal: want.PTY != nil}
+	c.all = append(c.all, k)
+	process := exec.Command(want.Argv[0], want.Argv[1:]...) //nolint:noctx // it lives as long as the sandbox
+	process.Dir = c.Files.host(want.Dir)
+	process.Env = slices.Clone(c.Env)
+	for name, value := range want.Env {
+		process.Env = append(process.Env, name+"="+value)
+	}
+	if _, err := os.Stat(process.Dir); err != nil {
+		k.end(channel.Exit{Code: 126, Error: "the working directory " + want.Dir + " does not exist"})
+		return k.view, nil
+	}
+	wait, err := k.start(process, want)
+	if err != nil {
+		k.end(channel.Exit{Code: 127, Error: want.Argv[0] + " can't be started: " + err.Error()})
+		return k.view, nil
+	}
+	k.view.PID, k.group = process.Process.Pid, process.Process.Pid
+	k.record(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID}))
+	go k.follow(process, wait, want.Timeout)
+	return k.view, nil
+}
+
+// start returns a function that returns when all output was taken.
+func (k *command) start(process *exec.Cmd, want sandbox.Command) (wait func(), err error) {
+	if want.PTY != nil {
+		k.tty, err = pty.StartWithSize(process, &pty.Winsize{Rows: want.PTY.Rows, Cols: want.PTY.Cols})
+		k.input = k.tty
+		return func() { k.pump(channel.FrameStdout, k.tty) }, err
+	}
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdout, err := process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stderr, err := process.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if want.Stdin {
+		if k.input, err = process.StdinPipe(); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		var pumps sync.WaitGroup
+		pumps.Go(func() { k.pump(channel.FrameStdout, stdout) })
+		pumps.Go(func() { k.pump(channel.FrameStderr, stderr) })
+		pumps.Wait()
+	}, process.Start()
+}
+
+func (k *command) pump(kind channel.FrameType, from io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			k.record(kind, slices.Clone(buf[:n]))
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (k *command) follow(process *exec.Cmd, wait func(), timeout time.Duration) {
+	var timedOut bool
+	if timeout > 0 {
+		timer := time.AfterFunc(timeout, func() {
+			k.mu.Lock()
+			timedOut = true
+			k.mu.Unlock()
+			_ = syscall.Kill(-k.group, syscall.SIGKILL)
+		})
+		defer timer.Stop()
+	}
+	wait()
+	_ = process.Wait() // its state tells
+	status, _ := process.ProcessState.Sys().(syscall.WaitStatus)
+	k.mu.Lock()
+	exit := channel.Exit{Code: status.ExitStatus(), TimedOut: timedOut}
+	k.mu.Unlock()
+	if status.Signaled() {
+		exit.Code = 128 + int(status.Signal())
+		exit.Signal = unix.SignalName(status.Signal())[len("SIG"):]
+	}
+	k.end(exit)
+}
+
+func (k *command) record(kind channel.FrameType, payload []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.frames = append(k.frames, recorded{kind, payload})
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+func (k *command) end(exit channel.Exit) {
+	k.mu.Lock()
+	if k.exit != nil {
+		k.mu.Unlock()
+		return
+	}
+	k.exit = &exit
+	k.mu.Unlock()
+	k.record(channel.FrameExit, marshal(exit))
+}
+
+// List returns all commands, those that have ended included.
+func (c *Commands) List() []keeper.Command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var views []keeper.Command
+	for _, k := range c.all {
+		k.mu.Lock()
+		view := k.view
+		view.Exit = k.exit
+		k.mu.Unlock()
+		views = append(views, view)
+	}
+	return views
+}
+
+func (c *Commands) find(id string) (*command, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.all {
+		if k.view.ID == id {
+			return k, nil
+		}
+	}
+	return nil, fault.New(fault.ErrNotFound, "there is no command %q", id)
+}
+
+// Attach plays a command's frames: all of them, or from now on.
+func (c *Commands) Attach(id string, offset int64) (net.Conn, error) {
+	k, err := c.find(id)
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	go func() {
+		defer far.Close()
+		k.play(channel.NewConn(far), offset == keeper.FromNow)
+	}()
+	return near, nil
+}
+
+// play ends when the other side goes away or has got the exit.
+func (k *command) play(to *channel.Conn, fromNow bool) {
+	next := 0
+	if fromNow {
+		k.mu.Lock()
+		next = len(k.frames)
+		if k.exit != nil {
+			next-- // how it ended is for all
+		}
+		k.mu.Unlock()
+		if k.view.PID != 0 && to.WriteFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID})) != nil {
+			return
+		}
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = io.Copy(io.Discard, to.Raw())
+	}()
+	for {
+		k.mu.Lock()
+		pending, changed := k.frames[min(next, len(k.frames)):], k.changed
+		k.mu.Unlock()
+		for _, f := range pending {
+			if to.WriteFrame(f.kind, f.payload) != nil || f.kind == channel.FrameExit {
+				return
+			}
+		}
+		next += len(pending)
+		select {
+		case <-changed:
+		case <-gone:
+			return
+		}
+	}
+}
+
+// Send passes a frame to a process.
+func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, payload []byte) error {
+	k, err := c.find(id)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	ended := k.exit != nil
+	k.mu.Unlock()
+	if ended {
+		return fault.New(fault.ErrConflict, "the command %s has ended", id)
+	}
+	switch kind {
+	case channel.FrameStdin:
+		return k.takeInput(payload)
+	case channel.FrameResize:
+		var size channel.WindowSize
+		if err := json.Unmarshal(payload, &size); err != nil {
+			return err
+		}
+		return pty.Setsize(k.tty, &pty.Winsize{Rows: size.Rows, Cols: size.Cols})
+	case channel.FrameSignal:
+		var signal channel.Signal
+		if err := json.Unmarshal(payload, &signal); err != nil {
+			return err
+		}
+		return syscall.Kill(-k.group, unix.SignalNum("SIG"+signal.Name))
+	default:
+		return errors.New("not a frame for a command")
+	}
+}
+
+func (k *command) takeInput(payload []byte) error {
+	if k.input == nil {
+		return nil
+	}
+	if len(payload) == 0 {
+		return k.input.Close()
+	}
+	_, err := k.input.Write(payload)
+	return err
+}
+
+// Kill ends all commands, as the end of their sandbox does.
+func (c *Commands) Kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.all {
+		k.end(channel.Exit{Code: 137, Error: "the sandbox ended"})
+		if k.group != 0 {
+			_ = syscall.Kill(-k.group, syscall.SIGKILL)
+		}
+	}
+}
+
+func marshal(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the package's own types
+	}
+	return data
+}

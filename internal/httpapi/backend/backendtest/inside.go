@@ -1,0 +1,211 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// Box is one pretended sandbox with an inside.
+type Box struct {
+	sandbox.StandIn
+	Files    *Files
+	Commands *Commands
+	Holds    *waiting.List // of the stand-in; nil where nothing ever waits
+	// Ports maps a port inside to the address of a server of the test's; what is not
+	// there is not published.
+	Ports map[int]string
+	// Refuse is a text; commands that rules would see as it are refused. "": none.
+	Refuse string
+}
+
+// AwaitState returns when the box's holds have led it to a state.
+func (b *Box) AwaitState(ctx context.Context, want waiting.State) {
+	for {
+		view := b.Holds.View()
+		if view.State == want {
+			return
+		}
+		select {
+		case <-view.Changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Tell lets everybody look at the box's state who waits for a change.
+func (b *Box) Tell(ctx context.Context) error {
+	hold := Hold("nothing", false)
+	b.Holds.Held(hold)
+	return b.Holds.Released(ctx, hold)
+}
+
+// Boxes are sandboxes that only have an inside: what makes sandboxes and takes them
+// away is left to the embedded interface, which may be nil. Safe for concurrent use.
+type Boxes struct {
+	backend.Sandboxes
+
+	mu  sync.Mutex // guards what follows
+	all []*Box
+}
+
+// Add makes a box known.
+func (b *Boxes) Add(box *Box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, box)
+}
+
+func (b *Boxes) box(id string) (*Box, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.all, func(x *Box) bool { return x.Info().ID == id })
+	if i < 0 {
+		return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
+	}
+	return b.all[i], nil
+}
+
+// running is a box in which something may be done.
+func (b *Boxes) running(id string) (*Box, error) {
+	box, err := b.box(id)
+	if err != nil {
+		return nil, err
+	}
+	if state, _ := box.State(); state != sandbox.Running {
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+	}
+	return box, nil
+}
+
+// Get implements backend.Sandboxes.
+func (b *Boxes) Get(id string) (*sandbox.Sandbox, error) {
+	box, err := b.box(id)
+	if err != nil {
+		return nil, err
+	}
+	return box.Sandbox, nil
+}
+
+// List implements backend.Sandboxes.
+func (b *Boxes) List() []*sandbox.Sandbox {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*sandbox.Sandbox
+	for _, box := range b.all {
+		all = append(all, box.Sandbox)
+	}
+	return all
+}
+
+// Destroy implements backend.Sandboxes.
+func (b *Boxes) Destroy(_ context.Context, id string) error {
+	box, err := b.box(id)
+	if err != nil {
+		return err
+	}
+	box.Become(sandbox.Destroying)
+	box.Commands.Kill()
+	box.Become(sandbox.Destroyed)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = slices.DeleteFunc(b.all, func(x *Box) bool { return x == box })
+	return nil
+}
+
+// Touch implements backend.Sandboxes.
+func (b *Boxes) Touch(string) {}
+
+// Usage implements backend.Sandboxes.
+func (b *Boxes) Usage(_ context.Context, id string) (sandbox.Usage, error) {
+	if _, err := b.running(id); err != nil {
+		return sandbox.Usage{}, err
+	}
+	const gib = 1 << 30
+	return sandbox.Usage{Time: time.Now(), CPUCount: 2, CPUPercent: 12.5, MemoryBytes: gib / 4, MemoryLimit: gib, DiskBytes: gib, DiskLimit: 4 * gib}, nil
+}
+
+// Start implements backend.Sandboxes.
+func (b *Boxes) Start(_ context.Context, id string, c sandbox.Command) (keeper.Command, error) {
+	box, err := b.running(id)
+	if err != nil {
+		return keeper.Command{}, err
+	}
+	if box.Refuse != "" && c.Judged == box.Refuse {
+		return keeper.Command{}, fault.New(fault.ErrForbidden, "rule no-such-thing denies it: ask a person (rule rules.no-such-thing, request r-1)")
+	}
+	return box.Commands.Start(c)
+}
+
+// Commands implements backend.Sandboxes.
+func (b *Boxes) Commands(_ context.Context, id string) ([]keeper.Command, error) {
+	box, err := b.box(id)
+	if err != nil {
+		return nil, err
+	}
+	return box.Commands.List(), nil
+}
+
+// Attach implements backend.Sandboxes.
+func (b *Boxes) Attach(_ context.Context, id, command string, offset int64) (net.Conn, error) {
+	box, err := b.box(id)
+	if err != nil {
+		return nil, err
+	}
+	return box.Commands.Attach(command, offset)
+}
+
+// Send implements backend.Sandboxes.
+func (b *Boxes) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
+	box, err := b.running(id)
+	if err != nil {
+		return err
+	}
+	return box.Commands.Send(ctx, command, kind, payload)
+}
+
+// File implements backend.Sandboxes.
+func (b *Boxes) File(_ context.Context, id string, f channel.File) (channel.FileInfo, error) {
+	box, err := b.running(id)
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
+	return box.Files.Do(f)
+}
+
+// OpenFile implements backend.Sandboxes.
+func (b *Boxes) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+	box, err := b.running(id)
+	if err != nil {
+		return nil, channel.FileInfo{}, err
+	}
+	return box.Files.Open(ctx, f)
+}
+
+// Dial implements backend.Sandboxes.
+func (b *Boxes) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
+	box, err := b.running(id)
+	if err != nil {
+		return nil, err
+	}
+	address, published := box.Ports[port]
+	if !published {
+		return nil, fault.New(fault.ErrForbidden, "the policy does not publish port %d", port)
+	}
+	if address == "" {
+		return nil, fault.Wrap(fault.ErrUnavailable, errors.New("connection refused"), "nothing listens on port %d", port)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", address)
+}

@@ -1,0 +1,299 @@
+package backendtest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// Life makes boxes, pauses and copies them, and takes them away, as a manager
+// would: quotas, idempotency keys and wrong states included. A copy has no inside
+// of its source. Safe for concurrent use.
+type Life struct {
+	*Boxes
+
+	dir string
+
+	mu        sync.Mutex // guards what follows; taken before Boxes' own
+	requests  []sandbox.Request
+	keys      map[string]string // by owner and idempotency key
+	narrowed  map[string]policy.Narrowing
+	snapshots []sandbox.Snapshot
+	refuse    map[string]error // by sandbox: what Resume answers
+	fail      error            // what Create answers
+	touched   map[string]int
+}
+
+// NewLife makes one whose boxes' insides lie below dir.
+func NewLife(dir string) *Life {
+	return &Life{
+		Boxes: &Boxes{}, dir: dir, keys: map[string]string{}, narrowed: map[string]policy.Narrowing{},
+		refuse: map[string]error{}, touched: map[string]int{},
+	}
+}
+
+// Requests are those that Create was given.
+func (l *Life) Requests() []sandbox.Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.requests)
+}
+
+// FailCreate makes Create fail with err until it is called with nil.
+func (l *Life) FailCreate(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = err
+}
+
+// RefuseResume makes Resume of a sandbox fail with err.
+func (l *Life) RefuseResume(id string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refuse[id] = err
+}
+
+// Touched is how often a sandbox was used.
+func (l *Life) Touched(id string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.touched[id]
+}
+
+// Touch implements backend.Sandboxes.
+func (l *Life) Touch(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.touched[id]++
+}
+
+// Become puts a box into a state.
+func (l *Life) Become(id string, to sandbox.State) error {
+	box, err := l.box(id)
+	if err != nil {
+		return err
+	}
+	box.Become(to)
+	return nil
+}
+
+func newID(prefix string) string {
+	b := make([]byte, 8)
+	rand.Read(b) // never fails: it ends the process instead
+	return prefix + hex.EncodeToString(b)
+}
+
+// Create implements backend.Sandboxes.
+func (l *Life) Create(_ context.Context, req sandbox.Request) (*sandbox.Sandbox, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail != nil {
+		return nil, l.fail
+	}
+	key := req.Owner.Token + " " + req.IdempotencyKey
+	if id := l.keys[key]; id != "" && req.IdempotencyKey != "" {
+		return l.Get(id)
+	}
+	if err := l.quota(req.Owner); err != nil {
+		return nil, err
+	}
+	box, err := l.make(req, "")
+	if err != nil {
+		return nil, err
+	}
+	l.requests = append(l.requests, req)
+	l.keys[key] = box.Info().ID
+	return box.Sandbox, nil
+}
+
+func (l *Life) quota(o sandbox.Owner) error {
+	living := 0
+	for _, sb := range l.List() {
+		if sb.Info().Owner.Token == o.Token {
+			living++
+		}
+	}
+	if most := o.Quota.Sandboxes; most > 0 && living >= most {
+		return fault.Exhausted(0, "the token has %d sandboxes, and may have %d", living, most)
+	}
+	made := 0
+	for _, r := range l.requests {
+		if r.Owner.Token == o.Token {
+			made++
+		}
+	}
+	if most := o.Quota.CreatesPerMinute; most > 0 && made >= most {
+		return fault.Exhausted(100*time.Millisecond, "the token makes more than %d sandboxes a minute", most)
+	}
+	return nil
+}
+
+// make needs mu.
+func (l *Life) make(req sandbox.Request, parent string) (*Box, error) {
+	id := newID("sb")
+	info := sandbox.Info{
+		ID: id, Run: cmp.Or(req.Run, newID("run-")), Template: req.Template, Engine: "fake", PolicySource: req.PolicySource, User: req.User,
+		Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: maps.Clone(req.Labels), Created: time.Now().UTC(),
+		Snapshot: req.Snapshot, Parent: parent, Limits: engine.Limits{CPU: 1.5, MemoryBytes: 2 << 30, DiskBytes: 4 << 30, Pids: 512},
+	}
+	if req.Policy != nil {
+		info.PolicyDigest, info.Notes = req.Policy.Digest(), req.Policy.Notes()
+	}
+	root := filepath.Join(l.dir, id)
+	if err := os.MkdirAll(filepath.Join(root, "home", "user"), 0o750); err != nil {
+		return nil, err
+	}
+	files := &Files{Root: root, Home: "/home/user"}
+	box := &Box{
+		StandIn: sandbox.NewStandIn(info, req.Policy, waiting.New(context.Background(), waiting.Config{Sandbox: id})),
+		Files:   files, Commands: &Commands{Files: files},
+	}
+	box.Lives(req.Lifetime)
+	l.narrowed[id] = req.Narrowing
+	l.Add(box)
+	return box, nil
+}
+
+// SetLifetime implements backend.Sandboxes.
+func (l *Life) SetLifetime(_ context.Context, id string, life sandbox.Lifetime) error {
+	box, err := l.box(id)
+	if err != nil {
+		return err
+	}
+	box.Lives(life)
+	return nil
+}
+
+// Pause implements backend.Sandboxes.
+func (l *Life) Pause(_ context.Context, id string) error {
+	box, err := l.running(id)
+	if err != nil {
+		return err
+	}
+	box.Become(sandbox.Paused)
+	return nil
+}
+
+// Resume implements backend.Sandboxes.
+func (l *Life) Resume(_ context.Context, id string) (bool, error) {
+	box, err := l.box(id)
+	if err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	refused := l.refuse[id]
+	l.mu.Unlock()
+	if refused != nil {
+		return false, refused
+	}
+	if state, _ := box.State(); state != sandbox.Paused {
+		return false, nil
+	}
+	box.Become(sandbox.Running)
+	return true, nil
+}
+
+// Narrow implements the E2B wire's Sandboxes.
+func (l *Life) Narrow(_ context.Context, id string, n policy.Narrowing) error {
+	if _, err := l.box(id); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.narrowed[id] = n
+	return nil
+}
+
+// Narrowing implements the E2B wire's Sandboxes.
+func (l *Life) Narrowing(id string) policy.Narrowing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.narrowed[id]
+}
+
+// Snapshot implements backend.Sandboxes.
+func (l *Life) Snapshot(_ context.Context, id, name string, contents engine.Contents) (sandbox.Snapshot, error) {
+	box, err := l.running(id)
+	if err != nil {
+		return sandbox.Snapshot{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	info := box.Info()
+	for i, s := range l.snapshots {
+		if name != "" && s.Name == name && s.Owner.Token == info.Owner.Token {
+			l.snapshots[i].Name = ""
+		}
+	}
+	s := sandbox.Snapshot{
+		ID: newID("snap"), Name: name, Digest: "sha256:" + newID(""), Contents: contents, Created: time.Now().UTC(), Owner: info.Owner, Of: info,
+	}
+	l.snapshots = append(l.snapshots, s)
+	return s, nil
+}
+
+// Snapshots implements backend.Sandboxes.
+func (l *Life) Snapshots(context.Context) ([]sandbox.Snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.snapshots), nil
+}
+
+// RemoveSnapshot implements backend.Sandboxes.
+func (l *Life) RemoveSnapshot(_ context.Context, owner, ref string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.snapshots)
+	l.snapshots = slices.DeleteFunc(l.snapshots, func(s sandbox.Snapshot) bool {
+		return s.Owner.Token == owner && (s.ID == ref || s.Name != "" && s.Name == ref)
+	})
+	if len(l.snapshots) == before {
+		return fault.New(fault.ErrNotFound, "there is no snapshot %q", ref)
+	}
+	return nil
+}
+
+// Fork implements backend.Sandboxes: each copy counts against its owner's quota.
+func (l *Life) Fork(_ context.Context, id string, count int, life sandbox.Lifetime) ([]sandbox.Forked, error) {
+	box, err := l.running(id)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	info := box.Info()
+	copies := make([]sandbox.Forked, count)
+	for i := range copies {
+		if copies[i].Err = l.quota(info.Owner); copies[i].Err != nil {
+			continue
+		}
+		made, err := l.make(sandbox.Request{
+			Template: info.Template, Labels: info.Labels, Owner: info.Owner, Lifetime: life, User: info.User, Narrowing: l.narrowed[id],
+		}, id)
+		if err != nil {
+			return nil, err
+		}
+		copies[i].Sandbox = made.Sandbox
+	}
+	return copies, nil
+}
+
+// Events implements backend.Sandboxes: there are none.
+func (l *Life) Events(ctx context.Context, _ int64) (<-chan sandbox.Event, error) {
+	none := make(chan sandbox.Event)
+	context.AfterFunc(ctx, func() { close(none) })
+	return none, nil
+}

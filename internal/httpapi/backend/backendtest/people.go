@@ -1,0 +1,72 @@
+package backendtest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// People are who answer what boxes wait for. Safe for concurrent use.
+type People struct {
+	mu      sync.Mutex // guards what follows
+	pending []string
+	changed chan struct{}
+}
+
+// Pending implements waiting.Queue.
+func (p *People) Pending(_ context.Context, ids []string) (pending []string, changed <-chan struct{}, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	for _, id := range ids {
+		if slices.Contains(p.pending, id) {
+			pending = append(pending, id)
+		}
+	}
+	return pending, p.changed, nil
+}
+
+// Ask files a request, and Answer answers all.
+func (p *People) Ask(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending = append(p.pending, id)
+}
+
+// Answer answers every request.
+func (p *People) Answer() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending = nil
+	if p.changed != nil {
+		close(p.changed)
+	}
+	p.changed = make(chan struct{})
+}
+
+// stopped is a body for which to be frozen means nothing.
+type stopped struct{}
+
+func (stopped) Freeze(context.Context, string) error { return nil }
+func (stopped) Thaw(context.Context, string) error   { return nil }
+
+// Waits is the list of holds of a box that is frozen as soon as a hold asks for it.
+func (p *People) Waits(ctx context.Context, id, dir string) *waiting.List {
+	return waiting.New(ctx, waiting.Config{
+		Sandbox: id, Body: stopped{}, Queue: p, Shelf: waiting.NewShelf(dir, waiting.Room{Bytes: 1 << 30, Count: 10}),
+		Clocks: func(context.Context, bool) error { return nil }, Woken: func(context.Context) error { return nil },
+		Remember: func(context.Context, *waiting.Saved) error { return nil }, Record: func(context.Context, waiting.Change) {},
+		Lost: func(string) {}, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// Hold is a request for a package that waits.
+func Hold(approval string, freeze bool) waiting.Hold {
+	return waiting.Hold{Approval: approval, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, Freeze: freeze}
+}

@@ -1,0 +1,213 @@
+package e2b
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The Connect protocol, as far as both SDKs use it: JSON, no compression, unary
+// calls and server streams over HTTP/1.1.
+const (
+	maxMessage     = 4 << 20 // bytes of a message from a client
+	envelopeSize   = 5       // one byte flags, four bytes big-endian length
+	flagCompressed = 1
+	flagEnd        = 2 // the last message of a stream
+	typeUnary      = "application/json"
+	typeStream     = "application/connect+json"
+)
+
+// bodyPatience is how long a client may take to send a whole message.
+const bodyPatience = 30 * time.Second
+
+// checkUnary refuses what is no unary call of this protocol.
+func checkUnary(r *http.Request) error {
+	if err := checkCall(r, typeUnary); err != nil {
+		return err
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return refuse(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
+	}
+	return nil
+}
+
+// checkStream refuses what is no server stream of this protocol.
+func checkStream(r *http.Request) error {
+	if err := checkCall(r, typeStream); err != nil {
+		return err
+	}
+	if encoding := r.Header.Get("Connect-Content-Encoding"); encoding != "" && encoding != "identity" {
+		return refuse(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
+	}
+	return nil
+}
+
+// unsupportedMedia is a request that is not of this protocol at all: HTTP answers.
+type unsupportedMedia struct{ wanted string }
+
+func (u *unsupportedMedia) Error() string {
+	return "this call takes " + u.wanted
+}
+
+func checkCall(r *http.Request, contentType string) error {
+	got, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || got != contentType {
+		return &unsupportedMedia{wanted: "Content-Type: " + contentType}
+	}
+	if charset, given := params["charset"]; given && charset != "utf-8" && charset != "UTF-8" {
+		return &unsupportedMedia{wanted: "UTF-8"}
+	}
+	if v := r.Header.Get("Connect-Protocol-Version"); v != "" && v != "1" {
+		return refuse(codeInvalid, "Connect-Protocol-Version %.20q is not known: 1 is", v)
+	}
+	return nil
+}
+
+// timeoutOf reads Connect-Timeout-Ms; 0: there is none.
+func timeoutOf(r *http.Request) (time.Duration, error) {
+	text := r.Header.Get("Connect-Timeout-Ms")
+	if text == "" {
+		return 0, nil
+	}
+	ms, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || len(text) > 10 {
+		return 0, refuse(codeInvalid, "Connect-Timeout-Ms %.20q is not a number of milliseconds of up to 10 digits", text)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// readUnary decodes the message of a unary call.
+func readUnary(w http.ResponseWriter, r *http.Request, v any) error {
+	defer limitBody(w)()
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxMessage+1))
+	switch {
+	case err != nil:
+		return refuse(codeInvalid, "the message did not come whole: %v", err)
+	case len(body) > maxMessage:
+		return refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil // the message without fields
+	}
+	return decodeMessage(body, v)
+}
+
+// readEnvelope decodes the one message that a client sends to open a server
+// stream, and makes sure that nothing follows it.
+func readEnvelope(w http.ResponseWriter, r *http.Request, v any) error {
+	defer limitBody(w)()
+	payload, err := nextEnvelope(r.Body)
+	if err != nil {
+		return err
+	}
+	var more [1]byte
+	if n, err := io.ReadFull(r.Body, more[:]); n > 0 || !errors.Is(err, io.EOF) {
+		return refuse(codeInvalid, "the call takes one message, and something follows it")
+	}
+	return decodeMessage(payload, v)
+}
+
+// nextEnvelope reads one enveloped message.
+func nextEnvelope(body io.Reader) ([]byte, error) {
+	var head [envelopeSize]byte
+	if _, err := io.ReadFull(body, head[:]); err != nil {
+		return nil, refuse(codeInvalid, "the call has no message: %v", err)
+	}
+	length := binary.BigEndian.Uint32(head[1:])
+	switch {
+	case head[0]&flagCompressed != 0:
+		return nil, refuse(codeInternal, "the message is compressed, and no compression was agreed on")
+	case head[0] != 0:
+		return nil, refuse(codeInvalid, "the message has unknown flags %#x", head[0])
+	case length > maxMessage:
+		return nil, refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
+	}
+	var payload bytes.Buffer // grows with what really comes, not with what is claimed
+	if n, err := io.CopyN(&payload, body, int64(length)); err != nil {
+		return nil, refuse(codeInvalid, "the message ends after %d of %d bytes", n, length)
+	}
+	return payload.Bytes(), nil
+}
+
+// limitBody gives a client a deadline for its message; the result takes it back.
+func limitBody(w http.ResponseWriter) func() {
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(bodyPatience)) != nil {
+		return func() {} // a writer of tests, which has no connection
+	}
+	return func() { _ = control.SetReadDeadline(time.Time{}) }
+}
+
+// writeUnary answers a unary call.
+func writeUnary(w http.ResponseWriter, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	w.Header().Set("Content-Type", typeUnary)
+	_, _ = w.Write(data) // a client that is gone is its own loss
+	return nil
+}
+
+// stream is the answer to a server-streaming call. Each message is flushed.
+// Safe for concurrent use.
+type stream struct {
+	control *http.ResponseController
+	release func() bool // takes back that ctx's end cuts writes off
+
+	mu  sync.Mutex // guards what follows, and the order of messages
+	w   http.ResponseWriter
+	buf bytes.Buffer
+}
+
+// openStream begins the answer. When ctx ends before close, what is being
+// written is cut off, so that a client that does not read keeps nobody here; the
+// connection is of no use then.
+func openStream(ctx context.Context, w http.ResponseWriter) *stream {
+	s := &stream{w: w, control: http.NewResponseController(w)}
+	s.release = context.AfterFunc(ctx, func() { _ = s.control.SetWriteDeadline(time.Now()) })
+	w.Header().Set("Content-Type", typeStream)
+	w.WriteHeader(http.StatusOK)
+	return s
+}
+
+// close must follow. Nothing is sent after it.
+func (s *stream) close() { s.release() }
+
+// send writes one message.
+func (s *stream) send(v any) error { return s.write(0, v) }
+
+// end writes the last message: err, or with nil that all is well.
+func (s *stream) end(err error) {
+	var last struct {
+		Error *failure `json:"error,omitempty"`
+	}
+	if err != nil {
+		last.Error = failureOf(err)
+	}
+	_ = s.write(flagEnd, last) // a client that is gone is its own loss
+}
+
+func (s *stream) write(flags byte, v any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf.Reset()
+	s.buf.Write([]byte{flags, 0, 0, 0, 0})
+	if err := json.NewEncoder(&s.buf).Encode(v); err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	message := s.buf.Bytes()
+	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-envelopeSize)) //nolint:gosec // a message is far below 4 GiB
+	if _, err := s.w.Write(message); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,197 @@
+package e2b
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// Access tells who may use a sandbox's data plane.
+type Access interface {
+	// Token is the sandbox's access token; "" if it has none, and nobody may then.
+	Token(sandbox string) string
+	// Traffic is the token that a request to the sandbox's own ports must bring; ""
+	// where these are open to all who reach the daemon.
+	Traffic(sandbox string) string
+}
+
+// DataConfig is what the data plane works with. All fields but Domain are needed.
+type DataConfig struct {
+	Sandboxes backend.Sandboxes
+	Access    Access
+	// Domain is where PORT-ID.Domain names a port of a sandbox; "": only headers do.
+	Domain string
+	Log    *slog.Logger
+}
+
+// Data is the data plane's handler: everything that is done in one sandbox. It
+// must sit on a server's own connections (streams set deadlines on them).
+type Data struct {
+	cfg      DataConfig
+	routes   *http.ServeMux
+	launched launches
+	watchers watchers
+	ports    http.RoundTripper
+}
+
+// NewData makes the handler.
+func NewData(cfg DataConfig) *Data {
+	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes)}
+	d.routes.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	d.routes.HandleFunc("GET /metrics", d.rest(d.metrics))
+	d.routes.HandleFunc("GET /files", d.rest(d.download))
+	d.routes.HandleFunc("POST /files", d.rest(d.upload))
+	d.routes.HandleFunc("POST /files/compose", d.rest(d.compose))
+	d.processRoutes()
+	d.filesystemRoutes()
+	d.routes.HandleFunc("/", d.rest(func(_ http.ResponseWriter, r *call) error {
+		return refuse(codeUnimplemented, "this daemon has no %s %.100q for sandboxes", r.Method, r.URL.Path)
+	}))
+	return d
+}
+
+// call is a request to a sandbox that was let through.
+type call struct {
+	*http.Request
+	box *sandbox.Sandbox
+	id  string
+}
+
+// ServeHTTP routes a request to its sandbox.
+func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	to, err := d.target(r)
+	if err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
+	box, err := d.living(to.sandbox)
+	if err != nil {
+		writeGone(w, to.sandbox, err)
+		return
+	}
+	switch to.port {
+	case dataPort:
+	case interpreterPort:
+		writeRefusal(w, r, refuse(codeUnimplemented, "the code interpreter is not built yet: run code with commands.run"))
+		return
+	default:
+		r.Pattern = "a port"
+		d.servePort(w, r, to)
+		return
+	}
+	if err := d.authorize(r, to.sandbox); err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
+	if r.URL.Path != healthPath {
+		d.cfg.Sandboxes.Touch(to.sandbox)
+		awaitThaw(r.Context(), box)
+	}
+	in := withCall(r, &call{Request: r, box: box, id: to.sandbox})
+	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route
+	d.routes.ServeHTTP(w, in)
+}
+
+const healthPath = "/health"
+
+// authorize makes sure that the request brings what the data plane asks for: the
+// sandbox's token, or for a file a signature that was made with it.
+func (d *Data) authorize(r *http.Request, id string) error {
+	if r.URL.Path == healthPath {
+		return nil // it tells nothing but that the sandbox lives, and clients ask without the token
+	}
+	token, given := d.cfg.Access.Token(id), r.Header.Get("X-Access-Token")
+	switch {
+	case token == "":
+	case given != "":
+		if subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 {
+			return nil
+		}
+	case isSigned(r):
+		return checkSignature(r, token, time.Now())
+	}
+	return refuse(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
+}
+
+// living returns a sandbox that clients may speak to now, or why there is none.
+func (d *Data) living(id string) (*sandbox.Sandbox, error) {
+	box, err := d.cfg.Sandboxes.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	switch state, _ := box.State(); state {
+	case sandbox.Destroying, sandbox.Destroyed, sandbox.Failed, sandbox.Creating:
+		return nil, fault.New(fault.ErrNotFound, "the sandbox is %s", state)
+	case sandbox.Paused:
+		return nil, fault.New(fault.ErrConflict, "the sandbox is paused: connect to it, and it goes on")
+	case sandbox.Running, sandbox.Freezing, sandbox.Frozen, sandbox.Thawing:
+	}
+	return box, nil
+}
+
+// gone tells whether an error is there because the sandbox itself is not any more.
+func (d *Data) gone(id string) bool {
+	_, err := d.living(id)
+	return err != nil
+}
+
+// rest serves an HTTP route with JSON errors.
+func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r)
+		err := h(w, c)
+		switch {
+		case err == nil, errors.Is(err, errAnswered):
+		case d.gone(c.id):
+			writeGone(w, c.id, err)
+		default:
+			writeError(w, restStatus(err), d.explain(c, err).Message)
+		}
+	}
+}
+
+// errAnswered: the handler has answered already.
+var errAnswered = errors.New("answered")
+
+// thawPatience is how long a request waits for a sandbox that comes back from disk.
+const thawPatience = 30 * time.Second
+
+// awaitThaw lets a request wait for a sandbox that a person has just answered.
+func awaitThaw(ctx context.Context, box *sandbox.Sandbox) {
+	ctx, cancel := context.WithTimeout(ctx, thawPatience)
+	defer cancel()
+	for {
+		waits := box.Waits()
+		if waits.State != waiting.Thawing {
+			return
+		}
+		select {
+		case <-waits.Changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// explain is how an error is told to the client. What only says that the sandbox
+// does not run names what it waits for.
+func (d *Data) explain(c *call, err error) *failure {
+	if errors.Is(err, fault.ErrConflict) {
+		if held := heldSentence(c.box.Waits()); held != "" {
+			return &failure{Code: codePrecondition, Message: held}
+		}
+	}
+	f := failureOf(err)
+	if f.Code == codeInternal {
+		d.cfg.Log.ErrorContext(c.Context(), "a request to a sandbox failed", "sandbox", c.id, "path", c.URL.Path, "err", err)
+	}
+	return f
+}

@@ -1,0 +1,79 @@
+package e2b
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// callKey carries the call in a request's context.
+type callKey struct{}
+
+func withCall(r *http.Request, c *call) *http.Request {
+	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	c.Request = r
+	return r
+}
+
+// callOf is the call of a request that ServeHTTP let through.
+func callOf(r *http.Request) *call {
+	c, _ := r.Context().Value(callKey{}).(*call) // ServeHTTP is the only way to the routes
+	c.Request = r
+	return c
+}
+
+// writeError answers with the error object of the HTTP routes.
+func writeError(w http.ResponseWriter, status int, message string) {
+	writeObject(w, status, map[string]any{"code": status, "message": message})
+}
+
+func writeObject(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	//nolint:errcheck,errchkjson // the client went away; there is nobody to tell
+	json.NewEncoder(w).Encode(v)
+}
+
+// writeGone answers for a sandbox that can't: 502 is what makes the SDKs say that
+// the sandbox was not found or timed out.
+func writeGone(w http.ResponseWriter, id string, err error) {
+	message := "The sandbox was not found"
+	if errors.Is(err, fault.ErrConflict) {
+		message = failureOf(err).Message
+	}
+	writeObject(w, http.StatusBadGateway, map[string]any{"sandboxId": id, "message": message, "code": http.StatusBadGateway})
+}
+
+// writeRefusal answers what comes before any route: as a Connect error where the
+// path is a call's, as an error object elsewhere.
+func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
+	f := failureOf(err)
+	if isRPC(r.URL.Path) {
+		writeObject(w, f.Code.status(), f)
+		return
+	}
+	writeError(w, restStatus(err), f.Message)
+}
+
+func isRPC(path string) bool {
+	return strings.HasPrefix(path, processService) || strings.HasPrefix(path, filesystemService)
+}
+
+// restStatus is the HTTP routes' status for an error.
+func restStatus(err error) int {
+	switch f := failureOf(err); f.Code {
+	case codePrecondition:
+		return http.StatusConflict
+	case codeExhausted:
+		if errors.Is(err, errNoSpace) {
+			return http.StatusInsufficientStorage
+		}
+		return http.StatusTooManyRequests
+	default:
+		return f.Code.status()
+	}
+}

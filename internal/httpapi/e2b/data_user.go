@@ -1,0 +1,42 @@
+package e2b
+
+import "github.com/cofferdam-dev/cofferdam/internal/sandbox"
+
+// The users that clients may name. The default one is the sandbox's own.
+const (
+	defaultUser = "user"
+	rootUser    = "root"
+)
+
+// basicUser is who the request wants to be: the name in Authorization: Basic, whose
+// password means nothing. "" is the default user.
+func (c *call) basicUser() (string, error) {
+	name, _, given := c.BasicAuth()
+	if !given {
+		return "", nil
+	}
+	return userOf(c.box.Info().Account, name)
+}
+
+// queryUser is the same for the HTTP routes.
+func (c *call) queryUser() (string, error) {
+	if name := c.URL.Query().Get("username"); name != "" {
+		return userOf(c.box.Info().Account, name)
+	}
+	return c.basicUser()
+}
+
+// userOf maps a name to what the guest takes.
+func userOf(a sandbox.Account, name string) (string, error) {
+	own := a.Name
+	if own == "" {
+		own = defaultUser
+	}
+	switch name {
+	case "", own:
+		return "", nil
+	case rootUser:
+		return rootUser, nil
+	}
+	return "", refuse(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", shorten(name, 40), own, rootUser)
+}

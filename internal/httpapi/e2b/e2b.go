@@ -1,0 +1,16 @@
+// Package e2b speaks the wire protocol that unmodified E2B SDKs speak.
+//
+// Vocabulary: the *control plane* is the routes about sandboxes (create, list,
+// pause, ...), for callers with an API key; the *data plane* is what is done in
+// one sandbox (commands, files, its ports), for whoever has the sandbox's *access
+// token*; the data plane's own port is 49983. An *event* is one message of a
+// stream.
+//
+// What the policy says wins over what a client asks for.
+package e2b
+
+// EnvdVersion is what the data plane tells clients about itself: they choose by it
+// which features they use. 0.6.4 means: standard input is off unless asked for,
+// the default user is the server's affair, CloseStdin, uploads as
+// application/octet-stream, metadata of files, and entries in the events of a watch.
+const EnvdVersion = "0.6.4"

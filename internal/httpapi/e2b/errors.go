@@ -1,0 +1,90 @@
+package e2b
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxBody bounds a request's JSON.
+const maxBody = 1 << 20
+
+// refuse answers with an error's status and sentence.
+func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	if wait := fault.RetryAfter(err); wait > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	}
+	if status == http.StatusInternalServerError {
+		c.cfg.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
+	}
+	writeError(w, status, sentence(err))
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, fault.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, fault.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, fault.ErrConflict):
+		return http.StatusConflict
+	case errors.Is(err, fault.ErrForbidden):
+		return http.StatusForbidden
+	case errors.Is(err, fault.ErrExhausted):
+		return http.StatusTooManyRequests
+	case errors.Is(err, fault.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// sentence is what a client may read of an error; causes are the operator's.
+func sentence(err error) string {
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f.Sentence
+	}
+	if errors.Is(err, fault.ErrInvalid) {
+		return err.Error() // a policy's problems, which are written for people
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it took too long"
+	}
+	return "something inside failed; the daemon's log has more"
+}
+
+func notFound(what, name string) error {
+	return fault.New(fault.ErrNotFound, "there is no %s %q", what, clip(name, 80))
+}
+
+// clip keeps others' text short in messages.
+func clip(s string, most int) string {
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// readJSON decodes a body strictly: a field that this version does not know may
+// ask for something that it does not do. No body is an empty object.
+func readJSON(r *client, v any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the request's body can't be read, or is larger than %d bytes", maxBody)
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
+		return fault.Invalid("the request's body is not understood: %s", clip(err.Error(), 300))
+	}
+	return nil
+}

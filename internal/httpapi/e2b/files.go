@@ -1,0 +1,151 @@
+package e2b
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// download sends a file as it comes from the sandbox; nothing is kept here. There
+// are no ranges: no client of this wire asks for any.
+func (d *Data) download(w http.ResponseWriter, c *call) error {
+	name := c.URL.Query().Get("path")
+	if name == "" {
+		return refuse(codeInvalid, "name the file in the query: path=")
+	}
+	user, err := c.queryUser()
+	if err != nil {
+		return err
+	}
+	conn, info, err := d.cfg.Sandboxes.OpenFile(c.Context(), c.id, channel.File{Op: channel.FileRead, Path: name, User: user})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	defer cutOff(ctx, conn)()
+	stop := cutWrites(ctx, c, w)
+	defer stop()
+	body := &fileBody{ctx: ctx, conn: conn, left: info.Size}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": path.Base(info.Path)}))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Accept-Ranges", "none")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if wantsGzip(c.Request) && info.Size > 0 {
+		w.Header().Set("Content-Encoding", "gzip")
+		zipped := gzip.NewWriter(w)
+		if _, err := io.Copy(zipped, body); err != nil || zipped.Close() != nil {
+			panic(http.ErrAbortHandler) // the status is out: only a broken connection tells that the file is not whole
+		}
+		return nil
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
+	w.WriteHeader(http.StatusOK)
+	if c.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := io.Copy(w, body); err != nil {
+		panic(http.ErrAbortHandler) // as above
+	}
+	return nil
+}
+
+// wantsGzip tells whether a client asked for gzip and nothing else: those that offer
+// it by habit, with others, are better served without.
+func wantsGzip(r *http.Request) bool {
+	return strings.EqualFold(strings.TrimSpace(r.Header.Get("Accept-Encoding")), "gzip")
+}
+
+// cutWrites cuts off what is being written when the sandbox is taken away; the
+// result takes that back.
+func cutWrites(ctx context.Context, c *call, w http.ResponseWriter) func() {
+	done := make(chan struct{})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		select {
+		case <-c.box.Gone():
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
+		case <-ctx.Done():
+		case <-done:
+		}
+	}()
+	return func() {
+		close(done)
+		<-finished
+	}
+}
+
+// fileBody reads a file's frames as its bytes. Fewer or more than announced are an
+// error.
+type fileBody struct {
+	ctx  context.Context //nolint:containedctx // of the one request that it serves
+	conn *channel.Conn
+	left int64  // bytes still to come
+	have []byte // of the last frame, not read yet
+	done bool
+}
+
+// Read implements io.Reader.
+func (b *fileBody) Read(p []byte) (int, error) {
+	for len(b.have) == 0 {
+		if b.done {
+			return 0, io.EOF
+		}
+		if err := b.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, b.have)
+	b.have = b.have[n:]
+	return n, nil
+}
+
+func (b *fileBody) fill() error {
+	kind, payload, err := b.conn.ReadFrame()
+	if err != nil {
+		return streamError(b.ctx, err)
+	}
+	if kind == channel.FrameStdout {
+		b.have = payload
+		b.left -= int64(len(payload))
+		if b.left < 0 {
+			return fmt.Errorf("the guest sent %d bytes more than it had announced", -b.left)
+		}
+		return nil
+	}
+	if _, err := lastReply(kind, payload); err != nil {
+		return err
+	}
+	if b.left > 0 {
+		return fmt.Errorf("the guest sent %d bytes fewer than it had announced", b.left)
+	}
+	b.done = true
+	return nil
+}
+
+// metrics answers what the sandbox uses.
+func (d *Data) metrics(w http.ResponseWriter, c *call) error {
+	u, err := d.cfg.Sandboxes.Usage(c.Context(), c.id)
+	if err != nil {
+		return err
+	}
+	const mib = 1 << 20
+	writeObject(w, http.StatusOK, map[string]any{
+		"ts": u.Time.Unix(), "cpu_count": int(max(u.CPUCount, 1)), "cpu_used_pct": u.CPUPercent,
+		"mem_total": u.MemoryLimit, "mem_used": u.MemoryBytes, "mem_total_mib": u.MemoryLimit / mib, "mem_used_mib": u.MemoryBytes / mib,
+		"disk_total": u.DiskLimit, "disk_used": u.DiskBytes,
+	})
+	return nil
+}

@@ -1,0 +1,293 @@
+package e2b
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const (
+	maxUploads     = 1_000            // files of one request
+	uploadPatience = 60 * time.Second // without a byte from the client
+	maxUnbounded   = 64 << 30         // bytes of an upload into a sandbox without a disk limit
+)
+
+// uploaded tells of a file that was written.
+type uploaded struct {
+	Name     string            `json:"name"`
+	Type     string            `json:"type"`
+	Path     string            `json:"path"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// upload writes files: the parts of a form, each with its path as file name, or the
+// body itself. Each file is there whole or not at all; those of a form before one
+// that fails stay.
+func (d *Data) upload(w http.ResponseWriter, c *call) error {
+	user, err := c.queryUser()
+	if err != nil {
+		return err
+	}
+	metadata, err := metadataOf(c.Header)
+	if err != nil {
+		return err
+	}
+	u := &uploading{d: d, c: c, user: user, metadata: metadata, left: d.uploadLimit(c)}
+	body, err := u.body(w)
+	if err != nil {
+		return err
+	}
+	defer http.NewResponseController(w).SetReadDeadline(time.Time{}) //nolint:errcheck // a writer of tests has no connection
+	contentType, params, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
+	if err != nil {
+		return refuse(codeInvalid, "the Content-Type of an upload is multipart/form-data or application/octet-stream")
+	}
+	name := c.URL.Query().Get("path")
+	switch contentType {
+	case "application/octet-stream":
+		err = u.one(name, body)
+	case "multipart/form-data":
+		err = u.form(multipart.NewReader(body, params["boundary"]), name)
+	default:
+		return refuse(codeInvalid, "an upload is multipart/form-data or application/octet-stream, and not %.60q", contentType)
+	}
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, u.written)
+	return nil
+}
+
+// uploadLimit is how much may be written by one request: no more than the disk has.
+func (d *Data) uploadLimit(c *call) int64 {
+	if limit := c.box.Info().Limits.DiskBytes; limit > 0 {
+		return limit
+	}
+	return maxUnbounded
+}
+
+// uploading is one request to write files.
+type uploading struct {
+	d        *Data
+	c        *call
+	user     string
+	metadata map[string]string
+	left     int64 // bytes that may still be written
+	written  []uploaded
+}
+
+// body is the request's, unpacked, which may stall for a while only.
+func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
+	raw := &patientBody{r: u.c.Body, control: http.NewResponseController(w)}
+	switch encoding := strings.ToLower(u.c.Header.Get("Content-Encoding")); encoding {
+	case "", "identity":
+		return raw, nil
+	case "gzip":
+		unzipped, err := gzip.NewReader(raw)
+		if err != nil {
+			return nil, refuse(codeInvalid, "the body is not gzip: %v", err)
+		}
+		return unzipped, nil
+	default:
+		return nil, refuse(codeInvalid, "the compression %.40q is not supported: gzip is", encoding)
+	}
+}
+
+// patientBody moves the read deadline with every read.
+type patientBody struct {
+	r       io.Reader
+	control *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (b *patientBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(uploadPatience)) // a writer of tests has no connection
+	return b.r.Read(p)
+}
+
+// form writes the parts named file. With a path in the query there is one, and that
+// is its place.
+func (u *uploading) form(parts *multipart.Reader, name string) error {
+	for {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return refuse(codeInvalid, "the form is not whole: %v", err)
+		}
+		if part.FormName() != "file" {
+			continue
+		}
+		to := name
+		if to == "" {
+			to = fileName(part)
+		}
+		if len(u.written) >= maxUploads || name != "" && len(u.written) > 0 {
+			return refuse(codeInvalid, "the form has more files than it may: one with a path in the query, up to %d without", maxUploads)
+		}
+		if err := u.one(to, part); err != nil {
+			return err
+		}
+	}
+	if len(u.written) == 0 {
+		return refuse(codeInvalid, "the form has no part named file")
+	}
+	return nil
+}
+
+// fileName is the whole file name of a part, directories included.
+func fileName(part *multipart.Part) string {
+	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return params["filename"]
+}
+
+// one writes one file.
+func (u *uploading) one(name string, content io.Reader) error {
+	if name == "" {
+		return refuse(codeInvalid, "name the file: path= in the query, or the part's file name")
+	}
+	info, err := u.write(name, content)
+	if err != nil {
+		return err
+	}
+	u.written = append(u.written, uploaded{Name: path.Base(info.Path), Type: "file", Path: info.Path, Metadata: clientMetadata(info.Metadata)})
+	return nil
+}
+
+// write sends a file's content to the sandbox. The guest may answer at any time,
+// with an error; without the empty frame at the end it leaves things as they were.
+func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, error) {
+	ctx := u.c.Context()
+	conn, _, err := u.d.cfg.Sandboxes.OpenFile(ctx, u.c.id, channel.File{Op: channel.FileWrite, Path: name, User: u.user, Metadata: u.metadata})
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
+	defer conn.Close()
+	defer cutOff(ctx, conn)()
+	type answer struct {
+		info channel.FileInfo
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() { // ends with the connection
+		kind, payload, err := conn.ReadFrame()
+		var info channel.FileInfo
+		if err == nil {
+			info, err = lastReply(kind, payload)
+		} else {
+			err = streamError(ctx, err)
+		}
+		answered <- answer{info, err}
+	}()
+	if err := u.pour(conn, content); err != nil {
+		if broken, ok := errors.AsType[*guestError](err); !ok {
+			return channel.FileInfo{}, err
+		} else if got := <-answered; got.err == nil {
+			return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, broken, "the sandbox's agent took only a part of %.100q", name)
+		} else {
+			return channel.FileInfo{}, got.err
+		}
+	}
+	got := <-answered
+	return got.info, got.err
+}
+
+// guestError: the guest takes no more; its reply says why.
+type guestError struct{ err error }
+
+func (g *guestError) Error() string { return g.err.Error() }
+
+// pour sends content in frames and the empty one behind it.
+func (u *uploading) pour(conn *channel.Conn, content io.Reader) error {
+	buf := make([]byte, channel.MaxPayload)
+	for {
+		n, err := io.ReadFull(content, buf)
+		u.left -= int64(n)
+		if u.left < 0 {
+			return fault.Wrap(fault.ErrExhausted, errNoSpace, "the upload is larger than the sandbox's disk")
+		}
+		if n > 0 {
+			if err := conn.WriteFrame(channel.FrameStdin, buf[:n]); err != nil {
+				return &guestError{err}
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && wasEnd(content):
+			if err := conn.WriteFrame(channel.FrameStdin, nil); err != nil {
+				return &guestError{err}
+			}
+			return nil
+		case isFault(err):
+			return err // content that comes from a sandbox
+		case err != nil:
+			return refuse(codeInvalid, "the upload did not come whole: %v", err)
+		}
+	}
+}
+
+func isFault(err error) bool {
+	_, ok := errors.AsType[*fault.Fault](err)
+	return ok
+}
+
+// wasEnd tells a short last read, after which there is nothing, from content that
+// broke off: io.ReadFull says the same of both.
+func wasEnd(content io.Reader) bool {
+	var more [1]byte
+	n, err := content.Read(more[:])
+	return n == 0 && errors.Is(err, io.EOF)
+}
+
+// The headers and attributes of a file's metadata.
+const (
+	metadataHeader = "X-Metadata-"
+	metadataPrefix = "e2b." // of the attributes, below "user."
+	maxMetadata    = 1 << 10
+)
+
+// metadataOf reads X-Metadata-NAME headers: they become the file's attributes
+// user.e2b.name.
+func metadataOf(h http.Header) (map[string]string, error) {
+	found := map[string]string{}
+	for key, values := range h {
+		name, ok := strings.CutPrefix(http.CanonicalHeaderKey(key), metadataHeader)
+		if !ok {
+			continue
+		}
+		if name == "" || len(name) > 200 || len(values) != 1 || len(values[0]) > maxMetadata {
+			return nil, refuse(codeInvalid, "the header %.60q is no metadata: once, with a name of up to 200 and a value of up to %d bytes", key, maxMetadata)
+		}
+		found[metadataPrefix+strings.ToLower(name)] = values[0]
+	}
+	if len(found) > channel.MaxMetadata {
+		return nil, refuse(codeInvalid, "%d headers %s*; at most %d", len(found), metadataHeader, channel.MaxMetadata)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return found, nil
+}
+
+// clientMetadata is what clients see of a file's attributes: those of theirs.
+func clientMetadata(attributes map[string]string) map[string]string {
+	found := map[string]string{}
+	for name, value := range attributes {
+		if short, ok := strings.CutPrefix(name, metadataPrefix); ok {
+			found[short] = value
+		}
+	}
+	return found
+}

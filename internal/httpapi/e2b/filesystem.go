@@ -1,0 +1,157 @@
+package e2b
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const filesystemService = "/filesystem.Filesystem/"
+
+func (d *Data) filesystemRoutes() {
+	d.routes.HandleFunc("POST "+filesystemService+"Stat", d.unary(d.statFile))
+	d.routes.HandleFunc("POST "+filesystemService+"MakeDir", d.unary(d.makeDirectory))
+	d.routes.HandleFunc("POST "+filesystemService+"Move", d.unary(d.moveFile))
+	d.routes.HandleFunc("POST "+filesystemService+"ListDir", d.unary(d.listDirectory))
+	d.routes.HandleFunc("POST "+filesystemService+"Remove", d.unary(d.removeFile))
+	d.routes.HandleFunc("POST "+filesystemService+"WatchDir", d.streaming(d.watchDirectory))
+	d.routes.HandleFunc("POST "+filesystemService+"CreateWatcher", d.unary(d.createWatcher))
+	d.routes.HandleFunc("POST "+filesystemService+"GetWatcherEvents", d.unary(d.watcherEvents))
+	d.routes.HandleFunc("POST "+filesystemService+"RemoveWatcher", d.unary(d.removeWatcher))
+}
+
+// pathRequest is the request of several calls.
+type pathRequest struct {
+	Path string `json:"path"`
+}
+
+// entryAnswer is the answer of several.
+type entryAnswer struct {
+	Entry entry `json:"entry"`
+}
+
+// file does an operation that is one reply.
+func (d *Data) file(c *call, f channel.File) (channel.FileInfo, error) {
+	user, err := c.basicUser()
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
+	f.User = user
+	return d.cfg.Sandboxes.File(c.Context(), c.id, f)
+}
+
+func (d *Data) statFile(w http.ResponseWriter, c *call) error {
+	var req pathRequest
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	info, err := d.file(c, channel.File{Op: channel.FileStat, Path: req.Path})
+	if err != nil {
+		return err
+	}
+	return writeUnary(w, entryAnswer{d.entry(c, info)})
+}
+
+func (d *Data) makeDirectory(w http.ResponseWriter, c *call) error {
+	var req pathRequest
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	info, err := d.file(c, channel.File{Op: channel.FileMkdir, Path: req.Path})
+	if errors.Is(err, fault.ErrConflict) && heldSentence(c.box.Waits()) == "" && !d.gone(c.id) {
+		return &failure{Code: codeExists, Message: failureOf(err).Message}
+	}
+	if err != nil {
+		return err
+	}
+	if info.Path == "" { // the operation answers with nothing of its own
+		if info, err = d.file(c, channel.File{Op: channel.FileStat, Path: req.Path}); err != nil {
+			return err
+		}
+	}
+	return writeUnary(w, entryAnswer{d.entry(c, info)})
+}
+
+func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
+	var req struct {
+		Source      string `json:"source"`
+		Destination string `json:"destination"`
+	}
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	if _, err := d.file(c, channel.File{Op: channel.FileMove, Path: req.Source, To: req.Destination}); err != nil {
+		return err
+	}
+	info, err := d.file(c, channel.File{Op: channel.FileStat, Path: req.Destination})
+	if err != nil {
+		return err
+	}
+	return writeUnary(w, entryAnswer{d.entry(c, info)})
+}
+
+// removeFile removes what is there; nothing is fine, too.
+func (d *Data) removeFile(w http.ResponseWriter, c *call) error {
+	var req pathRequest
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	_, err := d.file(c, channel.File{Op: channel.FileRemove, Path: req.Path})
+	if err != nil && (!errors.Is(err, fault.ErrNotFound) || d.gone(c.id)) {
+		return err
+	}
+	return writeUnary(w, struct{}{})
+}
+
+// listDirectory lists what is in a directory, and below it to a depth.
+func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
+	var req struct {
+		pathRequest
+		Depth number `json:"depth"`
+	}
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	if req.Depth > channel.MaxListDepth {
+		return refuse(codeInvalid, "a depth of %d is more than %d", req.Depth, channel.MaxListDepth)
+	}
+	user, err := c.basicUser()
+	if err != nil {
+		return err
+	}
+	list := channel.File{Op: channel.FileList, Path: req.Path, User: user, Depth: int(max(req.Depth, 1))}
+	conn, _, err := d.cfg.Sandboxes.OpenFile(c.Context(), c.id, list)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer cutOff(c.Context(), conn)()
+	answer := struct {
+		Entries []entry `json:"entries"`
+	}{Entries: []entry{}}
+	links := maxFollowed
+	for {
+		kind, payload, err := conn.ReadFrame()
+		if err != nil {
+			return streamError(c.Context(), err)
+		}
+		if kind == channel.FrameReply {
+			if _, err := lastReply(kind, payload); err != nil {
+				return err
+			}
+			return writeUnary(w, answer)
+		}
+		var part channel.FileEntries
+		if err := channel.DecodeJSON(kind, payload, &part); err != nil {
+			return err
+		}
+		if len(answer.Entries)+len(part.Entries) > channel.MaxListEntries {
+			return refuse(codeExhausted, "the directory has more than %d entries: list it by its parts", channel.MaxListEntries)
+		}
+		for _, info := range part.Entries {
+			answer.Entries = append(answer.Entries, d.listed(c, info, user, &links))
+		}
+	}
+}

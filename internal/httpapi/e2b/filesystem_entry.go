@@ -1,0 +1,154 @@
+package e2b
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// entry is a file as the protocol tells of it.
+type entry struct {
+	Name          string            `json:"name"`
+	Type          string            `json:"type"`
+	Path          string            `json:"path"`
+	Size          string            `json:"size"` // an int64 of proto3 JSON
+	Mode          uint32            `json:"mode"` // permission bits
+	Permissions   string            `json:"permissions"`
+	Owner         string            `json:"owner"`
+	Group         string            `json:"group"`
+	ModifiedTime  string            `json:"modifiedTime"`
+	SymlinkTarget string            `json:"symlinkTarget,omitempty"`
+	Metadata      map[string]string `json:"metadata,omitempty"`
+}
+
+// The types of entries.
+const (
+	typeFile      = "FILE_TYPE_FILE"
+	typeDirectory = "FILE_TYPE_DIRECTORY"
+)
+
+const (
+	maxFollowed = 256 // symbolic links of a list that are looked behind
+	maxHops     = 8   // from link to link
+)
+
+// entry makes an entry of a file; a symbolic link has the type of what it leads to.
+func (d *Data) entry(c *call, info channel.FileInfo) entry {
+	user, err := c.queryUser()
+	if err != nil {
+		user = ""
+	}
+	hops := maxHops
+	return d.listed(c, info, user, &hops)
+}
+
+// listed is entry with a bound on how many more files may be looked at.
+func (d *Data) listed(c *call, info channel.FileInfo, user string, looks *int) entry {
+	mode := fs.FileMode(info.Mode & 0o777)
+	kind := info.Kind
+	if kind == channel.KindSymlink {
+		mode |= fs.ModeSymlink
+		kind = d.behind(c, info, user, looks)
+	} else if kind == channel.KindDir {
+		mode |= fs.ModeDir
+	}
+	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if info.Mode&bit != 0 {
+			mode |= flag
+		}
+	}
+	e := entry{
+		Name: path.Base(info.Path), Type: typeFile, Path: info.Path, Size: strconv.FormatInt(info.Size, 10),
+		Mode: info.Mode & 0o7777, Permissions: mode.String(), Owner: info.Owner, Group: info.Group,
+		ModifiedTime: info.Modified.UTC().Format(time.RFC3339Nano), SymlinkTarget: info.Target, Metadata: clientMetadata(info.Metadata),
+	}
+	if kind == channel.KindDir {
+		e.Type = typeDirectory
+	}
+	return e
+}
+
+// behind looks what a symbolic link leads to. All is resolved inside; what can't be
+// told is a file.
+func (d *Data) behind(c *call, link channel.FileInfo, user string, looks *int) channel.FileKind {
+	for range maxHops {
+		if *looks <= 0 {
+			break
+		}
+		*looks--
+		to := link.Target
+		if !path.IsAbs(to) {
+			to = path.Join(path.Dir(link.Path), to)
+		}
+		info, err := d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileStat, Path: to, User: user})
+		if err != nil || info.Kind != channel.KindSymlink {
+			return info.Kind
+		}
+		link = info
+	}
+	return channel.KindFile
+}
+
+// errNoSpace: the sandbox's disk is full.
+var errNoSpace = errors.New("no space")
+
+// lastReply reads the reply that ends a stream of a file's.
+func lastReply(kind channel.FrameType, payload []byte) (channel.FileInfo, error) {
+	var reply channel.Reply
+	if kind != channel.FrameReply {
+		return channel.FileInfo{}, fmt.Errorf("a file's stream had a frame of type %d", kind)
+	}
+	if err := channel.DecodeJSON(kind, payload, &reply); err != nil {
+		return channel.FileInfo{}, err
+	}
+	if !reply.OK {
+		return channel.FileInfo{}, replyError(reply)
+	}
+	var info channel.FileInfo
+	if len(reply.Body) == 0 {
+		return info, nil
+	}
+	if err := json.Unmarshal(reply.Body, &info); err != nil {
+		return info, fmt.Errorf("the guest's last reply about a file: %w", err)
+	}
+	return info, nil
+}
+
+// replyError is a guest's error about a file as a fault.
+func replyError(reply channel.Reply) error {
+	sentence := shorten(reply.Error, 1000)
+	switch reply.Code {
+	case channel.CodeInvalid:
+		return fault.Invalid("%s", sentence)
+	case channel.CodeNotFound:
+		return fault.New(fault.ErrNotFound, "%s", sentence)
+	case channel.CodeExists:
+		return fault.New(fault.ErrConflict, "%s", sentence)
+	case channel.CodePermission:
+		return fault.New(fault.ErrForbidden, "%s", sentence)
+	case channel.CodeNoSpace:
+		return fault.Wrap(fault.ErrExhausted, errNoSpace, "%s", sentence)
+	}
+	return fault.New(fault.ErrUnavailable, "the sandbox's agent could not do it: %s", sentence)
+}
+
+// cutOff closes a file's stream when ctx ends; the result takes that back.
+func cutOff(ctx context.Context, conn *channel.Conn) func() bool {
+	return context.AfterFunc(ctx, func() { _ = conn.Close() })
+}
+
+// streamError is why a file's stream broke: its context, or the guest.
+func streamError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent broke off")
+}

@@ -1,0 +1,195 @@
+package e2b
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// Watchers that clients poll. Bounds of one sandbox's.
+const (
+	maxWatchers      = 32
+	maxWatcherEvents = 10_000           // kept for the next poll
+	maxWatcherBytes  = 1 << 20          // of names, kept for the next poll
+	watcherLife      = 10 * time.Minute // without a poll
+)
+
+// watchers are those of all sandboxes, by their ids, which nobody can guess.
+type watchers struct {
+	mu  sync.Mutex // guards all
+	all map[string]*watcher
+}
+
+// watcher keeps what changed until somebody asks. It ends by itself when nobody
+// does, and with its sandbox.
+type watcher struct {
+	sandbox string
+	stop    context.CancelFunc
+	expiry  *time.Timer
+	// Guarded by watchers.mu.
+	events []watchEvent
+	bytes  int // of their names
+	lost   bool
+	ended  error // why nothing more comes
+}
+
+type watcherRequest struct {
+	WatcherID string `json:"watcherId"`
+}
+
+// createWatcher begins to watch for polls.
+func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
+	var req watchRequest
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	if d.watchers.count(c.id) >= maxWatchers {
+		return refuse(codeExhausted, "the sandbox has %d watchers already: remove one", maxWatchers)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
+	watching, err := d.openWatch(ctx, c, req)
+	if err != nil {
+		cancel()
+		return err
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	id := hex.EncodeToString(random[:])
+	kept := &watcher{sandbox: c.id, stop: cancel, expiry: time.AfterFunc(watcherLife, func() { d.watchers.remove(id) })}
+	d.watchers.add(id, kept)
+	context.AfterFunc(ctx, func() { _ = watching.conn.Close() })
+	go d.watchers.collect(kept, watching)
+	go func() {
+		select {
+		case <-c.box.Gone():
+			d.watchers.remove(id)
+		case <-ctx.Done():
+		}
+	}()
+	return writeUnary(w, watcherRequest{WatcherID: id})
+}
+
+// collect keeps changes until the stream ends.
+func (ws *watchers) collect(kept *watcher, from *watch) {
+	for {
+		kind, payload, err := from.conn.ReadFrame()
+		var changes channel.FileEvents
+		if err == nil {
+			changes, err = changesOf(kind, payload)
+		}
+		events := from.events(changes.Events)
+		ws.mu.Lock()
+		kept.add(events, changes.Lost, err)
+		ws.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// add needs watchers.mu.
+func (w *watcher) add(events []watchEvent, lost bool, ended error) {
+	w.events = append(w.events, events...)
+	for _, e := range events {
+		w.bytes += len(e.Name)
+	}
+	w.ended = ended
+	w.lost = w.lost || lost || len(w.events) > maxWatcherEvents || w.bytes > maxWatcherBytes
+	if w.lost {
+		w.events, w.bytes = nil, 0
+	}
+}
+
+// watcherEvents answers a poll with what changed since the last one. Changes that
+// could not be kept are told once, as data_loss.
+func (d *Data) watcherEvents(w http.ResponseWriter, c *call) error {
+	var req watcherRequest
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	events, err := d.watchers.poll(c.id, req.WatcherID)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Events []watchEvent `json:"events"`
+	}{Events: events}
+	return writeUnary(w, answer)
+}
+
+func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	kept := ws.all[id]
+	if kept == nil || kept.sandbox != sandbox {
+		return nil, refuse(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", shorten(id, 40), watcherLife)
+	}
+	kept.expiry.Reset(watcherLife)
+	events := kept.events
+	kept.events, kept.bytes = nil, 0
+	switch {
+	case kept.lost:
+		kept.lost = false
+		return nil, errLost
+	case len(events) == 0 && kept.ended != nil:
+		return nil, kept.ended
+	case events == nil:
+		events = []watchEvent{}
+	}
+	return events, nil
+}
+
+// removeWatcher ends one; one that is not there has ended.
+func (d *Data) removeWatcher(w http.ResponseWriter, c *call) error {
+	var req watcherRequest
+	if err := readUnary(w, c.Request, &req); err != nil {
+		return err
+	}
+	if d.watchers.has(c.id, req.WatcherID) {
+		d.watchers.remove(req.WatcherID)
+	}
+	return writeUnary(w, struct{}{})
+}
+
+func (ws *watchers) add(id string, kept *watcher) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.all == nil {
+		ws.all = map[string]*watcher{}
+	}
+	ws.all[id] = kept
+}
+
+func (ws *watchers) has(sandbox, id string) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	kept := ws.all[id]
+	return kept != nil && kept.sandbox == sandbox
+}
+
+func (ws *watchers) remove(id string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if kept := ws.all[id]; kept != nil {
+		kept.expiry.Stop()
+		kept.stop()
+		delete(ws.all, id)
+	}
+}
+
+func (ws *watchers) count(sandbox string) int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	n := 0
+	for _, kept := range ws.all {
+		if kept.sandbox == sandbox {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,118 @@
+package e2b
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+)
+
+// portHost ends the host names under which the transport knows sandboxes' ports. It
+// is never resolved.
+const portHost = ".sandbox.invalid"
+
+// portTransport speaks HTTP to servers inside of sandboxes. Connections are kept for
+// a little while, a few of each port: each is a stream of the guest's.
+func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			host, port, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			number, err := strconv.Atoi(port)
+			if err != nil {
+				return nil, err
+			}
+			return sandboxes.Dial(ctx, strings.TrimSuffix(host, portHost), number)
+		},
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 4,
+		MaxConnsPerHost:     64,
+		IdleConnTimeout:     15 * time.Second,
+	}
+}
+
+// servePort passes a request to a server inside: any method, streams, and what is
+// upgraded (WebSockets). The policy is asked with each connection.
+func (d *Data) servePort(w http.ResponseWriter, r *http.Request, to target) {
+	if token := d.cfg.Access.Traffic(to.sandbox); token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) != 1 {
+		writeError(w, http.StatusForbidden, "this sandbox's ports are not public: send its traffic access token as "+headerTraffic)
+		return
+	}
+	d.cfg.Sandboxes.Touch(to.sandbox)
+	own := d.cfg.Access.Token(to.sandbox)
+	proxy := &httputil.ReverseProxy{
+		Transport:     d.ports,
+		FlushInterval: -1,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.Scheme = "http"
+			p.Out.URL.Host = to.sandbox + portHost + ":" + strconv.Itoa(to.port)
+			p.Out.URL.RawQuery = p.In.URL.RawQuery // as it came: what it means is the server's affair
+			p.Out.Host = p.In.Host
+			stripSecrets(p.Out.Header, own)
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { d.portError(w, r, to, err) },
+		ErrorLog:     nil,
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// apiKey is the form of this daemon's own tokens.
+var apiKey = regexp.MustCompile(`^e2b_[0-9a-f]{40}$`) //nolint:gochecknoglobals // a compiled constant
+
+// stripSecrets takes out of a request what is for the daemon: nothing inside is to
+// have it.
+func stripSecrets(h http.Header, own string) {
+	for _, name := range []string{headerSandbox, headerPort, headerTraffic} {
+		h.Del(name)
+	}
+	if own != "" && h.Get("X-Access-Token") == own {
+		h.Del("X-Access-Token")
+	}
+	if apiKey.MatchString(h.Get("X-API-Key")) {
+		h.Del("X-API-Key")
+	}
+	if key, ok := strings.CutPrefix(h.Get("Authorization"), "Bearer "); ok && apiKey.MatchString(key) {
+		h.Del("Authorization")
+	}
+}
+
+// portError answers where no server inside did.
+func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err error) {
+	box, gone := d.living(to.sandbox)
+	switch {
+	case r.Context().Err() != nil: // nobody is there to be told
+	case gone != nil:
+		writeGone(w, to.sandbox, gone)
+	case errors.Is(err, fault.ErrForbidden):
+		writeError(w, http.StatusForbidden, portRefusal(failureOf(err).Message, to.port))
+	case errors.Is(err, fault.ErrConflict):
+		message := failureOf(err).Message
+		if held := heldSentence(box.Waits()); held != "" {
+			message = held
+		}
+		writeError(w, http.StatusConflict, message)
+	default:
+		message := fmt.Sprintf("The sandbox is running but port %d is not open", to.port)
+		writeObject(w, http.StatusBadGateway, map[string]any{"sandboxId": to.sandbox, "message": message, "port": to.port, "code": http.StatusBadGateway})
+	}
+}
+
+// portRefusal says what would allow it, unless the refusal has said so already.
+func portRefusal(sentence string, port int) string {
+	if strings.Contains(sentence, "published_ports") {
+		return sentence
+	}
+	return fmt.Sprintf("%s; the policy's line for it is published_ports: [%d]", sentence, port)
+}

@@ -1,0 +1,280 @@
+package e2b
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+const processService = "/process.Process/"
+
+func (d *Data) processRoutes() {
+	d.routes.HandleFunc("POST "+processService+"Start", d.streaming(d.startProcess))
+	d.routes.HandleFunc("POST "+processService+"Connect", d.streaming(d.connectProcess))
+	d.routes.HandleFunc("POST "+processService+"StreamInput", d.streaming(func(http.ResponseWriter, *call) (feed, error) {
+		return nil, refuse(codeUnimplemented, "StreamInput is not built: use SendInput, which keeps the order of what one client sends in turn")
+	}))
+	d.routes.HandleFunc("POST "+processService+"List", d.unary(d.listProcesses))
+	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(d.sendInput))
+	d.routes.HandleFunc("POST "+processService+"CloseStdin", d.unary(d.closeStdin))
+	d.routes.HandleFunc("POST "+processService+"SendSignal", d.unary(d.sendSignal))
+	d.routes.HandleFunc("POST "+processService+"Update", d.unary(d.updateProcess))
+}
+
+// processConfig is what is to be started.
+type processConfig struct {
+	Cmd  string            `json:"cmd"`
+	Args []string          `json:"args"`
+	Envs map[string]string `json:"envs"`
+	Cwd  *string           `json:"cwd,omitempty"`
+}
+
+type terminal struct {
+	Size *struct {
+		Cols number `json:"cols"`
+		Rows number `json:"rows"`
+	} `json:"size"`
+}
+
+// window is the size; a terminal without one gets the usual.
+func (t *terminal) window() (*channel.WindowSize, error) {
+	if t.Size == nil || t.Size.Cols == 0 || t.Size.Rows == 0 {
+		return &channel.WindowSize{Rows: 24, Cols: 80}, nil
+	}
+	const most = 1<<16 - 1
+	if t.Size.Cols > most || t.Size.Rows > most {
+		return nil, refuse(codeInvalid, "a terminal of %d columns and %d rows is too large", t.Size.Cols, t.Size.Rows)
+	}
+	return &channel.WindowSize{Rows: uint16(t.Size.Rows), Cols: uint16(t.Size.Cols)}, nil
+}
+
+type startRequest struct {
+	Process *processConfig `json:"process"`
+	PTY     *terminal      `json:"pty"`
+	Tag     *string        `json:"tag"`
+	Stdin   *bool          `json:"stdin"` // absent: yes, as older clients expect
+}
+
+const maxTag = 256 // bytes
+
+// startProcess starts a command and follows it. The command lives on when the
+// client goes away; when its time is over it is killed.
+func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
+	var req startRequest
+	if err := readEnvelope(w, c.Request, &req); err != nil {
+		return nil, err
+	}
+	timeout, err := timeoutOf(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	command, err := req.command(c)
+	if err != nil {
+		return nil, err
+	}
+	command.Timeout = timeout
+	if err := heldError(c.box.Waits()); err != nil {
+		return nil, err
+	}
+	started, err := d.cfg.Sandboxes.Start(c.Context(), c.id, command)
+	if err != nil {
+		return nil, err
+	}
+	what := launch{config: *req.Process, stdin: command.Stdin, terminal: req.PTY != nil, at: time.Now()}
+	if req.Tag != nil {
+		what.tag = *req.Tag
+	}
+	d.remember(c, started.ID, what)
+	return d.follow(c, started, what, follow{timeout: timeout, kills: true})
+}
+
+// command is what the manager is asked for.
+func (r *startRequest) command(c *call) (sandbox.Command, error) {
+	switch {
+	case r.Process == nil || r.Process.Cmd == "":
+		return sandbox.Command{}, refuse(codeInvalid, "there is no command to start")
+	case r.Tag != nil && len(*r.Tag) > maxTag:
+		return sandbox.Command{}, refuse(codeInvalid, "the tag is %d bytes long; at most %d", len(*r.Tag), maxTag)
+	}
+	user, err := c.basicUser()
+	if err != nil {
+		return sandbox.Command{}, err
+	}
+	command := sandbox.Command{
+		Argv: append([]string{r.Process.Cmd}, r.Process.Args...), Env: r.Process.Envs, User: user,
+		Stdin: r.PTY != nil || r.Stdin == nil || *r.Stdin,
+	}
+	command.Judged = shellText(command.Argv)
+	if r.Process.Cwd != nil {
+		command.Dir = c.absolute(*r.Process.Cwd, user)
+	}
+	if slices.ContainsFunc(command.Argv, hasZero) || hasZero(command.Dir) {
+		return sandbox.Command{}, refuse(codeInvalid, "a command and its directory can't have zero bytes")
+	}
+	if r.PTY != nil {
+		command.PTY, err = r.PTY.window()
+	}
+	return command, err
+}
+
+func hasZero(s string) bool { return strings.ContainsRune(s, 0) }
+
+// shellText is the text that an SDK hands to a shell, in exactly the form in which
+// it does; "" for any other command. It is what the policy's rules see.
+func shellText(argv []string) string {
+	if len(argv) == 4 && argv[0] == "/bin/bash" && argv[1] == "-l" && argv[2] == "-c" {
+		return argv[3]
+	}
+	return ""
+}
+
+// absolute is a directory as a path from the root: it may be relative to the
+// user's home.
+func (c *call) absolute(dir, user string) string {
+	home := c.box.Info().Account.Home
+	switch {
+	case user == rootUser:
+		home = "/root"
+	case home == "":
+		home = "/home/" + defaultUser
+	}
+	switch {
+	case dir == "" || dir == "~":
+		return home
+	case strings.HasPrefix(dir, "/"):
+		return dir
+	}
+	return path.Join(home, strings.TrimPrefix(dir, "~/"))
+}
+
+type selector struct {
+	PID *number `json:"pid"`
+	Tag *string `json:"tag"`
+}
+
+type selected struct {
+	Process *selector `json:"process"`
+}
+
+func (s *selector) String() string {
+	switch {
+	case s != nil && s.PID != nil:
+		return fmt.Sprintf("with the pid %d", *s.PID)
+	case s != nil && s.Tag != nil:
+		return fmt.Sprintf("with the tag %q", shorten(*s.Tag, 40))
+	}
+	return "without a pid or tag"
+}
+
+// connectProcess follows a command that was started before: what comes from now
+// on, or its end.
+func (d *Data) connectProcess(w http.ResponseWriter, c *call) (feed, error) {
+	var req selected
+	if err := readEnvelope(w, c.Request, &req); err != nil {
+		return nil, err
+	}
+	timeout, err := timeoutOf(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	if err := heldError(c.box.Waits()); err != nil {
+		return nil, err
+	}
+	command, what, err := d.find(c, req.Process, true)
+	if err != nil {
+		return nil, err
+	}
+	return d.follow(c, command, what, follow{timeout: timeout, pid: command.PID, offset: keeper.FromNow})
+}
+
+// find is the newest command that a selector means; one that has ended only if
+// asked for, and if none runs.
+func (d *Data) find(c *call, s *selector, ended bool) (keeper.Command, launch, error) {
+	if s == nil || (s.PID == nil) == (s.Tag == nil) {
+		return keeper.Command{}, launch{}, refuse(codeInvalid, "name the process by its pid or its tag")
+	}
+	commands, err := d.commands(c)
+	if err != nil {
+		return keeper.Command{}, launch{}, err
+	}
+	var found *keeper.Command
+	for i := range commands {
+		k := &commands[i]
+		if !d.means(c, s, k) || (k.Exit != nil && !ended) {
+			continue
+		}
+		if found == nil || (found.Exit != nil && k.Exit == nil) || (found.Exit == nil) == (k.Exit == nil) && !k.Started.Before(found.Started) {
+			found = k
+		}
+	}
+	if found == nil {
+		return keeper.Command{}, launch{}, refuse(codeNotFound, "there is no process %s", s)
+	}
+	return *found, d.launched.of(c.id, *found), nil
+}
+
+func (d *Data) means(c *call, s *selector, k *keeper.Command) bool {
+	if s.PID != nil {
+		return k.PID != 0 && k.PID == int(*s.PID)
+	}
+	return d.launched.of(c.id, *k).tag == *s.Tag && *s.Tag != ""
+}
+
+type processInfo struct {
+	Config processConfig `json:"config"`
+	PID    int           `json:"pid"`
+	Tag    string        `json:"tag,omitempty"`
+}
+
+// listProcesses tells of the commands that run and have their pid.
+func (d *Data) listProcesses(w http.ResponseWriter, c *call) error {
+	if err := readUnary(w, c.Request, &struct{}{}); err != nil {
+		return err
+	}
+	commands, err := d.commands(c)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Processes []processInfo `json:"processes"`
+	}{Processes: []processInfo{}}
+	for _, k := range commands {
+		if k.Exit == nil && k.PID != 0 {
+			what := d.launched.of(c.id, k)
+			answer.Processes = append(answer.Processes, processInfo{Config: what.config, PID: k.PID, Tag: what.tag})
+		}
+	}
+	return writeUnary(w, answer)
+}
+
+// unary serves a unary call.
+func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r)
+		err := checkUnary(r)
+		if err == nil {
+			err = h(w, c)
+		}
+		if err == nil {
+			return
+		}
+		if media, ok := errors.AsType[*unsupportedMedia](err); ok {
+			http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
+			return
+		}
+		if d.gone(c.id) {
+			writeGone(w, c.id, err)
+			return
+		}
+		f := d.explain(c, err)
+		writeObject(w, f.Code.status(), f)
+	}
+}

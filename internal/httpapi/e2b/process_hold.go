@@ -1,0 +1,57 @@
+package e2b
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// A hold and the streams of this wire.
+//
+// A request of the sandbox that waits for a person for a while (on_hold: wait) ends
+// nothing: keep-alives go on, and the request is answered or refused within the
+// client's patience. A stream ends with failed_precondition, which both SDKs raise
+// as a SandboxError with this message, when
+//   - the sandbox is frozen or on its way there (on_hold: freeze), or should be and
+//     can't;
+//   - the client's own time for the stream is nearly over and something still waits:
+//     the client would only see a timeout otherwise.
+//
+// The command lives on, its clock stands still; Connect re-attaches to it, and is
+// refused with the same words while the sandbox is frozen.
+
+const maxHoldsTold = 5
+
+// heldError is why a stream ends now; nil if it goes on.
+func heldError(v waiting.View) error {
+	if v.State == waiting.Freezing || v.State == waiting.Frozen || v.Note != "" {
+		return waitsError(v)
+	}
+	return nil
+}
+
+// waitsError tells what a sandbox waits for; nil if for nothing.
+func waitsError(v waiting.View) error {
+	if sentence := heldSentence(v); sentence != "" {
+		return &failure{Code: codePrecondition, Message: sentence}
+	}
+	return nil
+}
+
+// heldSentence names the requests and how to approve them; "": nothing waits.
+func heldSentence(v waiting.View) string {
+	if len(v.Holds) == 0 {
+		return ""
+	}
+	var about []string
+	for _, h := range v.Holds[:min(len(v.Holds), maxHoldsTold)] {
+		about = append(about, fmt.Sprintf("request %s for %s (on the host: %s)", h.Approval, h.Package, admission.ApproveCommand(h.Approval)))
+	}
+	if more := len(v.Holds) - maxHoldsTold; more > 0 {
+		about = append(about, fmt.Sprintf("%d more", more))
+	}
+	return "the sandbox waits for a person to approve " + strings.Join(about, ", ") +
+		"; its processes live on, and commands.connect follows them again when that is answered"
+}

@@ -1,0 +1,92 @@
+package e2b
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// launch is what a client said about a command that only clients want back. A
+// restart of the daemon loses it: tags are gone then, and the list shows argv.
+type launch struct {
+	config   processConfig
+	tag      string
+	stdin    bool
+	terminal bool
+	at       time.Time // when it was remembered
+	known    bool      // false: it was made up of what the keeper has
+}
+
+// launches are those of all sandboxes.
+type launches struct {
+	mu    sync.Mutex // guards what follows
+	boxes map[string]map[string]launch
+}
+
+const manyLaunches = 256 // of one sandbox; with more, those of forgotten commands are looked for
+
+// remember keeps a launch.
+func (d *Data) remember(c *call, command string, what launch) {
+	what.known = true
+	if d.launched.put(c.id, command, what) > manyLaunches {
+		_, _ = d.commands(c) // forgets as it lists; what fails here is tried again with the next command
+	}
+	d.launched.mu.Lock()
+	defer d.launched.mu.Unlock()
+	for id := range d.launched.boxes {
+		if _, err := d.cfg.Sandboxes.Get(id); err != nil {
+			delete(d.launched.boxes, id)
+		}
+	}
+}
+
+// put returns how many the sandbox has then.
+func (l *launches) put(id, command string, what launch) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.boxes == nil {
+		l.boxes = map[string]map[string]launch{}
+	}
+	if l.boxes[id] == nil {
+		l.boxes[id] = map[string]launch{}
+	}
+	l.boxes[id][command] = what
+	return len(l.boxes[id])
+}
+
+// of is a command's launch, made up of what the keeper has where nobody remembers.
+func (l *launches) of(id string, k keeper.Command) launch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if what, ok := l.boxes[id][k.ID]; ok {
+		return what
+	}
+	what := launch{terminal: k.Terminal, stdin: true, config: processConfig{Args: []string{}, Envs: map[string]string{}}}
+	if len(k.Argv) > 0 {
+		what.config.Cmd, what.config.Args = k.Argv[0], k.Argv[1:]
+	}
+	return what
+}
+
+// commands asks for a sandbox's commands, and forgets the launches of those that
+// the keeper has forgotten.
+func (d *Data) commands(c *call) ([]keeper.Command, error) {
+	asked := time.Now()
+	commands, err := d.cfg.Sandboxes.Commands(c.Context(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, k := range commands {
+		known[k.ID] = true
+	}
+	d.launched.mu.Lock()
+	defer d.launched.mu.Unlock()
+	for id, what := range d.launched.boxes[c.id] {
+		if !known[id] && what.at.Before(asked) {
+			delete(d.launched.boxes[c.id], id)
+		}
+	}
+	return commands, nil
+}

@@ -1,0 +1,343 @@
+package e2b
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// feed sends the messages of a stream until its end. errBroken: the sandbox is
+// gone, and the connection is to break.
+type feed func(ctx context.Context, s *stream) error
+
+// errBroken: there is no end to tell of.
+var errBroken = errors.New("the sandbox ended")
+
+// streaming serves a server-streaming call. When the sandbox is taken away the
+// connection breaks in the middle: that is what clients know it by.
+func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r)
+		err := checkStream(r)
+		if media, ok := errors.AsType[*unsupportedMedia](err); ok {
+			http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
+			return
+		}
+		var run feed
+		if err == nil {
+			run, err = open(w, c)
+		}
+		if err != nil && d.gone(c.id) {
+			writeGone(w, c.id, err)
+			return
+		}
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		go func() { // ends with the call
+			if d.awaitGone(ctx, c) {
+				cancel(errBroken)
+			}
+		}()
+		s := openStream(ctx, w)
+		defer s.close()
+		if err == nil {
+			err = run(ctx, s)
+		}
+		switch {
+		case errors.Is(err, errBroken), errors.Is(context.Cause(ctx), errBroken):
+			panic(http.ErrAbortHandler) // net/http's way to break a connection
+		case r.Context().Err() != nil: // nobody is there to be told
+		case err != nil:
+			s.end(d.explain(c, err))
+		default:
+			s.end(nil)
+		}
+	}
+}
+
+// awaitGone returns when the sandbox is taken away or paused, or ctx ends.
+func (d *Data) awaitGone(ctx context.Context, c *call) bool {
+	for {
+		changed := c.box.Waits().Changed
+		if d.gone(c.id) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-c.box.Gone():
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// follow is how a command is to be followed.
+type follow struct {
+	timeout time.Duration // of the stream; 0: none
+	kills   bool          // the command's own timeout is the same
+	pid     int           // told at once; 0: when the guest says it
+	offset  int64
+}
+
+// output is one client's view of a command.
+type output struct {
+	follow
+	d     *Data
+	c     *call
+	what  launch
+	raw   net.Conn
+	conn  *channel.Conn
+	told  bool // that it has started
+	pulse time.Duration
+}
+
+// follow attaches to a command and returns the feed of its events.
+func (d *Data) follow(c *call, command keeper.Command, what launch, how follow) (feed, error) {
+	pulse, err := pulseOf(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := d.cfg.Sandboxes.Attach(c.Context(), c.id, command.ID, how.offset)
+	if err != nil {
+		return nil, err
+	}
+	o := &output{follow: how, d: d, c: c, what: what, raw: raw, conn: channel.NewConn(raw), pulse: pulse}
+	return o.run, nil
+}
+
+// pulseOf is how often a silent stream tells that it is there.
+func pulseOf(r *http.Request) (time.Duration, error) {
+	text := r.Header.Get("Keepalive-Ping-Interval")
+	if text == "" {
+		return backend.Idle, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 1 || seconds > 3600 {
+		return 0, refuse(codeInvalid, "Keepalive-Ping-Interval %.20q is not a number of seconds from 1 to 3600", text)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// run sends events until the command ends, the time is over, or the sandbox waits
+// for a person. A client that does not read holds the command back, as a full pipe
+// does.
+func (o *output) run(ctx context.Context, s *stream) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer o.raw.Close()
+	frames := readFrames(ctx, o.conn)
+	pulse := time.NewTicker(o.pulse)
+	defer pulse.Stop()
+	nearly, over := o.timers()
+	if o.pid != 0 {
+		if err := o.start(s, o.pid); err != nil {
+			return err
+		}
+	}
+	for {
+		waits := o.c.box.Waits()
+		if err := heldError(waits); err != nil && o.told {
+			return err
+		}
+		select {
+		case f := <-frames.next:
+			if done, err := o.take(ctx, s, f); done || err != nil {
+				return err
+			}
+			frames.taken <- struct{}{}
+			pulse.Reset(o.pulse)
+		case <-pulse.C:
+			if err := s.send(keepalive()); err != nil {
+				return err
+			}
+		case <-nearly:
+			if err := waitsError(waits); err != nil {
+				return err
+			}
+		case <-over:
+			return o.late()
+		case <-waits.Changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// timers fire when the stream's time is nearly over, and when it is.
+func (o *output) timers() (nearly, over <-chan time.Time) {
+	if o.timeout == 0 {
+		return nil, nil
+	}
+	return time.After(o.timeout - min(2*time.Second, o.timeout/10)), time.After(o.timeout)
+}
+
+// late is the end of a stream whose time is over.
+func (o *output) late() error {
+	if o.kills {
+		return refuse(codeDeadline, "the command ran longer than the %s that it was given, and is killed", o.timeout)
+	}
+	return refuse(codeDeadline, "the stream was open for the %s that it was given; the command goes on", o.timeout)
+}
+
+// take sends what one frame says; done after the last.
+func (o *output) take(ctx context.Context, s *stream, f frame) (done bool, err error) {
+	if f.err != nil {
+		return true, o.lost(ctx, f.err)
+	}
+	switch f.kind {
+	case channel.FrameStarted:
+		var started channel.Started
+		if err := channel.DecodeJSON(f.kind, f.payload, &started); err != nil {
+			return true, err
+		}
+		return false, o.start(s, started.PID)
+	case channel.FrameStdout, channel.FrameStderr:
+		return false, s.send(o.data(f.kind, f.payload))
+	case channel.FrameGap:
+		var gap channel.Gap
+		if err := channel.DecodeJSON(f.kind, f.payload, &gap); err != nil {
+			return true, err
+		}
+		note := fmt.Sprintf("\n[cofferdam: %d bytes of output were not kept]\n", gap.Bytes)
+		return false, s.send(o.data(channel.FrameStderr, []byte(note)))
+	case channel.FrameExit:
+		var exit channel.Exit
+		if err := channel.DecodeJSON(f.kind, f.payload, &exit); err != nil {
+			return true, err
+		}
+		return true, o.end(ctx, s, exit)
+	}
+	return true, fmt.Errorf("a command's stream had a frame of type %d", f.kind)
+}
+
+// start sends the first event, once.
+func (o *output) start(s *stream, pid int) error {
+	if o.told {
+		return nil
+	}
+	o.told = true
+	return s.send(processEvent(map[string]any{"start": map[string]any{"pid": pid}}))
+}
+
+func (o *output) data(kind channel.FrameType, p []byte) any {
+	name := "stdout"
+	switch {
+	case o.what.terminal:
+		name = "pty"
+	case kind == channel.FrameStderr:
+		name = "stderr"
+	}
+	return processEvent(map[string]any{"data": map[string]any{name: p}})
+}
+
+// end tells how the command ended. One that ended with its sandbox has no end of
+// its own: the connection breaks.
+func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
+	switch {
+	case exit.Error != "" && o.endedWithSandbox(ctx):
+		return errBroken
+	case exit.Error != "" && !o.told:
+		return refuse(codeInvalid, "%s", exit.Error)
+	case exit.TimedOut:
+		return refuse(codeDeadline, "the command ran longer than it may, and was killed")
+	}
+	return s.send(processEvent(map[string]any{"end": endEvent(exit)}))
+}
+
+// endedWithSandbox waits a moment for the news that the sandbox is gone: the end of
+// its commands may be known first.
+func (o *output) endedWithSandbox(ctx context.Context) bool {
+	if o.told && !o.d.gone(o.c.id) {
+		patience := time.NewTimer(2 * time.Second)
+		defer patience.Stop()
+		select {
+		case <-o.c.box.Gone():
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+	}
+	return o.d.gone(o.c.id)
+}
+
+// lost is the end of a stream whose frames broke off.
+func (o *output) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if o.d.gone(o.c.id) {
+		return errBroken
+	}
+	return fmt.Errorf("the command's output broke off: %w", err)
+}
+
+// end event, as the protocol has it.
+type end struct {
+	ExitCode int    `json:"exitCode"` // -1 for a signal
+	Exited   bool   `json:"exited"`
+	Status   string `json:"status"`
+	Error    string `json:"error,omitempty"`
+}
+
+func endEvent(exit channel.Exit) end {
+	e := end{ExitCode: exit.Code, Exited: true, Status: "exit status " + strconv.Itoa(exit.Code), Error: exit.Error}
+	if exit.Signal != "" {
+		e.ExitCode, e.Exited = -1, false
+		e.Status = "signal: " + unix.SignalNum("SIG"+exit.Signal).String()
+	}
+	if e.Error == "" && e.ExitCode != 0 {
+		e.Error = e.Status
+	}
+	return e
+}
+
+func processEvent(event map[string]any) any { return map[string]any{"event": event} }
+
+func keepalive() any { return processEvent(map[string]any{"keepalive": struct{}{}}) }
+
+// frame is one of a command's, or why there are no more.
+type frame struct {
+	kind    channel.FrameType
+	payload []byte // valid until it is taken
+	err     error
+}
+
+// frames hands frames over one by one: the next is read when the last was taken.
+type frames struct {
+	next  chan frame
+	taken chan struct{}
+}
+
+// readFrames reads until an error, or until ctx ends and the connection is closed.
+func readFrames(ctx context.Context, conn *channel.Conn) frames {
+	f := frames{next: make(chan frame), taken: make(chan struct{}, 1)}
+	go func() {
+		for {
+			kind, payload, err := conn.ReadFrame()
+			select {
+			case f.next <- frame{kind, payload, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+			select {
+			case <-f.taken:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return f
+}

@@ -1,0 +1,226 @@
+package e2b
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// What a sandbox lives for if its client does not say.
+const (
+	defaultTimeout1 = 15 * time.Second
+	defaultTimeout2 = 300 * time.Second
+)
+
+// idempotencyHeader has a key under which a repeated request finds the sandbox of
+// the first.
+const idempotencyHeader = "Idempotency-Key"
+
+const maxKeyLength = 255
+
+// The user that clients of this wire know, and its home.
+const (
+	userName = "user"
+	userHome = "/home/user"
+)
+
+// newSandbox is the body of a create.
+type newSandbox struct {
+	TemplateID          string            `json:"templateID"`
+	Timeout             *int64            `json:"timeout"` // seconds
+	Metadata            map[string]string `json:"metadata"`
+	EnvVars             map[string]string `json:"envVars"`
+	Secure              *bool             `json:"secure"`
+	AllowInternetAccess *bool             `json:"allow_internet_access"`
+	Network             *networkConfig    `json:"network"`
+	AutoPause           *bool             `json:"autoPause"`
+	AutoPauseMemory     *bool             `json:"autoPauseMemory"`
+	AutoResume          *autoResume       `json:"autoResume"`
+	// What is asked with these is refused: see unsupported.
+	MCP          jsontext.Value `json:"mcp"`
+	IAM          jsontext.Value `json:"iam"`
+	VolumeMounts jsontext.Value `json:"volumeMounts"`
+}
+
+type autoResume struct {
+	Enabled bool   `json:"enabled"`
+	Timeout *int64 `json:"timeout"` // ours is the sandbox's own
+}
+
+// unsupported says what a create asks for that no sandbox here has; "": nothing.
+func (n newSandbox) unsupported() string {
+	switch {
+	case asks(n.MCP):
+		return "mcp: no MCP gateway runs in the sandboxes of this server; start your MCP server with commands.run"
+	case asks(n.IAM):
+		return "iam: sandboxes have no workload identity here, and no credential is handed to them"
+	case asks(n.VolumeMounts):
+		return "volumeMounts: there are no volumes here; write files into the sandbox, and snapshot it to keep them"
+	case n.AutoPauseMemory != nil && !*n.AutoPauseMemory:
+		return "autoPauseMemory: a pause always keeps memory here; leave keepMemory out"
+	}
+	return ""
+}
+
+// asks tells whether a field has more than nothing in it.
+func asks(v jsontext.Value) bool {
+	text := strings.Join(strings.Fields(string(v)), "")
+	return !slices.Contains([]string{"", "null", "{}", "[]", `{"tokens":{}}`}, text)
+}
+
+func (c *Control) create(timeout time.Duration) handler {
+	return func(w http.ResponseWriter, r *client) error {
+		var body newSandbox
+		if err := readJSON(r, &body); err != nil {
+			return err
+		}
+		req, err := c.request(r, body, timeout)
+		if err != nil {
+			return err
+		}
+		sb, err := c.cfg.Sandboxes.Create(r.Context(), req)
+		if err != nil {
+			return err
+		}
+		writeObject(w, http.StatusCreated, c.created(sb.Info()))
+		return nil
+	}
+}
+
+// request translates what a client asks for. What would be more than the policy
+// gives is left out, and shows in the sandbox's info.
+func (c *Control) request(r *client, body newSandbox, timeout time.Duration) (sandbox.Request, error) {
+	if sentence := body.unsupported(); sentence != "" {
+		return sandbox.Request{}, fault.Invalid("%s", sentence)
+	}
+	if err := checkMetadata(body.Metadata); err != nil {
+		return sandbox.Request{}, err
+	}
+	life, err := c.timeout(body.Timeout, timeout)
+	if err != nil {
+		return sandbox.Request{}, err
+	}
+	if body.AutoPause != nil && *body.AutoPause {
+		life.Then = sandbox.ThenPause
+	}
+	key := r.Header.Get(idempotencyHeader)
+	if len(key) > maxKeyLength {
+		return sandbox.Request{}, fault.Invalid("%s has %d characters; it may have %d", idempotencyHeader, len(key), maxKeyLength)
+	}
+	narrowing, err := body.Network.narrowing(body.AllowInternetAccess)
+	if err != nil {
+		return sandbox.Request{}, err
+	}
+	req := sandbox.Request{
+		Env: maps.Clone(body.EnvVars), Labels: labelsOf(body), Linger: true, Lifetime: life,
+		Owner: ownerOf(r.token), IdempotencyKey: key, User: "token " + r.token.Name,
+		HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID, Narrowing: narrowing,
+	}
+	of, err := c.from(r.Context(), r.token, body.TemplateID, &req)
+	if err != nil {
+		return sandbox.Request{}, err
+	}
+	named, err := c.choosePolicy(r.token, body.Metadata[metadataPolicy], of)
+	if err != nil {
+		return sandbox.Request{}, err
+	}
+	req.Policy, req.PolicyText, req.PolicySource = named.Policy, named.Text, named.Path
+	req.Labels[labelPolicy], req.Labels[labelTemplate] = named.Name, body.TemplateID
+	return req, nil
+}
+
+func labelsOf(body newSandbox) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, body.Metadata)
+	if body.Network != nil && body.Network.AllowPublicTraffic != nil && !*body.Network.AllowPublicTraffic {
+		labels[labelPrivate] = "true"
+	}
+	if body.AutoResume != nil && body.AutoResume.Enabled {
+		labels[labelAutoResume] = "true"
+	}
+	return labels
+}
+
+// timeout reads seconds; what is absent is the route's own.
+func (c *Control) timeout(seconds *int64, absent time.Duration) (sandbox.Lifetime, error) {
+	if seconds == nil {
+		return sandbox.Lifetime{TTL: absent}, nil
+	}
+	most := int64(c.cfg.MaxTimeout / time.Second)
+	if *seconds < 0 || *seconds > most {
+		return sandbox.Lifetime{}, fault.Invalid("the timeout is %d seconds; it may be from 0 to %d", *seconds, most)
+	}
+	// No time at all is not the same as no end.
+	return sandbox.Lifetime{TTL: max(time.Duration(*seconds)*time.Second, time.Millisecond)}, nil
+}
+
+// baseTemplates are what clients ask for that do not care.
+func baseTemplates() []string { return []string{"base", "code-interpreter-v1"} }
+
+// from finds what a sandbox is made from: a template or a snapshot of the
+// caller's, which is returned.
+func (c *Control) from(ctx context.Context, t token.Token, name string, req *sandbox.Request) (*sandbox.Snapshot, error) {
+	if name == "" {
+		return nil, fault.Invalid("templateID is missing; %q is the default template", baseTemplates()[0])
+	}
+	if slices.Contains(baseTemplates(), name) {
+		req.Template = c.cfg.DefaultTemplate
+	} else if slices.ContainsFunc(c.offered(), func(k template.Known) bool { return k.Name == name }) {
+		req.Template = name
+	} else {
+		of, err := c.snapshotOf(ctx, t, name)
+		if err != nil {
+			return nil, err
+		}
+		if of == nil {
+			return nil, notFound("template or snapshot", name)
+		}
+		req.Snapshot = of.ID
+		return of, nil
+	}
+	req.Account = Account()
+	return nil, nil
+}
+
+// Account is the user that the SDKs expect in a sandbox.
+func Account() sandbox.Account { return sandbox.Account{Name: userName, Home: userHome} }
+
+// choosePolicy finds the policy of a new sandbox: the one that the client chose,
+// else that of the sandbox whose snapshot it is made from, else the token's. It
+// is the policy of that name as it is today, not as it was when the snapshot was
+// made.
+func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapshot) (*policies.Named, error) {
+	name := t.Policy
+	if of != nil && of.Of.Labels[labelPolicy] != "" {
+		name = of.Of.Labels[labelPolicy]
+	}
+	if chosen != "" {
+		name = chosen
+	}
+	if !t.May(name) {
+		return nil, fault.New(fault.ErrForbidden, "the token %s may not use the policy %q; it may choose: %s", t.Name, clip(name, 64), strings.Join(choices(t), ", "))
+	}
+	named, err := c.cfg.Policies.Get(name)
+	if err != nil {
+		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", clip(name, 64), sentence(err))
+	}
+	return named, nil
+}
+
+// choices are the policies that a token may use.
+func choices(t token.Token) []string {
+	all := append([]string{t.Policy}, t.Policies...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

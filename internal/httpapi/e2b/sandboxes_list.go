@@ -1,0 +1,194 @@
+package e2b
+
+import (
+	"cmp"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+const (
+	maxPage       = 100
+	nextHeader    = "X-Next-Token"
+	maxNextLength = 256
+)
+
+// page is a part of a list.
+type page struct {
+	limit int
+	after string // the key of the last one of the page before; "": the first page
+}
+
+func pageOf(q url.Values) (page, error) {
+	p := page{limit: maxPage}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxPage {
+			return page{}, fault.Invalid("limit is %q; it may be from 1 to %d", clip(text, 20), maxPage)
+		}
+		p.limit = n
+	}
+	if token := q.Get("nextToken"); token != "" {
+		after, err := base64.RawURLEncoding.DecodeString(token)
+		if err != nil || len(token) > maxNextLength {
+			return page{}, fault.Invalid("nextToken is none that this server gave")
+		}
+		p.after = string(after)
+	}
+	return p, nil
+}
+
+// cut takes a page out of a sorted list and tells the client where the next one
+// begins. Every element has a key of its own, in the list's order.
+func cut[T any](w http.ResponseWriter, p page, all []T, key func(T) string, descending bool) []T {
+	if p.after != "" {
+		all = slices.DeleteFunc(all, func(e T) bool {
+			order := strings.Compare(key(e), p.after)
+			return order == 0 || order < 0 != descending
+		})
+	}
+	if len(all) > p.limit {
+		all = all[:p.limit]
+		w.Header().Set(nextHeader, base64.RawURLEncoding.EncodeToString([]byte(key(all[p.limit-1]))))
+	}
+	return all
+}
+
+// sortKey orders by time, then id.
+func sortKey(at time.Time, id string) string {
+	const sortable = "2006-01-02T15:04:05.000000000"
+	return at.UTC().Format(sortable) + " " + id
+}
+
+// filter is what a list is asked for.
+type filter struct {
+	metadata  map[string]string
+	states    []string
+	after     time.Time
+	template  string
+	ascending bool
+}
+
+func filterOf(q url.Values) (filter, error) {
+	var f filter
+	var err error
+	if f.metadata, err = metadataFilter(q.Get("metadata")); err != nil {
+		return filter{}, err
+	}
+	for _, list := range q["state"] {
+		for state := range strings.SplitSeq(list, ",") {
+			if state != stateRunning && state != statePaused {
+				return filter{}, fault.Invalid("state is %q; it may be %s or %s", clip(state, 20), stateRunning, statePaused)
+			}
+			f.states = append(f.states, state)
+		}
+	}
+	if text := q.Get("startedAfter"); text != "" {
+		if f.after, err = time.Parse(time.RFC3339, text); err != nil {
+			return filter{}, fault.Invalid("startedAfter is %q, which is no time like 2026-01-31T12:00:00Z", clip(text, 40))
+		}
+	}
+	f.template = q.Get("template")
+	switch order := q.Get("order"); order {
+	case "", "desc":
+	case "asc":
+		f.ascending = true
+	default:
+		return filter{}, fault.Invalid("order is %q; it may be asc or desc", clip(order, 20))
+	}
+	return f, nil
+}
+
+// metadataFilter reads a query within the query, whose names and values clients
+// encode once more.
+func metadataFilter(text string) (map[string]string, error) {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, fault.Invalid("metadata is no list of name=value")
+	}
+	m := map[string]string{}
+	for k := range values {
+		name, nameErr := url.PathUnescape(k)
+		value, valueErr := url.PathUnescape(values.Get(k))
+		if nameErr != nil || valueErr != nil {
+			return nil, fault.Invalid("metadata is no list of name=value")
+		}
+		m[name] = value
+	}
+	return m, nil
+}
+
+func (f filter) has(sb *sandbox.Sandbox) bool {
+	info := sb.Info()
+	own := metadata(info.Labels)
+	for k, v := range f.metadata {
+		if got, there := own[k]; !there || got != v {
+			return false
+		}
+	}
+	switch {
+	case len(f.states) > 0 && !slices.Contains(f.states, stateOf(sb)):
+		return false
+	case f.template != "" && f.template != templateID(info) && f.template != info.Template:
+		return false
+	}
+	return !info.Created.Before(f.after)
+}
+
+func (c *Control) list(w http.ResponseWriter, r *client) error {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	p, err := pageOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, views(cut(w, p, c.find(r, f), keyOf, !f.ascending)))
+	return nil
+}
+
+// listRunning is the first version's list: all that run, on one page.
+func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	f.states = []string{stateRunning}
+	writeObject(w, http.StatusOK, views(c.find(r, f)))
+	return nil
+}
+
+func keyOf(sb *sandbox.Sandbox) string { return sortKey(sb.Info().Created, sb.Info().ID) }
+
+// find returns the caller's sandboxes that a filter has, in its order.
+func (c *Control) find(r *client, f filter) []*sandbox.Sandbox {
+	var all []*sandbox.Sandbox
+	for _, sb := range c.cfg.Sandboxes.List() {
+		if visible(sb, r.token) && f.has(sb) {
+			all = append(all, sb)
+		}
+	}
+	slices.SortFunc(all, func(a, b *sandbox.Sandbox) int {
+		if f.ascending {
+			return cmp.Compare(keyOf(a), keyOf(b))
+		}
+		return cmp.Compare(keyOf(b), keyOf(a))
+	})
+	return all
+}
+
+func views(all []*sandbox.Sandbox) []listedSandbox {
+	list := make([]listedSandbox, 0, len(all))
+	for _, sb := range all {
+		list = append(list, listed(sb))
+	}
+	return list
+}

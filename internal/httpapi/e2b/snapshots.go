@@ -1,0 +1,196 @@
+package e2b
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// maxForks of one call.
+const maxForks = 100
+
+// snapshotInfo is a snapshot as clients see it.
+type snapshotInfo struct {
+	SnapshotID string   `json:"snapshotID"`
+	Names      []string `json:"names"`
+}
+
+func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
+	view := snapshotInfo{SnapshotID: s.ID, Names: []string{}}
+	if s.Name != "" {
+		view.Names = append(view.Names, s.Name)
+	}
+	return view
+}
+
+func (c *Control) snapshot(w http.ResponseWriter, r *client) error {
+	sb, err := c.ours(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Name string `json:"name"`
+	}
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	if err := checkSnapshotName(body.Name); err != nil {
+		return err
+	}
+	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, body.Name, engine.ContentsMemory)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusCreated, viewSnapshot(s))
+	return nil
+}
+
+// checkSnapshotName refuses what could be mistaken for something else where a
+// template or snapshot is named.
+func checkSnapshotName(name string) error {
+	switch {
+	case name == "":
+		return nil
+	case !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`).MatchString(name):
+		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", clip(name, 80))
+	case slices.Contains(baseTemplates(), name) || regexp.MustCompile(`^snap[0-9a-f]{16}$`).MatchString(name):
+		return fault.Invalid("the snapshot's name %q stands for something else; choose another", name)
+	}
+	return nil
+}
+
+// snapshotOf finds a snapshot of a token's by id or name; nil: there is none. A
+// name may have the tag that other servers of this protocol give it.
+func (c *Control) snapshotOf(ctx context.Context, t token.Token, ref string) (*sandbox.Snapshot, error) {
+	ref, tag, tagged := strings.Cut(ref, ":")
+	if tagged && tag != "latest" && tag != "default" {
+		return nil, nil
+	}
+	own, err := c.snapshots(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range own {
+		if s.ID == ref || s.Name != "" && s.Name == ref {
+			return &s, nil
+		}
+	}
+	return nil, nil
+}
+
+// snapshots are a token's, the newest first.
+func (c *Control) snapshots(ctx context.Context, t token.Token) ([]sandbox.Snapshot, error) {
+	all, err := c.cfg.Sandboxes.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(s sandbox.Snapshot) bool { return s.Owner.Token != t.ID })
+	slices.SortFunc(all, func(a, b sandbox.Snapshot) int { return cmp.Compare(snapshotKey(b), snapshotKey(a)) })
+	return all, nil
+}
+
+func snapshotKey(s sandbox.Snapshot) string { return sortKey(s.Created, s.ID) }
+
+func (c *Control) listSnapshots(w http.ResponseWriter, r *client) error {
+	q := r.URL.Query()
+	p, err := pageOf(q)
+	if err != nil {
+		return err
+	}
+	own, err := c.snapshots(r.Context(), r.token)
+	if err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(q.Get("name"), ":")
+	own = slices.DeleteFunc(own, func(s sandbox.Snapshot) bool {
+		return q.Get("sandboxID") != "" && s.Of.ID != q.Get("sandboxID") || name != "" && s.Name != name && s.ID != name
+	})
+	views := []snapshotInfo{}
+	for _, s := range cut(w, p, own, snapshotKey, true) {
+		views = append(views, viewSnapshot(s))
+	}
+	writeObject(w, http.StatusOK, views)
+	return nil
+}
+
+// forked is one copy of a fork: one of the two.
+type forked struct {
+	Sandbox *createdSandbox `json:"sandbox,omitempty"`
+	Error   *forkError      `json:"error,omitempty"`
+}
+
+type forkError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (c *Control) fork(w http.ResponseWriter, r *client) error {
+	sb, err := c.ours(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Count   *int   `json:"count"`
+		Timeout *int64 `json:"timeout"` // seconds
+	}
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	count := 1
+	if body.Count != nil {
+		count = *body.Count
+	}
+	if count < 1 || count > maxForks {
+		return fault.Invalid("count is %d; it may be from 1 to %d", count, maxForks)
+	}
+	life, err := c.timeout(body.Timeout, defaultTimeout2)
+	if err != nil {
+		return err
+	}
+	life.Then, life.Idle = sb.Lifetime().Then, sb.Lifetime().Idle
+	copies, err := c.cfg.Sandboxes.Fork(r.Context(), sb.Info().ID, count, life)
+	if err != nil {
+		return err
+	}
+	answers := make([]forked, 0, len(copies))
+	for _, f := range copies {
+		if f.Err != nil {
+			answers = append(answers, forked{Error: &forkError{Code: statusOf(f.Err), Message: sentence(f.Err)}})
+			continue
+		}
+		made := c.created(f.Sandbox.Info())
+		answers = append(answers, forked{Sandbox: &made})
+	}
+	writeObject(w, http.StatusCreated, answers)
+	return nil
+}
+
+// removeTemplate removes a snapshot, which clients call a template here. Real
+// templates are the host's.
+func (c *Control) removeTemplate(w http.ResponseWriter, r *client) error {
+	id := r.PathValue("id")
+	if c.isTemplate(id) {
+		return fault.New(fault.ErrForbidden, "the template %s is removed on the daemon's host: cofferdam template rm %s", id, id)
+	}
+	s, err := c.snapshotOf(r.Context(), r.token, id)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return notFound("snapshot", id)
+	}
+	if err := c.cfg.Sandboxes.RemoveSnapshot(r.Context(), r.token.ID, s.ID); err != nil && !errors.Is(err, fault.ErrNotFound) {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,38 @@
+package sandbox
+
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// StandIn is a sandbox without a manager and an engine: what speaks to a
+// Manager's interface is tested with it (internal/httpapi/backend/backendtest).
+type StandIn struct{ *Sandbox }
+
+// NewStandIn makes a running one. waits may be a list whose sandbox is frozen
+// for real requests.
+func NewStandIn(info Info, p *policy.Policy, waits *waiting.List) StandIn {
+	s := newSandbox(info, p, nil)
+	s.waits, s.state = waits, Running
+	s.ends = ends.New(func(string, ends.Cause) {})
+	return StandIn{s}
+}
+
+// Become changes its state; Destroyed closes Gone, once.
+func (s StandIn) Become(to State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to == Destroyed && s.state != Destroyed {
+		close(s.gone)
+	}
+	s.state = to
+}
+
+// Lives sets when it would end, from now on. Nothing ends it.
+func (s StandIn) Lives(l Lifetime) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lifetime = l
+	s.ends.Start(s.info.ID, ends.Terms{TTL: l.TTL, Idle: l.Idle}, l.TTL, false)
+}

@@ -1,0 +1,80 @@
+package sdk
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// The versions of the SDKs that are tried; "latest" is the newest that the
+// machine's registry has.
+func javaScriptVersions() []string { return []string{"2.31.0", "2.45.0", "2.50.0", "latest"} }
+
+func pythonVersions() []string { return []string{"2.31.0", "latest"} }
+
+// installing is held while one is installed: tests of one version share it.
+var installing sync.Mutex
+
+// installed is the folder of one version in the repository's cache, which
+// install fills. What is "latest" is installed anew by each run of the tests.
+func installed(t *testing.T, name, version string, install func(dir string) *exec.Cmd) string {
+	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
+	root, err := filepath.Abs(filepath.Join("..", "..", ".cofferdam", "sdk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, name+"-"+version)
+	done := filepath.Join(dir, "installed")
+	if mark, err := os.ReadFile(done); err == nil && (version != "latest" || string(mark) == thisRun) {
+		return dir
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := install(dir)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s can't be installed: %v\n%s", name, version, err, out)
+	}
+	if err := os.WriteFile(done, []byte(thisRun), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var thisRun = newRun()
+
+// JavaScript installs a version of the JavaScript SDK and returns its folder.
+func javaScript(t *testing.T, version string) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("there is no npm on this machine")
+	}
+	return installed(t, "javascript", version, func(dir string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "e2b@"+version)
+	})
+}
+
+// python installs a version of the Python SDK and returns the interpreter that
+// has it.
+func python(t *testing.T, version string) string {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3 on this machine")
+	}
+	want := "e2b"
+	if version != "latest" {
+		want += "==" + version
+	}
+	dir := installed(t, "python", version, func(dir string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), "sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check "$2"`, "sh", filepath.Join(dir, "venv"), want)
+	})
+	return filepath.Join(dir, "venv", "bin", "python")
+}

@@ -107,6 +107,14 @@ type chosenPolicy struct {
 	text   []byte
 }
 
+// inherits tells whether a sandbox has the policy and the lockfiles of the snapshot
+// that it is made from: where the host asks for no others. A token's are the ones
+// that it may use today.
+func inherits(body api.CreateSandbox, who caller) bool {
+	asked := body.Policy
+	return body.Snapshot != "" && who.all() && asked.Name == "" && asked.Source == "" && len(asked.Document) == 0 && len(body.Lockfiles) == 0
+}
+
 // policyFor finds the policy that a request asks for. A token has the named ones
 // that it was given, and brings none of its own: it would write its own permission.
 func (s *Server) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {

@@ -58,9 +58,12 @@ func (s *Server) request(body api.CreateSandbox, who caller) (sandbox.Request, e
 	if err := checkCreate(body, who); err != nil {
 		return sandbox.Request{}, err
 	}
-	chosen, err := s.policyFor(body.Policy, who)
-	if err != nil {
-		return sandbox.Request{}, err
+	var chosen chosenPolicy
+	var err error
+	if !inherits(body, who) {
+		if chosen, err = s.policyFor(body.Policy, who); err != nil {
+			return sandbox.Request{}, err
+		}
 	}
 	req := sandbox.Request{
 		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Engine,
@@ -76,8 +79,10 @@ func (s *Server) request(body api.CreateSandbox, who caller) (sandbox.Request, e
 		return sandbox.Request{}, fault.New(fault.ErrForbidden,
 			"the policy trusts its lockfiles (packages.lockfile.trust), so a token can't bring them: it would write its own permission")
 	}
-	if req.Lock, err = lockfiles(body, chosen.policy); err != nil {
-		return sandbox.Request{}, err
+	if chosen.policy != nil {
+		if req.Lock, err = lockfiles(body, chosen.policy); err != nil {
+			return sandbox.Request{}, err
+		}
 	}
 	for _, m := range body.Mounts {
 		req.Mounts = append(req.Mounts, sandbox.Mount(m))

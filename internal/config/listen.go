@@ -185,6 +185,9 @@ func hostName(name string) bool {
 // Tokens is the tokens' file.
 func (p Paths) Tokens() string { return filepath.Join(p.State, "tokens.db") }
 
+// AccessKey is the key that sandboxes' access tokens are made with.
+func (p Paths) AccessKey() string { return filepath.Join(p.State, "access.key") }
+
 // AdminSocket is where metrics, profiles and health are, for this user only.
 func (p Paths) AdminSocket() string { return filepath.Join(p.Runtime, "admin.sock") }
 

@@ -32,7 +32,10 @@ const sandboxHeader = "E2b-Sandbox-Id"
 type wires struct {
 	control http.Handler // sandboxes, by the E2B protocol; X-API-Key
 	data    http.Handler // what is in one sandbox, and its ports
-	v1      http.Handler // our own API; Authorization: Bearer
+	// owns tells that a request is data's by what only data knows, such as a
+	// signature; nil: none is.
+	owns func(r *http.Request) bool
+	v1   http.Handler // our own API; Authorization: Bearer
 }
 
 // openTCP opens the listener for clients with tokens, if one is configured. Nothing
@@ -79,9 +82,13 @@ func (d *Daemon) serveTCP(context.Context) error {
 	if d.tcp == nil {
 		return nil
 	}
+	spoken, err := d.openWires()
+	if err != nil {
+		return err
+	}
 	cfg := d.opts.Config.Listen
 	d.tcp.http.Handler = (&front{
-		wires: d.wires(), health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
+		wires: spoken, health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
 		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.clients.tokens,
 		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
 	}).handler()
@@ -119,8 +126,9 @@ type logger interface {
 }
 
 func (f *front) handler() http.Handler {
-	wrapped := wires{control: f.watched(wireControl, f.wires.control), data: f.watched(wireData, f.wires.data), v1: f.watched(wireV1, f.wires.v1)}
-	f.wires = wrapped
+	f.wires.control = f.watched(wireControl, f.wires.control)
+	f.wires.data = f.watched(wireData, f.wires.data)
+	f.wires.v1 = f.watched(wireV1, f.wires.v1)
 	return identified(f.recovering(http.HandlerFunc(f.serve)))
 }
 
@@ -165,8 +173,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // sandboxOf tells whether a request is for what is in a sandbox, and which: by
-// PORT-ID.domain, by the header, or, with the id "", by a signature that only the
-// sandbox's own secret can have made.
+// PORT-ID.domain, by the header, or, with the id "", in a way that only the data
+// plane knows.
 func (f *front) sandboxOf(r *http.Request) (id string, data bool) {
 	if id, ok := portName(r.Host, f.domain); ok {
 		return id, true
@@ -174,7 +182,7 @@ func (f *front) sandboxOf(r *http.Request) (id string, data bool) {
 	if id := r.Header.Get(sandboxHeader); id != "" {
 		return id, true
 	}
-	return "", r.URL.Path == "/files" && r.URL.Query().Has("signature")
+	return "", f.wires.owns != nil && f.wires.owns(r)
 }
 
 // portName reads PORT-ID.domain, with or without a port behind it.

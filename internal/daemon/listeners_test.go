@@ -51,7 +51,10 @@ func (book) Check(secret string) (token.Token, bool) {
 func newFront(t *testing.T, perSecond float64, burst int) *front {
 	t.Helper()
 	return &front{
-		wires:  wires{control: named("control"), data: named("data"), v1: named("v1")},
+		wires: wires{
+			control: named("control"), data: named("data"), v1: named("v1"),
+			owns: func(r *http.Request) bool { return r.URL.Query().Has("signature") },
+		},
 		health: &health{checks: []check{{"well", func(context.Context) error { return nil }}}},
 		domain: "sandbox.example", telemetry: newTelemetry(t), log: quiet(), pace: newPace(perSecond, burst),
 		tokens: book{}, knows: func(id string) bool { return id == "sb1" },

@@ -199,13 +199,17 @@ func (s *stage) openRegistry(t *testing.T) {
 	s.registry.Script(registryHost+"/simple/golden/", liar.Body(pypitest.TypeJSON, pypitest.Page(t, "golden", d)))
 }
 
+// apiAddress is where the daemon listens for clients with tokens, on the stage's
+// loopback.
+const apiAddress = "127.0.0.1:7433"
+
 // startDaemon runs the built binary as a daemon of its own installation.
 func (s *stage) startDaemon(t *testing.T) {
 	t.Helper()
 	binary := repository(t, "bin", "cofferdam")
 	index := s.registry.URL(registryHost, "/simple/")
 	s.write(t, "state/config.yaml", fmt.Sprintf(
-		"default_template: host\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n",
+		"default_template: host\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n",
 		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"),
 	), 0o600)
 	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))

@@ -241,7 +241,8 @@ func testNamesThatCarryData(t *testing.T, s *stage) {
 }
 
 // testHostAddresses: the stage's canaries listen on the ports of every service
-// that a host may have, and at both ends of the range.
+// that a host may have, and at both ends of the range. The daemon itself listens
+// there, too.
 func testHostAddresses(t *testing.T, s *stage) {
 	t.Helper()
 	var all []attempt
@@ -257,6 +258,13 @@ func testHostAddresses(t *testing.T, s *stage) {
 		}
 	}
 	all = append(all, attempt{name: "a proxy of the host", args: []string{"proxy", "127.0.0.1:8118", "connect", publicIPv4 + ":80", "TOKEN"}})
+	all = append(all, attempt{name: "the daemon's API", args: []string{"proxy", apiAddress, "host", apiAddress, "TOKEN"}})
+	for _, form := range []string{"connect", "absolute"} {
+		all = append(all, attempt{
+			name: "the daemon's API by the gateway, " + form,
+			args: []string{"proxy", "tls:" + registryHost, form, apiAddress, "TOKEN"}, weakly: []string{"proxy", apiAddress, form, apiAddress, "TOKEN"},
+		})
+	}
 	b := s.try(t, all)
 	mark, requests := s.seen.mark(), len(s.registry.Requests())
 	got := b.probe(t, manner{user: "root"}, "scan", "127.0.0.1", "1", "65535")

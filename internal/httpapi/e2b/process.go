@@ -109,7 +109,7 @@ func (r *startRequest) command(c *call) (sandbox.Command, error) {
 		return sandbox.Command{}, err
 	}
 	command := sandbox.Command{
-		Argv: append([]string{r.Process.Cmd}, r.Process.Args...), Env: r.Process.Envs, User: user,
+		Argv: append([]string{r.Process.Cmd}, r.Process.Args...), Env: environment(c.box.Info(), r.Process.Envs), User: user,
 		Stdin: r.PTY != nil || r.Stdin == nil || *r.Stdin,
 	}
 	command.Judged = shellText(command.Argv)

@@ -17,7 +17,11 @@ const closeTraces = 5 * time.Second
 // startTelemetry makes what counts and traces, before any part reports to it.
 func (d *Daemon) startTelemetry(context.Context) error {
 	traces := d.opts.Config.Telemetry.Traces
+	runs := telemetry.NewRuns()
 	d.opts.Log = telemetry.WithRuns(d.opts.Log, func(sandbox string) string {
+		if run := runs.Of(sandbox); run != "" {
+			return run
+		}
 		if door := d.runs.Load(); door != nil {
 			return door.RunOf(sandbox)
 		}
@@ -25,7 +29,7 @@ func (d *Daemon) startTelemetry(context.Context) error {
 	})
 	var err error
 	d.telemetry, err = telemetry.New(telemetry.Config{
-		Version: d.opts.Version, Log: d.opts.Log,
+		Version: d.opts.Version, Log: d.opts.Log, Runs: runs,
 		Traces: telemetry.Traces{URL: traces.URL(), Headers: traces.Headers, File: traces.File, Ratio: traces.Ratio()},
 	})
 	return err

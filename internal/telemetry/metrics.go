@@ -18,6 +18,10 @@ type metrics struct {
 	operating  *prometheus.HistogramVec // operation
 	commands   *prometheus.CounterVec   // result
 
+	moves           *prometheus.CounterVec // state
+	journaling      prometheus.Histogram
+	journalFailures prometheus.Counter
+
 	calls   *prometheus.CounterVec   // call, result
 	calling *prometheus.HistogramVec // call
 
@@ -56,6 +60,10 @@ func newMetrics() metrics {
 		operating:  histograms("sandbox_operation_seconds", "How long that took.", quick(), "operation"),
 		commands:   counters("commands_finished_total", "Commands that ended.", "result"),
 
+		moves:           counters("sandbox_states_total", "States that sandboxes came into.", "state"),
+		journaling:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "journal_write_seconds", Help: "How long the journal of sandboxes took to write.", Buckets: quick()}),
+		journalFailures: prometheus.NewCounter(prometheus.CounterOpts(opts("journal_failures_total", "Entries of sandboxes that could not be written."))),
+
 		calls:   counters("door_calls_total", "What the gateway asked the daemon.", "call", "result"),
 		calling: histograms("door_call_seconds", "How long an answer took; waiting for a person is in it.", quick(), "call"),
 
@@ -80,7 +88,7 @@ func newMetrics() metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.build, m.operations, m.operating, m.commands, m.calls, m.calling, m.decisions, m.servedFiles, m.servedBytes,
+		m.build, m.operations, m.operating, m.commands, m.moves, m.journaling, m.journalFailures, m.calls, m.calling, m.decisions, m.servedFiles, m.servedBytes,
 		m.holding, m.held, m.records, m.appending, m.appendFailures, m.requests, m.requesting, m.inFlight, m.limited, m.panics,
 	}
 }

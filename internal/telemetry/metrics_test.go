@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // described are the metrics of ours by name, with their labels.
@@ -151,6 +153,53 @@ func TestWhatIsCountedOfTheDoor(t *testing.T) {
 		`cofferdam_served_bytes_total{ecosystem="python"} 111`,
 		`cofferdam_served_files_total{cache="hit",ecosystem="python"} 1`, `cofferdam_served_files_total{cache="miss",ecosystem="python"} 2`,
 	)
+}
+
+// noting is a journal that takes what has an id.
+type noting struct{ sandbox.Journal }
+
+func (noting) Move(_ context.Context, e sandbox.Entry, ev sandbox.Event) (sandbox.Event, error) {
+	if e.Info.ID == "" {
+		return ev, errors.New("no space")
+	}
+	return ev, nil
+}
+
+func (noting) Put(context.Context, sandbox.Entry) error { return nil }
+
+func TestWhatIsCountedOfTheJournal(t *testing.T) {
+	t.Parallel()
+	tel, _ := newTelemetry(t, Traces{})
+	j := tel.Journal(noting{})
+	_, err := j.Move(t.Context(), sandbox.Entry{Info: sandbox.Info{ID: "sb1"}}, sandbox.Event{To: sandbox.Running})
+	must(t, err)
+	must(t, j.Put(t.Context(), sandbox.Entry{}))
+	if _, err := j.Move(t.Context(), sandbox.Entry{}, sandbox.Event{To: sandbox.Running}); err == nil {
+		t.Error("a refused entry is none")
+	}
+	has(t, tel, `cofferdam_sandbox_states_total{state="running"} 1`, `cofferdam_journal_write_seconds_count 2`, `cofferdam_journal_failures_total 1`)
+}
+
+func TestRunsAreKnownBeyondTheirEnd(t *testing.T) {
+	t.Parallel()
+	runs := NewRuns()
+	tel, err := New(Config{Log: quiet(), Runs: runs})
+	must(t, err)
+	log := tel.Log(&approvaltest.Log{})
+	for _, outcome := range []audit.Outcome{audit.Started, audit.Finished} {
+		_, err := log.Append(t.Context(), audit.Record{Kind: audit.KindSandbox, Outcome: outcome, Sandbox: "sb1", Run: "run-1"})
+		must(t, err)
+	}
+	if got := runs.Of("sb1") + runs.Of("sb2"); got != "run-1" {
+		t.Errorf("%q", got)
+	}
+	for i := range 3 * maxRuns {
+		runs.learn("sb1", "run-1")
+		runs.learn(strconv.Itoa(i), "r")
+	}
+	if n := len(runs.recent) + len(runs.old); n > 2*maxRuns || runs.Of("sb1") != "run-1" {
+		t.Errorf("%d are kept, and of sb1 %q", n, runs.Of("sb1"))
+	}
 }
 
 func TestWhatIsLookedUp(t *testing.T) {

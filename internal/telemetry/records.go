@@ -35,6 +35,7 @@ func (l countedLog) Append(ctx context.Context, r audit.Record) (audit.Record, e
 // recorded is told of a durable record. A command's is written before the
 // command starts, so what the command asks for finds it.
 func (t *Telemetry) recorded(ctx context.Context, r audit.Record) {
+	t.runs.learn(r.Sandbox, r.Run)
 	t.metrics.records.WithLabelValues(string(r.Kind), string(r.Outcome)).Inc()
 	switch r.Kind {
 	case audit.KindPackage:

@@ -33,6 +33,7 @@ type Config struct {
 	Version string
 	Traces  Traces
 	Log     *slog.Logger // of what goes wrong with the traces themselves; needed
+	Runs    *Runs        // learns from the records; nil: nobody asks
 }
 
 // Telemetry counts and traces. Safe for concurrent use.
@@ -43,6 +44,7 @@ type Telemetry struct {
 	tracer   trace.Tracer
 	provider *sdktrace.TracerProvider // nil: nothing is traced
 	newest   newest
+	runs     *Runs
 }
 
 // New makes the metrics and, if they go anywhere, the traces. Close ends it.
@@ -56,7 +58,10 @@ func New(cfg Config) (*Telemetry, error) {
 
 // build takes any exporter; nil: nothing is traced.
 func build(cfg Config, exporter sdktrace.SpanExporter) *Telemetry {
-	t := &Telemetry{log: cfg.Log, registry: prometheus.NewRegistry(), metrics: newMetrics(), newest: newNewest()}
+	t := &Telemetry{log: cfg.Log, registry: prometheus.NewRegistry(), metrics: newMetrics(), newest: newNewest(), runs: cfg.Runs}
+	if t.runs == nil {
+		t.runs = NewRuns()
+	}
 	t.provider, t.tracer = newTracer(cfg, exporter)
 	t.metrics.build.WithLabelValues(cfg.Version).Set(1)
 	t.registry.MustRegister(t.metrics.all()...)

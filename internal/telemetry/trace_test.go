@@ -69,6 +69,10 @@ func (s shelf) Get(context.Context, string) (template.Template, error) {
 	}, nil
 }
 
+func (s shelf) Generation(ctx context.Context, name, _ string) (template.Template, error) {
+	return s.Get(ctx, name)
+}
+
 // nobody waits for anything.
 type nobody struct{}
 

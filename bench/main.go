@@ -49,6 +49,7 @@ func parts() []part {
 		{"parallel", measureParallel},
 		{"verdaccio", measureVerdaccio},
 		{"freeze", measureFreeze},
+		{"life", measureLife},
 		{"index", measureIndex},
 		{"download", measureDownload},
 		{"auditlog", measureAudit},

@@ -235,19 +235,29 @@ func sendFile(conn *Conn, from io.Reader, stop <-chan struct{}) error {
 			return nil
 		default:
 		}
-		n, err := io.ReadFull(from, buf)
+		n, err := readMost(from, buf)
 		if n > 0 && conn.WriteFrame(FrameStdin, buf[:n]) != nil {
 			return nil
 		}
-		switch err { //nolint:errorlint // ReadFull returns these as they are
-		case nil:
-		case io.EOF, io.ErrUnexpectedEOF:
+		switch {
+		case err == io.EOF: //nolint:errorlint // a reader's end is this one and no other
 			_ = conn.WriteFrame(FrameStdin, nil)
 			return nil
-		default:
+		case err != nil:
 			return err
 		}
 	}
+}
+
+// readMost fills p as far as from goes. Unlike io.ReadFull's its error is from's
+// own: one that broke off with io.ErrUnexpectedEOF has not come to its end.
+func readMost(from io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var got int
+		got, err = from.Read(p[n:])
+		n += got
+	}
+	return n, err
 }
 
 // ReadList hands what a FileList sends, after its first reply, to each, part by

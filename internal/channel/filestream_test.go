@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -140,10 +141,22 @@ func TestWriteFile(t *testing.T) {
 	if !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("a guest that leaves: %v", err)
 	}
-	broken := errors.New("broken")
-	_, err = WriteFile(replies(t, func(c *Conn) { taken(c) }), io.MultiReader(strings.NewReader("x"), io.LimitReader(&failingSource{broken}, 1)))
-	if !errors.Is(err, broken) {
-		t.Errorf("a source that breaks: %v", err)
+	for _, broken := range []error{errors.New("broken"), io.ErrUnexpectedEOF} { // the second is what a cut request's body says
+		var ended atomic.Bool
+		_, err = WriteFile(replies(t, func(c *Conn) {
+			for {
+				kind, payload, err := c.ReadFrame()
+				if err != nil {
+					return
+				}
+				if kind == FrameStdin && len(payload) == 0 {
+					ended.Store(true)
+				}
+			}
+		}), io.MultiReader(strings.NewReader("x"), &failingSource{broken}))
+		if !errors.Is(err, broken) || ended.Load() {
+			t.Errorf("a source that breaks: %v, told as whole: %t", err, ended.Load())
+		}
 	}
 }
 

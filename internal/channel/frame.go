@@ -110,6 +110,7 @@ const (
 	CallResume    CallKind = "resume"    // after a thaw
 	CallFile      CallKind = "file"      // one operation on files; see File
 	CallDial      CallKind = "dial"      // after an OK reply the stream is raw bytes, to and from 127.0.0.1:Port
+	CallHangUp    CallKind = "hang_up"   // nobody reads any more what comes by a dial, the one whose reply's Text is Call.Dial
 	CallUsage     CallKind = "usage"     // the reply's Body is a DiskUsage
 	CallAdopt     CallKind = "adopt"     // a command that runs gets this stream as its own, after a reset; reply, then exec frames
 )
@@ -124,6 +125,7 @@ type Call struct {
 	Resume    *Resume       `json:"resume,omitempty"`
 	File      *File         `json:"file,omitempty"`
 	Port      int           `json:"port,omitempty"`  // of CallDial
+	Dial      string        `json:"dial,omitempty"`  // of CallHangUp
 	Adopt     string        `json:"adopt,omitempty"` // the command's id
 }
 

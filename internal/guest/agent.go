@@ -44,6 +44,7 @@ type Agent struct {
 	clock    *clock // runs while the sandbox does
 	paid     *clock // that commands' timeouts run by; the host stops it while they wait for a person
 	stock    stock
+	dials    dials
 
 	mu       sync.Mutex // guards identity
 	identity *identity  // nil until configured
@@ -160,6 +161,8 @@ func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
 		return a.file(life, stream, call.File)
 	case channel.CallDial:
 		return a.dial(life, stream, call.Port)
+	case channel.CallHangUp:
+		return a.hangUp(life, stream, call.Dial)
 	case channel.CallUsage:
 		return a.usage(stream)
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -12,6 +13,51 @@ import (
 
 // portDeadline is how long a program that listens may take to be connected to.
 const portDeadline = 30 * time.Second
+
+// hangUpDeadline is how long a program may take for the last bytes of a host that
+// reads no more.
+const hangUpDeadline = 10 * time.Second
+
+// dials are the connections of the host to programs.
+type dials struct {
+	mu   sync.Mutex // guards the rest
+	last uint64
+	open map[string]*dialed
+}
+
+// dialed is one of them.
+type dialed struct {
+	conn   net.Conn
+	spoken chan struct{} // closed when all that the host said is with the program
+	over   chan struct{} // closed at the end
+}
+
+func (d *dials) add(conn net.Conn) (string, *dialed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open = map[string]*dialed{}
+	}
+	d.last++
+	id := strconv.FormatUint(d.last, 10)
+	d.open[id] = &dialed{conn: conn, spoken: make(chan struct{}), over: make(chan struct{})}
+	return id, d.open[id]
+}
+
+func (d *dials) end(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if one, ok := d.open[id]; ok {
+		close(one.over)
+		delete(d.open, id)
+	}
+}
+
+func (d *dials) get(id string) *dialed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open[id]
+}
 
 // dial connects the host to a port of the sandbox's loopback interface. What it
 // reaches is a program of the sandbox, never a name that leads outside: those
@@ -25,12 +71,37 @@ func (a *Agent) dial(ctx context.Context, stream *channel.Conn, port int) error 
 		return replyFile(stream, nil, &fileError{channel.CodeNotFound, fmt.Sprintf("nothing in the sandbox takes connections on port %d", port)})
 	}
 	defer conn.Close()
-	if err := replyFile(stream, nil, nil); err != nil {
+	id, d := a.dials.add(conn)
+	defer a.dials.end(id)
+	if err := stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: id}); err != nil {
 		return err
 	}
 	// A program that does not close must not keep the agent from its end.
 	defer context.AfterFunc(ctx, func() { reset(conn) })()
-	channel.Splice(channel.NewConn(conn), stream)
+	program := channel.NewConn(conn)
+	var answering sync.WaitGroup
+	answering.Go(func() { channel.Copy(stream, program) })
+	channel.Copy(program, stream)
+	close(d.spoken)
+	answering.Wait()
+	return nil
+}
+
+// hangUp ends a connection as a client that goes away does: a half-close alone
+// would let a program talk to nobody for ever.
+func (a *Agent) hangUp(ctx context.Context, stream *channel.Conn, id string) error {
+	d := a.dials.get(id)
+	if err := reply(stream, nil); err != nil || d == nil {
+		return err // it may have ended by itself
+	}
+	ctx, cancel := a.clock.within(ctx, hangUpDeadline)
+	defer cancel()
+	select {
+	case <-d.spoken:
+	case <-d.over:
+	case <-ctx.Done():
+	}
+	reset(d.conn)
 	return nil
 }
 

@@ -71,6 +71,42 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// A host that reads no more has the program's connection ended, after what it said
+// last, though the program goes on talking.
+func TestHangUp(t *testing.T) {
+	a := startAgent(t, nil)
+	listener := listenHere(t, "tcp", "127.0.0.1:0")
+	heard, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer conn.Close()
+		said, _ := io.ReadAll(conn)
+		heard <- string(said)
+		for err == nil { // for as long as somebody listens
+			_, err = conn.Write(make([]byte, 4096))
+		}
+		ended <- err
+	}()
+	stream, reply := a.call(channel.Call{Kind: channel.CallDial, Port: portOf(listener)})
+	if _, err := stream.Raw().Write([]byte("last words")); err != nil || reply.Text == "" {
+		t.Fatal(err)
+	}
+	_ = stream.Close()
+	a.mustCall(channel.Call{Kind: channel.CallHangUp, Dial: reply.Text})
+	if got := <-heard; got != "last words" {
+		t.Errorf("%q", got)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the connection has no end")
+	}
+	a.mustCall(channel.Call{Kind: channel.CallHangUp, Dial: reply.Text}) // it is gone
+	a.mustCall(channel.Call{Kind: channel.CallHangUp, Dial: "none"})
+}
+
 func TestDialRefused(t *testing.T) {
 	a := startAgent(t, nil)
 	listener := listenHere(t, "tcp", "127.0.0.1:0")

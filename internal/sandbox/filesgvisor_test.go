@@ -201,14 +201,8 @@ func TestRealStreams(t *testing.T) {
 	id := s.create(s.request(open)).Info().ID
 	server, err := s.Start(ctx, id, sandbox.Command{Argv: []string{"/usr/bin/python3", "-u", "-c", echoServer}, Dir: "/"})
 	must(t, err)
-	conn, err := s.Attach(ctx, id, server.ID, 0)
-	must(t, err)
-	frames := channel.NewReader(conn)
-	if kind, payload, err := frames.ReadFrame(); err != nil || kind != channel.FrameStarted {
-		t.Fatalf("%d %q %v", kind, payload, err)
-	}
-	if _, payload, err := frames.ReadFrame(); err != nil || string(payload) != "listens\n" {
-		t.Fatalf("%q %v", payload, err)
+	if first := s.listens(id, server.ID); first != channel.FrameStarted {
+		t.Errorf("the first frame is of type %d", first)
 	}
 	dialed, err := s.Dial(ctx, id, 8080)
 	must(t, err)
@@ -270,6 +264,7 @@ func TestRealStreams(t *testing.T) {
 	if _, err := s.Dial(ctx, id, 0); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("port 0: %v", err)
 	}
+	s.closesTalker(id)
 	must(t, s.Send(ctx, id, server.ID, channel.FrameSignal, []byte(`{"name":"KILL"}`)))
 	_, exit := s.await(id, server.ID, keeper.FromNow)
 	if exit.Signal != "KILL" {
@@ -280,6 +275,56 @@ func TestRealStreams(t *testing.T) {
 		t.Error("a watch outlived its sandbox")
 	}
 }
+
+// listens waits until a program says so, and returns the type of the first frame.
+func (s *studio) listens(id, command string) (first channel.FrameType) {
+	s.t.Helper()
+	var said strings.Builder
+	s.watch(id, command, 0, func(kind channel.FrameType, payload []byte) bool {
+		if first == 0 {
+			first = kind
+		}
+		switch kind { //nolint:exhaustive // the others say nothing of this
+		case channel.FrameStdout:
+			said.Write(payload)
+		case channel.FrameExit:
+			s.t.Fatalf("the program ended: %s", payload)
+		}
+		return !strings.Contains(said.String(), "listens")
+	})
+	return first
+}
+
+// closesTalker closes the connection to a program that never stops talking, which
+// must hear of it.
+func (s *studio) closesTalker(id string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	talker, err := s.Start(ctx, id, sandbox.Command{Argv: []string{"/usr/bin/python3", "-u", "-c", talkingServer}, Dir: "/"})
+	must(s.t, err)
+	s.listens(id, talker.ID)
+	conn, err := s.Dial(ctx, id, 9001)
+	must(s.t, err)
+	if _, err := io.CopyN(io.Discard, conn, 1<<20); err != nil {
+		s.t.Fatal(err)
+	}
+	must(s.t, conn.Close())
+	if _, exit := s.await(id, talker.ID, 0); exit.Code != 7 {
+		s.t.Errorf("the program did not hear of the end: %+v", exit)
+	}
+}
+
+const talkingServer = `
+import socket, sys
+l = socket.create_server(("127.0.0.1", 9001))
+print("listens")
+c, _ = l.accept()
+try:
+    while True:
+        c.sendall(b"x" * 65536)
+except OSError:
+    sys.exit(7)
+`
 
 func second[T any](_ T, err error) error { return err }
 

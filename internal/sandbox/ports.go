@@ -2,18 +2,29 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// What bounds the end of a connection.
+const (
+	maxDial        = 64 // bytes of the guest's name for it
+	hangUpPatience = 10 * time.Second
+)
+
 // Dial connects to a port of the sandbox's own loopback interface. A port that
 // the policy does not publish is a fault.ErrForbidden; one on which nothing
-// listens a fault.ErrUnavailable. The connection has half-closes and deadlines,
-// and closing it resets nothing: the program inside sees an end of what it reads,
-// and what it still writes is thrown away. ctx bounds the connecting only.
+// listens a fault.ErrUnavailable. The connection has half-closes and deadlines, and
+// closing it is closing the program's, once it has what was written. ctx bounds the
+// connecting only.
 func (m *Manager) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
 	s, err := m.inUse(id)
 	if err != nil {
@@ -29,7 +40,58 @@ func (m *Manager) Dial(ctx context.Context, id string, port int) (net.Conn, erro
 	if err != nil && reply.Code == channel.CodeNotFound {
 		return nil, fault.New(fault.ErrUnavailable, "port %d of the sandbox %s can't be reached: %v", port, id, err)
 	}
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	return &dialed{Conn: conn, hangUp: sync.OnceFunc(func() { m.hangUp(id, reply.Text) })}, nil
+}
+
+// dialed is a connection to a program inside.
+type dialed struct {
+	net.Conn
+	ended  atomic.Bool // the program has said all
+	hangUp func()
+}
+
+// Read notices the end.
+func (d *dialed) Read(p []byte) (int, error) {
+	n, err := d.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		d.ended.Store(true)
+	}
+	return n, err
+}
+
+// CloseWrite ends the client's half.
+func (d *dialed) CloseWrite() error {
+	if half, ok := d.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return d.Close()
+}
+
+// Close has the program hear of it, though it may be talking.
+func (d *dialed) Close() error {
+	err := d.Conn.Close()
+	if !d.ended.Load() {
+		d.hangUp()
+	}
+	return err
+}
+
+// hangUp tells a guest that nobody reads a connection any more; a guest that can't
+// be told keeps it until its program ends it. It returns at once.
+func (m *Manager) hangUp(id, dial string) {
+	if len(dial) > maxDial {
+		return
+	}
+	m.background.Go(func() {
+		ctx, cancel := context.WithTimeout(m.ctx, hangUpPatience)
+		defer cancel()
+		if _, err := m.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHangUp, Dial: dial}); err != nil {
+			m.cfg.Log.Debug("a guest was not told of the end of a connection", "sandbox", id, "err", err)
+		}
+	})
 }
 
 // Send passes one frame (FrameStdin, FrameResize or FrameSignal) to a running

@@ -83,8 +83,8 @@ type Sandbox struct {
 	Holds    []Hold    `json:"holds,omitempty"` // what it waits for
 	// Linger tells that it stays when its command has ended; see CreateSandbox.
 	Linger   bool              `json:"linger,omitempty"`
-	Lifetime Lifetime          `json:"lifetime,omitzero"` // as it was asked for
-	Ends     time.Time         `json:"ends,omitzero"`     // by itself, if its time goes on now
+	Lifetime Lifetime          `json:"lifetime,omitzero"` // as it was set last
+	Ends     time.Time         `json:"ends,omitzero"`     // by itself, if nothing changes; not there: it does not
 	Labels   map[string]string `json:"labels,omitempty"`
 	Token    string            `json:"token,omitempty"`    // whose it is; "": the host's
 	Snapshot string            `json:"snapshot,omitempty"` // that it was made from
@@ -139,6 +139,9 @@ type RunSummary struct {
 	Refused   []Package `json:"refused"`
 	Names     []Name    `json:"names"`           // names that did not resolve
 	Ended     string    `json:"ended,omitempty"` // why the policy ended the sandbox
+	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which
+	// packages came in it.
+	CopyOf string `json:"copy_of,omitempty"`
 }
 
 // Package is one line of a summary.

@@ -318,8 +318,10 @@ func TestCopiesOnRecord(t *testing.T) {
 	if end := h.records(t, audit.Finished); len(end) != 1 || len(end[0].Command) != 2 || end[0].RequestID != restored[1].RequestID {
 		t.Errorf("the command's end: %+v", end)
 	}
-	if _, err := h.Summary(t.Context(), "run-sb2"); err != nil {
-		t.Error(err)
+	sum, err := h.Summary(t.Context(), "run-sb2")
+	must(t, err)
+	if !strings.Contains(sum.CopyOf, "snapshot snap1 of sandbox sb1") || !strings.Contains(sum.CopyOf, "python requests 2.31") || len(sum.Installed) != 0 {
+		t.Errorf("the summary: %+v", sum)
 	}
 }
 

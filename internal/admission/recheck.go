@@ -29,7 +29,7 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 		return c.cutOff(ctx, t)
 	}
 	if why := t.ending(); why != "" {
-		return fault.New(fault.ErrForbidden, "the sandbox %s must not go on: %s (packages.unaccounted: end)", sandbox, why)
+		return fault.New(fault.ErrForbidden, "it must not go on: %s (packages.unaccounted: end)", why)
 	}
 	var first *audit.Record
 	refused := 0
@@ -46,11 +46,11 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 	case refused == 0:
 		return nil
 	case refused == 1:
-		return fault.New(fault.ErrForbidden, "%s is in the sandbox %s, and would be refused today: %s (rule %s, request %s)",
-			refOf(*first), sandbox, first.Reason, first.Rule, first.RequestID)
+		return fault.New(fault.ErrForbidden, "%s is in it, and would be refused today: %s (rule %s, request %s)",
+			refOf(*first), first.Reason, first.Rule, first.RequestID)
 	}
-	return fault.New(fault.ErrForbidden, "%s and %d more releases are in the sandbox %s, and would be refused today: %s (rule %s, request %s)",
-		refOf(*first), refused-1, sandbox, first.Reason, first.Rule, first.RequestID)
+	return fault.New(fault.ErrForbidden, "%s and %d more releases are in it, and would be refused today: %s (rule %s, request %s)",
+		refOf(*first), refused-1, first.Reason, first.Rule, first.RequestID)
 }
 
 // has are the releases that a sandbox was served, or that were found in it,

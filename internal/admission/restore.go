@@ -70,7 +70,8 @@ func (t *tenant) replayAsk(r audit.Record, limits Limits) {
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
 		t.replayRefusal(r, limits)
 	case audit.Started, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
-		audit.Frozen, audit.Thawed, audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know
+		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted, audit.Extended, audit.Narrowed,
+		audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know
 	}
 }
 

@@ -65,6 +65,10 @@ func (s *summary) add(r audit.Record) {
 		if r.Kind == audit.KindSandbox && s.out.Task == "" {
 			s.out.Task = r.Task
 		}
+	case audit.Restored:
+		if r.Kind == audit.KindSandbox && s.out.CopyOf == "" {
+			s.out.CopyOf = strings.TrimSuffix(r.Reason+": "+r.Detail[detailCameWith], ": ")
+		}
 	case audit.Served:
 		s.serve(r)
 		s.files.add(packageLine(r), 1)
@@ -82,7 +86,8 @@ func (s *summary) add(r audit.Record) {
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
 	case audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
-		audit.Frozen, audit.Thawed, audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
+		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Narrowed,
+		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}
 }
 

@@ -32,6 +32,9 @@ func (m *Manager) Fork(ctx context.Context, id string, count int, l Lifetime) (_
 	if err != nil {
 		return nil, err
 	}
+	if err := m.cfg.Door.Recheck(ctx, id); err != nil { // before anything is written for copies that can't start
+		return nil, cantUse("the sandbox "+id+" can't be forked", err)
+	}
 	draft, from, err := m.write(ctx, s, "fork"+hex.EncodeToString(seed()[:8]), engine.ContentsMemory, false)
 	if err != nil {
 		return nil, err

@@ -307,8 +307,14 @@ func (m *Manager) register(ctx context.Context, run admission.Run, from *origin)
 	if from.snapshot != "" {
 		what = "the snapshot " + from.snapshot + " can't be used"
 	}
+	return cantUse(what, err)
+}
+
+// cantUse puts what can't be done before the reason.
+func cantUse(what string, err error) error {
+	category := fault.ErrUnavailable
 	if errors.Is(err, fault.ErrForbidden) {
-		return fault.Wrap(fault.ErrForbidden, err, "%s", what)
+		category = fault.ErrForbidden
 	}
-	return fault.Wrap(fault.ErrUnavailable, err, "%s", what)
+	return fault.Wrap(category, err, "%s", what)
 }

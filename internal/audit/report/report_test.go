@@ -392,6 +392,7 @@ func TestRun(t *testing.T) {
 		file("r1", "flask", "3", func(r *audit.Record) { r.Outcome = audit.Blocked }),
 		audit.Record{Kind: audit.KindSandbox, Outcome: audit.Frozen, Run: "r1", Sandbox: "sb-r1"},
 		audit.Record{Kind: audit.KindSandbox, Outcome: audit.Exceeded, Run: "r1", Sandbox: "sb-r1", Reason: "too many records"},
+		audit.Record{Kind: audit.KindSandbox, Outcome: audit.Restored, Run: "r1", Sandbox: "sb-r1", Detail: map[string]string{"copy_of": "sb0", "snapshot": "snap1", "digest": "sha256:1", "came_with": "python six 1.16"}},
 		file("r9", "other", "3", nil),
 		finished("r1"),
 	)
@@ -400,7 +401,7 @@ func TestRun(t *testing.T) {
 	for _, table := range r.Tables {
 		rows[table.Title] = table.Rows
 	}
-	for title, n := range map[string]int{"Alarms": 1, "Commands": 1, "Served": 1, "Installed": 1, "Refused": 1, "Held and answered": 3, "Frozen": 1, "Names": 1, "Other": 0} {
+	for title, n := range map[string]int{"Alarms": 1, "Commands": 1, "Served": 1, "Installed": 1, "Refused": 1, "Held and answered": 3, "Frozen": 1, "Copies": 1, "Names": 1, "Other": 0} {
 		if len(rows[title]) != n {
 			t.Errorf("%s has %d rows, want %d: %v", title, len(rows[title]), n, rows[title])
 		}
@@ -415,8 +416,11 @@ func TestRun(t *testing.T) {
 	if row := rows["Commands"][0]; row["what"] != "$ pip install" || row["exit"] != "3 (SIGTERM)" {
 		t.Errorf("the command is %v", row)
 	}
-	if len(r.Records) != 12 {
-		t.Errorf("%d records, want 12", len(r.Records))
+	if row := rows["Copies"][0]; row["copy of"] != "sb0" || row["snapshot"] != "snap1" || row["came with"] != "python six 1.16" || row["digest"] != "sha256:1" {
+		t.Errorf("the copy is %v", row)
+	}
+	if len(r.Records) != 13 {
+		t.Errorf("%d records, want 13", len(r.Records))
 	}
 	for i, text := range r.Records {
 		var record audit.Record

@@ -48,6 +48,7 @@ func newPage() *page {
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
+	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")
 	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
 	add("Names", kind(audit.KindNetwork), "what", "outcome", "reason")
 	add("Other", func(r audit.Record) bool {
@@ -158,6 +159,7 @@ func (p *page) head() api.AuditTable {
 func pageCells(r audit.Record, columns []string) map[string]string {
 	row := cells(r, columns)
 	for column, text := range map[string]string{
+		"copy of": r.Detail["copy_of"], "snapshot": r.Detail["snapshot"], "came with": r.Detail["came_with"], "digest": copyDigest(r),
 		"what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
 	} {
 		if text != "" && slices.Contains(columns, column) {
@@ -165,6 +167,14 @@ func pageCells(r audit.Record, columns []string) map[string]string {
 		}
 	}
 	return row
+}
+
+// copyDigest is that of a snapshot's record.
+func copyDigest(r audit.Record) string {
+	if r.Kind != audit.KindSandbox {
+		return ""
+	}
+	return r.Detail["digest"]
 }
 
 func what(r audit.Record) string {

@@ -89,7 +89,7 @@ type Owner struct {
 
 // Spec describes an instance to be made.
 type Spec struct {
-	ID       string            `json:"id"` // [a-z0-9-]{1,64}
+	ID       string            `json:"id"` // [a-z0-9-]{1,64}, and not the begin of a living instance's
 	Root     Root              `json:"root"`
 	Mounts   []Mount           `json:"mounts"`
 	Init     []string          `json:"init"` // PID 1's argv
@@ -210,8 +210,10 @@ type Restorer interface {
 	// Restore makes and starts an instance with the snapshot in dir, which it only
 	// reads: any number of instances may be restored from one. The spec is that of
 	// the instance of which the snapshot is, but for ID, Labels, Hostname and the sources of
-	// mounts; limits may be lower. A dir that is not whole or was changed is a
-	// fault.ErrConflict, and nothing starts. On error nothing is left behind.
+	// mounts; limits may be lower, with memory except the disk's, and of memory
+	// file systems the sizes stay what they were. A dir that is not whole or was
+	// changed, or is of another spec, is a fault.ErrConflict, and nothing starts.
+	// On error nothing is left behind.
 	//
 	// With memory, the guest's end of the channel is a copy too: the keeper starts
 	// it anew (keeper.Launch.Reset), the guest drops the streams of its former one,

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ func testSnapshot(t *testing.T, s *Subject) {
 		"the source goes on":     testSourceGoesOn,
 		"a copy goes on":         testCopyGoesOn,
 		"in the middle of much":  testCopyInTheMiddle,
+		"the limits of a copy":   testLimitsOfACopy,
 		"copies at once":         testCopiesAtOnce,
 		"a copy of a copy":       testCopyOfACopy,
 		"a frozen copy":          testFrozenCopy,
@@ -270,6 +272,36 @@ func testCopyInTheMiddle(t *testing.T, s *Subject) {
 	_ = sink.Close()
 	_ = source.Close()
 	flows.Wait()
+}
+
+// testLimitsOfACopy: it is in a control group of its own, with limits that may be
+// lower, and has no more network than its source.
+func testLimitsOfACopy(t *testing.T, s *Subject) {
+	t.Helper()
+	b := s.create(t, nil)
+	dir := b.snapshot(engine.ContentsMemory)
+	b.spec.Limits.MemoryBytes = 128 << 20
+	c := b.restore(t, dir, "k")
+	const interfaces = "ls /sys/class/net 2>/dev/null; cat /proc/net/dev | cut -d: -f1"
+	if source, copied := b.sh(interfaces), c.sh(interfaces); source != copied {
+		t.Errorf("the copy has the interfaces %q, its source %q", copied, source)
+	}
+	caps, err := s.Engine.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(caps.Enforces, engine.ControlMemory) {
+		return
+	}
+	c.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if exit, err := c.inst.Wait(ctx); err != nil || !exit.OOM {
+		t.Errorf("a copy past its memory: %+v, %v", exit, err)
+	}
+	if got := b.sh("echo on"); got != "on" {
+		t.Errorf("the source: %q", got)
+	}
 }
 
 // testCopiesAtOnce: each has what the source had written and deleted, 50 MB of

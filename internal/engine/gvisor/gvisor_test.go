@@ -82,7 +82,27 @@ func rootless(t *testing.T) {
 			if _, err := subject.Engine.Create(t.Context(), other); !errors.Is(err, fault.ErrForbidden) {
 				t.Errorf("a sandbox for another user: %v", err)
 			}
+			noSnapshots(t, subject)
 		})
+	}
+}
+
+// noSnapshots: who can't restore one makes none.
+func noSnapshots(t *testing.T, s *enginetest.Subject) {
+	t.Helper()
+	inst, err := s.Engine.Create(t.Context(), s.Spec("no-snapshots"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer destroy(t, inst)
+	dir := filepath.Join(t.TempDir(), "snapshot")
+	for _, contents := range []engine.Contents{engine.ContentsMemory, engine.ContentsFiles} {
+		if err := inst.(engine.Snapshotter).Snapshot(t.Context(), dir, contents); !errors.Is(err, fault.ErrUnavailable) {
+			t.Errorf("a snapshot of %s: %v", contents, err)
+		}
+	}
+	if _, err := s.Engine.(engine.Restorer).Restore(t.Context(), s.Spec("copy"), dir); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a restore: %v", err)
 	}
 }
 

@@ -220,10 +220,16 @@ func (d *daemon) goOn(t *testing.T, s *sandbox.Sandbox) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the command ends with 0", func() bool {
+	await(t, "the command ends", func() bool {
 		all, err := d.Commands(ctx, id)
 		at := slices.IndexFunc(all, func(c keeper.Command) bool { return c.ID == cmd.ID })
-		return err == nil && at >= 0 && all[at].Exit != nil && all[at].Exit.Code == 0
+		if err != nil || at < 0 || all[at].Exit == nil {
+			return false
+		}
+		if all[at].Exit.Code != 0 {
+			t.Errorf("the command ended with %+v", all[at].Exit)
+		}
+		return true
 	})
 	if err := d.Destroy(ctx, id); err != nil {
 		t.Fatal(err)

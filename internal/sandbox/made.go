@@ -77,7 +77,8 @@ func (m *Manager) forgetMade(id string) {
 func (m *Manager) sweepMade(lives func(id string) bool) {
 	kept, _ := filepath.Glob(filepath.Join(m.cfg.BaselineDir, madePrefix+"*")) // the pattern is well formed
 	for _, path := range kept {
-		id, whole := strings.CutSuffix(strings.TrimPrefix(filepath.Base(path), madePrefix), madeForm)
+		name := strings.TrimSuffix(filepath.Base(path), ".new") // one that is just being written
+		id, whole := strings.CutSuffix(strings.TrimPrefix(name, madePrefix), madeForm)
 		if whole && lives(id) {
 			continue
 		}

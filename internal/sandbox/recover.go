@@ -143,7 +143,7 @@ func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 		return nil, err
 	}
 	run := admission.Run{
-		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User,
+		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User, Token: info.Owner.Token,
 		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Ancestors: info.Ancestors, First: first,
 	}
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {

@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds a wait for something that must happen.
-const patience = time.Minute
+const patience = 20 * time.Second
 
 // world is an installation: a keeper in a process of its own, and the directories
 // that daemons use one after the other.
@@ -45,6 +45,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	w := makeWorld(t)
+	enginetest.StartKeeper(t, w.path("keeper.sock"))
+	return w
+}
+
+// makeWorld makes one without a keeper.
+func makeWorld(t *testing.T) *world {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "sb") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +66,6 @@ func newWorld(t *testing.T) *world {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	enginetest.StartKeeper(t, filepath.Join(dir, "keeper.sock"))
 	init := enginetest.PlainInit(t, "")
 	return &world{Dir: dir, Init: init[:len(init)-1], FreezeAfter: time.Hour}
 }
@@ -250,7 +257,7 @@ func (d *daemon) nothingLeft(t *testing.T) {
 // wantOnly: what there is, wherever one looks, are these sandboxes.
 func (d *daemon) wantOnly(t *testing.T, ids ...string) {
 	t.Helper()
-	slices.Sort(ids)
+	ids = slices.Sorted(slices.Values(ids))
 	check := func(where string, got []string, err error) {
 		t.Helper()
 		slices.Sort(got)
@@ -335,7 +342,7 @@ func (e *plainEngine) Create(ctx context.Context, spec engine.Spec) (engine.Inst
 type plainTemplate struct{}
 
 func (plainTemplate) Get(context.Context, string) (template.Template, error) {
-	return template.Template{Name: "plain", Digest: "sha256:plain", User: "agent", Home: "/home/agent", Root: engine.Root{Kind: engine.RootDir, Path: "/"}}, nil
+	return template.Template{Name: "plain", Digest: "sha256:plain", User: "agent", Home: "/tmp", Root: engine.Root{Kind: engine.RootDir, Path: "/"}}, nil
 }
 
 func (p plainTemplate) Generation(ctx context.Context, name, _ string) (template.Template, error) {

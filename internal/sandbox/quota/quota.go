@@ -138,7 +138,7 @@ func (b *Book) fits(s Share, q token.Quota, sandboxes int) error {
 	has, count := b.used(s.Token)
 	const sorry = "the token's sandboxes have %s, and with this one they would have %s; its quota is %s"
 	switch {
-	case q.Sandboxes > 0 && count+sandboxes > q.Sandboxes:
+	case q.Sandboxes > 0 && sandboxes > 0 && count+sandboxes > q.Sandboxes:
 		return fault.Exhausted(0, "the token has %d sandboxes, and its quota is %d; destroy one first", count, q.Sandboxes)
 	case q.CPU > 0 && has.CPU+s.CPU > q.CPU+1e-9: // sums of decimal fractions
 		return fault.Exhausted(0, sorry, cores(has.CPU), cores(has.CPU+s.CPU), cores(q.CPU))

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	errNoKey  = errors.New("no API key: send one as X-API-Key; cofferdam token add makes one on the daemon's host")
+	errNoKey  = errors.New("no API key: send one as X-API-Key; cofferdam token create makes one on the daemon's host")
 	errBadKey = errors.New("the API key is not valid here, or not any more")
 )
 

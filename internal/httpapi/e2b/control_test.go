@@ -179,6 +179,7 @@ func TestManagersErrors(t *testing.T) {
 		{fault.Exhausted(1500*time.Millisecond, "too many a minute"), 429, "too many a minute", "2"},
 		{fault.Exhausted(0, "20 sandboxes are all"), 429, "20 sandboxes are all", ""},
 		{fault.Wrap(fault.ErrUnavailable, io.ErrUnexpectedEOF, "the engine is down"), 503, "the engine is down", ""},
+		{fault.Wrap(fault.ErrUnavailable, fault.Invalid("a field is wrong"), "the agent did not come up"), 503, "the agent did not come up", ""},
 		{errInside, 403, "MAL-2026-1", ""},
 		{errors.New("/var/lib/secret is broken"), 500, "something inside failed", ""},
 	} {

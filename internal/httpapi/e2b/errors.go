@@ -22,13 +22,17 @@ func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if wait := fault.RetryAfter(err); wait > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
-	if status == http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError { // what caused it is not for clients
 		c.cfg.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 	}
 	writeError(w, status, sentence(err))
 }
 
+// statusOf goes by what an error itself is, not by what caused it.
 func statusOf(err error) int {
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		err = f.Category
+	}
 	switch {
 	case errors.Is(err, fault.ErrInvalid):
 		return http.StatusBadRequest

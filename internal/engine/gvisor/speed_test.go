@@ -23,13 +23,23 @@ const modules = "asyncio, ssl, sqlite3, json, email, http.client, urllib.request
 	"logging, unittest, argparse, subprocess, threading, multiprocessing, tempfile, zipfile, tarfile, hashlib"
 
 // TestSpeed prints how long snapshots and restores take, where
-// COFFERDAM_SPEED is a number of rounds. It judges nothing: machines differ.
+// COFFERDAM_SPEED is a number of rounds, on the root image that
+// COFFERDAM_SPEED_ROOT names, or on the tests' own. It judges nothing: machines
+// differ.
 func TestSpeed(t *testing.T) {
 	var rounds int
 	if _, err := fmt.Sscan(os.Getenv("COFFERDAM_SPEED"), &rounds); err != nil || rounds < 1 {
 		t.Skip("COFFERDAM_SPEED is not a number of rounds")
 	}
 	subject := newSite(t).subject(t, engine.RootImage)
+	if path := os.Getenv("COFFERDAM_SPEED_ROOT"); path != "" {
+		own := subject.Spec
+		subject.Spec = func(id string) engine.Spec {
+			spec := own(id)
+			spec.Root.Path, spec.Mounts = path, spec.Mounts[1:] // it has its own /usr
+			return spec
+		}
+	}
 	for name, script := range map[string]string{
 		"idle":   "",
 		"python": "import sys, " + modules + "\nprint('ready', flush=True)\nfor line in sys.stdin: print(len(sys.modules), flush=True)",

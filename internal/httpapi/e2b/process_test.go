@@ -141,8 +141,14 @@ func TestWhatRulesSee(t *testing.T) {
 		}
 	}
 	for _, argv := range [][]string{
-		{"/bin/bash", "-l", "-c", "ls", "more"}, {"/bin/sh", "-l", "-c", "ls"}, {"bash", "-l", "-c", "ls"}, {"/bin/bash", "-c", "ls"},
-		{"/bin/bash", "-c", "-l", "ls"}, {"/bin/bash", "-i", "-l"}, {"ls"}, {"/bin/bash", "-l", "-c", ""},
+		{"/bin/bash", "-l", "-c", "ls", "more"},
+		{"/bin/sh", "-l", "-c", "ls"},
+		{"bash", "-l", "-c", "ls"},
+		{"/bin/bash", "-c", "ls"},
+		{"/bin/bash", "-c", "-l", "ls"},
+		{"/bin/bash", "-i", "-l"},
+		{"ls"},
+		{"/bin/bash", "-l", "-c", ""},
 	} {
 		if got := shellText(argv); got != "" {
 			t.Errorf("%q is judged as %q", argv, got)

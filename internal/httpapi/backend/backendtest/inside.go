@@ -67,6 +67,16 @@ func (b *Boxes) Add(box *Box) {
 	b.all = append(b.all, box)
 }
 
+// All are the boxes that there are.
+func (b *Boxes) All() []*Box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.all)
+}
+
+// Box is the box of an id, or fault.ErrNotFound.
+func (b *Boxes) Box(id string) (*Box, error) { return b.box(id) }
+
 func (b *Boxes) box(id string) (*Box, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -177,9 +177,10 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 	case audit.KindPackage, audit.KindNetwork:
 		t.inheritAsk(r, limits)
 	case audit.KindCommand:
-		if r.Outcome == audit.Started {
+		switch r.Outcome { //nolint:exhaustive // how it ended is its sandbox's own
+		case audit.Started:
 			t.claim(r.Command, limits)
-		} else if r.Outcome == audit.Blocked {
+		case audit.Blocked:
 			t.showInherited(r, limits)
 		}
 	case audit.KindSandbox:

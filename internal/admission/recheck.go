@@ -42,10 +42,10 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 			first, refused = cmp.Or(first, r), refused+1
 		}
 	}
-	switch {
-	case refused == 0:
+	switch refused {
+	case 0:
 		return nil
-	case refused == 1:
+	case 1:
 		return fault.New(fault.ErrForbidden, "%s is in it, and would be refused today: %s (rule %s, request %s)",
 			refOf(*first), first.Reason, first.Rule, first.RequestID)
 	}

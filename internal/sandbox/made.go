@@ -97,23 +97,23 @@ func (m *Manager) agentDigest() (string, error) {
 
 func digestOfDir(dir string) (string, error) {
 	sum := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+	root, err := os.OpenRoot(dir)
+	if err == nil {
+		defer func() { _ = root.Close() }() // it was only read
+		err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			f, err := root.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, _ = io.WriteString(sum, path+"\x00") // a digest takes all
+			_, err = io.Copy(sum, f)
 			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		_, _ = io.WriteString(sum, rel+"\x00") // a digest takes all
-		_, err = io.Copy(sum, f)
-		return err
-	})
+		})
+	}
 	if err != nil {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "the guest agent's files can't be read")
 	}

@@ -54,7 +54,7 @@ type Config struct {
 	// Snapshots is where copies of sandboxes lie; nil: there are none, and none are
 	// made.
 	Snapshots *snapshots.Store
-	Log         *slog.Logger
+	Log       *slog.Logger
 	// Observer is told what is done with sandboxes; nil: nobody is.
 	Observer Observer
 	// Journal is what the next daemon finds them by; nil: one that ends with this

@@ -62,32 +62,32 @@ type Request struct {
 // Info is what the daemon knows about a sandbox, and what the keeper hands back
 // as meta after a restart of the daemon.
 type Info struct {
-	ID           string            `json:"id"`
-	Run          string            `json:"run"`
-	Task         string            `json:"task,omitempty"`
-	Template     string            `json:"template"`
-	Digest       string            `json:"template_digest"`
-	Engine       string            `json:"engine"`
-	PolicyDigest string            `json:"policy_digest"`
-	PolicySource string            `json:"policy_source,omitempty"`
-	LockDigest   string            `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
-	User         string            `json:"user,omitempty"`
-	Workdir      string            `json:"workdir,omitempty"`
-	Linger       bool              `json:"linger,omitempty"`
-	Lifetime     Lifetime          `json:"lifetime,omitzero"` // as it was asked for; Sandbox.Ends tells how it stands
-	Owner        Owner             `json:"owner,omitzero"`
-	Account      Account           `json:"account,omitzero"`
-	Limits       engine.Limits     `json:"limits,omitzero"`
-	Snapshot     string            `json:"snapshot,omitempty"` // that it was made from
-	Parent       string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
+	ID           string        `json:"id"`
+	Run          string        `json:"run"`
+	Task         string        `json:"task,omitempty"`
+	Template     string        `json:"template"`
+	Digest       string        `json:"template_digest"`
+	Engine       string        `json:"engine"`
+	PolicyDigest string        `json:"policy_digest"`
+	PolicySource string        `json:"policy_source,omitempty"`
+	LockDigest   string        `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
+	User         string        `json:"user,omitempty"`
+	Workdir      string        `json:"workdir,omitempty"`
+	Linger       bool          `json:"linger,omitempty"`
+	Lifetime     Lifetime      `json:"lifetime,omitzero"` // as it was asked for; Sandbox.Ends tells how it stands
+	Owner        Owner         `json:"owner,omitzero"`
+	Account      Account       `json:"account,omitzero"`
+	Limits       engine.Limits `json:"limits,omitzero"`
+	Snapshot     string        `json:"snapshot,omitempty"` // that it was made from
+	Parent       string        `json:"parent,omitempty"`   // the sandbox that it is a fork of
 	// Ancestors are those whose ledgers are a copy's, see admission.Run.
 	Ancestors []admission.Ancestor `json:"ancestors,omitempty"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Plan         bool              `json:"plan,omitempty"`
-	Created      time.Time         `json:"created"`
-	Notes        []string          `json:"notes,omitempty"`
-	Missing      []string          `json:"missing,omitempty"`
-	Handle       engine.Handle     `json:"handle"`
+	Labels    map[string]string    `json:"labels,omitempty"`
+	Plan      bool                 `json:"plan,omitempty"`
+	Created   time.Time            `json:"created"`
+	Notes     []string             `json:"notes,omitempty"`
+	Missing   []string             `json:"missing,omitempty"`
+	Handle    engine.Handle        `json:"handle"`
 	// The directories of the sandbox on which the host's lie.
 	WritableMounts []string `json:"writable_mounts,omitempty"`
 	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`
@@ -101,7 +101,7 @@ type Sandbox struct {
 	waits    *waiting.List // what it waits for; has a lock of its own
 	stock    sync.Mutex    // one inventory at a time
 	taking   stocktaking
-	usage    meter         // what Usage found last; has a lock of its own
+	usage    meter          // what Usage found last; has a lock of its own
 	ends     *ends.Schedule // nil: nothing ends it
 
 	// Of its idempotency key, and its first record; as the journal has them.

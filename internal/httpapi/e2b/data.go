@@ -72,6 +72,10 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, r, err)
 		return
 	}
+	if err := d.wake(r, to); err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
 	box, err := d.living(to.sandbox)
 	if err != nil {
 		writeGone(w, to.sandbox, err)

@@ -127,25 +127,18 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 		return err
 	}
 	id := sb.Info().ID
-	if stateOf(sb) == stateRunning {
-		if err := c.prolong(r, sb, ttl); err != nil {
-			return err
-		}
-		c.cfg.Sandboxes.Touch(id)
-		writeObject(w, http.StatusOK, c.created(sb.Info()))
-		return nil
-	}
 	resumed, err := c.cfg.Sandboxes.Resume(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	if err := c.live(r, sb, ttl); err != nil {
+	status, set := http.StatusOK, c.prolong
+	if resumed {
+		status, set = http.StatusCreated, c.live
+	}
+	if err := set(r, sb, ttl); err != nil {
 		return err
 	}
-	status := http.StatusOK
-	if resumed {
-		status = http.StatusCreated
-	}
+	c.cfg.Sandboxes.Touch(id)
 	writeObject(w, status, c.created(sb.Info()))
 	return nil
 }

@@ -1,0 +1,40 @@
+package e2b
+
+import (
+	"crypto/subtle"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// wake lets a paused sandbox go on before a request that uses it, if its client
+// asked for that when it was made. Only who may use it wakes it: with its access
+// token or a signature, or at a published port, with the traffic token where one is
+// needed. Asking whether it lives is no use. It then lives for the time that was set
+// last.
+func (d *Data) wake(r *http.Request, to target) error {
+	sb, err := d.cfg.Sandboxes.Get(to.sandbox)
+	if err != nil {
+		return nil //nolint:nilerr // that it is not there is told by who looks for it next
+	}
+	if state, _ := sb.State(); state != sandbox.Paused || !AutoResumes(sb.Info().Labels) || !d.uses(r, to, sb) {
+		return nil
+	}
+	if _, err := d.cfg.Sandboxes.Resume(r.Context(), to.sandbox); err != nil {
+		return err
+	}
+	return d.cfg.Sandboxes.SetLifetime(r.Context(), to.sandbox, sb.Lifetime())
+}
+
+// uses reports whether a request may use the sandbox.
+func (d *Data) uses(r *http.Request, to target, sb *sandbox.Sandbox) bool {
+	switch to.port {
+	case dataPort:
+		return r.URL.Path != healthPath && d.authorize(r, to.sandbox) == nil
+	case interpreterPort:
+		return false
+	default:
+		token := d.cfg.Access.Traffic(to.sandbox)
+		return sb.Publishes(to.port) && (token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) == 1)
+	}
+}

@@ -1,0 +1,88 @@
+package e2b_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// TestAutoResume: a paused sandbox wakes for whom its client wanted, and for
+// nobody else.
+func TestAutoResume(t *testing.T) {
+	h := newHouse(t)
+	if _, err := h.policies.Put("data", "data", []byte("published_ports: [ 8080 ]\n")); err != nil {
+		t.Fatal(err)
+	}
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Log: slog.New(slog.DiscardHandler)})
+	const open, shut = "", `,"network":{"allowPublicTraffic":false}`
+	for name, c := range map[string]struct {
+		create, path, port  string
+		token, traffic, not bool
+		wakes               bool
+	}{
+		"files with the token":             {create: open, path: "/files?path=a", port: "49983", token: true, wakes: true},
+		"without the token":                {create: open, path: "/files?path=a", port: "49983"},
+		"health":                           {create: open, path: "/health", port: "49983", token: true},
+		"the interpreter":                  {create: open, path: "/execute", port: "49999", token: true},
+		"a published port":                 {create: open, path: "/", port: "8080", wakes: true},
+		"a port that is not published":     {create: open, path: "/", port: "8081", token: true},
+		"a private port":                   {create: shut, path: "/", port: "8080", token: true},
+		"a private port, with its token":   {create: shut, path: "/", port: "8080", traffic: true, wakes: true},
+		"a client that did not ask for it": {create: open, path: "/files?path=a", port: "49983", token: true, not: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := `,"timeout":600,"autoPause":true,"metadata":{"policy":"data"}` + c.create
+			if !c.not {
+				fields += `,"autoResume":{"enabled":true}`
+			}
+			box := h.create(fields)
+			h.must(204, nil, h.ann, "POST /sandboxes/"+box.SandboxID+"/pause", "")
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, nil)
+			r.Header.Set("E2b-Sandbox-Id", box.SandboxID)
+			r.Header.Set("E2b-Sandbox-Port", c.port)
+			if c.token {
+				r.Header.Set("X-Access-Token", box.EnvdAccessToken)
+			}
+			if c.traffic {
+				r.Header.Set("E2b-Traffic-Access-Token", box.TrafficAccessToken)
+			}
+			data.ServeHTTP(httptest.NewRecorder(), r)
+			want := "paused"
+			if c.wakes {
+				want = "running"
+			}
+			if got := h.info(box.SandboxID).State; got != want {
+				t.Errorf("it is %s, want %s", got, want)
+			}
+			if c.wakes && h.livesFor(box.SandboxID) != 10*time.Minute {
+				t.Errorf("it lives for %v", h.livesFor(box.SandboxID))
+			}
+		})
+	}
+}
+
+// TestAutoResumeRefused: what may not go on says why.
+func TestAutoResumeRefused(t *testing.T) {
+	h := newHouse(t)
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Log: slog.New(slog.DiscardHandler)})
+	box := h.create(`,"autoPause":true,"autoResume":{"enabled":true}`)
+	if err := h.life.Become(box.SandboxID, sandbox.Paused); err != nil {
+		t.Fatal(err)
+	}
+	h.life.RefuseResume(box.SandboxID, fault.New(fault.ErrForbidden, "numpy 2.0 is known to be malicious now"))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/files?path=a", nil)
+	r.Header.Set("E2b-Sandbox-Id", box.SandboxID)
+	r.Header.Set("X-Access-Token", box.EnvdAccessToken)
+	w := httptest.NewRecorder()
+	data.ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "known to be malicious now") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	keyLife   = 24 * time.Hour // of an idempotency key, from its create on
-	maxKey    = 256            // bytes
-	digestOne = "sha256:"
+	keyLife = 24 * time.Hour // of an idempotency key, from its create on
+	maxKey  = 256            // bytes
 )
 
 // promise is a create with an idempotency key: under way, or done.
@@ -29,9 +28,9 @@ func promiseName(o Owner, key string) string { return o.Token + "\x00" + key }
 
 // once makes a sandbox, or returns the one that the same owner's request with the
 // same key has made before and that lives, also when that is still under way.
-func (m *Manager) once(ctx context.Context, req Request, make func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+func (m *Manager) once(ctx context.Context, req Request, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	if req.IdempotencyKey == "" {
-		return make("")
+		return create("")
 	}
 	digest, err := digestOf(req)
 	if err != nil {
@@ -40,7 +39,7 @@ func (m *Manager) once(ctx context.Context, req Request, make func(digest string
 	for {
 		p, mine := m.promised(promiseName(req.Owner, req.IdempotencyKey), digest)
 		if mine {
-			return m.keep(p, promiseName(req.Owner, req.IdempotencyKey), make)
+			return m.keep(p, promiseName(req.Owner, req.IdempotencyKey), create)
 		}
 		if p.request != digest {
 			return nil, fault.New(fault.ErrConflict, "the idempotency key %q was used for another request", req.IdempotencyKey)
@@ -70,16 +69,16 @@ func (m *Manager) promised(name, digest string) (_ *promise, mine bool) {
 }
 
 // keep makes the sandbox of a promise.
-func (m *Manager) keep(p *promise, name string, make func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+func (m *Manager) keep(p *promise, name string, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	defer func() {
 		m.mu.Lock()
-		if p.sandbox == nil && m.promises[name] == p {
+		if m.promises[name] == p && (p.sandbox == nil || p.sandbox.over()) {
 			delete(m.promises, name)
 		}
 		m.mu.Unlock()
 		close(p.ready)
 	}()
-	s, err := make(p.request)
+	s, err := create(p.request)
 	if err == nil {
 		p.sandbox = s
 	}
@@ -120,8 +119,13 @@ func (p *promise) lives() bool {
 	if !p.done() || p.sandbox == nil {
 		return false
 	}
-	state, _ := p.sandbox.State()
-	return !state.ends()
+	return !p.sandbox.over()
+}
+
+// over reports whether the sandbox is being taken away, or has been.
+func (s *Sandbox) over() bool {
+	state, _ := s.State()
+	return state.ends()
 }
 
 // digestOf tells requests apart, by all that makes a difference to the sandbox.
@@ -148,5 +152,5 @@ func digestOf(req Request) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(data)
-	return digestOne + hex.EncodeToString(sum[:]), nil
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }

@@ -48,6 +48,3 @@ func (s State) usable() bool { return s == Running || s == Snapshotting }
 
 // ends reports whether a sandbox in this state is being taken away, or has been.
 func (s State) ends() bool { return s == Destroying || s == Destroyed || s == Failed }
-
-// onDisk reports whether a sandbox in this state uses neither CPU nor memory.
-func (s State) onDisk() bool { return s == Paused || s == Frozen }

@@ -70,7 +70,9 @@ func makeWorld(t *testing.T) *world {
 	return &world{Dir: dir, Init: init[:len(init)-1], FreezeAfter: time.Hour}
 }
 
-func (w *world) path(name ...string) string { return filepath.Join(append([]string{w.Dir}, name...)...) }
+func (w *world) path(name ...string) string {
+	return filepath.Join(append([]string{w.Dir}, name...)...)
+}
 
 func (w *world) keeper() *keeper.Client { return keeper.Dial(w.path("keeper.sock")) }
 

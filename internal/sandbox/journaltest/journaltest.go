@@ -65,8 +65,11 @@ func testLife(t *testing.T, j sandbox.Journal, reopen func() sandbox.Journal) {
 		id       string
 		from, to sandbox.State
 	}{
-		{"sb1", "", sandbox.Creating}, {"sb2", "", sandbox.Creating}, {"sb1", sandbox.Creating, sandbox.Running},
-		{"sb2", sandbox.Creating, sandbox.Failed}, {"sb2", sandbox.Failed, sandbox.Destroyed},
+		{"sb1", "", sandbox.Creating},
+		{"sb2", "", sandbox.Creating},
+		{"sb1", sandbox.Creating, sandbox.Running},
+		{"sb2", sandbox.Creating, sandbox.Failed},
+		{"sb2", sandbox.Failed, sandbox.Destroyed},
 	} {
 		if ev := move(t, j, step.id, step.from, step.to); ev.Seq != int64(i+1) {
 			t.Errorf("event %d has the number %d", i+1, ev.Seq)

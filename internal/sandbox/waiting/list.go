@@ -136,7 +136,7 @@ type List struct {
 	steady     sync.RWMutex   // written by who freezes, from Freezing to Running; read by Steadily
 
 	mu       sync.Mutex // guards what follows
-	state    State // never Paused: that is Frozen, and paused
+	state    State      // never Paused: that is Frozen, and paused
 	paused   bool
 	rested   bool   // paused at some time since the freeze
 	pausing  *pause // asked for and not there yet; nil: none

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"syscall"
 	"time"
 
@@ -56,13 +57,14 @@ it installs is told by "cofferdam audit list --run".`,
   cofferdam exec -it sb4f1c -- python3
   cofferdam exec -i sb4f1c -- sh -c 'cat > notes.txt' <notes.txt
   cofferdam exec --detach sb4f1c -- ./server.sh`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(withoutDashes(args)) < 2 {
 				return errors.New("name a sandbox and a command, as in: cofferdam exec sb4f1c -- python3 -V")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = withoutDashes(args)
 			return flags.run(cmd.Context(), args[0], args[1:])
 		},
 		ValidArgsFunction: once(completeSandboxes),
@@ -76,6 +78,15 @@ it installs is told by "cofferdam audit list --run".`,
 	register(cmd, "timeout", cobra.NoFileCompletions)
 	flags.register(cmd)
 	return cmd
+}
+
+// withoutDashes takes the "--" after the sandbox away, which is left there where
+// flags may not stand among the arguments.
+func withoutDashes(args []string) []string {
+	if len(args) > 1 && args[1] == "--" {
+		return slices.Concat(args[:1], args[2:])
+	}
+	return args
 }
 
 func newShell() *cobra.Command {

@@ -83,9 +83,10 @@ func stateOf(b api.Sandbox) string {
 	return b.State
 }
 
-// ends is when a sandbox ends by itself; "" if it does not.
+// ends is when a sandbox ends by itself; "" if it does not, or its time stands
+// still.
 func ends(b api.Sandbox, now time.Time) string {
-	if b.Ends.IsZero() {
+	if b.Ends.IsZero() || b.State == "paused" || b.State == "frozen" {
 		return ""
 	}
 	what := "in "

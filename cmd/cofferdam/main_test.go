@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"cofferdam": func() {
-			if len(os.Args) > 1 && os.Args[1] == "serve" {
+			if len(os.Args) > 1 && os.Args[1] == "serve" && !slices.Contains(os.Args, "--check") {
 				serveStub()
 				return
 			}

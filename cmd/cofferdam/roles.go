@@ -12,53 +12,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 
 // roleCommands are the commands that are the other roles of this binary. All
 // but serve are for the daemon to start, and hidden.
 func roleCommands() []*cobra.Command {
 	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newCgroupExecRole()}
-}
-
-func newServe() *cobra.Command {
-	var background bool
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the daemon in the foreground",
-		Long: `Runs the daemon: policy, admission, the log, and the API on its Unix socket.
-"cofferdam run" starts one by itself where none runs; that one ends when idle.
-Ending a daemon does not end its sandboxes: the next one takes them over.`,
-		Example: "  cofferdam serve",
-		GroupID: groupHost,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			paths, err := config.DefaultPaths()
-			if err != nil {
-				return err
-			}
-			cfg, err := config.Load(paths.File())
-			if err != nil {
-				return err
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			d, err := daemon.New(ctx, daemon.Options{
-				Paths: paths, Config: cfg, Version: version, Executable: self,
-				EndWhenIdle: background, Log: telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format),
-			})
-			if err != nil {
-				return err
-			}
-			return d.Run(ctx)
-		},
-	}
-	cmd.Flags().BoolVar(&background, "background", false, "end when idle (how other commands start it)")
-	return cmd
 }
 
 func newKeeperRole() *cobra.Command {

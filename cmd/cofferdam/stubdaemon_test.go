@@ -113,7 +113,13 @@ func (d *stubDaemon) listen() error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: d.routes(), ConnContext: httpapi.ConnContext}
+	handler := d.routes()
+	if _, err := os.Stat(filepath.Join(d.paths.State, "life")); err == nil {
+		if handler, err = d.life(); err != nil {
+			return err
+		}
+	}
+	server := &http.Server{Handler: handler, ConnContext: httpapi.ConnContext}
 	go func(l net.Listener) { _ = server.Serve(l) }(d.listener)
 	return nil
 }

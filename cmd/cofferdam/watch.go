@@ -205,7 +205,10 @@ restarted meanwhile, and leaves nothing out.`,
 func watchEvents(ctx context.Context, box string, after int64, most int, asJSON bool) error {
 	for tries, shown := 0, 0; ; tries++ {
 		c, err := connect(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return err
 		}
 		for event, err := range c.Events(ctx, box, after) {

@@ -102,8 +102,18 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, errUnknown
 	}
-	// What the sandbox's user makes on a mount belongs to the daemon's user.
-	return caller{uid: os.Getuid(), gid: os.Getgid(), name: "token " + t.Name, token: &t}, nil
+	return caller{uid: guestID(os.Getuid()), gid: guestID(os.Getgid()), name: "token " + t.Name, token: &t}, nil
+}
+
+// nobody is the host's user of sandboxes that tokens make: it owns nothing.
+const nobody = 65534
+
+// guestID is nobody, or for a daemon that could give files to no other, its own.
+func guestID(own int) int {
+	if own != 0 {
+		return own
+	}
+	return nobody
 }
 
 // secretOf is the token that a request shows.

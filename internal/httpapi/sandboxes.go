@@ -133,7 +133,7 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 		ID: info.ID, Run: info.Run, Task: info.Task, State: string(state), Template: info.Template,
 		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
 		Notes: info.Notes, Missing: info.Missing, Linger: info.Linger,
-		Lifetime: viewLifetime(info.Lifetime), Labels: info.Labels, Token: info.Owner.Token,
+		Lifetime: viewLifetime(sb.Lifetime()), Labels: info.Labels, Token: info.Owner.Token,
 		Snapshot: info.Snapshot, Parent: info.Parent, Ends: sb.Ends(),
 	}
 	if exit != nil {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
+)
+
+// serveFlags are those of `serve`.
+type serveFlags struct {
+	background bool
+	check      bool
+	json       bool
+	listen     string
+	tls        bool
+}
+
+func newServe() *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon in the foreground",
+		Long: `Runs the daemon: policy, admission, the log, and the API on its Unix socket.
+"cofferdam run" starts one by itself where none runs; that one ends when idle.
+Ending a daemon does not end its sandboxes: the next one takes them over.
+
+With --listen, or "listen" in the configuration (config.yaml in the state
+directory), it also takes clients with tokens over the network: the E2B SDKs, /v1,
+and this program with --host. Beyond this machine's own addresses that needs TLS:
+--tls makes a certificate of a CA of this installation's own, which clients are
+told to trust ("cofferdam env" prints how).
+
+With --check it only says what would be wrong: with the configuration, the named
+policies, the templates, and what this host can run. The exit code is 1 if the
+daemon could not serve, else 0.`,
+		Example: `  cofferdam serve
+  cofferdam serve --listen 127.0.0.1:7433
+  cofferdam serve --listen 0.0.0.0:7433 --tls
+  cofferdam serve --check`,
+		GroupID: groupHost,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := onThisHost(cmd.Context(), "serve"); err != nil {
+				return err
+			}
+			if flags.check {
+				return flags.examine(cmd.Context())
+			}
+			if flags.json {
+				return usage(cmd, "--json is for --check")
+			}
+			return flags.serve(cmd.Context())
+		},
+	}
+	set := cmd.Flags()
+	set.BoolVar(&flags.background, "background", false, "end when idle (how other commands start it)")
+	set.StringVar(&flags.listen, "listen", "", "take clients with tokens at this address, such as 127.0.0.1:7433 (default: the configuration's, or nowhere)")
+	set.BoolVar(&flags.tls, "tls", false, "with --listen: TLS, with a certificate of this installation's own")
+	set.BoolVar(&flags.check, "check", false, "only say what would be wrong")
+	set.BoolVar(&flags.json, "json", false, "with --check: write JSON")
+	register(cmd, "listen", fixed("127.0.0.1:7433"))
+	return cmd
+}
+
+// config is the configuration with what the flags change of it.
+func (f serveFlags) config(paths config.Paths) (config.Config, error) {
+	cfg, err := config.Load(paths.File())
+	if err != nil {
+		return cfg, err
+	}
+	if f.listen != "" {
+		cfg.Listen.Address = f.listen
+	}
+	if f.tls {
+		cfg.Listen.TLS = config.TLS{Auto: true}
+	}
+	if err := cfg.Listen.Check(); err != nil {
+		return cfg, fault.Invalid("listen%s", err)
+	}
+	return cfg, nil
+}
+
+func (f serveFlags) serve(ctx context.Context) error {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return err
+	}
+	cfg, err := f.config(paths)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	d, err := daemon.New(ctx, daemon.Options{
+		Paths: paths, Config: cfg, Version: version, Executable: self,
+		EndWhenIdle: f.background, Log: telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format),
+	})
+	if err != nil {
+		return err
+	}
+	return d.Run(ctx)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/doctor"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
+)
+
+// examine is `serve --check`: what a daemon would find, and whether it could serve.
+// It changes nothing.
+func (f serveFlags) examine(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return err
+	}
+	cfg, err := f.config(paths)
+	report := doctor.Report{Checks: []doctor.Check{verdictOf("configuration", err, "%s is right", paths.File())}}
+	if err == nil {
+		report.Checks = append(report.Checks, checkListen(ctx, cfg.Listen, paths))
+		report.Checks = append(report.Checks, checkPolicies(paths)...)
+		host, err := examine(ctx)
+		if err != nil {
+			return err
+		}
+		report.Checks = append(report.Checks, host.Checks...)
+	}
+	if f.json {
+		err = writeJSON(os.Stdout, report)
+	} else {
+		err = report.WriteText(os.Stdout)
+	}
+	if err == nil && !report.Healthy() {
+		err = &exitError{code: exitFailure}
+	}
+	return err
+}
+
+// verdictOf is a check that failed with an error, or else a sentence.
+func verdictOf(name string, err error, format string, args ...any) doctor.Check {
+	if err != nil {
+		return doctor.Check{Name: name, Status: doctor.Fail, Sentence: err.Error()}
+	}
+	return doctor.Check{Name: name, Status: doctor.OK, Sentence: fmt.Sprintf(format, args...)}
+}
+
+// checkListen tries the address, unless the daemon that runs has it.
+func checkListen(ctx context.Context, l config.Listen, paths config.Paths) doctor.Check {
+	const name = "listen"
+	if !l.Wanted() {
+		return verdictOf(name, nil, "on the Unix socket only; --listen, or listen in %s, takes clients with tokens over the network", paths.File())
+	}
+	for _, file := range []string{l.TLS.CertFile, l.TLS.KeyFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return verdictOf(name, fmt.Errorf("the file %s of listen.tls %s", file, because(err)), "")
+		}
+	}
+	daemon, err := client.New(paths.DaemonSocket()).Version(ctx)
+	if err == nil && daemon.URL == l.URL() {
+		return verdictOf(name, nil, "at %s, as the daemon that runs does", l.URL())
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return verdictOf(name, fmt.Errorf("another program listens on %s; choose another port", l.Address), "")
+	case err != nil:
+		return verdictOf(name, fmt.Errorf("nobody can listen on %s here: %w", l.Address, err), "")
+	}
+	_ = listener.Close()
+	return verdictOf(name, nil, "at %s", l.URL())
+}
+
+// checkPolicies reads the named policies as the daemon would.
+func checkPolicies(paths config.Paths) []doctor.Check {
+	const name = "named policies"
+	dir := filepath.Join(paths.Policies(), "named")
+	if _, err := os.Stat(dir); err != nil {
+		return []doctor.Check{verdictOf(name, nil, "none were put; tokens have the built-in one, which allows no package")}
+	}
+	store, err := policies.Open(dir, func(string) []string { return nil })
+	if err != nil {
+		return []doctor.Check{verdictOf(name, err, "")}
+	}
+	var checks []doctor.Check
+	for _, broken := range slices.Sorted(maps.Keys(store.Broken())) {
+		checks = append(checks, doctor.Check{
+			Name: name, Status: doctor.Fail, Sentence: store.Broken()[broken].Error(), HowToFix: "cofferdam policy put " + broken + " FILE, or cofferdam policy rm " + broken,
+		})
+	}
+	all, err := store.List()
+	if err != nil {
+		return append(checks, verdictOf(name, err, ""))
+	}
+	var names []string
+	for _, p := range all {
+		names = append(names, p.Name)
+	}
+	return append(checks, verdictOf(name, nil, "%s", strings.Join(names, ", ")))
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
+)
+
+// stubManager is what the real API speaks to in the tests: boxes whose inside is
+// processes and files of this machine, and a few events.
+type stubManager struct{ *backendtest.Life }
+
+func (stubManager) Settle(context.Context, string) error { return nil }
+
+func (stubManager) PolicyText(digest string) ([]byte, error) {
+	return nil, fault.New(fault.ErrNotFound, "the policy %s is not kept", digest)
+}
+
+// Events implements backend.Sandboxes: three of a sandbox that is no more.
+func (stubManager) Events(ctx context.Context, after int64) (<-chan sandbox.Event, error) {
+	out := make(chan sandbox.Event)
+	go func() {
+		defer close(out)
+		for i, to := range []sandbox.State{sandbox.Creating, sandbox.Running, sandbox.Destroyed} {
+			e := sandbox.Event{Seq: int64(i) + 1, Time: time.Unix(1_800_000_000, 0), Sandbox: "sb0", Run: "r0", To: to, Reason: "why\x1b[31m"}
+			if e.Seq <= after {
+				continue
+			}
+			select {
+			case out <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+		<-ctx.Done()
+	}()
+	return out, nil
+}
+
+// life is the real API over that, on the Unix socket and, with tokens, over TCP.
+func (d *stubDaemon) life() (http.Handler, error) {
+	book, err := token.Open(context.Background(), tokentest.NewMemory(), nil)
+	if err != nil {
+		return nil, err
+	}
+	named, err := policies.Open(filepath.Join(d.paths.State, "named"), book.Users)
+	if err != nil {
+		return nil, err
+	}
+	over, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	inside := filepath.Join(d.paths.State, "inside")
+	if err := os.MkdirAll(inside, 0o700); err != nil {
+		return nil, err
+	}
+	h := httpapi.New(httpapi.Config{
+		Sandboxes: stubManager{backendtest.NewLife(inside)}, Log: &approvaltest.Log{}, Tokens: book, Policies: named,
+		Version: api.Version{Version: "stub", PID: os.Getpid(), State: "STATE", URL: "http://" + over.Addr().String()},
+		Stop: func(bool) error {
+			time.AfterFunc(100*time.Millisecond, func() { os.Exit(0) }) // when the answer is out
+			return nil
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	go func() { _ = (&http.Server{Handler: h}).Serve(over) }()
+	return h, nil
+}

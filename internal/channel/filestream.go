@@ -54,13 +54,32 @@ func (r *Reply) FileInfo() (FileInfo, error) {
 		return info, nil
 	}
 	if err := json.Unmarshal(r.Body, &info); err != nil {
-		return FileInfo{}, &FrameError{Type: FrameReply, Length: uint32(len(r.Body)), Problem: "it tells of no file"} //nolint:gosec // at most MaxJSON
+		return FileInfo{}, &FrameError{Type: FrameReply, Length: uint32(len(r.Body)), Problem: "it tells of no file"}
 	}
-	info.trim()
 	return info, nil
 }
 
-// trim holds a guest's claim to what a file can be.
+// UnmarshalJSON holds a guest's claim to what a file can be: nothing is longer
+// than it may be, or no UTF-8.
+func (i *FileInfo) UnmarshalJSON(data []byte) error {
+	type plain FileInfo
+	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
+		return err
+	}
+	i.trim()
+	return nil
+}
+
+// UnmarshalJSON does so with a change.
+func (e *FileEvent) UnmarshalJSON(data []byte) error {
+	type plain FileEvent
+	if err := json.Unmarshal(data, (*plain)(e)); err != nil {
+		return err
+	}
+	e.Name = valid(e.Name, maxFilePath)
+	return nil
+}
+
 func (i *FileInfo) trim() {
 	i.Path, i.Target = valid(i.Path, maxFilePath), valid(i.Target, maxFilePath)
 	i.Owner, i.Group = valid(i.Owner, maxFileName), valid(i.Group, maxFileName)
@@ -207,7 +226,7 @@ func WriteFile(conn *Conn, from io.Reader) (FileInfo, error) {
 	select {
 	case a = <-answered:
 		close(stop) // from is read to its next return, and no further
-		<-sent
+		_ = <-sent  // the guest has said what counts
 	case err := <-sent:
 		if err != nil {
 			_ = conn.Close() // before the empty frame, so that nothing is changed
@@ -237,13 +256,13 @@ func sendFile(conn *Conn, from io.Reader, stop <-chan struct{}) error {
 		}
 		n, err := readMost(from, buf)
 		if n > 0 && conn.WriteFrame(FrameStdin, buf[:n]) != nil {
-			return nil
+			return nil //nolint:nilerr // the answer tells
 		}
-		switch {
-		case err == io.EOF: //nolint:errorlint // a reader's end is this one and no other
+		if err == io.EOF { //nolint:errorlint // a reader's end is this one and no other
 			_ = conn.WriteFrame(FrameStdin, nil)
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -277,9 +296,6 @@ func ReadList(conn *Conn, each func([]FileInfo) error) error {
 			}
 			if total += len(part.Entries); total > MaxListEntries {
 				return fault.New(fault.ErrUnavailable, "the sandbox's agent told of more than %d files", MaxListEntries)
-			}
-			for i := range part.Entries {
-				part.Entries[i].trim()
 			}
 			if err := each(part.Entries); err != nil {
 				return err
@@ -316,7 +332,6 @@ func ReadEvents(conn *Conn) (FileEvents, error) {
 	for _, event := range events.Events {
 		switch event.Change {
 		case ChangeCreate, ChangeWrite, ChangeRemove, ChangeRename, ChangeChmod:
-			event.Name = valid(event.Name, maxFilePath)
 			known = append(known, event)
 		}
 	}
@@ -332,5 +347,5 @@ func brokenOff(err error) error {
 }
 
 func notHere(kind FrameType, payload []byte) error {
-	return &FrameError{Type: kind, Length: uint32(len(payload)), Problem: fmt.Sprintf("type %d does not belong to this operation", kind)} //nolint:gosec // at most MaxJSON
+	return &FrameError{Type: kind, Length: uint32(len(payload)), Problem: fmt.Sprintf("type %d does not belong to this operation", kind)}
 }

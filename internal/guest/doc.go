@@ -1,5 +1,5 @@
 // Package guest is the other end of the channel: the agent that is PID 1 in
-// every sandbox. It starts commands, answers DNS on loopback, listens where a
+// every sandbox. It starts commands, reads and writes files, answers DNS on loopback, listens where a
 // name that the host knows has an address, and carries each connection to the
 // host as a stream. It decides nothing: what may happen is the host's to say,
 // and what comes from here is a claim to the host.
@@ -8,7 +8,9 @@
 // with the *tree* of processes that came of it; the *marker* is the environment
 // variable that every process of a command inherits; a *name* is a host name
 // that exists here, with an address of its own in 127.64.0.0/10; the *identity*
-// is what the host's Configure call said: user, host name, environment, CA.
+// is what the host's Configure call said: user, host name, environment, CA; a
+// *place* is where a file lies, found with the *rights* of the user for whom the
+// host asks; a *dial* is a connection of the host to a program in the sandbox.
 //
 // The life of a sandbox: PID 1 takes the channel away from its stdin and
 // stdout, drops what it does not need (Harden), binds DNS, and serves. The

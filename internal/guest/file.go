@@ -154,7 +154,7 @@ func explainFile(path string, err error) error {
 }
 
 func describeErrno(errno unix.Errno) (channel.ErrorCode, string) {
-	switch errno { //nolint:exhaustive // the others are below
+	switch errno {
 	case unix.ENOENT:
 		return channel.CodeNotFound, "there is no such file or directory in the sandbox"
 	case unix.EEXIST:

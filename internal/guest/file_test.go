@@ -463,6 +463,16 @@ func TestFileOperations(t *testing.T) {
 	}
 }
 
+// A time that no message can carry is told as the nearest that one can.
+func TestModified(t *testing.T) {
+	for seconds, year := range map[int64]int{0: 1970, 1 << 62: 9999, -1 << 62: 1, -1: 1969, 1_700_000_000: 2023} {
+		got := modified(unix.Timespec{Sec: seconds, Nsec: 5})
+		if _, err := got.MarshalJSON(); err != nil || got.Year() != year {
+			t.Errorf("%d: %v, %v", seconds, got, err)
+		}
+	}
+}
+
 func TestMetadata(t *testing.T) {
 	a := startAgent(t, nil)
 	want := map[string]string{"e2b.author": "somebody", "quoted": "\"\n\x00é"}

@@ -36,7 +36,7 @@ func (c *fileCall) describe(dir int, name, path string, stat unix.Stat_t) *chann
 	info := &channel.FileInfo{
 		Path: path, Kind: fileKind(stat.Mode), Size: stat.Size, Mode: stat.Mode & modeBits,
 		Owner: c.nameOf(stat.Uid, c.identity.user.UID), Group: c.nameOf(stat.Gid, c.identity.user.GID),
-		Modified: time.Unix(stat.Mtim.Unix()).UTC(),
+		Modified: modified(stat.Mtim),
 	}
 	switch info.Kind {
 	case channel.KindSymlink:
@@ -46,6 +46,16 @@ func (c *fileCall) describe(dir int, name, path string, stat unix.Stat_t) *chann
 	case channel.KindOther:
 	}
 	return info
+}
+
+// modified is a file's time, which its owner may have set to one that no message
+// can carry.
+func modified(t unix.Timespec) time.Time {
+	const first, last = -62135596800, 253402300799 // the years 1 to 9999
+	if t.Sec < first || t.Sec > last {
+		return time.Unix(min(max(t.Sec, first), last), 0).UTC()
+	}
+	return time.Unix(t.Unix()).UTC()
 }
 
 func fileKind(mode uint32) channel.FileKind {

@@ -64,7 +64,7 @@ func moveFile(from, to *place) error {
 }
 
 // errIrregular is said of what is no regular file.
-var errIrregular = errors.New("not a regular file") //nolint:gochecknoglobals // a sentinel
+var errIrregular = errors.New("not a regular file")
 
 // openRegular opens a file to be read. A pipe or a device is not opened at all:
 // that may wait, or do something.

@@ -38,7 +38,7 @@ func workingDirectory(user channel.User, dir string) (string, *startError) {
 	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
 		return "", notExecutable("the working directory %.200q is not an absolute path", dir)
 	}
-	real := ""
+	found := ""
 	err := as(user, func() error {
 		p, err := locate("", dir, search{follow: true})
 		if err != nil {
@@ -54,12 +54,12 @@ func workingDirectory(user channel.User, dir string) (string, *startError) {
 		case stat.Dev == procDevice():
 			return errProc()
 		}
-		real = p.real
+		found = p.real
 		return nil
 	})
 	switch {
 	case err == nil:
-		return real, nil
+		return found, nil
 	case errors.Is(err, unix.ENOENT):
 		return "", notExecutable("the working directory %.200q does not exist in the sandbox", dir)
 	case errors.Is(err, unix.ENOTDIR):

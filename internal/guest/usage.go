@@ -15,8 +15,8 @@ func (a *Agent) usage(stream *channel.Conn) error {
 	if err := unix.Statfs(a.config.Root+"/", &stat); err != nil {
 		return reply(stream, fmt.Errorf("the file system can't be asked how full it is: %w", err))
 	}
-	block := uint64(max(stat.Frsize, 1)) //nolint:gosec // a size
-	body, err := json.Marshal(channel.DiskUsage{Total: int64(stat.Blocks * block), Free: int64(stat.Bfree * block)}) //nolint:gosec // sizes of disks
+	block := uint64(max(stat.Frsize, 1))
+	body, err := json.Marshal(channel.DiskUsage{Total: int64(stat.Blocks * block), Free: int64(stat.Bfree * block)})
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 // stream is raw after a reply, and then as rude as its kind says.
 func (g *fakeGuest) stream(stream *channel.Conn, kind channel.CallKind) {
 	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: string(kind)})
-	switch kind {
+	switch kind { //nolint:exhaustive // Others do not come here.
 	case "echo":
 		_, _ = io.Copy(struct{ io.Writer }{stream.Raw()}, struct{ io.Reader }{stream.Raw()})
 	case "flood":

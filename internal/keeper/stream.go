@@ -104,7 +104,7 @@ func awaitHangUp(file *os.File) error {
 		return err
 	}
 	return raw.Read(func(fd uintptr) bool {
-		look := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a descriptor
+		look := []unix.PollFd{{Fd: int32(fd)}}
 		n, err := unix.Poll(look, 0)
 		return err == nil && n > 0 && look[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 	})
@@ -116,7 +116,7 @@ func sendTo(ctx context.Context, conn *channel.Conn, box *sandbox, id string) er
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the frame for the command did not follow")
 	}
-	switch kind { //nolint:exhaustive // A command takes no others.
+	switch kind {
 	case channel.FrameStdin, channel.FrameResize, channel.FrameSignal:
 	default:
 		return fault.Invalid("a frame of type %d is not for a command", kind)

@@ -41,7 +41,7 @@ func TestStream(t *testing.T) {
 			if _, err := conn.Write(sent); err != nil {
 				t.Error(err)
 			}
-			if err := conn.(*net.UnixConn).CloseWrite(); err != nil { //nolint:errcheck,forcetypeassert // it is one
+			if err := conn.(*net.UnixConn).CloseWrite(); err != nil { //nolint:forcetypeassert // it is one
 				t.Error(err)
 			}
 		})

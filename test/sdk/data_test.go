@@ -98,6 +98,7 @@ func inside(t *testing.T) []string {
 }
 
 func (b boxes) make(t *testing.T) string {
+	t.Helper()
 	id := "sb" + strings.ToLower(newRun())
 	root := t.TempDir()
 	home := filepath.Join(root, "home", "user")

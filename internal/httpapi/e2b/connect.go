@@ -3,6 +3,7 @@ package e2b
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -196,16 +197,37 @@ func (s *stream) end(err error) {
 	_ = s.write(flagEnd, last) // a client that is gone is its own loss
 }
 
+// sendBytes writes a data event of a process without a detour through
+// encoding/json: there may be much of it. output is a plain name.
+func (s *stream) sendBytes(output string, p []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(0)
+	s.buf.WriteString(`{"event":{"data":{"` + output + `":"`)
+	s.buf.Write(base64.StdEncoding.AppendEncode(s.buf.AvailableBuffer(), p))
+	s.buf.WriteString(`"}}}`)
+	return s.flush()
+}
+
 func (s *stream) write(flags byte, v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.buf.Reset()
-	s.buf.Write([]byte{flags, 0, 0, 0, 0})
+	s.begin(flags)
 	if err := json.NewEncoder(&s.buf).Encode(v); err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
+	return s.flush()
+}
+
+// begin and flush need mu.
+func (s *stream) begin(flags byte) {
+	s.buf.Reset()
+	s.buf.Write([]byte{flags, 0, 0, 0, 0})
+}
+
+func (s *stream) flush() error {
 	message := s.buf.Bytes()
-	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-envelopeSize)) //nolint:gosec // a message is far below 4 GiB
+	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-envelopeSize))
 	if _, err := s.w.Write(message); err != nil {
 		return err
 	}

@@ -92,18 +92,19 @@ func failureOf(err error) *failure {
 
 // codeOf maps the categories.
 func codeOf(f *fault.Fault) code {
-	switch f.Category {
-	case fault.ErrInvalid:
+	is := func(category error) bool { return errors.Is(f.Category, category) } // its cause may have another
+	switch {
+	case is(fault.ErrInvalid):
 		return codeInvalid
-	case fault.ErrNotFound:
+	case is(fault.ErrNotFound):
 		return codeNotFound
-	case fault.ErrConflict:
+	case is(fault.ErrConflict):
 		return codePrecondition
-	case fault.ErrForbidden:
+	case is(fault.ErrForbidden):
 		return codePermission
-	case fault.ErrExhausted:
+	case is(fault.ErrExhausted):
 		return codeExhausted
-	case fault.ErrUnavailable:
+	case is(fault.ErrUnavailable):
 		return codeUnavailable
 	}
 	return codeInternal

@@ -59,11 +59,11 @@ func checkObject(d *json.Decoder, depth int) error {
 			return err
 		}
 		key, _ := token.(string) // a key is a string, or Token had failed
-		if folded := strings.ToLower(key); seen[folded] {
+		folded := strings.ToLower(key)
+		if seen[folded] {
 			return errors.New("a key is there twice: " + strconv.Quote(shorten(key, 40)))
-		} else {
-			seen[folded] = true
 		}
+		seen[folded] = true
 		if err := checkValue(d, depth); err != nil {
 			return err
 		}

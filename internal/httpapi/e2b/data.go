@@ -136,7 +136,7 @@ func (d *Data) living(id string) (*sandbox.Sandbox, error) {
 		return nil, fault.New(fault.ErrNotFound, "the sandbox is %s", state)
 	case sandbox.Paused:
 		return nil, fault.New(fault.ErrConflict, "the sandbox is paused: connect to it, and it goes on")
-	case sandbox.Running, sandbox.Freezing, sandbox.Frozen, sandbox.Thawing:
+	case sandbox.Running, sandbox.Freezing, sandbox.Frozen, sandbox.Thawing, sandbox.Snapshotting:
 	}
 	return box, nil
 }

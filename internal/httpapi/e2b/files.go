@@ -30,7 +30,7 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // it was for reading
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	defer cutOff(ctx, conn)()

@@ -175,7 +175,7 @@ func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, err
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the guest has answered, or is given up
 	defer cutOff(ctx, conn)()
 	type answer struct {
 		info channel.FileInfo
@@ -193,13 +193,15 @@ func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, err
 		answered <- answer{info, err}
 	}()
 	if err := u.pour(conn, content); err != nil {
-		if broken, ok := errors.AsType[*guestError](err); !ok {
+		broken, ok := errors.AsType[*guestError](err)
+		if !ok {
 			return channel.FileInfo{}, err
-		} else if got := <-answered; got.err == nil {
-			return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, broken, "the sandbox's agent took only a part of %.100q", name)
-		} else {
-			return channel.FileInfo{}, got.err
 		}
+		got := <-answered
+		if got.err == nil {
+			got.err = fault.Wrap(fault.ErrUnavailable, broken, "the sandbox's agent took only a part of %.100q", name)
+		}
+		return channel.FileInfo{}, got.err
 	}
 	got := <-answered
 	return got.info, got.err

@@ -126,7 +126,7 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // it was for reading
 	defer cutOff(c.Context(), conn)()
 	answer := struct {
 		Entries []entry `json:"entries"`

@@ -54,11 +54,13 @@ func (d *Data) entry(c *call, info channel.FileInfo) entry {
 func (d *Data) listed(c *call, info channel.FileInfo, user string, looks *int) entry {
 	mode := fs.FileMode(info.Mode & 0o777)
 	kind := info.Kind
-	if kind == channel.KindSymlink {
+	switch info.Kind {
+	case channel.KindSymlink:
 		mode |= fs.ModeSymlink
 		kind = d.behind(c, info, user, looks)
-	} else if kind == channel.KindDir {
+	case channel.KindDir:
 		mode |= fs.ModeDir
+	case channel.KindFile, channel.KindOther:
 	}
 	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
 		if info.Mode&bit != 0 {

@@ -104,7 +104,7 @@ func (d *Data) watchDirectory(w http.ResponseWriter, c *call) (feed, error) {
 func (w *watch) send(ctx context.Context, s *stream, timeout, pulse time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer w.conn.Close()
+	defer w.conn.Close() //nolint:errcheck // it was for reading
 	if err := s.send(map[string]any{"start": struct{}{}}); err != nil {
 		return err
 	}

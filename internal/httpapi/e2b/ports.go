@@ -69,7 +69,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, to target) {
 }
 
 // apiKey is the form of this daemon's own tokens.
-var apiKey = regexp.MustCompile(`^e2b_[0-9a-f]{40}$`) //nolint:gochecknoglobals // a compiled constant
+var apiKey = regexp.MustCompile(`^e2b_[0-9a-f]{40}$`)
 
 // stripSecrets takes out of a request what is for the daemon: nothing inside is to
 // have it.

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -261,7 +262,7 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 		c := callOf(r)
 		err := checkUnary(r)
 		if err == nil {
-			err = h(w, c)
+			err = withTimeout(w, c, h)
 		}
 		if err == nil {
 			return
@@ -277,4 +278,18 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 		f := d.explain(c, err)
 		writeObject(w, f.Code.status(), f)
 	}
+}
+
+// withTimeout gives a unary call the time that its client has for it.
+func withTimeout(w http.ResponseWriter, c *call, h func(http.ResponseWriter, *call) error) error {
+	timeout, err := timeoutOf(c.Request)
+	if err != nil {
+		return err
+	}
+	if timeout > 0 {
+		ctx, cancel := context.WithTimeout(c.Context(), timeout)
+		defer cancel()
+		c.Request = c.WithContext(ctx)
+	}
+	return h(w, c)
 }

@@ -129,6 +129,10 @@ func pulseOf(r *http.Request) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
+// startPatience is how long a stream waits for its first event before a hold ends
+// it: with the first event clients have the pid, and can come back.
+const startPatience = 2 * time.Second
+
 // run sends events until the command ends, the time is over, or the sandbox waits
 // for a person. A client that does not read holds the command back, as a full pipe
 // does.
@@ -140,6 +144,8 @@ func (o *output) run(ctx context.Context, s *stream) error {
 	pulse := time.NewTicker(o.pulse)
 	defer pulse.Stop()
 	nearly, over := o.timers()
+	hopeless := time.After(startPatience) // a guest that is being frozen may not tell any more
+	gaveUp := false
 	if o.pid != 0 {
 		if err := o.start(s, o.pid); err != nil {
 			return err
@@ -147,7 +153,7 @@ func (o *output) run(ctx context.Context, s *stream) error {
 	}
 	for {
 		waits := o.c.box.Waits()
-		if err := heldError(waits); err != nil && o.told {
+		if err := heldError(waits); err != nil && (o.told || gaveUp) {
 			return err
 		}
 		select {
@@ -161,6 +167,8 @@ func (o *output) run(ctx context.Context, s *stream) error {
 			if err := s.send(keepalive()); err != nil {
 				return err
 			}
+		case <-hopeless:
+			gaveUp = true
 		case <-nearly:
 			if err := waitsError(waits); err != nil {
 				return err
@@ -203,20 +211,21 @@ func (o *output) take(ctx context.Context, s *stream, f frame) (done bool, err e
 		}
 		return false, o.start(s, started.PID)
 	case channel.FrameStdout, channel.FrameStderr:
-		return false, s.send(o.data(f.kind, f.payload))
+		return false, s.sendBytes(o.output(f.kind), f.payload)
 	case channel.FrameGap:
 		var gap channel.Gap
 		if err := channel.DecodeJSON(f.kind, f.payload, &gap); err != nil {
 			return true, err
 		}
 		note := fmt.Sprintf("\n[cofferdam: %d bytes of output were not kept]\n", gap.Bytes)
-		return false, s.send(o.data(channel.FrameStderr, []byte(note)))
+		return false, s.sendBytes(o.output(channel.FrameStderr), []byte(note))
 	case channel.FrameExit:
 		var exit channel.Exit
 		if err := channel.DecodeJSON(f.kind, f.payload, &exit); err != nil {
 			return true, err
 		}
 		return true, o.end(ctx, s, exit)
+	case channel.FrameOpen, channel.FrameReply, channel.FrameStdin, channel.FrameResize, channel.FrameSignal, channel.FrameEvent:
 	}
 	return true, fmt.Errorf("a command's stream had a frame of type %d", f.kind)
 }
@@ -230,15 +239,15 @@ func (o *output) start(s *stream, pid int) error {
 	return s.send(processEvent(map[string]any{"start": map[string]any{"pid": pid}}))
 }
 
-func (o *output) data(kind channel.FrameType, p []byte) any {
-	name := "stdout"
+// output is the name of what a frame's bytes belong to.
+func (o *output) output(kind channel.FrameType) string {
 	switch {
 	case o.what.terminal:
-		name = "pty"
+		return "pty"
 	case kind == channel.FrameStderr:
-		name = "stderr"
+		return "stderr"
 	}
-	return processEvent(map[string]any{"data": map[string]any{name: p}})
+	return "stdout"
 }
 
 // end tells how the command ended. One that ended with its sandbox has no end of

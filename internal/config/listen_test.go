@@ -39,7 +39,7 @@ func TestListen(t *testing.T) {
 		"listen: { address: ':80', tls: { cert_file: /c } }":                       "both cert_file and key_file",
 		"listen: { address: ':80', tls: { cert_file: c, key_file: /k } }":          "absolute path",
 		"listen: { address: ':80', tls: { cert_file: /c, key_file: /k, ca: /x } }": "no key \"ca\"",
-		"listen: { adress: ':80' }":                                                "adress",
+		"listen: { addresses: ':80' }":                                             "addresses",
 	} {
 		_, err := load(t, text)
 		switch {

@@ -70,6 +70,7 @@ type Daemon struct {
 	health      *health
 	serves      []*server // all listeners, from the moment they are open
 	tcp         *server   // one of them; nil: there is none
+	used        use       // of what tcp serves
 	clients     clients
 	runs        atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
 	stop        chan struct{}
@@ -233,7 +234,8 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 
 func (d *Daemon) idle() bool {
 	since := d.api.IdleSince()
-	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > time.Duration(d.opts.Config.IdleTimeout)
+	patience := time.Duration(d.opts.Config.IdleTimeout)
+	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > patience && d.used.idle(patience)
 }
 
 // close ends what was made, in reverse. The keeper ends too if it holds no

@@ -87,11 +87,11 @@ func (d *Daemon) serveTCP(context.Context) error {
 		return err
 	}
 	cfg := d.opts.Config.Listen
-	d.tcp.http.Handler = (&front{
+	d.tcp.http.Handler = d.used.of((&front{
 		wires: spoken, health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
 		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.clients.tokens,
 		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
-	}).handler()
+	}).handler())
 	told := []any{"url", cfg.URL()}
 	if ca := d.apiCA(); ca != "" {
 		told = append(told, "ca", ca, "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
@@ -147,11 +147,11 @@ func (f *front) watched(name string, wire http.Handler) http.Handler {
 func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	sandbox, data := f.sandboxOf(r)
 	if !data {
-		switch {
-		case r.URL.Path == "/healthz":
+		switch r.URL.Path {
+		case "/healthz":
 			alive(w, r)
 			return
-		case r.URL.Path == "/readyz":
+		case "/readyz":
 			f.health.ready(false)(w, r)
 			return
 		}

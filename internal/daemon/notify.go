@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"net"
 	"os"
 	"strings"
@@ -21,9 +22,8 @@ func notify(state string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	_, err = conn.Write([]byte(state))
-	return err
+	return errors.Join(err, conn.Close())
 }
 
 // tellManager is notify where a failure changes nothing.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,6 +43,29 @@ func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logg
 		BaseContext: func(net.Listener) context.Context { return life },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
+}
+
+// use is how a handler is used, for the daemon that ends when it is idle.
+type use struct {
+	busy atomic.Int64
+	last atomic.Int64 // unix nanoseconds of the last request's end
+}
+
+// of counts a handler's requests.
+func (u *use) of(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.busy.Add(1)
+		defer func() {
+			u.last.Store(time.Now().UnixNano())
+			u.busy.Add(-1)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// idle reports whether nothing was asked for some time.
+func (u *use) idle(since time.Duration) bool {
+	return u.busy.Load() == 0 && time.Since(time.Unix(0, u.last.Load())) > since
 }
 
 // serveAll starts the servers. The first that fails says so on the channel.

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/netutil"
 )
@@ -228,5 +230,22 @@ func TestTheGatewayServesOnceItHasItsNames(t *testing.T) {
 		if step.want == "" && err != nil || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
 			t.Errorf("%v, want %q", err, step.want)
 		}
+	}
+}
+
+func TestAStreamIsUse(t *testing.T) {
+	t.Parallel()
+	var u use
+	if !u.idle(time.Hour) {
+		t.Error("what was never asked is in use")
+	}
+	w := httptest.NewRecorder()
+	u.of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if u.idle(0) {
+			t.Error("a request that goes on is no use")
+		}
+	})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if u.idle(time.Hour) || u.busy.Load() != 0 {
+		t.Error("a request that was just answered is no use")
 	}
 }

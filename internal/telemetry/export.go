@@ -30,8 +30,10 @@ const (
 
 // newExporter opens the place where spans go; nil: there is none.
 func newExporter(cfg Config) (sdktrace.SpanExporter, error) {
-	var send func(ctx context.Context, batch []byte) error
-	done := func() error { return nil }
+	var (
+		send func(ctx context.Context, batch []byte) error
+		done func() error
+	)
 	switch {
 	case cfg.Traces.URL != "":
 		client := &http.Client{Timeout: sendPatience}

@@ -1,0 +1,119 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// TestTurns: who finds all turns taken waits for half a minute, and is told when to
+// come again.
+func TestTurns(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(dir, 1)
+		var leave func()
+		for range cap(g.turns) {
+			var err error
+			if leave, err = g.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.AfterFunc(createPatience-time.Second, leave)
+		late, err := g.enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := g.enter(t.Context()); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createPatience {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := g.enter(gone); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		late()
+		if _, err := g.enter(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDescriptors: what is open is counted (C-CF-08).
+func TestDescriptors(t *testing.T) {
+	before, most, err := descriptors()
+	if err != nil || before < 3 || most < before {
+		t.Fatal(before, most, err)
+	}
+	const more = 500
+	for range more {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	after, _, err := descriptors()
+	if err != nil || after < before+more/2 { // other tests close some meanwhile
+		t.Errorf("%d were open, then %d (%v)", before, after, err)
+	}
+}
+
+// TestClock: what is left of a time, over daemons and boots.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	c := Clock{Left: time.Hour, Boot: "a", At: time.Hour}
+	still := c
+	still.Still = true
+	for name, got := range map[string][2]time.Duration{
+		"counts":         {c.left("a", time.Hour+20*time.Minute), 40 * time.Minute},
+		"is over":        {c.left("a", 3*time.Hour), -time.Hour},
+		"stands still":   {still.left("a", 3*time.Hour), time.Hour},
+		"another boot":   {c.left("b", 3*time.Hour), time.Hour},
+		"before itself":  {c.left("a", 0), time.Hour},
+		"nothing passed": {c.left("a", time.Hour), time.Hour},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: %s are left, want %s", name, got[0], got[1])
+		}
+	}
+}
+
+// TestMoves: every state leads to the end, nothing leads out of it, and there is one
+// beginning.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	table := moves()
+	for from, to := range table {
+		for _, s := range to {
+			if _, known := table[s]; !known || s == "" {
+				t.Errorf("%s leads to %s, which is no state", from, s)
+			}
+		}
+	}
+	if len(table[Destroyed]) > 0 || len(table[""]) != 1 {
+		t.Error("there is a way out of the end, or more than one beginning")
+	}
+	reach := map[State]bool{Destroyed: true}
+	for range table {
+		for from, to := range table {
+			for _, s := range to {
+				reach[from] = reach[from] || reach[s]
+			}
+		}
+	}
+	if len(reach) != len(table) {
+		t.Errorf("the end is reached from %d of %d states", len(reach), len(table))
+	}
+	for from := range table {
+		if !reach[from] {
+			t.Errorf("from %s no way leads to the end", from)
+		}
+	}
+}

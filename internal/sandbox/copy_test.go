@@ -191,6 +191,28 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// TestSnapshotsOfAToken take no more of the disk than its quota, and those of
+// another do not count.
+func TestSnapshotsOfAToken(t *testing.T) {
+	s := newStudio(t)
+	var ids []string
+	for _, token := range []string{"tok-1", "tok-2"} {
+		req := s.request(house)
+		req.Owner = sandbox.Owner{Token: token}
+		req.Owner.Quota.DiskBytes = 5 << 30
+		ids = append(ids, s.create(req).Info().ID)
+	}
+	_, err := s.Snapshot(t.Context(), ids[0], "", "")
+	must(t, err)
+	s.camera.size = 5 << 30
+	for _, id := range ids {
+		_, err = s.Snapshot(t.Context(), id, "", "")
+		if !errors.Is(err, fault.ErrExhausted) || strings.Contains(err.Error(), "token's snapshots") != (id == ids[0]) {
+			t.Errorf("of %s: %v", id, err) // the other has no room on the disk, but its quota
+		}
+	}
+}
+
 // TestForks are like their source, each for itself, and the image goes.
 func TestForks(t *testing.T) {
 	s := newStudio(t)

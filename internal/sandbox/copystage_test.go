@@ -40,6 +40,7 @@ type camera struct {
 	fail error                     // of Snapshot, after the half of it
 	seen map[string]engine.Spec    // of what was started, by id
 	hook func(ctx context.Context) // called while a copy is being written
+	size int64                     // of memory, as Stats tells it; 0: what it is
 }
 
 var _ engine.Restorer = (*camera)(nil)
@@ -95,6 +96,13 @@ type subject struct {
 }
 
 var _ engine.Snapshotter = (*subject)(nil)
+
+func (s *subject) Stats(ctx context.Context) (engine.Stats, error) {
+	if s.camera.size > 0 {
+		return engine.Stats{MemoryBytes: s.camera.size}, nil
+	}
+	return s.Instance.Stats(ctx)
+}
 
 // Freeze and Thaw are those of the engine within.
 func (s *subject) Freeze(ctx context.Context, dir string) error {

@@ -67,6 +67,9 @@ func (m *Manager) takeUp(ctx context.Context, s *Sandbox, from *origin) ([]*comm
 	if from == nil || from.contents != engine.ContentsMemory {
 		return nil, nil
 	}
+	if err := m.stopClocks(ctx, s.info.ID, false); err != nil { // the source may have waited for a person; the copy does not
+		return nil, err
+	}
 	var all []*command
 	for _, c := range from.Commands {
 		err := m.cfg.Keeper.Adopt(ctx, s.info.ID, keeper.Command{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started}, keeper.ExecOptions{RingBytes: ringBytes})

@@ -34,12 +34,34 @@ func (m *Manager) Snapshot(ctx context.Context, id, name string, contents engine
 	if contents == "" {
 		contents = engine.ContentsMemory
 	}
+	if err := m.mayKeep(ctx, s); err != nil {
+		return Snapshot{}, err
+	}
 	draft, from, err := m.write(ctx, s, "snap"+hex.EncodeToString(seed()[:8]), contents, true)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	snap, err := m.publish(ctx, draft, from, name)
 	return snap, errors.Join(err, draft.Drop())
+}
+
+// mayKeep refuses another snapshot to an owner whose snapshots have as much of the
+// disk as its sandboxes may have.
+func (m *Manager) mayKeep(ctx context.Context, s *Sandbox) error {
+	owner := s.info.Owner
+	if owner.Quota.DiskBytes == 0 || m.cfg.Snapshots == nil {
+		return nil
+	}
+	used := m.imageSize(ctx, s)
+	for _, k := range m.cfg.Snapshots.List() {
+		if k.Owner == owner.Token {
+			used += k.Bytes
+		}
+	}
+	if used > owner.Quota.DiskBytes {
+		return fault.Exhausted(0, "with this one the token's snapshots would take about %d MiB, and its quota of disk is %d; remove some", used>>20, owner.Quota.DiskBytes>>20)
+	}
+	return nil
 }
 
 // write makes the image of a sandbox and says what is in it.

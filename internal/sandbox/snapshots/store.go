@@ -94,6 +94,9 @@ func Open(c Config) (*Store, error) {
 			s.log.Error("a snapshot can't be used", "snapshot", name, "err", err)
 		}
 	}
+	for _, k := range s.known { // a crash may have come between a publication and this
+		s.takeName(k.manifest)
+	}
 	return s, nil
 }
 
@@ -194,7 +197,7 @@ func (s *Store) takeName(m Manifest) {
 		return
 	}
 	for id, k := range s.known {
-		if id == m.ID || k.manifest.Name != m.Name || k.manifest.Owner != m.Owner || k.state.Overtaken {
+		if id == m.ID || k.manifest.Name != m.Name || k.manifest.Owner != m.Owner || k.state.Overtaken || !k.manifest.Created.Before(m.Created) {
 			continue
 		}
 		k.state.Overtaken = true

@@ -122,6 +122,7 @@ func TestNamesAndOwners(t *testing.T) {
 	make1(t, s, "snap1", "tok-a", "n")
 	make1(t, s, "snap2", "tok-a", "n")
 	make1(t, s, "snap3", "tok-b", "n")
+	must(t, writeState(filepath.Join(dir, "snap1"), mutable{Record: 7})) // as if a crash had come before
 	for range 2 {
 		for _, c := range []struct{ owner, ref, want string }{
 			{"tok-a", "n", "snap2"}, {"tok-a", "snap1", "snap1"}, {"tok-b", "n", "snap3"}, {"tok-b", "snap1", ""}, {"", "snap1", "snap1"}, {"", "n", ""}, {"tok-a", "", ""},

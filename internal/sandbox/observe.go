@@ -32,11 +32,6 @@ const (
 	VerbFork     Verb = "fork"
 )
 
-// Verbs are all of them.
-func Verbs() []Verb {
-	return []Verb{VerbCreate, VerbExec, VerbDestroy, VerbPause, VerbResume, VerbSnapshot, VerbFork}
-}
-
 // observe tells the observer, if there is one, that something begins with a
 // sandbox. done takes the sandbox that came of it (nil: the one named) and the
 // command.

@@ -226,7 +226,7 @@ func WriteFile(conn *Conn, from io.Reader) (FileInfo, error) {
 	select {
 	case a = <-answered:
 		close(stop) // from is read to its next return, and no further
-		_ = <-sent  // the guest has said what counts
+		<-sent      //nolint:errcheck // the guest has said what counts
 	case err := <-sent:
 		if err != nil {
 			_ = conn.Close() // before the empty frame, so that nothing is changed

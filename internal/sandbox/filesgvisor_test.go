@@ -128,6 +128,47 @@ func TestRealFilesStayInside(t *testing.T) {
 	}
 }
 
+// TestRealRights: the engine's own kernel, too, gives a file call the rights of the
+// user and no more, root's without capabilities (C-FA-02).
+func TestRealRights(t *testing.T) {
+	s := newRealStudio(t)
+	id := s.create(s.request(open)).Info().ID
+	for path, user := range map[string]string{"/tmp/of-agent": "", "/tmp/of-root": "root"} {
+		info, err := s.put(id, channel.File{Path: path, User: user, Mode: 0o600}, strings.NewReader("secret"))
+		if err != nil || info.Owner != strings.TrimPrefix(path, "/tmp/of-") || info.Mode != 0o600 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		for _, reader := range []string{"", "root"} {
+			var got bytes.Buffer
+			_, err := s.fetch(id, channel.File{Path: path, User: reader}, &got)
+			if (reader == user) != (err == nil) || (err != nil && !errors.Is(err, fault.ErrForbidden)) || (err != nil && got.Len() > 0) {
+				t.Errorf("%s as %q: %q, %v", path, reader, &got, err)
+			}
+		}
+	}
+	if _, err := s.put(id, channel.File{Path: "~/kept"}, strings.NewReader("")); err != nil { // else root may remove the home: it lies in root's directory
+		t.Error(err)
+	}
+	for _, f := range []channel.File{
+		{Op: channel.FileRemove, Path: "/home/agent", User: "root"},
+		{Op: channel.FileMkdir, Path: "/home/agent/x", User: "root"},
+		{Op: channel.FileMove, Path: "/tmp/of-agent", To: "/home/agent/x", User: "root"},
+		{Op: channel.FileMkdir, Path: "/etc/x"},
+	} {
+		if _, err := s.File(t.Context(), id, f); !errors.Is(err, fault.ErrForbidden) {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	// The agent has come back to itself: it still starts commands of both.
+	for user, uid := range map[string]string{"": "1000", "root": "0"} {
+		c, err := s.Start(t.Context(), id, sandbox.Command{Argv: []string{"/usr/bin/id", "-u"}, Dir: "/", User: user})
+		must(t, err)
+		if out, exit := s.await(id, c.ID, 0); strings.TrimSpace(out) != uid || exit.Code != 0 {
+			t.Errorf("as %q: %q, %+v", user, out, exit)
+		}
+	}
+}
+
 // TestRealFiles: what the engine's own kernel has to do right (C-FA-04, C-FA-08,
 // C-FA-09): names, pipes, whole writes, metadata, a list, what is removed.
 func TestRealFiles(t *testing.T) {

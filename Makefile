@@ -9,7 +9,7 @@ GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
-PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment)')
+PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|sdk)')
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
@@ -44,13 +44,14 @@ demo: deps build
 test: deps build template
 	$(GO) test -count=1 $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
-	$(GO) test -count=1 -timeout 20m ./test/e2e/...
+	$(GO) test -count=1 -timeout 20m ./test/e2e/... ./test/sdk/...
 
 test-all: deps build template
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./internal/advisory
-	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 60m ./test/e2e/...
+	$(GO) test -count=1 -timeout 20m ./test/sdk/...
+	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 90m ./test/e2e/...
 
 check: deps build lint
 	$(GO) test -race -count=1 $(PACKAGES)

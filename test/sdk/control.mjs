@@ -103,7 +103,8 @@ const box = await Sandbox.create({ metadata: { suite: 'control', 'a b': 'c+d&e=%
 }
 {
   const [sample] = await box.getMetrics()
-  assert.deepEqual([sample.cpuUsedPct, sample.cpuCount, sample.memTotal, sample.diskTotal], [12.5, 2, 2 ** 30, 2 ** 32])
+  assert.deepEqual([sample.cpuCount, sample.diskTotal], [2, 2 ** 32])
+  assert.ok(sample.cpuUsedPct >= 0 && sample.memUsed > 0 && sample.memUsed < sample.memTotal, JSON.stringify(sample))
   assert.equal((await Sandbox.getMetrics(box.sandboxId, { start: new Date(Date.now() - 60_000), end: new Date(Date.now() + 60_000) })).length, 1)
   ok('getMetrics')
 }
@@ -145,7 +146,7 @@ if (Sandbox.prototype.fork) {
 }
 {
   const first = await Sandbox.create({ apiKey: FEW_KEY })
-  await raises(RateLimitError, /may have 1/, Sandbox.create({ apiKey: FEW_KEY }))
+  await raises(RateLimitError, /quota is 1/, Sandbox.create({ apiKey: FEW_KEY }))
   await first.kill()
   await (await Sandbox.create({ apiKey: SLOW_KEY })).kill()
   await raises(RateLimitError, /a minute/, Sandbox.create({ apiKey: SLOW_KEY }))

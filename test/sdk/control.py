@@ -100,7 +100,8 @@ for b in (box, Sandbox.connect(box.sandbox_id)):
 ok("pause, pause again, connect: the object that paused it goes on")
 
 [sample] = box.get_metrics()
-assert (sample.cpu_used_pct, sample.cpu_count, sample.mem_total, sample.disk_total) == (12.5, 2, 2**30, 2**32), sample
+assert (sample.cpu_count, sample.disk_total) == (2, 2**32), sample
+assert sample.cpu_used_pct >= 0 and 0 < sample.mem_used < sample.mem_total, sample
 ok("get_metrics")
 
 box.update_network({"allow_out": ["api.example"], "deny_out": ["0.0.0.0/0"]})
@@ -130,7 +131,7 @@ if hasattr(box, "fork"):
     ok("fork")
 
 first = Sandbox.create(api_key=FEW)
-raises(e2b.RateLimitException, "may have 1", Sandbox.create, api_key=FEW)
+raises(e2b.RateLimitException, "quota is 1", Sandbox.create, api_key=FEW)
 first.kill()
 Sandbox.create(api_key=SLOW).kill()
 raises(e2b.RateLimitException, "a minute", Sandbox.create, api_key=SLOW)

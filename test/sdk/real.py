@@ -1,0 +1,105 @@
+"""What a user of the Python SDK does with a daemon that has real sandboxes and a
+real registry. The SDK's own variables say where the daemon is; COFFERDAM is the
+program by which a person answers. Each line that is printed is a thing that
+worked."""
+
+import os
+import re
+import subprocess
+import time
+
+from e2b import CommandExitException, Sandbox, SandboxException
+
+
+def ok(name):
+    print("ok " + name, flush=True)
+
+
+def until(what, probe):
+    for _ in range(1200):
+        got = probe()
+        if got:
+            return got
+        time.sleep(0.05)
+    raise AssertionError("it never came: " + what)
+
+
+def answer(verb, request):
+    done = subprocess.run([os.environ["COFFERDAM"], "approvals", verb, request, "--reason", "the test"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# Packages: what the policy lets in is installed, of the rest the program reads why not.
+box = Sandbox.create(metadata={"policy": "list"}, timeout=600)
+box.commands.run("pip install --quiet iniconfig==2.0.0")
+assert box.commands.run("python3 -c 'import iniconfig; print(iniconfig.__name__)'").stdout == "iniconfig\n"
+ok("an allowed package is installed")
+try:
+    box.commands.run("pip install --quiet colorama")
+    raise AssertionError("it was installed")
+except CommandExitException as refused:
+    assert "Blocked by cofferdam" in refused.stderr and "not on the allowlist" in refused.stderr, refused.stderr
+ok("a package that no list names is refused, with the reason in what pip prints")
+try:
+    Sandbox.create(metadata={"policy": "nobodys"})
+    raise AssertionError("it was made")
+except SandboxException as refused:
+    assert "nobodys" in str(refused), refused
+ok("a policy that the token may not choose is refused")
+
+# A snapshot has processes, files and what was installed; the copies are not each other.
+box.commands.run("nohup sh -c 'i=0; while :; do i=$((i+1)); echo $i >/home/user/count; sleep 0.1; done' >/dev/null 2>&1 &")
+until("a count", lambda: box.files.exists("/home/user/count") and box.files.read("/home/user/count").strip())
+snapshot = box.create_snapshot()
+copies = [Sandbox.create(snapshot.snapshot_id, timeout=600) for _ in range(2)]
+said = []
+for copy in copies:
+    assert copy.commands.run("python3 -c 'import iniconfig'").exit_code == 0
+    first = int(copy.files.read("/home/user/count").strip() or 0)
+    until("the count to go on", lambda: int(copy.files.read("/home/user/count").strip() or 0) > first)
+    said.append(copy.commands.run("hostname; cat /etc/machine-id; head -c 16 /dev/urandom | od -An -tx1; date +%s").stdout.split("\n"))
+assert said[0][0] != said[1][0] and said[0][1] != said[1][1] and said[0][2] != said[1][2], said
+assert all(abs(int(s[3]) - time.time()) < 60 for s in said), said
+ok("a snapshot goes on as often as it is started, each time as another sandbox")
+for copy in copies:
+    copy.kill()
+
+# A pause keeps the very processes.
+before = int(box.files.read("/home/user/count").strip() or 0)
+assert box.pause()
+assert Sandbox.get_info(box.sandbox_id).state.value == "paused"
+box = box.connect(timeout=600)
+until("the count to go on", lambda: int(box.files.read("/home/user/count").strip() or 0) > before)
+ok("a paused sandbox goes on where it stood")
+box.kill()
+
+# A hold: the stream ends and says what for, the process waits on disk, and goes on.
+box = Sandbox.create(metadata={"policy": "ask"}, timeout=600)
+handle = box.commands.run("pip install --quiet iniconfig==2.0.0 && echo installed", background=True)
+try:
+    handle.wait()
+    raise AssertionError("it did not wait for anybody")
+except SandboxException as held:
+    request = re.search(r"ap-[a-z0-9]+", str(held))
+    assert request, held
+until("the sandbox to be paused", lambda: Sandbox.get_info(box.sandbox_id).state.value == "paused")
+ok("an install that waits for a person ends its stream with the request's id, and its sandbox is paused")
+answer("approve", request[0])
+until("the sandbox to run", lambda: Sandbox.get_info(box.sandbox_id).state.value == "running")
+
+
+def reattached():
+    try:
+        return box.commands.connect(handle.pid).wait()
+    except CommandExitException:
+        raise
+    except SandboxException as error:
+        print("# " + str(error)[:200], flush=True)
+        return None
+
+
+result = until("the command's end", reattached)
+assert result.exit_code == 0, result
+assert box.commands.run("python3 -c 'import iniconfig'").exit_code == 0
+ok("after the answer the same process installs it")
+box.kill()

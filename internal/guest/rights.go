@@ -24,6 +24,12 @@ const unchanged = ^uintptr(0)
 // it can't be signalled or traced by the user meanwhile. The Go runtime makes no
 // thread from one that is locked, so nothing inherits them.
 func as(user channel.User, do func() error) error {
+	if !isRoot() { // a thread more may be one too many in a sandbox that is full of processes
+		if user.UID != os.Getuid() {
+			return fmt.Errorf("the agent may not act as the user %.80q", user.Name)
+		}
+		return do()
+	}
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -44,12 +50,6 @@ func as(user channel.User, do func() error) error {
 // to what it was; it is to be called after an error, too.
 func become(user channel.User) (back func() error, err error) {
 	nothing := func() error { return nil }
-	if !isRoot() { // only tests run the agent as somebody else
-		if user.UID != os.Getuid() {
-			return nothing, fmt.Errorf("the agent may not act as the user %.80q", user.Name)
-		}
-		return nothing, nil
-	}
 	groups, err := unix.Getgroups()
 	if err != nil {
 		return nothing, fmt.Errorf("read the agent's groups: %w", err)

@@ -22,13 +22,13 @@ import (
 // differ.
 type kind struct {
 	Engine  string       `json:"engine"`
-	Spec    engine.Spec  `json:"spec"` // without id and labels
+	Spec    engine.Spec  `json:"spec"` // without id, host name and labels
 	Account channel.User `json:"account"`
 }
 
 func (p *plan) class() (pool.Class, error) {
 	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.account}
-	k.Spec.ID, k.Spec.Labels = "", nil
+	k.Spec.ID, k.Spec.Hostname, k.Spec.Labels = "", "", nil
 	data, err := json.Marshal(k)
 	return pool.Class(data), err
 }
@@ -77,7 +77,7 @@ func (m *Manager) claim(ctx context.Context, p *plan) {
 	m.mu.Lock()
 	p.claimed = m.members[member.ID] // begin makes it the sandbox's
 	m.mu.Unlock()
-	p.info.ID, p.spec.ID = member.ID, member.ID
+	p.info.ID, p.spec.ID, p.spec.Hostname = member.ID, member.ID, member.ID
 }
 
 // unclaim takes away what was claimed for a plan that comes to nothing.
@@ -106,6 +106,7 @@ func (m members) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
 		return pool.Member{}, fault.Invalid("there is no engine %q", k.Engine)
 	}
 	k.Spec.ID = newSandboxID()
+	k.Spec.Hostname = k.Spec.ID
 	defer m.occupy(k.Spec.ID)()
 	inst, err := eng.Create(ctx, k.Spec)
 	if err != nil {

@@ -233,7 +233,7 @@ func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
 		ID: p.info.ID, Root: p.template.Root, Mounts: all,
 		Init:     []string{"/.cofferdam/bin/cofferdam-guest"},
 		Env:      []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Hostname: "sandbox", Limits: limits,
+		Hostname: p.info.ID, Limits: limits,
 		Owner:  engine.Owner{UID: agentUID, GID: agentUID, HostUID: req.HostUID, HostGID: req.HostGID},
 		Labels: map[string]string{"run": p.info.Run},
 	}, nil
@@ -334,7 +334,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 		env["HOME"] = req.Account.Home
 	}
 	reply, err := m.cfg.Keeper.Call(ctx, p.info.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
-		Hostname: p.spec.Hostname, Env: env, CAPEM: p.caPEM, Names: p.names,
+		Hostname: p.info.ID, Env: env, CAPEM: p.caPEM, Names: p.names,
 		MachineID: hex.EncodeToString(seed()[:16]), User: p.account,
 		Seed: seed(), Now: time.Now().UnixNano(),
 		Workspace: req.Policy.Workspace().Path, WorkspaceReadOnly: req.Policy.Workspace().ReadOnly,

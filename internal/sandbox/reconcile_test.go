@@ -183,6 +183,7 @@ func TestKeeperDiedWithTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	*d = *n
+	await(t, "nothing runs", func() bool { return len(w.processes()) == 0 }) // without a channel its agent ends
 	d.nothingLeft(t)
 	d.wantEvents(t, s.Info().ID, sandbox.Creating, sandbox.Running, sandbox.Failed, sandbox.Destroyed)
 	d.wantOneEnd(t)

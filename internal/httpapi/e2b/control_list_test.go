@@ -197,7 +197,7 @@ func TestFork(t *testing.T) {
 	}
 	h.must(201, &forks, few, "POST /sandboxes/"+m.SandboxID+"/fork", `{"count":2,"timeout":60}`)
 	if len(forks) != 2 || forks[0].Sandbox == nil || forks[0].Error != nil || forks[1].Sandbox != nil || forks[1].Error == nil || forks[1].Error.Code != 429 ||
-		!strings.Contains(forks[1].Error.Message, "may have 2") {
+		!strings.Contains(forks[1].Error.Message, "its quota is 2") {
 		t.Fatalf("%+v", forks)
 	}
 	fork := forks[0].Sandbox

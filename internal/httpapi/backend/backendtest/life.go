@@ -127,7 +127,7 @@ func (l *Life) quota(o sandbox.Owner) error {
 		}
 	}
 	if most := o.Quota.Sandboxes; most > 0 && living >= most {
-		return fault.Exhausted(0, "the token has %d sandboxes, and may have %d", living, most)
+		return fault.Exhausted(0, "the token has %d sandboxes, and its quota is %d", living, most)
 	}
 	made := 0
 	for _, r := range l.requests {

@@ -33,6 +33,7 @@ func TestUnaryCalls(t *testing.T) {
 		"too long":               {body: `{"path":"` + strings.Repeat("x", maxMessage) + `"}`, status: 429, code: codeExhausted},
 		"gzip":                   {body: "{}", header: map[string]string{"Content-Encoding": "gzip"}, status: 501, code: codeUnimplemented},
 		"another protocol":       {body: "{}", header: map[string]string{"Connect-Protocol-Version": "2"}, status: 400, code: codeInvalid},
+		"a timeout in words":     {body: "{}", header: map[string]string{"Connect-Timeout-Ms": "soon"}, status: 400, code: codeInvalid},
 		"protobuf":               {body: "{}", header: map[string]string{"Content-Type": "application/proto"}, status: 415},
 		"a stream's type":        {body: "{}", header: map[string]string{"Content-Type": typeStream}, status: 415},
 		"latin":                  {body: "{}", header: map[string]string{"Content-Type": "application/json; charset=latin1"}, status: 415},

@@ -204,6 +204,45 @@ func TestASlowReaderHoldsTheCommandBack(t *testing.T) {
 	broken(t, e)
 }
 
+// mute attaches to what never says a word.
+type mute struct{ *backendtest.Boxes }
+
+func (mute) Attach(context.Context, string, string, int64) (net.Conn, error) {
+	near, _ := net.Pipe()
+	return near, nil
+}
+
+// TestAFreezeBeforeTheFirstEvent: a guest that could not even say that the command
+// has started keeps no client waiting.
+func TestAFreezeBeforeTheFirstEvent(t *testing.T) {
+	s := newDataStage(t)
+	s.data.cfg.Sandboxes = mute{s.boxes}
+	e := s.open(processService+"Start", shell("true"))
+	s.freezes("ap-1")
+	if _, problem := e.finish(); problem == nil || problem.Code != codePrecondition || !strings.Contains(problem.Message, "ap-1") {
+		t.Errorf("the stream ended with %v", problem)
+	}
+}
+
+// slow takes as long as it may for a file.
+type slow struct{ *backendtest.Boxes }
+
+func (slow) File(ctx context.Context, _ string, _ channel.File) (channel.FileInfo, error) {
+	<-ctx.Done()
+	return channel.FileInfo{}, ctx.Err()
+}
+
+func TestACallHasItsClientsTime(t *testing.T) {
+	s := newDataStage(t)
+	s.data.cfg.Sandboxes = slow{s.boxes}
+	r := s.request(http.MethodPost, filesystemService+"Stat", strings.NewReader(`{"path":"x"}`))
+	r.Header.Set("Content-Type", typeUnary)
+	r.Header.Set("Connect-Timeout-Ms", "20")
+	if status, body := s.do(r); status != http.StatusGatewayTimeout || !strings.Contains(body, `"deadline_exceeded"`) {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // broken reads a stream until it breaks off, which is not its end.
 func broken(t *testing.T, e *events) {
 	t.Helper()

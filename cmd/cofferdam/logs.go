@@ -73,6 +73,7 @@ func chosen(box api.Sandbox, names []string) (api.Command, error) {
 // showLog passes the output on: as far as there is some now or, with follow, to
 // the command's end.
 func showLog(ctx context.Context, c *client.Client, box string, command api.Command, follow bool) error {
+	follow = follow || command.Exit != nil // what has ended comes to its end by itself
 	if !follow && command.Output == 0 {
 		return nil
 	}

@@ -31,6 +31,9 @@ started ends by itself when it is idle.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), stopPatience)
 			defer cancel()
+			if err := onThisHost(ctx, "stop"); err != nil {
+				return err
+			}
 			return stop(ctx, force)
 		},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
@@ -80,4 +82,38 @@ func (d *stubDaemon) life() (http.Handler, error) {
 	})
 	go func() { _ = (&http.Server{Handler: h}).Serve(over) }()
 	return h, nil
+}
+
+// Attach implements backend.Sandboxes: what the client sends reaches the process.
+func (m stubManager) Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error) {
+	conn, err := m.Life.Attach(ctx, id, command, offset)
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		for frames := channel.NewReader(r); ; {
+			kind, payload, err := frames.ReadFrame()
+			if err != nil {
+				return
+			}
+			_ = m.Send(context.Background(), id, command, kind, payload) // it may have ended
+		}
+	}()
+	return &stubAttachment{Conn: conn, input: w}, nil
+}
+
+type stubAttachment struct {
+	net.Conn
+
+	input *io.PipeWriter
+}
+
+func (a *stubAttachment) Write(p []byte) (int, error) { return a.input.Write(p) }
+
+func (a *stubAttachment) CloseWrite() error { return a.input.Close() }
+
+func (a *stubAttachment) Close() error {
+	_ = a.input.Close()
+	return a.Conn.Close()
 }

@@ -30,13 +30,20 @@ func newVersion() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Version: version, Go: runtime.Version()}
-			paths, err := config.DefaultPaths()
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := elsewhere(ctx)
 			if err != nil {
 				return err
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			daemon, err := client.New(paths.DaemonSocket()).Version(ctx)
+			if c == nil {
+				paths, err := config.DefaultPaths()
+				if err != nil {
+					return err
+				}
+				c = client.New(paths.DaemonSocket())
+			}
+			daemon, err := c.Version(ctx)
 			if err == nil {
 				v.Daemon = &daemon
 			} else if !errors.Is(err, client.ErrNoDaemon) {

@@ -207,14 +207,14 @@ func (c *command) send(ctx context.Context, kind channel.FrameType, payload []by
 		defer func() { <-c.sending }()
 		taken <- c.input(kind, payload)
 	}()
+	// A command that ends of what it was sent has taken it; one that ended without
+	// loses its stream, and with that the write fails.
 	select {
 	case ok := <-taken:
 		if !ok {
 			return fault.New(fault.ErrConflict, "the command %s takes nothing: it has ended, or has not started yet", c.id)
 		}
 		return nil
-	case <-c.done:
-		return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -166,7 +166,7 @@ func TestDaemon(t *testing.T) {
 	}
 	for _, version := range javaScriptVersions() {
 		t.Run("javascript "+version, func(t *testing.T) {
-			run(t, append(d.env, "SDK_DIR="+javaScript(t, version)), 13, "node", "data.mjs")
+			run(t, append(d.env, "SDK_DIR="+javaScript(t, version)), 12, "node", "data.mjs")
 		})
 	}
 	for _, framework := range []struct {

@@ -49,11 +49,7 @@ func (c *Client) WriteFile(ctx context.Context, sandbox string, f File, content 
 		return api.FileInfo{}, err
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
-	resp, err := c.do(req)
-	if err != nil {
-		return api.FileInfo{}, err
-	}
-	return decode[api.FileInfo](resp)
+	return sent[api.FileInfo](c, req)
 }
 
 // StatFile tells of one file; a symbolic link is not followed.

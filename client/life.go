@@ -116,11 +116,15 @@ func readLines[T any](ctx context.Context, c *Client, path string) iter.Seq2[T, 
 	}
 }
 
-// decode reads an answer and closes it.
-func decode[T any](resp *http.Response) (T, error) {
+// sent does a request and reads its answer.
+func sent[T any](c *Client, req *http.Request) (T, error) {
 	var answer T
+	resp, err := c.do(req)
+	if err != nil {
+		return answer, err
+	}
 	defer func() { _ = resp.Body.Close() }()
-	err := json.NewDecoder(resp.Body).Decode(&answer)
+	err = json.NewDecoder(resp.Body).Decode(&answer)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}

@@ -29,11 +29,7 @@ func (c *Client) CreateOnce(ctx context.Context, key string, req api.CreateSandb
 		return api.Sandbox{}, err
 	}
 	r.Header.Set(api.IdempotencyHeader, key)
-	resp, err := c.do(r)
-	if err != nil {
-		return api.Sandbox{}, err
-	}
-	return decode[api.Sandbox](resp)
+	return sent[api.Sandbox](c, r)
 }
 
 // SandboxFilter selects sandboxes; its zero value selects all that the caller

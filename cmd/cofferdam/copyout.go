@@ -143,7 +143,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(target, 0o777); err != nil {
+	if err := os.MkdirAll(target, 0o777); err != nil { //nolint:gosec // what the person's umask leaves of it, as cp does
 		return fmt.Errorf("make the target: %w", err)
 	}
 	root, err := os.OpenRoot(target)

@@ -159,6 +159,7 @@ func newKept(ctx context.Context, c *client.Client, file, policy string) (string
 	if err != nil {
 		return "", err
 	}
+	//nolint:gosec // it is written to a file that only this user can read
 	text, err := json.Marshal(kept{ID: made.ID, Secret: made.Secret})
 	if err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)

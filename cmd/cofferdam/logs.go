@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -120,13 +121,11 @@ func writeCommands(w io.Writer, commands []api.Command) error {
 // shellWords shows a command on one line, not too long.
 func shellWords(argv []string) string {
 	const most = 80
-	text := ""
+	words := make([]string, len(argv))
 	for i, word := range argv {
-		if i > 0 {
-			text += " "
-		}
-		text += quoted(word)
+		words[i] = quoted(word)
 	}
+	text := strings.Join(words, " ")
 	if cells := []rune(text); len(cells) > most {
 		return string(cells[:most-3]) + "..."
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 
@@ -83,9 +82,4 @@ func onThisHost(ctx context.Context, what string) error {
 		return fault.Invalid("%s is about this user's own daemon; leave out --host and %s", what, client.EnvHost)
 	}
 	return nil
-}
-
-// unreachable says what is wrong with a daemon that was named and does not answer.
-func unreachable(c *client.Client, err error) error {
-	return fmt.Errorf("the daemon at %s does not answer: %w", c.Where(), err)
 }

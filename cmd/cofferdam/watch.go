@@ -229,7 +229,7 @@ func watchEvents(ctx context.Context, box string, after int64, most int, asJSON 
 			}
 		}
 		if err := pause(ctx, time.Duration(tries)*reattachPause); err != nil {
-			return nil //nolint:nilerr // the person has seen enough
+			return nil // the person has seen enough
 		}
 	}
 }

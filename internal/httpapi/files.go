@@ -107,12 +107,13 @@ func (s *Server) moveFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // open begins an operation that is a stream.
-func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, error) {
 	sb, err := s.own(r)
 	if err != nil {
-		return nil, channel.FileInfo{}, err
+		return nil, err
 	}
-	return s.cfg.Sandboxes.OpenFile(r.Context(), sb.Info().ID, f)
+	conn, _, err := s.cfg.Sandboxes.OpenFile(r.Context(), sb.Info().ID, f)
+	return conn, err
 }
 
 // listFiles streams what is in a directory as JSON lines, in the order of paths.
@@ -130,11 +131,11 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 		return fault.Invalid("depth is %d; it is at most %d", depth, maxDepth)
 	}
 	f.Op, f.Depth = channel.FileList, max(int(depth), 1)
-	conn, _, err := s.open(r, f)
+	conn, err := s.open(r, f)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
 	begun := false
 	out := json.NewEncoder(w)
 	err = stream(conn, channel.FrameEvent, func(payload []byte) error {
@@ -171,11 +172,11 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Op = channel.FileRead
-	conn, _, err := s.open(r, f)
+	conn, err := s.open(r, f)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
 	begun := false
 	begin := func() {
 		if !begun {
@@ -188,7 +189,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = stream(conn, channel.FrameStdout, func(payload []byte) error {
 		begin()
-		if _, err := w.Write(payload); err != nil {
+		if _, err := w.Write(payload); err != nil { //nolint:gosec // bytes for a program; begin says that no browser may show them
 			return errAnswered
 		}
 		return nil
@@ -274,16 +275,16 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
 		f.Mode = uint32(mode)
 	}
 	f.Op = channel.FileWrite
-	conn, _, err := s.open(r, f)
+	conn, err := s.open(r, f)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
 	sent := make(chan error, 1)
 	go func() { sent <- send(conn, r.Body) }()
 	info, err := written(conn)
 	if err != nil {
-		conn.Close() // ends the sending, too
+		conn.Close() //nolint:errcheck // it ends the sending, too
 		select {
 		case failure := <-sent: // the body's own failure tells more
 			if failure != nil && errors.Is(failure, errBody) {
@@ -314,7 +315,7 @@ func send(conn *channel.Conn, body io.Reader) error {
 		case errors.Is(err, io.EOF):
 			return conn.WriteFrame(channel.FrameStdin, nil)
 		case err != nil:
-			conn.Close()
+			conn.Close() //nolint:errcheck // it has to end, however
 			return errBody
 		}
 	}

@@ -65,7 +65,8 @@ func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
 		Short: "What the exit codes mean",
-		Long: `cofferdam run exits with the code of the command that it ran. These are its own:
+		Long: `cofferdam run, exec and shell exit with the code of the command that they ran.
+These are their own:
 
   2        bad input: a wrong flag, an unreadable or wrong policy, an unknown
            template or engine, a mount that can't be; nothing was made

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,6 +52,8 @@ func chapters(b *bytes.Buffer, cmd *cobra.Command) {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.TrimRight(cmd.Example, "\n"))
 	}
 	if flags := cmd.LocalNonPersistentFlags().FlagUsages(); flags != "" {
+		// A flag whose value may be left out has a NUL for that, which pflag shows.
+		flags = regexp.MustCompile(`\[=" *"\]\x00`).ReplaceAllString(flags, "[=...]  ")
 		fmt.Fprintf(b, "\n```text\n%s```\n", flags)
 	}
 	for _, sub := range cmd.Commands() {

@@ -36,6 +36,7 @@ type stock struct {
 	take      uint64
 	packages  []channel.InstalledPackage
 	truncated bool
+	memory    *stockMemory // nil before the first
 }
 
 // inventory answers with the packages that are installed in the sandbox, or
@@ -64,7 +65,10 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 func (a *Agent) takeStock(ctx context.Context, ask channel.InventoryAsk) {
 	ctx, cancel := a.clock.within(ctx, stockTime)
 	defer cancel()
-	t := &stocktaker{ctx: ctx, root: a.config.Root, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: ask.Depth}
+	if a.stock.memory == nil {
+		a.stock.memory = newStockMemory()
+	}
+	t := &stocktaker{ctx: ctx, root: a.config.Root, memory: a.stock.memory, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: ask.Depth}
 	for _, dir := range ask.Skip {
 		t.skip[filepath.Clean(dir)] = true
 	}

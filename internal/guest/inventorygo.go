@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -23,7 +22,8 @@ func (t *stocktaker) goVersions(dir string) {
 	if !found {
 		return
 	}
-	for _, file := range t.entries(dir, func(e fs.DirEntry) bool { return e.Type().IsRegular() }) {
+	_, files := t.entries(dir)
+	for _, file := range files {
 		version, isHash := strings.CutSuffix(file, ".ziphash")
 		if !isHash {
 			if version, isHash = strings.CutSuffix(file, ".zip"); !isHash {

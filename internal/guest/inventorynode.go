@@ -3,8 +3,8 @@ package guest
 import (
 	"bytes"
 	"encoding/json"
-	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -44,17 +44,27 @@ func (t *stocktaker) nodeModules(dir string, depth int) {
 // taken by its directory's name.
 func (t *stocktaker) nodePackage(dir, name string, depth int) {
 	found := channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Path: dir}
-	if head, err := readHead(t.root + dir + "/package.json"); err == nil {
-		own, version := parseManifest(head)
-		if own != "" {
-			found.Name = own
+	if own, err := t.manifest(dir); err == nil {
+		if own.name != "" {
+			found.Name = own.name
 		}
-		found.Version = version
+		found.Version = own.version
 	}
 	t.add(found)
-	if t.entries(dir, func(e fs.DirEntry) bool { return e.IsDir() && e.Name() == "node_modules" }) != nil {
+	if dirs, _ := t.entries(dir); slices.Contains(dirs, "node_modules") {
 		t.nodeModules(filepath.Join(dir, "node_modules"), depth+1)
 	}
+}
+
+// named is a package as its own file names it.
+type named struct{ name, version string }
+
+// manifest reads the package.json in a directory.
+func (t *stocktaker) manifest(dir string) (named, error) {
+	return recall(t.memory, t.root+dir+"/package.json", headManifest, func(head []byte) (n named) {
+		n.name, n.version = parseManifest(head)
+		return n
+	})
 }
 
 // parseManifest takes name and version from the top level of a package.json,

@@ -23,23 +23,24 @@ import (
 // with its metadata, "" if it is that file itself. One whose metadata can't be
 // read is taken by its own name: hiding it would hide a package.
 func (t *stocktaker) addDistribution(path, file string) {
-	name, version, err := readMetadata(filepath.Join(t.root+path, file))
-	if err != nil || name == "" {
-		stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-		name, version, _ = strings.Cut(stem, "-")
-	}
-	t.add(channel.InstalledPackage{
-		Ecosystem: string(pkgref.Python), Name: name, Version: version, Path: path, From: installedFrom(t.root + path + "/direct_url.json"),
+	own, err := recall(t.memory, filepath.Join(t.root+path, file), headMetadata, func(head []byte) (n named) {
+		n.name, n.version = parseMetadata(head)
+		return n
 	})
+	if err != nil || own.name == "" {
+		stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		own.name, own.version, _ = strings.Cut(stem, "-")
+	}
+	from, err := recall(t.memory, t.root+path+"/direct_url.json", headDirect, installedFrom)
+	if err != nil {
+		from = "" // most have no such file
+	}
+	t.add(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: own.name, Version: own.version, Path: path, From: from})
 }
 
-// installedFrom reads from which directory an installer says that it installed a
+// installedFrom takes from which directory an installer says that it installed a
 // package (PEP 610); "" if it was none.
-func installedFrom(path string) string {
-	head, err := readHead(path)
-	if err != nil {
-		return ""
-	}
+func installedFrom(head []byte) string {
 	var direct struct {
 		URL     string           `json:"url"`
 		DirInfo *json.RawMessage `json:"dir_info"`
@@ -61,19 +62,15 @@ func (t *stocktaker) addSources(dir string, files []string) {
 		if !slices.Contains(files, file) {
 			continue
 		}
-		head, err := readHead(t.root + dir + "/" + file)
-		if err != nil {
-			continue
-		}
-		if name := projectName(file, head); name != "" {
+		name, err := recall(t.memory, t.root+dir+"/"+file, headProject, func(head []byte) string { return projectName(file, head) })
+		if err == nil && name != "" {
 			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Path: dir})
 			break
 		}
 	}
 	if slices.Contains(files, "package.json") {
-		if head, err := readHead(t.root + dir + "/package.json"); err == nil {
-			name, version := parseManifest(head)
-			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Version: version, Path: dir})
+		if own, err := t.manifest(dir); err == nil {
+			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: own.name, Version: own.version, Path: dir})
 		}
 	}
 }
@@ -105,16 +102,6 @@ func projectName(file string, head []byte) string {
 		return strings.Trim(strings.TrimSpace(value), `"'`)
 	}
 	return ""
-}
-
-// readMetadata reads Name and Version from a METADATA file's headers.
-func readMetadata(path string) (name, version string, err error) {
-	head, err := readHead(path)
-	if err != nil {
-		return "", "", err
-	}
-	name, version = parseMetadata(head)
-	return name, version, nil
 }
 
 // readHead reads the beginning of a file. Only a regular file is read, and never

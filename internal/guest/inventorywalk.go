@@ -2,8 +2,6 @@ package guest
 
 import (
 	"context"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,6 +12,7 @@ import (
 type stocktaker struct {
 	ctx       context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
 	root      string
+	memory    *stockMemory
 	skip      map[string]bool // directories not to look into
 	depth     int             // not deeper than this; 0: stockDepth
 	seen      map[string]bool // directories visited
@@ -83,34 +82,18 @@ func (t *stocktaker) visit(dir string) (dirs, others []string) {
 		return nil, nil
 	}
 	t.seen[dir] = true
-	entries, err := os.ReadDir(t.root + dir)
+	return t.entries(dir)
+}
+
+// entries are the directories in dir and the other entries that tell of packages,
+// in order; none if it is no directory. Links are not followed, so that the walk
+// ends.
+func (t *stocktaker) entries(dir string) (dirs, others []string) {
+	dirs, others, err := t.memory.dir(t.root + dir)
 	if err != nil {
 		return nil, nil // not there, or no directory
 	}
-	for _, entry := range entries {
-		if entry.IsDir() {
-			dirs = append(dirs, entry.Name())
-		} else {
-			others = append(others, entry.Name())
-		}
-	}
 	return dirs, others
-}
-
-// entries are the names in dir that are wanted, in order; none if it is no
-// directory. Links are not followed, so that the walk ends.
-func (t *stocktaker) entries(dir string, wanted func(fs.DirEntry) bool) []string {
-	entries, err := os.ReadDir(t.root + dir)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, entry := range entries {
-		if wanted(entry) {
-			names = append(names, entry.Name())
-		}
-	}
-	return names
 }
 
 // full tells that no package more is taken.

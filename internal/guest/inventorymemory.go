@@ -1,0 +1,146 @@
+package guest
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stockMemory spares an inventory what it has read before: to look at a directory
+// or file costs a fifth of reading it, and most of what a template brings never
+// changes. It knows what it read by all that the kernel keeps of it; of that the
+// time of the last change of the inode can't be set by a command. Owned by who
+// holds stock.mu.
+type stockMemory struct {
+	now   func() time.Time
+	dirs  map[string]dirSeen
+	heads map[string]headSeen
+}
+
+// memoryMost bounds each of both, in entries; past it everything is forgotten.
+const memoryMost = 50_000
+
+// settledAfter is how long something must have been unchanged to be remembered:
+// clocks of file systems are coarse, and two changes within one tick look like one.
+const settledAfter = 2 * time.Second
+
+// look is what the kernel keeps of an inode.
+type look struct {
+	dev, ino     uint64
+	mode         uint32
+	size         int64
+	mtime, ctime syscall.Timespec
+}
+
+type dirSeen struct {
+	look
+
+	dirs, others []string
+}
+
+type headSeen struct {
+	look
+
+	kind   headKind
+	parsed any
+}
+
+// headKind is what was made of a file's beginning.
+type headKind int
+
+const (
+	headManifest headKind = iota
+	headMetadata
+	headDirect
+	headProject
+)
+
+func newStockMemory() *stockMemory {
+	return &stockMemory{now: time.Now, dirs: map[string]dirSeen{}, heads: map[string]headSeen{}}
+}
+
+// lookAt follows no link.
+func lookAt(path string) (look, bool) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return look{}, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return look{}, false
+	}
+	return look{
+		dev: uint64(st.Dev), ino: st.Ino, mode: st.Mode, size: st.Size, mtime: st.Mtim, ctime: st.Ctim, //nolint:unconvert // another width elsewhere
+	}, true
+}
+
+// settled tells whether another change could not look the same.
+func (m *stockMemory) settled(l look) bool {
+	before := m.now().Add(-settledAfter)
+	return time.Unix(l.mtime.Unix()).Before(before) && time.Unix(l.ctime.Unix()).Before(before)
+}
+
+// dir gives the names of the directories in one, and those of other entries that
+// an inventory looks at.
+func (m *stockMemory) dir(path string) (dirs, others []string, err error) {
+	before, there := lookAt(path)
+	if seen, ok := m.dirs[path]; ok && there && seen.look == before {
+		return seen.dirs, seen.others, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		switch {
+		case entry.IsDir():
+			dirs = append(dirs, entry.Name())
+		case telling(entry):
+			others = append(others, entry.Name())
+		}
+	}
+	if after, ok := lookAt(path); ok && there && before == after && m.settled(after) {
+		if len(m.dirs) >= memoryMost {
+			clear(m.dirs)
+		}
+		m.dirs[path] = dirSeen{look: after, dirs: dirs, others: others}
+	}
+	return dirs, others, nil
+}
+
+// telling reports whether an entry that is no directory may tell of a package.
+func telling(entry os.DirEntry) bool {
+	name := entry.Name()
+	switch name {
+	case "pyproject.toml", "setup.cfg", "setup.py", "package.json":
+		return true
+	}
+	if strings.HasSuffix(name, ".ziphash") || strings.HasSuffix(name, ".zip") {
+		return entry.Type().IsRegular()
+	}
+	return strings.HasSuffix(name, ".egg-info")
+}
+
+// recall gives what parse makes of a file's beginning, or made before.
+func recall[T any](m *stockMemory, path string, kind headKind, parse func(head []byte) T) (T, error) {
+	before, there := lookAt(path)
+	if seen, ok := m.heads[path]; ok && there && seen.kind == kind && seen.look == before {
+		if parsed, ok := seen.parsed.(T); ok {
+			return parsed, nil
+		}
+	}
+	head, err := readHead(path)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	parsed := parse(head)
+	if after, ok := lookAt(path); ok && there && before == after && m.settled(after) {
+		if len(m.heads) >= memoryMost {
+			clear(m.heads)
+		}
+		m.heads[path] = headSeen{look: after, kind: kind, parsed: parsed}
+	}
+	return parsed, nil
+}

@@ -1,0 +1,138 @@
+package guest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// later is a memory to which all that is on the disk has been there for long.
+func later() *stockMemory {
+	m := newStockMemory()
+	m.now = func() time.Time { return time.Now().Add(time.Hour) }
+	return m
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// parses counts how often a file was really read.
+func parses(t *testing.T, m *stockMemory, path string) func() (string, int) {
+	t.Helper()
+	n := 0
+	return func() (string, int) {
+		text, err := recall(m, path, headManifest, func(head []byte) string { n++; return string(head) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text, n
+	}
+}
+
+// TestMemoryOfFiles: what is unchanged is read once; what was changed is seen,
+// though its size is the same and its times were set back.
+func TestMemoryOfFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "package.json")
+	write(t, path, `{"version":"1"}`)
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	read := parses(t, later(), path)
+	for range 3 {
+		if text, n := read(); text != `{"version":"1"}` || n != 1 {
+			t.Fatal(text, n)
+		}
+	}
+	write(t, path, `{"version":"2"}`)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if text, n := read(); text != `{"version":"2"}` || n != 2 {
+		t.Error(text, n)
+	}
+	other := filepath.Join(filepath.Dir(path), "other")
+	write(t, other, `{"version":"3"}`)
+	if err := os.Chtimes(other, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(other, path); err != nil {
+		t.Fatal(err)
+	}
+	if text, n := read(); text != `{"version":"3"}` || n != 3 {
+		t.Error(text, n)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recall(later(), path, headManifest, func([]byte) string { return "" }); err == nil {
+		t.Error("a file that is gone was read")
+	}
+}
+
+// TestWhatIsYoungIsNotRemembered: a change within a tick of the clock could not
+// be seen.
+func TestWhatIsYoungIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "package.json")
+	write(t, path, "{}")
+	m := newStockMemory()
+	read := parses(t, m, path)
+	for i := range 3 {
+		if _, n := read(); n != i+1 {
+			t.Fatal(n)
+		}
+	}
+	if _, _, err := m.dir(dir); err != nil || len(m.dirs) != 0 {
+		t.Error(m.dirs, err)
+	}
+}
+
+func TestMemoryOfDirectories(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a", "x"), "")
+	write(t, filepath.Join(dir, "setup.py"), "")
+	write(t, filepath.Join(dir, "README"), "")
+	m := later()
+	see := func(wantDirs, wantOthers []string) {
+		t.Helper()
+		for range 2 {
+			dirs, others, err := m.dir(dir)
+			if err != nil || !slices.Equal(dirs, wantDirs) || !slices.Equal(others, wantOthers) {
+				t.Errorf("%v %v %v, want %v %v", dirs, others, err, wantDirs, wantOthers)
+			}
+		}
+	}
+	see([]string{"a"}, []string{"setup.py"})
+	if len(m.dirs) != 1 {
+		t.Error("the directory was not remembered")
+	}
+	write(t, filepath.Join(dir, "b.egg-info"), "")
+	see([]string{"a"}, []string{"b.egg-info", "setup.py"})
+	if err := os.RemoveAll(filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	see(nil, []string{"b.egg-info", "setup.py"})
+	if err := os.Symlink("/", filepath.Join(dir, "root.zip")); err != nil {
+		t.Fatal(err)
+	}
+	see(nil, []string{"b.egg-info", "setup.py"})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.dir(dir); err == nil {
+		t.Error("a directory that is gone was listed")
+	}
+}

@@ -64,7 +64,10 @@ func (b *bench) startLife(ctx context.Context) (*life, error) {
 		return nil, err
 	}
 	own := &bench{opts: b.opts, progress: b.progress, dir: filepath.Join(b.dir, "life"), home: b.home, registry: b.registry}
-	if err := os.MkdirAll(own.state(), 0o711); err != nil { //nolint:gosec // the gateway, another user, passes through
+	if err := os.Mkdir(own.dir, 0o711); err != nil { //nolint:gosec // the gateway, another user, passes through
+		return nil, err
+	}
+	if err := own.buildTemplate(ctx, b.home); err != nil {
 		return nil, err
 	}
 	if err := b.registry.configure(own.state(), own.dir); err != nil {
@@ -72,9 +75,6 @@ func (b *bench) startLife(ctx context.Context) (*life, error) {
 	}
 	if err := appendTo(filepath.Join(own.state(), "config.yaml"), fmt.Sprintf(
 		"listen: { address: %q, requests_per_second: 100000, burst: 100000 }\npool: [ { template: debian, policy: pooled, size: %d } ]\n", address, poolSize)); err != nil {
-		return nil, err
-	}
-	if err := own.buildTemplate(ctx, b.home); err != nil {
 		return nil, err
 	}
 	d, err := own.startDaemon(ctx, "l")

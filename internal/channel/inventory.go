@@ -9,6 +9,10 @@ type Inventory struct {
 	Packages []InstalledPackage `json:"packages"`
 	// Truncated: there is more on the disk than an inventory has.
 	Truncated bool `json:"truncated,omitempty"`
+	// Closed are places of the system in which everything that was looked at
+	// belongs to root, and nobody else may write to it: as long as nothing has run
+	// as root, an inventory need not look there again. In the last page.
+	Closed []string `json:"closed,omitempty"`
 	// Take names the result, for the next page. Next is where that begins; 0:
 	// this is the last one.
 	Take uint64 `json:"take,omitempty"`

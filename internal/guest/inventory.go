@@ -36,6 +36,7 @@ type stock struct {
 	take      uint64
 	packages  []channel.InstalledPackage
 	truncated bool
+	closed    []string
 	memory    *stockMemory // nil before the first
 }
 
@@ -76,7 +77,7 @@ func (a *Agent) takeStock(ctx context.Context, ask channel.InventoryAsk) {
 		t.place(place)
 	}
 	a.stock.take++
-	a.stock.packages, a.stock.truncated = t.found, t.truncated
+	a.stock.packages, a.stock.truncated, a.stock.closed = t.found, t.truncated, t.closed
 }
 
 // page is a part of the stock, at least one package unless there is none; the
@@ -96,6 +97,7 @@ func (s *stock) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
 	}
 	page.Packages = s.packages[ask.From:end]
 	if page.Next == 0 {
+		page.Closed = s.closed
 		s.packages = nil
 	}
 	return page, nil

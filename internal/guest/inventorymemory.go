@@ -14,6 +14,7 @@ import (
 // holds stock.mu.
 type stockMemory struct {
 	now   func() time.Time
+	open  bool // something was looked at since it was set to false that is not closed
 	dirs  map[string]dirSeen
 	heads map[string]headSeen
 }
@@ -28,7 +29,7 @@ const settledAfter = 2 * time.Second
 // look is what the kernel keeps of an inode.
 type look struct {
 	dev, ino     uint64
-	mode         uint32
+	mode, uid    uint32
 	size         int64
 	mtime, ctime syscall.Timespec
 }
@@ -71,9 +72,12 @@ func lookAt(path string) (look, bool) {
 		return look{}, false
 	}
 	return look{
-		dev: uint64(st.Dev), ino: st.Ino, mode: st.Mode, size: st.Size, mtime: st.Mtim, ctime: st.Ctim, //nolint:unconvert // another width elsewhere
+		dev: uint64(st.Dev), ino: st.Ino, mode: st.Mode, uid: st.Uid, size: st.Size, mtime: st.Mtim, ctime: st.Ctim, //nolint:unconvert // another width elsewhere
 	}, true
 }
+
+// closed tells whether only root may write to it.
+func (l look) closed() bool { return l.uid == 0 && l.mode&0o022 == 0 }
 
 // settled tells whether another change could not look the same.
 func (m *stockMemory) settled(l look) bool {
@@ -81,10 +85,18 @@ func (m *stockMemory) settled(l look) bool {
 	return time.Unix(l.mtime.Unix()).Before(before) && time.Unix(l.ctime.Unix()).Before(before)
 }
 
+// look is lookAt that remembers whether all that is there was closed. What is
+// not there could not have been changed, but be made: that is its directory's.
+func (m *stockMemory) look(path string) (look, bool) {
+	l, there := lookAt(path)
+	m.open = m.open || there && !l.closed()
+	return l, there
+}
+
 // dir gives the names of the directories in one, and those of other entries that
 // an inventory looks at.
 func (m *stockMemory) dir(path string) (dirs, others []string, err error) {
-	before, there := lookAt(path)
+	before, there := m.look(path)
 	if seen, ok := m.dirs[path]; ok && there && seen.look == before {
 		return seen.dirs, seen.others, nil
 	}
@@ -124,7 +136,7 @@ func telling(entry os.DirEntry) bool {
 
 // recall gives what parse makes of a file's beginning, or made before.
 func recall[T any](m *stockMemory, path string, kind headKind, parse func(head []byte) T) (T, error) {
-	before, there := lookAt(path)
+	before, there := m.look(path)
 	if seen, ok := m.heads[path]; ok && there && seen.kind == kind && seen.look == before {
 		if parsed, ok := seen.parsed.(T); ok {
 			return parsed, nil

@@ -136,3 +136,43 @@ func TestMemoryOfDirectories(t *testing.T) {
 		t.Error("a directory that is gone was listed")
 	}
 }
+
+// TestClosedPlaces: closed is where only root can have changed anything, and
+// where everything was looked at.
+func TestClosedPlaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("files must belong to root")
+	}
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "closed/node_modules/a/package.json"), `{"name":"a","version":"1"}`)
+	write(t, filepath.Join(root, "file/node_modules/a/package.json"), `{"name":"a","version":"1"}`)
+	write(t, filepath.Join(root, "dir/deep/down/setup.py"), `setup(name="x")`)
+	write(t, filepath.Join(root, "group/deep/x"), "")
+	write(t, filepath.Join(root, "home/agent/x"), "")
+	for _, err := range []error{
+		os.Chown(filepath.Join(root, "file/node_modules/a/package.json"), 1000, 1000),
+		os.Chown(filepath.Join(root, "dir/deep/down"), 1000, 1000),
+		os.Chmod(filepath.Join(root, "group/deep"), 0o775), //nolint:gosec // that is what is tested
+		os.Chown(filepath.Join(root, "home/agent"), 1000, 1000),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := later()
+	for range 2 { // the second time all of it is remembered
+		taker := &stocktaker{ctx: t.Context(), root: root, memory: m, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}}
+		for _, place := range []string{"/home/agent", "/closed", "/file", "/dir", "/group", "/home", "/not-there"} {
+			taker.place(place)
+		}
+		if !slices.Equal(taker.closed, []string{"/closed"}) {
+			t.Errorf("closed are %v", taker.closed)
+		}
+		if len(taker.found) != 3 {
+			t.Errorf("found %v", taker.found)
+		}
+	}
+}

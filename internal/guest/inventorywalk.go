@@ -20,16 +20,25 @@ type stocktaker struct {
 	size      int             // bytes of JSON so far
 	sources   int
 	found     []channel.InstalledPackage
+	closed    []string // places in which nobody but root could change anything
 	truncated bool
 }
 
 // place takes stock of a directory that nothing is known about.
 func (t *stocktaker) place(dir string) {
+	if _, there := lookAt(t.root + dir); !there {
+		return // it may be made
+	}
+	t.memory.open = false
+	before := len(t.seen)
 	if filepath.Base(dir) == "node_modules" {
 		t.nodeModules(dir, 0)
-		return
+	} else {
+		t.walk(dir, 0)
 	}
-	t.walk(dir, 0)
+	if len(t.seen) > before && !t.memory.open && !t.truncated {
+		t.closed = append(t.closed, dir)
+	}
 }
 
 // walk visits a directory and those below it. A dist-info directory is a
@@ -75,6 +84,7 @@ func (t *stocktaker) walk(dir string, depth int) {
 // first time that it is called for it and within the bounds.
 func (t *stocktaker) visit(dir string) (dirs, others []string) {
 	if t.seen[dir] || t.skip[dir] || isSystem(dir) {
+		t.memory.open = true // what is below is not known here
 		return nil, nil
 	}
 	if t.ctx.Err() != nil || len(t.seen) >= stockDirs || t.full() {

@@ -298,6 +298,7 @@ func (m *Manager) boot(ctx context.Context, p *plan, req Request) (*Sandbox, err
 	faultpoint.Hit(faultpoint.CreateLaunched)
 	p.info.Handle = inst.Handle()
 	s := newSandbox(p.info, req.Policy, inst)
+	s.root.Store(p.info.Snapshot != "" || p.info.Parent != "")
 	s.waits = waiting.New(m.ctx, m.waitsOf(s))
 	if err := m.introduce(ctx, s, p, req); err != nil {
 		m.recordFailedBoot(ctx, p.info.ID)

@@ -24,7 +24,7 @@ const (
 	inventoryPatience = 60 * time.Second // for all pages of it
 	inventoryPackages = 40_000           // with the projects that are written there
 	inventoryBytes    = 24 << 20         // of JSON
-	baselineForm      = "-2.json"        // ending of a baseline's file; the number is the form's
+	baselineForm      = "-3.json"        // ending of a baseline's file; the number is the form's
 	mountsPrefix      = "mounts-"
 	projectDepth      = 3 // below a read-only mount
 )
@@ -36,7 +36,12 @@ const (
 func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err error) {
 	s.stock.Lock() // pages of two inventories must not mix, and of two commands one may do the work of both
 	defer s.stock.Unlock()
-	found, err := m.inventory(ctx, s.info.ID, channel.InventoryAsk{Skip: s.info.ReadOnlyMounts})
+	template, _ := m.baseline(m.templateBaselines(s)...)
+	skip := s.info.ReadOnlyMounts
+	if !s.root.Load() {
+		skip = slices.Concat(skip, template.Closed)
+	}
+	found, err := m.inventory(ctx, s.info.ID, channel.InventoryAsk{Skip: skip})
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
@@ -45,8 +50,7 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 		answer, err := m.cfg.Door.StockUnknown(ctx, s.info.ID, err.Error(), m.lives(ctx, s))
 		return answer.End, err
 	}
-	stock := admission.Stock{Found: found, Mounts: s.info.WritableMounts}
-	stock.Template, _ = m.baseline(m.templateBaselines(s)...)
+	stock := admission.Stock{Found: found, Mounts: s.info.WritableMounts, Template: template}
 	if len(s.info.WritableMounts)+len(s.info.ReadOnlyMounts) > 0 {
 		stock.Before, err = m.readBaseline(m.mountsPath(s.info.ID))
 		if err != nil {
@@ -55,6 +59,14 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 	}
 	answer, err := m.cfg.Door.Installed(ctx, s.info.ID, stock)
 	return answer.End, err
+}
+
+// asRoot notes that something is done in a sandbox with root's rights, if user
+// is root: from then on no place is closed.
+func (s *Sandbox) asRoot(user string) {
+	if user == "root" {
+		s.root.Store(true)
+	}
 }
 
 // lives tells whether a sandbox's processes still run, as the keeper sees it.
@@ -92,6 +104,7 @@ func fetchInventory(ask channel.InventoryAsk, call func(channel.InventoryAsk) ([
 		}
 		all.Packages = append(all.Packages, page.Packages...)
 		all.Truncated = all.Truncated || page.Truncated
+		all.Closed = append(all.Closed, page.Closed...)
 		if size += len(body); size > inventoryBytes || len(all.Packages) > inventoryPackages {
 			return channel.Inventory{}, fault.Invalid("the guest's list of packages has no end")
 		}

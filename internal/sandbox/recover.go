@@ -150,6 +150,7 @@ func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 		return nil, err
 	}
 	s := newSandbox(info, p, inst)
+	s.root.Store(true)
 	s.state, s.ends = Running, m.ends
 	return s, nil
 }

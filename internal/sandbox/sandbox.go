@@ -12,6 +12,7 @@ package sandbox
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -101,8 +102,11 @@ type Sandbox struct {
 	waits    *waiting.List // what it waits for; has a lock of its own
 	stock    sync.Mutex    // one inventory at a time
 	taking   stocktaking
-	usage    meter          // what Usage found last; has a lock of its own
-	ends     *ends.Schedule // nil: nothing ends it
+	// root tells that something was, or may have been, done inside with root's
+	// rights. What another daemon or another sandbox did is not known.
+	root  atomic.Bool
+	usage meter          // what Usage found last; has a lock of its own
+	ends  *ends.Schedule // nil: nothing ends it
 
 	// Of its idempotency key, and its first record; as the journal has them.
 	key, request string

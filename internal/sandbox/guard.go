@@ -39,6 +39,9 @@ func guarded(req Request, mounts []Mount) []string {
 // could be replaced.
 func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
 	var over []engine.Mount
+	if !slices.ContainsFunc(mounts, func(m Mount) bool { return m.ReadWrite }) {
+		return nil, nil // and who may name files of the host and mount none learns nothing of them
+	}
 	for _, file := range files {
 		resolved, links, err := follow(file)
 		if err != nil {

@@ -29,6 +29,9 @@ func TestGuardCoversThePolicy(t *testing.T) {
 	if _, err := guard(rw, []string{inDeep}); !errors.Is(err, fault.ErrInvalid) {
 		t.Fatalf("a policy in a subdirectory of a read-write mount: got %v, want a refusal", err)
 	}
+	if over, err := guard(nil, []string{filepath.Join(dir, "nothing")}); err != nil || len(over) != 0 {
+		t.Fatalf("without mounts no file is looked at, got %+v, %v", over, err)
+	}
 	ro := []Mount{{Source: dir, Destination: "/workspace"}}
 	if over, err := guard(ro, []string{inDeep}); err != nil || len(over) != 0 {
 		t.Fatalf("under a read-only mount nothing is needed, got %+v, %v", over, err)

@@ -95,8 +95,12 @@ func (m *Manager) moved(s *Sandbox, to waiting.State) {
 	if s.told.ends() {
 		return // what takes it away comes after all of that
 	}
-	if State(to) == Paused {
+	switch to {
+	case waiting.Paused:
 		m.quotas.Rest(s.info.ID)
+	case waiting.Thawing, waiting.Running: // whoever let it go on has asked for its share
+		m.quotas.Stir(s.info.ID)
+	case waiting.Freezing, waiting.Frozen:
 	}
 	if err := m.step(m.ctx, s, State(to), ""); err != nil {
 		m.cfg.Log.Error("a sandbox went a way that there is not", "sandbox", s.info.ID, "run", s.info.Run, "err", err)

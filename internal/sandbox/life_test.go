@@ -194,6 +194,10 @@ func TestIdempotency(t *testing.T) {
 	other.Task = "another"
 	_, err := d.Create(t.Context(), ask(t, other))
 	category(t, err, fault.ErrConflict, "idempotency key")
+	narrower := mine
+	narrower.Narrowing = policy.Narrowing{Deny: []string{policy.Everything}}
+	_, err = d.Create(t.Context(), ask(t, narrower))
+	category(t, err, fault.ErrConflict, "idempotency key")
 	yours := mine
 	yours.Owner.Token = "tok-2"
 	if d.create(t, yours) == s {

@@ -219,6 +219,7 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 		s.mu.Unlock()
 		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; `cofferdam doctor` and the daemon's log say more", s.info.ID)
 	}
+	m.settleCut(ctx, s)
 	faultpoint.Hit(faultpoint.DestroyGone)
 	if err := m.cfg.Shelf.Drop(s.info.ID); err != nil {
 		m.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", s.info.ID, "err", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 const (
@@ -139,10 +140,12 @@ func digestOf(req Request) (string, error) {
 		Lifetime                                                                   Lifetime
 		Account                                                                    Account
 		HostUID, HostGID                                                           int
+		Narrowing                                                                  policy.Narrowing `json:",omitzero"`
 	}{
 		Run: req.Run, Task: req.Task, Template: req.Template, Engine: req.Engine, PolicySource: req.PolicySource, Workdir: req.Workdir,
 		Snapshot: req.Snapshot, User: req.User, Lock: req.Lock, Mounts: req.Mounts, Env: req.Env, Labels: req.Labels, Linger: req.Linger, Plan: req.Plan,
 		Lifetime: req.Lifetime, Account: req.Account, HostUID: req.HostUID, HostGID: req.HostGID,
+		Narrowing: req.Narrowing,
 	}
 	if req.Policy != nil {
 		asked.Policy = req.Policy.Digest()

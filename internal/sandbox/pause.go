@@ -66,8 +66,13 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	if state, _ := s.State(); state.ends() || state == Creating {
 		return false, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
-	v := s.waits.View()
-	if v.State != waiting.Paused && !v.Pausing {
+	// One that is being paused gives its share back when it is: only then can it be
+	// known whether it may have it again.
+	v, err := s.awaitPaused(ctx)
+	if err != nil {
+		return false, err
+	}
+	if v.State != waiting.Paused {
 		return false, waitsFor(id, v)
 	}
 	if err := m.cfg.Door.Recheck(ctx, id); err != nil {
@@ -85,6 +90,23 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	s.used()
 	faultpoint.Hit(faultpoint.ResumeDone)
 	return was, nil
+}
+
+// awaitPaused returns the view when no pause is under way.
+func (s *Sandbox) awaitPaused(ctx context.Context) (waiting.View, error) {
+	for {
+		v := s.waits.View()
+		if !v.Pausing {
+			return v, nil
+		}
+		select {
+		case <-v.Changed:
+		case <-s.gone:
+			return v, fault.New(fault.ErrConflict, "the sandbox %s has ended", s.info.ID)
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+	}
 }
 
 // restIfPaused gives back what a resume took that came to nothing.

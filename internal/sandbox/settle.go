@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -107,5 +109,20 @@ func (m *Manager) settleAll(ctx context.Context, s *Sandbox) {
 	defer cancel()
 	if err := m.settleEnded(ctx, s); err != nil {
 		m.cfg.Log.Warn("a sandbox is destroyed before its last command was on record", "sandbox", s.info.ID)
+	}
+}
+
+// settleCut puts the ends of those commands on record that were cut off with
+// their sandbox.
+func (m *Manager) settleCut(ctx context.Context, s *Sandbox) {
+	ctx, cancel := context.WithTimeout(ctx, settleGrace)
+	defer cancel()
+	s.mu.Lock()
+	cut := slices.Collect(maps.Values(s.commands))
+	s.mu.Unlock()
+	for _, c := range cut {
+		if s.awaitSettled(ctx, c) != nil {
+			m.cfg.Log.Warn("a command's end is not on record before its sandbox's", "sandbox", s.info.ID, "command", c.id)
+		}
 	}
 }

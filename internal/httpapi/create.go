@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
 // Bounds of what makes a sandbox.
@@ -30,6 +31,9 @@ const (
 func checkCreate(body api.CreateSandbox, who caller) error {
 	if who.token != nil && len(body.Mounts) > 0 {
 		return fault.New(fault.ErrForbidden, "a mount names a path of the daemon's host, so only callers on its Unix socket may ask for one; upload the files instead")
+	}
+	if !who.all() && body.Template == template.NameHost {
+		return fault.New(fault.ErrForbidden, "the template %s shows the programs of the daemon's host, so a token may not ask for it", template.NameHost)
 	}
 	for what, name := range map[string]string{"template": body.Template, "engine": body.Engine, "snapshot": body.Snapshot} {
 		if name != "" && !plainName(name) {
@@ -126,6 +130,9 @@ func (s *Server) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {
 		return chosenPolicy{}, fault.New(fault.ErrForbidden, "a token brings no policy of its own; name one of those that it may choose: %s", strings.Join(choices(who), ", "))
 	case own:
 		p, err := policy.Parse(orName(asked.Source, "the given policy"), asked.Document)
+		if err == nil {
+			err = mayMount(p, who)
+		}
 		return chosenPolicy{policy: p, source: asked.Source, text: asked.Document}, err
 	}
 	name := asked.Name
@@ -147,6 +154,16 @@ func (s *Server) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {
 		return chosenPolicy{}, err
 	}
 	return chosenPolicy{policy: named.Policy, source: named.Path, text: named.Text}, nil
+}
+
+// mayMount refuses a document of a token's that mounts: it would reach the host's
+// files by its policy where it may not by its request.
+func mayMount(p *policy.Policy, who caller) error {
+	mounts := p.Mounts()
+	if who.token == nil || len(mounts) == 0 {
+		return nil
+	}
+	return fault.New(fault.ErrForbidden, "the policy mounts %.200s, a path of the daemon's host, so only callers on its Unix socket may bring it", mounts[0].Source)
 }
 
 // choices are the policies that a token may use.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -113,7 +114,12 @@ func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, error) {
 		return nil, err
 	}
 	conn, _, err := s.cfg.Sandboxes.OpenFile(r.Context(), sb.Info().ID, f)
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	// A guest that says nothing more must not outlast its client here.
+	context.AfterFunc(r.Context(), func() { _ = conn.Close() })
+	return conn, nil
 }
 
 // listFiles streams what is in a directory as JSON lines, in the order of paths.

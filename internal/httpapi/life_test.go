@@ -209,6 +209,7 @@ func TestWhatATokenMayNotAsk(t *testing.T) {
 		"other policy": {api.CreateSandbox{Policy: api.Policy{Name: "loose"}}, 403},
 		"both":         {api.CreateSandbox{Policy: api.Policy{Name: "data", Document: []byte("x")}}, 400},
 		"template":     {api.CreateSandbox{Template: "../../etc"}, 400},
+		"the host":     {api.CreateSandbox{Template: "host"}, 403},
 		"image":        {api.CreateSandbox{Template: "registry.example/img:latest"}, 400},
 		"engine":       {api.CreateSandbox{Engine: "none --network=host"}, 400},
 		"snapshot":     {api.CreateSandbox{Snapshot: "/var/lib"}, 400},
@@ -224,6 +225,13 @@ func TestWhatATokenMayNotAsk(t *testing.T) {
 	}
 	if _, err := admin.CreateSandbox(ctx, api.CreateSandbox{Mounts: mount}); client.StatusOf(err) != http.StatusForbidden {
 		t.Errorf("a mount over the network: %v", err)
+	}
+	mounting := []byte("filesystem: { host_mounts: [ { source: /srv, destination: /srv } ] }\n")
+	if _, err := admin.CreateSandbox(ctx, api.CreateSandbox{Policy: api.Policy{Document: mounting}}); client.StatusOf(err) != http.StatusForbidden {
+		t.Errorf("a policy that mounts, over the network: %v", err)
+	}
+	if _, err := admin.PutPolicy(ctx, "mounting", api.PutPolicy{Document: mounting}); client.StatusOf(err) != http.StatusForbidden {
+		t.Errorf("a named policy that mounts, over the network: %v", err)
 	}
 	if n := len(in.manager.Requests()); n != 0 {
 		t.Errorf("the manager was asked %d times", n)

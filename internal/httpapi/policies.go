@@ -70,6 +70,15 @@ func (s *Server) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	if len(body.Document) > maxPolicy {
 		return fault.Invalid("the policy has %d bytes; the limit is %d", len(body.Document), maxPolicy)
 	}
+	if by.token != nil {
+		parsed, err := policies.Parse(orName(body.Source, "the given policy"), body.Document)
+		if err != nil {
+			return err
+		}
+		if err := mayMount(parsed, by); err != nil {
+			return err
+		}
+	}
 	name := r.PathValue("name")
 	if err := s.recordPolicy(r.Context(), by, "A named policy is put.", "policy_put", name); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 		r.Pattern = "a port"
-		d.servePort(w, r, to)
+		d.servePort(w, r, box, to)
 		return
 	}
 	if err := d.authorize(r, to.sandbox); err != nil {
@@ -112,7 +112,7 @@ func (d *Data) authorize(r *http.Request, id string) error {
 	if r.URL.Path == healthPath {
 		return nil // it tells nothing but that the sandbox lives, and clients ask without the token
 	}
-	token, given := d.cfg.Access.Token(id), r.Header.Get("X-Access-Token")
+	token, given := d.cfg.Access.Token(id), r.Header.Get(headerAccess)
 	switch {
 	case token == "":
 	case given != "":

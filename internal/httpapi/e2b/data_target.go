@@ -18,6 +18,7 @@ const (
 	headerSandbox = "E2b-Sandbox-Id"
 	headerPort    = "E2b-Sandbox-Port"
 	headerTraffic = "E2b-Traffic-Access-Token"
+	headerAccess  = "X-Access-Token"
 )
 
 const maxID = 64 // bytes of a sandbox's id

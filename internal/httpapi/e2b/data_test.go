@@ -3,6 +3,7 @@ package e2b
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -153,6 +154,35 @@ func TestSignatures(t *testing.T) {
 				if status != c.status || !strings.Contains(body, says) {
 					t.Errorf("sandbox named is %t: %d %s", named, status, body)
 				}
+			}
+		})
+	}
+}
+
+// TestASignedURLIsOfItsUser: who has one can't be root by saying so.
+func TestASignedURLIsOfItsUser(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, token, want string
+	}{
+		"signed":                    {"/files?path=x&signature=y", "", ""},
+		"signed for root":           {"/files?path=x&signature=y&username=root", "", rootUser},
+		"with the token":            {"/files?path=x", "token-" + boxID, rootUser},
+		"with both, the token says": {"/files?path=x&signature=y", "token-" + boxID, rootUser},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newDataStage(t)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, nil)
+			r.SetBasicAuth(rootUser, "")
+			if c.token != "" {
+				r.Header.Set(headerAccess, c.token)
+			}
+			box, err := s.boxes.Get(boxID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := (&call{Request: r, box: box, id: boxID}).queryUser()
+			if err != nil || got != c.want {
+				t.Errorf("got %q, %v", got, err)
 			}
 		})
 	}

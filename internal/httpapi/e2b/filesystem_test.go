@@ -135,6 +135,11 @@ func TestWatchersKeepSoMuch(t *testing.T) {
 	if !w.lost {
 		t.Error("too much was kept")
 	}
+	w = watcher{}
+	w.add([]watchEvent{{Entry: &entry{Metadata: map[string]string{"x": strings.Repeat("x", maxWatcherBytes)}}}}, false, nil)
+	if !w.lost {
+		t.Error("too much was kept of what an entry tells")
+	}
 }
 
 func TestWatchersExpire(t *testing.T) {

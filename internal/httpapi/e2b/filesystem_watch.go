@@ -22,6 +22,19 @@ type watchEvent struct {
 	Entry *entry `json:"entry,omitempty"`
 }
 
+// size is about how many bytes it takes to keep.
+func (e watchEvent) size() int {
+	n := len(e.Name)
+	if e.Entry == nil {
+		return n
+	}
+	n += len(e.Entry.Path) + len(e.Entry.SymlinkTarget) + len(e.Entry.Owner) + len(e.Entry.Group)
+	for name, value := range e.Entry.Metadata {
+		n += len(name) + len(value)
+	}
+	return n
+}
+
 // errLost ends a watch that can't tell of everything any more.
 var errLost = &failure{Code: codeDataLoss, Message: "there were more changes than could be kept: list the directory, and watch it again"}
 

@@ -15,7 +15,7 @@ import (
 const (
 	maxWatchers      = 32
 	maxWatcherEvents = 10_000           // kept for the next poll
-	maxWatcherBytes  = 1 << 20          // of names, kept for the next poll
+	maxWatcherBytes  = 1 << 20          // of text, kept for the next poll
 	watcherLife      = 10 * time.Minute // without a poll
 )
 
@@ -33,7 +33,7 @@ type watcher struct {
 	expiry  *time.Timer
 	// Guarded by watchers.mu.
 	events []watchEvent
-	bytes  int // of their names
+	bytes  int // of their text
 	lost   bool
 	ended  error // why nothing more comes
 }
@@ -96,7 +96,7 @@ func (ws *watchers) collect(kept *watcher, from *watch) {
 func (w *watcher) add(events []watchEvent, lost bool, ended error) {
 	w.events = append(w.events, events...)
 	for _, e := range events {
-		w.bytes += len(e.Name)
+		w.bytes += e.size()
 	}
 	w.ended = ended
 	w.lost = w.lost || lost || len(w.events) > maxWatcherEvents || w.bytes > maxWatcherBytes

@@ -9,17 +9,22 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // portHost ends the host names under which the transport knows sandboxes' ports. It
 // is never resolved.
 const portHost = ".sandbox.invalid"
+
+// maxPortHeader bounds the header of an answer from inside.
+const maxPortHeader = 256 << 10
 
 // portTransport speaks HTTP to servers inside of sandboxes. Connections are kept for
 // a little while, a few of each port: each is a stream of the guest's.
@@ -36,21 +41,24 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 			}
 			return sandboxes.Dial(ctx, strings.TrimSuffix(host, portHost), number)
 		},
-		DisableCompression:  true,
-		MaxIdleConnsPerHost: 4,
-		MaxConnsPerHost:     64,
-		IdleConnTimeout:     15 * time.Second,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    4,
+		MaxConnsPerHost:        64,
+		IdleConnTimeout:        15 * time.Second,
+		MaxResponseHeaderBytes: maxPortHeader,
 	}
 }
 
 // servePort passes a request to a server inside: any method, streams, and what is
 // upgraded (WebSockets). The policy is asked with each connection.
-func (d *Data) servePort(w http.ResponseWriter, r *http.Request, to target) {
+func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sandbox, to target) {
 	if token := d.cfg.Access.Traffic(to.sandbox); token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) != 1 {
 		writeError(w, http.StatusForbidden, "this sandbox's ports are not public: send its traffic access token as "+headerTraffic)
 		return
 	}
-	d.cfg.Sandboxes.Touch(to.sandbox)
+	if box.Publishes(to.port) { // who asks for what is not open keeps nothing alive
+		d.cfg.Sandboxes.Touch(to.sandbox)
+	}
 	own := d.cfg.Access.Token(to.sandbox)
 	proxy := &httputil.ReverseProxy{
 		Transport:     d.ports,
@@ -80,12 +88,20 @@ func stripSecrets(h http.Header, own string) {
 	if own != "" && h.Get("X-Access-Token") == own {
 		h.Del("X-Access-Token")
 	}
-	if apiKey.MatchString(h.Get("X-API-Key")) {
-		h.Del("X-API-Key")
+	for _, name := range []string{"X-API-Key", "Authorization"} {
+		if slices.ContainsFunc(h.Values(name), hasKey) {
+			h.Del(name)
+		}
 	}
-	if key, ok := strings.CutPrefix(h.Get("Authorization"), "Bearer "); ok && apiKey.MatchString(key) {
-		h.Del("Authorization")
+}
+
+// hasKey tells whether a header is one of this daemon's tokens, as the control plane
+// reads it.
+func hasKey(value string) bool {
+	if scheme, key, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		value = key
 	}
+	return apiKey.MatchString(strings.TrimSpace(value))
 }
 
 // portError answers where no server inside did.

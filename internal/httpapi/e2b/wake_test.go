@@ -86,3 +86,28 @@ func TestAutoResumeRefused(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// TestVisitorsKeepNothingAlive: at a port that is not published they are no use of
+// the sandbox, or anybody could keep it from its idle end.
+func TestVisitorsKeepNothingAlive(t *testing.T) {
+	h := newHouse(t)
+	if _, err := h.policies.Put("data", "data", []byte("published_ports: [ 8080 ]\n")); err != nil {
+		t.Fatal(err)
+	}
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Log: slog.New(slog.DiscardHandler)})
+	box := h.create(`,"metadata":{"policy":"data"}`)
+	visit := func(port string) int {
+		before := h.life.Touched(box.SandboxID)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("E2b-Sandbox-Id", box.SandboxID)
+		r.Header.Set("E2b-Sandbox-Port", port)
+		data.ServeHTTP(httptest.NewRecorder(), r)
+		return h.life.Touched(box.SandboxID) - before
+	}
+	if n := visit("8081"); n != 0 {
+		t.Errorf("a port that is not published: %d times", n)
+	}
+	if n := visit("8080"); n != 1 {
+		t.Errorf("a published port: %d times", n)
+	}
+}

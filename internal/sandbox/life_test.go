@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -279,6 +280,66 @@ func TestQuota(t *testing.T) {
 	if _, err := d.Resume(t.Context(), one.Info().ID); err != nil {
 		t.Error(err)
 	}
+}
+
+// heldJournal does not write that a sandbox is being frozen before it is let go.
+type heldJournal struct {
+	sandbox.Journal
+	reached, release chan struct{}
+}
+
+func (j *heldJournal) Move(ctx context.Context, e sandbox.Entry, ev sandbox.Event) (sandbox.Event, error) {
+	if e.State == sandbox.Freezing {
+		close(j.reached)
+		<-j.release
+	}
+	return j.Journal.Move(ctx, e, ev)
+}
+
+// noticedContext tells when somebody waits for its end.
+type noticedContext struct {
+	context.Context //nolint:containedctx // it is one
+	tell            func()
+}
+
+func (n noticedContext) Done() <-chan struct{} {
+	n.tell()
+	return n.Context.Done()
+}
+
+// TestQuotaOfOneThatIsBeingPaused: who resumes a sandbox before it is on disk has
+// its share counted again (C-LI-09).
+func TestQuotaOfOneThatIsBeingPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	held := &heldJournal{reached: make(chan struct{}), release: make(chan struct{})}
+	w.Journal = func(j sandbox.Journal) sandbox.Journal {
+		held.Journal = j
+		return held
+	}
+	d := w.daemon(t)
+	owner := sandbox.Owner{Token: "tok-1", Quota: token.Quota{CPU: 2}} // as many as one has
+	s := d.create(t, sandbox.Request{Owner: owner})
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := d.Pause(t.Context(), s.Info().ID); err != nil {
+			t.Error(err)
+		}
+	})
+	<-held.reached
+	waits := make(chan struct{})
+	group.Go(func() {
+		ctx := noticedContext{t.Context(), sync.OnceFunc(func() { close(waits) })}
+		if _, err := d.Resume(ctx, s.Info().ID); err != nil {
+			t.Error(err)
+		}
+	})
+	<-waits
+	close(held.release)
+	group.Wait()
+	wantState(t, s, sandbox.Running)
+	_, err := d.Create(t.Context(), ask(t, sandbox.Request{Owner: owner}))
+	category(t, err, fault.ErrExhausted, "CPU")
 }
 
 // TestRefusedRequests: what no sandbox could be.

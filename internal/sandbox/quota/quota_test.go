@@ -92,6 +92,10 @@ func TestRest(t *testing.T) {
 		}
 	}
 	refused(t, b.Wake("b", q), "CPU")
+	b.Rest("a")
+	b.Stir("a") // it runs, whoever let it
+	b.Stir("nobody")
+	refused(t, b.Wake("b", q), "CPU")
 }
 
 func TestRate(t *testing.T) {

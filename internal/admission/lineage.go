@@ -136,11 +136,11 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *Facts) erro
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
 	t := newTenant(r)
-	if !r.Narrowing.IsZero() {
-		t.narrowing.set(r.Narrowing)
-	}
 	if err := c.inherit(ctx, t); err != nil {
 		return err
+	}
+	if !r.Narrowing.IsZero() { // its own counts, and not what its ancestors' records say
+		t.narrowing.set(r.Narrowing)
 	}
 	if err := c.followLock(t); err != nil {
 		return err

@@ -89,6 +89,20 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
+// TestACopysOwnNarrowing counts, and not what its source's client had given up or
+// taken back before.
+func TestACopysOwnNarrowing(t *testing.T) {
+	h := newHouse(t, Limits{})
+	h.start(t)
+	for _, n := range []policy.Narrowing{narrowing(t, "a.example"), {}} {
+		must(t, h.Narrow(t.Context(), "sb1", n))
+	}
+	must(t, h.copyAs(t, "sb2", func(r *Run) { r.Narrowing = narrowing(t, "b.example") }))
+	if got := h.Narrowing("sb2"); !got.Equal(narrowing(t, "b.example")) {
+		t.Errorf("the copy has %+v", got)
+	}
+}
+
 // TestNarrowNeedsARecord: what can't be recorded is not changed.
 func TestNarrowNeedsARecord(t *testing.T) {
 	log := &approvaltest.Log{}

@@ -37,11 +37,7 @@ func TestDaemonDiesAnywhere(t *testing.T) {
 		points = faultpoint.All()
 	}
 	in := start(t, "default_template: debian\n")
-	t.Cleanup(func() { // before the daemon is stopped: it may be a dead one
-		if in.Daemon.ProcessState != nil {
-			in.launch(t)
-		}
-	})
+	t.Cleanup(func() { in.revive(t) }) // before it is stopped
 	in.warmUp(t)
 	w := in.witness(t)
 	before := in.belongings(t)
@@ -70,6 +66,20 @@ func TestDaemonDiesAnywhere(t *testing.T) {
 	in.wantOneEnd(t)
 	if all := in.wantAgreement(t); len(all) > 0 {
 		t.Errorf("%v are there after all was destroyed", all)
+	}
+}
+
+// revive has a daemon run where the last one died, so that sandboxes end with the test.
+func (in *installation) revive(t *testing.T) {
+	t.Helper()
+	if in.Daemon.ProcessState == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own is over
+	defer cancel()
+	in.launch(t)
+	if err := in.ready(ctx); err != nil {
+		t.Errorf("no daemon comes up again: %v", err)
 	}
 }
 

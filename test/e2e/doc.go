@@ -14,6 +14,11 @@
 // them. Scripts ask with testdata/matrix/ask.sh, mounted into the sandbox,
 // gather what was said and end with "golden FILE CLIENT".
 //
+// Some tests drive a daemon through the Go client instead, and count what it has on
+// the host before and after (belongings_test.go): deaths at each fault point, storms
+// of requests, and a *soak*, which is everything at random for a long time.
+// COFFERDAM_LONG=1 makes them long; COFFERDAM_SOAK is the soak's duration (20m).
+//
 // COFFERDAM_UPDATE=1 rewrites the golden files, COFFERDAM_BIN names a folder
 // with another build than bin/.
 package e2e

@@ -129,7 +129,7 @@ func (f *front) handler() http.Handler {
 	f.wires.control = f.watched(wireControl, f.wires.control)
 	f.wires.data = f.watched(wireData, f.wires.data)
 	f.wires.v1 = f.watched(wireV1, f.wires.v1)
-	return identified(f.recovering(http.HandlerFunc(f.serve)))
+	return hurried(identified(f.recovering(http.HandlerFunc(f.serve))))
 }
 
 // watched counts and traces a wire's requests; a wire that is not there says so.

@@ -143,6 +143,42 @@ func TestServersHoldClientsToLimits(t *testing.T) {
 	}
 }
 
+// TestABodyThatDoesNotCome: who is answered without having sent it keeps no
+// connection, and who has sent it goes on with its own.
+func TestABodyThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	start(t, l, hurried(named("hello")))
+	for name, c := range map[string]struct {
+		body string
+		goes bool
+	}{
+		"none of it": {"", false},
+		"half of it": {"ab", false},
+		"all of it":  {"abcd", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", l.Addr().String())
+			must(t, err)
+			defer conn.Close()
+			answers := bufio.NewReader(conn)
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n%s", c.body)
+			resp, err := http.ReadResponse(answers, nil)
+			must(t, err)
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || string(body) != "hello" || resp.Close == c.goes {
+				t.Errorf("%q %v, and the connection ends: %t", body, err, resp.Close)
+			}
+			fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			if _, err := http.ReadResponse(answers, nil); (err == nil) != c.goes { //nolint:bodyclose // the connection is closed
+				t.Errorf("the next request: %v", err)
+			}
+		})
+	}
+}
+
 func TestListenUnixIsForThisUserOnly(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

@@ -7,8 +7,9 @@ import (
 
 // commands knows the commands that run now, or whose exit the host has not got.
 type commands struct {
-	mu      sync.Mutex // guards running
+	mu      sync.Mutex // guards what follows
 	running map[string]*command
+	used    bool // there was one
 }
 
 func newCommands() *commands { return &commands{running: map[string]*command{}} }
@@ -20,8 +21,15 @@ func (c *commands) reserve(id string, cmd *command) error {
 	if _, ok := c.running[id]; ok {
 		return fmt.Errorf("a command with the id %.80q runs already", id)
 	}
-	c.running[id] = cmd
+	c.running[id], c.used = cmd, true
 	return nil
+}
+
+// any tells whether there has ever been a command.
+func (c *commands) any() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used
 }
 
 // find returns the command with an id; nil if none has it.

@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,7 @@ type identity struct {
 	user      channel.User
 	env       map[string]string
 	workspace string // "" for none
+	lasting   []byte // see lastingOf
 }
 
 // resolve gives the user that a command asks for.
@@ -41,19 +43,39 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 	if err := checkConfigure(c); err != nil {
 		return err
 	}
-	if err := a.writeIdentity(c); err != nil {
+	lasting, err := lastingOf(*c)
+	if err != nil {
 		return err
 	}
-	if err := limitProcess(c.Limits); err != nil {
-		return err
+	a.mu.Lock()
+	same := a.identity != nil && bytes.Equal(a.identity.lasting, lasting)
+	a.mu.Unlock()
+	// A sandbox of the pool had all that lasts before it was claimed, and nothing
+	// has run in it since.
+	if !same || a.commands.any() {
+		if err := a.writeIdentity(c); err != nil {
+			return err
+		}
+		if err := limitProcess(c.Limits); err != nil {
+			return err
+		}
+		if err := a.names.know(ctx, c.Names); err != nil {
+			return err
+		}
 	}
-	if err := a.names.know(ctx, c.Names); err != nil {
+	if err := stir(c.Seed); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.identity = &identity{user: c.User, env: c.Env, workspace: c.Workspace}
+	a.identity = &identity{user: c.User, env: c.Env, workspace: c.Workspace, lasting: lasting}
 	return nil
+}
+
+// lastingOf is what of a configuration is written to files and set on the agent.
+func lastingOf(c channel.Configure) ([]byte, error) {
+	c.Env, c.Seed, c.Now = nil, nil, 0
+	return json.Marshal(c)
 }
 
 // checkConfigure refuses what would break files that others read by line.
@@ -117,7 +139,7 @@ func (a *Agent) writeIdentity(c *channel.Configure) error {
 	if err := a.makeWorkspace(c); err != nil {
 		return fmt.Errorf("the workspace can't be made: %w", err)
 	}
-	return stir(c.Seed)
+	return nil
 }
 
 // makeWorkspace makes the policy's directory for the user; one that is there

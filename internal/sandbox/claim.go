@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -24,10 +25,13 @@ type kind struct {
 	Engine  string       `json:"engine"`
 	Spec    engine.Spec  `json:"spec"` // without id, host name and labels
 	Account channel.User `json:"account"`
+	// Workspace as in channel.Configure.
+	Workspace         string `json:"workspace,omitempty"`
+	WorkspaceReadOnly bool   `json:"workspace_read_only,omitempty"`
 }
 
 func (p *plan) class() (pool.Class, error) {
-	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.account}
+	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.account, Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
 	k.Spec.ID, k.Spec.Hostname, k.Spec.Labels = "", "", nil
 	data, err := json.Marshal(k)
 	return pool.Class(data), err
@@ -134,8 +138,8 @@ func (m members) settleIn(ctx context.Context, k kind) error {
 		return err
 	}
 	reply, err := m.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
-		Hostname: k.Spec.Hostname, CAPEM: caPEM, Names: names, User: k.Account,
-		Seed: seed(), Now: time.Now().UnixNano(),
+		Hostname: k.Spec.Hostname, MachineID: machineID(k.Spec.ID), CAPEM: caPEM, Names: names, User: k.Account,
+		Seed: seed(), Now: time.Now().UnixNano(), Workspace: k.Workspace, WorkspaceReadOnly: k.WorkspaceReadOnly,
 		Limits: channel.ExecLimits{NProc: k.Spec.Limits.Pids, NoFile: defaultNoFile},
 	}})
 	if err == nil && !reply.OK {
@@ -201,3 +205,10 @@ func memoryAvailable(path string) (int64, error) {
 }
 
 func newSandboxID() string { return "sb" + hex.EncodeToString(seed()[:8]) }
+
+// machineID is what /etc/machine-id has: another one for each sandbox, and for a
+// member of the pool the one that it will be claimed with.
+func machineID(sandbox string) string {
+	sum := sha256.Sum256([]byte("machine-id of " + sandbox))
+	return hex.EncodeToString(sum[:16])
+}

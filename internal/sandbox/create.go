@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -112,8 +114,10 @@ type plan struct {
 	caPEM    []byte
 	lock     *lockfile.Set // nil: none
 	account  channel.User
-	claimed  engine.Instance // out of the pool; nil: it is to be made
-	adopted  []*command      // those that go on in a copy
+	// workspace is the policy's directory inside.
+	workspace policy.Workspace
+	claimed   engine.Instance // out of the pool; nil: it is to be made
+	adopted   []*command      // those that go on in a copy
 }
 
 func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
@@ -147,6 +151,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
 	req.from.name(&p.info)
+	p.workspace = req.Policy.Workspace()
 	p.account = account(req.Account, tpl)
 	if lock != nil {
 		p.info.LockDigest = lock.Digest()
@@ -317,14 +322,34 @@ func (m *Manager) recordFailedBoot(ctx context.Context, id string) {
 	}
 }
 
-// introduce tells the keeper what to remember and the guest who it is.
+// introduce tells the keeper and the disk what to remember, and the guest who it
+// is, at the same time: neither needs the other, and somebody waits for both.
 func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Request) error {
 	ctx, cancel := context.WithTimeout(ctx, bootPatience)
 	defer cancel()
-	if err := m.remember(ctx, p.info, nil); err != nil {
+	var both errgroup.Group
+	both.Go(func() error {
+		if err := m.remember(ctx, p.info, nil); err != nil {
+			return err
+		}
+		faultpoint.Hit(faultpoint.CreateRemembered)
+		return m.keepMade(p, req)
+	})
+	both.Go(func() error { return m.configure(ctx, p, req) })
+	if err := both.Wait(); err != nil {
 		return err
 	}
-	faultpoint.Hit(faultpoint.CreateRemembered)
+	var err error
+	if p.adopted, err = m.takeUp(ctx, s, req.from); err != nil {
+		return err
+	}
+	err = m.learnBaseline(ctx, s)
+	faultpoint.Hit(faultpoint.CreateListed)
+	return err
+}
+
+// configure gives the guest its identity.
+func (m *Manager) configure(ctx context.Context, p *plan, req Request) error {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
 	maps.Copy(env, p.template.Env)
@@ -336,9 +361,9 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	}
 	reply, err := m.cfg.Keeper.Call(ctx, p.info.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: p.info.ID, Env: env, CAPEM: p.caPEM, Names: p.names,
-		MachineID: hex.EncodeToString(seed()[:16]), User: p.account,
+		MachineID: machineID(p.info.ID), User: p.account,
 		Seed: seed(), Now: time.Now().UnixNano(),
-		Workspace: req.Policy.Workspace().Path, WorkspaceReadOnly: req.Policy.Workspace().ReadOnly,
+		Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly,
 		Limits: channel.ExecLimits{NProc: p.spec.Limits.Pids, NoFile: defaultNoFile},
 	}})
 	if err != nil {
@@ -348,15 +373,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 		return fault.New(fault.ErrUnavailable, "the sandbox's agent refused its configuration: %s", reply.Error)
 	}
 	faultpoint.Hit(faultpoint.CreateConfigured)
-	if p.adopted, err = m.takeUp(ctx, s, req.from); err != nil {
-		return err
-	}
-	if err := m.keepMade(p, req); err != nil {
-		return err
-	}
-	err = m.learnBaseline(ctx, s)
-	faultpoint.Hit(faultpoint.CreateListed)
-	return err
+	return nil
 }
 
 // account is who runs commands: the template's user, or the one asked for in its

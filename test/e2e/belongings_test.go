@@ -26,19 +26,27 @@ import (
 // patience bounds what is waited for; it is far above what anything takes.
 const patience = 2 * time.Minute
 
-// until waits for a condition.
-func until(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+// poll waits for a condition, or for the context's end.
+func poll(ctx context.Context, met func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !met() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("it did not become true that %s", what)
+			return ctx.Err()
 		case <-tick.C:
 		}
+	}
+	return nil
+}
+
+// until waits for a condition, and ends the test if it never holds.
+func until(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if poll(ctx, met) != nil {
+		t.Fatalf("it did not become true that %s", what)
 	}
 }
 
@@ -187,14 +195,18 @@ func (in *installation) wantAgreement(t *testing.T) []api.Sandbox {
 }
 
 // belongings counts what this installation has on the host, by kind. Unlike traces it
-// counts nothing of others, who may come and go on the same machine meanwhile.
-func (in *installation) belongings(t *testing.T) map[string]int {
+// counts nothing of others, who may come and go on the same machine meanwhile. Control
+// groups are known by the ids of the journal, and those besides.
+func (in *installation) belongings(t *testing.T, besides ...string) map[string]int {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours := map[string]bool{}
+	for _, id := range besides {
+		ours[id] = true
+	}
 	for _, e := range in.events(t) {
 		ours[e.Sandbox] = true
 	}
@@ -224,7 +236,7 @@ func notOfID(r rune) bool {
 }
 
 // wantBack waits until the installation has what it had before and no more.
-func (in *installation) wantBack(t *testing.T, before map[string]int) {
+func (in *installation) wantBack(t *testing.T, before map[string]int, besides ...string) {
 	t.Helper()
 	if before["processes"] < 3 {
 		t.Fatalf("the count of processes does not find daemon, keeper and gateway: %v", before)
@@ -233,7 +245,7 @@ func (in *installation) wantBack(t *testing.T, before map[string]int) {
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for now := in.belongings(t); !maps.Equal(now, before); now = in.belongings(t) {
+	for now := in.belongings(t, besides...); !maps.Equal(now, before); now = in.belongings(t, besides...) {
 		select {
 		case <-tick.C:
 			continue

@@ -44,7 +44,7 @@ func TestDaemonDiesAnywhere(t *testing.T) {
 	for _, point := range points {
 		t.Run(string(point), func(t *testing.T) {
 			d := in.rehearse(t, point)
-			in.dieAt(t, d)
+			in.dieAt(t, point, func(ctx context.Context) error { return d.act(ctx, in) })
 			since := time.Now()
 			in.launch(t)
 			in.answers(t)
@@ -170,29 +170,29 @@ func (w witness) judge(t *testing.T, in *installation) {
 	t.Logf("the witness counted to %d", len(lines))
 }
 
-// dieAt does a deed with a daemon that dies of it, by its own hand. A daemon that
+// dieAt does something with a daemon that dies of it, by its own hand. A daemon that
 // lives on has not come by the point.
-func (in *installation) dieAt(t *testing.T, d *deed) {
+func (in *installation) dieAt(t *testing.T, point faultpoint.Point, act func(context.Context) error) {
 	t.Helper()
 	in.kill(t)
-	in.launch(t, faultpoint.Variable+"="+string(d.point))
+	in.launch(t, faultpoint.Variable+"="+string(point))
 	ended := make(chan error, 1)
 	go func() { ended <- in.Daemon.Wait() }()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- d.act(ctx, in) }()
+	go func() { done <- act(ctx) }()
 	var err error
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
 		in.Daemon.Process.Kill()
 		<-ended
-		t.Fatalf("the daemon did not come by %s; the client was told %v\n%s", d.point, <-done, in.log())
+		t.Fatalf("the daemon did not come by %s; the client was told %v\n%s", point, <-done, in.log())
 	}
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the daemon ended with %v, and not at %s\n%s", err, d.point, in.log())
+		t.Fatalf("the daemon ended with %v, and not at %s\n%s", err, point, in.log())
 	}
 	cancel()
 	<-done // what the client was told of a daemon that died
@@ -200,18 +200,10 @@ func (in *installation) dieAt(t *testing.T, d *deed) {
 
 // ready waits for a daemon that may die before it answers.
 func (in *installation) ready(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, err := in.Client.Version(ctx); err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return poll(ctx, func() bool {
+		_, err := in.Client.Version(ctx)
+		return err == nil
+	})
 }
 
 // others are the sandboxes that are neither the subject nor the witness.

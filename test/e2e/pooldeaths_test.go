@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// inPool is how many sandboxes the pool holds ready.
+const inPool = 2
+
+// TestDaemonWithAPoolDies: a daemon that holds sandboxes ready dies while it gives one
+// of them to a client. What nobody has been given is gone with it, of what was given
+// there is one or none, and nothing is left on the host.
+func TestDaemonWithAPoolDies(t *testing.T) {
+	points := []faultpoint.Point{faultpoint.CreateConfigured, faultpoint.CreateRunning}
+	if os.Getenv("COFFERDAM_LONG") != "" {
+		points = append(points, faultpoint.CreateJournaled, faultpoint.CreateRegistered, faultpoint.CreateRecorded, faultpoint.CreateLaunched,
+			faultpoint.CreateRemembered, faultpoint.CreateListed)
+	}
+	const without = "default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\n"
+	in := start(t, without)
+	t.Cleanup(func() { in.revive(t) })
+	in.warmUp(t)
+	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := in.belongings(t)
+	for _, point := range points {
+		t.Run(string(point), func(t *testing.T) {
+			in.configure(t, without+fmt.Sprintf("pool: [ { template: debian, size: %d } ]\n", inPool))
+			var members []string
+			in.dieAt(t, point, func(ctx context.Context) error {
+				var err error
+				if members, err = in.filled(ctx); err != nil {
+					return err
+				}
+				return in.claim(ctx, token.Secret)
+			})
+			in.configure(t, without)
+			in.launch(t)
+			in.answers(t)
+			all, want := in.wantAgreement(t), 0
+			if point == faultpoint.CreateRunning {
+				want = 1
+			}
+			if len(all) != want || len(members) != inPool {
+				t.Errorf("%d sandboxes are there, want %d; the pool had %v", len(all), want, members)
+			}
+			for _, s := range all {
+				if !slices.Contains(members, s.ID) || s.State != "running" {
+					t.Errorf("it was not in the pool, which had %v, or does not run: %+v", members, s)
+				}
+				in.wantUse(t, s, "")
+			}
+			in.clear(t)
+			in.wantBack(t, before, members...)
+			in.wantOneEnd(t)
+		})
+		if t.Failed() {
+			return // what is left of one would be found by all the others
+		}
+	}
+}
+
+// configure is for the next daemon.
+func (in *installation) configure(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(in.State, "config.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filled waits until the pool is, and returns what is in it: what the keeper holds
+// stopped, since no sandbox is paused.
+func (in *installation) filled(ctx context.Context) ([]string, error) {
+	if err := in.ready(ctx); err != nil {
+		return nil, err
+	}
+	var members []string
+	err := poll(ctx, func() bool {
+		members = nil
+		held, err := keeper.Dial(in.paths().KeeperSocket()).List(ctx)
+		for _, k := range held {
+			if k.Frozen && !k.Moving {
+				members = append(members, k.ID)
+			}
+		}
+		return err == nil && len(members) == inPool
+	})
+	return members, err
+}
+
+// claim asks for a sandbox as the SDKs do: that is whom the pool is for.
+func (in *installation) claim(ctx context.Context, key string) error {
+	version, err := in.Client.Version(ctx)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, version.URL+"/sandboxes", strings.NewReader(`{"templateID":"debian","timeout":300}`))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-API-Key", key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("status %d: %s", resp.StatusCode, text)
+}

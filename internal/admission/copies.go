@@ -63,6 +63,20 @@ func (c *Controller) SandboxSnapshotted(ctx context.Context, sandbox string, mad
 	return r.Seq, err
 }
 
+// SnapshotRemoved records that a snapshot is removed, before it is. The sandbox of
+// which it was may be long gone; owner is the token whose it is, "" the host.
+func (c *Controller) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
+	detail := gone.detail()
+	detail[detailEvent] = "snapshot_removed"
+	if owner != "" {
+		detail["token"] = owner
+	}
+	_, err := c.config.Log.Append(ctx, audit.Record{
+		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
+	})
+	return err
+}
+
 // SandboxRestored records that a sandbox is a copy, before it starts, with what
 // came in it.
 func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from Copy) error {

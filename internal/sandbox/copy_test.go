@@ -99,6 +99,9 @@ func TestASnapshotRestores(t *testing.T) {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
 	must(t, s.RemoveSnapshot(t.Context(), "", "base"))
+	if got := s.records("", audit.Started); len(got) == 0 || got[len(got)-1].Detail["event"] != "snapshot_removed" || got[len(got)-1].Detail["snapshot"] != snap.ID {
+		t.Errorf("its removal is not on record: %+v", got)
+	}
 	if left := s.left(); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -437,6 +440,34 @@ func TestRequestsForCopies(t *testing.T) {
 	got := s.create(more).Info().Limits
 	if got.MemoryBytes != 1<<30 || got.CPU != 1 {
 		t.Errorf("limits: %+v", got)
+	}
+}
+
+// TestACopyShowsWhatItsPolicyMounts: a snapshot is no way to keep what a policy
+// showed of the host to a token (C-LI-11).
+func TestACopyShowsWhatItsPolicyMounts(t *testing.T) {
+	s := newStudio(t)
+	shared := t.TempDir()
+	mounting := "filesystem: { host_mounts: [ { source: " + shared + ", destination: /x } ] }\n"
+	for _, owner := range []sandbox.Owner{{Token: "tok-1"}, {}} {
+		ask := func(document string) sandbox.Request {
+			r := s.request(document)
+			r.Owner, r.Snapshot = owner, "mine"
+			return r
+		}
+		source := s.request(mounting)
+		source.Owner = owner
+		id := s.create(source).Info().ID
+		_, err := s.Snapshot(t.Context(), id, "mine", engine.ContentsFiles)
+		must(t, err)
+		s.create(ask(mounting))
+		_, err = s.Create(t.Context(), ask(house))
+		if refused := errors.Is(err, fault.ErrForbidden); refused != (owner.Token != "") {
+			t.Errorf("under a policy that does not mount, for %q: %v", owner.Token, err)
+		}
+		forks, err := s.Fork(t.Context(), id, 1, sandbox.Lifetime{})
+		must(t, err)
+		must(t, forks[0].Err)
 	}
 }
 

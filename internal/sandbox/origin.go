@@ -230,7 +230,11 @@ func (m *Manager) copySpec(req Request, p *plan) (engine.Spec, error) {
 	spec := from.Made.Spec
 	spec.ID, spec.Labels, spec.Root = p.info.ID, map[string]string{"run": p.info.Run}, p.template.Root
 	spec.Hostname = p.info.ID // copies differ in that from their source, and from each other
-	mounts, err := m.copyMounts(spec.Mounts, p.template.Mounts)
+	granted, err := m.granted(req)
+	if err != nil {
+		return spec, err
+	}
+	mounts, err := m.copyMounts(spec.Mounts, p.template.Mounts, granted)
 	if err != nil {
 		return spec, err
 	}
@@ -263,9 +267,27 @@ func copyLimits(source, asked engine.Limits, from *origin) (engine.Limits, error
 	return lower, nil
 }
 
+// granted are the host's directories that a copy of a token's may show: those of its
+// policy, which may be another than its source's, or have changed. nil: whatever its
+// source showed.
+func (m *Manager) granted(req Request) ([]Mount, error) {
+	if req.Owner.Token == "" {
+		return nil, nil
+	}
+	all := []Mount{}
+	for _, asked := range policyMounts(req.Policy) {
+		c, err := m.rules.check(asked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
 // copyMounts checks that what a source's mounts showed may still be shown, and is
 // in the same place.
-func (m *Manager) copyMounts(mounts, ofTemplate []engine.Mount) ([]engine.Mount, error) {
+func (m *Manager) copyMounts(mounts, ofTemplate []engine.Mount, granted []Mount) ([]engine.Mount, error) {
 	all := slices.Clone(mounts)
 	for i, mount := range all {
 		switch {
@@ -283,6 +305,9 @@ func (m *Manager) copyMounts(mounts, ofTemplate []engine.Mount) ([]engine.Mount,
 		}
 		if now.Source != mount.Source {
 			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
+		}
+		if granted != nil && !slices.ContainsFunc(granted, func(g Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }) {
+			return nil, fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)
 		}
 	}
 	return all, nil

@@ -247,15 +247,24 @@ func (m *Manager) Snapshots(context.Context) ([]Snapshot, error) {
 	return all, nil
 }
 
-// RemoveSnapshot removes a snapshot by id or name; owner "" is the Unix socket's,
-// which may remove all by id. fault.ErrConflict while a sandbox is being made from
-// it.
-func (m *Manager) RemoveSnapshot(_ context.Context, owner, ref string) error {
+// RemoveSnapshot removes a snapshot by id or name, which is on record first; owner ""
+// is the Unix socket's, which may remove all by id. fault.ErrConflict while a sandbox
+// is being made from it.
+func (m *Manager) RemoveSnapshot(ctx context.Context, owner, ref string) error {
 	store, err := m.store()
 	if err != nil {
 		return err
 	}
-	gone, err := store.Remove(owner, ref)
+	going, err := store.Find(owner, ref)
+	if err != nil {
+		return err
+	}
+	if err := m.cfg.Door.SnapshotRemoved(ctx, owner, admission.Copy{
+		Snapshot: going.ID, Name: going.Name, Digest: going.Digest, Contents: string(going.Contents), Bytes: going.Bytes,
+	}); err != nil {
+		return err
+	}
+	gone, err := store.Remove(owner, going.ID)
 	if err != nil {
 		return err
 	}

@@ -191,6 +191,26 @@ func (s *Store) find(owner, ref string) (*kept, error) {
 	return nil, fault.New(fault.ErrNotFound, "there is no snapshot %.80q", ref)
 }
 
+// Find returns a snapshot by id, or by name among those of an owner. One that is
+// being read is a fault.ErrConflict: it can't be removed.
+func (s *Store) Find(owner, ref string) (Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.find(owner, ref)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return k.view(), k.free()
+}
+
+// free refuses to have a snapshot removed that is being read. Needs the store's lock.
+func (k *kept) free() error {
+	if k.readers > 0 || k.changing {
+		return fault.New(fault.ErrConflict, "the snapshot %s is being read; remove it when that has ended", k.manifest.ID)
+	}
+	return nil
+}
+
 // takeName takes a snapshot's name from older ones of its owner. Needs mu.
 func (s *Store) takeName(m Manifest) {
 	if m.Name == "" {
@@ -217,8 +237,8 @@ func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	id := k.manifest.ID
-	if k.readers > 0 || k.changing {
-		return Snapshot{}, fault.New(fault.ErrConflict, "the snapshot %s is being read; remove it when that has ended", id)
+	if err := k.free(); err != nil {
+		return Snapshot{}, err
 	}
 	gone := filepath.Join(s.dir, gonePrefix+id)
 	if err := os.Rename(filepath.Join(s.dir, id), gone); err != nil {

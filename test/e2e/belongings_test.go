@@ -230,6 +230,21 @@ func (in *installation) belongings(t *testing.T, besides ...string) map[string]i
 	return n
 }
 
+// settled are its belongings once they stay the same: a process that is about to end is
+// none of them.
+func (in *installation) settled(t *testing.T) map[string]int {
+	t.Helper()
+	last, same := in.belongings(t), 0
+	until(t, "what the installation has stays the same", func() bool {
+		now := in.belongings(t)
+		if same++; !maps.Equal(now, last) {
+			last, same = now, 0
+		}
+		return same >= 10
+	})
+	return last
+}
+
 // notOfID parts the words of a file's name.
 func notOfID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -40,7 +40,7 @@ func TestDaemonDiesAnywhere(t *testing.T) {
 	t.Cleanup(func() { in.revive(t) }) // before it is stopped
 	in.warmUp(t)
 	w := in.witness(t)
-	before := in.belongings(t)
+	before := in.settled(t)
 	for _, point := range points {
 		t.Run(string(point), func(t *testing.T) {
 			d := in.rehearse(t, point)

@@ -36,7 +36,7 @@ func TestDaemonWithAPoolDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := in.belongings(t)
+	before := in.settled(t)
 	for _, point := range points {
 		t.Run(string(point), func(t *testing.T) {
 			in.configure(t, without+fmt.Sprintf("pool: [ { template: debian, size: %d } ]\n", inPool))

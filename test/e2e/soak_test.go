@@ -51,7 +51,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("COFFERDAM_SEED=%d", seed)
 	in := start(t, "default_template: debian\n")
 	in.warmUp(t)
-	before := in.belongings(t)
+	before := in.settled(t)
 	s := &soak{client: in.Client, did: map[string]int{}}
 	over, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()

@@ -30,7 +30,7 @@ func TestStormOfCreates(t *testing.T) {
 	}
 	in := start(t, "default_template: debian\n")
 	in.warmUp(t)
-	before := in.belongings(t)
+	before := in.settled(t)
 	made := map[string]bool{}
 	for round := range rounds {
 		since := time.Now()
@@ -88,7 +88,7 @@ func TestManyEndAtOnce(t *testing.T) {
 	}
 	in := start(t, "default_template: debian\n")
 	in.warmUp(t)
-	before, past := in.belongings(t), len(in.events(t))
+	before, past := in.settled(t), len(in.events(t))
 	ids := make([]string, many)
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(4)
@@ -139,7 +139,7 @@ func TestQuotaHoldsInAStorm(t *testing.T) {
 	const quota = 5
 	in := start(t, "default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\n")
 	in.warmUp(t)
-	before := in.belongings(t)
+	before := in.settled(t)
 	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "one", Quota: api.Quota{Sandboxes: quota}})
 	if err != nil {
 		t.Fatal(err)

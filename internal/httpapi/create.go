@@ -16,6 +16,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
+// ownLabels begins the names of what the other wire keeps in labels: which policy
+// was chosen, say.
+const ownLabels = "cofferdam."
+
 // Bounds of what makes a sandbox.
 const (
 	maxLabels     = 64
@@ -63,6 +67,8 @@ func checkLabels(labels map[string]string) error {
 		switch {
 		case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`).MatchString(name) || len(name) > maxLabelName:
 			return fault.Invalid("the label %.60q is no name: up to %d letters, digits, dots, dashes, slashes and underscores, starting with a letter or digit", name, maxLabelName)
+		case strings.HasPrefix(name, ownLabels):
+			return fault.Invalid("the label %q is the daemon's own, as all are that begin with %s", name, ownLabels)
 		case len(value) > maxLabelValue:
 			return fault.Invalid("the label %q has %d bytes; it may have %d", name, len(value), maxLabelValue)
 		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -29,6 +30,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if int64(after) < 0 {
 		return fault.Invalid("after=%d is no event's number", after)
 	}
+	if by.token != nil {
+		leave, err := s.listeners.join(by.token.ID)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	events, err := s.cfg.Sandboxes.Events(r.Context(), int64(after))
 	if err != nil {
 		return err
@@ -54,4 +62,34 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// maxListeners is how many streams of events a token may have: the daemon has a
+// bound for all, and one client must not take it up.
+const maxListeners = 8
+
+// listeners are who reads events, by token.
+type listeners struct {
+	mu      sync.Mutex // guards streams
+	streams map[string]int
+}
+
+// join counts a stream in; leave counts it out.
+func (l *listeners) join(token string) (leave func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.streams[token] >= maxListeners {
+		return nil, fault.Exhausted(0, "the token reads events %d times already; end one of these requests first", maxListeners)
+	}
+	if l.streams == nil {
+		l.streams = map[string]int{}
+	}
+	l.streams[token]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.streams[token]--; l.streams[token] == 0 {
+			delete(l.streams, token)
+		}
+	}, nil
 }

@@ -216,6 +216,7 @@ func TestWhatATokenMayNotAsk(t *testing.T) {
 		"snapshot of":  {api.CreateSandbox{Snapshot: "warm", Template: "debian"}, 400},
 		"env":          {api.CreateSandbox{Env: map[string]string{"A\nLD_PRELOAD": "x"}}, 400},
 		"label":        {api.CreateSandbox{Labels: map[string]string{"a b": "x"}}, 400},
+		"own label":    {api.CreateSandbox{Labels: map[string]string{"cofferdam.policy": "loose"}}, 400},
 		"label value":  {api.CreateSandbox{Labels: map[string]string{"a": "\x1b[31m"}}, 400},
 		"lifetime":     {api.CreateSandbox{Lifetime: api.Lifetime{TTLSeconds: -5}}, 400},
 	} {

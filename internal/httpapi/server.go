@@ -79,13 +79,14 @@ type Config struct {
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.
 type Server struct {
-	cfg      Config
-	mux      *http.ServeMux
-	plans    plans
-	owners   owners
-	refusals refusals
-	busy     atomic.Int64
-	last     atomic.Int64 // unix nanoseconds of the last request's end
+	cfg       Config
+	mux       *http.ServeMux
+	plans     plans
+	owners    owners
+	refusals  refusals
+	listeners listeners
+	busy      atomic.Int64
+	last      atomic.Int64 // unix nanoseconds of the last request's end
 }
 
 // New makes the handler.

@@ -26,8 +26,27 @@ type launches struct {
 
 const manyLaunches = 256 // of one sandbox; with more, those of forgotten commands are looked for
 
+// maxLaunch is how many bytes of a command and its environment are kept for the list.
+const maxLaunch = 32 << 10
+
+// brief is the launch, of a very long command with no more than its program.
+func (l launch) brief() launch {
+	n := len(l.config.Cmd)
+	for _, arg := range l.config.Args {
+		n += len(arg)
+	}
+	for name, value := range l.config.Envs {
+		n += len(name) + len(value)
+	}
+	if n > maxLaunch {
+		l.config = processConfig{Cmd: shorten(l.config.Cmd, maxLaunch), Args: []string{}, Envs: map[string]string{}}
+	}
+	return l
+}
+
 // remember keeps a launch.
 func (d *Data) remember(c *call, command string, what launch) {
+	what = what.brief()
 	what.known = true
 	if d.launched.put(c.id, command, what) > manyLaunches {
 		_, _ = d.commands(c) // forgets as it lists; what fails here is tried again with the next command

@@ -67,6 +67,27 @@ func TestACommandsLife(t *testing.T) {
 	}
 }
 
+// TestLongLaunchesAreKeptShort: what clients send is not kept whole for as long as
+// their commands are known.
+func TestLongLaunchesAreKeptShort(t *testing.T) {
+	long := strings.Repeat("x", maxLaunch)
+	for name, c := range map[string]struct {
+		config processConfig
+		short  bool
+	}{
+		"argument":    {processConfig{Cmd: "sh", Args: []string{long}}, true},
+		"environment": {processConfig{Cmd: "sh", Envs: map[string]string{"a": long}}, true},
+		"program":     {processConfig{Cmd: long + "x"}, true},
+		"usual":       {processConfig{Cmd: "sh", Args: []string{"-c", "true"}}, false},
+	} {
+		got := launch{config: c.config, tag: "t"}.brief()
+		kept := len(got.config.Cmd) + len(strings.Join(got.config.Args, "")) + len(got.config.Envs["a"])
+		if got.tag != "t" || kept > maxLaunch+len("...") || (len(got.config.Args)+len(got.config.Envs) == 0) != c.short {
+			t.Errorf("%s: %d bytes, tag %s", name, kept, got.tag)
+		}
+	}
+}
+
 func TestInputIsForWhoTakesIt(t *testing.T) {
 	s := newDataStage(t)
 	deaf := s.open(processService+"Start", `{"process":{"cmd":"/bin/sleep","args":["60"]},"stdin":false}`).started()

@@ -35,7 +35,9 @@ type wires struct {
 	// owns tells that a request is data's by what only data knows, such as a
 	// signature; nil: none is.
 	owns func(r *http.Request) bool
-	v1   http.Handler // our own API; Authorization: Bearer
+	// holds tells that a request shows the access token of a sandbox; nil: all do.
+	holds func(r *http.Request, sandbox string) bool
+	v1    http.Handler // our own API; Authorization: Bearer
 }
 
 // openTCP opens the listener for clients with tokens, if one is configured. Nothing

@@ -53,7 +53,8 @@ func newFront(t *testing.T, perSecond float64, burst int) *front {
 	return &front{
 		wires: wires{
 			control: named("control"), data: named("data"), v1: named("v1"),
-			owns: func(r *http.Request) bool { return r.URL.Query().Has("signature") },
+			owns:  func(r *http.Request) bool { return r.URL.Query().Has("signature") },
+			holds: func(r *http.Request, sandbox string) bool { return r.Header.Get("X-Access-Token") == "of "+sandbox },
 		},
 		health: &health{checks: []check{{"well", func(context.Context) error { return nil }}}},
 		domain: "sandbox.example", telemetry: newTelemetry(t), log: quiet(), pace: newPace(perSecond, burst),
@@ -167,7 +168,15 @@ func TestPace(t *testing.T) {
 			from("192.0.2.3")(r)
 			r.Header.Set("X-Api-Key", "bad"+strconv.Itoa(int(guess.Add(1))))
 		}, burst / 4},
-		{"a sandbox", func(r *http.Request) { r.Header.Set(sandboxHeader, "sb1") }, 5 * burst},
+		{"who knows a sandbox's name", func(r *http.Request) {
+			from("192.0.2.5")(r)
+			r.Header.Set(sandboxHeader, "sb1")
+			r.Header.Set("X-Access-Token", "of sb2")
+		}, burst / 4},
+		{"a sandbox", func(r *http.Request) {
+			r.Header.Set(sandboxHeader, "sb1")
+			r.Header.Set("X-Access-Token", "of sb1")
+		}, 5 * burst},
 		{"its port", func(r *http.Request) { r.Host = "80-sb1.sandbox.example" }, 5 * burst},
 		{"sandboxes that are not there", func(r *http.Request) {
 			from("192.0.2.4")(r)

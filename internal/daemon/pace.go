@@ -40,10 +40,12 @@ func (f *front) admit(r *http.Request, sandbox string, data bool) (who string, a
 
 func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key string, factor float64) {
 	if data && sandbox != "" && f.knows(sandbox) {
-		if r.Header.Get(sandboxHeader) == "" {
+		switch {
+		case r.Header.Get(sandboxHeader) == "":
 			return fromPort, sandbox, dataFactor
+		case f.wires.holds == nil || f.wires.holds(r, sandbox): // who only knows its name must not use up its pace
+			return fromSandbox, sandbox, dataFactor
 		}
-		return fromSandbox, sandbox, dataFactor
 	}
 	if secret := secretOf(r); !data && secret != "" && f.tokens != nil {
 		if t, ok := f.tokens.Check(secret); ok {

@@ -172,7 +172,7 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				t.Errorf("%q %v, and the connection ends: %t", body, err, resp.Close)
 			}
 			fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-			if _, err := http.ReadResponse(answers, nil); (err == nil) != c.goes { //nolint:bodyclose // the connection is closed
+			if _, err := http.ReadResponse(answers, nil); (err == nil) != c.goes {
 				t.Errorf("the next request: %v", err)
 			}
 		})

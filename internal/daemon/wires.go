@@ -65,5 +65,5 @@ func (d *Daemon) openWires() (wires, error) {
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys,
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: uid, Log: d.opts.Log,
 	})
-	return wires{control: control, data: data, owns: data.Owns, v1: d.api}, nil
+	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, v1: d.api}, nil
 }

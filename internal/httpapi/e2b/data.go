@@ -125,6 +125,12 @@ func (d *Data) authorize(r *http.Request, id string) error {
 	return refuse(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
 }
 
+// Holds reports whether a request shows the access token of a sandbox.
+func (d *Data) Holds(r *http.Request, sandbox string) bool {
+	token := d.cfg.Access.Token(sandbox)
+	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerAccess)), []byte(token)) == 1
+}
+
 // living returns a sandbox that clients may speak to now, or why there is none.
 func (d *Data) living(id string) (*sandbox.Sandbox, error) {
 	box, err := d.cfg.Sandboxes.Get(id)

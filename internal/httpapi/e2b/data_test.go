@@ -88,6 +88,9 @@ func TestWhatTheDataPlaneOwns(t *testing.T) {
 		if got := s.data.Owns(r); got != c.want {
 			t.Errorf("%+v: owned is %t", c, got)
 		}
+		if !s.data.Holds(r, "sb01") || s.data.Holds(r, "sb02") {
+			t.Errorf("%+v: its token is another sandbox's", c)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ func (s *sandbox) adopt(ctx context.Context, told *Command, o ExecOptions) error
 	if err != nil {
 		return err
 	}
+	o.RingBytes = s.share(o.RingBytes)
 	c := newCommand(&channel.Exec{ID: told.ID, Argv: told.Argv}, o)
 	c.terminal = told.Terminal
 	if !told.Started.IsZero() && told.Started.Before(time.Now()) {

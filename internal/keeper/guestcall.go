@@ -122,6 +122,7 @@ func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
 	if !validID(call.Exec.ID) {
 		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", clip(call.Exec.ID, 64))
 	}
+	o.RingBytes = s.share(o.RingBytes)
 	return s.begin(ctx, newCommand(call.Exec, o), first)
 }
 

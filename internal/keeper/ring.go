@@ -173,6 +173,13 @@ func (r *ring) close() {
 	r.changed.Broadcast()
 }
 
+// holds is how much memory the output takes.
+func (r *ring) holds() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int64(len(r.buf))
+}
+
 // size is the offset after the newest byte.
 func (r *ring) size() int64 {
 	r.mu.Lock()

@@ -278,23 +278,50 @@ func (s *sandbox) dropCommand(c *command) {
 	s.commands = slices.DeleteFunc(s.commands, func(d *command) bool { return d == c })
 }
 
-// prune drops the oldest ended commands past the number to keep.
+// What the keeper keeps of one sandbox's output, whoever asks for how much: it is
+// memory that no limit of the sandbox counts.
+const (
+	keptOutput  = 16 << 20 // of all ended commands, and of the first running ones
+	leastOutput = 64 << 10 // of a running one
+)
+
+// prune drops the oldest ended commands past the number and the output to keep;
+// the last one stays.
 func (s *sandbox) prune() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ended := 0
+	ended, kept := 0, int64(0)
 	for _, c := range s.commands {
 		if !c.running() {
 			ended++
+			kept += c.out.holds()
 		}
 	}
 	s.commands = slices.DeleteFunc(s.commands, func(c *command) bool {
-		if ended <= s.keepEnded || c.running() {
+		if c.running() || ended <= 1 || ended <= s.keepEnded && kept <= keptOutput {
 			return false
 		}
 		ended--
+		kept -= c.out.holds()
 		return true
 	})
+}
+
+// share is how much of its output is kept of one more command: the more run, the
+// less.
+func (s *sandbox) share(asked int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	running := int64(1)
+	for _, c := range s.commands {
+		if c.running() {
+			running++
+		}
+	}
+	if asked <= 0 {
+		asked = defaultRing
+	}
+	return min(asked, max(leastOutput, keptOutput/running))
 }
 
 func (s *sandbox) command(id string) (*command, error) {

@@ -1,0 +1,66 @@
+package keeper
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// wrote is a command that has written so much and has ended, or runs on.
+func wrote(id string, size int, ended bool, asked int64) *command {
+	c := newCommand(&channel.Exec{ID: id, Argv: []string{"x"}}, ExecOptions{RingBytes: asked})
+	for range size >> 16 {
+		c.out.append(channel.FrameStdout, make([]byte, 64<<10))
+	}
+	if ended {
+		c.out.close()
+		close(c.done)
+	}
+	return c
+}
+
+// TestOutputOfOneSandbox: whatever runs and has run in a sandbox, and however
+// much it writes, the keeper keeps no more than a sandbox may cost it.
+func TestOutputOfOneSandbox(t *testing.T) {
+	t.Parallel()
+	const ring = 4 << 20
+	s := &sandbox{keepEnded: 64}
+	for i := range 40 {
+		s.commands = append(s.commands, wrote(fmt.Sprint("ended", i), ring, true, ring))
+		s.prune()
+	}
+	ended := int64(0)
+	for _, c := range s.commands {
+		ended += c.out.holds()
+	}
+	if ended > keptOutput || len(s.commands) < 3 || s.commands[len(s.commands)-1].id != "ended39" {
+		t.Errorf("%d bytes of %d ended commands are kept", ended, len(s.commands))
+	}
+	running := int64(0)
+	for i := range maxCalls {
+		share := s.share(ring)
+		if i == 0 && share != ring {
+			t.Errorf("the first has %d of %d bytes", share, ring)
+		}
+		c := wrote(fmt.Sprint("running", i), int(share), false, share)
+		s.commands = append(s.commands, c)
+		running += c.out.holds()
+	}
+	if running > 6*keptOutput {
+		t.Errorf("%d commands that run keep %d bytes", maxCalls, running)
+	}
+	if got := s.share(0); got < leastOutput || got > keptOutput/maxCalls {
+		t.Errorf("one more would have %d bytes", got)
+	}
+}
+
+// TestTheLastOutputIsKept, though it alone is more than is kept.
+func TestTheLastOutputIsKept(t *testing.T) {
+	t.Parallel()
+	s := &sandbox{keepEnded: 64, commands: []*command{wrote("a", 1<<16, true, 0), wrote("b", 2*keptOutput, true, 2*keptOutput)}}
+	s.prune()
+	if len(s.commands) != 1 || s.commands[0].id != "b" {
+		t.Errorf("%d are kept", len(s.commands))
+	}
+}

@@ -111,9 +111,11 @@ func TestWatchBelow(t *testing.T) {
 	w.until("create old/f")
 	w.until("create new")
 	w.until("create new/a/b/f")
-	a.sh("cd " + a.root + "/w && mv new moved && echo x > moved/a/b/f")
+	a.sh("cd " + a.root + "/w && mv new moved")
 	w.until("rename new")
 	w.until("create moved")
+	w.until("create moved/a/b/f") // it is watched under its new name from here on
+	a.sh("echo x > " + a.root + "/w/moved/a/b/f")
 	w.until("write moved/a/b/f")
 	a.sh("cd " + a.root + "/w && rm -r moved")
 	w.until("remove moved")

@@ -208,7 +208,7 @@ func statOf(pid int) []int64 {
 		return nil
 	}
 	var numbers []int64
-	for _, field := range bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) {
+	for field := range bytes.FieldsSeq(text[bytes.LastIndexByte(text, ')')+1:]) {
 		n, _ := strconv.ParseInt(string(field), 10, 64) // the state is no number
 		numbers = append(numbers, n)
 	}

@@ -64,7 +64,7 @@ func (b *bench) startLife(ctx context.Context) (*life, error) {
 		return nil, err
 	}
 	own := &bench{opts: b.opts, progress: b.progress, dir: filepath.Join(b.dir, "life"), home: b.home, registry: b.registry}
-	if err := os.Mkdir(own.dir, 0o711); err != nil { //nolint:gosec // the gateway, another user, passes through
+	if err := os.Mkdir(own.dir, 0o711); err != nil { // the gateway, another user, passes through
 		return nil, err
 	}
 	if err := own.buildTemplate(ctx, b.home); err != nil {

@@ -138,7 +138,7 @@ func (w *wire) run(ctx context.Context, box wireBox, program string, args ...str
 	if err != nil {
 		return err
 	}
-	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text))) //nolint:gosec // a few hundred bytes
+	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))
 	resp, err := w.data(ctx, box, http.MethodPost, "/process.Process/Start", "application/connect+json", bytes.NewReader(append(frame, text...)))
 	if err != nil {
 		return err

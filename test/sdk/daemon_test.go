@@ -53,10 +53,10 @@ func startDaemon(t *testing.T) *daemon {
 	}
 	t.Cleanup(func() { os.RemoveAll(d.dir) })
 	state := filepath.Join(d.dir, "s")
-	if err := os.Chmod(d.dir, 0o711); err != nil { //nolint:gosec // the gateway, another user, passes through
+	if err := os.Chmod(d.dir, 0o711); err != nil { // the gateway, another user, passes through
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(state, 0o711); err != nil { //nolint:gosec // as above
+	if err := os.Mkdir(state, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(templates, filepath.Join(state, "templates")); err != nil {
@@ -89,7 +89,7 @@ func (d *daemon) run(t *testing.T, state string) {
 	}
 	defer log.Close()
 	d.env = append(os.Environ(), "COFFERDAM_STATE="+state, "COFFERDAM_RUNTIME="+filepath.Join(d.dir, "r"), "COFFERDAM="+d.binary)
-	d.cmd = exec.Command(d.binary, "serve") //nolint:noctx // ended below
+	d.cmd = exec.Command(d.binary, "serve")
 	d.cmd.Env, d.cmd.Stdout, d.cmd.Stderr = d.env, log, log
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)

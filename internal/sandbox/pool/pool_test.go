@@ -93,6 +93,7 @@ func run(t *testing.T, test func(t *testing.T, p *pool.Pool, m *maker) (claimed 
 
 func TestItFillsAndRefills(t *testing.T) {
 	run(t, func(t *testing.T, p *pool.Pool, _ *maker) (claimed []string) {
+		t.Helper()
 		p.SetTargets(map[pool.Class]int{"a": 3, "b": 1, "c": 0})
 		for range 10 {
 			synctest.Wait()
@@ -119,6 +120,7 @@ func TestItFillsAndRefills(t *testing.T) {
 // TestOneMemberOneClaim: of many who ask at once nobody gets what another has.
 func TestOneMemberOneClaim(t *testing.T) {
 	run(t, func(t *testing.T, p *pool.Pool, _ *maker) (claimed []string) {
+		t.Helper()
 		p.SetTargets(map[pool.Class]int{"a": 8})
 		synctest.Wait()
 		var mu sync.Mutex
@@ -142,6 +144,7 @@ func TestOneMemberOneClaim(t *testing.T) {
 
 func TestWhatDoesNotWakeIsDiscarded(t *testing.T) {
 	run(t, func(t *testing.T, p *pool.Pool, m *maker) []string {
+		t.Helper()
 		p.SetTargets(map[pool.Class]int{"a": 2})
 		synctest.Wait()
 		m.set(func() { m.asleep["sb1"] = errors.New("it is dead") })

@@ -158,6 +158,7 @@ func TestWhatDoesNotWakeIsDiscarded(t *testing.T) {
 
 func TestALostMemberIsReplaced(t *testing.T) {
 	run(t, func(t *testing.T, p *pool.Pool, m *maker) []string {
+		t.Helper()
 		p.SetTargets(map[pool.Class]int{"a": 2})
 		synctest.Wait()
 		p.Lost(t.Context(), "sb1")
@@ -174,6 +175,7 @@ func TestALostMemberIsReplaced(t *testing.T) {
 // when it has some again.
 func TestNoRoom(t *testing.T) {
 	run(t, func(t *testing.T, p *pool.Pool, m *maker) []string {
+		t.Helper()
 		m.set(func() { m.full = errors.New("memory is short") })
 		p.SetTargets(map[pool.Class]int{"a": 1})
 		synctest.Wait()
@@ -202,6 +204,7 @@ func later() {
 
 func TestSmallerTargets(t *testing.T) {
 	run(t, func(t *testing.T, p *pool.Pool, m *maker) []string {
+		t.Helper()
 		p.SetTargets(map[pool.Class]int{"a": 4})
 		synctest.Wait()
 		p.SetTargets(map[pool.Class]int{"a": 1})

@@ -122,6 +122,9 @@ func TestManyEndAtOnce(t *testing.T) {
 		group.Go(func() { all[i] = d.create(t, sandbox.Request{Lifetime: sandbox.Lifetime{TTL: time.Hour}}) })
 	}
 	group.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
 	for _, s := range all {
 		if err := d.SetLifetime(t.Context(), s.Info().ID, sandbox.Lifetime{TTL: time.Millisecond}); err != nil {
 			t.Fatal(err)

@@ -78,9 +78,16 @@ func attend(root string) error {
 		return err
 	}
 	return guest.New(guest.Config{
-		Session: session, Root: root, DNS: "127.0.0.1:0", Socket: "/agent.sock",
+		Session: session, Root: root, DNS: ownAddress(), Socket: "/agent.sock",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}).Run(context.Background())
+}
+
+// ownAddress is a loopback address that no other process has, and any port: one
+// that is free for UDP may be taken for TCP where all test servers listen.
+func ownAddress() string {
+	pid := os.Getpid() // 22 bits at most
+	return fmt.Sprintf("127.%d.%d.%d:0", 128+pid>>16, pid>>8&255, pid&255)
 }
 
 // PlainInit is the argv of a PID 1 for engines that isolate nothing.

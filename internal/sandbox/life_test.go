@@ -188,6 +188,7 @@ func TestIdempotency(t *testing.T) {
 		group.Go(func() { made <- d.create(t, mine) })
 	}
 	group.Wait()
+	close(made) // a failed one sends nothing
 	s := <-made
 	for range 9 {
 		if other := <-made; other != s {

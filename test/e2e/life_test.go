@@ -55,17 +55,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 // traces counts what an installation has on the host.
 func (in *installation) traces() map[string]int {
 	in.t.Helper()
-	n := map[string]int{}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	n["mounts"] = bytes.Count(mounts, []byte("\n"))
-	n["control groups"] = count(in.t, "/sys/fs/cgroup", func(d fs.DirEntry) bool { return strings.HasPrefix(d.Name(), "sb") })
-	n["files"] = count(in.t, filepath.Join(in.State, "sandboxes"), func(fs.DirEntry) bool { return true })
-	n["sockets"] = count(in.t, in.Runtime, func(fs.DirEntry) bool { return true })
+	n := in.belongings(in.t)
 	for pid, role := range in.family() {
-		n["processes"]++
 		if role == "" {
 			continue
 		}

@@ -16,7 +16,8 @@ import (
 // sample is what one process has at one time.
 type sample struct {
 	at          time.Duration
-	resident    float64 // bytes
+	resident    float64 // bytes of its own memory
+	mapped      float64 // bytes of files that it maps, its program above all: the kernel may drop them
 	descriptors float64
 	held        float64 // bytes that the daemon can't let go of; 0: of the others it is not known
 }
@@ -43,7 +44,8 @@ func (in *installation) watch(over context.Context, t *testing.T, every time.Dur
 		held := float64(in.held(t))
 		for role, pid := range roles {
 			v.samples[role] = append(v.samples[role], sample{
-				at: time.Since(began), resident: float64(resident(t, pid)), descriptors: float64(entries(fmt.Sprintf("/proc/%d/fd", pid))),
+				at: time.Since(began), resident: float64(resident(t, pid, "RssAnon:")), mapped: float64(resident(t, pid, "RssFile:")),
+				descriptors: float64(entries(fmt.Sprintf("/proc/%d/fd", pid))),
 			})
 			if role == "daemon" {
 				v.samples[role][len(v.samples[role])-1].held = held
@@ -73,14 +75,15 @@ func (in *installation) roles(t *testing.T) map[string]int {
 	return found
 }
 
-func resident(t *testing.T, pid int) int64 {
+// resident is how much of a kind of memory a process has, in bytes.
+func resident(t *testing.T, pid int, kind string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
-	_, rest, _ := bytes.Cut(status, []byte("VmRSS:"))
+	_, rest, _ := bytes.Cut(status, []byte(kind))
 	var kib int64
 	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
 		t.Errorf("the process %d does not tell its memory: %v", pid, err)
@@ -132,6 +135,8 @@ func (v vigil) judge(t *testing.T) {
 		if growth > max(mayGrow*first, mayGrowBytes) {
 			t.Errorf("the memory of the %s grows", role)
 		}
+		mapped, more := trend(late, func(s sample) float64 { return s.mapped })
+		t.Logf("%s: of files %.1f MiB, and %+.1f MiB", role, mapped/(1<<20), more/(1<<20))
 		if first, growth = trend(late, func(s sample) float64 { return s.held }); first > 0 {
 			t.Logf("%s: its heap holds %.1f MiB, and %+.1f MiB", role, first/(1<<20), growth/(1<<20))
 		}

@@ -3,7 +3,9 @@ change. Each line that is printed is a thing that worked."""
 
 import asyncio
 import io
+import os
 import pathlib
+import sys
 
 from agents.extensions.sandbox.e2b.sandbox import E2BSandboxClient, E2BSandboxClientOptions
 
@@ -28,3 +30,8 @@ async def main():
 
 
 asyncio.run(main())
+
+# The newest SDK's HTTP library has threads of its own, beside which an interpreter
+# was seen to abort when it ended after all had worked.
+sys.stdout.flush()
+os._exit(0)

@@ -2,6 +2,9 @@
 was told to) calls a tool, which runs its commands in a sandbox. Each line that is
 printed is a thing that worked."""
 
+import os
+import sys
+
 from e2b import CommandExitException, Sandbox
 from smolagents import ChatMessage, Model, Tool, ToolCallingAgent
 from smolagents.models import ChatMessageToolCall, ChatMessageToolCallFunction
@@ -49,3 +52,8 @@ seen = "\n".join(model.seen)
 assert "iniconfig" in seen and "Blocked by cofferdam" in seen, seen
 print("ok an agent's tool installs by the policy, and reads why not", flush=True)
 box.kill()
+
+# The newest SDK's HTTP library has threads of its own, beside which an interpreter
+# was seen to abort when it ended after all had worked.
+sys.stdout.flush()
+os._exit(0)

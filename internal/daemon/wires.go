@@ -59,7 +59,7 @@ func (d *Daemon) openWires() (wires, error) {
 	if err != nil {
 		return wires{}, err
 	}
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Domain: listen.Domain, Log: d.opts.Log})
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Log: d.opts.Log})
 	uid := guestUID()
 	control := e2b.NewControl(e2b.Config{
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys,

@@ -84,6 +84,15 @@ func (b *Book) Get(ref string) (Token, error) {
 	return Token{}, fault.New(fault.ErrNotFound, "there is no token %q", ref)
 }
 
+// Live reports whether there is a token with the id that is neither revoked nor
+// expired.
+func (b *Book) Live(id string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	at := slices.IndexFunc(b.tokens, func(t Token) bool { return t.ID == id })
+	return at >= 0 && b.tokens[at].Live(b.clock())
+}
+
 // List returns all tokens, the oldest first, revoked ones included.
 func (b *Book) List() []Token {
 	b.mu.RLock()
@@ -92,8 +101,8 @@ func (b *Book) List() []Token {
 }
 
 // Revoke ends a token for ever, by id or name: from its return on no request is
-// taken with its secret. What runs for it goes on to its own end. Of one that is
-// revoked already this is only written again.
+// taken with its secret, nor one to a sandbox that it made. What runs for it goes on
+// to its own end. Of one that is revoked already this is only written again.
 func (b *Book) Revoke(ctx context.Context, ref string) (Token, error) {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -78,7 +78,7 @@ func serve(t *testing.T) server {
 		Sandboxes: life, Tokens: book, Policies: named, Templates: templates{}, Access: access,
 		DefaultTemplate: template.NameDebian, Domain: domain, Log: log,
 	})
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: life, Access: access, Domain: domain, Log: log})
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: life, Access: access, Clients: book, Domain: domain, Log: log})
 	both := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if data.Owns(r) {
 			data.ServeHTTP(w, r)

@@ -23,10 +23,14 @@ type Access interface {
 	Traffic(sandbox string) string
 }
 
+// Clients tells whether a token, by its id, still is one.
+type Clients interface{ Live(id string) bool }
+
 // DataConfig is what the data plane works with. All fields but Domain are needed.
 type DataConfig struct {
 	Sandboxes backend.Sandboxes
 	Access    Access
+	Clients   Clients
 	// Domain is where PORT-ID.Domain names a port of a sandbox; "": only headers do.
 	Domain string
 	Log    *slog.Logger
@@ -69,6 +73,10 @@ type call struct {
 func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to, err := d.target(r)
 	if err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
+	if err := d.ownerLives(to.sandbox); err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
@@ -125,10 +133,23 @@ func (d *Data) authorize(r *http.Request, id string) error {
 	return refuse(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
 }
 
-// Holds reports whether a request shows the access token of a sandbox.
+// ownerLives makes sure that what a client's token made serves nobody once the token
+// is revoked or expired: whoever has it has the access tokens of its sandboxes, too.
+func (d *Data) ownerLives(id string) error {
+	box, err := d.cfg.Sandboxes.Get(id)
+	if err != nil {
+		return nil //nolint:nilerr // that it is not there is told by who looks for it next
+	}
+	if owner := box.Info().Owner.Token; owner != "" && !d.cfg.Clients.Live(owner) {
+		return refuse(codeUnauthenticated, "the API key that made this sandbox is not valid any more, and the sandbox answers nobody since")
+	}
+	return nil
+}
+
+// Holds reports whether a request shows the access token of a sandbox that answers.
 func (d *Data) Holds(r *http.Request, sandbox string) bool {
 	token := d.cfg.Access.Token(sandbox)
-	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerAccess)), []byte(token)) == 1
+	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerAccess)), []byte(token)) == 1 && d.ownerLives(sandbox) == nil
 }
 
 // living returns a sandbox that clients may speak to now, or why there is none.

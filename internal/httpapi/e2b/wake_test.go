@@ -20,7 +20,7 @@ func TestAutoResume(t *testing.T) {
 	if _, err := h.policies.Put("data", "data", []byte("published_ports: [ 8080 ]\n")); err != nil {
 		t.Fatal(err)
 	}
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Log: slog.New(slog.DiscardHandler)})
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Clients: h.book, Log: slog.New(slog.DiscardHandler)})
 	const open, shut = "", `,"network":{"allowPublicTraffic":false}`
 	for name, c := range map[string]struct {
 		create, path, port  string
@@ -71,7 +71,7 @@ func TestAutoResume(t *testing.T) {
 // TestAutoResumeRefused: what may not go on says why.
 func TestAutoResumeRefused(t *testing.T) {
 	h := newHouse(t)
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Log: slog.New(slog.DiscardHandler)})
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Clients: h.book, Log: slog.New(slog.DiscardHandler)})
 	box := h.create(`,"autoPause":true,"autoResume":{"enabled":true}`)
 	if err := h.life.Become(box.SandboxID, sandbox.Paused); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestVisitorsKeepNothingAlive(t *testing.T) {
 	if _, err := h.policies.Put("data", "data", []byte("published_ports: [ 8080 ]\n")); err != nil {
 		t.Fatal(err)
 	}
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Log: slog.New(slog.DiscardHandler)})
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Clients: h.book, Log: slog.New(slog.DiscardHandler)})
 	box := h.create(`,"metadata":{"policy":"data"}`)
 	visit := func(port string) int {
 		before := h.life.Touched(box.SandboxID)
@@ -109,5 +109,48 @@ func TestVisitorsKeepNothingAlive(t *testing.T) {
 	}
 	if n := visit("8080"); n != 1 {
 		t.Errorf("a published port: %d times", n)
+	}
+}
+
+// TestRevokedOwner: with a token all that its holder has got by it is over, also what
+// sandboxes serve to others.
+func TestRevokedOwner(t *testing.T) {
+	h := newHouse(t)
+	if _, err := h.policies.Put("data", "data", []byte("published_ports: [ 8080 ]\n")); err != nil {
+		t.Fatal(err)
+	}
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Clients: h.book, Log: slog.New(slog.DiscardHandler)})
+	box := h.create(`,"timeout":600,"metadata":{"policy":"data"}`)
+	asleep := h.create(`,"timeout":600,"metadata":{"policy":"data"},"autoPause":true,"autoResume":{"enabled":true}`)
+	h.must(204, nil, h.ann, "POST /sandboxes/"+asleep.SandboxID+"/pause", "")
+	ask := func(id, access, port, path string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header.Set("E2b-Sandbox-Id", id)
+		r.Header.Set("E2b-Sandbox-Port", port)
+		r.Header.Set("X-Access-Token", access)
+		w := httptest.NewRecorder()
+		data.ServeHTTP(w, r)
+		return w.Code
+	}
+	every := func(want func(code int) bool) {
+		t.Helper()
+		for _, c := range [][2]string{{"49983", "/health"}, {"49983", "/files?path=/none"}, {"8080", "/"}} {
+			if code := ask(box.SandboxID, box.EnvdAccessToken, c[0], c[1]); !want(code) {
+				t.Errorf("port %s %s: %d", c[0], c[1], code)
+			}
+		}
+	}
+	every(func(code int) bool { return code != http.StatusUnauthorized })
+	if _, err := h.book.Revoke(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	every(func(code int) bool { return code == http.StatusUnauthorized })
+	if code := ask(asleep.SandboxID, asleep.EnvdAccessToken, "49983", "/files?path=/none"); code != http.StatusUnauthorized {
+		t.Errorf("the paused one: %d", code)
+	}
+	if sb, err := h.life.Get(asleep.SandboxID); err != nil {
+		t.Error(err)
+	} else if state, _ := sb.State(); state != sandbox.Paused {
+		t.Errorf("it is %s", state)
 	}
 }

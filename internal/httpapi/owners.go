@@ -112,17 +112,72 @@ func (s *Server) ownRun(r *http.Request, run string) error {
 	return nil
 }
 
-// freeRun refuses a token's request for a run that has sandboxes of others: what
-// a person approved for that run would be the token's, too.
-func (s *Server) freeRun(r *http.Request, who caller, run string) error {
-	if run == "" || who.all() {
-		return nil
+// taking are the runs for which sandboxes are being made: they are on no record yet,
+// and another token that asks for the same run must find them all the same.
+type taking struct {
+	mu   sync.Mutex // guards runs
+	runs map[string]takers
+}
+
+// takers are a run's callers: one token ("" is the host's), some requests.
+type takers struct {
+	token string
+	count int
+}
+
+// take reports whether the run is nobody's but the token's now; release must be
+// called then.
+func (k *taking) take(run, token string) (release func(), ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.runs[run]
+	if now.count > 0 && now.token != token {
+		return nil, false
+	}
+	if k.runs == nil {
+		k.runs = map[string]takers{}
+	}
+	k.runs[run] = takers{token: token, count: now.count + 1}
+	return func() { k.release(run) }, true
+}
+
+func (k *taking) release(run string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.runs[run]
+	now.count--
+	if k.runs[run] = now; now.count == 0 {
+		delete(k.runs, run)
+	}
+}
+
+// takeRun refuses a token's request for a run that has sandboxes of others: what a
+// person approved for that run would be the token's, too. release is to be called
+// when the sandbox is there, or is not.
+func (s *Server) takeRun(r *http.Request, who caller, run string) (release func(), err error) {
+	if run == "" {
+		return func() {}, nil
+	}
+	release, free := s.taking.take(run, who.owner().Token)
+	if who.all() {
+		if !free {
+			release = func() {}
+		}
+		return release, nil
+	}
+	taken := fault.New(fault.ErrConflict, "the run id %q is taken; give none, and the run gets one of its own", run)
+	if !free {
+		return nil, taken
 	}
 	_, others, err := s.runOf(r.Context(), run, who.token.ID)
 	if err == nil && others {
-		err = fault.New(fault.ErrConflict, "the run id %q is taken; give none, and the run gets one of its own", run)
+		err = taken
 	}
-	return err
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // runOf tells whether a run has sandboxes of the token, and of others.

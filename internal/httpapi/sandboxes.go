@@ -29,9 +29,11 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Sandboxes == nil {
 		return errNotWired
 	}
-	if err := s.freeRun(r, who, body.Run); err != nil {
+	release, err := s.takeRun(r, who, body.Run)
+	if err != nil {
 		return err
 	}
+	defer release()
 	req, err := s.request(body, who)
 	if err != nil {
 		return err

@@ -83,6 +83,7 @@ type Server struct {
 	mux       *http.ServeMux
 	plans     plans
 	owners    owners
+	taking    taking
 	refusals  refusals
 	listeners listeners
 	busy      atomic.Int64
@@ -124,6 +125,7 @@ func (s *Server) IdleSince() time.Time {
 // serve lets a request in, and turns an error into a problem document.
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		pace(w, r)
 		entered, err := s.enter(r, to)
 		if err == nil {
 			err = to.handle(w, entered)

@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -134,7 +136,7 @@ func (s *Server) serve(to route) http.HandlerFunc {
 			return
 		}
 		status := statusOf(err)
-		if status == http.StatusInternalServerError {
+		if status >= http.StatusInternalServerError { // what caused it is told to nobody else
 			s.cfg.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 		}
 		if status == http.StatusUnauthorized {
@@ -189,11 +191,14 @@ func statusOf(err error) int {
 }
 
 // problemOf is what a person sees. The caller on the Unix socket is the
-// installation's own user, so an internal error's text may be shown there.
+// installation's own user, so all of an error's text may be shown there.
 func problemOf(err error, status int, by *caller) api.Problem {
 	p := api.Problem{Title: http.StatusText(status), Status: status, Detail: sentence(err, status)}
-	if status == http.StatusInternalServerError && (by == nil || by.token != nil) {
+	switch remote := by == nil || by.token != nil; {
+	case remote && status == http.StatusInternalServerError:
 		p.Detail = "something inside failed; the daemon's log says what"
+	case remote:
+		p.Detail = withoutCauses(err)
 	}
 	if wait := fault.RetryAfter(err); wait > 0 {
 		p.RetrySeconds = int((wait + time.Second - 1) / time.Second)
@@ -206,6 +211,25 @@ func sentence(err error, status int) string {
 		return "something inside failed: " + err.Error()
 	}
 	return err.Error()
+}
+
+// withoutCauses is an error's sentences without what caused them: the operator's
+// paths and numbers are not for clients over the network. What is wrong with their
+// own input is.
+func withoutCauses(err error) string {
+	f, ok := errors.AsType[*fault.Fault](err)
+	if !ok || f.Cause == nil {
+		return err.Error()
+	}
+	if _, deeper := errors.AsType[*fault.Fault](f.Cause); deeper {
+		return f.Sentence + ": " + withoutCauses(f.Cause)
+	}
+	var path *fs.PathError
+	var call *os.SyscallError
+	if errors.Is(f.Category, fault.ErrInvalid) && !errors.As(f.Cause, &path) && !errors.As(f.Cause, &call) {
+		return f.Error()
+	}
+	return f.Sentence
 }
 
 func writeProblem(w http.ResponseWriter, p api.Problem) {

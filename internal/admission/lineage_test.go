@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -227,8 +228,8 @@ func TestACutStaysCut(t *testing.T) {
 	}
 }
 
-// TestRecheck: malware and the blocklist burn what was let in; ages, an answer
-// that has changed and a list that has become shorter do not.
+// TestRecheck: malware and the blocklist burn what was let in; ages and a list that
+// has become shorter do not.
 func TestRecheck(t *testing.T) {
 	h := newHouse(t, Limits{})
 	news := &gazette{}
@@ -263,6 +264,61 @@ func TestRecheck(t *testing.T) {
 	news.err = errors.New("the disk is gone")
 	if err := h.Recheck(t.Context(), "sb1"); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("without facts: %v", err)
+	}
+}
+
+// answering is a queue with these answers, whatever is asked.
+type answering struct {
+	*queue
+	answers []policy.Approval
+}
+
+func (a *answering) Grants(context.Context, pkgref.Ref, string, string) ([]policy.Approval, string, error) {
+	return a.answers, "", nil
+}
+
+// TestRecheckOfACopyUnderAnotherPolicy: what came under another policy than the copy's
+// must be on its lists, or wanted by what is, or approved by a person.
+func TestRecheckOfACopyUnderAnotherPolicy(t *testing.T) {
+	h := newHouse(t, Limits{})
+	queue := &answering{queue: newQueue()}
+	h.config.Approvals = queue
+	h.start(t)
+	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	must(t, err)
+	for name, c := range map[string]struct {
+		document, why string
+		answers       []policy.Approval
+	}{
+		"the same":         {document: ""},
+		"another that has": {document: "packages: { default: deny }\nallowed_packages: { python: [ { name: requests } ] }"},
+		"an older age":     {document: "packages: { default: allow, min_release_age: 3000d }"},
+		"a shorter list":   {document: "packages: { default: deny }", why: "default"},
+		"another version":  {document: "packages: { default: deny }\nallowed_packages: { python: [ { name: requests, version: '<2' } ] }", why: "requests"},
+		"a question":       {document: "packages: { default: hold }", why: "default"},
+		"an answer":        {document: "packages: { default: hold }", answers: []policy.Approval{{ID: "ap-1", Version: "2.31.0", By: "ann", Digests: []string{"sha256:" + hexOf("requests2.31.0")}}}},
+		"another file's":   {document: "packages: { default: hold }", answers: []policy.Approval{{ID: "ap-1", Version: "2.31.0", By: "ann", Digests: []string{"sha256:" + hexOf("other")}}}, why: "default"},
+		"a denial":         {document: "packages: { default: hold }", answers: []policy.Approval{{ID: "ap-1", Version: "2.31.0", By: "ann", Denied: true}}, why: "denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := "sb-" + strings.ReplaceAll(name, " ", "-")
+			queue.answers = c.answers
+			must(t, h.copyAs(t, id, func(r *Run) {
+				if c.document != "" {
+					r.Policy = parse(t, c.document)
+				}
+			}))
+			err := h.RecheckCopy(t.Context(), id)
+			if c.why == "" {
+				must(t, err)
+			} else if !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("%v, want it refused for %q", err, c.why)
+			}
+			if got := h.of(t, id, audit.Blocked); (len(got) > 0) != (c.why != "") {
+				t.Errorf("on record: %v", got)
+			}
+			must(t, h.Recheck(t.Context(), id)) // once it lives, lists count where it asks
+		})
 	}
 }
 

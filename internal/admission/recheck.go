@@ -21,6 +21,31 @@ const eventRecheck = "recheck"
 // fault.ErrForbidden that names it; so is what was found on its disk and for which
 // its policy ends it. Facts that can't be read are a fault.ErrUnavailable.
 func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
+	return c.recheck(ctx, sandbox, c.rejudge)
+}
+
+// RecheckCopy is Recheck of a sandbox that is about to begin as a copy. What was let
+// in under another policy than its own must be allowed by its own, too: by its lists,
+// or by a person.
+func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return err
+	}
+	others := t.underOthers()
+	return c.recheck(ctx, sandbox, func(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error) {
+		r, err := c.rejudge(ctx, t, release)
+		if r != nil || err != nil {
+			return r, err
+		}
+		return c.rejudgeFiles(ctx, t, release, others[releaseOf(release)])
+	})
+}
+
+// rejudgement returns the record of a refusal; nil: there is none.
+type rejudgement func(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error)
+
+func (c *Controller) recheck(ctx context.Context, sandbox string, again rejudgement) error {
 	t, err := c.tenant(sandbox)
 	if err != nil {
 		return err
@@ -34,7 +59,7 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 	var first *audit.Record
 	refused := 0
 	for _, release := range t.has() {
-		r, err := c.rejudge(ctx, t, release)
+		r, err := again(ctx, t, release)
 		if err != nil {
 			return err
 		}
@@ -75,7 +100,7 @@ func compareRefs(a, b pkgref.Ref) int {
 	return cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 }
 
-// rejudge returns the record of a refusal; nil: there is none.
+// rejudge goes by what burns.
 func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error) {
 	about := policy.Subject{Package: projectOfRef(release)}
 	if c.config.Advisories != nil {
@@ -93,6 +118,52 @@ func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref)
 	if !burns(d) {
 		return nil, nil //nolint:nilnil // no refusal is a good answer
 	}
+	return c.refuseKept(ctx, t, release, d)
+}
+
+// rejudgeFiles asks all that the sandbox's policy asks of a release, for files with
+// these digests.
+func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref.Ref, digests []string) (*audit.Record, error) {
+	if len(digests) == 0 {
+		return nil, nil //nolint:nilnil // as in rejudge
+	}
+	t.mu.Lock()
+	from := t.origins[projectOfRef(release)]
+	t.mu.Unlock()
+	about, err := c.subject(t, release, from)
+	if err != nil {
+		return nil, err
+	}
+	if about.Approvals, err = c.answers(ctx, t, release); err != nil {
+		return nil, err
+	}
+	about.Edges = t.edgesTo(release).edges
+	judge := t.run.Policy.Judge(c.config.Clock(), about)
+	for _, digest := range digests {
+		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {
+			return c.refuseKept(ctx, t, release, d)
+		}
+	}
+	return nil, nil //nolint:nilnil // as in rejudge
+}
+
+// underOthers are the digests of the files that were served under other policies than
+// the sandbox's own, by release.
+func (t *tenant) underOthers() map[pkgref.Ref][]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	files := map[pkgref.Ref][]string{}
+	own := t.run.Policy.Digest()
+	for _, f := range t.served {
+		if release := releaseOf(refOf(f.record)); f.record.Policy != own {
+			files[release] = append(files[release], f.record.SHA256)
+		}
+	}
+	return files
+}
+
+// refuseKept puts on record that what is in a sandbox would be refused.
+func (c *Controller) refuseKept(ctx context.Context, t *tenant, release pkgref.Ref, d policy.Decision) (*audit.Record, error) {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
 		Detail: map[string]string{detailEvent: eventRecheck},

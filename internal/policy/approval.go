@@ -57,6 +57,13 @@ func (p *Policy) MayHold() bool {
 		rules.minAge > 0 && rules.ageSource != ageIgnored
 }
 
+// Kept answers whether a release that is in a sandbox already may be there: all that
+// Release does, and people's answers about files with the digests. What narrows a
+// file (its age, its kind) was weighed when it was let in.
+func (j *Judge) Kept(version string, digests []string) Decision {
+	return j.answered(j.Release(version), FileFacts{Version: version, Digests: digests})
+}
+
 // answered weighs people's answers about a file that would wait, after all that
 // could deny it. A denial counts before an approval.
 func (j *Judge) answered(d Decision, f FileFacts) Decision {

@@ -314,7 +314,8 @@ func (m *Manager) copyMounts(mounts, ofTemplate []engine.Mount, granted []Mount)
 }
 
 // register makes a new sandbox known to the door. What is in a copy is judged
-// again: by today's advisories, and by the policy's blocklist.
+// again: by today's advisories and the policy's blocklist, and by all of the policy's
+// lists what came under another policy.
 func (m *Manager) register(ctx context.Context, run admission.Run, from *origin) error {
 	if from == nil {
 		return m.cfg.Door.Register(run)
@@ -323,7 +324,7 @@ func (m *Manager) register(ctx context.Context, run admission.Run, from *origin)
 	if err := m.cfg.Door.RegisterCopy(ctx, run, from.facts); err != nil {
 		return err
 	}
-	err := m.cfg.Door.Recheck(ctx, run.Sandbox)
+	err := m.cfg.Door.RecheckCopy(ctx, run.Sandbox)
 	if err == nil {
 		return nil
 	}

@@ -183,6 +183,8 @@ type Version struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
 	State   string    `json:"state_dir"`
+	// Background: another command started it, and it ends when it is idle.
+	Background bool `json:"background,omitempty"`
 	// URL is where the daemon listens for clients with a token; "": nowhere.
 	// CAFile is the certificate of the CA to trust there; "": a public one.
 	URL    string `json:"url,omitempty"`

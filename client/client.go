@@ -76,6 +76,13 @@ func (c *Client) Shutdown(ctx context.Context, force bool) error {
 	return c.call(ctx, http.MethodPost, path, nil, nil)
 }
 
+// HandOver asks a daemon in the background that has nothing to do to end, and to leave
+// its sandboxes to the next one. Any other refuses (status 409). It returns when the
+// daemon has agreed, not when it has ended.
+func (c *Client) HandOver(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, "/v1/shutdown?handover=1", nil, nil)
+}
+
 // RunSummary tells what became of a run's packages.
 func (c *Client) RunSummary(ctx context.Context, run string) (api.RunSummary, error) {
 	return fetch[api.RunSummary](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil)

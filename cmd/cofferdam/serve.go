@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -29,7 +32,8 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the daemon in the foreground",
 		Long: `Runs the daemon: policy, admission, the log, and the API on its Unix socket.
-"cofferdam run" starts one by itself where none runs; that one ends when idle.
+Other commands start one by themselves where none runs; that one ends when idle, or
+when this command takes its place.
 Ending a daemon does not end its sandboxes: the next one takes them over.
 
 With --listen, or "listen" in the configuration (config.yaml in the state
@@ -97,6 +101,11 @@ func (f serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !f.background {
+		if err := takeOver(ctx, paths); err != nil {
+			return err
+		}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -111,4 +120,24 @@ func (f serveFlags) serve(ctx context.Context) error {
 		return err
 	}
 	return d.Run(ctx)
+}
+
+// takeOver ends the daemon that another command has left in the background, such as
+// the one that built a template: its sandboxes are the next daemon's. One that works,
+// or was started to stay, keeps its place.
+func takeOver(ctx context.Context, paths config.Paths) error {
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	c := client.New(paths.DaemonSocket())
+	running, err := c.Version(ctx)
+	if errors.Is(err, client.ErrNoDaemon) {
+		return nil
+	}
+	if err == nil {
+		err = c.HandOver(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("a daemon runs already (process %d): %w", running.PID, err)
+	}
+	return awaitLock(ctx, paths, func() bool { return false })
 }

@@ -168,9 +168,9 @@ func (d *Daemon) listen(ctx context.Context) error {
 	}
 	d.api = httpapi.New(httpapi.Config{
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
-		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
+		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies,
-		Built: d.learnFromTemplate, Stop: d.requestStop, Logger: d.opts.Log, Audit: d.auditing(),
+		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(),
 	})
 	handler := identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api)))
 	api := newServer("socket", l, handler, d.opts.Log)
@@ -191,9 +191,12 @@ func (d *Daemon) requestStop(force bool) error {
 			errs = append(errs, d.sandboxes.Destroy(context.Background(), s.Info().ID))
 		}
 	}
-	d.stopOnce.Do(func() { close(d.stop) })
+	d.end()
 	return errors.Join(errs...)
 }
+
+// end has Run return.
+func (d *Daemon) end() { d.stopOnce.Do(func() { close(d.stop) }) }
 
 // Run serves until ctx ends, a client asks for the end, or the daemon is idle.
 func (d *Daemon) Run(ctx context.Context) error {

@@ -19,7 +19,7 @@ func takeLock(path string) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fault.New(fault.ErrConflict, "a daemon runs already for %s", path)
+			return nil, fault.New(fault.ErrConflict, "a daemon runs already (%s); cofferdam stop ends it", path)
 		}
 		return nil, err
 	}

@@ -19,7 +19,21 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
-	if err := s.cfg.Stop(r.URL.Query().Get("force") == "1"); err != nil {
+	query := r.URL.Query()
+	var err error
+	switch force := query.Get("force") == "1"; {
+	case query.Get("handover") != "1":
+		err = s.cfg.Stop(force)
+	case force:
+		err = fault.Invalid("force ends the sandboxes, handover leaves them to the next daemon: give one")
+	case !s.cfg.Version.Background:
+		err = fault.New(fault.ErrConflict, "the daemon was started to stay: end it where it was started, or with cofferdam stop")
+	case s.busy.Load() > 1: // this one is there, too
+		err = fault.New(fault.ErrConflict, "the daemon serves other commands now")
+	default:
+		s.cfg.HandOver()
+	}
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -75,8 +75,10 @@ type Config struct {
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
-	Stop   func(force bool) error
-	Logger *slog.Logger
+	Stop func(force bool) error
+	// HandOver ends the daemon, and leaves its sandboxes to the next one.
+	HandOver func()
+	Logger   *slog.Logger
 }
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.

@@ -114,15 +114,15 @@ func keptToken(ctx context.Context, c *client.Client, paths config.Paths, policy
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the token that was kept in %s (remove the file to make a new one): %w", file, err)
 	}
-	lives, err := livingToken(ctx, c, k.ID)
+	token, lives, err := livingToken(ctx, c, k.ID)
 	if err != nil {
 		return "", err
 	}
 	switch {
-	case lives && !renew && policy == "":
+	case lives && !renew && (policy == "" || policy == token.Policy):
 		return k.Secret, nil
 	case lives && !renew:
-		return "", fault.Invalid("a token is kept already, in %s; with --renew it is revoked, and one with the policy %s is made", file, policy)
+		return "", fault.Invalid("a token with the policy %s is kept already, in %s; with --renew it is revoked, and one with the policy %s is made", token.Policy, file, policy)
 	case lives:
 		if _, err := c.RevokeToken(ctx, k.ID); err != nil {
 			return "", err
@@ -131,17 +131,17 @@ func keptToken(ctx context.Context, c *client.Client, paths config.Paths, policy
 	return newKept(ctx, c, file, policy)
 }
 
-func livingToken(ctx context.Context, c *client.Client, id string) (bool, error) {
+func livingToken(ctx context.Context, c *client.Client, id string) (token api.Token, lives bool, err error) {
 	if id == "" {
-		return false, nil
+		return token, false, nil
 	}
 	tokens, err := c.Tokens(ctx)
 	for _, t := range tokens {
 		if t.ID == id {
-			return alive(t, time.Now()), nil
+			return t, alive(t, time.Now()), nil
 		}
 	}
-	return false, err
+	return token, false, err
 }
 
 // newKept makes a token and keeps it. If another one has its name, nobody has the

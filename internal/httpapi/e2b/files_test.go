@@ -151,6 +151,7 @@ func TestABrokenUploadLeavesTheOldFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
+	_ = writer.CloseWithError(context.Canceled) // net/http's client waits for who reads its body
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

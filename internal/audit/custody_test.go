@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -370,20 +371,21 @@ func TestALogFromBeforeTheTreeIsTakenOver(t *testing.T) {
 
 func TestASegmentIsBegunWhenTheLastIsOld(t *testing.T) {
 	dir := t.TempDir()
-	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	options := Options{SegmentAge: 24 * time.Hour, Clock: func() time.Time { return now }}
+	began := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	var ahead atomic.Int64 // nanoseconds; the log's own goroutines read the clock, too
+	options := Options{SegmentAge: 24 * time.Hour, Clock: func() time.Time { return began.Add(time.Duration(ahead.Load())) }}
 	l := open(t, dir, options)
 	add(t, l, sample)
-	now = now.Add(23 * time.Hour)
+	ahead.Add(int64(23 * time.Hour))
 	add(t, l, sample)
 	must(t, l.Close())
 	l = open(t, dir, options)
-	now = now.Add(time.Hour)
+	ahead.Add(int64(time.Hour))
 	add(t, l, sample)
 	if names := segmentFiles(t, dir); !slices.Equal(names, []string{segmentName(0), segmentName(2)}) {
 		t.Errorf("the segments are %v", names)
 	}
-	report, err := l.Seal(t.Context(), SealBefore{Time: now}, "")
+	report, err := l.Seal(t.Context(), SealBefore{Time: options.Clock()}, "")
 	if err != nil || len(report.Segments) != 1 || report.Segments[0].Records != 2 {
 		t.Errorf("sealed %+v (%v)", report, err)
 	}

@@ -74,7 +74,7 @@ func (l *List) settled(err error) {
 func (l *List) pause(ctx context.Context) bool {
 	faultpoint.Hit(faultpoint.PauseAsked)
 	if err := l.freeze(ctx, true); err != nil {
-		if ctx.Err() != nil {
+		if l.over(ctx) {
 			return false // leave tells who asked
 		}
 		l.cfg.Log.Warn("a sandbox can't be paused", "sandbox", l.cfg.Sandbox, "err", err)

@@ -64,13 +64,17 @@ func (l *List) turn(ctx context.Context, v View) bool {
 		return ctx.Err() == nil
 	}
 	if err := l.freeze(ctx, false); err != nil {
-		if ctx.Err() == nil {
-			l.giveUp(err)
+		if l.over(ctx) {
+			return false
 		}
-		return ctx.Err() == nil
+		l.giveUp(err)
+		return true
 	}
 	return l.sleep(ctx)
 }
+
+// over tells whether the tending is to end; what Close ends comes a moment before ctx.
+func (l *List) over(ctx context.Context) bool { return ctx.Err() != nil || l.kill.Err() != nil }
 
 // waitUnfrozen waits for a change; now and then a full shelf has room again.
 func (l *List) waitUnfrozen(ctx context.Context, v View) bool {

@@ -42,7 +42,7 @@ demo: deps build
 	@sh scripts/demo
 
 test: deps build template
-	$(GO) test -count=1 $(PACKAGES)
+	$(GO) test -count=1 -p 4 $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	$(GO) test -count=1 -parallel 4 -timeout 20m ./test/e2e/... ./test/sdk/...
 

@@ -104,6 +104,19 @@ func TestCopies(t *testing.T) {
 	if all, err := bob.Snapshots(ctx); err != nil || len(all) != 0 {
 		t.Error(all, err)
 	}
+	theirs, err := bob.MakeSnapshot(ctx, in.create(bob, api.CreateSandbox{}).ID, api.MakeSnapshot{Name: "warm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.host.RemoveSnapshot(ctx, "warm"); client.StatusOf(err) != http.StatusConflict || !strings.Contains(err.Error(), "2 tokens") {
+		t.Errorf("a name that two have: %v", err)
+	}
+	if got, err := bob.Snapshot(ctx, "warm"); err != nil || got.ID != theirs.ID {
+		t.Error(got, err)
+	}
+	if err := in.host.RemoveSnapshot(ctx, theirs.ID); err != nil {
+		t.Error(err)
+	}
 	if err := in.host.RemoveSnapshot(ctx, "warm"); err != nil {
 		t.Error(err)
 	}

@@ -43,7 +43,7 @@ func (s *Server) listSnapshots(w http.ResponseWriter, r *http.Request) error {
 }
 
 // snapshotOf finds the caller's snapshot by id or by name: an id first, then a
-// name of the caller's own, then, for who sees all, of anybody's.
+// name of the caller's own, then, for who sees all, the one that has it.
 func (s *Server) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
 	ref := r.PathValue("ref")
 	own, err := s.ownSnapshots(r)
@@ -54,18 +54,26 @@ func (s *Server) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
 	if err != nil {
 		return sandbox.Snapshot{}, err
 	}
-	for _, fits := range []func(sandbox.Snapshot) bool{
-		func(snap sandbox.Snapshot) bool { return snap.ID == ref },
-		func(snap sandbox.Snapshot) bool { return snap.Name == ref && snap.Owner.Token == by.owner().Token },
-		func(snap sandbox.Snapshot) bool { return snap.Name == ref },
-	} {
-		for _, snap := range own {
-			if fits(snap) {
-				return snap, nil
-			}
+	var named []sandbox.Snapshot
+	for _, snap := range own {
+		switch {
+		case snap.ID == ref:
+			return snap, nil
+		case snap.Name != ref:
+		case snap.Owner.Token == by.owner().Token:
+			named = []sandbox.Snapshot{snap}
+		case len(named) != 1 || named[0].Owner.Token != by.owner().Token:
+			named = append(named, snap)
 		}
 	}
-	return sandbox.Snapshot{}, fault.New(fault.ErrNotFound, "there is no snapshot %.140q", ref)
+	switch len(named) {
+	case 0:
+		return sandbox.Snapshot{}, fault.New(fault.ErrNotFound, "there is no snapshot %.140q", ref)
+	case 1:
+		return named[0], nil
+	default:
+		return sandbox.Snapshot{}, fault.New(fault.ErrConflict, "%d tokens have a snapshot %.140q; name one by its id, such as %s", len(named), ref, named[0].ID)
+	}
 }
 
 func (s *Server) getSnapshot(w http.ResponseWriter, r *http.Request) error {

@@ -94,6 +94,7 @@ type Manager struct {
 	pool   *pool.Pool
 	ends   *ends.Schedule
 	quotas *quota.Book
+	drafts drafts
 	gate   *gate
 	crew   *crew // ends and writes in the background
 	news   *news

@@ -34,9 +34,11 @@ func (m *Manager) Snapshot(ctx context.Context, id, name string, contents engine
 	if contents == "" {
 		contents = engine.ContentsMemory
 	}
-	if err := m.mayKeep(ctx, s); err != nil {
+	written, err := m.mayKeep(ctx, s)
+	if err != nil {
 		return Snapshot{}, err
 	}
+	defer written()
 	draft, from, err := m.write(ctx, s, "snap"+hex.EncodeToString(seed()[:8]), contents, true)
 	if err != nil {
 		return Snapshot{}, err
@@ -45,23 +47,26 @@ func (m *Manager) Snapshot(ctx context.Context, id, name string, contents engine
 	return snap, errors.Join(err, draft.Drop())
 }
 
-// mayKeep refuses another snapshot to an owner whose snapshots have as much of the
-// disk as its sandboxes may have.
-func (m *Manager) mayKeep(ctx context.Context, s *Sandbox) error {
+// mayKeep refuses another snapshot to an owner whose snapshots, with those that are
+// being written, have as much of the disk as its sandboxes may have. done must be
+// called when this one is in the store, or is not to be.
+func (m *Manager) mayKeep(ctx context.Context, s *Sandbox) (done func(), err error) {
 	owner := s.info.Owner
 	if owner.Quota.DiskBytes == 0 || m.cfg.Snapshots == nil {
-		return nil
+		return func() {}, nil
 	}
-	used := m.imageSize(ctx, s)
-	for _, k := range m.cfg.Snapshots.List() {
-		if k.Owner == owner.Token {
-			used += k.Bytes
+	done, used, fits := m.drafts.take(owner.Token, m.imageSize(ctx, s), owner.Quota.DiskBytes, func() (kept int64) {
+		for _, k := range m.cfg.Snapshots.List() {
+			if k.Owner == owner.Token {
+				kept += k.Bytes
+			}
 		}
+		return kept
+	})
+	if !fits {
+		return nil, fault.Exhausted(0, "with this one the token's snapshots would take about %d MiB, and its quota of disk is %d; remove some", used>>20, owner.Quota.DiskBytes>>20)
 	}
-	if used > owner.Quota.DiskBytes {
-		return fault.Exhausted(0, "with this one the token's snapshots would take about %d MiB, and its quota of disk is %d; remove some", used>>20, owner.Quota.DiskBytes>>20)
-	}
-	return nil
+	return done, nil
 }
 
 // write makes the image of a sandbox and says what is in it.

@@ -2,4 +2,8 @@
 
 package audit
 
-const mutations = 10_000
+// Each call fails in each of the ways.
+const (
+	mutations   = 10_000
+	faultStride = 1
+)

@@ -148,9 +148,9 @@ func source(path string, use int) string {
 	if use == writing {
 		// After a crash the last transactions may be missing, never a half one;
 		// the log has what they had.
-		pragmas = append(pragmas, "journal_mode(wal)", "synchronous(normal)", "cache_size(-16000)")
+		pragmas = append(pragmas, "journal_mode(wal)", "synchronous(normal)", "cache_size(-4000)")
 	} else {
-		pragmas = append(pragmas, "query_only(1)", "cache_size(-8000)")
+		pragmas = append(pragmas, "query_only(1)", "cache_size(-2000)")
 	}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
 	return u.String()

@@ -68,21 +68,29 @@ func (b batch) named(e sighting) string {
 	return "something"
 }
 
-// try runs attempts in a sandbox in every manner, then walks the golden path,
-// then runs their controls. What the oracles see of the first is an escape;
-// where they see nothing of a control, nothing is proved.
+// try runs attempts in a sandbox in every manner, and in one that was restored and
+// one out of the pool as two users, walks the golden path in each, then runs their
+// controls. What the oracles see of the first is an escape; where they see nothing
+// of a control, nothing is proved.
 func (s *stage) try(t *testing.T, attempts []attempt) *sandbox {
 	t.Helper()
 	b := s.open(t, nil)
-	s.attack(t, b, attempts)
+	s.attack(t, b, attempts, manners())
 	s.goldenPath(t, b)
+	for kind, made := range map[string]func(*testing.T) *sandbox{"restored": s.restored, "claimed": s.claimed} {
+		t.Run(kind, func(t *testing.T) {
+			b := made(t)
+			s.attack(t, b, attempts, manners()[:2])
+			s.goldenPath(t, b)
+		})
+	}
 	t.Run("controls", func(t *testing.T) { s.controls(t, attempts) })
 	return b
 }
 
-func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt) {
+func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt, as []manner) {
 	t.Helper()
-	for _, m := range manners() {
+	for _, m := range as {
 		work := s.batch(t, attempts, func(a attempt) []string { return a.args })
 		mark, requests := s.seen.mark(), len(s.registry.Requests())
 		got := b.probe(t, m, work.args...)

@@ -66,7 +66,7 @@ func testSockets(t *testing.T, s *stage) {
 		{name: "a socket in a directory that is shown", args: []string{"unix", "/workspace/docker.sock", "TOKEN"}},
 		{name: "an abstract socket", control: outside, args: []string{"unix", "@" + s.world.token + "-abstract", "TOKEN"}},
 	}
-	s.attack(t, b, all)
+	s.attack(t, b, all, manners())
 	s.goldenPath(t, b)
 	s.controls(t, all[2:])
 	// The walk would disturb every service of the real host, so the control

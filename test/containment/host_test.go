@@ -38,6 +38,8 @@ type stage struct {
 	daemon   *exec.Cmd
 	client   *client.Client
 	weak     *weakHouse
+	token    string // of a client over the network; "": none was made yet
+	snapshot string // of a sandbox in which something has run; "": none was made yet
 }
 
 // randomWord is 16 random hex digits.
@@ -209,7 +211,7 @@ func (s *stage) startDaemon(t *testing.T) {
 	binary := repository(t, "bin", "cofferdam")
 	index := s.registry.URL(registryHost, "/simple/")
 	s.write(t, "state/config.yaml", fmt.Sprintf(
-		"default_template: host\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n",
+		"default_template: host\npool: [ { policy: "+pooledPolicy+", size: 1 } ]\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n",
 		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"),
 	), 0o600)
 	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))

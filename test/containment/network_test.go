@@ -167,7 +167,7 @@ func testNames(t *testing.T, s *stage) {
 func testRewrittenResolver(t *testing.T, s *stage) {
 	t.Helper()
 	all := []attempt{{name: "a rewritten resolver and hosts file", args: []string{"rewrite", otherServer, "rewritten.test", publicIPv4, "TOKEN"}}}
-	s.attack(t, s.open(t, nil), all)
+	s.attack(t, s.open(t, nil), all, manners())
 	s.goldenPath(t, s.open(t, nil))
 	s.controls(t, all)
 }
@@ -305,7 +305,7 @@ func testNeighbours(t *testing.T, s *stage) {
 	for _, v := range visits {
 		all = append(all, attempt{name: strings.Join(v, " "), args: v})
 	}
-	s.attack(t, b, all)
+	s.attack(t, b, all, manners())
 	// Its own visits arrive, so the neighbour was listening all the time.
 	own := s.newToken()
 	for _, v := range visits[:1] {

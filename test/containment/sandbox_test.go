@@ -1,7 +1,6 @@
 package containment
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -23,6 +22,7 @@ allowed_packages: { python: [ { name: golden } ] }
 type sandbox struct {
 	*stage
 	id, run string
+	program string // where the probe is inside
 }
 
 // open makes a sandbox that ends with the test.
@@ -39,13 +39,7 @@ func (s *stage) open(t *testing.T, change func(*api.CreateSandbox)) *sandbox {
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}
-	t.Cleanup(func() {
-		err := s.client.DestroySandbox(context.WithoutCancel(t.Context()), made.ID)
-		if err != nil && client.StatusOf(err) != 404 {
-			t.Errorf("destroy: %v", err)
-		}
-	})
-	return &sandbox{stage: s, id: made.ID, run: made.Run}
+	return s.keep(t, made)
 }
 
 // manner is how a probe is run.
@@ -69,9 +63,9 @@ func manners() []manner {
 // probe runs a probe.
 func (b *sandbox) probe(t *testing.T, m manner, args ...string) outcome {
 	t.Helper()
-	argv := append([]string{"/probe/probe"}, args...)
+	argv := append([]string{b.program}, args...)
 	if m.background {
-		argv = append([]string{"/probe/probe", "daemonise"}, args...)
+		argv = append([]string{b.program, "daemonise"}, args...)
 	}
 	req := api.StartCommand{Argv: argv, User: m.user, Dir: "/"}
 	if m.terminal {

@@ -1,0 +1,132 @@
+package containment
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// pooledPolicy is the named policy of the sandboxes that wait in the pool.
+const pooledPolicy = "pooled"
+
+// keep makes a sandbox of the daemon the test's own: it ends with it.
+func (s *stage) keep(t *testing.T, made api.Sandbox) *sandbox {
+	t.Helper()
+	t.Cleanup(func() {
+		err := s.client.DestroySandbox(context.WithoutCancel(t.Context()), made.ID)
+		if err != nil && client.StatusOf(err) != 404 {
+			t.Errorf("destroy: %v", err)
+		}
+	})
+	return &sandbox{stage: s, id: made.ID, run: made.Run, program: "/probe/probe"}
+}
+
+// restored is a sandbox that was made from the memory of another: its kernel, its
+// agent and its channel are copies.
+func (s *stage) restored(t *testing.T) *sandbox {
+	t.Helper()
+	if s.snapshot == "" {
+		source := s.open(t, nil)
+		source.probe(t, manner{}, "posture") // something has run in it
+		snapshot, err := s.client.MakeSnapshot(t.Context(), source.id, api.MakeSnapshot{Contents: "memory"})
+		if err != nil {
+			t.Fatalf("snapshot: %v", err)
+		}
+		s.snapshot = snapshot.ID
+	}
+	made, err := s.client.CreateSandbox(t.Context(), api.CreateSandbox{Snapshot: s.snapshot, Linger: true})
+	if err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	b := s.keep(t, made)
+	if !slices.ContainsFunc(b.records(t), func(r audit.Record) bool { return r.Outcome == audit.Restored }) {
+		t.Fatal("INCONCLUSIVE: it is on no record that the sandbox was restored")
+	}
+	return b
+}
+
+// claim makes a sandbox as a client of the E2B protocol: those of the pool are for such.
+func (s *stage) claim(t *testing.T) api.Sandbox {
+	t.Helper()
+	if s.token == "" {
+		token, err := s.client.MakeToken(t.Context(), api.MakeToken{Name: "pooled", Policy: pooledPolicy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.token = token.Secret
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+apiAddress+"/sandboxes", strings.NewReader(`{"templateID":"base","timeout":600}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-API-Key", s.token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var made struct{ SandboxID string }
+	if err := json.NewDecoder(answer.Body).Decode(&made); err != nil || answer.StatusCode != http.StatusCreated {
+		t.Fatalf("claim: %s, %v", answer.Status, err)
+	}
+	known, err := s.client.Sandbox(t.Context(), made.SandboxID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+// claimed is a sandbox out of the pool. It has no mounts, so the probe is written
+// into it.
+func (s *stage) claimed(t *testing.T) *sandbox {
+	t.Helper()
+	if _, err := s.client.PutPolicy(t.Context(), pooledPolicy, api.PutPolicy{Document: []byte(policyDocument)}); err != nil {
+		t.Fatal(err)
+	}
+	known := keeper.Dial(filepath.Join(s.runtime(), "keeper.sock"))
+	waits := func() bool { // in the pool: the keeper has it, and the daemon shows it to nobody
+		all, err := known.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := s.client.Sandboxes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(all, func(k keeper.Sandbox) bool {
+			return k.Frozen && !slices.ContainsFunc(shown, func(b api.Sandbox) bool { return b.ID == k.ID })
+		})
+	}
+	await(t, "a sandbox to wait in the pool", waits)
+	asked := time.Now()
+	made := s.claim(t)
+	b := s.keep(t, made)
+	if k, err := known.Get(t.Context(), made.ID); err != nil || !k.Started.Before(asked) {
+		t.Fatalf("INCONCLUSIVE: the sandbox was not waiting: it was started at %v and asked for at %v (%v)", k.Started, asked, err)
+	}
+	b.program = "/var/tmp/probe"
+	program, err := os.Open(filepath.Join(probeDir(), "probe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if _, err := s.client.WriteFile(t.Context(), made.ID, client.File{Path: b.program}, program); err != nil {
+		t.Fatal(err)
+	}
+	if text, exit := b.command(t, api.StartCommand{Argv: []string{"chmod", "755", b.program}}); exit.Code != 0 {
+		t.Fatalf("chmod: %s", text)
+	}
+	return b
+}

@@ -114,6 +114,9 @@ type Exit struct {
 	Code   int    `json:"code"`
 	OOM    bool   `json:"oom"`
 	Reason string `json:"reason"` // "destroyed", "agent exited", "out of memory", "killed"
+	// Words are the last that the sandbox's kernel and agent wrote, for the operator;
+	// "" where nobody knows any. What runs inside may have chosen them.
+	Words string `json:"-"`
 }
 
 // Stats is what an instance uses now.

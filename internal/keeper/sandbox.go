@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ type sandbox struct {
 	id      string
 	started time.Time
 	reaper  *reaper
+	log     *slog.Logger
 	session *channel.Session // set before the sandbox can be found
 	wire    *channel.Wire    // under the session
 	calls   chan struct{}    // one slot for each stream that the keeper has open
@@ -149,11 +151,17 @@ func (s *sandbox) closeAfter(processes []*process) {
 		<-p.done
 	}
 	s.mu.Lock()
-	over := !s.alive()
+	over, asked := !s.alive(), s.killed
 	s.mu.Unlock()
-	if over {
-		_ = s.session.Close()
+	if !over {
+		return
 	}
+	if !asked {
+		for _, p := range processes {
+			s.log.Warn("a sandbox's process ended by itself", slog.String("sandbox", s.id), slog.Int("pid", p.pid), slog.Int("code", p.exit.Code), slog.Int("signal", p.exit.Signal))
+		}
+	}
+	_ = s.session.Close()
 }
 
 // signal goes to every tracked process.

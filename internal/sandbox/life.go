@@ -154,7 +154,7 @@ func (m *Manager) fail(ctx context.Context, s *Sandbox, exit engine.Exit) {
 	if !m.claimEnd(ctx, s, &exit, exit.Reason) {
 		return
 	}
-	m.cfg.Log.Warn("a sandbox ended by itself", "sandbox", s.info.ID, "run", s.info.Run, "reason", exit.Reason)
+	m.cfg.Log.Warn("a sandbox ended by itself", "sandbox", s.info.ID, "run", s.info.Run, "reason", exit.Reason, "code", exit.Code, "words", exit.Words)
 	if err := m.remove(context.WithoutCancel(ctx), s, exit.Reason); err != nil {
 		m.cfg.Log.Error("a sandbox that ended can't be taken away", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
 	}

@@ -94,7 +94,11 @@ func (in *installation) stop() {
 
 func (in *installation) log() []byte {
 	data, _ := os.ReadFile(filepath.Join(in.Runtime, "daemon.log"))
-	return data
+	lines, _ := os.ReadFile(in.paths().KeeperLog())
+	if last := 64 << 10; len(lines) > last {
+		lines = lines[len(lines)-last:]
+	}
+	return append(data, append([]byte("\nthe end of the keeper's:\n"), lines...)...)
 }
 
 // create makes a sandbox under a policy.

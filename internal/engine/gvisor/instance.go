@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -54,7 +57,27 @@ func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
 	if err != nil {
 		return engine.Exit{}, err
 	}
-	return i.judge(exit), nil
+	judged := i.judge(exit)
+	if judged.Reason != "destroyed" {
+		judged.Words = lastWords(bundle{dir: i.engine.dir(i.id)}.log())
+	}
+	return judged, nil
+}
+
+// mostWords bounds the end of a log that is told.
+const mostWords = 2 << 10
+
+func lastWords(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "" // it never wrote, or is being taken away
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > mostWords {
+		_, _ = f.Seek(-mostWords, io.SeekEnd) // from the start, if that fails
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, mostWords))
+	return strings.ToValidUTF8(string(text), "?")
 }
 
 // judge tells why the sentry ended. Its exit code is PID 1's; the kernel's

@@ -55,8 +55,8 @@ func (t *tree) has(table map[int]process, verdicts map[int]bool, pid, depth int)
 	switch {
 	case t.other[pid] != "":
 	case pid == t.root.pid:
-		verdict = t.root.start == 0 || p.start == t.root.start // else the number was given anew
-	case p.session == t.root.pid || p.group == t.root.pid:
+		verdict = t.sameAs(p)
+	case (p.session == t.root.pid || p.group == t.root.pid) && t.sameAs(table[t.root.pid]):
 		verdict = true
 	case p.parent == t.self:
 		verdict = t.adopts(p)
@@ -65,6 +65,12 @@ func (t *tree) has(table map[int]process, verdicts map[int]bool, pid, depth int)
 	}
 	verdicts[pid] = verdict
 	return verdict
+}
+
+// sameAs tells whether the root's number was not given to another process, p, whose
+// session and group would then be no proof. Nobody has it: no process.
+func (t *tree) sameAs(p process) bool {
+	return p.pid == 0 || t.root.start == 0 || p.start == t.root.start
 }
 
 // adopts decides about an orphan.

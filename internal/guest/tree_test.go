@@ -151,8 +151,13 @@ func TestMembers(t *testing.T) {
 	}
 	tr.root.start = 7 // the number belongs to somebody else now
 	delete(table, 11)
-	for _, pid := range tr.members(map[int]process{1: table[1], 10: table[10]}) {
+	anew := map[int]process{1: table[1], 10: table[10], 16: {pid: 16, parent: 10, group: 10, session: 10, start: 108}}
+	for _, pid := range tr.members(anew) {
 		t.Errorf("process %d is not the command's", pid)
+	}
+	delete(anew, 10) // nobody has it: it is the session of the one that had it
+	if got := tr.members(anew); len(got) != 1 || got[0] != 16 {
+		t.Errorf("of the session of a command that has ended: %v", got)
 	}
 }
 

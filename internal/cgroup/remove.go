@@ -42,11 +42,31 @@ func (g *Group) Kill(ctx context.Context) error {
 				_ = os.WriteFile(filepath.Join(p.parent, "cgroup.kill"), []byte("1"), 0o600)
 			}
 		}
-		for _, pid := range pids {
-			_ = unix.Kill(pid, unix.SIGKILL) // It may be gone already; the next look tells.
-		}
+		g.kill(pids)
 		return fmt.Errorf("processes %v are still in the group", pids)
 	})
+}
+
+// kill sends SIGKILL to those of the processes that are in the group for sure: a
+// number may be somebody else's by the time that it is used. So each gets a handle
+// first, and only then it is looked whether the number is in the group. What can't be
+// killed so is found by the next look.
+func (g *Group) kill(pids []int) {
+	handles := map[int]int{}
+	for _, pid := range pids {
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			handles[pid] = fd
+		} else if errors.Is(err, unix.ENOSYS) { // Linux before 5.3
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	members := g.Pids()
+	for pid, fd := range handles {
+		if slices.Contains(members, pid) {
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // It may be gone already.
+		}
+		_ = unix.Close(fd) // Nothing was written to it.
+	}
 }
 
 // Remove removes the group, waiting until the kernel has let go of the last

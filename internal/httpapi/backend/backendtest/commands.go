@@ -291,8 +291,11 @@ func (c *Commands) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.all {
+		k.mu.Lock()
+		ended := k.exit != nil // its number may be another's now
+		k.mu.Unlock()
 		k.end(channel.Exit{Code: 137, Error: "the sandbox ended"})
-		if k.group != 0 {
+		if k.group != 0 && !ended {
 			_ = syscall.Kill(-k.group, syscall.SIGKILL)
 		}
 	}

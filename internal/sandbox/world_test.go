@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds a wait for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is an installation: a keeper in a process of its own, and the directories
 // that daemons use one after the other.

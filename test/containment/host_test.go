@@ -25,7 +25,7 @@ import (
 const registryHost = "index.example"
 
 // patience bounds a wait for something that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // stage is the host as the tests have made it, with the real daemon on it.
 type stage struct {

@@ -17,6 +17,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// coldWindow is how far back compression looks. The daemon's memory grows by a few
+// times that while it compresses; the library's own choice is 8 MiB.
+const coldWindow = 1 << 20
+
 const (
 	coldExt   = ".zst"
 	tendEvery = time.Minute
@@ -231,7 +235,8 @@ func convertFile(from, to string, each func(to, from *os.File) error) error {
 
 // pack compresses one file on this thread. Holes become next to nothing.
 func pack(to, from *os.File, wanted func() error) error {
-	enc, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	enc, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+		zstd.WithWindowSize(coldWindow), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return err
 	}
@@ -255,7 +260,7 @@ func pack(to, from *os.File, wanted func() error) error {
 
 // unpack writes a file as it was, with holes where there are zeros.
 func unpack(ctx context.Context, to, from *os.File) error {
-	dec, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	dec, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return err
 	}

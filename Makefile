@@ -14,7 +14,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|sdk)')
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build deps template demo test test-packages test-all check bench clean lint fmt
+.PHONY: build deps template demo test test-all check bench clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -41,14 +41,10 @@ template: deps build
 demo: deps build
 	@sh scripts/demo
 
-# The template's build mostly waits for the network, so the packages' tests run beside it.
-test: deps build
-	@$(MAKE) --no-print-directory -j2 test-packages template
+test: deps build template
+	$(GO) test -count=1 $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	$(GO) test -count=1 -parallel 4 -timeout 20m ./test/e2e/... ./test/sdk/...
-
-test-packages: deps build
-	$(GO) test -count=1 -p 4 $(PACKAGES)
 
 test-all: deps build template
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -224,13 +225,18 @@ func testNProc(t *testing.T, s *Subject) {
 	if r := b.collect(conn); strings.Contains(r.out, "started 600") || r.exit.Code == 0 {
 		t.Errorf("600 processes under a limit of 64: %+v", r)
 	}
-	for { // What was killed counts until it is reaped.
+	again := time.NewTicker(20 * time.Millisecond) // what is asked all the time keeps the reaper from its work
+	defer again.Stop()
+	for ; ; <-again.C { // What was killed counts until it is reaped.
 		got := b.exec("", "/bin/echo", "alive")
 		if got.out == "alive\n" {
 			return
 		}
 		if t.Context().Err() != nil || got.exit.Code != 126 {
-			t.Fatalf("after the fork bomb: %+v", got)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			exit, err := b.inst.Wait(ctx) // if it has ended, how
+			t.Fatalf("after the fork bomb: %+v; the sandbox: %+v (%v)", got, exit, err)
 		}
 	}
 }

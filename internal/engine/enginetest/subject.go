@@ -174,7 +174,7 @@ func (b *box) exec(user string, argv ...string) result {
 // start begins a command and attaches to it.
 func (b *box) start(id string, exec channel.Exec) net.Conn {
 	b.t.Helper()
-	if err := b.Keeper.Exec(b.t.Context(), b.id, exec, keeper.ExecOptions{}); err != nil {
+	if err := b.Keeper.Exec(b.t.Context(), b.id, exec, keeper.ExecOptions{AwaitReader: true}); err != nil {
 		b.t.Fatalf("exec %q: %v", exec.Argv, err)
 	}
 	conn, err := b.Keeper.Attach(b.t.Context(), b.id, id, 0)

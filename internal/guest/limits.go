@@ -18,8 +18,9 @@ const leastFiles = 1024
 
 // limitProcess sets the hard limits on the agent, from which every command
 // inherits them: nothing can be set between fork and exec. The agent does not
-// suffer: processes are counted by user, and it is another user than commands;
-// its own listeners and connections are bounded below leastFiles.
+// suffer: processes are counted by user, and where it is the same user as a
+// command CAP_SYS_RESOURCE exempts it; its own listeners and connections are
+// bounded below leastFiles.
 func limitProcess(limits channel.ExecLimits) error {
 	if limits.NoFile > 0 {
 		n := uint64(max(limits.NoFile, leastFiles))

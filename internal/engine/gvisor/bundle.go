@@ -124,7 +124,8 @@ func process(spec engine.Spec, ids identity) *specs.Process {
 	caps := []string{
 		"CAP_NET_BIND_SERVICE", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
 		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",
-		"CAP_NET_ADMIN", // A second address on lo, before anything else runs; then given up.
+		"CAP_SYS_RESOURCE", // Its threads don't count against the limit of a user that is also a command's.
+		"CAP_NET_ADMIN",    // A second address on lo, before anything else runs; then given up.
 	}
 	p := &specs.Process{
 		Args: spec.Init, Env: spec.Env, Cwd: "/", NoNewPrivileges: true,

@@ -127,8 +127,8 @@ func commitmentOf(text []byte) string {
 	return of
 }
 
-// personalReader finds the personal data of a segment's records; it reads the
-// file when it is first asked.
+// personalReader finds the personal data of all of a segment's records, in any
+// order; it reads the file when it is first asked.
 type personalReader struct {
 	path    string
 	entries map[string]personalEntry // by commitment
@@ -147,29 +147,6 @@ func (p *personalReader) find(of string) (personalEntry, bool, error) {
 	}
 	e, ok := p.entries[of]
 	return e, ok, nil
-}
-
-// join puts a record together again. Whether the data are the right ones is for
-// Verify to say; readers take what proves itself and leave the rest.
-func (p *personalReader) join(l line) (Record, error) {
-	r := l.Record
-	if l.Personal == "" {
-		return r, nil
-	}
-	e, ok, err := p.find(l.Personal)
-	if err != nil {
-		return r, err
-	}
-	if !ok || e.Seq != r.Seq || !e.proves() {
-		r.Erased = true
-		return r, nil
-	}
-	r.User, r.Task = e.Data.User, e.Data.Task
-	if len(e.Data.Detail) > 0 && r.Detail == nil {
-		r.Detail = map[string]string{}
-	}
-	maps.Copy(r.Detail, e.Data.Detail)
-	return r, nil
 }
 
 // readPersonal reads a personal file; one that is not there has nothing. What a

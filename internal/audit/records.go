@@ -39,8 +39,10 @@ func readRecords(ctx context.Context, dir string, segments []segment, next uint6
 		if _, more := s.next(b.first, end); !more || b.form == elsewhere {
 			continue
 		}
-		s.personal = &personalReader{path: filepath.Join(dir, personalName(b.first))}
-		if !readSegment(ctx, dir, b, end, s, yield) {
+		s.personal = &personalCursor{path: filepath.Join(dir, personalName(b.first))}
+		goOn := readSegment(ctx, dir, b, end, s, yield)
+		_ = s.personal.close() // it was only read
+		if !goOn {
 			return
 		}
 	}
@@ -128,7 +130,7 @@ type selector struct {
 	hints  [][]byte
 	marks  *marks
 	// personal reads the personal data of the segment that is being read.
-	personal *personalReader
+	personal *personalCursor
 }
 
 func (f Filter) hints() [][]byte {

@@ -80,8 +80,12 @@ func (d *Daemon) poolRequest(ctx context.Context, p config.Pool) (sandbox.Reques
 		return sandbox.Request{}, err
 	}
 	uid := guestUID()
-	return sandbox.Request{
+	request := sandbox.Request{
 		Template: template, Policy: named.Policy, PolicyText: named.Text, PolicySource: named.Path,
-		Account: e2b.Account(), HostUID: uid, HostGID: uid,
-	}, nil
+		HostUID: uid, HostGID: uid,
+	}
+	if p.Wire != config.WireV1 {
+		request.Account = e2b.Account()
+	}
+	return request, nil
 }

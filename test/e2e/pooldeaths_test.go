@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -72,6 +73,44 @@ func TestDaemonWithAPoolDies(t *testing.T) {
 			return // what is left of one would be found by all the others
 		}
 	}
+}
+
+// TestPoolOfAWire: a token that asks /v1 is given what is ready for that wire, and one
+// that asks as the SDKs do is not.
+func TestPoolOfAWire(t *testing.T) {
+	in := start(t, fmt.Sprintf("default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\npool: [ { size: %d, wire: v1 } ]\n", inPool))
+	members, err := in.filled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := in.Client.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := client.Open(client.Remote{URL: version.URL, Token: token.Secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := remote.CreateSandbox(t.Context(), api.CreateSandbox{})
+	if err != nil || !slices.Contains(members, made.ID) {
+		t.Fatalf("out of the pool with %v came %+v, %v", members, made, err)
+	}
+	in.wantUse(t, made, "")
+	full, err := in.filled(t.Context())
+	if err != nil {
+		t.Fatalf("the pool is not filled again: %v", err)
+	}
+	if err := in.claim(t.Context(), token.Secret); !strings.Contains(err.Error(), "status 201") {
+		t.Fatal(err)
+	}
+	if still, err := in.filled(t.Context()); err != nil || !slices.Equal(slices.Sorted(slices.Values(full)), slices.Sorted(slices.Values(still))) {
+		t.Errorf("the pool had %v, and after a request over another wire %v, %v", full, still, err)
+	}
+	in.clear(t)
 }
 
 // configure is for the next daemon.

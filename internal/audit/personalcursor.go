@@ -1,0 +1,179 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+const (
+	cursorSpan   = 64 << 10 // bytes that are read in order rather than searched
+	cursorBuffer = 16 << 10
+	seqPrefix    = 32 // bytes of a line that tell its number
+)
+
+// personalCursor finds the personal data of a segment's records, which are asked
+// for in ascending order, as the entries are. One record's are found without
+// reading all: whoever looks up a record of a long log must not pay for its length.
+// An entry that is not where it belongs is still found, at that price.
+type personalCursor struct {
+	path  string
+	file  *os.File // nil until it is needed
+	lines *bufio.Reader
+	asked uint64
+}
+
+func (p *personalCursor) close() error {
+	file := p.file
+	p.file, p.lines = nil, nil
+	if file == nil {
+		return nil
+	}
+	return file.Close()
+}
+
+// join puts a record together again. Whether the data are the right ones is for
+// Verify to say; readers take what proves itself and leave the rest.
+func (p *personalCursor) join(l line) (Record, error) {
+	r := l.Record
+	if l.Personal == "" {
+		return r, nil
+	}
+	e, err := p.find(r.Seq, l.Personal)
+	if err != nil {
+		return r, err
+	}
+	if e.Seq != r.Seq || !e.proves() {
+		r.Erased = true
+		return r, nil
+	}
+	r.User, r.Task = e.Data.User, e.Data.Task
+	if len(e.Data.Detail) > 0 && r.Detail == nil {
+		r.Detail = map[string]string{}
+	}
+	maps.Copy(r.Detail, e.Data.Detail)
+	return r, nil
+}
+
+// find returns the entry of a commitment; one without anything if there is none.
+func (p *personalCursor) find(seq uint64, of string) (personalEntry, error) {
+	err := p.move(seq)
+	if errors.Is(err, os.ErrNotExist) {
+		return personalEntry{}, nil
+	}
+	var e personalEntry
+	found := false
+	if err == nil {
+		e, found, err = p.next(seq, of)
+	}
+	if err != nil {
+		return personalEntry{}, fault.Wrap(fault.ErrUnavailable, err, "the personal data of the audit log can't be read")
+	}
+	if found {
+		return e, nil
+	}
+	whole := personalReader{path: p.path}
+	e, _, err = whole.find(of)
+	return e, err
+}
+
+// move goes to an entry before that of seq, unless the cursor is there.
+func (p *personalCursor) move(seq uint64) error {
+	if p.file == nil {
+		file, err := os.Open(p.path)
+		if err != nil {
+			return err
+		}
+		p.file = file
+	}
+	if p.lines == nil || seq <= p.asked {
+		from, err := searchPersonal(p.file, seq)
+		if err != nil {
+			return err
+		}
+		p.lines = bufio.NewReaderSize(io.NewSectionReader(p.file, from, 1<<62), cursorBuffer)
+	}
+	p.asked = seq
+	return nil
+}
+
+// next reads on up to the entry of seq with this commitment. Of a crash there may
+// be others of the same number.
+func (p *personalCursor) next(seq uint64, of string) (personalEntry, bool, error) {
+	for {
+		head, err := p.lines.Peek(seqPrefix)
+		if len(head) == 0 {
+			return personalEntry{}, false, notEOF(err)
+		}
+		at, ok := seqOf(head)
+		if ok && at > seq {
+			return personalEntry{}, false, nil
+		}
+		if !ok || at < seq {
+			if _, err := passLine(p.lines); err != nil {
+				return personalEntry{}, false, notEOF(err)
+			}
+			continue
+		}
+		text, err := p.lines.ReadBytes('\n')
+		var e personalEntry
+		if err == nil && len(text) <= maxPersonalLine && json.Unmarshal(text, &e) == nil && e.Of == of {
+			return e, true, nil
+		}
+		if err != nil {
+			return personalEntry{}, false, notEOF(err)
+		}
+	}
+}
+
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// passLine reads to the end of a line and returns how many bytes that were.
+func passLine(lines *bufio.Reader) (int64, error) {
+	passed := int64(0)
+	for {
+		text, err := lines.ReadSlice('\n')
+		passed += int64(len(text))
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return passed, err
+		}
+	}
+}
+
+// searchPersonal returns where a line begins that is before the entry of seq, and
+// not far before it if the entries are in order.
+func searchPersonal(file *os.File, seq uint64) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	low, high := int64(0), info.Size()
+	for high-low > cursorSpan {
+		middle := low + (high-low)/2
+		lines := bufio.NewReaderSize(io.NewSectionReader(file, middle, high-middle), cursorBuffer/4)
+		passed, err := passLine(lines)
+		if notEOF(err) != nil {
+			return 0, err
+		}
+		head, err := lines.Peek(seqPrefix)
+		if notEOF(err) != nil {
+			return 0, err
+		}
+		if at, ok := seqOf(head); ok && at < seq {
+			low = middle + passed
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}

@@ -99,6 +99,7 @@ type Manager struct {
 	crew   *crew // ends and writes in the background
 	news   *news
 
+	tidying    sync.Mutex      // held while reconciling
 	background sync.WaitGroup  // watchers; Close waits for them
 	ctx        context.Context //nolint:containedctx // the manager's own life, cancelled by Close: watchers outlive any request
 	cancel     context.CancelFunc

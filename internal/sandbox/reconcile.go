@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -38,6 +40,8 @@ func (m *Manager) keepTidy() {
 // has only what this installation made. What belongs to a sandbox that is being made
 // or taken away is left alone: its id is known before anything of it is there.
 func (m *Manager) reconcile(ctx context.Context, reason string) {
+	m.tidying.Lock()
+	defer m.tidying.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, reconcilePatience)
 	defer cancel()
 	m.settleKeeper(ctx, reason)
@@ -134,19 +138,33 @@ func (m *Manager) sweepEngines(ctx context.Context, reason string) {
 // settleJournal ends the entries of sandboxes that nobody knows, once nothing is left
 // of them and their end is on record.
 func (m *Manager) settleJournal(ctx context.Context, reason string) {
-	entries, err := m.cfg.Journal.Entries(ctx)
-	if err != nil {
-		m.cfg.Log.Error("the journal of sandboxes can't be read", "err", err)
+	unknown := map[string]bool{}
+	for _, e := range m.entries(ctx) {
+		unknown[e.Info.ID] = !m.knows(e.Info.ID)
+	}
+	if !slices.Contains(slices.Collect(maps.Values(unknown)), true) {
 		return
 	}
-	inParallel(sweepsAtOnce, entries, func(e Entry) {
-		if m.knows(e.Info.ID) {
+	// One that ended as it should after it was read is unknown, too; but it has no
+	// entry any more.
+	inParallel(sweepsAtOnce, m.entries(ctx), func(e Entry) {
+		if !unknown[e.Info.ID] {
 			return
 		}
 		if err := m.bury(ctx, e, reason); err != nil {
 			m.cfg.Log.Error("the end of a sandbox can't be completed; it is tried again", "sandbox", e.Info.ID, "run", e.Info.Run, "err", err)
 		}
 	})
+}
+
+// entries are the journal's; none if it can't be read.
+func (m *Manager) entries(ctx context.Context) []Entry {
+	entries, err := m.cfg.Journal.Entries(ctx)
+	if err != nil {
+		m.cfg.Log.Error("the journal of sandboxes can't be read", "err", err)
+		return nil
+	}
+	return entries
 }
 
 // bury completes the end of a sandbox of which only the journal knows.

@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -320,4 +322,68 @@ func (w *world) runKeeper(t *testing.T) *exec.Cmd {
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of a test that failed
 	await(t, "the keeper listens", func() bool { return keeper.Dial(w.path("keeper.sock")).Ping(t.Context()) == nil })
 	return cmd
+}
+
+// meanwhile does something between the reading of the entries and their return, once.
+type meanwhile struct {
+	sandbox.Journal
+	do atomic.Pointer[func()]
+}
+
+func (m *meanwhile) Entries(ctx context.Context) ([]sandbox.Entry, error) {
+	entries, err := m.Journal.Entries(ctx)
+	if do := m.do.Swap(nil); do != nil {
+		(*do)()
+	}
+	return entries, err
+}
+
+// TestEndsOnceBesideReconcile: a sandbox that is destroyed while the entries are looked
+// through, and two reconciles at once over what is left of one, make one end.
+func TestEndsOnceBesideReconcile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var journal meanwhile
+	w.Journal = func(j sandbox.Journal) sandbox.Journal {
+		journal.Journal = j
+		return &journal
+	}
+	d := w.daemon(t)
+	id := d.create(t, sandbox.Request{}).Info().ID
+	destroy := func() {
+		if err := d.Destroy(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	journal.do.Store(&destroy)
+	d.KeeperEnded(t.Context())
+	left := d.create(t, sandbox.Request{}).Info().ID
+	entries, err := journal.Journal.Entries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Destroy(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	lost := entries[0] // as if its end had not come that far
+	lost.Info.ID = "sblost"
+	if _, err := journal.Move(t.Context(), lost, sandbox.Event{Sandbox: lost.Info.ID, To: sandbox.Running}); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() { d.KeeperEnded(t.Context()) })
+	}
+	group.Wait()
+	for _, id := range []string{id, left, lost.Info.ID} {
+		ends := 0
+		for _, e := range d.events(t)[id] {
+			if strings.HasSuffix(e, ">"+string(sandbox.Destroyed)) {
+				ends++
+			}
+		}
+		if ends != 1 {
+			t.Errorf("%s ended %d times: %v", id, ends, d.events(t)[id])
+		}
+	}
 }

@@ -127,6 +127,9 @@ func (v vigil) judge(t *testing.T) {
 	t.Helper()
 	for role, samples := range v.samples {
 		late := samples[len(samples)/3:]
+		for i := 0; i < len(samples); i += 1 + len(samples)/30 {
+			t.Logf("%s, sample %d: %d MiB, heap %d KiB, %d descriptors", role, i, int64(samples[i].resident)>>20, int64(samples[i].held)>>10, int(samples[i].descriptors))
+		}
 		if len(late) < 10 {
 			t.Fatalf("there are %d samples of the %s", len(samples), role)
 		}

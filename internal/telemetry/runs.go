@@ -3,7 +3,7 @@ package telemetry
 import "sync"
 
 // maxRuns bounds how many sandboxes' runs are kept, twice.
-const maxRuns = 5_000
+const maxRuns = 2_000
 
 // Runs knows which run a sandbox works for, some time beyond the sandbox's end:
 // the last lines of the log are about what has ended already. It learns from the

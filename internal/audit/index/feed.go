@@ -19,7 +19,10 @@ const batchRecords = 8192
 
 // feed takes the log's records up to but not including end.
 func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(done, end uint64)) error {
-	scratch := f.next == 0
+	scratch, most := f.next == 0, mostTexts
+	if scratch {
+		most = bulkTexts
+	}
 	for f.next < end {
 		if progress != nil {
 			progress(f.next, end)
@@ -28,6 +31,7 @@ func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(don
 			f.forget() // what got numbers may be rolled back
 			return err
 		}
+		f.texts.shed(most)
 	}
 	if !f.ready {
 		for _, statement := range secondary() {
@@ -37,7 +41,7 @@ func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(don
 		}
 		f.ready = true
 	}
-	if scratch && len(f.texts.known) > mostTexts/10 {
+	if scratch && f.texts.size() > mostTexts {
 		f.forget() // the memory is only worth it while much comes
 	}
 	return nil

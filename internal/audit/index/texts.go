@@ -6,16 +6,45 @@ import (
 	"errors"
 )
 
-// mostTexts bounds the texts that are remembered between questions to the table.
-const mostTexts = 100_000
+// How many texts are remembered at most, so that the table need not be asked: while
+// records come one by one, and while an index is made of a whole log. Twice as many
+// are in memory.
+const (
+	mostTexts = 8_192
+	bulkTexts = 65_536
+)
 
 // dictionary gives texts their numbers. It is used by who feeds.
 type dictionary struct {
-	known map[string]int64
-	last  int64 // the highest number; -1: not asked for yet
+	recent, old map[string]int64 // no text is in both
+	last        int64            // the highest number; -1: not asked for yet
 }
 
-func newDictionary() *dictionary { return &dictionary{known: map[string]int64{}, last: -1} }
+func newDictionary() *dictionary {
+	return &dictionary{recent: map[string]int64{}, old: map[string]int64{}, last: -1}
+}
+
+// known is the number of a text that is remembered. What is asked for stays.
+func (d *dictionary) known(text string) (int64, bool) {
+	if id, ok := d.recent[text]; ok {
+		return id, true
+	}
+	id, ok := d.old[text]
+	if ok {
+		delete(d.old, text)
+		d.recent[text] = id
+	}
+	return id, ok
+}
+
+func (d *dictionary) size() int { return len(d.recent) + len(d.old) }
+
+// shed lets go what was not asked for since the last time, once there is much.
+func (d *dictionary) shed(most int) {
+	if len(d.recent) >= most {
+		d.recent, d.old = map[string]int64{}, d.recent
+	}
+}
 
 // hash is FNV-1a, as a number that SQLite can hold: a short key for long texts.
 func hash(text string) int64 {
@@ -34,7 +63,7 @@ func (d *dictionary) id(ctx context.Context, tx *statements, text string) (int64
 	if text == "" {
 		return 0, nil
 	}
-	if id, ok := d.known[text]; ok {
+	if id, ok := d.known(text); ok {
 		return id, nil
 	}
 	if d.last < 0 {
@@ -45,7 +74,7 @@ func (d *dictionary) id(ctx context.Context, tx *statements, text string) (int64
 	h := hash(text)
 	var id int64
 	err := sql.ErrNoRows
-	if d.last > int64(len(d.known)) { // else all that there are, are known
+	if d.last > int64(d.size()) { // else all that there are, are known
 		err = tx.find.QueryRowContext(ctx, h, text).Scan(&id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
@@ -57,9 +86,6 @@ func (d *dictionary) id(ctx context.Context, tx *statements, text string) (int64
 	if err != nil {
 		return 0, err
 	}
-	if len(d.known) >= mostTexts {
-		d.known = map[string]int64{}
-	}
-	d.known[text] = id
+	d.recent[text] = id
 	return id, nil
 }

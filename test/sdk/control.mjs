@@ -22,7 +22,7 @@ const pages = async (paginator) => {
   for (; paginator.hasNext; n++) all.push(...(await paginator.nextItems()))
   return { all, n }
 }
-const near = (date, seconds) => assert.ok(Math.abs(date - Date.now() - seconds * 1000) < 20_000, `${date} is not in ${seconds} s`)
+const near = (date, seconds) => assert.ok(Math.abs(date - Date.now() - seconds * 1000) < 45_000, `${date} is not in ${seconds} s`)
 
 const wrong = 'e2b_' + '0'.repeat(40)
 await raises(AuthenticationError, /not valid here/, Sandbox.create({ apiKey: wrong }))
@@ -145,12 +145,17 @@ if (Sandbox.prototype.fork) {
   ok('fork')
 }
 {
-  const first = await Sandbox.create({ apiKey: FEW_KEY })
-  await raises(RateLimitError, /quota is 1/, Sandbox.create({ apiKey: FEW_KEY }))
-  await first.kill()
-  await (await Sandbox.create({ apiKey: SLOW_KEY })).kill()
   // Newer versions wait as Retry-After says, and try again.
-  await raises(RateLimitError, /a minute/, Sandbox.create({ apiKey: SLOW_KEY, retries: 0 }))
+  const first = await Sandbox.create({ apiKey: FEW_KEY })
+  await raises(RateLimitError, /quota is 1/, Sandbox.create({ apiKey: FEW_KEY, retries: 0 }))
+  await first.kill()
+  // A second one is too many unless a minute passed meanwhile.
+  let refused
+  for (let i = 0; i < 5 && !refused; i++) {
+    const made = await Sandbox.create({ apiKey: SLOW_KEY, retries: 0 }).catch((err) => { refused = err })
+    await made?.kill()
+  }
+  await raises(RateLimitError, /a minute/, Promise.reject(refused))
   ok('RateLimitError')
 }
 {

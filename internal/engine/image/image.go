@@ -22,7 +22,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -168,9 +167,6 @@ func digests(dir string) (map[string]file, error) {
 	return files, nil
 }
 
-// buffers are for reading images: many large ones at once would keep the heap large.
-var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
-
 func digest(path string) (file, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -178,8 +174,6 @@ func digest(path string) (file, error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	buffer := buffers.Get().(*[128 << 10]byte) //nolint:forcetypeassert // it is New's
-	defer buffers.Put(buffer)
-	n, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, buffer[:])
+	n, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, make([]byte, 128<<10))
 	return file{Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }

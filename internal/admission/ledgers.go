@@ -11,8 +11,9 @@ import (
 )
 
 // maxLedgers is how many records of sandboxes that have copies are kept in memory,
-// together: the next copies need not read the log.
-const maxLedgers = 50_000
+// together and each sandbox counted as one more: the next copies need not read the
+// log. One takes about a kilobyte.
+const maxLedgers = 8_192
 
 // ledgers are the records of sandboxes that have copies, as far as copies need
 // them. Safe for concurrent use.
@@ -20,7 +21,7 @@ type ledgers struct {
 	mu    sync.Mutex // guards what follows
 	of    map[string]*ledger
 	order []string // of, the one that was used last at the end
-	size  int      // records in all of them, as far as it is known
+	size  int      // what all of them count, as far as it is known
 }
 
 // ledger is one sandbox's. It grows with its log.
@@ -109,8 +110,8 @@ func (l *ledgers) take(a Ancestor) *ledger {
 func (l *ledgers) count(one *ledger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.size += len(one.records) - one.counted
-	one.counted = len(one.records)
+	l.size += 1 + len(one.records) - one.counted
+	one.counted = 1 + len(one.records)
 	for l.size > maxLedgers && len(l.order) > 1 {
 		l.size -= l.of[l.order[0]].counted
 		delete(l.of, l.order[0])

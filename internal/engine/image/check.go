@@ -20,7 +20,7 @@ import (
 const fresh = 20 * time.Millisecond
 
 // maxKnown bounds what a Checker remembers.
-const maxKnown = 1024
+const maxKnown = 256
 
 // Checker verifies images and reads digests of files, and does not read again
 // what it has read and what has not changed since: neither a file's identity nor

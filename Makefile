@@ -14,7 +14,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|sdk)')
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build deps template demo test units test-all check bench clean lint fmt
+.PHONY: build deps template demo test test-all check bench clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -41,14 +41,10 @@ template: deps build
 demo: deps build
 	@sh scripts/demo
 
-# The packages' tests need no template, and its build waits for the network mostly.
-test: deps build
-	@$(MAKE) --no-print-directory -j2 template units
+test: deps build template
+	$(GO) test -count=1 $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	$(GO) test -count=1 -parallel 4 -timeout 20m ./test/e2e/... ./test/sdk/...
-
-units: deps build
-	$(GO) test -count=1 $(PACKAGES)
 
 test-all: deps build template
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)

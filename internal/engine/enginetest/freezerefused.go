@@ -85,8 +85,9 @@ func testFreezeUnread(t *testing.T, s *Subject) {
 func testDestroyFrozen(t *testing.T, s *Subject) {
 	t.Helper()
 	b := s.create(t, nil)
-	conn := b.start("long", shell("long", "sleep 1000"))
+	conn := b.start("long", shell("long", "echo on; sleep 1000"))
 	defer conn.Close()
+	b.until(conn, "on\n") // it is not the guest's process any more, which has the sandbox's name
 	dir := b.freeze()
 	waited := make(chan engine.Exit, 1)
 	go func() {

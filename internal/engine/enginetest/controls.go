@@ -218,6 +218,9 @@ func testPids(t *testing.T, s *Subject) {
 func testNProc(t *testing.T, s *Subject) {
 	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
+	if got := b.sh("grep ^Cap /proc/self/status | cut -f2 | sort -u"); strings.Trim(got, "0") != "" || got == "" {
+		t.Errorf("a command has capabilities, with which it may exceed the limit: %q", got)
+	}
 	if r := b.exec("", "/bin/sh", "-c", forkBomb+"; wait"); strings.Contains(r.out, "started 600") || r.exit.Code == 0 {
 		t.Errorf("600 processes under a limit of 64: %+v", r)
 	}

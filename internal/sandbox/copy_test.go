@@ -22,9 +22,14 @@ import (
 // run starts a command and waits until its end and what it installed are on record.
 func (s *studio) run(id string, argv ...string) {
 	s.t.Helper()
+	s.ended(id, argv...)
+	must(s.t, s.Settle(s.t.Context(), mustGet(s.t, s, id).Info().Run))
+}
+
+// ended starts a command and waits until it has ended, not until that is on record.
+func (s *studio) ended(id string, argv ...string) {
+	s.t.Helper()
 	_, err := s.Start(s.t.Context(), id, sandbox.Command{Argv: argv, Dir: "/"})
-	must(s.t, err)
-	one, err := s.Get(id)
 	must(s.t, err)
 	for { // its exit is the guest's to tell
 		known, err := s.Commands(s.t.Context(), id)
@@ -38,7 +43,6 @@ func (s *studio) run(id string, argv ...string) {
 			s.t.Fatal("the command does not end")
 		}
 	}
-	must(s.t, s.Settle(s.t.Context(), one.Info().Run))
 }
 
 const dist = "home/agent/.local/lib/python3.12/site-packages/"
@@ -269,6 +273,34 @@ func mustGet(t *testing.T, s *studio, id string) *sandbox.Sandbox {
 	one, err := s.Get(id)
 	must(t, err)
 	return one
+}
+
+// TestCopiesOfWhatHasJustEnded: what a command has installed is said to have come in
+// a copy, though nobody waited for the record of it.
+func TestCopiesOfWhatHasJustEnded(t *testing.T) {
+	s := newStudio(t)
+	source := s.create(s.request(house)).Info()
+	came := func(id string) {
+		t.Helper()
+		if got := s.records(id, audit.Restored); len(got) != 1 || !strings.Contains(got[0].Detail["came_with"], "requests") {
+			t.Errorf("on record: %+v", got)
+		}
+	}
+	s.serve(source.ID)
+	s.write(source.ID, dist+"requests-2.31.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: requests\nVersion: 2.31.0\n")
+	s.ended(source.ID, "/bin/true")
+	copies, err := s.Fork(t.Context(), source.ID, 1, sandbox.Lifetime{})
+	must(t, err)
+	must(t, copies[0].Err)
+	came(copies[0].Sandbox.Info().ID)
+
+	second := s.create(s.request(house)).Info()
+	s.serve(second.ID)
+	s.write(second.ID, dist+"requests-2.31.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: requests\nVersion: 2.31.0\n")
+	s.ended(second.ID, "/bin/true")
+	_, err = s.Snapshot(t.Context(), second.ID, "base", "")
+	must(t, err)
+	came(s.create(sandbox.Request{Snapshot: "base", User: "ben"}).Info().ID)
 }
 
 // TestForksThatFail have the reason, each; nothing of them is left.

@@ -75,6 +75,9 @@ func (m *Manager) write(ctx context.Context, s *Sandbox, id string, contents eng
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := m.settleEnded(ctx, s); err != nil { // what it installed a moment ago comes in the copy
+		return nil, nil, err
+	}
 	from := &origin{contents: contents, release: func() {}}
 	from.Of, from.Owner = s.info, s.info.Owner
 	if from.Made, err = m.loadMade(s.info.ID); err != nil {

@@ -46,7 +46,8 @@ test: deps build template
 	$(GO) test -count=1 ./test/containment/...
 	$(GO) test -count=1 -parallel 4 -timeout 20m ./test/e2e/... ./test/sdk/...
 
-test-all: deps build template
+test-all: build template
+	@sh scripts/deps long
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./internal/advisory

@@ -64,12 +64,17 @@ func (in *installation) launch(t *testing.T, more ...string) {
 	}
 	defer log.Close()
 	in.Daemon = exec.Command(filepath.Join(binaries(repository(t)), "cofferdam"), "serve")
-	in.Daemon.Env = append(append(os.Environ(), "COFFERDAM_STATE="+in.State, "COFFERDAM_RUNTIME="+in.Runtime), more...)
+	in.Daemon.Env = append(in.environ(), more...)
 	in.Daemon.Stdout, in.Daemon.Stderr = log, log
 	if err := in.Daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
 	in.Client = client.New(in.paths().DaemonSocket())
+}
+
+// environ has programs find the installation.
+func (in *installation) environ() []string {
+	return append(os.Environ(), "COFFERDAM_STATE="+in.State, "COFFERDAM_RUNTIME="+in.Runtime)
 }
 
 // answers waits until the daemon does.

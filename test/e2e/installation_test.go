@@ -56,7 +56,7 @@ func (in *installation) serve(binary string) {
 	}
 	defer log.Close()
 	in.Daemon = exec.Command(binary, "serve")
-	in.Daemon.Env = append(os.Environ(), "COFFERDAM_STATE="+in.State, "COFFERDAM_RUNTIME="+in.Runtime)
+	in.Daemon.Env = in.environ()
 	in.Daemon.Stdout, in.Daemon.Stderr = log, log
 	if err := in.Daemon.Start(); err != nil {
 		in.t.Fatal(err)

@@ -73,6 +73,12 @@ func (l *life) copies(ctx context.Context) error {
 		target(fmt.Sprintf("<= %.0f", forkTarget), forks.median() <= forkTarget))
 	l.table.add(figure("  CPU of the whole machine meanwhile", unitTime, cpu))
 	l.table.add(figure("  of four, to the last one's", unitTime, four))
+	l.progress.say("a fork of fifty")
+	all, err := l.forked(ctx, box, crowd)
+	if err != nil {
+		return err
+	}
+	l.table.add(figure("  fork of 50, to the last one's", unitTime, sample{float64(all) / float64(time.Millisecond)}))
 	return l.wire.kill(ctx, box)
 }
 
@@ -120,6 +126,47 @@ func (l *life) pauses(ctx context.Context) error {
 	l.table.add(figure("pause of a sandbox with python at rest", unitTime, pauses))
 	l.table.add(figure("  resume, to the first answer", unitTime, resumes))
 	return l.wire.kill(ctx, box)
+}
+
+// together does the same with fifty sandboxes at once: snapshots, pauses, resumes.
+func (l *life) together(ctx context.Context) error {
+	boxes := make([]wireBox, crowd)
+	for i := range boxes {
+		l.progress.round("sandboxes for what fifty do at once", i, crowd)
+		var err error
+		if boxes[i], err = l.wire.create(ctx, "cold"); err != nil {
+			return err
+		}
+	}
+	for _, one := range []struct {
+		what string
+		do   func(i int) error
+	}{
+		{"snapshots, 50 at once, of sandboxes at rest", func(i int) error {
+			_, err := l.wire.snapshot(ctx, boxes[i])
+			return err
+		}},
+		{"pauses, 50 at once", func(i int) error { return l.wire.pause(ctx, boxes[i]) }},
+		{"resumes, 50 at once, to the first answer", func(i int) (err error) {
+			if boxes[i], err = l.wire.resume(ctx, boxes[i]); err != nil {
+				return err
+			}
+			return l.wire.run(ctx, boxes[i], "/bin/true")
+		}},
+		{"ends, 50 at once", func(i int) error { return l.wire.kill(ctx, boxes[i]) }},
+	} {
+		l.progress.say(one.what)
+		took, err := atOnce(crowd, func(i int) (time.Duration, error) {
+			began := time.Now()
+			err := one.do(i)
+			return time.Since(began), err
+		})
+		if err != nil {
+			return err
+		}
+		l.table.add(figure(one.what, unitTime, took))
+	}
+	return nil
 }
 
 // idleLook is how long idle sandboxes are looked at.

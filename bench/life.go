@@ -22,7 +22,7 @@ const (
 	lifeRounds             = 40
 	forkRounds             = 15
 	crowd                  = 50
-	poolSize               = 8
+	poolSize               = crowd
 	fileMB                 = 100
 	fileRounds             = 5
 )
@@ -49,7 +49,7 @@ func measureLife(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.daemon.stop()) }()
-	for _, measure := range []func(context.Context) error{l.cold, l.claims, l.execs, l.copies, l.pauses, l.files, l.idle} {
+	for _, measure := range []func(context.Context) error{l.cold, l.claims, l.execs, l.copies, l.pauses, l.together, l.files, l.idle} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

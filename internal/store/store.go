@@ -24,8 +24,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// readers bounds the connections to one file.
-const readers = 8
+// readers bounds the connections to one file, and cacheKiB what each remembers of it:
+// little is read again, and a daemon has several files.
+const (
+	readers  = 8
+	cacheKiB = 512
+)
 
 // open opens a file, making it if need be, and migrates it. What is deleted is
 // overwritten: it may be somebody's data that were to go.
@@ -38,7 +42,7 @@ func openWith(ctx context.Context, path string, migrations []string, synchronous
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", synchronous, "foreign_keys(ON)", "secure_delete(ON)"}}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", synchronous, "foreign_keys(ON)", "secure_delete(ON)", fmt.Sprintf("cache_size(-%d)", cacheKiB)}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, unavailable(err, path)

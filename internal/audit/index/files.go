@@ -150,7 +150,7 @@ func source(path string, use int) string {
 		// the log has what they had.
 		pragmas = append(pragmas, "journal_mode(wal)", "synchronous(normal)", "cache_size(-4000)")
 	} else {
-		pragmas = append(pragmas, "query_only(1)", "cache_size(-2000)")
+		pragmas = append(pragmas, "query_only(1)", "cache_size(-1000)")
 	}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
 	return u.String()

@@ -47,6 +47,9 @@ const (
 	look         = 30 * time.Second
 	backOffLeast = time.Second
 	backOffMost  = time.Minute
+	// breath is how long the pool leaves the processor to whoever has claimed a
+	// member before it makes another, as long as half of them are there.
+	breath = 250 * time.Millisecond
 )
 
 // Pool keeps members. Safe for concurrent use.
@@ -60,6 +63,7 @@ type Pool struct {
 	stirred chan struct{} // has one element when there may be work
 	hits    int64
 	misses  int64
+	claimed time.Time // the last claim of one that waited
 }
 
 // New makes a pool that holds nothing. Run fills it.
@@ -125,6 +129,7 @@ func (p *Pool) take(c Class) (Member, bool) {
 	m := ready[0] // the oldest: the younger ones may still be warm in the host's cache
 	p.ready[c] = ready[1:]
 	p.hits++
+	p.claimed = time.Now()
 	p.stir()
 	return m, true
 }
@@ -191,9 +196,9 @@ func (p *Pool) discard(ctx context.Context, m Member) {
 	}
 }
 
-// Run fills the pool, one member at a time (a claim or create of somebody who
-// waits comes first), until ctx ends; then it discards what the pool holds. Call
-// it once.
+// Run fills the pool, one member at a time and a breath after the last claim (a claim
+// or create of somebody who waits comes first), until ctx ends; then it discards what
+// the pool holds. Call it once.
 func (p *Pool) Run(ctx context.Context) {
 	tick := time.NewTicker(look) // room may have come without a word
 	defer tick.Stop()
@@ -209,9 +214,13 @@ func (p *Pool) Run(ctx context.Context) {
 			}
 			continue
 		}
+		if rest := p.rest(c); rest > 0 {
+			await(ctx, p.stirred, rest)
+			continue // there may have been another claim
+		}
 		if err := p.fill(ctx, c); err != nil && ctx.Err() == nil {
 			p.log.Warn("the pool can't be filled", "err", err, "again_in", pause)
-			await(ctx, pause)
+			await(ctx, nil, pause)
 			pause = min(2*pause, backOffMost)
 			continue
 		}
@@ -219,6 +228,16 @@ func (p *Pool) Run(ctx context.Context) {
 	}
 	p.SetTargets(nil)
 	p.trim(context.WithoutCancel(ctx))
+}
+
+// rest is how long it is until the next member of a class may be made.
+func (p *Pool) rest(c Class) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if 2*len(p.ready[c]) < p.targets[c] {
+		return 0
+	}
+	return time.Until(p.claimed.Add(breath))
 }
 
 // next is a class that lacks a member: the one that lacks most.
@@ -279,11 +298,12 @@ func (p *Pool) trim(ctx context.Context) {
 	}
 }
 
-func await(ctx context.Context, d time.Duration) {
+func await(ctx context.Context, sooner <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-sooner:
 	case <-ctx.Done():
 	}
 }

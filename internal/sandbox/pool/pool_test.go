@@ -96,7 +96,7 @@ func TestItFillsAndRefills(t *testing.T) {
 		t.Helper()
 		p.SetTargets(map[pool.Class]int{"a": 3, "b": 1, "c": 0})
 		for range 10 {
-			synctest.Wait()
+			soon()
 			if c := p.Counts(); c.Ready != 4 || c.Target != 4 {
 				t.Fatalf("%+v", c)
 			}
@@ -115,6 +115,35 @@ func TestItFillsAndRefills(t *testing.T) {
 		}
 		return claimed
 	})
+}
+
+// TestClaimsComeFirst: who has claimed a member has the processor for a moment, unless
+// few are left.
+func TestClaimsComeFirst(t *testing.T) {
+	run(t, func(t *testing.T, p *pool.Pool, m *maker) (claimed []string) {
+		t.Helper()
+		p.SetTargets(map[pool.Class]int{"a": 4})
+		synctest.Wait()
+		for _, want := range []int{4, 4, 5} { // made so far: with one of four left, another at once
+			one, ok := p.Claim(t.Context(), "a")
+			synctest.Wait()
+			if !ok || m.made != want {
+				t.Fatalf("%v %v, and %d were made, want %d", one, ok, m.made, want)
+			}
+			claimed = append(claimed, one.ID)
+		}
+		soon()
+		if p.Counts().Ready != 4 {
+			t.Error(p.Counts())
+		}
+		return claimed
+	})
+}
+
+// soon waits, on the bubble's clock, until the pool has taken its breath.
+func soon() {
+	time.Sleep(time.Second)
+	synctest.Wait()
 }
 
 // TestOneMemberOneClaim: of many who ask at once nobody gets what another has.

@@ -127,8 +127,10 @@ func TestClaimsComeFirst(t *testing.T) {
 		for _, want := range []int{4, 4, 5} { // made so far: with one of four left, another at once
 			one, ok := p.Claim(t.Context(), "a")
 			synctest.Wait()
-			if !ok || m.made != want {
-				t.Fatalf("%v %v, and %d were made, want %d", one, ok, m.made, want)
+			made := 0
+			m.set(func() { made = m.made })
+			if !ok || made != want {
+				t.Fatalf("%v %v, and %d were made, want %d", one, ok, made, want)
 			}
 			claimed = append(claimed, one.ID)
 		}

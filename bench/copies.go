@@ -38,7 +38,7 @@ func (l *life) copies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var snapshots, forks, four, cpu sample
+	var snapshots, restores, forks, four, cpu sample
 	n := l.rounds(forkRounds)
 	for i := range n + 1 {
 		l.progress.round("snapshots and forks", i, n)
@@ -48,7 +48,8 @@ func (l *life) copies(ctx context.Context) error {
 			return err
 		}
 		took := time.Since(began)
-		if err := l.wire.dropSnapshot(ctx, id); err != nil {
+		restored, err := l.restored(ctx, id)
+		if err := errors.Join(err, l.wire.dropSnapshot(ctx, id)); err != nil {
 			return err
 		}
 		before := machineCPU()
@@ -63,23 +64,41 @@ func (l *life) copies(ctx context.Context) error {
 		}
 		if i > 0 {
 			snapshots.add(took)
+			restores.add(restored)
 			forks.add(one)
 			cpu.add(spent)
 			four.add(more)
 		}
 	}
 	l.table.add(figure("snapshot of a sandbox with python at rest", unitTime, snapshots))
+	l.table.add(figure("  a sandbox of it, to its first answer", unitTime, restores))
 	l.table.add(figure("fork, to the copy's first answer", unitTime, forks).
 		target(fmt.Sprintf("<= %.0f", forkTarget), forks.median() <= forkTarget))
 	l.table.add(figure("  CPU of the whole machine meanwhile", unitTime, cpu))
 	l.table.add(figure("  of four, to the last one's", unitTime, four))
+	return errors.Join(l.forkOfFifty(ctx, box), l.wire.kill(ctx, box))
+}
+
+func (l *life) forkOfFifty(ctx context.Context, box wireBox) error {
 	l.progress.say("a fork of fifty")
-	all, err := l.forked(ctx, box, crowd)
+	took, err := l.forked(ctx, box, crowd)
 	if err != nil {
 		return err
 	}
-	l.table.add(figure("  fork of 50, to the last one's", unitTime, sample{float64(all) / float64(time.Millisecond)}))
-	return l.wire.kill(ctx, box)
+	l.table.add(figure("  of 50, to the last one's", unitTime, sample{float64(took) / float64(time.Millisecond)}))
+	return nil
+}
+
+// restored makes a sandbox of a snapshot, has it run a command, and ends it.
+func (l *life) restored(ctx context.Context, snapshot string) (time.Duration, error) {
+	began := time.Now()
+	box, err := l.wire.createOf(ctx, snapshot, "cold")
+	if err != nil {
+		return 0, err
+	}
+	err = l.wire.run(ctx, box, "/bin/true")
+	took := time.Since(began)
+	return took, errors.Join(err, l.wire.kill(ctx, box))
 }
 
 // forked makes copies, has each run a command, and ends them.

@@ -108,18 +108,27 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
+// span is how long the parts of a sandbox's life took.
+type span struct {
+	create  time.Duration // until it is there
+	first   time.Duration // from the same moment to the end of its first command
+	destroy time.Duration
+}
+
 // born is one sandbox's way to the end of its first command, and its end.
-func (l *life) born(ctx context.Context, policy string) (first, destroy time.Duration, err error) {
+func (l *life) born(ctx context.Context, policy string) (s span, err error) {
 	began := time.Now()
 	box, err := l.wire.create(ctx, policy)
 	if err != nil {
-		return 0, 0, err
+		return s, err
 	}
+	s.create = time.Since(began)
 	err = l.wire.run(ctx, box, "/bin/true")
-	first = time.Since(began)
+	s.first = time.Since(began)
 	began = time.Now()
 	err = errors.Join(err, l.wire.kill(ctx, box))
-	return first, time.Since(began), err
+	s.destroy = time.Since(began)
+	return s, err
 }
 
 // cold makes sandboxes from nothing: alone, beside bare runsc, and fifty at once.
@@ -132,7 +141,7 @@ func (l *life) cold(ctx context.Context) error {
 	n := l.rounds(lifeRounds)
 	for i := range n + 1 {
 		l.progress.round("create over the wire, cold", i, n)
-		first, destroy, err := l.born(ctx, "cold")
+		one, err := l.born(ctx, "cold")
 		if err != nil {
 			return err
 		}
@@ -141,24 +150,50 @@ func (l *life) cold(ctx context.Context) error {
 			return err
 		}
 		if i > 0 {
-			ours.add(first)
-			destroys.add(destroy)
+			ours.add(one.first)
+			destroys.add(one.destroy)
 			theirs.add(run)
 		}
 	}
 	l.table.add(figure("wire: create, first command finished", unitTime, ours).beside("runsc run /bin/true", theirs))
-	l.table.add(figure("  destroy, nothing left", unitTime, destroys).
-		target(fmt.Sprintf("<= %.0f", wireDestroyTarget), destroys.median() <= wireDestroyTarget))
+	destroyed := fmt.Sprintf("<= %.0f", wireDestroyTarget)
+	l.table.add(figure("  destroy right after it, nothing left", unitTime, destroys).target(destroyed, destroys.median() <= wireDestroyTarget))
+	rested, err := l.restedEnds(ctx)
+	if err != nil {
+		return err
+	}
+	l.table.add(figure("  destroy at rest, nothing left", unitTime, rested).target(destroyed, rested.median() <= wireDestroyTarget))
 	l.progress.say("fifty creates at once")
 	many, err := atOnce(crowd, func(int) (time.Duration, error) {
-		first, _, err := l.born(ctx, "cold")
-		return first, err
+		one, err := l.born(ctx, "cold")
+		return one.first, err
 	})
 	if err != nil {
 		return err
 	}
 	l.table.add(figure("  the same, 50 at once", unitTime, many))
 	return nil
+}
+
+// restedEnds destroys sandboxes in which no command has just ended, so that nothing is
+// to be looked for on their disks.
+func (l *life) restedEnds(ctx context.Context) (ends sample, err error) {
+	n := l.rounds(lifeRounds)
+	for i := range n + 1 {
+		l.progress.round("ends of sandboxes at rest", i, n)
+		box, err := l.wire.create(ctx, "cold")
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := l.wire.kill(ctx, box); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			ends.add(time.Since(began))
+		}
+	}
+	return ends, nil
 }
 
 // atOnce does n things at the same time, and gives how long each took.
@@ -178,31 +213,33 @@ func atOnce(n int, do func(i int) (time.Duration, error)) (sample, error) {
 
 // claims takes sandboxes out of the pool, each when the pool is full.
 func (l *life) claims(ctx context.Context) error {
-	var claims sample
+	var claims, creates sample
 	n := l.rounds(2 * lifeRounds)
 	for i := range n + 1 {
 		l.progress.round("claims out of the pool", i, n)
 		if err := l.awaitPool(ctx, poolSize); err != nil {
 			return err
 		}
-		first, _, err := l.born(ctx, "pooled")
+		one, err := l.born(ctx, "pooled")
 		if err != nil {
 			return err
 		}
 		if i > 0 {
-			claims.add(first)
+			claims.add(one.first)
+			creates.add(one.create)
 		}
 	}
 	l.table.add(figure("claim out of the pool, first command finished", unitTime, claims).
 		target(fmt.Sprintf("<= %.0f, p99 <= %.0f", claimTarget, claimTail), claims.median() <= claimTarget && claims.quantile(0.99) <= claimTail))
+	l.table.add(figure("  of that, until the sandbox is there", unitTime, creates))
 	var crowded sample
 	for range l.rounds(3) {
 		if err := l.awaitPool(ctx, poolSize); err != nil {
 			return err
 		}
 		s, err := atOnce(poolSize, func(int) (time.Duration, error) {
-			first, _, err := l.born(ctx, "pooled")
-			return first, err
+			one, err := l.born(ctx, "pooled")
+			return one.first, err
 		})
 		if err != nil {
 			return err

@@ -42,6 +42,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"create", measureCreate},
+		{"peers", measurePeers},
 		{"exec", measureExec},
 		{"packument", measurePackument},
 		{"install", measureInstall},
@@ -61,6 +62,9 @@ func main() {
 	if args := os.Args[1:]; len(args) == 5 && args[0] == serveVerb { // inside a sandbox
 		fmt.Fprintln(os.Stderr, "bench:", serveFiles(context.Background(), args[1], args[2], args[3], args[4]))
 		os.Exit(1)
+	}
+	if len(os.Args) == 2 && os.Args[1] == exitVerb { // inside a container
+		return
 	}
 	opts, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {

@@ -58,8 +58,13 @@ func (w *wire) control(ctx context.Context, method, path string, body, out any) 
 }
 
 func (w *wire) create(ctx context.Context, policy string) (box wireBox, err error) {
+	return w.createOf(ctx, "base", policy)
+}
+
+// createOf makes a sandbox of a template, or of a snapshot.
+func (w *wire) createOf(ctx context.Context, template, policy string) (box wireBox, err error) {
 	return box, w.control(ctx, http.MethodPost, "/v2/sandboxes", map[string]any{
-		"templateID": "base", "timeout": 3600, "metadata": map[string]string{"policy": policy},
+		"templateID": template, "timeout": 3600, "metadata": map[string]string{"policy": policy},
 	}, &box)
 }
 

@@ -205,9 +205,9 @@ func newTokenRevoke() *cobra.Command {
 		Use:     "revoke TOKEN...",
 		Aliases: []string{"rm"},
 		Short:   "End tokens for ever, by id or name",
-		Long: `Ends tokens: from then on no request is taken with them, and what their sandboxes
-offer (files, commands, ports) answers nobody. The sandboxes go on to their own
-ends; "cofferdam list --json" tells whose they are, and "cofferdam kill" ends them.`,
+		Long: `Ends tokens: from then on no request is taken with them, what their sandboxes
+offer (files, commands, ports) answers nobody, and streams and connections that are
+open end. The sandboxes go on to their own ends; "cofferdam list --json" tells whose they are, and "cofferdam kill" ends them.`,
 		Example: "  cofferdam token revoke ci",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, refs []string) error {

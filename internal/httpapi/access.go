@@ -35,6 +35,16 @@ func (s *Server) enter(r *http.Request, to route) (*http.Request, error) {
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, who)), nil
 }
 
+// during has a request that was let in for a token end with the token's validity.
+func (s *Server) during(r *http.Request) (bound *http.Request, stop func()) {
+	who, err := callerOf(r.Context())
+	if err != nil || who.token == nil {
+		return r, func() {}
+	}
+	ctx, stop := s.cfg.Tokens.During(r.Context(), who.token.ID)
+	return r.WithContext(ctx), stop
+}
+
 // refused records that a caller was turned away from a route.
 func (s *Server) refused(ctx context.Context, token, name string, to route) {
 	count, due := s.refusals.note(token+" "+to.pattern, time.Now())

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -43,6 +44,10 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if _, err := io.WriteString(client, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
 		return errAnswered
 	}
+	defer context.AfterFunc(r.Context(), func() { // the caller's token is not valid any more
+		client.Close()
+		keeper.Close()
+	})()
 	pass(client, buffered.Reader, keeper)
 	return nil
 }

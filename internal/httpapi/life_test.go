@@ -199,6 +199,48 @@ func TestOthersThings(t *testing.T) {
 	}
 }
 
+// TestARevokedTokenEndsStreams: nobody hears a word more by a token that is revoked.
+func TestARevokedTokenEndsStreams(t *testing.T) {
+	t.Parallel()
+	in, ctx := serve(t), t.Context()
+	ann, tok := in.as(token.Grant{Name: "ann"})
+	box := in.create(ann, api.CreateSandbox{})
+	command, err := ann.StartCommand(ctx, box.ID, api.StartCommand{Argv: []string{"sleep", "100"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := ann.Attach(ctx, box.ID, command.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	in.manager.happens(sandbox.Event{Time: time.Now().UTC(), Sandbox: box.ID, Run: "r", Token: tok.ID, To: sandbox.Running})
+	heard, over := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		for _, err := range ann.Events(ctx, "", 0) {
+			if err != nil {
+				over <- err
+				return
+			}
+			heard <- struct{}{}
+		}
+		over <- nil
+	}()
+	<-heard // it is on
+	if _, err := in.host.RevokeToken(ctx, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range link.Events() {
+		if err != nil {
+			break
+		}
+	}
+	<-over
+	if _, err := in.host.Command(ctx, box.ID, command.ID); err != nil {
+		t.Errorf("the command: %v", err)
+	}
+}
+
 // TestWhatATokenMayNotAsk: host paths, policies of its own, and policies of others
 // are refused; so is what is no name (C-LI-10).
 func TestWhatATokenMayNotAsk(t *testing.T) {

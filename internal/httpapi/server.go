@@ -132,7 +132,9 @@ func (s *Server) serve(to route) http.HandlerFunc {
 		pace(w, r)
 		entered, err := s.enter(r, to)
 		if err == nil {
-			err = to.handle(w, entered)
+			during, stop := s.during(entered)
+			defer stop()
+			err = to.handle(w, during)
 		}
 		if err == nil || errors.Is(err, errAnswered) {
 			return

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -204,6 +205,12 @@ func (k *keeping) WriteHeader(status int) {
 func (k *keeping) Write(p []byte) (int, error) {
 	k.body.Write(p)
 	return k.ResponseWriter.Write(p)
+}
+
+// Hijack is for http.ResponseController, too.
+func (k *keeping) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	k.taken = true
+	return http.NewResponseController(k.ResponseWriter).Hijack()
 }
 
 // Unwrap is for http.ResponseController.

@@ -22,6 +22,8 @@ type Book struct {
 
 	mu     sync.RWMutex // guards what follows
 	tokens []Token      // the oldest first; its elements never change
+
+	uses uses
 }
 
 // Open reads a store. clock nil is time.Now.
@@ -101,8 +103,8 @@ func (b *Book) List() []Token {
 }
 
 // Revoke ends a token for ever, by id or name: from its return on no request is
-// taken with its secret, nor one to a sandbox that it made. What runs for it goes on
-// to its own end. Of one that is revoked already this is only written again.
+// taken with its secret, nor one to a sandbox that it made, and the contexts of During
+// have ended. Commands that run in its sandboxes go on to their own end. Of one that is revoked already this is only written again.
 func (b *Book) Revoke(ctx context.Context, ref string) (Token, error) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -116,6 +118,7 @@ func (b *Book) Revoke(ctx context.Context, ref string) (Token, error) {
 	// It is refused from here on, also if the disk fails now: the error says so,
 	// and that the next daemon would take it again.
 	b.replace(t)
+	b.uses.end(t.ID, ErrOver)
 	if err := b.store.Put(ctx, t); err != nil {
 		return t, fault.Wrap(fault.ErrUnavailable, err, "the token %s is refused now, but that could not be written: after a restart it would be taken again; revoke it once more", t.Name)
 	}

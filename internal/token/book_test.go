@@ -1,6 +1,7 @@
 package token_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -213,4 +215,56 @@ func TestAtOnce(t *testing.T) {
 	if n := len(b.List()); n != 201 {
 		t.Errorf("%d tokens", n)
 	}
+}
+
+// TestDuring: what is done for a token ends with it, also when it was over before.
+func TestDuring(t *testing.T) {
+	b, _, c := book(t)
+	short, _ := issue(t, b, token.Grant{Name: "short", Expires: noon().Add(time.Hour)})
+	long, _ := issue(t, b, token.Grant{Name: "long"})
+	first, stopFirst := b.During(t.Context(), long.ID)
+	second, stopSecond := b.During(t.Context(), long.ID)
+	other, stopOther := b.During(t.Context(), short.ID)
+	defer stopSecond()
+	defer stopOther()
+	stopFirst()
+	if first.Err() == nil || second.Err() != nil || other.Err() != nil {
+		t.Fatalf("%v, %v, %v", first.Err(), second.Err(), other.Err())
+	}
+	if _, err := b.Revoke(t.Context(), "long"); err != nil {
+		t.Fatal(err)
+	}
+	if err := context.Cause(second); second.Err() == nil || !errors.Is(err, token.ErrOver) || !errors.Is(err, fault.ErrForbidden) || other.Err() != nil {
+		t.Errorf("after the revocation: %v, %v", err, other.Err())
+	}
+	c.set(noon().Add(2 * time.Hour))
+	for _, id := range []string{long.ID, short.ID, "none"} {
+		late, stop := b.During(t.Context(), id)
+		if err := context.Cause(late); !errors.Is(err, token.ErrOver) {
+			t.Errorf("%s: %v", id, err)
+		}
+		stop()
+	}
+}
+
+// TestDuringExpiry: it ends by itself, when the time comes.
+func TestDuringExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, _ := issue(t, b, token.Grant{Name: "short", Expires: time.Now().Add(time.Hour)})
+		ctx, stop := b.During(t.Context(), short.ID)
+		defer stop()
+		time.Sleep(time.Hour - time.Second)
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Fatalf("before: %v", context.Cause(ctx))
+		}
+		time.Sleep(2 * time.Second)
+		if err := context.Cause(ctx); !errors.Is(err, token.ErrOver) {
+			t.Errorf("after: %v", err)
+		}
+	})
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // The Connect protocol, as far as both SDKs use it: JSON, no compression, unary
@@ -174,11 +176,20 @@ type stream struct {
 // connection is of no use then.
 func openStream(ctx context.Context, w http.ResponseWriter) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w)}
-	s.release = context.AfterFunc(ctx, func() { _ = s.control.SetWriteDeadline(time.Now()) })
+	s.release = context.AfterFunc(ctx, func() {
+		until := time.Now()
+		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
+			until = until.Add(lastWord)
+		}
+		_ = s.control.SetWriteDeadline(until)
+	})
 	w.Header().Set("Content-Type", typeStream)
 	w.WriteHeader(http.StatusOK)
 	return s
 }
+
+// lastWord is how long a client may take for the reason of its stream's end.
+const lastWord = 2 * time.Second
 
 // close must follow. Nothing is sent after it.
 func (s *stream) close() { s.release() }

@@ -25,6 +25,7 @@ type Sandboxes interface {
 // Tokens finds the client of an API key; *token.Book is one.
 type Tokens interface {
 	Check(secret string) (token.Token, bool)
+	During(ctx context.Context, id string) (during context.Context, stop func())
 }
 
 // Policies are the named policies; *policies.Store is one.
@@ -174,6 +175,9 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 			writeError(w, http.StatusUnauthorized, err.Error())
 			return
 		}
+		ctx, stop := c.cfg.Tokens.During(r.Context(), t.ID)
+		defer stop()
+		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		if err := h(w, &client{Request: r, token: t}); err != nil {
 			c.refuse(w, r, err)

@@ -23,8 +23,11 @@ type Access interface {
 	Traffic(sandbox string) string
 }
 
-// Clients tells whether a token, by its id, still is one.
-type Clients interface{ Live(id string) bool }
+// Clients tells whether a token, by its id, still is one; *token.Book is one.
+type Clients interface {
+	Live(id string) bool
+	During(ctx context.Context, id string) (during context.Context, stop func())
+}
 
 // DataConfig is what the data plane works with. All fields but Domain are needed.
 type DataConfig struct {
@@ -96,7 +99,9 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 		r.Pattern = "a port"
-		d.servePort(w, r, box, to)
+		during, stop := d.during(r, box)
+		defer stop()
+		d.servePort(w, during, box, to)
 		return
 	}
 	if err := d.authorize(r, to.sandbox); err != nil {
@@ -107,7 +112,9 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.cfg.Sandboxes.Touch(to.sandbox)
 		awaitThaw(r.Context(), box)
 	}
-	in := withCall(r, &call{Request: r, box: box, id: to.sandbox})
+	during, stop := d.during(r, box)
+	defer stop()
+	in := withCall(during, &call{Request: during, box: box, id: to.sandbox})
 	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route
 	d.routes.ServeHTTP(w, in)
 }
@@ -141,9 +148,23 @@ func (d *Data) ownerLives(id string) error {
 		return nil //nolint:nilerr // that it is not there is told by who looks for it next
 	}
 	if owner := box.Info().Owner.Token; owner != "" && !d.cfg.Clients.Live(owner) {
-		return refuse(codeUnauthenticated, "the API key that made this sandbox is not valid any more, and the sandbox answers nobody since")
+		return errKeyOver()
 	}
 	return nil
+}
+
+func errKeyOver() error {
+	return refuse(codeUnauthenticated, "the API key that made this sandbox is not valid any more, and the sandbox answers nobody since")
+}
+
+// during has a request end with the validity of the token that made its sandbox.
+func (d *Data) during(r *http.Request, box *sandbox.Sandbox) (bound *http.Request, stop func()) {
+	owner := box.Info().Owner.Token
+	if owner == "" {
+		return r, func() {}
+	}
+	ctx, stop := d.cfg.Clients.During(r.Context(), owner)
+	return r.WithContext(ctx), stop
 }
 
 // Holds reports whether a request shows the access token of a sandbox that answers.

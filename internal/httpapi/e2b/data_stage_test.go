@@ -38,15 +38,22 @@ type dataStage struct {
 	access accessStub
 	data   *Data
 	server *httptest.Server
+	owner  sandbox.Owner // of boxes that are added
 }
 
 const boxID = "sb01"
 
 func newDataStage(t *testing.T) *dataStage {
 	t.Helper()
-	s := &dataStage{t: t, boxes: &backendtest.Boxes{}, people: &backendtest.People{}, access: accessStub{}}
+	return newDataStageOf(t, sandbox.Owner{}, nil)
+}
+
+// newDataStageOf has the box belong to one of clients.
+func newDataStageOf(t *testing.T, owner sandbox.Owner, clients Clients) *dataStage {
+	t.Helper()
+	s := &dataStage{t: t, boxes: &backendtest.Boxes{}, people: &backendtest.People{}, access: accessStub{}, owner: owner}
 	s.box = s.add(boxID)
-	s.data = NewData(DataConfig{Sandboxes: s.boxes, Access: s.access, Domain: "box.example:7433", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s.data = NewData(DataConfig{Sandboxes: s.boxes, Access: s.access, Clients: clients, Domain: "box.example:7433", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	s.server = httptest.NewServer(s.data)
 	t.Cleanup(s.server.Close)
 	return s
@@ -59,7 +66,7 @@ func (s *dataStage) add(id string) *backendtest.Box {
 		s.t.Fatal(err)
 	}
 	files := &backendtest.Files{Root: root, Home: "/home/user"}
-	info := sandbox.Info{ID: id, Account: sandbox.Account{Name: "user", Home: "/home/user"}, Limits: engine.Limits{DiskBytes: 1 << 20}}
+	info := sandbox.Info{ID: id, Owner: s.owner, Account: sandbox.Account{Name: "user", Home: "/home/user"}, Limits: engine.Limits{DiskBytes: 1 << 20}}
 	holds := s.people.Waits(s.t.Context(), id, s.t.TempDir())
 	box := &backendtest.Box{
 		StandIn: sandbox.NewStandIn(info, nil, holds), Holds: holds,

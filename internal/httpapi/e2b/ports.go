@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -71,7 +72,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 			stripSecrets(p.Out.Header, own)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { d.portError(w, r, to, err) },
-		ErrorLog:     nil,
+		ErrorLog:     slog.NewLogLogger(d.cfg.Log.Handler(), slog.LevelDebug),
 	}
 	proxy.ServeHTTP(w, r)
 }

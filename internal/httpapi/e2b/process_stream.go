@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // feed sends the messages of a stream until its end. errBroken: the sandbox is
@@ -56,6 +57,8 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 		switch {
 		case errors.Is(err, errBroken), errors.Is(context.Cause(ctx), errBroken):
 			panic(http.ErrAbortHandler) // net/http's way to break a connection
+		case errors.Is(context.Cause(r.Context()), token.ErrOver):
+			s.end(d.explain(c, errKeyOver()))
 		case r.Context().Err() != nil: // nobody is there to be told
 		case err != nil:
 			s.end(d.explain(c, err))

@@ -17,6 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 func shell(text string) string {
@@ -295,6 +297,56 @@ func TestAKilledSandboxBreaksItsStreams(t *testing.T) {
 	}
 	if status, _ := s.do(s.request(http.MethodGet, "/health", nil)); status != http.StatusBadGateway {
 		t.Errorf("its health is %d", status)
+	}
+}
+
+// TestARevokedTokenBreaksStreams of the sandboxes that it made, and connections to their
+// ports; what runs in them goes on.
+func TestARevokedTokenBreaksStreams(t *testing.T) {
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann, _, err := book.Issue(t.Context(), token.Grant{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newDataStageOf(t, sandbox.Owner{Token: ann.ID}, book)
+	s.got(filesystemService+"MakeDir", `{"path":"d"}`)
+	running := s.open(processService+"Start", shell("read a; touch $HOME/still"))
+	pid := running.started()
+	watching := s.open(filesystemService+"WatchDir", `{"path":"d"}`)
+	watching.next()
+	served, over := make(chan struct{}), make(chan struct{})
+	s.serves(3000, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		close(served)
+		<-r.Context().Done()
+		close(over)
+	})
+	res, err := http.DefaultClient.Do(s.port("3000", "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	<-served
+	if _, err := book.Revoke(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*events{running, watching} {
+		if _, problem := e.finish(); problem == nil || problem.Code != codeUnauthenticated || !strings.Contains(problem.Message, "not valid any more") {
+			t.Errorf("a stream ended with %v", problem)
+		}
+	}
+	if _, err := io.ReadAll(res.Body); err == nil {
+		t.Error("what a port served came to a good end")
+	}
+	<-over
+	if status, _ := s.ask(processService+"SendInput", input(pid, "x")); status != http.StatusUnauthorized {
+		t.Errorf("input for it: %d", status)
+	}
+	if all := s.box.Commands.List(); len(all) != 1 || all[0].Exit != nil {
+		t.Errorf("its commands: %v", all)
 	}
 }
 

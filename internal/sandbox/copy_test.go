@@ -303,6 +303,25 @@ func TestCopiesOfWhatHasJustEnded(t *testing.T) {
 	came(s.create(sandbox.Request{Snapshot: "base", User: "ben"}).Info().ID)
 }
 
+// TestNobodyWaitsForWhatStandsStill: what has ended in a paused sandbox is on record
+// after it goes on, and who asks for the records meanwhile is answered.
+func TestNobodyWaitsForWhatStandsStill(t *testing.T) {
+	s := newStudio(t)
+	one := s.create(s.request(house)).Info()
+	s.ended(one.ID, "/bin/true")
+	must(t, s.Pause(t.Context(), one.ID))
+	must(t, s.Settle(t.Context(), one.Run))
+	if got := s.records(one.ID, audit.Finished); len(got) != 0 {
+		t.Errorf("on record while it is paused: %+v", got)
+	}
+	_, err := s.Resume(t.Context(), one.ID)
+	must(t, err)
+	must(t, s.Settle(t.Context(), one.Run))
+	if got := s.records(one.ID, audit.Finished); len(got) != 1 {
+		t.Errorf("on record after it went on: %+v", got)
+	}
+}
+
 // TestForksThatFail have the reason, each; nothing of them is left.
 func TestForksThatFail(t *testing.T) {
 	s := newStudio(t)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -50,19 +51,25 @@ func (m *Manager) settleFailed(ctx context.Context, s *Sandbox, c *command, caus
 }
 
 // Settle waits until every command of a run that has ended is on record.
-// Commands that still run are not waited for.
+// Commands that still run are not waited for, nor are sandboxes that stand still: what
+// has ended in these is on record some time after they go on, which may be days.
 func (m *Manager) Settle(ctx context.Context, run string) error {
 	for _, s := range m.List() {
 		if s.info.Run != run {
 			continue
 		}
-		if err := m.settleEnded(ctx, s); err != nil {
+		if err := m.settleEnded(ctx, s); err != nil && !errors.Is(err, errStill) {
 			return err
 		}
 	}
 	return nil
 }
 
+// errStill: nothing is put on record of what ended in a sandbox while it is paused or
+// frozen, because nothing can be asked of it.
+var errStill = errors.New("the sandbox stands still")
+
+// settleEnded waits for the commands of one sandbox; errStill if that can't be.
 func (m *Manager) settleEnded(ctx context.Context, s *Sandbox) error {
 	k, err := m.cfg.Keeper.Get(ctx, s.info.ID)
 	if err != nil {
@@ -82,7 +89,7 @@ func (m *Manager) settleEnded(ctx context.Context, s *Sandbox) error {
 	return nil
 }
 
-// awaitSettled waits for a command that has ended. It may be a moment before the
+// awaitSettled waits for a command that has ended, as settleEnded does. It may be a moment before the
 // command's follower hears of that, so that once is not enough to hurry.
 func (s *Sandbox) awaitSettled(ctx context.Context, c *command) error {
 	again := time.NewTicker(hurryAgain)
@@ -93,6 +100,9 @@ func (s *Sandbox) awaitSettled(ctx context.Context, c *command) error {
 		case <-c.settled:
 			return nil
 		case <-again.C:
+			if state, _ := s.State(); state == Paused || state == Frozen {
+				return errStill
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -75,7 +75,9 @@ func (m *Manager) write(ctx context.Context, s *Sandbox, id string, contents eng
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := m.settleEnded(ctx, s); err != nil { // what it installed a moment ago comes in the copy
+	// What it installed a moment ago is to be on record as what came in the copy. Should it
+	// be frozen just now, the copy's own inventory tells.
+	if err := m.settleEnded(ctx, s); err != nil && !errors.Is(err, errStill) {
 		return nil, nil, err
 	}
 	from := &origin{contents: contents, release: func() {}}

@@ -28,31 +28,19 @@ type peer struct {
 	once func(context.Context) (time.Duration, error)
 }
 
-// measurePeers takes turns with what else there is on this machine: docker with runc, of
-// which a daemon of the bench's own is started, and bubblewrap. Neither has a kernel of
-// its own for the command, a record or a policy; docker gets no network, as we do. Where
-// neither is installed the table has no such rows.
+// measurePeers takes turns with what else there is on this machine: bubblewrap, and
+// docker with runc, of which a daemon of the bench's own is started. Neither has a kernel
+// of its own for the command, a record or a policy; docker gets no network, as we do.
+// Where neither is installed the table has no such rows.
 func measurePeers(ctx context.Context, b *bench) (err error) {
-	var peers []peer
-	if path, lerr := exec.LookPath("bwrap"); lerr == nil {
-		peers = append(peers, peer{"bwrap, all namespaces", func(ctx context.Context) (time.Duration, error) {
-			return clocked(exec.CommandContext(ctx, path, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/true"))
-		}})
+	peers, stop, err := b.peersHere(ctx)
+	if err != nil || len(peers) == 0 {
+		return err
 	}
-	if engine, lerr := exec.LookPath("dockerd"); lerr == nil {
-		d, err := b.startDocker(ctx, engine)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, d.stop()) }()
-		peers = append(peers, peer{"docker run --rm --network=none", d.run})
-	}
+	defer func() { err = errors.Join(err, stop()) }()
 	ours, theirs := sample{}, make([]sample, len(peers))
 	n := b.rounds(peerRounds)
 	for i := range n + 1 { // the first warms up
-		if len(peers) == 0 {
-			return nil
-		}
 		b.progress.round("create, beside docker and bwrap", i, n)
 		c, err := b.createOnce(ctx)
 		if err != nil {
@@ -79,6 +67,24 @@ func measurePeers(ctx context.Context, b *bench) (err error) {
 		b.table.add(figure(what, unitTime, ours).beside(p.name, theirs[j]))
 	}
 	return nil
+}
+
+// peersHere finds what is installed; stop ends what was started for it.
+func (b *bench) peersHere(ctx context.Context) (peers []peer, stop func() error, err error) {
+	stop = func() error { return nil }
+	if path, err := exec.LookPath("bwrap"); err == nil {
+		peers = append(peers, peer{"bwrap, all namespaces", func(ctx context.Context) (time.Duration, error) {
+			return clocked(exec.CommandContext(ctx, path, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/true"))
+		}})
+	}
+	if engine, err := exec.LookPath("dockerd"); err == nil {
+		d, err := b.startDocker(ctx, engine)
+		if err != nil {
+			return nil, stop, err
+		}
+		peers, stop = append(peers, peer{"docker run --rm --network=none", d.run}), d.stop
+	}
+	return peers, stop, nil
 }
 
 // clocked runs a program to its end, which must be a good one.

@@ -148,7 +148,7 @@ func source(path string, use int) string {
 	if use == writing {
 		// After a crash the last transactions may be missing, never a half one;
 		// the log has what they had.
-		pragmas = append(pragmas, "journal_mode(wal)", "synchronous(normal)", "cache_size(-4000)")
+		pragmas = append(pragmas, "journal_mode(wal)", "synchronous(normal)", "cache_size(-2000)")
 	} else {
 		pragmas = append(pragmas, "query_only(1)", "cache_size(-1000)")
 	}

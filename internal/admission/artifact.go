@@ -41,6 +41,9 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 		return Answer{}, err
 	}
 	w, err := c.weigh(ctx, t, ask)
+	if err == nil {
+		w, err = c.awaitParents(ctx, t, ask, w)
+	}
 	switch {
 	case errors.Is(err, errFacts):
 		return c.refuseUnknown(ctx, t, ask, err)

@@ -48,6 +48,9 @@ type Limits struct {
 	IndexFiles     int // files in them, together; 4,000,000
 	Waiting        int // requests of one sandbox that are kept waiting for a person; 64
 	AllWaiting     int // those of all sandboxes; 1,024
+	// Parents is how long what is on no list waits for the metadata that requires it,
+	// where that may admit it; 300 ms.
+	Parents time.Duration
 }
 
 func (l Limits) orDefaults() Limits {
@@ -67,6 +70,9 @@ func (l Limits) orDefaults() Limits {
 	set(&l.IndexFiles, 4_000_000)
 	set(&l.Waiting, 64)
 	set(&l.AllWaiting, 1_024)
+	if l.Parents <= 0 {
+		l.Parents = 300 * time.Millisecond
+	}
 	return l
 }
 

@@ -135,6 +135,10 @@ func (j *Judge) dependencyDecision(e *judgedEdge) Decision {
 
 const ruleDefault = "packages.default"
 
+// ByNoList tells that a decision is there for want of any entry about the package: one
+// more requirement that becomes known may change it.
+func (d Decision) ByNoList() bool { return d.Rule == ruleDefault }
+
 // defaultDecision is for a name that no list has.
 func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
 	d := Decision{Effect: Deny, Rule: ruleDefault, ResolvedBy: ByDefault, WantedBy: edgesOf(wanted)}

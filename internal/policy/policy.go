@@ -161,9 +161,12 @@ func (p *Policy) NeedsTimes() bool {
 // UsesEdges tells whether it matters what packages of an ecosystem require: to
 // admit it, or to say who wanted what is refused.
 func (p *Policy) UsesEdges(ecosystem pkgref.Ecosystem) bool {
-	if p.packages.byDefault != Allow {
-		return true
-	}
+	return p.packages.byDefault != Allow || p.AdmitsDependencies(ecosystem)
+}
+
+// AdmitsDependencies tells whether an entry of an ecosystem's allowlist has
+// with_dependencies.
+func (p *Policy) AdmitsDependencies(ecosystem pkgref.Ecosystem) bool {
 	for key, entries := range p.packages.allowed {
 		if key.ecosystem == ecosystem && slices.ContainsFunc(entries, func(e entry) bool { return e.withDependencies }) {
 			return true

@@ -14,14 +14,13 @@ const look = 5 * time.Millisecond
 // requires it, or when nothing did in time. A client asks for several things at once: the
 // go.mod of a Go module names its whole graph, so that a dependency's metadata may be
 // asked for a moment before that of the module which requires it has been read; and
-// whether it may be had must not hang on which of the two came first. A plan reads
-// everything, and judges when it knows all of it.
+// whether it may be had must not hang on which of the two came first.
 func (c *Controller) awaitParents(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (weighed, error) {
 	lifts := t.run.Policy.AdmitsDependencies(ask.Package.Ecosystem)
 	if ask.File.Kind == policy.KindMetadata { // what an edge wants may be read, though not had
 		lifts = t.run.Policy.UsesEdges(ask.Package.Ecosystem)
 	}
-	if t.run.Plan || w.decision.Allowed() || !w.decision.ByNoList() || !lifts {
+	if w.decision.Allowed() || !w.decision.ByNoList() || !lifts {
 		return w, nil
 	}
 	before := t.edgesTo(ask.Package).epoch

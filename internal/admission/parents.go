@@ -17,7 +17,7 @@ const look = 5 * time.Millisecond
 // whether it may be had must not hang on which of the two came first.
 func (c *Controller) awaitParents(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (weighed, error) {
 	lifts := t.run.Policy.AdmitsDependencies(ask.Package.Ecosystem)
-	if ask.File.Kind == policy.KindMetadata { // what an edge wants may be read, though not had
+	if ask.File.Kind == policy.KindMetadata && w.decision.Effect == policy.Deny { // what an edge wants may be read, though not had
 		lifts = t.run.Policy.UsesEdges(ask.Package.Ecosystem)
 	}
 	if w.decision.Allowed() || !w.decision.ByNoList() || !lifts {
@@ -32,7 +32,7 @@ func (c *Controller) awaitParents(ctx context.Context, t *tenant, ask ArtifactAs
 		select {
 		case <-tick.C:
 		case <-over.C:
-			return w, nil
+			return c.weigh(ctx, t, ask) // it may have come before the look began
 		case <-ctx.Done():
 			return w, ctx.Err()
 		}

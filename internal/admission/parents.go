@@ -16,11 +16,14 @@ const look = 5 * time.Millisecond
 // asked for a moment before that of the module which requires it has been read; and
 // whether it may be had must not hang on which of the two came first.
 func (c *Controller) awaitParents(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (weighed, error) {
+	if w.decision.Allowed() || !w.decision.ByNoList() {
+		return w, nil
+	}
 	lifts := t.run.Policy.AdmitsDependencies(ask.Package.Ecosystem)
 	if ask.File.Kind == policy.KindMetadata && w.decision.Effect == policy.Deny { // what an edge wants may be read, though not had
 		lifts = t.run.Policy.UsesEdges(ask.Package.Ecosystem)
 	}
-	if w.decision.Allowed() || !w.decision.ByNoList() || !lifts {
+	if !lifts {
 		return w, nil
 	}
 	before := t.edgesTo(ask.Package).epoch

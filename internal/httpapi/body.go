@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -17,14 +19,20 @@ const (
 // deadlines is the part of a http.ResponseController that a body needs.
 type deadlines interface{ SetReadDeadline(at time.Time) error }
 
+// errCut: nobody wants the rest of the body.
+var errCut = errors.New("the request was answered before all of its body came")
+
 // paced is a body whose client must keep up. Its deadline is there only while the
 // body is read: what watches the connection afterwards waits for as long as the
 // request takes.
 type paced struct {
 	io.ReadCloser
+	began time.Time // of the first read
+	read  int64
+
+	mu      sync.Mutex // guards what follows, and the deadline's order
 	control deadlines
-	began   time.Time // of the first read
-	read    int64
+	over    bool // cut
 }
 
 // pace gives a request's body its deadlines.
@@ -39,20 +47,40 @@ func (p *paced) Read(b []byte) (int, error) {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
-	// A writer of tests has no connection, and no deadlines.
-	_ = p.control.SetReadDeadline(p.began.Add(bodyPatience + time.Duration(p.read/bodyRate)*time.Second))
+	if !p.until(p.began.Add(bodyPatience + time.Duration(p.read/bodyRate)*time.Second)) {
+		return 0, errCut
+	}
 	n, err := p.ReadCloser.Read(b)
 	p.read += int64(n)
-	if err != nil {
-		_ = p.control.SetReadDeadline(time.Time{})
+	if err != nil && !p.until(time.Time{}) {
+		err = errCut
 	}
 	return n, err
+}
+
+// until sets the deadline, unless the body is cut.
+func (p *paced) until(at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		_ = p.control.SetReadDeadline(at) // a writer of tests has no connection, and no deadlines
+	}
+	return !p.over
+}
+
+// cut ends a read that another goroutine is in, and all that would follow: whoever
+// reads a body elsewhere must have returned before the handler does.
+func (p *paced) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	_ = p.control.SetReadDeadline(time.Unix(1, 0)) // as above
 }
 
 // Close ends the deadlines of a body that was not read to its end, too.
 func (p *paced) Close() error {
 	if !p.began.IsZero() {
-		_ = p.control.SetReadDeadline(time.Time{})
+		p.until(time.Time{})
 	}
 	return p.ReadCloser.Close()
 }

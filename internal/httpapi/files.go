@@ -286,21 +286,33 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
-	sent := make(chan error, 1)
-	go func() { sent <- send(conn, r.Body) }()
-	info, err := written(conn)
+	info, err := store(conn, r.Body)
 	if err != nil {
-		conn.Close() //nolint:errcheck // it ends the sending, too
-		select {
-		case failure := <-sent: // the body's own failure tells more
-			if failure != nil && errors.Is(failure, errBody) {
-				return failure
-			}
-		default:
-		}
 		return err
 	}
 	return writeJSON(w, http.StatusOK, viewFile(info))
+}
+
+// store sends a body and waits for the answer. The body is not read any more when it
+// returns: it belongs to the request's handler.
+func store(conn *channel.Conn, body io.Reader) (channel.FileInfo, error) {
+	sent := make(chan error, 1)
+	go func() { sent <- send(conn, body) }()
+	info, err := written(conn)
+	if err == nil {
+		if failure := <-sent; failure != nil {
+			return info, fault.New(fault.ErrUnavailable, "the sandbox's agent took only a part of the file")
+		}
+		return info, nil
+	}
+	if slow, ok := body.(*paced); ok {
+		slow.cut()
+	}
+	conn.Close() //nolint:errcheck // it ends the sending, too
+	if failure := <-sent; errors.Is(failure, errBody) {
+		return info, failure // the body's own failure tells more
+	}
+	return info, err
 }
 
 // errBody: the request's body broke off.
@@ -320,6 +332,8 @@ func send(conn *channel.Conn, body io.Reader) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return conn.WriteFrame(channel.FrameStdin, nil)
+		case errors.Is(err, errCut):
+			return err
 		case err != nil:
 			conn.Close() //nolint:errcheck // it has to end, however
 			return errBody

@@ -19,7 +19,7 @@ import (
 )
 
 // The Connect protocol, as far as both SDKs use it: JSON, no compression, unary
-// calls and server streams over HTTP/1.1.
+// calls and server streams. Clients come with HTTP/1.1 and, over TLS, with HTTP/2.
 const (
 	maxMessage     = 4 << 20 // bytes of a message from a client
 	envelopeSize   = 5       // one byte flags, four bytes big-endian length
@@ -164,7 +164,7 @@ func writeUnary(w http.ResponseWriter, v any) error {
 // Safe for concurrent use.
 type stream struct {
 	control *http.ResponseController
-	release func() bool // takes back that ctx's end cuts writes off
+	release func() // takes back that ctx's end cuts writes off
 
 	mu  sync.Mutex // guards what follows, and the order of messages
 	w   http.ResponseWriter
@@ -176,13 +176,20 @@ type stream struct {
 // connection is of no use then.
 func openStream(ctx context.Context, w http.ResponseWriter) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w)}
-	s.release = context.AfterFunc(ctx, func() {
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
 		until := time.Now()
 		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
 			until = until.Add(lastWord)
 		}
 		_ = s.control.SetWriteDeadline(until)
 	})
+	s.release = func() {
+		if !stop() {
+			<-cut // w is of no use to anybody once its handler has returned
+		}
+	}
 	w.Header().Set("Content-Type", typeStream)
 	w.WriteHeader(http.StatusOK)
 	return s
@@ -191,7 +198,7 @@ func openStream(ctx context.Context, w http.ResponseWriter) *stream {
 // lastWord is how long a client may take for the reason of its stream's end.
 const lastWord = 2 * time.Second
 
-// close must follow. Nothing is sent after it.
+// close must follow, once. Nothing is sent after it, and nothing touches the answer.
 func (s *stream) close() { s.release() }
 
 // send writes one message.

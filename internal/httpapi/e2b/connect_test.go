@@ -2,11 +2,16 @@ package e2b
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestUnaryCalls(t *testing.T) {
@@ -73,50 +78,51 @@ func TestUnaryCalls(t *testing.T) {
 }
 
 func TestStreamsThatDoNotBegin(t *testing.T) {
-	s := newDataStage(t)
-	good := `{"process":{"cmd":"/bin/true"}}`
-	for name, c := range map[string]struct {
-		body   []byte
-		header map[string]string
-		code   code
-	}{
-		"nothing":            {nil, nil, codeInvalid},
-		"half a head":        {[]byte{0, 0}, nil, codeInvalid},
-		"half a message":     {envelope(0, good)[:20], nil, codeInvalid},
-		"a claim of 4 GiB":   {[]byte{0, 255, 255, 255, 255, '{'}, nil, codeExhausted},
-		"two messages":       {append(envelope(0, good), envelope(0, good)...), nil, codeInvalid},
-		"unknown flags":      {envelope(8, good), nil, codeInvalid},
-		"the end":            {envelope(flagEnd, good), nil, codeInvalid},
-		"compressed":         {envelope(flagCompressed, good), nil, codeInternal},
-		"gzip":               {envelope(0, good), map[string]string{"Connect-Content-Encoding": "gzip"}, codeUnimplemented},
-		"a key twice":        {envelope(0, `{"process":{"cmd":"a","cmd":"b"}}`), nil, codeInvalid},
-		"no command":         {envelope(0, `{}`), nil, codeInvalid},
-		"a zero byte":        {envelope(0, `{"process":{"cmd":"a\u0000b"}}`), nil, codeInvalid},
-		"a huge terminal":    {envelope(0, `{"process":{"cmd":"a"},"pty":{"size":{"cols":70000,"rows":1}}}`), nil, codeInvalid},
-		"a timeout in words": {envelope(0, good), map[string]string{"Connect-Timeout-Ms": "soon"}, codeInvalid},
-		"a long timeout":     {envelope(0, good), map[string]string{"Connect-Timeout-Ms": "12345678901"}, codeInvalid},
-		"no pulse":           {envelope(0, good), map[string]string{"Keepalive-Ping-Interval": "0"}, codeInvalid},
-		"no such user":       {envelope(0, good), map[string]string{"Authorization": "Basic OTk5OTo="}, codeUnauthenticated},
-		"a long tag":         {envelope(0, `{"process":{"cmd":"a"},"tag":"`+strings.Repeat("x", 300)+`"}`), nil, codeInvalid},
-		"no such directory":  {envelope(0, `{"process":{"cmd":"/bin/true","cwd":"/nowhere"}}`), nil, codeInvalid},
-		"no such program":    {envelope(0, `{"process":{"cmd":"/bin/nothing"}}`), nil, codeInvalid},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := s.request(http.MethodPost, processService+"Start", bytes.NewReader(c.body))
-			r.Header.Set("Content-Type", typeStream)
-			for k, v := range c.header {
-				r.Header.Set(k, v)
-			}
-			status, body := s.do(r)
-			m, err := (&events{t, io.NopCloser(strings.NewReader(body))}).try()
-			if status != http.StatusOK || err != nil || !m.end || m.Error == nil || m.Error.Code != c.code {
-				t.Errorf("got %d %v %+v %q", status, err, m.Error, body)
-			}
-		})
-	}
-	if found := len(s.box.Commands.List()); found != 3 { // no pulse is seen when it has started
-		t.Errorf("%d commands were started", found)
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		good := `{"process":{"cmd":"/bin/true"}}`
+		for name, c := range map[string]struct {
+			body   []byte
+			header map[string]string
+			code   code
+		}{
+			"nothing":            {nil, nil, codeInvalid},
+			"half a head":        {[]byte{0, 0}, nil, codeInvalid},
+			"half a message":     {envelope(0, good)[:20], nil, codeInvalid},
+			"a claim of 4 GiB":   {[]byte{0, 255, 255, 255, 255, '{'}, nil, codeExhausted},
+			"two messages":       {append(envelope(0, good), envelope(0, good)...), nil, codeInvalid},
+			"unknown flags":      {envelope(8, good), nil, codeInvalid},
+			"the end":            {envelope(flagEnd, good), nil, codeInvalid},
+			"compressed":         {envelope(flagCompressed, good), nil, codeInternal},
+			"gzip":               {envelope(0, good), map[string]string{"Connect-Content-Encoding": "gzip"}, codeUnimplemented},
+			"a key twice":        {envelope(0, `{"process":{"cmd":"a","cmd":"b"}}`), nil, codeInvalid},
+			"no command":         {envelope(0, `{}`), nil, codeInvalid},
+			"a zero byte":        {envelope(0, `{"process":{"cmd":"a\u0000b"}}`), nil, codeInvalid},
+			"a huge terminal":    {envelope(0, `{"process":{"cmd":"a"},"pty":{"size":{"cols":70000,"rows":1}}}`), nil, codeInvalid},
+			"a timeout in words": {envelope(0, good), map[string]string{"Connect-Timeout-Ms": "soon"}, codeInvalid},
+			"a long timeout":     {envelope(0, good), map[string]string{"Connect-Timeout-Ms": "12345678901"}, codeInvalid},
+			"no pulse":           {envelope(0, good), map[string]string{"Keepalive-Ping-Interval": "0"}, codeInvalid},
+			"no such user":       {envelope(0, good), map[string]string{"Authorization": "Basic OTk5OTo="}, codeUnauthenticated},
+			"a long tag":         {envelope(0, `{"process":{"cmd":"a"},"tag":"`+strings.Repeat("x", 300)+`"}`), nil, codeInvalid},
+			"no such directory":  {envelope(0, `{"process":{"cmd":"/bin/true","cwd":"/nowhere"}}`), nil, codeInvalid},
+			"no such program":    {envelope(0, `{"process":{"cmd":"/bin/nothing"}}`), nil, codeInvalid},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := s.request(http.MethodPost, processService+"Start", bytes.NewReader(c.body))
+				r.Header.Set("Content-Type", typeStream)
+				for k, v := range c.header {
+					r.Header.Set(k, v)
+				}
+				status, body := s.do(r)
+				m, err := (&events{t, io.NopCloser(strings.NewReader(body))}).try()
+				if status != http.StatusOK || err != nil || !m.end || m.Error == nil || m.Error.Code != c.code {
+					t.Errorf("got %d %v %+v %q", status, err, m.Error, body)
+				}
+			})
+		}
+		if found := len(s.box.Commands.List()); found != 3 { // no pulse is seen when it has started
+			t.Errorf("%d commands were started", found)
+		}
+	})
 }
 
 func FuzzEnvelope(f *testing.F) {
@@ -142,5 +148,42 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		var input inputRequest
 		_ = decodeMessage(payload, &input)
+	})
+}
+
+// slowWriter is an answer whose deadline takes a while to set.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	begun, goOn chan struct{}
+	set         atomic.Bool
+}
+
+func (w *slowWriter) SetWriteDeadline(time.Time) error {
+	close(w.begun)
+	<-w.goOn
+	w.set.Store(true)
+	return nil
+}
+
+// TestAStreamsEndTouchesNothingLater: what cuts writes off has returned when the
+// stream is closed, and with that before its handler has.
+func TestAStreamsEndTouchesNothingLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slowWriter{ResponseRecorder: httptest.NewRecorder(), begun: make(chan struct{}), goOn: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		s := openStream(ctx, w)
+		cancel()
+		<-w.begun
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			s.close()
+			if !w.set.Load() {
+				t.Error("the answer is touched after its stream was closed")
+			}
+		}()
+		synctest.Wait()
+		close(w.goOn)
+		<-closed
 	})
 }

@@ -59,6 +59,26 @@ func newDataStageOf(t *testing.T, owner sandbox.Owner, clients Clients) *dataSta
 	return s
 }
 
+// overBoth runs a test over HTTP/1.1 and over HTTP/2 with TLS, whose writers and
+// bodies are others, and must not be touched after their handler.
+func overBoth(t *testing.T, test func(t *testing.T, s *dataStage)) {
+	t.Helper()
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		t.Parallel()
+		test(t, newDataStage(t))
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		t.Parallel()
+		s := newDataStage(t)
+		s.server.Close()
+		s.server = httptest.NewUnstartedServer(s.data)
+		s.server.EnableHTTP2 = true
+		s.server.StartTLS()
+		t.Cleanup(s.server.Close)
+		test(t, s)
+	})
+}
+
 func (s *dataStage) add(id string) *backendtest.Box {
 	s.t.Helper()
 	root := s.t.TempDir()
@@ -93,7 +113,7 @@ func (s *dataStage) request(method, path string, body io.Reader) *http.Request {
 
 func (s *dataStage) do(r *http.Request) (status int, body string) {
 	s.t.Helper()
-	res, err := http.DefaultClient.Do(r)
+	res, err := s.server.Client().Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -144,7 +164,7 @@ func (s *dataStage) open(procedure, message string, headers ...string) *events {
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := s.server.Client().Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}

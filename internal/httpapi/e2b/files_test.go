@@ -60,26 +60,27 @@ func form(names ...string) (body *bytes.Buffer, contentType string) {
 }
 
 func TestUploads(t *testing.T) {
-	s := newDataStage(t)
-	status, body := s.post("/files?path=a/b.txt", octetStream, strings.NewReader("plain"))
-	if want := `[{"name":"b.txt","type":"file","path":"/home/user/a/b.txt"}]`; status != 200 || strings.TrimSpace(body) != want {
-		t.Errorf("%d %s", status, body)
-	}
-	status, body = s.post("/files?path=z", octetStream, zipped("unzipped"), "Content-Encoding", "gzip", "X-Metadata-Color", "blue")
-	if status != 200 || !strings.Contains(body, `"metadata":{"color":"blue"}`) || s.file("home/user/z") != "unzipped" {
-		t.Errorf("%d %s %q", status, body, s.file("home/user/z"))
-	}
-	content, contentType := form("/tmp/x/1", "2 é.txt")
-	if status, body = s.post("/files", contentType, content); status != 200 || s.file("tmp/x/1") != "content of /tmp/x/1" || s.file("home/user/2 é.txt") != "content of 2 é.txt" {
-		t.Errorf("%d %s", status, body)
-	}
-	content, contentType = form("whatever")
-	if status, body = s.post("/files?path=named", contentType, content); status != 200 || s.file("home/user/named") != "content of whatever" {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, body = s.post("/files?path=empty", octetStream, nil); status != 200 || s.file("home/user/empty") != "" {
-		t.Errorf("%d %s", status, body)
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		status, body := s.post("/files?path=a/b.txt", octetStream, strings.NewReader("plain"))
+		if want := `[{"name":"b.txt","type":"file","path":"/home/user/a/b.txt"}]`; status != 200 || strings.TrimSpace(body) != want {
+			t.Errorf("%d %s", status, body)
+		}
+		status, body = s.post("/files?path=z", octetStream, zipped("unzipped"), "Content-Encoding", "gzip", "X-Metadata-Color", "blue")
+		if status != 200 || !strings.Contains(body, `"metadata":{"color":"blue"}`) || s.file("home/user/z") != "unzipped" {
+			t.Errorf("%d %s %q", status, body, s.file("home/user/z"))
+		}
+		content, contentType := form("/tmp/x/1", "2 é.txt")
+		if status, body = s.post("/files", contentType, content); status != 200 || s.file("tmp/x/1") != "content of /tmp/x/1" || s.file("home/user/2 é.txt") != "content of 2 é.txt" {
+			t.Errorf("%d %s", status, body)
+		}
+		content, contentType = form("whatever")
+		if status, body = s.post("/files?path=named", contentType, content); status != 200 || s.file("home/user/named") != "content of whatever" {
+			t.Errorf("%d %s", status, body)
+		}
+		if status, body = s.post("/files?path=empty", octetStream, nil); status != 200 || s.file("home/user/empty") != "" {
+			t.Errorf("%d %s", status, body)
+		}
+	})
 }
 
 func TestUploadsThatAreRefused(t *testing.T) {
@@ -122,88 +123,91 @@ func TestUploadsThatAreRefused(t *testing.T) {
 
 // TestAFullDisk: the guest says so in the middle, and what it says is told.
 func TestAFullDisk(t *testing.T) {
-	s := newDataStage(t)
-	s.box.Files.Full = 100_000
-	status, body := s.post("/files?path=f", octetStream, strings.NewReader(strings.Repeat("x", 1<<20)))
-	if status != http.StatusInsufficientStorage || !strings.Contains(body, "the disk is full") {
-		t.Errorf("%d %s", status, body)
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.box.Files.Full = 100_000
+		status, body := s.post("/files?path=f", octetStream, strings.NewReader(strings.Repeat("x", 1<<20)))
+		if status != http.StatusInsufficientStorage || !strings.Contains(body, "the disk is full") {
+			t.Errorf("%d %s", status, body)
+		}
+	})
 }
 
 // TestABrokenUploadLeavesTheOldFile: a client that goes away in the middle.
 func TestABrokenUploadLeavesTheOldFile(t *testing.T) {
-	s := newDataStage(t)
-	s.post("/files?path=f", octetStream, strings.NewReader("old"))
-	ctx, cancel := context.WithCancel(t.Context())
-	content, writer := io.Pipe()
-	r := s.request(http.MethodPost, "/files?path=f", content).WithContext(ctx)
-	r.Header.Set("Content-Type", octetStream)
-	answered := make(chan error, 1)
-	go func() {
-		res, err := http.DefaultClient.Do(r)
-		if err == nil {
-			res.Body.Close()
-			err = errors.New("it was answered: " + res.Status)
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.post("/files?path=f", octetStream, strings.NewReader("old"))
+		ctx, cancel := context.WithCancel(t.Context())
+		content, writer := io.Pipe()
+		r := s.request(http.MethodPost, "/files?path=f", content).WithContext(ctx)
+		r.Header.Set("Content-Type", octetStream)
+		answered := make(chan error, 1)
+		go func() {
+			res, err := s.server.Client().Do(r)
+			if err == nil {
+				res.Body.Close()
+				err = errors.New("it was answered: " + res.Status)
+			}
+			answered <- err
+		}()
+		if _, err := writer.Write(bytes.Repeat([]byte("new"), 50_000)); err != nil {
+			t.Fatal(err)
 		}
-		answered <- err
-	}()
-	if _, err := writer.Write(bytes.Repeat([]byte("new"), 50_000)); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	_ = writer.CloseWithError(context.Canceled) // net/http's client waits for who reads its body
-	if err := <-answered; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	s.server.Close() // when all handlers have returned
-	if got := s.file("home/user/f"); got != "old" {
-		t.Errorf("the file is %.20q", got)
-	}
+		cancel()
+		_ = writer.CloseWithError(context.Canceled) // net/http's client waits for who reads its body
+		if err := <-answered; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		s.server.Close() // when all handlers have returned
+		if got := s.file("home/user/f"); got != "old" {
+			t.Errorf("the file is %.20q", got)
+		}
+	})
 }
 
 func TestDownloads(t *testing.T) {
-	s := newDataStage(t)
-	large := strings.Repeat("0123456789", 30_000)
-	s.post("/files?path=large", octetStream, strings.NewReader(large))
-	s.post("/files?path=empty", octetStream, nil)
-	for name, c := range map[string]struct {
-		query, encoding string
-		status          int
-		body            string
-	}{
-		"a file":              {"?path=large", "identity", 200, large},
-		"by habit":            {"?path=large", "gzip, deflate", 200, large},
-		"an empty one":        {"?path=empty", "gzip", 200, ""},
-		"absolute":            {"?path=/home/user/large", "identity", 200, large},
-		"none":                {"?path=nothing", "identity", 404, ""},
-		"a directory":         {"?path=.", "identity", 400, ""},
-		"no path":             {"", "identity", 400, ""},
-		"another user's":      {"?path=large&username=nobody", "identity", 401, ""},
-		"the same by default": {"?path=large&username=user", "identity", 200, large},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := s.request(http.MethodGet, "/files"+c.query, nil)
-			r.Header.Set("Accept-Encoding", c.encoding)
-			status, body := s.do(r)
-			if status != c.status || c.status == 200 && body != c.body {
-				t.Errorf("%d %.100s", status, body)
-			}
-		})
-	}
-	r := s.request(http.MethodGet, "/files?path=large", nil)
-	r.Header.Set("Accept-Encoding", "gzip")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	unzipped, err := gzip.NewReader(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(unzipped); err != nil || string(got) != large {
-		t.Errorf("%v, %d bytes", err, len(got))
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		large := strings.Repeat("0123456789", 30_000)
+		s.post("/files?path=large", octetStream, strings.NewReader(large))
+		s.post("/files?path=empty", octetStream, nil)
+		for name, c := range map[string]struct {
+			query, encoding string
+			status          int
+			body            string
+		}{
+			"a file":              {"?path=large", "identity", 200, large},
+			"by habit":            {"?path=large", "gzip, deflate", 200, large},
+			"an empty one":        {"?path=empty", "gzip", 200, ""},
+			"absolute":            {"?path=/home/user/large", "identity", 200, large},
+			"none":                {"?path=nothing", "identity", 404, ""},
+			"a directory":         {"?path=.", "identity", 400, ""},
+			"no path":             {"", "identity", 400, ""},
+			"another user's":      {"?path=large&username=nobody", "identity", 401, ""},
+			"the same by default": {"?path=large&username=user", "identity", 200, large},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := s.request(http.MethodGet, "/files"+c.query, nil)
+				r.Header.Set("Accept-Encoding", c.encoding)
+				status, body := s.do(r)
+				if status != c.status || c.status == 200 && body != c.body {
+					t.Errorf("%d %.100s", status, body)
+				}
+			})
+		}
+		r := s.request(http.MethodGet, "/files?path=large", nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		res, err := s.server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		unzipped, err := gzip.NewReader(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(unzipped); err != nil || string(got) != large {
+			t.Errorf("%v, %d bytes", err, len(got))
+		}
+	})
 }
 
 // TestAFileThatLies: a guest that sends less or more than it announced breaks the
@@ -219,7 +223,7 @@ func TestAFileThatLies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newDataStage(t)
 			s.data.cfg.Sandboxes = &liar{s.boxes, frames}
-			res, err := http.DefaultClient.Do(s.request(http.MethodGet, "/files?path=f", nil))
+			res, err := s.server.Client().Do(s.request(http.MethodGet, "/files?path=f", nil))
 			if err != nil {
 				return // it broke before the first byte
 			}
@@ -232,21 +236,22 @@ func TestAFileThatLies(t *testing.T) {
 }
 
 func TestCompose(t *testing.T) {
-	s := newDataStage(t)
-	for _, name := range []string{"1", "2"} {
-		s.post("/files?path=part"+name, octetStream, strings.NewReader("part "+name+";"))
-	}
-	status, body := s.post("/files/compose", "application/json", strings.NewReader(`{"source_paths":["part1","part2"],"destination":"whole"}`))
-	if status != 200 || s.file("home/user/whole") != "part 1;part 2;" || !strings.Contains(body, `"path":"/home/user/whole"`) {
-		t.Errorf("%d %s: %s", status, body, s.file("home/user/whole"))
-	}
-	if got := s.file("home/user/part1"); !strings.Contains(got, "no such file") {
-		t.Errorf("a source is still there: %s", got)
-	}
-	if status, body = s.post("/files/compose", "application/json", strings.NewReader(`{"source_paths":["whole","gone"],"destination":"whole"}`)); status != 404 {
-		t.Errorf("%d %s", status, body)
-	}
-	if got := s.file("home/user/whole"); got != "part 1;part 2;" {
-		t.Errorf("a compose that failed left %q", got)
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		for _, name := range []string{"1", "2"} {
+			s.post("/files?path=part"+name, octetStream, strings.NewReader("part "+name+";"))
+		}
+		status, body := s.post("/files/compose", "application/json", strings.NewReader(`{"source_paths":["part1","part2"],"destination":"whole"}`))
+		if status != 200 || s.file("home/user/whole") != "part 1;part 2;" || !strings.Contains(body, `"path":"/home/user/whole"`) {
+			t.Errorf("%d %s: %s", status, body, s.file("home/user/whole"))
+		}
+		if got := s.file("home/user/part1"); !strings.Contains(got, "no such file") {
+			t.Errorf("a source is still there: %s", got)
+		}
+		if status, body = s.post("/files/compose", "application/json", strings.NewReader(`{"source_paths":["whole","gone"],"destination":"whole"}`)); status != 404 {
+			t.Errorf("%d %s", status, body)
+		}
+		if got := s.file("home/user/whole"); got != "part 1;part 2;" {
+			t.Errorf("a compose that failed left %q", got)
+		}
+	})
 }

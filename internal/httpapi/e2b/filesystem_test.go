@@ -67,57 +67,59 @@ func TestFilesystemCalls(t *testing.T) {
 }
 
 func TestWatchStream(t *testing.T) {
-	s := newDataStage(t)
-	s.got(filesystemService+"MakeDir", `{"path":"w"}`)
-	e := s.open(filesystemService+"WatchDir", `{"path":"w","includeEntry":true}`)
-	if m := e.next(); m.Start == nil {
-		t.Fatalf("the first message is %+v", m)
-	}
-	s.post("/files?path=w/new", octetStream, strings.NewReader("x"))
-	m := e.next()
-	if m.Filesystem == nil || m.Filesystem.Name != "new" || m.Filesystem.Type != "EVENT_TYPE_CREATE" || m.Filesystem.Entry == nil || m.Filesystem.Entry.Path != "/home/user/w/new" {
-		t.Errorf("the change is %+v", m.Filesystem)
-	}
-	if _, problem := s.open(filesystemService+"WatchDir", `{"path":"nowhere"}`).finish(); problem == nil || problem.Code != codeNotFound {
-		t.Errorf("a watch of nothing: %v", problem)
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.got(filesystemService+"MakeDir", `{"path":"w"}`)
+		e := s.open(filesystemService+"WatchDir", `{"path":"w","includeEntry":true}`)
+		if m := e.next(); m.Start == nil {
+			t.Fatalf("the first message is %+v", m)
+		}
+		s.post("/files?path=w/new", octetStream, strings.NewReader("x"))
+		m := e.next()
+		if m.Filesystem == nil || m.Filesystem.Name != "new" || m.Filesystem.Type != "EVENT_TYPE_CREATE" || m.Filesystem.Entry == nil || m.Filesystem.Entry.Path != "/home/user/w/new" {
+			t.Errorf("the change is %+v", m.Filesystem)
+		}
+		if _, problem := s.open(filesystemService+"WatchDir", `{"path":"nowhere"}`).finish(); problem == nil || problem.Code != codeNotFound {
+			t.Errorf("a watch of nothing: %v", problem)
+		}
+	})
 }
 
 func TestPolledWatcher(t *testing.T) {
-	s := newDataStage(t)
-	s.add("sb02")
-	s.got(filesystemService+"MakeDir", `{"path":"w"}`)
-	created := s.got(filesystemService+"CreateWatcher", `{"path":"w"}`)
-	id, _ := created["watcherId"].(string)
-	poll := fmt.Sprintf(`{"watcherId":%q}`, id)
-	if got := s.got(filesystemService+"GetWatcherEvents", poll)["events"]; got == nil {
-		t.Error("no list of events")
-	}
-	s.post("/files?path=w/new", octetStream, strings.NewReader("x"))
-	var seen []any
-	for len(seen) < 2 {
-		seen = append(seen, s.got(filesystemService+"GetWatcherEvents", poll)["events"].([]any)...)
-	}
-	if first := seen[0].(map[string]any); first["name"] != "new" || first["type"] != "EVENT_TYPE_CREATE" {
-		t.Errorf("the first change is %v", first)
-	}
-	r := s.request(http.MethodPost, filesystemService+"GetWatcherEvents", strings.NewReader(poll))
-	r.Header.Set("Content-Type", typeUnary)
-	r.Header.Set(headerSandbox, "sb02")
-	r.Header.Set("X-Access-Token", "token-sb02")
-	if status, body := s.do(r); status != http.StatusNotFound {
-		t.Errorf("another sandbox's watcher: %d %s", status, body)
-	}
-	s.got(filesystemService+"RemoveWatcher", poll)
-	if status, _ := s.ask(filesystemService+"GetWatcherEvents", poll); status != http.StatusNotFound {
-		t.Errorf("a removed watcher: %d", status)
-	}
-	for range maxWatchers {
-		s.got(filesystemService+"CreateWatcher", `{"path":"w"}`)
-	}
-	if status, _ := s.ask(filesystemService+"CreateWatcher", `{"path":"w"}`); status != http.StatusTooManyRequests {
-		t.Errorf("one watcher too many: %d", status)
-	}
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.add("sb02")
+		s.got(filesystemService+"MakeDir", `{"path":"w"}`)
+		created := s.got(filesystemService+"CreateWatcher", `{"path":"w"}`)
+		id, _ := created["watcherId"].(string)
+		poll := fmt.Sprintf(`{"watcherId":%q}`, id)
+		if got := s.got(filesystemService+"GetWatcherEvents", poll)["events"]; got == nil {
+			t.Error("no list of events")
+		}
+		s.post("/files?path=w/new", octetStream, strings.NewReader("x"))
+		var seen []any
+		for len(seen) < 2 {
+			seen = append(seen, s.got(filesystemService+"GetWatcherEvents", poll)["events"].([]any)...)
+		}
+		if first := seen[0].(map[string]any); first["name"] != "new" || first["type"] != "EVENT_TYPE_CREATE" {
+			t.Errorf("the first change is %v", first)
+		}
+		r := s.request(http.MethodPost, filesystemService+"GetWatcherEvents", strings.NewReader(poll))
+		r.Header.Set("Content-Type", typeUnary)
+		r.Header.Set(headerSandbox, "sb02")
+		r.Header.Set("X-Access-Token", "token-sb02")
+		if status, body := s.do(r); status != http.StatusNotFound {
+			t.Errorf("another sandbox's watcher: %d %s", status, body)
+		}
+		s.got(filesystemService+"RemoveWatcher", poll)
+		if status, _ := s.ask(filesystemService+"GetWatcherEvents", poll); status != http.StatusNotFound {
+			t.Errorf("a removed watcher: %d", status)
+		}
+		for range maxWatchers {
+			s.got(filesystemService+"CreateWatcher", `{"path":"w"}`)
+		}
+		if status, _ := s.ask(filesystemService+"CreateWatcher", `{"path":"w"}`); status != http.StatusTooManyRequests {
+			t.Errorf("one watcher too many: %d", status)
+		}
+	})
 }
 
 func TestWatchersKeepSoMuch(t *testing.T) {

@@ -28,35 +28,36 @@ func (s *dataStage) port(port, path string) *http.Request {
 }
 
 func TestPorts(t *testing.T) {
-	s := newDataStage(t)
-	s.serves(3000, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Path", r.URL.RequestURI())
-		w.WriteHeader(http.StatusTeapot)
-		_, _ = io.WriteString(w, r.Method+" "+r.Host)
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.serves(3000, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Path", r.URL.RequestURI())
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = io.WriteString(w, r.Method+" "+r.Host)
+		})
+		s.box.Ports[3001] = "" // published, and nobody listens
+		r := s.port("3000", "/a%2Fb?c=d;e")
+		r.Method = "PROPFIND"
+		res, err := s.server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		if res.StatusCode != http.StatusTeapot || res.Header.Get("X-Path") != "/a%2Fb?c=d;e" || string(body) != "PROPFIND 3000-sb01.box.example" {
+			t.Errorf("%d %q %s", res.StatusCode, res.Header.Get("X-Path"), body)
+		}
+		if status, body := s.do(s.port("3001", "/")); status != http.StatusBadGateway || !strings.Contains(body, "port 3001 is not open") {
+			t.Errorf("nobody listens: %d %s", status, body)
+		}
+		if status, body := s.do(s.port("4000", "/")); status != http.StatusForbidden || !strings.Contains(body, "published_ports: [4000]") {
+			t.Errorf("not published: %d %s", status, body)
+		}
+		s.freezes("ap-1")
+		s.box.AwaitState(t.Context(), "frozen")
+		if status, body := s.do(s.port("4000", "/")); status != http.StatusConflict || !strings.Contains(body, "ap-1") {
+			t.Errorf("frozen: %d %s", status, body)
+		}
 	})
-	s.box.Ports[3001] = "" // published, and nobody listens
-	r := s.port("3000", "/a%2Fb?c=d;e")
-	r.Method = "PROPFIND"
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, _ := io.ReadAll(res.Body)
-	if res.StatusCode != http.StatusTeapot || res.Header.Get("X-Path") != "/a%2Fb?c=d;e" || string(body) != "PROPFIND 3000-sb01.box.example" {
-		t.Errorf("%d %q %s", res.StatusCode, res.Header.Get("X-Path"), body)
-	}
-	if status, body := s.do(s.port("3001", "/")); status != http.StatusBadGateway || !strings.Contains(body, "port 3001 is not open") {
-		t.Errorf("nobody listens: %d %s", status, body)
-	}
-	if status, body := s.do(s.port("4000", "/")); status != http.StatusForbidden || !strings.Contains(body, "published_ports: [4000]") {
-		t.Errorf("not published: %d %s", status, body)
-	}
-	s.freezes("ap-1")
-	s.box.AwaitState(t.Context(), "frozen")
-	if status, body := s.do(s.port("4000", "/")); status != http.StatusConflict || !strings.Contains(body, "ap-1") {
-		t.Errorf("frozen: %d %s", status, body)
-	}
 }
 
 func TestPortsThatAreNotPublic(t *testing.T) {

@@ -19,6 +19,7 @@ func layers() []struct {
 		{"internal/fault", 0},
 		{"internal/faultpoint", 0},
 		{"internal/pkgref", 0},
+		{"internal/process", 0},
 		{"api", 0},
 		{"internal/policy", 1},
 		{"internal/audit", 1},

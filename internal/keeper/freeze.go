@@ -103,7 +103,7 @@ func (s *sandbox) now() (phase, bool) {
 func (s *sandbox) embodied() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.launched() && slices.ContainsFunc(s.tracked, (*process).alive)
+	return s.launched() && slices.ContainsFunc(s.tracked, (*child).alive)
 }
 
 func (s *sandbox) turnTo(p phase, inPlace bool) {
@@ -235,7 +235,7 @@ func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) erro
 		return err
 	}
 	defer null.Close()
-	p, err := s.reaper.start(argv, &syscall.ProcAttr{
+	p, err := s.reaper.start(box.id, argv, &syscall.ProcAttr{
 		Dir: f.Dir, Env: f.Env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

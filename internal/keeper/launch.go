@@ -186,15 +186,16 @@ func (s *Server) renew(box *sandbox, host net.Conn) error {
 // descriptor, and a session of its own.
 func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.File) error {
 	wire := guest.Fd()
-	p, err := s.reaper.start(argv, &syscall.ProcAttr{
+	p, err := s.reaper.start(box.id, argv, &syscall.ProcAttr{
 		Dir: l.Dir, Env: l.Env, Files: []uintptr{wire, wire, log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return err
 	}
 	box.mu.Lock()
+	box.born = p.born
 	if l.Attached {
-		box.tracked = []*process{p}
+		box.tracked = []*child{p}
 	} else {
 		box.starter = p
 	}
@@ -204,7 +205,7 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 		_ = s.reaper.signal(p, syscall.SIGKILL, true)
 	}
 	if l.Attached {
-		go box.closeAfter([]*process{p})
+		go box.closeAfter([]*child{p})
 		return nil
 	}
 	<-p.done

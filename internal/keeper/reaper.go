@@ -1,18 +1,17 @@
 package keeper
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // reaper waits for every child of this process, its own and those that a
@@ -23,25 +22,42 @@ import (
 // A process that is a child of ours and not reaped yet keeps its pid. Reaping
 // happens only under mu, so a signal sent under mu to a process that is not
 // done reaches that very process; that is what a pidfd would be for, without a
-// descriptor for each process.
+// descriptor for each process. A pid of a process that is not, says nothing: the
+// kernel gives it to the next.
 type reaper struct {
-	mu      sync.Mutex // held over fork and register, over wait and dispatch, over signal
-	known   map[int]*process
-	strays  map[int]ProcessExit // how processes ended that nobody had adopted yet
-	strayed []int               // their pids, oldest first
+	mu     sync.Mutex     // held over fork and register, over wait and dispatch, over signal
+	known  map[int]*child // by pid; none of them is reaped
+	reaped uint64         // how many have ever been
+	ended  []ended        // the last of them, oldest first
 }
 
-// maxStrays bounds what is remembered of processes that nobody asks for.
-const maxStrays = 1024
+// maxEnded bounds what is remembered of processes that nobody may ask for.
+const maxEnded = 1024
 
-// process is a child that somebody wants to hear of.
-type process struct {
-	pid  int
+// ended is how a process ended.
+type ended struct {
+	pid    int
+	number uint64 // of reaper.reaped
+	exit   ProcessExit
+}
+
+// child is one that somebody wants to hear of.
+type child struct {
+	id   process.ID
+	box  string        // the sandbox that it is of
+	born birth         // of what it may leave behind
 	done chan struct{} // closed when reaped; exit may be read then
 	exit ProcessExit
 }
 
-func (p *process) alive() bool {
+// birth is when a starter began: what it left behind is younger, and was not
+// reaped before.
+type birth struct {
+	start  uint64 // the starter's
+	reaped uint64 // reaper.reaped at that time
+}
+
+func (p *child) alive() bool {
 	select {
 	case <-p.done:
 		return false
@@ -50,62 +66,92 @@ func (p *process) alive() bool {
 	}
 }
 
-func newReaper() *reaper {
-	return &reaper{known: map[int]*process{}, strays: map[int]ProcessExit{}}
+// same tells whether q is the process that p is. One that is over has been told
+// of anew by each adopt.
+func (p *child) same(q *child) bool {
+	return q == p || q.id.Pid == p.id.Pid && !q.alive() && !p.alive()
 }
 
-// start forks and execs argv, whose first element is a path.
-func (r *reaper) start(argv []string, attr *syscall.ProcAttr) (*process, error) {
+func newReaper() *reaper {
+	return &reaper{known: map[int]*child{}}
+}
+
+// start forks and execs argv, whose first element is a path, for a sandbox.
+func (r *reaper) start(box string, argv []string, attr *syscall.ProcAttr) (*child, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pid, err := syscall.ForkExec(argv[0], argv, attr)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
-	return r.register(pid), nil
+	id, err := process.Of(pid) // ours, and not reaped: the number is its own
+	if err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	return r.register(box, id), nil
 }
 
-// adopt makes a child that a starter left behind known. One that has already
-// been reaped comes back done.
-func (r *reaper) adopt(pid int) (*process, error) {
+// adopt makes a process that a sandbox's starter left behind known. One that is
+// over comes back done.
+func (r *reaper) adopt(box string, born birth, id process.ID) (*child, error) {
+	if !process.Ordinary(id.Pid) {
+		return nil, fault.Invalid("%d is the number of no process that can be tracked", id.Pid)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p, ok := r.known[pid]; ok {
+	now, err := process.Read(id.Pid)
+	mine := err == nil && now.Parent == os.Getpid() && now.Start >= born.start && (id.Start == 0 || id.Start == now.Start)
+	p, known := r.known[id.Pid]
+	switch {
+	case mine && !known:
+		return r.register(box, now.ID), nil
+	case mine && p.box == box:
 		return p, nil
+	default: // nobody's number, or another's
+		return r.over(box, born, id)
 	}
-	if exit, ok := r.strays[pid]; ok {
-		p := &process{pid: pid, done: make(chan struct{}), exit: exit}
-		close(p.done)
-		return p, nil
+}
+
+// over is a process that has been reaped since the starter began. Needs mu.
+func (r *reaper) over(box string, born birth, id process.ID) (*child, error) {
+	for _, e := range slices.Backward(r.ended) {
+		if e.number <= born.reaped {
+			break
+		}
+		if e.pid == id.Pid {
+			p := &child{id: id, box: box, done: make(chan struct{}), exit: e.exit}
+			close(p.done)
+			return p, nil
+		}
 	}
-	if !isChild(pid) {
-		return nil, fault.New(fault.ErrConflict, "process %d is not a child of the keeper; only what a launch left behind can be tracked", pid)
-	}
-	return r.register(pid), nil
+	return nil, fault.New(fault.ErrConflict, "process %d is not a child of the keeper; only what a launch left behind can be tracked", id.Pid)
 }
 
 // register needs mu.
-func (r *reaper) register(pid int) *process {
-	p := &process{pid: pid, done: make(chan struct{})}
-	r.known[pid] = p
-	r.dropStray(pid)
+func (r *reaper) register(box string, id process.ID) *child {
+	p := &child{id: id, box: box, done: make(chan struct{}), born: birth{start: id.Start, reaped: r.reaped}}
+	r.known[id.Pid] = p
 	return p
 }
 
 // signal does nothing to a process that has ended. With group, the whole
 // process group that it leads gets it.
-func (r *reaper) signal(p *process, sig syscall.Signal, group bool) error {
+func (r *reaper) signal(p *child, sig syscall.Signal, group bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !p.alive() {
 		return nil
 	}
-	target := p.pid
+	if !process.Ordinary(p.id.Pid) { // it can't have been registered; -1 would be everybody
+		return fault.Invalid("%d is the number of no process that can be signalled", p.id.Pid)
+	}
+	target := p.id.Pid
 	if group {
-		target = -p.pid
+		target = -p.id.Pid
 	}
 	if err := unix.Kill(target, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("signal %d to process %d: %w", sig, p.pid, err)
+		return fmt.Errorf("signal %d to process %d: %w", sig, p.id.Pid, err)
 	}
 	return nil
 }
@@ -137,35 +183,11 @@ func (r *reaper) dispatch(pid int, status unix.WaitStatus) {
 		delete(r.known, pid)
 		p.exit = exit
 		close(p.done)
-		// A later Track of the same pid must still find it.
 	}
-	r.dropStray(pid)
-	r.strays[pid] = exit
-	r.strayed = append(r.strayed, pid)
-	if len(r.strayed) > maxStrays {
-		delete(r.strays, r.strayed[0])
-		r.strayed = r.strayed[1:]
+	// A Track of it may still come, also of what was known: a daemon asks again.
+	r.reaped++
+	r.ended = append(r.ended, ended{pid: pid, number: r.reaped, exit: exit})
+	if len(r.ended) > maxEnded {
+		r.ended = slices.Delete(r.ended, 0, len(r.ended)-maxEnded)
 	}
-}
-
-func (r *reaper) dropStray(pid int) {
-	if _, ok := r.strays[pid]; !ok {
-		return
-	}
-	delete(r.strays, pid)
-	r.strayed = slices.DeleteFunc(r.strayed, func(p int) bool { return p == pid })
-}
-
-// isChild tells whether pid is a child of this process.
-func isChild(pid int) bool {
-	if pid <= 1 {
-		return false
-	}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	// pid (comm) state ppid ...: comm may hold anything, so from its last ")".
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return len(fields) > 1 && string(fields[1]) == strconv.Itoa(os.Getpid())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // sandbox is a channel and the processes behind it.
@@ -29,9 +30,10 @@ type sandbox struct {
 
 	mu        sync.Mutex // guards what follows
 	meta      json.RawMessage
-	killed    bool       // what is started from now on is to be killed
-	starter   *process   // the last program that was run for the sandbox; nil if attached
-	tracked   []*process // in the order in which they were named
+	killed    bool     // what is started from now on is to be killed
+	starter   *child   // the last program that was run for the sandbox; nil if attached
+	born      birth    // of the last launch or thaw
+	tracked   []*child // in the order in which they were named
 	phase     phase
 	inPlace   bool          // frozen with its processes, which may still end
 	rebuilt   bool          // thawed once: that nothing is tracked does not last
@@ -48,7 +50,7 @@ const (
 
 // alive tells whether anything of the sandbox may still run. Needs mu.
 func (s *sandbox) alive() bool {
-	if !s.launched() || slices.ContainsFunc(s.tracked, (*process).alive) {
+	if !s.launched() || slices.ContainsFunc(s.tracked, (*child).alive) {
 		return true
 	}
 	if s.bodiless() {
@@ -84,7 +86,7 @@ func (s *sandbox) view() (Sandbox, []Command) {
 	v.Frozen = v.Alive && s.phase == frozen
 	for i, p := range s.tracked {
 		if p.alive() {
-			v.Pids = append(v.Pids, p.pid)
+			v.Pids = append(v.Pids, p.id.Pid)
 		} else if i == 0 && (!s.bodiless() || s.killed) {
 			v.Exit = &p.exit
 		}
@@ -124,9 +126,12 @@ func (s *sandbox) track(pids []int) error {
 	if len(pids) == 0 || len(pids) > 64 {
 		return fault.Invalid("track takes 1 to 64 process ids, not %d", len(pids))
 	}
-	found := make([]*process, 0, len(pids))
+	s.mu.Lock()
+	born := s.born
+	s.mu.Unlock()
+	found := make([]*child, 0, len(pids))
 	for _, pid := range pids {
-		p, err := s.reaper.adopt(pid)
+		p, err := s.reaper.adopt(s.id, born, process.ID{Pid: pid})
 		if err != nil {
 			return err
 		}
@@ -135,7 +140,7 @@ func (s *sandbox) track(pids []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range found {
-		if !slices.ContainsFunc(s.tracked, func(q *process) bool { return q.pid == p.pid }) {
+		if !slices.ContainsFunc(s.tracked, p.same) {
 			s.tracked = append(s.tracked, p)
 		}
 	}
@@ -146,7 +151,7 @@ func (s *sandbox) track(pids []int) error {
 
 // closeAfter ends the channel when nothing is left behind it, though somebody
 // else may still hold its other end.
-func (s *sandbox) closeAfter(processes []*process) {
+func (s *sandbox) closeAfter(processes []*child) {
 	for _, p := range processes {
 		<-p.done
 	}
@@ -158,7 +163,7 @@ func (s *sandbox) closeAfter(processes []*process) {
 	}
 	if !asked {
 		for _, p := range processes {
-			s.log.Warn("a sandbox's process ended by itself", slog.String("sandbox", s.id), slog.Int("pid", p.pid), slog.Int("code", p.exit.Code), slog.Int("signal", p.exit.Signal))
+			s.log.Warn("a sandbox's process ended by itself", slog.String("sandbox", s.id), slog.Int("pid", p.id.Pid), slog.Int("code", p.exit.Code), slog.Int("signal", p.exit.Signal))
 		}
 	}
 	_ = s.session.Close()
@@ -172,7 +177,7 @@ func (s *sandbox) signal(sig int) error {
 	s.mu.Lock()
 	tracked := slices.Clone(s.tracked)
 	s.mu.Unlock()
-	if !slices.ContainsFunc(tracked, (*process).alive) {
+	if !slices.ContainsFunc(tracked, (*child).alive) {
 		return fault.New(fault.ErrConflict, "sandbox %s has no tracked process that runs", s.id)
 	}
 	var errs []error
@@ -215,12 +220,12 @@ func (s *sandbox) kill(ctx context.Context) error {
 }
 
 // awaitEnd waits until processes are reaped.
-func awaitEnd(ctx context.Context, id string, processes []*process) error {
+func awaitEnd(ctx context.Context, id string, processes []*child) error {
 	for _, p := range processes {
 		select {
 		case <-p.done:
 		case <-ctx.Done():
-			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "process %d of sandbox %s was killed and is not gone yet", p.pid, id)
+			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "process %d of sandbox %s was killed and is not gone yet", p.id.Pid, id)
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -40,19 +41,24 @@ func (m *Manager) Create(ctx context.Context, req Request) (made *Sandbox, err e
 	ctx, done := m.observe(ctx, VerbCreate, "")
 	defer func() { done(made, "", err) }()
 	return m.once(ctx, req, func(digest string) (*Sandbox, error) {
-		leave, err := m.gate.enter(ctx)
+		lease, err := m.lease(ctx, req) // before the turn: it may take long
 		if err != nil {
 			return nil, err
 		}
+		leave, err := m.gate.enter(ctx, req.Owner.Token)
+		if err != nil {
+			lease.Release()
+			return nil, err
+		}
 		defer leave()
-		return m.create(ctx, req, digest)
+		return m.create(ctx, req, lease, digest)
 	})
 }
 
 // create makes a sandbox of a request, whose digest is there if it has an
-// idempotency key.
-func (m *Manager) create(ctx context.Context, req Request, digest string) (*Sandbox, error) {
-	req, err := m.resolve(ctx, req)
+// idempotency key. The lease of the snapshot, nil if there is none, is its own now.
+func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Lease, digest string) (*Sandbox, error) {
+	req, err := m.resolve(ctx, req, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -175,48 +181,6 @@ func (m *Manager) templateName(req Request) string {
 		return req.Template
 	}
 	return m.cfg.DefaultTemplate
-}
-
-// chooseEngine finds the engine and refuses one that can't enforce what every
-// sandbox needs; limits it can't enforce are told (Info.Missing).
-func (m *Manager) chooseEngine(ctx context.Context, req Request) (engine.Engine, engine.Capabilities, error) {
-	name := req.Engine
-	if name == "" {
-		name = req.Policy.Isolation()
-	}
-	if name == "" {
-		name = m.cfg.DefaultEngine
-	}
-	if want := req.Policy.Isolation(); want != "" && want != name {
-		return nil, engine.Capabilities{}, fault.New(fault.ErrForbidden, "the policy asks for isolation %s, so the engine can't be %s", want, name)
-	}
-	eng, ok := m.cfg.Engines[name]
-	if !ok {
-		known := slices.Sorted(maps.Keys(m.cfg.Engines))
-		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(known, ", "))
-	}
-	caps, err := eng.Capabilities(ctx)
-	if err != nil {
-		return nil, engine.Capabilities{}, err
-	}
-	for _, must := range []engine.Control{engine.ControlNoNetwork, engine.ControlReadOnlyRoot} {
-		if !slices.Contains(caps.Enforces, must) {
-			return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable, "the engine %s can't enforce %s here: %s", name, must, caps.Missing[must])
-		}
-	}
-	if mode, _ := req.Policy.OnHold(); mode == policy.HoldFreeze && !slices.Contains(caps.Enforces, engine.ControlFreeze) {
-		return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable,
-			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, because(caps.Missing[engine.ControlFreeze]))
-	}
-	return eng, caps, nil
-}
-
-// because is a reason in brackets, if there is one.
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return " (" + reason + ")"
 }
 
 // spec translates a request into the engine's terms.

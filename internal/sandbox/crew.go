@@ -1,42 +1,33 @@
 package sandbox
 
-import "sync"
+import (
+	"context"
+	"math"
+	"sync"
 
-// crew does things in the background, a few at one time, in the order in which they
-// came.
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+)
+
+// crew does things in the background, a few at one time, and no owner's many before
+// another's few.
 type crew struct {
 	start func(work func()) // starts a goroutine
-	most  int
+	turns *turns.Table
+}
 
-	mu      sync.Mutex // guards what follows
-	waiting []func()
-	working int
+func newCrew(start func(work func()), most int) *crew {
+	return &crew{start: start, turns: turns.New(most, math.MaxInt)}
 }
 
 // do returns at once.
-func (c *crew) do(thing func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, thing)
-	if c.working < c.most {
-		c.working++
-		c.start(c.work)
-	}
-}
-
-func (c *crew) work() {
-	for {
-		c.mu.Lock()
-		if len(c.waiting) == 0 {
-			c.working--
-			c.mu.Unlock()
-			return
+func (c *crew) do(owner string, thing func()) {
+	c.start(func() {
+		leave, _, err := c.turns.Take(context.Background(), owner) // lines are as long as they are, and nothing ends a wait
+		if err == nil {
+			defer leave()
+			thing()
 		}
-		thing := c.waiting[0]
-		c.waiting = c.waiting[1:]
-		c.mu.Unlock()
-		thing()
-	}
+	})
 }
 
 // inParallel does a thing with each, so many at one time, and returns when all is

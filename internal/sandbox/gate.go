@@ -9,21 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
 )
 
 // What the host must have for another sandbox.
 const (
 	createPatience   = 30 * time.Second // for one's turn
+	createLine       = 500              // requests of one owner that wait for a turn
 	spareDescriptors = 128              // of this process
 	defaultReserve   = 256 << 20        // bytes
 	eventRetry       = 5 * time.Second
 )
 
-// gate lets in as many creates at one time as the host's processors are good for,
-// and none when the host is short of what every one needs. What is let in may still
-// be refused for the same reason later: that is then an ordinary failure.
+// gate lets in as many creates at one time as the host's processors are good for, of
+// each owner its share, and none when the host is short of what every one needs. What
+// is let in may still be refused for the same reason later: that is then an ordinary
+// failure.
 type gate struct {
-	turns   chan struct{}
+	turns   *turns.Table
 	dir     string // on the file system that sandboxes' files are on
 	reserve int64  // bytes that stay free there
 }
@@ -32,22 +35,24 @@ func newGate(dir string, reserve int64) *gate {
 	if reserve <= 0 {
 		reserve = defaultReserve
 	}
-	return &gate{turns: make(chan struct{}, 2*runtime.NumCPU()), dir: dir, reserve: reserve}
+	return &gate{turns: turns.New(2*runtime.NumCPU(), createLine), dir: dir, reserve: reserve}
 }
 
-// enter waits for a turn; leave gives it back. fault.ErrExhausted says what there is
-// too little of.
-func (g *gate) enter(ctx context.Context) (leave func(), err error) {
-	patience := time.NewTimer(createPatience)
-	defer patience.Stop()
-	select {
-	case g.turns <- struct{}{}:
-	case <-ctx.Done():
+// enter waits for a turn of an owner; leave gives it back. fault.ErrExhausted says
+// what there is too little of.
+func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error) {
+	patient, cancel := context.WithTimeout(ctx, createPatience)
+	defer cancel()
+	leave, crowded, err := g.turns.Take(patient, owner)
+	switch {
+	case crowded:
+		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their turn to make a sandbox", createLine)
+	case ctx.Err() != nil && err != nil:
 		return nil, ctx.Err()
-	case <-patience.C:
-		return nil, fault.Exhausted(time.Second, "%d sandboxes are being made already, and none was done in %s", cap(g.turns), createPatience)
+	case err != nil:
+		return nil, fault.Exhausted(time.Second, "there was no turn to make a sandbox in %s: %d can be made at one time, and %d of one owner",
+			createPatience, g.turns.Most(), g.turns.Each())
 	}
-	leave = func() { <-g.turns }
 	if err := g.room(); err != nil {
 		leave()
 		return nil, err

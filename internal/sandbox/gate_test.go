@@ -11,35 +11,39 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// TestTurns: who finds all turns taken waits for half a minute, and is told when to
-// come again.
+// TestTurns: who finds all turns of its owner taken waits for half a minute, and is
+// told when to come again; another owner's comes in at once.
 func TestTurns(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(dir, 1)
 		var leave func()
-		for range cap(g.turns) {
+		for range g.turns.Each() {
 			var err error
-			if leave, err = g.enter(t.Context()); err != nil {
+			if leave, err = g.enter(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.AfterFunc(createPatience-time.Second, leave)
-		late, err := g.enter(t.Context())
+		late, err := g.enter(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := g.enter(t.Context()); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createPatience {
+		if _, err := g.enter(t.Context(), "a"); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createPatience {
 			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		began = time.Now()
+		if _, err := g.enter(t.Context(), "b"); err != nil || time.Since(began) > 0 {
+			t.Errorf("another owner waited for %s: %v", time.Since(began), err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := g.enter(gone); !errors.Is(err, context.Canceled) {
+		if _, err := g.enter(gone, "a"); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		late()
-		if _, err := g.enter(t.Context()); err != nil {
+		if _, err := g.enter(t.Context(), "a"); err != nil {
 			t.Error(err)
 		}
 	})

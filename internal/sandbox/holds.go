@@ -112,7 +112,7 @@ func (m *Manager) remember(ctx context.Context, info Info, saved *waiting.Saved)
 func (m *Manager) stoodStill(s *Sandbox, still bool) {
 	m.ends.Still(s.info.ID, still)
 	if m.ctx.Err() == nil {
-		m.crew.do(func() { m.rewrite(m.ctx, s) })
+		m.crew.do(s.info.Owner.Token, func() { m.rewrite(m.ctx, s) })
 	}
 }
 

@@ -264,7 +264,11 @@ func (s *Sandbox) busy() bool {
 // expired takes what the schedule tells: sandboxes whose time is over, a few at one
 // time.
 func (m *Manager) expired(id string, why ends.Cause) {
-	m.crew.do(func() {
+	owner := ""
+	if s, err := m.Get(id); err == nil {
+		owner = s.info.Owner.Token
+	}
+	m.crew.do(owner, func() {
 		if s, err := m.Get(id); err == nil && m.ctx.Err() == nil {
 			m.timeOver(s, why)
 		}

@@ -122,7 +122,7 @@ func New(cfg Config) *Manager {
 		ctx: ctx, cancel: cancel,
 	}
 	m.ends = ends.New(m.expired)
-	m.crew = &crew{start: m.background.Go, most: endsAtOnce}
+	m.crew = newCrew(m.background.Go, endsAtOnce)
 	m.background.Go(func() { m.ends.Run(ctx) })
 	m.pool = pool.New(members{m}, cfg.Log)
 	m.background.Go(func() { m.pool.Run(ctx) })

@@ -67,19 +67,34 @@ func (o *origin) copyOf() admission.Copy {
 	return admission.Copy{Snapshot: o.snapshot, Digest: o.digest, Contents: string(o.contents), Bytes: o.bytes, Of: o.Of.ID}
 }
 
+// lease finds the snapshot that a request names and has it lie plain, which takes long
+// if it was compressed; nil if it names none.
+func (m *Manager) lease(ctx context.Context, req Request) (*snapshots.Lease, error) {
+	if req.Snapshot == "" || req.from != nil {
+		return nil, nil //nolint:nilnil // most sandboxes are made from no snapshot
+	}
+	if req.Template != "" || req.Engine != "" || len(req.Mounts) > 0 {
+		return nil, fault.Invalid("a sandbox that is made from a snapshot has its template, engine and mounts; the request must not have others")
+	}
+	store, err := m.store()
+	if err != nil {
+		return nil, err
+	}
+	return store.Lease(ctx, req.Owner.Token, req.Snapshot)
+}
+
 // resolve fills a request with what is not its own to say, if it is for a copy:
 // template, engine, mounts and account are those of the source, and so are policy
-// and lockfiles unless it has its own. The caller releases req.from.
-func (m *Manager) resolve(ctx context.Context, req Request) (Request, error) {
+// and lockfiles unless it has its own. The caller releases req.from; the lease of the
+// snapshot, if there is one, is part of that.
+func (m *Manager) resolve(ctx context.Context, req Request, lease *snapshots.Lease) (Request, error) {
 	if req.from == nil {
-		if req.Snapshot == "" {
+		if lease == nil {
 			return req, nil
 		}
-		if req.Template != "" || req.Engine != "" || len(req.Mounts) > 0 {
-			return req, fault.Invalid("a sandbox that is made from a snapshot has its template, engine and mounts; the request must not have others")
-		}
 		var err error
-		if req.from, err = m.originOf(ctx, req.Owner.Token, req.Snapshot); err != nil {
+		if req.from, err = m.readOrigin(ctx, lease); err != nil {
+			lease.Release()
 			return req, err
 		}
 	}
@@ -153,25 +168,7 @@ func (m *Manager) givenLock(digest string) (*lockfile.Given, error) {
 	return given, json.Unmarshal(data, given)
 }
 
-// originOf opens a snapshot that an owner may use, by id or name, and checks it
-// against the log.
-func (m *Manager) originOf(ctx context.Context, owner, ref string) (*origin, error) {
-	store, err := m.store()
-	if err != nil {
-		return nil, err
-	}
-	lease, err := store.Lease(ctx, owner, ref)
-	if err != nil {
-		return nil, err
-	}
-	from, err := m.readOrigin(ctx, lease)
-	if err != nil {
-		lease.Release()
-		return nil, err
-	}
-	return from, nil
-}
-
+// readOrigin opens a snapshot and checks it against the log.
 func (m *Manager) readOrigin(ctx context.Context, lease *snapshots.Lease) (*origin, error) {
 	from := &origin{
 		snapshot: lease.ID, digest: lease.Digest, contents: lease.Contents, bytes: lease.Bytes,

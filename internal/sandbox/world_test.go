@@ -320,6 +320,8 @@ type plainEngine struct {
 	world *world
 	// Fails, if not nil, is why the next sandboxes can't be made.
 	Fails func() error
+	// Before, if not nil, is called before a sandbox is made.
+	Before func(engine.Spec)
 }
 
 // Capabilities are what a manager insists on.
@@ -331,6 +333,9 @@ func (e *plainEngine) Capabilities(ctx context.Context) (engine.Capabilities, er
 
 // Create starts the test's own guest agent.
 func (e *plainEngine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
+	if e.Before != nil {
+		e.Before(spec)
+	}
 	if e.Fails != nil {
 		if err := e.Fails(); err != nil {
 			return nil, err

@@ -21,6 +21,13 @@ import (
 // times that while it compresses; the library's own choice is 8 MiB.
 const coldWindow = 1 << 20
 
+// How many snapshots are decompressed at one time, and how many of one owner wait for
+// that.
+const (
+	warmAtOnce = 2
+	warmLine   = 100
+)
+
 const (
 	coldExt   = ".zst"
 	tendEvery = time.Minute
@@ -157,24 +164,41 @@ func (s *Store) compress(ctx context.Context, k *kept) error {
 	return errors.Join(syncDir(dir), os.RemoveAll(old))
 }
 
-// warm gives a snapshot its plain form back, if it is cold.
-func (s *Store) warm(ctx context.Context, k *kept) error {
+// warm gives a snapshot its plain form back, if it is cold, in a turn of whoever wants
+// it.
+func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
 	k.form.Lock()
 	defer k.form.Unlock()
 	s.mu.Lock()
-	cold, err := k.cold, error(nil)
-	if cold {
-		err = s.check(k.manifest.Bytes, false)
-	}
+	cold := k.cold
 	s.mu.Unlock()
-	if !cold || err != nil {
+	if !cold {
+		return nil
+	}
+	leave, crowded, err := s.warming.Take(ctx, owner)
+	if err != nil {
 		return err
 	}
+	if crowded {
+		return fault.Exhausted(time.Minute, "%d compressed snapshots of the same owner wait already to be decompressed", warmLine)
+	}
+	defer leave()
+	s.mu.Lock()
+	err = s.check(k.manifest.Bytes, false)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.decompress(ctx, k)
+}
+
+// decompress needs k.form.
+func (s *Store) decompress(ctx context.Context, k *kept) error {
 	id, began := k.manifest.ID, time.Now()
 	dir := filepath.Join(s.dir, id)
 	fresh := filepath.Join(dir, "."+imageName)
 	s.log.Info("a compressed snapshot is being decompressed", "snapshot", id, "mib", k.manifest.Bytes>>20)
-	err = convert(filepath.Join(dir, coldName), fresh, func(name string) string { return strings.TrimSuffix(name, coldExt) }, func(to, from *os.File) error {
+	err := convert(filepath.Join(dir, coldName), fresh, func(name string) string { return strings.TrimSuffix(name, coldExt) }, func(to, from *os.File) error {
 		return unpack(ctx, to, from)
 	})
 	if err == nil {

@@ -19,7 +19,7 @@ type Lease struct {
 
 // Lease finds a snapshot by id, or by name, and checks its manifest and its seal;
 // the bytes of the image are the engine's to check. A cold one is decompressed
-// first, which may take long. Release must be called.
+// first, which may take long, in the owner's turn. Release must be called.
 func (s *Store) Lease(ctx context.Context, owner, ref string) (*Lease, error) {
 	s.mu.Lock()
 	k, err := s.find(owner, ref)
@@ -31,15 +31,15 @@ func (s *Store) Lease(ctx context.Context, owner, ref string) (*Lease, error) {
 	k.used = s.now()
 	l := &Lease{Snapshot: k.view(), store: s}
 	s.mu.Unlock()
-	if err := s.ready(ctx, k); err != nil {
+	if err := s.ready(ctx, owner, k); err != nil {
 		l.Release()
 		return nil, err
 	}
 	return l, nil
 }
 
-func (s *Store) ready(ctx context.Context, k *kept) error {
-	if err := s.warm(ctx, k); err != nil {
+func (s *Store) ready(ctx context.Context, owner string, k *kept) error {
+	if err := s.warm(ctx, owner, k); err != nil {
 		return err
 	}
 	dir := filepath.Join(s.dir, k.manifest.ID)
@@ -80,8 +80,11 @@ func (l *Lease) Attachment(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Release ends the lease. Idempotent.
+// Release ends the lease; of nil it does nothing. Idempotent.
 func (l *Lease) Release() {
+	if l == nil {
+		return
+	}
 	l.once.Do(func() {
 		l.store.mu.Lock()
 		defer l.store.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
 )
 
 // Config is what a Store is made of. Dir and Log are needed; Dir must exist and
@@ -36,6 +37,7 @@ type Store struct {
 	coldAfter time.Duration
 	log       *slog.Logger
 	now       func() time.Time
+	warming   *turns.Table // of decompressions; after a snapshot's form, before mu
 
 	mu     sync.Mutex       // guards what follows
 	known  map[string]*kept // by id
@@ -73,7 +75,7 @@ type Snapshot struct {
 func Open(c Config) (*Store, error) {
 	s := &Store{
 		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now,
-		known: map[string]*kept{}, drafts: map[string]int64{},
+		warming: turns.New(warmAtOnce, warmLine), known: map[string]*kept{}, drafts: map[string]int64{},
 	}
 	if s.now == nil {
 		s.now = time.Now

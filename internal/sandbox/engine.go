@@ -1,0 +1,54 @@
+package sandbox
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// chooseEngine finds the engine and refuses one that can't enforce what every
+// sandbox needs; limits it can't enforce are told (Info.Missing).
+func (m *Manager) chooseEngine(ctx context.Context, req Request) (engine.Engine, engine.Capabilities, error) {
+	name := req.Engine
+	if name == "" {
+		name = req.Policy.Isolation()
+	}
+	if name == "" {
+		name = m.cfg.DefaultEngine
+	}
+	if want := req.Policy.Isolation(); want != "" && want != name {
+		return nil, engine.Capabilities{}, fault.New(fault.ErrForbidden, "the policy asks for isolation %s, so the engine can't be %s", want, name)
+	}
+	eng, ok := m.cfg.Engines[name]
+	if !ok {
+		known := slices.Sorted(maps.Keys(m.cfg.Engines))
+		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(known, ", "))
+	}
+	caps, err := eng.Capabilities(ctx)
+	if err != nil {
+		return nil, engine.Capabilities{}, err
+	}
+	for _, must := range []engine.Control{engine.ControlNoNetwork, engine.ControlReadOnlyRoot} {
+		if !slices.Contains(caps.Enforces, must) {
+			return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable, "the engine %s can't enforce %s here: %s", name, must, caps.Missing[must])
+		}
+	}
+	if mode, _ := req.Policy.OnHold(); mode == policy.HoldFreeze && !slices.Contains(caps.Enforces, engine.ControlFreeze) {
+		return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable,
+			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, because(caps.Missing[engine.ControlFreeze]))
+	}
+	return eng, caps, nil
+}
+
+// because is a reason in brackets, if there is one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}

@@ -149,8 +149,8 @@ func (g *Gateway) bind(w wanted, sums cache.Sums) error {
 // gives them from the cache.
 func (g *Gateway) fetch(ctx context.Context, w wanted) (*verified, error) {
 	what := strings.Join([]string{"file", w.key.Upstream, w.key.Project, w.key.File, w.url, w.digest}, " ")
-	_, err := flight(ctx, g, what, func() (struct{}, error) {
-		return struct{}{}, g.download(g.life, w)
+	_, err := flight(ctx, g, what, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, g.download(ctx, w)
 	})
 	if err != nil {
 		return nil, err
@@ -198,17 +198,17 @@ func (g *Gateway) stillTheFirst(w wanted, sums cache.Sums) error {
 
 // fetchAhead begins to fetch an artifact that will be asked for, if a slot is
 // free. Whatever goes wrong is found again by whoever asks.
-func (g *Gateway) fetchAhead(w wanted) {
-	select {
-	case g.ahead <- struct{}{}:
-	default:
+func (g *Gateway) fetchAhead(ctx context.Context, w wanted) {
+	_, free, ok := g.ahead.Try(ctx)
+	if !ok {
 		return
 	}
+	ctx = g.lifeFor(ctx)
 	started := g.tasks.run(func() {
-		defer func() { <-g.ahead }()
+		defer free()
 		v, _, err := g.cached(w)
 		if absent(err) {
-			v, err = g.fetch(g.life, w)
+			v, err = g.fetch(ctx, w)
 		}
 		if err != nil {
 			g.log.Debug("an artifact could not be fetched ahead", "file", w.key.File, "error", err)
@@ -217,6 +217,6 @@ func (g *Gateway) fetchAhead(w wanted) {
 		_ = v.Close() // read only
 	})
 	if !started {
-		<-g.ahead
+		free()
 	}
 }

@@ -129,8 +129,8 @@ func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.
 	}
 	have, kept := g.keptAttachment(key)
 	if age := time.Since(have.Fetched); !kept || age < 0 || age >= g.cfg.Limits.Fresh {
-		got, err := flight(ctx, g, "attachment "+shelfKey(key), func() (keptAttachment, error) {
-			return g.fetchAttachment(g.life, s, attacher, r, key)
+		got, err := flight(ctx, g, "attachment "+shelfKey(key), func(ctx context.Context) (keptAttachment, error) {
+			return g.fetchAttachment(ctx, s, attacher, r, key)
 		})
 		if err == nil {
 			have = got

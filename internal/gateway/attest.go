@@ -40,8 +40,8 @@ func (g *Gateway) attest(ctx context.Context, s *source, project, version string
 			return a, nil
 		}
 	}
-	return flight(ctx, g, "attest "+s.index+" "+key, func() (attestation, error) {
-		a, err := g.lookUp(g.life, l, project, version)
+	return flight(ctx, g, "attest "+s.index+" "+key, func(ctx context.Context) (attestation, error) {
+		a, err := g.lookUp(ctx, l, project, version)
 		if err != nil {
 			return attestation{}, err
 		}

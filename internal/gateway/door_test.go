@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type door struct {
 	aborted  []int64
 	log      []string // what happened, in order
 	owner    string   // of every name
+	owned    []string // names whose owner was asked for
 	broken   bool     // every call fails: nothing can be decided or recorded
 	breaks   error    // with this; nil: errBroken
 	// proposals that were made.
@@ -135,8 +137,18 @@ func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.Index
 	return a, nil
 }
 
-func (d *door) Owner(context.Context, admission.OwnerAsk) (admission.OwnerAnswer, error) {
+func (d *door) Owner(_ context.Context, ask admission.OwnerAsk) (admission.OwnerAnswer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.owned = append(d.owned, ask.Package.Name)
 	return admission.OwnerAnswer{Upstream: d.owner}, nil
+}
+
+// askedFor tells whether the owner of a name was asked for.
+func (d *door) askedFor(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(d.owned, name)
 }
 
 func (d *door) EdgesOfIndex(_ context.Context, _ string, project pkgref.Ref, digest string, reqs []admission.IndexRequirement) error {

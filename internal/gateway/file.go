@@ -139,7 +139,7 @@ func (g *Gateway) serveSidecar(a *asked) {
 	if a.waits && !g.announce(a) {
 		return
 	}
-	g.fetchAhead(wantFile(a.source, a.route.Project, a.file))
+	g.fetchAhead(ctx, wantFile(a.source, a.route.Project, a.file))
 	a.w.Header().Set("ETag", `"`+d.Digest+`"`)
 	a.w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(a.w, a.r, "", time.Time{}, strings.NewReader(string(data)))

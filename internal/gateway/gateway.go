@@ -28,14 +28,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -69,7 +68,7 @@ type Gateway struct {
 	certificate atomic.Pointer[tls.Certificate]
 	server      *http.Server
 	feed        *feed
-	flights     singleflight.Group // fetches, by what is fetched
+	flights     flights
 	pages       *lru[*page]
 	rendered    *lru[*rendered]
 	required    *lru[*requirements]
@@ -79,8 +78,8 @@ type Gateway struct {
 	relays      *cache.Shelf // what clients verify themselves and never changes
 	requiring   *cache.Shelf // what the releases of pages require
 	guests      *guests
-	ahead       chan struct{} // slots for fetching ahead
-	heavy       chan struct{} // slots for reading and rendering large pages
+	ahead       *turns.Shares // for fetching ahead
+	heavy       *turns.Shares // for reading and rendering large pages
 	zips        sync.Pool     // of *gzip.Writer, which are large
 
 	// life ends with Close; tasks are what must end before it returns.
@@ -116,8 +115,9 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 		required:  newLRU[*requirements](cfg.Limits.RequiredMemory),
 		described: newLRU[described](8 << 20),
 		guests:    newGuests(cfg.Limits),
-		ahead:     make(chan struct{}, cfg.Limits.FetchAhead),
-		heavy:     make(chan struct{}, 2),
+		flights:   flights{byKey: map[string]*flying{}},
+		ahead:     turns.New(turns.Limits{All: cfg.Limits.FetchAhead, Each: cfg.Limits.FetchAhead, Sure: 1, Most: 16 * cfg.Limits.FetchAhead}),
+		heavy:     turns.New(turns.Limits{All: 2, Each: 2}),
 	}
 	if err := g.openShelves(); err != nil {
 		return nil, err

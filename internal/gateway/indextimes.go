@@ -26,8 +26,8 @@ func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page)
 	if len(versions) == 0 {
 		return p
 	}
-	out, err := flight(ctx, g, "times "+pageKey(s, project)+" "+p.digest, func() (*page, error) {
-		known := g.times(g.life, s, project, versions)
+	out, err := flight(ctx, g, "times "+pageKey(s, project)+" "+p.digest, func(ctx context.Context) (*page, error) {
+		known := g.times(ctx, s, project, versions)
 		if len(known) == 0 {
 			return p, nil // the witness may be reached another time
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -20,18 +21,15 @@ import (
 // a time, so that many don't fill the memory together.
 const largePage = 1 << 20
 
-// slot waits for one of a few slots if size is that of a large page; release
-// gives it back.
-func slot(ctx context.Context, slots chan struct{}, size int64) (release func(), err error) {
+// slot waits for a turn if size is that of a large page; release gives it back.
+func slot(ctx context.Context, heavy *turns.Shares, size int64) (release func(), err error) {
 	if size < largePage {
 		return func() {}, nil
 	}
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, nil
-	case <-ctx.Done():
-		return nil, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the gateway is stopping")
+	if _, release, err = heavy.Take(ctx); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the gateway is stopping")
 	}
+	return release, nil
 }
 
 // ingest reads an upstream's page, once and for good: from now on there are its

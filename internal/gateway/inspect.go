@@ -85,7 +85,7 @@ func (g *Gateway) look(ctx context.Context, a *asked, v *verified) (described, e
 			return d, nil
 		}
 	}
-	return flight(ctx, g, "inspect "+key, func() (described, error) {
+	return flight(ctx, g, "inspect "+key, func(context.Context) (described, error) {
 		blob, err := g.store.Get(v.Digest()) // the guest may close its own and go
 		if err != nil {
 			return described{}, err

@@ -21,7 +21,7 @@ type Limits struct {
 	Queue          time.Duration // that a request waits for its turn when there are more; default 5 s
 	Strangers      int           // distinct names of a guest that lead to nothing; default 50
 	Waiting        int           // those that are shown, and that nothing admits; default 2,000
-	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4
+	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4, and one for each further guest
 	SidecarBytes   int64         // of one sidecar; default 8 MiB
 	LearnTime      time.Duration // that a start waits for the upstreams; default 10 s
 	LearnAgain     time.Duration // between two tries to learn file hosts; default 30 s

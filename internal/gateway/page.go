@@ -94,8 +94,9 @@ func (g *Gateway) page(ctx context.Context, s *source, project string) (*page, e
 		return have, nil
 	}
 	if age >= 0 && age < g.cfg.Limits.Stale {
+		later := g.lifeFor(ctx)
 		g.tasks.run(func() {
-			if _, err := g.refresh(g.life, s, project, have); err != nil {
+			if _, err := g.refresh(later, s, project, have); err != nil {
 				g.log.Warn("an index page could not be confirmed", "index", s.index, "project", project, "error", err)
 			}
 		})
@@ -124,7 +125,7 @@ func (g *Gateway) havePage(ctx context.Context, s *source, project string) *page
 	if p, ok := g.pages.get(pageKey(s, project)); ok && p.known == known && !p.gone.Load() {
 		return p
 	}
-	p, err := flight(ctx, g, "load "+pageKey(s, project)+" "+known, func() (*page, error) {
+	p, err := flight(ctx, g, "load "+pageKey(s, project)+" "+known, func(context.Context) (*page, error) {
 		return g.loadPage(s, project)
 	})
 	if err != nil {
@@ -165,11 +166,11 @@ func (g *Gateway) refresh(ctx context.Context, s *source, project string, have *
 	if have == nil || have.gone.Load() {
 		key += " anew" // what another confirms may be what this one can't use
 	}
-	return flight(ctx, g, key, func() (*page, error) {
+	return flight(ctx, g, key, func(ctx context.Context) (*page, error) {
 		if p := g.newer(s, project, have); p != nil {
 			return p, nil
 		}
-		return g.fetchPage(g.life, s, project, have)
+		return g.fetchPage(ctx, s, project, have)
 	})
 }
 

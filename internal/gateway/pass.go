@@ -103,8 +103,8 @@ func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client
 			return nil, err
 		}
 	}
-	body, err := flight(ctx, g, "pass "+ask.URL, func() ([]byte, error) {
-		body, err := small(g.life, client, ask, maxPassed)
+	body, err := flight(ctx, g, "pass "+ask.URL, func(ctx context.Context) ([]byte, error) {
+		body, err := small(ctx, client, ask, maxPassed)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // proposals are the sandboxes whose proposals are being looked up: one each.
@@ -48,6 +49,7 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 	if len(r.Because) > channel.MaxRequestReason {
 		return nil, fault.Invalid("the reason is %d bytes long; at most %d", len(r.Because), channel.MaxRequestReason)
 	}
+	ctx = turns.For(ctx, sandbox)
 	end, ok := g.proposals.begin(sandbox)
 	if !ok {
 		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up; wait for its answer")

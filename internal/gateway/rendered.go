@@ -39,11 +39,11 @@ func (g *Gateway) rendering(ctx context.Context, q *query, p *page, a admission.
 		return out, nil
 	}
 	s, release := q.source, q.route.Release
-	return flight(ctx, g, "render "+key, func() (*rendered, error) {
+	return flight(ctx, g, "render "+key, func(ctx context.Context) (*rendered, error) {
 		if out, ok := g.rendered.get(key); ok { // another flight was faster
 			return out, nil
 		}
-		free, err := slot(g.life, g.heavy, max(p.size, p.stored.Size()))
+		free, err := slot(ctx, g.heavy, max(p.size, p.stored.Size()))
 		if err != nil {
 			return nil, err
 		}

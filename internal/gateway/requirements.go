@@ -33,7 +33,7 @@ func (g *Gateway) requirements(ctx context.Context, s *source, project string, l
 	if all, ok := g.required.get(key); ok {
 		return all, nil
 	}
-	return flight(ctx, g, "required "+key, func() (*requirements, error) {
+	return flight(ctx, g, "required "+key, func(ctx context.Context) (*requirements, error) {
 		data, err := g.requiring.Get(key)
 		if err == nil {
 			if all, err := readRequirements(data, len(p.index.Files)); err == nil {
@@ -41,7 +41,7 @@ func (g *Gateway) requirements(ctx context.Context, s *source, project string, l
 				return all, nil
 			}
 		}
-		all, err := g.listRequirements(lister, p)
+		all, err := g.listRequirements(ctx, lister, p)
 		if err != nil {
 			return nil, err
 		}
@@ -58,8 +58,8 @@ func (g *Gateway) requirements(ctx context.Context, s *source, project string, l
 }
 
 // listRequirements reads them from the rows.
-func (g *Gateway) listRequirements(lister ecosystem.Lister, p *page) (*requirements, error) {
-	free, err := slot(g.life, g.heavy, max(p.size, p.stored.Size()))
+func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister, p *page) (*requirements, error) {
+	free, err := slot(ctx, g.heavy, max(p.size, p.stored.Size()))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 var errFeedClosed = errors.New("the gateway takes no more connections")
@@ -96,6 +97,9 @@ func (g *Gateway) httpServer() *http.Server {
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if guest, ok := c.(*guestConn); ok { // not reached otherwise: the feed has no others
+				ctx = turns.For(ctx, guest.sandbox)
+			}
 			return context.WithValue(ctx, connKey{}, c)
 		},
 	}

@@ -47,36 +47,16 @@ func (t *tasks) close() {
 	t.group.Wait()
 }
 
-// flight runs one fetch for all who want the same, for as long as the gateway
-// lives; whoever gives up leaves it running.
-func flight[V any](ctx context.Context, g *Gateway, key string, fetch func() (V, error)) (V, error) {
-	var none V
-	done := g.flights.DoChan(key, func() (any, error) {
-		if !g.tasks.begin() {
-			return nil, fault.New(fault.ErrUnavailable, "the gateway is stopping")
-		}
-		defer g.tasks.end()
-		return contained(g, key, fetch)
-	})
-	select {
-	case r := <-done:
-		v, _ := r.Val.(V) // with an error there is no value
-		return v, r.Err
-	case <-ctx.Done():
-		return none, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
-	}
-}
-
 // contained makes an error of a panic: what is read in flights is hostile, and a
 // bug that it finds in a reader must cost no other run its gateway.
-func contained[V any](g *Gateway, key string, fetch func() (V, error)) (v V, err error) {
+func contained(ctx context.Context, g *Gateway, key string, fetch func(context.Context) (any, error)) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("a bug in the gateway", "at", key, "panic", p, "stack", string(debug.Stack()))
 			err = errBug
 		}
 	}()
-	return fetch()
+	return fetch(ctx)
 }
 
 var errBug = fault.Invalid("it meets a bug in the gateway, which the daemon's log tells of")

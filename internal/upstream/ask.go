@@ -6,11 +6,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // maxHops bounds a chain of redirects.
@@ -25,28 +27,44 @@ type retryable struct {
 func (r *retryable) Error() string { return r.err.Error() }
 func (r *retryable) Unwrap() error { return r.err }
 
-// retry runs attempts until one succeeds or fails for good. It holds one of
-// the client's slots, and tells the breaker how it went.
-func (c *Client) retry(ctx context.Context, attempt func(ctx context.Context) error) error {
-	if err := c.breaker.allow(); err != nil {
+// hop is how far an attempt came: the host that it asked last.
+type hop struct {
+	host      string // host:port
+	connected bool   // there was a connection to it
+}
+
+// retry runs attempts at a URL until one succeeds or fails for good. It takes a
+// turn out of the shares of those for whom it is done, and tells the breaker of
+// the host how it went.
+func (c *Client) retry(ctx context.Context, location string, attempt func(ctx context.Context, at *hop) error) error {
+	u, err := url.Parse(location)
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
+	}
+	if err := c.hosts.permits(u); err != nil {
 		return err
 	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the request was given up")
+	if err := c.breakers.of(hostPort(u)).allow(turns.Of(ctx).Guests()...); err != nil {
+		return err
 	}
+	guest, release, err := c.shares.Take(ctx)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the request was given up")
+	}
+	defer release()
 	for n := 1; ; n++ {
-		err := attempt(ctx)
+		var at hop
+		err := attempt(ctx, &at)
 		again, ok := errors.AsType[*retryable](err)
 		if !ok {
-			c.breaker.report(true) // it answered, or what failed was ours
+			if at.connected {
+				c.breakers.of(at.host).answered()
+			}
 			return err
 		}
 		if n >= c.limits.Attempts || again.after > c.limits.RetryAfter || !sleep(ctx, c.pause(n, again.after)) {
 			if ctx.Err() == nil {
-				c.breaker.report(false)
+				c.breakers.of(at.host).failed(guest, at.connected)
 			}
 			return again.err
 		}
@@ -71,7 +89,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // get asks for a URL and follows redirects, checking each hop and giving
 // credentials to the index's own host only. The caller closes the body.
-func (c *Client) get(ctx context.Context, location string, header http.Header) (*http.Response, error) {
+func (c *Client) get(ctx context.Context, at *hop, location string, header http.Header) (*http.Response, error) {
 	u, err := url.Parse(location)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
@@ -80,7 +98,7 @@ func (c *Client) get(ctx context.Context, location string, header http.Header) (
 		if err := c.hosts.permits(u); err != nil {
 			return nil, err
 		}
-		resp, err := c.once(ctx, u, header)
+		resp, err := c.once(ctx, at, u, header)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +111,9 @@ func (c *Client) get(ctx context.Context, location string, header http.Header) (
 	return nil, fault.Invalid("the upstream redirects more than %d times", maxHops)
 }
 
-func (c *Client) once(ctx context.Context, u *url.URL, header http.Header) (*http.Response, error) {
+func (c *Client) once(ctx context.Context, at *hop, u *url.URL, header http.Header) (*http.Response, error) {
+	*at = hop{host: hostPort(u)}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { at.connected = true }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be asked for")

@@ -1,49 +1,119 @@
 package upstream
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// breaker leaves an upstream alone for a while after it failed often in a row,
-// so that a thousand clients don't wait for a thousand timeouts.
+// maxFailing bounds the guests whose failures are remembered; the one whose last
+// is the oldest is forgotten.
+const maxFailing = 4096
+
+// breaker leaves one host of an upstream alone for a while after it could not be
+// reached, so that a thousand clients don't wait for a thousand timeouts. What
+// an upstream says of one name is no reason to keep the others from it, so it
+// stops a guest that could not connect several times in a row, and, when several
+// guests have got no answer to anything, each of these. Whoever had no failure
+// since anybody was answered is let through.
 type breaker struct {
 	after int
 	pause time.Duration
 
 	mu     sync.Mutex
-	failed int
-	until  time.Time
+	guests map[string]*failing // since the last answer
 }
 
-// allow refuses while the breaker is open. After the pause it lets one request
-// try; the others are refused until that one is answered or a pause is over.
-func (b *breaker) allow() error {
+// breakers are those of a client's hosts: the index's and the learnt ones.
+type breakers struct {
+	after int
+	pause time.Duration
+
+	mu     sync.Mutex
+	byHost map[string]*breaker
+}
+
+func (bs *breakers) of(host string) *breaker {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := bs.byHost[host]
+	if b == nil {
+		b = &breaker{after: bs.after, pause: bs.pause}
+		bs.byHost[host] = b
+	}
+	return b
+}
+
+// failing is what one guest met since the last answer.
+type failing struct {
+	unreached int // requests in a row that did not even connect
+	last      time.Time
+	until     time.Time // it is refused before; zero: never refused
+}
+
+// allow refuses if everybody for whom a request is made is left waiting. After
+// the pause each of them may try one request.
+func (b *breaker) allow(guests ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failed < b.after {
+	if slices.ContainsFunc(guests, b.may) {
 		return nil
 	}
-	now := time.Now()
-	if now.Before(b.until) {
-		return fault.New(fault.ErrUnavailable, "the upstream has failed several times in a row and is left alone for a moment")
-	}
-	b.until = now.Add(b.pause)
-	return nil
+	return fault.New(fault.ErrUnavailable, "the upstream could not be reached several times in a row and is left alone for a moment")
 }
 
-// report tells how a request ended: reachable or not.
-func (b *breaker) report(ok bool) {
+// may needs mu.
+func (b *breaker) may(guest string) bool {
+	f := b.guests[guest]
+	if f == nil || f.unreached < b.after && len(b.guests) < b.after {
+		return true
+	}
+	now := time.Now()
+	if now.Before(f.until) {
+		return false
+	}
+	f.until = now.Add(b.pause)
+	return true
+}
+
+// answered: the host answers, whatever it says.
+func (b *breaker) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ok {
-		b.failed = 0
-		return
+	clear(b.guests)
+}
+
+// failed: a guest's request had no answer. connected tells that it reached the
+// host all the same.
+func (b *breaker) failed(guest string, connected bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.guests[guest]
+	if f == nil {
+		if len(b.guests) >= maxFailing {
+			b.forgetOldest()
+		}
+		if b.guests == nil {
+			b.guests = map[string]*failing{}
+		}
+		f = &failing{}
+		b.guests[guest] = f
 	}
-	b.failed++
-	if b.failed >= b.after {
-		b.until = time.Now().Add(b.pause)
+	f.last = time.Now()
+	f.until = f.last.Add(b.pause)
+	if !connected {
+		f.unreached++
 	}
+}
+
+func (b *breaker) forgetOldest() {
+	var oldest string
+	for guest, f := range b.guests {
+		if oldest == "" || f.last.Before(b.guests[oldest].last) {
+			oldest = guest
+		}
+	}
+	delete(b.guests, oldest)
 }

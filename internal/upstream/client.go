@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Options of a client; zero fields take the default.
@@ -22,32 +23,39 @@ type Options struct {
 
 // Limits bound what a client takes and how long it waits.
 type Limits struct {
-	PageBytes   int64         // of an index page after inflating; default 128 MiB
-	PageTime    time.Duration // for one attempt at a page; default 60 s
-	Attempts    int           // per request; default 3
-	Backoff     time.Duration // before the second attempt, doubling, with jitter; default 250 ms
-	RetryAfter  time.Duration // the longest Retry-After that is waited for; default 5 s
-	PaceWindow  time.Duration // in every window a body must bring PaceBytes; default 30 s
-	PaceBytes   int64         // default 64 KiB
-	BreakAfter  int           // failed requests in a row until the upstream is left alone; default 5
-	BreakFor    time.Duration // how long; default 30 s
-	HeaderWait  time.Duration // for the head of an answer; default 30 s
-	Concurrency int           // requests at a time; default 16
+	PageBytes  int64         // of an index page after inflating; default 128 MiB
+	PageTime   time.Duration // for one attempt at a page; default 60 s
+	Attempts   int           // per request; default 3
+	Backoff    time.Duration // before the second attempt, doubling, with jitter; default 250 ms
+	RetryAfter time.Duration // the longest Retry-After that is waited for; default 5 s
+	PaceWindow time.Duration // in every window a body must bring PaceBytes; default 30 s
+	PaceBytes  int64         // default 64 KiB
+	// BreakAfter requests of a guest that did not connect in a row, or guests that
+	// got no answer, have them leave a host alone; default 5.
+	BreakAfter int
+	BreakFor   time.Duration // how long; default 30 s
+	HeaderWait time.Duration // for the head of an answer; default 30 s
+	// Turns are the requests at a time; default 16, of which a guest has at most 12,
+	// and always 4, up to 128.
+	Turns turns.Limits
 }
 
 func (l Limits) withDefaults() Limits {
+	if l.Turns == (turns.Limits{}) {
+		l.Turns = turns.Limits{All: 16, Each: 12, Sure: 4, Most: 128}
+	}
 	return Limits{
-		PageBytes:   or(l.PageBytes, 128<<20),
-		PageTime:    or(l.PageTime, time.Minute),
-		Attempts:    or(l.Attempts, 3),
-		Backoff:     or(l.Backoff, 250*time.Millisecond),
-		RetryAfter:  or(l.RetryAfter, 5*time.Second),
-		PaceWindow:  or(l.PaceWindow, 30*time.Second),
-		PaceBytes:   or(l.PaceBytes, 64<<10),
-		BreakAfter:  or(l.BreakAfter, 5),
-		BreakFor:    or(l.BreakFor, 30*time.Second),
-		HeaderWait:  or(l.HeaderWait, 30*time.Second),
-		Concurrency: or(l.Concurrency, 16),
+		PageBytes:  or(l.PageBytes, 128<<20),
+		PageTime:   or(l.PageTime, time.Minute),
+		Attempts:   or(l.Attempts, 3),
+		Backoff:    or(l.Backoff, 250*time.Millisecond),
+		RetryAfter: or(l.RetryAfter, 5*time.Second),
+		PaceWindow: or(l.PaceWindow, 30*time.Second),
+		PaceBytes:  or(l.PaceBytes, 64<<10),
+		BreakAfter: or(l.BreakAfter, 5),
+		BreakFor:   or(l.BreakFor, 30*time.Second),
+		HeaderWait: or(l.HeaderWait, 30*time.Second),
+		Turns:      l.Turns,
 	}
 }
 
@@ -68,14 +76,14 @@ const UserAgent = "cofferdam/"
 // can't be reached, is broken or too slow: trying later may work), ErrInvalid
 // (it answered what it may not answer).
 type Client struct {
-	cfg     Config
-	base    *url.URL
-	hosts   *hosts
-	http    *http.Transport // and no http.Client: redirects are read here
-	agent   string
-	limits  Limits
-	breaker breaker
-	slots   chan struct{}
+	cfg      Config
+	base     *url.URL
+	hosts    *hosts
+	http     *http.Transport // and no http.Client: redirects are read here
+	agent    string
+	limits   Limits
+	breakers *breakers
+	shares   *turns.Shares
 }
 
 // New makes a client. FileHosts of the configuration are taken as learnt;
@@ -103,18 +111,18 @@ func New(cfg Config, o Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	t, err := transport(cfg, h)
+	limits := o.Limits.withDefaults()
+	t, err := transport(cfg, h, max(limits.Turns.All, limits.Turns.Most))
 	if err != nil {
 		return nil, err
 	}
-	limits := o.Limits.withDefaults()
 	t.ResponseHeaderTimeout = limits.HeaderWait
 	return &Client{
 		cfg: cfg, base: base, hosts: h, limits: limits,
-		agent:   UserAgent + o.Version,
-		http:    t,
-		breaker: breaker{after: limits.BreakAfter, pause: limits.BreakFor},
-		slots:   make(chan struct{}, limits.Concurrency),
+		agent:    UserAgent + o.Version,
+		http:     t,
+		breakers: &breakers{after: limits.BreakAfter, pause: limits.BreakFor, byHost: map[string]*breaker{}},
+		shares:   turns.New(limits.Turns),
 	}, nil
 }
 

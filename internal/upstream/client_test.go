@@ -339,37 +339,6 @@ func TestPageSinks(t *testing.T) {
 	}
 }
 
-// TestBreaker: an upstream that is down is left alone, and asked again later.
-func TestBreaker(t *testing.T) {
-	s := registry(t)
-	s.Script("index.example/simple/a/", liar.Status(500))
-	c := client(t, s, func(_ *upstream.Config, o *upstream.Options) {
-		o.Limits.BreakAfter, o.Limits.BreakFor, o.Limits.Attempts = 2, 300*time.Millisecond, 1
-	})
-	ask := upstream.PageAsk{URL: s.URL(index, "/simple/a/")}
-	for range 10 {
-		if _, err := getPage(t, c, ask); !errors.Is(err, fault.ErrUnavailable) {
-			t.Fatal(err)
-		}
-	}
-	if n := s.Count("index.example/simple/a/"); n > 3 { // a slow machine may see one more after the pause
-		t.Errorf("%d requests reached an upstream that is down", n)
-	}
-	s.Script("index.example/simple/a/", liar.Body("text/x", []byte("page")))
-	for {
-		p, err := getPage(t, c, ask)
-		if err == nil {
-			if string(p.Body) != "page" {
-				t.Errorf("Page = %q", p.Body)
-			}
-			return
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("the breaker never closed")
-		}
-	}
-}
-
 func TestExpiredCertificate(t *testing.T) {
 	s := registry(t)
 	s.Script("index.example/simple/a/", liar.Body("text/x", []byte("page")))

@@ -71,15 +71,16 @@ func (d *dialer) dialAny(ctx context.Context, network, key string, addrs []netip
 }
 
 // transport has no environment proxies and no cookies; redirects are followed
-// by the client, hop by hop.
-func transport(cfg Config, h *hosts) (*http.Transport, error) {
+// by the client, hop by hop. As many connections may be open to a host as there
+// are turns, or who waits for one would wait behind others.
+func transport(cfg Config, h *hosts, conns int) (*http.Transport, error) {
 	d := &dialer{hosts: h}
 	t := &http.Transport{
 		DialContext:            d.dial,
 		TLSHandshakeTimeout:    15 * time.Second,
 		ResponseHeaderTimeout:  30 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
-		MaxConnsPerHost:        16,
+		MaxConnsPerHost:        conns,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // asked for and unpacked here, with limits

@@ -46,18 +46,18 @@ type FileAsk struct {
 // File fetches a file into a sink, as it is: neither packed nor in part. What
 // the bytes are is for the caller to verify.
 func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
-	return c.retry(ctx, func(ctx context.Context) error {
+	return c.retry(ctx, ask.URL, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		return c.oneFile(ctx, cancel, ask, sink)
+		return c.oneFile(ctx, cancel, at, ask, sink)
 	})
 }
 
-func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, ask FileAsk, sink Sink) error {
-	resp, err := c.get(ctx, ask.URL, http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
+func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at *hop, ask FileAsk, sink Sink) error {
+	resp, err := c.get(ctx, at, ask.URL, http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type Page struct {
 // the sink is nothing.
 func (c *Client) Page(ctx context.Context, ask PageAsk, sink Sink) (Page, error) {
 	var page Page
-	err := c.retry(ctx, func(ctx context.Context) error {
+	err := c.retry(ctx, ask.URL, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
 			return err
 		}
@@ -51,18 +51,18 @@ func (c *Client) Page(ctx context.Context, ask PageAsk, sink Sink) (Page, error)
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
 		var err error
-		page, err = c.onePage(ctx, stop, ask, sink)
+		page, err = c.onePage(ctx, stop, at, ask, sink)
 		return err
 	})
 	return page, err
 }
 
-func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, ask PageAsk, sink Sink) (Page, error) {
+func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at *hop, ask PageAsk, sink Sink) (Page, error) {
 	header := http.Header{"Accept": {ask.Accept}, "Accept-Encoding": {"gzip"}}
 	if ask.ETag != "" {
 		header.Set("If-None-Match", ask.ETag)
 	}
-	resp, err := c.get(ctx, ask.URL, header)
+	resp, err := c.get(ctx, at, ask.URL, header)
 	if err != nil {
 		return Page{}, err
 	}

@@ -26,4 +26,7 @@ type Member struct {
 	Mode fs.FileMode // type bits tell directories and links
 	Size int64       // unpacked
 	Link string      // target of a link, as written
+	// Extended tells that an extension header gave the path, and the member's own
+	// header another. Readers that lose the extension see that one.
+	Extended bool
 }

@@ -21,20 +21,36 @@ func checkPath(path string, n int, limits Limits) error {
 		return fault.Invalid("the path of the archive's member %d is not UTF-8", n)
 	case strings.ContainsRune(path, '\\'):
 		return fault.Invalid("the path of the archive's member %d has a backslash", n)
-	case strings.ContainsFunc(path, unicode.IsControl):
+	case strings.ContainsFunc(path, breaks):
 		return fault.Invalid("the path of the archive's member %d has a control character", n)
 	case path[0] == '/':
 		return fault.Invalid("the path of the archive's member %d is absolute", n)
 	}
 	for part := range strings.SplitSeq(path, "/") {
-		switch part {
-		case "..":
+		switch {
+		case part == "..":
 			return fault.Invalid("the path of the archive's member %d leaves the archive", n)
-		case "", ".":
+		case part == "" || part == ".":
 			return fault.Invalid("the path of the archive's member %d is not clean", n)
+		case len(part) > maxName:
+			return fault.Invalid("the path of the archive's member %d has a name of more than %d bytes, which no file system takes", n, maxName)
+		case driven(part):
+			return fault.Invalid("the path of the archive's member %d has a drive letter, which some unpackers cut off", n)
 		}
 	}
 	return nil
+}
+
+// maxName bounds one name in a path: unpackers leave out what they can't create.
+const maxName = 255
+
+// breaks tells whether a rune is a control character or ends a line for some
+// readers of text.
+func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// driven tells whether a name begins like a Windows path.
+func driven(name string) bool {
+	return len(name) > 1 && name[1] == ':' && ('a' <= name[0]|0x20 && name[0]|0x20 <= 'z')
 }
 
 // place is what is at a path.

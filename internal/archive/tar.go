@@ -32,6 +32,7 @@ type tarReader struct {
 	visit    func(m Member, content io.Reader) error
 	places   places
 	members  int
+	global   bool // a global header came
 	unpacked int64
 	pending  extension // what extension headers say of the next member
 	block    [blockSize]byte
@@ -94,6 +95,10 @@ func (t *tarReader) member(h header) error {
 	if t.members > t.limits.Members {
 		return fault.Invalid("the archive has more than %d members", t.limits.Members)
 	}
+	own := h.path
+	if h.flag == flagOldFile && strings.HasSuffix(own, "/") {
+		return fault.Invalid("the archive's member %d is a file with the path of a folder", t.members)
+	}
 	h, err := t.pending.apply(h, t.members)
 	if err != nil {
 		return err
@@ -103,11 +108,12 @@ func (t *tarReader) member(h header) error {
 	if err != nil {
 		return err
 	}
+	m.Extended = own != h.path
 	t.unpacked += m.Size
 	if err := t.limits.size(t.unpacked, t.unpacked); err != nil {
 		return err
 	}
-	if m.Path == "." && m.Mode.IsDir() { // "./", the folder that all is in
+	if m.Path == "." && m.Mode.IsDir() { // the folder that all is in
 		return nil
 	}
 	if t.limits.Careless {
@@ -248,9 +254,6 @@ func (h header) member(n int) (Member, placeKind, error) {
 		if h.size != 0 {
 			return m, kind, fault.Invalid("the archive's member %d is no file but has a size", n)
 		}
-	}
-	if m.Path != "." {
-		m.Path = strings.TrimPrefix(m.Path, "./")
 	}
 	return m, kind, nil
 }

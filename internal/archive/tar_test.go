@@ -21,6 +21,8 @@ type raw struct {
 	size                      string // octal as written; "" is the length of data
 	data                      string
 	breakSum                  bool
+	change                    func(b []byte) // changes the header; the checksum comes after it
+	sum                       string         // in place of the checksum
 }
 
 func (r raw) bytes() []byte {
@@ -41,6 +43,9 @@ func (r raw) bytes() []byte {
 	}
 	copy(b[257:], magic)
 	copy(b[345:], r.prefix)
+	if r.change != nil {
+		r.change(b)
+	}
 	sum := 0
 	for _, c := range b {
 		sum += int(c)
@@ -49,6 +54,9 @@ func (r raw) bytes() []byte {
 		sum++
 	}
 	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+	if r.sum != "" {
+		copy(b[148:156], fmt.Sprintf(r.sum, sum))
+	}
 	b = append(b, r.data...)
 	return append(b, make([]byte, (512-len(r.data)%512)%512)...)
 }
@@ -98,7 +106,12 @@ func TestTarAccepts(t *testing.T) {
 		"nothing":              {ended(), ""},
 		"a file":               {ended(file("a/b", "x")), `a/b ---------- "x"`},
 		"a folder twice":       {ended(raw{path: "a/", flag: '5'}, raw{path: "a", flag: '5'}), `a d--------- ""|a d--------- ""`},
-		"below a dot":          {ended(raw{path: "./", flag: '5'}, file("./a", "")), `a ---------- ""`},
+		"a dot of its own":     {ended(raw{path: "./", flag: '5'}, file("a", "")), `a ---------- ""`},
+		"npm's two times":      {ended(raw{path: "a", prefix: "p", flag: '0', change: put(476, "15270440050\x0015270440050\x00")}), `p/a ---------- ""`},
+		"a long prefix":        {ended(raw{path: "a", prefix: strings.Repeat("p", 155), flag: '0'}), strings.Repeat("p", 155) + `/a ---------- ""`},
+		"a large user":         {ended(raw{path: "a", flag: '0', change: put(108, "\x80\x00\x00\x00\x7f\xff\xff\xff")}), `a ---------- ""`},
+		"a long name, cut":     {ended(raw{path: "L", flag: 'L', magic: "ustar  \x00", data: long + "\x00"}, file("d/", "")), long + ` ---------- ""`},
+		"a wide checksum":      {ended(raw{path: "a", flag: '0', sum: "%07o\x00"}), `a ---------- ""`},
 		"a prefix":             {ended(raw{path: "b", prefix: "a", flag: '0'}), `a/b ---------- ""`},
 		"pax path":             {ended(pax("path="+long), file("short", "")), long + ` ---------- ""`},
 		"pax size that agrees": {ended(pax("size=1"), file("a", "x")), `a ---------- "x"`},
@@ -119,6 +132,9 @@ func TestTarAccepts(t *testing.T) {
 	}
 }
 
+// put writes over a header's bytes.
+func put(at int, text string) func([]byte) { return func(b []byte) { copy(b[at:], text) } }
+
 // with is the header with n zero bytes behind it.
 func (r raw) with(n int) []byte { return append(r.bytes(), make([]byte, n)...) }
 
@@ -133,15 +149,15 @@ func TestTarRefuses(t *testing.T) {
 		"dot inside":              {ended(file("a/./b", "")), "not clean"},
 		"two slashes":             {ended(file("a//b", "")), "not clean"},
 		"backslash":               {ended(file(`a\b`, "")), "backslash"},
-		"no path":                 {ended(file("", "")), "no path"},
+		"no path":                 {ended(file("", "")), "without a path"},
 		"newline":                 {ended(file("a\nb", "")), "control character"},
 		"escape":                  {ended(file("a\x1b[2J", "")), "control character"},
 		"C1 control":              {ended(file("a\u0085", "")), "control character"},
 		"not UTF-8":               {ended(file("a\xff", "")), "not UTF-8"},
 		"long path":               {ended(pax("path="+strings.Repeat("x", 1025)), file("a", "")), "more than 1024"},
-		"NUL in pax path":         {ended(pax("path=a\x00b"), file("a", "")), "broken path"},
+		"NUL in pax path":         {ended(pax("path=a\x00b"), file("a", "")), "control character"},
 		"twice":                   {ended(file("a", ""), file("a", "x")), "twice"},
-		"twice by dot":            {ended(file("a", ""), file("./a", "x")), "twice"},
+		"twice by dot":            {ended(file("a", ""), file("./a", "x")), "not clean"},
 		"case":                    {ended(file("a/B", ""), file("a/b", "x")), "only in case"},
 		"case of a folder":        {ended(file("A/b", ""), file("a/c", "x")), "only in case"},
 		"Kelvin":                  {ended(file("k", ""), file("\u212a", "x")), "only in case"},
@@ -160,7 +176,7 @@ func TestTarRefuses(t *testing.T) {
 		"climbing dotted link":    {ended(raw{path: "b", flag: '2', link: "./../x"}), "out of the archive"},
 		"climbing to the parent":  {ended(raw{path: "b", flag: '2', link: ".."}), "out of the archive"},
 		"link that climbs late":   {ended(raw{path: "a/b", flag: '2', link: "c/../../x"}), "no plain path"},
-		"link to nothing":         {ended(raw{path: "a", flag: '2'}), "link to nothing"},
+		"link to nothing":         {ended(raw{path: "a", flag: '2'}), "a link without one"},
 		"link with a size":        {ended(raw{path: "a", flag: '2', link: "b", size: "00000000001\x00", data: "x"}), "has a size"},
 		"hard link out":           {ended(raw{path: "a", flag: '1', link: "../b"}), "not before it"},
 		"hard link to later":      {ended(raw{path: "a", flag: '1', link: "b"}, file("b", "")), "not before it"},
@@ -170,7 +186,7 @@ func TestTarRefuses(t *testing.T) {
 		"negative size":           {ended(raw{path: "a", flag: '0', size: "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe"}), "no octal number"},
 		"binary size":             {ended(raw{path: "a", flag: '0', size: "\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", data: "x"}), "no octal number"},
 		"signed size":             {ended(raw{path: "a", flag: '0', size: "+0000000001\x00", data: "x"}), "no octal number"},
-		"huge size":               {ended(raw{path: "a", flag: '0', size: "777777777777"}), "unpacks to more"},
+		"huge size":               {ended(raw{path: "a", flag: '0', size: "77777777777\x00"}), "was cut"},
 		"pax size that differs":   {ended(pax("size=512"), raw{path: "a", flag: '0', size: "00000000000\x00", data: strings.Repeat("x", 512)}), "different sizes"},
 		"pax size empty":          {ended(pax("size="), file("a", "x")), "broken path or size"},
 		"pax sparse":              {ended(pax("GNU.sparse.major=1", "GNU.sparse.minor=0"), file("a", "x")), "sparse"},

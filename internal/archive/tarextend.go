@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -26,6 +27,14 @@ func (e extension) gnu() bool { return e.longName != "" || e.longLink != "" }
 
 // extend reads an extension header's data.
 func (t *tarReader) extend(h header) error {
+	if !plain(h.path) {
+		return fault.Invalid("the archive has an extension header whose own name is no plain text")
+	}
+	// Some readers apply what is pending to the header that comes next, whatever
+	// it is, and some apply what is global to all that they have read.
+	if h.flag == flagPaxGlobal && (t.members > 0 || t.global || t.pending.any()) {
+		return fault.Invalid("the archive has a global header that is not at its beginning")
+	}
 	if h.size > maxExtension {
 		return fault.Invalid("the archive has an extension header of more than %d bytes", maxExtension)
 	}
@@ -48,6 +57,7 @@ func (t *tarReader) extend(h header) error {
 		return err
 	}
 	if h.flag == flagPaxGlobal {
+		t.global = true
 		return checkGlobal(records)
 	}
 	if t.pending.any() {
@@ -68,21 +78,39 @@ func (e *extension) long(field *string, data []byte) error {
 	return nil
 }
 
-// parsePax reads records of the form "LENGTH KEY=VALUE\n".
+// plain tells whether an extension header's own name is text: the first bytes of
+// an archive must not look like those of a compressed file, which some readers
+// would unpack once more. Packers cut such names, also within a character.
+func plain(name string) bool {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] == 0x7f || (i < 2 && name[i] >= utf8.RuneSelf) {
+			return false
+		}
+	}
+	return true
+}
+
+// parsePax reads records of the form "LENGTH KEY=VALUE\n". Some readers take the
+// length for it and some the line feed; some go by the number of characters that
+// they made of the bytes, and some by how the number is written.
 func parsePax(data []byte) (map[string]string, error) {
 	malformed := fault.Invalid("the archive has an extension header that is malformed")
 	records := map[string]string{}
 	for len(data) > 0 {
 		before, _, ok := bytes.Cut(data, []byte{' '})
 		length, err := strconv.ParseUint(string(before), 10, 31)
-		if !ok || err != nil || length > uint64(len(data)) || int(length) < len(before)+2 {
+		if !ok || err != nil || before[0] == '0' || length > uint64(len(data)) || int(length) < len(before)+2 {
 			return nil, malformed
 		}
 		record := data[len(before)+1 : length]
 		data = data[length:]
-		key, value, ok := strings.Cut(strings.TrimSuffix(string(record), "\n"), "=")
-		if !ok || key == "" || record[len(record)-1] != '\n' {
+		line, ended := strings.CutSuffix(string(record), "\n")
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || key == "" || !ended {
 			return nil, malformed
+		}
+		if !utf8.ValidString(line) || strings.ContainsFunc(line, breaks) || strings.ContainsRune(key, ' ') {
+			return nil, fault.Invalid("the archive has an extension header with a control character, or something that is no text")
 		}
 		if _, twice := records[key]; twice {
 			return nil, fault.Invalid("the archive has an extension header that says one thing twice")
@@ -103,18 +131,19 @@ func checkPax(records map[string]string) error {
 		case key == "hdrcharset" && value != "ISO-IR 10646 2000 UTF-8":
 			return fault.Invalid("the archive has paths in another encoding than UTF-8")
 		case key != "path" && key != "linkpath" && key != "size":
-		case value == "" || strings.Contains(value, "\x00"):
+		case value == "":
 			return fault.Invalid("the archive has an extension header with a broken path or size")
 		}
 	}
 	return nil
 }
 
-// checkGlobal permits a global header that only comments, such as git writes.
+// checkGlobal permits a global header that only comments, such as git writes:
+// readers differ in what else they take from one, and for how long.
 func checkGlobal(records map[string]string) error {
-	for _, key := range []string{"path", "linkpath", "size", "hdrcharset"} {
-		if _, ok := records[key]; ok {
-			return fault.Invalid("the archive has a header that gives all members one path or size")
+	for key := range records {
+		if key != "comment" {
+			return fault.Invalid("the archive has a header that gives all members one path, size or owner")
 		}
 	}
 	return nil
@@ -122,6 +151,9 @@ func checkGlobal(records map[string]string) error {
 
 // apply puts what the extension says into the header of member n.
 func (e extension) apply(h header, n int) (header, error) {
+	if (e.pax["linkpath"] != "" || e.longLink != "") && !h.links() {
+		return h, fault.Invalid("the archive's member %d has a link's target and is no link", n)
+	}
 	if path := e.pax["path"]; path != "" {
 		h.path = path
 	}

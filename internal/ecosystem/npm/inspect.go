@@ -1,8 +1,7 @@
 package npm
 
 import (
-	"crypto/sha256"
-	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,6 +26,10 @@ const (
 	findPeculiar   = "its package.json has members twice or not in UTF-8, none of which decides anything"
 )
 
+// limits are those of a tarball. One client computes sizes in 32 bits, and would
+// take what lies behind a larger file for something else.
+func limits() archive.Limits { return archive.Limits{Careless: true, Unpacked: math.MaxInt32} }
+
 // Inspect reads a tarball strictly and compares its package.json with the
 // manifest that resolvers were given: what it requires, runs or puts on the PATH
 // without the manifest saying so refuses it.
@@ -36,7 +39,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", clip(file.Name))
 	}
 	p := &unpacking{paths: map[string]bool{}, again: map[string]bool{}}
-	if err := archive.TarGz(content, content.Size(), archive.Limits{Careless: true}, p.visit); err != nil {
+	if err := archive.TarGz(content, content.Size(), limits(), p.visit); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	if err := p.compareAgain(content); err != nil {
@@ -103,98 +106,4 @@ func cleanVersion(s string) string {
 	s = strings.TrimLeft(strings.TrimSpace(s), "=v \t")
 	s, _, _ = strings.Cut(s, "+")
 	return s
-}
-
-// unpacking is one reading of a tarball.
-type unpacking struct {
-	top         string // the folder that all is in
-	paths       map[string]bool
-	again       map[string]bool // paths that came again
-	packageJSON []byte
-	gyp         bool
-	bundled     []ecosystem.Bundled
-	bundledRuns bool // something of a bundled package runs when the package is installed
-	findings    []string
-}
-
-func (p *unpacking) find(findings ...string) {
-	for _, f := range findings {
-		if !slices.Contains(p.findings, f) {
-			p.findings = append(p.findings, f)
-		}
-	}
-}
-
-// visit looks at a member. Clients drop the first element of each path,
-// whatever it is, so that two of them would be merged.
-func (p *unpacking) visit(m archive.Member, content io.Reader) error {
-	top, rest, below := strings.Cut(m.Path, "/")
-	switch {
-	case p.top == "":
-		p.top = top
-	case p.top != top:
-		return fault.Invalid("the archive has two folders at its top, which clients would merge")
-	}
-	switch {
-	case m.Mode.IsDir():
-		return nil
-	case !below:
-		return fault.Invalid("the archive has a file at its top, outside of the package's folder")
-	case m.Link != "":
-		p.find(findLinks)
-		return nil
-	}
-	if p.paths[rest] {
-		p.again[rest] = true
-	}
-	p.paths[rest] = true
-	switch rest {
-	case "package.json":
-		var err error
-		p.packageJSON, err = readMember(m, content)
-		return err
-	case gypFile:
-		p.gyp = true
-	case "npm-shrinkwrap.json":
-		p.find(findShrinkwrap)
-	}
-	return p.bundle(rest, m, content)
-}
-
-// compareAgain refuses files that are there twice with different bytes: which
-// one is installed would depend on the client. It reads the archive once more
-// where that is needed.
-func (p *unpacking) compareAgain(content ecosystem.Content) error {
-	if len(p.again) == 0 {
-		return nil
-	}
-	p.find(findAgain)
-	sums := map[string][sha256.Size]byte{}
-	return archive.TarGz(content, content.Size(), archive.Limits{Careless: true}, func(m archive.Member, content io.Reader) error {
-		_, rest, _ := strings.Cut(m.Path, "/")
-		if !p.again[rest] {
-			return nil
-		}
-		h := sha256.New()
-		if _, err := io.Copy(h, content); err != nil {
-			return err
-		}
-		sum := [sha256.Size]byte(h.Sum(nil))
-		if before, ok := sums[rest]; ok && before != sum {
-			return fault.Invalid("the archive has a file twice, and not the same")
-		}
-		sums[rest] = sum
-		return nil
-	})
-}
-
-func readMember(m archive.Member, content io.Reader) ([]byte, error) {
-	if m.Size > maxPackageJSON {
-		return nil, fault.Invalid("it has a package.json of more than %d MiB", maxPackageJSON>>20)
-	}
-	b, err := io.ReadAll(content)
-	if b == nil {
-		b = []byte{}
-	}
-	return b, err
 }

@@ -1,0 +1,130 @@
+package npm
+
+import (
+	"crypto/sha256"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// unpacking is one reading of a tarball.
+type unpacking struct {
+	top         string // the folder that all is in
+	paths       map[string]bool
+	again       map[string]bool // paths that came again
+	packageJSON []byte
+	gyp         bool
+	bundled     []ecosystem.Bundled
+	bundledRuns bool // something of a bundled package runs when the package is installed
+	findings    []string
+}
+
+func (p *unpacking) find(findings ...string) {
+	for _, f := range findings {
+		if !slices.Contains(p.findings, f) {
+			p.findings = append(p.findings, f)
+		}
+	}
+}
+
+// visit looks at a member. Clients drop the first element of each path,
+// whatever it is, so that two of them would be merged.
+func (p *unpacking) visit(m archive.Member, content io.Reader) error {
+	top, rest, below := strings.Cut(m.Path, "/")
+	switch {
+	case p.top == "":
+		p.top = top
+	case p.top != top:
+		return fault.Invalid("the archive has two folders at its top, which clients would merge")
+	}
+	switch {
+	case m.Mode.IsDir():
+		return nil
+	case !below:
+		return fault.Invalid("the archive has a file at its top, outside of the package's folder")
+	case m.Link != "":
+		return p.link(m, rest)
+	case m.Extended && !plain(m.Path):
+		return fault.Invalid("the archive has a file whose path has letters outside of ASCII and is not in its own header, where some clients look for it")
+	}
+	if p.paths[rest] {
+		p.again[rest] = true
+	}
+	p.paths[rest] = true
+	switch rest {
+	case "package.json":
+		var err error
+		p.packageJSON, err = readMember(m, content)
+		return err
+	case gypFile:
+		p.gyp = true
+	case "npm-shrinkwrap.json":
+		p.find(findShrinkwrap)
+	}
+	return p.bundle(rest, m, content)
+}
+
+// link looks at a link. npm leaves links out, others make them; a hard link is
+// an empty file for one client, and a copy for another.
+func (p *unpacking) link(m archive.Member, path string) error {
+	if m.Mode.IsRegular() {
+		return fault.Invalid("the archive has a hard link, of which clients make different files")
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		switch name {
+		case "node_modules", "package.json", gypFile, "npm-shrinkwrap.json":
+			return fault.Invalid("the archive has a link where a package is described or looked for, which only some clients make")
+		}
+	}
+	p.find(findLinks)
+	return nil
+}
+
+// plain tells whether a path is ASCII. npm's unpacker can lose any other that an
+// extension header gives, by where the pieces that it decompresses end.
+func plain(path string) bool {
+	return !strings.ContainsFunc(path, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// compareAgain refuses files that are there twice with different bytes: which
+// one is installed would depend on the client. It reads the archive once more
+// where that is needed.
+func (p *unpacking) compareAgain(content ecosystem.Content) error {
+	if len(p.again) == 0 {
+		return nil
+	}
+	p.find(findAgain)
+	sums := map[string][sha256.Size]byte{}
+	return archive.TarGz(content, content.Size(), limits(), func(m archive.Member, content io.Reader) error {
+		_, rest, _ := strings.Cut(m.Path, "/")
+		if !p.again[rest] {
+			return nil
+		}
+		h := sha256.New()
+		if _, err := io.Copy(h, content); err != nil {
+			return err
+		}
+		sum := [sha256.Size]byte(h.Sum(nil))
+		if before, ok := sums[rest]; ok && before != sum {
+			return fault.Invalid("the archive has a file twice, and not the same")
+		}
+		sums[rest] = sum
+		return nil
+	})
+}
+
+func readMember(m archive.Member, content io.Reader) ([]byte, error) {
+	if m.Size > maxPackageJSON {
+		return nil, fault.Invalid("it has a package.json of more than %d MiB", maxPackageJSON>>20)
+	}
+	b, err := io.ReadAll(content)
+	if b == nil {
+		b = []byte{}
+	}
+	return b, err
+}

@@ -19,7 +19,6 @@ import (
 const (
 	findingPth       = "the wheel installs a .pth file, whose lines run at every start of Python"
 	findingCustomize = "the wheel installs a sitecustomize or usercustomize module, which runs at every start of Python"
-	findingAbsent    = "the wheel's RECORD lists files that the wheel does not have"
 )
 
 // Inspect looks into a wheel or a source distribution. A wheel must have
@@ -57,8 +56,10 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	if found.Description, err = describeAs(file, metadata); err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	absent, err := w.checkRecord()
-	if err != nil {
+	if err := w.checkLanding(); err != nil {
+		return ecosystem.Inspection{}, err
+	}
+	if err := w.checkRecord(); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	var seen contents
@@ -66,9 +67,6 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 		seen.add(m.Path, w.info)
 	}
 	found.Bundled, found.Findings = seen.bundled, seen.findings()
-	if absent {
-		found.Findings = append(found.Findings, findingAbsent)
-	}
 	return found, nil
 }
 
@@ -104,16 +102,16 @@ func (w *openedWheel) checkFormat() error {
 	return fault.Invalid("the wheel does not say which format it has")
 }
 
-// checkRecord reads every file and compares it with RECORD; absent tells that
-// RECORD lists files which are not there.
-func (w *openedWheel) checkRecord() (absent bool, err error) {
+// checkRecord reads every file and compares it with RECORD, which must list all
+// of them and nothing else.
+func (w *openedWheel) checkRecord() error {
 	data, err := w.read("RECORD", maxRecord)
 	if err != nil {
-		return false, err
+		return err
 	}
 	list, err := readRecord(data)
 	if err != nil {
-		return false, err
+		return err
 	}
 	err = w.zip.Visit(func(m archive.Member, content io.Reader) error {
 		line, listed := list[m.Path]
@@ -126,11 +124,10 @@ func (w *openedWheel) checkRecord() (absent bool, err error) {
 		}
 		return line.check(content)
 	})
-	for path := range list {
-		name, inside := strings.CutPrefix(path, w.info+"/")
-		absent = absent || !inside || !unlisted(name)
+	if err != nil {
+		return err
 	}
-	return absent, err
+	return list.nowhere()
 }
 
 // contents collects what is worth telling of a file's paths.

@@ -24,6 +24,9 @@ func (Protocol) Describe(metadata []byte) (ecosystem.Description, error) {
 		if text == "" {
 			break
 		}
+		if strings.ContainsAny(text, "\r\x00") { // which ends a line for some clients
+			return ecosystem.Description{}, fault.Invalid("the metadata has a carriage return or a NUL within a line")
+		}
 		if err := h.line(text); err != nil {
 			return ecosystem.Description{}, err
 		}

@@ -9,8 +9,12 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -25,10 +29,16 @@ type recorded struct {
 	algorithm string
 	sum       string // unpadded URL-safe base64
 	size      int64  // -1: not given
+	line      int
 }
 
-// readRecord reads RECORD: lines of path, digest and size, each path once.
+// readRecord reads RECORD: lines of path, digest and size, each path once. What
+// ends a line for some readers and not for others is refused, and so are quotes
+// within a field: each reader has rules of its own for them.
 func readRecord(data []byte) (record, error) {
+	if !utf8.Valid(data) || bytes.ContainsFunc(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), strange) {
+		return nil, fault.Invalid("the wheel's RECORD has control characters, or is no text")
+	}
 	r := csv.NewReader(bytes.NewReader(data))
 	r.FieldsPerRecord = 3
 	r.ReuseRecord = true
@@ -42,10 +52,13 @@ func readRecord(data []byte) (record, error) {
 			return nil, fault.Invalid("the wheel's RECORD can't be read")
 		}
 		at, _ := r.FieldPos(0)
+		if strings.ContainsAny(strings.Join(line, ""), "\"\n") {
+			return nil, fault.Invalid("the wheel's RECORD has a quote or a line feed within a field, in line %d", at)
+		}
 		if _, twice := list[line[0]]; twice {
 			return nil, fault.Invalid("the wheel's RECORD lists a file twice, in line %d", at)
 		}
-		entry := recorded{size: -1}
+		entry := recorded{size: -1, line: at}
 		entry.algorithm, entry.sum, _ = strings.Cut(line[1], "=")
 		if line[2] != "" {
 			if entry.size, err = strconv.ParseInt(line[2], 10, 64); err != nil || entry.size < 0 {
@@ -54,6 +67,31 @@ func readRecord(data []byte) (record, error) {
 		}
 		list[line[0]] = entry
 	}
+}
+
+// strange tells whether a rune is a control character, or ends a line for some
+// readers of text.
+func strange(r rune) bool {
+	return r != '\n' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+}
+
+// nowhere is the error for the first line of what is left of a RECORD when each
+// of the wheel's files was taken from it; nil if nothing is. Installers keep
+// such lines, and remove what they name when they uninstall.
+func (list record) nowhere() error {
+	first := ""
+	for name, entry := range list {
+		if first == "" || entry.line < list[first].line {
+			first = name
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return nil
+	case path.IsAbs(first) || slices.Contains(strings.Split(first, "/"), ".."):
+		return fault.Invalid("the wheel's RECORD leads out of the wheel, in line %d", list[first].line)
+	}
+	return fault.Invalid("the wheel's RECORD lists a file that the wheel does not have, in line %d", list[first].line)
 }
 
 // unlisted tells whether a file of the description may be missing from RECORD,

@@ -1,9 +1,10 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
 )
 
 // commandRules is the part that judges commands, code and tools.
@@ -23,7 +24,7 @@ type rule struct {
 	operator string
 	text     string
 	list     []string
-	pattern  *regexp.Regexp
+	pattern  *expression.Expression
 	effect   Effect
 	priority int64
 	line     int
@@ -122,7 +123,7 @@ func (r *rule) matches(in CommandInput) (holds, ok bool) {
 		return strings.Contains(*value, r.text), true
 	case "matches":
 		if r.pattern != nil {
-			return r.pattern.MatchString(*value), true
+			return r.pattern.Find(*value)
 		}
 	}
 	return false, false

@@ -2,12 +2,12 @@ package policy
 
 import (
 	"cmp"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
 )
 
 const (
@@ -168,37 +168,10 @@ func (c *compiler) operand(v value, r *rule) {
 		c.fail(v.node, "%s has %d bytes, and at most %d are read", v.path, len(r.text), maxPattern)
 		return
 	}
-	pattern, err := compilePattern(r.text)
+	pattern, err := expression.Parse(r.text)
 	if err != nil {
-		c.fail(v.node, "%s is not a regular expression of RE2: %s", v.path, oneLine(err.Error()))
+		c.fail(v.node, "%s is not a regular expression as Python reads it: %s", v.path, oneLine(err.Error()))
 		return
 	}
 	r.pattern = pattern
-}
-
-// compilePattern reads an expression as the toolkit's language would where the
-// two differ and a denial could be lost: there "$" also matches before a final
-// line feed. What RE2 does not know (look-around, back-references) or reads
-// otherwise ("{,3}") is refused.
-func compilePattern(s string) (*regexp.Regexp, error) {
-	if strings.Contains(s, "{,") {
-		return nil, &syntax.Error{Code: syntax.ErrInvalidRepeatOp, Expr: "{,"}
-	}
-	tree, err := syntax.Parse(s, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	loosenDollar(tree)
-	return regexp.Compile(tree.String())
-}
-
-func loosenDollar(re *syntax.Regexp) {
-	for _, sub := range re.Sub {
-		loosenDollar(sub)
-	}
-	if re.Op == syntax.OpEndText && re.Flags&syntax.WasDollar != 0 {
-		feed := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\n'}}
-		end := &syntax.Regexp{Op: syntax.OpEndText}
-		*re = syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{{Op: syntax.OpQuest, Sub: []*syntax.Regexp{feed}}, end}}
-	}
 }

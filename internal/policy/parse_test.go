@@ -92,8 +92,18 @@ func TestMalformed(t *testing.T) {
 		{"environment: { mode: persistent }\n", "p:1:22: environment.mode persistent needs environment.baseline, the snapshot to compare with"},
 		{"rules: [ { name: a } ]\n", "p:1:10: rules[0] needs condition\np:1:10: rules[0] needs action"},
 		{rule("{ field: command, operator: like, value: x }"), "p:1:60: rules[0].condition.operator must be eq, ne, gt, lt, gte, lte, in, not_in, matches or contains, and is \"like\""},
-		{rule("{ field: command, operator: matches, value: \"a(\" }"), "p:1:76: rules[0].condition.value is not a regular expression of RE2: error parsing regexp: missing closing ): `a(`"},
-		{rule("{ field: command, operator: matches, value: \"a(?=b)\" }"), "p:1:76: rules[0].condition.value is not a regular expression of RE2: error parsing regexp: invalid or unsupported Perl syntax: `(?=`"},
+		{rule("{ field: command, operator: matches, value: \"a(\" }"), "p:1:76: rules[0].condition.value is not a regular expression as Python reads it: at character 2: a ( without its )"},
+		{rule("{ field: command, operator: matches, value: \"a(?=b)\" }"), "p:1:76: rules[0].condition.value is not a regular expression as Python reads it: at character 4: look-around, which is not read"},
+		{rule("{ field: command, operator: matches, value: '[[:alpha:]]' }"), "p:1:76: rules[0].condition.value is not a regular expression as Python reads it: at character 3: a class like [:alpha:], which Python reads as something else"},
+		{rule("{ field: command, operator: matches, value: 'x\\z' }"), "p:1:76: rules[0].condition.value is not a regular expression as Python reads it: at character 3: \\z, which Python has not"},
+		{rule("{ field: command, operator: eq, value: yes }"), "p:1:71: rules[0].condition.value must be text, and is true or false in YAML 1.1; quote it: \"yes\""},
+		{rule("{ field: command, operator: ne, value: On }"), "p:1:71: rules[0].condition.value must be text, and is true or false in YAML 1.1; quote it: \"On\""},
+		{rule("{ field: command, operator: eq, value: 1:30 }"), "p:1:71: rules[0].condition.value must be text, and is a number in YAML 1.1; quote it: \"1:30\""},
+		{rule("{ field: command, operator: in, value: [ls, 1_0.5, 2026-1-2 3:04:05, off, '=', =] }"), "p:1:76: rules[0].condition.value[1] must be text, and is a number; quote it: \"1_0.5\"\n" +
+			"p:1:83: rules[0].condition.value[2] must be text, and is a date; quote it: \"2026-1-2 3:04:05\"\n" +
+			"p:1:101: rules[0].condition.value[3] must be text, and is true or false in YAML 1.1; quote it: \"off\"\n" +
+			"p:1:111: rules[0].condition.value[5] must be text, and is nothing that is read in YAML 1.1; quote it: \"=\""},
+		{"rules: [ { name: a, condition: { field: command, operator: eq, value: x }, action: deny, priority: 010 } ]\n", "p:1:100: rules[0].priority begins with a zero, and \"010\" is octal in YAML 1.1; write it without"},
 		{rule("{ field: command, operator: eq, value: 5 }"), "p:1:71: rules[0].condition.value must be text, and is a number; quote it: \"5\""},
 		{rule("{ field: command, operator: in, value: abc }"), "p:1:71: rules[0].condition.value must be a list, and is text"},
 		{rule("{ field: agent_id, operator: eq, value: x }"), "p:1:41: rules[0].condition.field: \"agent_id\" is never known here, so this rule could never refuse anything; the fields are command, code, tool and action"},

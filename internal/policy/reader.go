@@ -121,8 +121,17 @@ func (c *compiler) list(v value) (elements []value, ok bool) {
 }
 
 // text reads a non-empty text. What YAML takes for a number, a date or a
-// boolean is not text until it is quoted: 1.10 would otherwise be 1.1.
+// boolean is not text until it is quoted: 1.10 would otherwise be 1.1. Nor is
+// what only YAML 1.1 takes for one, which the toolkit reads its documents by.
 func (c *compiler) text(v value) (string, bool) {
+	if what := inYAML11(v.node); what != "" {
+		c.fail(v.node, "%s must be text, and is %s in YAML 1.1; quote it: \"%s\"", v.path, what, clip(v.node.Value, 40))
+		return "", false
+	}
+	return c.scalar(v)
+}
+
+func (c *compiler) scalar(v value) (string, bool) {
 	n := v.node
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		hint := ""
@@ -145,7 +154,7 @@ func (c *compiler) text(v value) (string, bool) {
 
 // word reads one of a few words.
 func (c *compiler) word(v value, allowed ...string) (string, bool) {
-	s, ok := c.text(v)
+	s, ok := c.scalar(v)
 	if ok && !slices.Contains(allowed, s) {
 		c.fail(v.node, "%s must be %s, and is %q", v.path, alternatives(allowed), clip(s, 40))
 		return "", false
@@ -184,6 +193,10 @@ func (c *compiler) number(v value, least, most float64) (float64, bool) {
 	f, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.Trim(n.Value, "0123456789.+-eE") != "" {
 		c.fail(n, "%s must be a plain decimal number, and is %q", v.path, clip(n.Value, 40))
+		return 0, false
+	}
+	if leadingZero(n.Value) {
+		c.fail(n, "%s begins with a zero, and %q is octal in YAML 1.1; write it without", v.path, clip(n.Value, 40))
 		return 0, false
 	}
 	if f < least || f > most {

@@ -1,0 +1,173 @@
+package expression
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	octal       = "01234567"
+	hexadecimal = "0123456789abcdefABCDEF"
+)
+
+// escape goes on after a "\" that is not in brackets.
+func (p *parser) escape(m modes) (*node, error) {
+	c := p.peek()
+	if where, is := m.placeOf(c); is {
+		p.next++
+		return &node{kind: at, place: where}, nil
+	}
+	if isClass(c) {
+		p.next++
+		s := &set{classes: []class{class(c)}, ascii: m.ascii}
+		return &node{kind: one, set: s.seal()}, nil
+	}
+	if '1' <= c && c <= '9' && !p.threeOctal() {
+		return nil, p.fail("a reference to a group, which is not read")
+	}
+	r, err := p.escaped()
+	if err != nil {
+		return nil, err
+	}
+	return p.character(r, m)
+}
+
+// placeOf is what an escaped letter says of where one is.
+func (m modes) placeOf(c rune) (place, bool) {
+	switch c {
+	case 'A':
+		return textBegin, true
+	case 'Z':
+		return textEnd, true
+	case 'b':
+		if m.ascii {
+			return asciiWordEdge, true
+		}
+		return wordEdge, true
+	case 'B':
+		if m.ascii {
+			return noASCIIWordEdge, true
+		}
+		return noWordEdge, true
+	}
+	return 0, false
+}
+
+func isClass(c rune) bool { return c > 0 && strings.ContainsRune("dDsSwW", c) }
+
+func (p *parser) threeOctal() bool {
+	for i := range 3 {
+		if p.next+i >= len(p.text) || !strings.ContainsRune(octal, p.text[p.next+i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// escaped reads the character that is written after a "\".
+func (p *parser) escaped() (rune, error) {
+	if !p.more() {
+		return 0, p.fail("a \\ at the end")
+	}
+	c := p.peek()
+	if strings.ContainsRune(octal, c) {
+		return p.number(octal, 8, 1, 3)
+	}
+	p.next++
+	switch c {
+	case 'x':
+		return p.number(hexadecimal, 16, 2, 2)
+	case 'u':
+		return p.number(hexadecimal, 16, 4, 4)
+	case 'U':
+		return p.number(hexadecimal, 16, 8, 8)
+	case 'N':
+		return 0, p.fail("a character by its name, which is not read; write its number, as in \\u20ac")
+	}
+	if i := strings.IndexRune("abfnrtv", c); i >= 0 {
+		return rune("\a\b\f\n\r\t\v"[i]), nil
+	}
+	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '8' || c == '9' {
+		return 0, p.fail("\\%c, which Python has not", c)
+	}
+	return c, nil
+}
+
+// number reads a character's number.
+func (p *parser) number(digits string, base, least, most int) (rune, error) {
+	text := p.while(digits, most)
+	n, err := strconv.ParseUint(text, base, 32)
+	switch {
+	case len(text) < least || err != nil:
+		return 0, p.fail("an escape that is not whole")
+	case base == 8 && n > 0o377:
+		return 0, p.fail("an octal escape above 377")
+	case n > utf8.MaxRune || !utf8.ValidRune(rune(n)):
+		return 0, p.fail("an escape that is no character")
+	}
+	return rune(n), nil
+}
+
+// bracket goes on after "[".
+func (p *parser) bracket(m modes) (*node, error) {
+	s := &set{fold: m.fold, ascii: m.ascii, negated: p.skip("^")}
+	for empty := true; ; empty = false {
+		if !p.more() {
+			return nil, p.fail("a [ without its ]")
+		}
+		if !empty && p.skip("]") {
+			return &node{kind: one, set: s.seal()}, nil
+		}
+		if err := p.element(s); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// element reads a character, a class or a range of a set.
+func (p *parser) element(s *set) error {
+	if p.skip("[:") {
+		return p.fail("a class like [:alpha:], which Python reads as something else")
+	}
+	low, isSet, err := p.bound(s)
+	if err != nil {
+		return err
+	}
+	if p.peek() != '-' || p.next+1 < len(p.text) && p.text[p.next+1] == ']' {
+		if !isSet {
+			s.spans = append(s.spans, span{low, low})
+			return p.checkCase(s, low)
+		}
+		return nil
+	}
+	p.next++
+	if !p.more() {
+		return p.fail("a [ without its ]")
+	}
+	high, alsoSet, err := p.bound(s)
+	if err != nil {
+		return err
+	}
+	if isSet || alsoSet || high < low {
+		return p.fail("a range that is none")
+	}
+	s.spans = append(s.spans, span{low, high})
+	return nil
+}
+
+// bound reads a character of a set, or adds a class to it.
+func (p *parser) bound(s *set) (r rune, isClassOf bool, err error) {
+	if !p.skip("\\") {
+		r = p.peek()
+		p.next++
+		return r, false, nil
+	}
+	if c := p.peek(); isClass(c) {
+		p.next++
+		s.classes = append(s.classes, class(c))
+		return 0, true, nil
+	}
+	r, err = p.escaped()
+	return r, false, err
+}

@@ -79,6 +79,8 @@ type Sandbox struct {
 	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, a line each
 	Missing  []string  `json:"missing,omitempty"` // controls that this host can't enforce
 	Ended    string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
+	// Stuck tells that it could not be taken away; not there: nobody failed to.
+	Stuck    *Stuck    `json:"stuck,omitempty"`
 	Commands []Command `json:"commands,omitempty"`
 	Holds    []Hold    `json:"holds,omitempty"` // what it waits for
 	// Linger tells that it stays when its command has ended; see CreateSandbox.
@@ -89,6 +91,14 @@ type Sandbox struct {
 	Token    string            `json:"token,omitempty"`    // whose it is; "": the host's
 	Snapshot string            `json:"snapshot,omitempty"` // that it was made from
 	Parent   string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
+}
+
+// Stuck is how it stands with a sandbox that could not be taken away: it is tried
+// again, and keeps its share of the quota until it is gone.
+type Stuck struct {
+	Tries int       `json:"tries"`
+	Since time.Time `json:"since"` // the first that failed
+	Next  time.Time `json:"next"`  // when it is tried again at the latest
 }
 
 // StartCommand is the body of POST /v1/sandboxes/{id}/commands.

@@ -76,6 +76,7 @@ func types() []any {
 		api.SealedSegment{},
 		api.Snapshot{},
 		api.StartCommand{},
+		api.Stuck{},
 		api.Suggestion{},
 		api.Template{},
 		api.TemplateEvent{},

@@ -25,8 +25,9 @@ func newList() *cobra.Command {
 		GroupID: groupWork,
 		Long: `Lists the sandboxes of this installation, oldest first. A sandbox of "cofferdam
 run" is there for as long as its command runs. One that is "held" waits for
-approvals, and one that is "frozen" does so on disk, without its memory. ENDS is
-when it ends by itself.`,
+approvals, and one that is "frozen" does so on disk, without its memory. One that
+is "stuck" could not be taken away, and is tried again. ENDS is when it ends by
+itself.`,
 		Example: "  cofferdam list\n  cofferdam list --state paused --label team=ml\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,8 +76,11 @@ func writeSandboxes(w io.Writer, boxes []api.Sandbox, now time.Time) error {
 }
 
 // stateOf is a sandbox's state; "held" is one that runs while something in it
-// waits for a person.
+// waits for a person, "stuck" one that could not be taken away.
 func stateOf(b api.Sandbox) string {
+	if b.Stuck != nil {
+		return "stuck"
+	}
 	if b.State == "running" && len(b.Holds) > 0 {
 		return "held"
 	}

@@ -69,6 +69,31 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestStuck: who has a sandbox that could not be taken away is told.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	in, ctx := serve(t), t.Context()
+	c, _ := in.as(token.Grant{Name: "ann"})
+	id := in.create(c, api.CreateSandbox{}).ID
+	if one, err := c.Sandbox(ctx, id); err != nil || one.Stuck != nil {
+		t.Errorf("one that nobody destroys: %+v (%v)", one.Stuck, err)
+	}
+	box, err := in.manager.Box(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sandbox.Stuck{Tries: 3, Since: time.Now().UTC().Truncate(time.Second), Next: time.Now().UTC().Truncate(time.Second).Add(time.Minute)}
+	box.Become(sandbox.Destroying)
+	box.Sticks(want)
+	one, err := c.Sandbox(ctx, id)
+	if err != nil || one.State != "destroying" || one.Stuck == nil || sandbox.Stuck(*one.Stuck) != want {
+		t.Errorf("it is %s, and %+v (%v)", one.State, one.Stuck, err)
+	}
+	if all, err := c.Sandboxes(ctx); err != nil || len(all) != 1 || all[0].Stuck == nil {
+		t.Errorf("the list has %+v (%v)", all, err)
+	}
+}
+
 // TestCopies: snapshots have owners and names, and forks succeed one by one.
 func TestCopies(t *testing.T) {
 	t.Parallel()

@@ -141,6 +141,9 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	if exit != nil {
 		v.Ended = exit.Reason
 	}
+	if stuck := sb.Stuck(); stuck.Tries > 0 {
+		v.Stuck = &api.Stuck{Tries: stuck.Tries, Since: stuck.Since.UTC(), Next: stuck.Next.UTC()}
+	}
 	for _, c := range commands {
 		v.Commands = append(v.Commands, viewCommand(c))
 	}

@@ -121,3 +121,13 @@ func TestMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestPausesGrow between tries to take a sandbox away, up to five minutes.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: retryMost, 1000: retryMost} {
+		if got := retryAfter(0, failures); got != want {
+			t.Errorf("after %d failures the pause is %s, want %s", failures, got, want)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
@@ -104,59 +103,6 @@ func (m *Manager) moved(s *Sandbox, to waiting.State) {
 	}
 	if err := m.step(m.ctx, s, State(to), ""); err != nil {
 		m.cfg.Log.Error("a sandbox went a way that there is not", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
-	}
-}
-
-// claimEnd makes the caller the one who takes a sandbox away: once, and again
-// after that could not be done. The exit is that of a sandbox that failed, else nil.
-func (m *Manager) claimEnd(ctx context.Context, s *Sandbox, exit *engine.Exit, reason string) bool {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	to := Destroying
-	if exit != nil {
-		to = Failed
-	}
-	s.mu.Lock()
-	again := s.stuck && exit == nil
-	taken := s.ending() && !again
-	if !taken {
-		s.stuck = false
-		if exit != nil {
-			s.exit = exit
-		}
-	}
-	s.mu.Unlock()
-	if taken {
-		return false
-	}
-	if s.told != to {
-		m.correct(ctx, s, to, reason)
-	}
-	return true
-}
-
-// end takes a sandbox away, or waits for whoever does.
-func (m *Manager) end(ctx context.Context, s *Sandbox, reason string) error {
-	if !m.claimEnd(ctx, s, nil, reason) {
-		select {
-		case <-s.gone:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	faultpoint.Hit(faultpoint.DestroyJournaled)
-	return m.remove(context.WithoutCancel(ctx), s, reason)
-}
-
-// fail takes a sandbox away that ended by itself.
-func (m *Manager) fail(ctx context.Context, s *Sandbox, exit engine.Exit) {
-	if !m.claimEnd(ctx, s, &exit, exit.Reason) {
-		return
-	}
-	m.cfg.Log.Warn("a sandbox ended by itself", "sandbox", s.info.ID, "run", s.info.Run, "reason", exit.Reason, "code", exit.Code, "words", exit.Words)
-	if err := m.remove(context.WithoutCancel(ctx), s, exit.Reason); err != nil {
-		m.cfg.Log.Error("a sandbox that ended can't be taken away", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
 	}
 }
 

@@ -62,6 +62,9 @@ type Config struct {
 	Journal Journal
 	// Reserve is how many bytes of disk must be free for another sandbox; 0: 256 MiB.
 	Reserve int64
+	// EndRetry is how long after it failed for the first time the taking away of a
+	// sandbox is tried again; 0: a second.
+	EndRetry time.Duration
 	// Boot tells which boot of the machine this is and how long it is since; nil: the
 	// kernel is asked.
 	Boot func() (boot string, since time.Duration)
@@ -197,7 +200,8 @@ func (m *Manager) add(s *Sandbox) {
 }
 
 // Destroy ends a sandbox and takes it away; it returns when nothing is left.
-// A second Destroy waits for the first.
+// A second Destroy waits for the first. What could not be taken away is tried again,
+// with pauses that grow, until it is; Sandbox.Stuck tells of it meanwhile.
 func (m *Manager) Destroy(ctx context.Context, id string) (err error) {
 	ctx, done := m.observe(ctx, VerbDestroy, id)
 	defer func() { done(nil, "", err) }()
@@ -216,10 +220,7 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	m.settleAll(ctx, s)
 	faultpoint.Hit(faultpoint.DestroySettled)
 	if err := s.instance.Destroy(ctx); err != nil {
-		s.mu.Lock()
-		s.stuck = true
-		s.mu.Unlock()
-		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; `cofferdam doctor` and the daemon's log say more", s.info.ID)
+		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; it is tried again, and `cofferdam doctor` and the daemon's log say more", s.info.ID)
 	}
 	m.settleCut(ctx, s)
 	faultpoint.Hit(faultpoint.DestroyGone)

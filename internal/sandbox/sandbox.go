@@ -126,7 +126,7 @@ type Sandbox struct {
 	attached int           // clients attached to a command's output now
 	unseen   bool          // a command has ended and nobody was attached since
 	gone     chan struct{} // closed when the instance has been destroyed
-	stuck    bool          // it could not be taken away; the next Destroy tries again
+	removal  removal
 }
 
 // Info returns what does not change.

@@ -29,6 +29,13 @@ func (s StandIn) Become(to State) {
 	s.state = to
 }
 
+// Sticks has it be one that could not be taken away.
+func (s StandIn) Sticks(how Stuck) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removal.failed = how
+}
+
 // Lives sets when it would end, from now on. Nothing ends it.
 func (s StandIn) Lives(l Lifetime) {
 	s.mu.Lock()

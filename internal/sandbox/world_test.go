@@ -41,6 +41,7 @@ type world struct {
 	Boot        func() (string, time.Duration)        `json:"-"`
 	FreezeAfter time.Duration
 	Reserve     int64
+	EndRetry    time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -115,7 +116,7 @@ func (w *world) start(ctx context.Context) (*daemon, error) {
 		ClientEnv: func() map[string]string { return nil },
 		AgentDir:  w.path("agent"), EmptyFile: "/dev/null", PolicyDir: w.path("policies"), BaselineDir: w.path("baselines"), DefaultTemplate: "plain",
 		Queue: queue, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
-		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Boot: w.Boot,
+		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Boot: w.Boot, EndRetry: w.EndRetry,
 	})
 	return d, d.Recover(ctx)
 }
@@ -322,6 +323,21 @@ type plainEngine struct {
 	Fails func() error
 	// Before, if not nil, is called before a sandbox is made.
 	Before func(engine.Spec)
+	// Stays, if not nil, is why a sandbox can't be taken away.
+	Stays func() error
+}
+
+// clinging is an instance that its engine may not be able to take away.
+type clinging struct {
+	*fake.Instance
+	engine *plainEngine
+}
+
+func (c clinging) Destroy(ctx context.Context) error {
+	if err := c.engine.Stays(); err != nil {
+		return err
+	}
+	return c.Instance.Destroy(ctx)
 }
 
 // Capabilities are what a manager insists on.
@@ -343,7 +359,11 @@ func (e *plainEngine) Create(ctx context.Context, spec engine.Spec) (engine.Inst
 	}
 	spec.Init = append(slices.Clone(e.world.Init), e.world.path("roots", spec.ID))
 	spec.Root = engine.Root{Kind: engine.RootDir, Path: "/"}
-	return e.Engine.Create(ctx, spec)
+	inst, err := e.Engine.Create(ctx, spec)
+	if e.Stays != nil && err == nil {
+		inst = clinging{inst.(*fake.Instance), e} //nolint:forcetypeassert // that is what it makes
+	}
+	return inst, err
 }
 
 type plainTemplate struct{}

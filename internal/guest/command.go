@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // command is one exec of the host.
@@ -26,7 +27,7 @@ type command struct {
 	dir   string
 	stdio *stdio // set before runs is closed
 
-	root     process       // guarded by commands.mu; pid 0 until it runs
+	root     process.ID    // guarded by commands.mu; zero until it runs
 	runs     chan struct{} // closed when it has been started
 	over     chan struct{} // closed when the host has its exit, or never will
 	done     <-chan unix.WaitStatus
@@ -151,19 +152,21 @@ func (c *command) start() *startError {
 	return nil
 }
 
-// fork starts file and makes the process known before it can be collected.
+// fork starts file and makes the process known before it can be collected, or
+// taken for an orphan.
 func (c *command) fork(file string, attr *syscall.ProcAttr) error {
-	_, done, err := c.agent.reaper.start(func() (int, error) {
+	done, err := c.agent.reaper.start(func() (process.ID, error) {
 		pid, err := syscall.ForkExec(file, c.exec.Argv, attr)
 		if err != nil {
-			return 0, err
+			return process.ID{}, err
 		}
-		root, err := readProcess(pid)
-		if err != nil {
-			root = process{pid: pid} // start 0: every orphan is younger
+		root, err := process.Of(pid)
+		if err != nil { // nothing could be told of its tree
+			_ = unix.Kill(pid, unix.SIGKILL) // not collected yet: the number is its own
+			return process.ID{}, fmt.Errorf("look at the process that was started: %w", err)
 		}
 		c.agent.commands.started(c, root)
-		return pid, nil
+		return root, nil
 	})
 	c.done = done
 	return err
@@ -184,7 +187,7 @@ func (c *command) path() string {
 func (c *command) run(ctx context.Context, stream *channel.Conn) channel.Exit {
 	timing, stopTimer := context.WithCancel(ctx)
 	defer stopTimer()
-	if err := c.out.announce(channel.Started{PID: c.root.pid}); err != nil {
+	if err := c.out.announce(channel.Started{PID: c.root.Pid}); err != nil {
 		c.kill()
 	}
 	var helpers, pumps sync.WaitGroup
@@ -287,7 +290,7 @@ func (c *command) signal(signal channel.Signal) error {
 		c.tree().signal(number)
 		return nil
 	}
-	c.agent.reaper.signal(c.root.pid, number)
+	c.agent.reaper.signal(c.root, number)
 	return nil
 }
 
@@ -312,7 +315,7 @@ func (c *command) limitTime(ctx context.Context) {
 func (c *command) kill() { c.stuck.Store(int64(c.tree().kill())) }
 
 func (c *command) tree() *tree {
-	t := c.agent.commands.tree(c, os.Getpid())
+	t := c.agent.commands.tree(c, os.Getpid(), c.agent.reaper)
 	t.clock = c.agent.clock
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 func TestExitCodesAreThoseOfAShell(t *testing.T) {
@@ -252,7 +253,7 @@ func TestGrandchildHoldsThePipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := readProcess(pid); err != nil || p.dead {
+	if p, err := process.Read(pid); err != nil || p.Dead {
 		t.Errorf("a process in the background did not outlive its command: %v", err)
 	}
 	e = a.run(channel.Exec{Argv: []string{"sh", "-c", "kill -KILL " + strconv.Itoa(pid)}})

@@ -3,6 +3,8 @@ package guest
 import (
 	"fmt"
 	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // commands knows the commands that run now, or whose exit the host has not got.
@@ -43,7 +45,7 @@ func (c *commands) find(id string) *command {
 func (c *commands) pid(cmd *command) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmd.root.pid
+	return cmd.root.Pid
 }
 
 // release gives an id back.
@@ -54,21 +56,37 @@ func (c *commands) release(id string) {
 }
 
 // started makes known the first process of a reserved command.
-func (c *commands) started(cmd *command, root process) {
+func (c *commands) started(cmd *command, root process.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cmd.root = root
 }
 
-// tree describes what belongs to cmd, given what else runs.
-func (c *commands) tree(cmd *command, self int) *tree {
+// tree describes what belongs to cmd, given what else r has started.
+func (c *commands) tree(cmd *command, self int, r *reaper) *tree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &tree{root: cmd.root, id: cmd.exec.ID, self: self, other: map[int]string{}}
+	return &tree{
+		root: cmd.root, id: cmd.exec.ID, self: self, reaper: r,
+		others: func() neighbours { return c.neighbours(cmd, r) },
+	}
+}
+
+// neighbours are the first processes of all commands but one, also of those that
+// ended while what they left behind runs, and whatever else r has started. Needs r.mu.
+func (c *commands) neighbours(cmd *command, r *reaper) neighbours {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := neighbours{}
 	for id, other := range c.running {
-		if other != cmd && other.root.pid != 0 {
-			t.other[other.root.pid] = id
+		if other != cmd && other.root.Pid != 0 {
+			found[other.root] = id
 		}
 	}
-	return t
+	for _, child := range r.waiting {
+		if _, ok := found[child.id]; !ok && child.id != cmd.root {
+			found[child.id] = ""
+		}
+	}
+	return found
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // TestMain makes the test process inherit orphans, as PID 1 does.
@@ -293,8 +294,8 @@ func ownAddress() string {
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	for {
-		p, err := readProcess(pid)
-		if err != nil || p.dead {
+		p, err := process.Read(pid)
+		if err != nil || p.Dead {
 			return
 		}
 		if t.Context().Err() != nil {

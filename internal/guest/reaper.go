@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // reaper collects every dead child: those that the agent started, and the
@@ -15,36 +17,52 @@ import (
 type reaper struct {
 	// mu is held while a child is started and while children are collected, so
 	// that a status is never taken before somebody waits for it and a pid is
-	// never signalled after it was freed.
+	// never signalled after it was freed; and while a tree is looked for and
+	// signalled, so that no child is seen that nobody knows yet.
 	mu      sync.Mutex
-	waiting map[int]chan unix.WaitStatus
+	waiting map[int]awaited
+	newest  uint64 // when the last child was started
+}
+
+// awaited is a child that was started and not collected yet: its number is its own.
+type awaited struct {
+	id   process.ID
+	done chan<- unix.WaitStatus
 }
 
 func newReaper() *reaper {
-	return &reaper{waiting: map[int]chan unix.WaitStatus{}}
+	return &reaper{waiting: map[int]awaited{}}
 }
 
-// start runs begin, which starts a child and returns its pid, and gives the
-// channel on which the child's status will arrive, once.
-func (r *reaper) start(begin func() (int, error)) (int, <-chan unix.WaitStatus, error) {
+// start runs begin, which starts a child, and gives the channel on which the
+// child's status will arrive, once.
+func (r *reaper) start(begin func() (process.ID, error)) (<-chan unix.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid, err := begin()
+	begun := r.watchStart()
+	id, err := begin()
+	begun()
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	done := make(chan unix.WaitStatus, 1)
-	r.waiting[pid] = done
-	return pid, done, nil
+	r.newest = id.Start
+	r.waiting[id.Pid] = awaited{id: id, done: done}
+	return done, nil
 }
 
 // signal sends sig to the process group of a started child that was not
 // collected yet; afterwards it does nothing.
-func (r *reaper) signal(pid int, sig unix.Signal) {
+func (r *reaper) signal(id process.ID, sig unix.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.waiting[pid]; ok {
-		_ = unix.Kill(-pid, sig) // ESRCH: the group ended by itself
+	r.signalHeld(id, sig)
+}
+
+// signalHeld is signal for who holds mu.
+func (r *reaper) signalHeld(id process.ID, sig unix.Signal) {
+	if child, ok := r.waiting[id.Pid]; ok && child.id == id && process.Ordinary(id.Pid) {
+		_ = unix.Kill(-id.Pid, sig) // ESRCH: the group ended by itself
 	}
 }
 
@@ -76,9 +94,9 @@ func (r *reaper) collect() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		if done, ok := r.waiting[pid]; ok {
+		if child, ok := r.waiting[pid]; ok {
 			delete(r.waiting, pid)
-			done <- status
+			child.done <- status
 		}
 	}
 }

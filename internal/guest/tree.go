@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // sweepPause lies between two looks at the process table.
@@ -23,27 +25,56 @@ const gentleSweeps = 2
 // the marker of another command that runs now. What a process can win by
 // forging is to outlive its own command's timeout while that other one runs.
 type tree struct {
-	root  process        // the command's first process, as it was when it started
-	id    string         // the command's marker
-	self  int            // the agent
-	other map[int]string // first process -> marker of the other commands that run now
-	clock *clock         // for wait and kill
+	root   process.ID // the command's first process
+	id     string     // the command's marker
+	self   int        // the agent
+	reaper *reaper    // starts and collects the agent's children
+	clock  *clock     // for wait and kill
+	// others tells what else the agent has started: it is asked anew at each look,
+	// because commands start while a tree is being killed. Called under reaper.mu.
+	others func() neighbours
+	other  neighbours // as of the last look
+}
+
+// neighbours are first processes that are not the tree's, with the markers of
+// their commands; "" for one that is no command's.
+type neighbours map[process.ID]string
+
+// lead tells whether one of them leads the session.
+func (n neighbours) lead(session int) bool {
+	for id := range n {
+		if id.Pid == session {
+			return true
+		}
+	}
+	return false
+}
+
+// look finds the living members. Needs reaper.mu: under it no child of the agent
+// is between its fork and its being known, which would make it an orphan.
+func (t *tree) look() ([]process.ID, error) {
+	t.other = t.others()
+	table, err := process.Table()
+	if err != nil {
+		return nil, err
+	}
+	return t.members(table), nil
 }
 
 // members lists the living processes of the tree.
-func (t *tree) members(table map[int]process) []int {
-	var pids []int
+func (t *tree) members(table map[int]process.Stat) []process.ID {
+	var found []process.ID
 	verdicts := map[int]bool{t.self: false}
 	for pid, p := range table {
-		if t.has(table, verdicts, pid, 0) && !p.dead {
-			pids = append(pids, pid)
+		if t.has(table, verdicts, pid, 0) && !p.Dead {
+			found = append(found, p.ID)
 		}
 	}
-	return pids
+	return found
 }
 
 // has decides one process by its parents; verdicts keeps what was decided.
-func (t *tree) has(table map[int]process, verdicts map[int]bool, pid, depth int) bool {
+func (t *tree) has(table map[int]process.Stat, verdicts map[int]bool, pid, depth int) bool {
 	if verdict, ok := verdicts[pid]; ok {
 		return verdict
 	}
@@ -52,41 +83,40 @@ func (t *tree) has(table map[int]process, verdicts map[int]bool, pid, depth int)
 		return false // its parent ended between two reads: the next sweep sees it as an orphan
 	}
 	verdict := false
+	_, theirs := t.other[p.ID]
 	switch {
-	case t.other[pid] != "":
-	case pid == t.root.pid:
-		verdict = t.sameAs(p)
-	case (p.session == t.root.pid || p.group == t.root.pid) && t.sameAs(table[t.root.pid]):
+	case theirs:
+	case pid == t.root.Pid:
+		verdict = p.ID == t.root
+	case (p.Session == t.root.Pid || p.Group == t.root.Pid) && t.unclaimed(table[t.root.Pid].ID):
 		verdict = true
-	case p.parent == t.self:
+	case p.Parent == t.self:
 		verdict = t.adopts(p)
 	default:
-		verdict = t.has(table, verdicts, p.parent, depth+1)
+		verdict = t.has(table, verdicts, p.Parent, depth+1)
 	}
 	verdicts[pid] = verdict
 	return verdict
 }
 
-// sameAs tells whether the root's number was not given to another process, p, whose
-// session and group would then be no proof. Nobody has it: no process.
-func (t *tree) sameAs(p process) bool {
-	return p.pid == 0 || t.root.start == 0 || p.start == t.root.start
-}
+// unclaimed tells whether the root's number was not given to another process, now,
+// whose session and group would then be no proof. Nobody has it: no process.
+func (t *tree) unclaimed(now process.ID) bool { return now.Pid == 0 || now == t.root }
 
 // adopts decides about an orphan.
-func (t *tree) adopts(p process) bool {
-	if p.start < t.root.start || t.other[p.session] != "" {
+func (t *tree) adopts(p process.Stat) bool {
+	if p.Start < t.root.Start || t.other.lead(p.Session) {
 		return false
 	}
 	if len(t.other) == 0 {
 		return true
 	}
-	id := marker(p.pid)
+	id := marker(p.Pid)
 	if id == t.id {
 		return true
 	}
 	for _, running := range t.other {
-		if id == running {
+		if running != "" && running == id {
 			return false
 		}
 	}
@@ -95,16 +125,22 @@ func (t *tree) adopts(p process) bool {
 
 // signal sends sig to every member and returns how many there were.
 func (t *tree) signal(sig unix.Signal) int {
-	table, err := processTable()
+	t.reaper.mu.Lock()
+	defer t.reaper.mu.Unlock()
+	return t.signalHeld(sig)
+}
+
+// signalHeld is signal for who holds reaper.mu.
+func (t *tree) signalHeld(sig unix.Signal) int {
+	members, err := t.look()
 	if err != nil {
-		_ = unix.Kill(-t.root.pid, sig) // without a process table the group is all that is known
+		t.reaper.signalHeld(t.root, sig) // without a process table the group is all that is known
 		return 0
 	}
-	pids := t.members(table)
-	for _, pid := range pids {
-		_ = unix.Kill(pid, sig) // ESRCH: it ended by itself
+	for _, id := range members {
+		_ = id.Signal(sig) // it may have ended by itself
 	}
-	return len(pids)
+	return len(members)
 }
 
 // kill ends the tree and returns how many processes were still there after
@@ -114,20 +150,27 @@ func (t *tree) signal(sig unix.Signal) int {
 func (t *tree) kill() int {
 	deadline := t.clock.read() + sweepLimit
 	for sweep := 0; ; sweep++ {
-		if sweep >= gentleSweeps {
-			holdStill(unix.SIGSTOP)
-		} else {
-			t.signal(unix.SIGSTOP)
-		}
-		left := t.signal(unix.SIGKILL)
-		if sweep >= gentleSweeps {
-			holdStill(unix.SIGCONT)
-		}
+		left := t.sweep(sweep >= gentleSweeps)
 		if left == 0 || t.clock.read() > deadline {
 			return left
 		}
 		time.Sleep(sweepPause)
 	}
+}
+
+// sweep kills what is there now. The lock is held from the stop to the end of it:
+// a child that was stopped before its exec would hold up who started it, and he
+// has the lock.
+func (t *tree) sweep(all bool) int {
+	t.reaper.mu.Lock()
+	defer t.reaper.mu.Unlock()
+	if all {
+		holdStill(unix.SIGSTOP)
+		defer holdStill(unix.SIGCONT)
+	} else {
+		t.signalHeld(unix.SIGSTOP)
+	}
+	return t.signalHeld(unix.SIGKILL)
 }
 
 // holdStill stops or continues everything but the agent, in one call that no
@@ -142,10 +185,16 @@ func holdStill(sig unix.Signal) {
 func (t *tree) wait(limit time.Duration) {
 	deadline := t.clock.read() + limit
 	for left := limit; left > 0; left = deadline - t.clock.read() {
-		table, err := processTable()
-		if err == nil && len(t.members(table)) == 0 {
+		if t.over() {
 			return
 		}
 		time.Sleep(min(sweepPause, left))
 	}
+}
+
+func (t *tree) over() bool {
+	t.reaper.mu.Lock()
+	defer t.reaper.mu.Unlock()
+	members, err := t.look()
+	return err == nil && len(members) == 0
 }

@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // The ways out of a process group, each writing the pid of what got away
@@ -48,7 +50,7 @@ func TestTimeoutEndsTheWholeTree(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if p, err := readProcess(pid); err == nil && !p.dead {
+				if p, err := process.Read(pid); err == nil && !p.Dead {
 					t.Errorf("process %d outlived its command", pid)
 				}
 				if others {
@@ -73,13 +75,13 @@ func TestEscapesDoEscape(t *testing.T) {
 	}
 	e.sendJSON(channel.FrameSignal, channel.Signal{Name: "KILL"})
 	e.wait()
-	if p, err := readProcess(pid); err != nil || p.dead {
+	if p, err := process.Read(pid); err != nil || p.Dead {
 		t.Fatalf("what left the group was killed with it: %v", err)
 	}
 	e = a.start(channel.Exec{Argv: []string{"sleep", "1000"}})
 	e.sendJSON(channel.FrameSignal, channel.Signal{Name: "TERM", Tree: true})
 	e.wait()
-	if p, err := readProcess(pid); err != nil || p.dead {
+	if p, err := process.Read(pid); err != nil || p.Dead {
 		t.Errorf("an older process was taken for a later command's: %v", err)
 	}
 	if process, err := os.FindProcess(pid); err == nil {
@@ -118,71 +120,91 @@ func TestTimeoutEndsAFastForker(t *testing.T) {
 	if e.exit.Code != 137 || !e.exit.TimedOut || e.exit.Error != "" {
 		t.Errorf("%+v", *e.exit)
 	}
-	if n := (&tree{root: process{pid: e.started.PID}, id: "c1", self: os.Getpid()}).signal(0); n != 0 {
+	alone := &tree{root: process.ID{Pid: e.started.PID}, id: "c1", self: os.Getpid(), reaper: newReaper()}
+	alone.others = func() neighbours { return nil }
+	if n := alone.signal(0); n != 0 {
 		t.Errorf("%d processes are left", n)
 	}
 }
 
+func at(pid, parent, group, session int, start uint64) process.Stat {
+	return process.Stat{ID: process.ID{Pid: pid, Start: start}, Parent: parent, Group: group, Session: session}
+}
+
 func TestMembers(t *testing.T) {
 	// 1 agent; 10 the command; 20 another command
-	table := map[int]process{
-		1:  {pid: 1},
-		10: {pid: 10, parent: 1, group: 10, session: 10, start: 100},
-		11: {pid: 11, parent: 10, group: 11, session: 10, start: 101},
-		12: {pid: 12, parent: 11, group: 12, session: 12, start: 102}, // left the session
-		13: {pid: 13, parent: 1, group: 11, session: 10, start: 103},  // an orphan of the session
-		14: {pid: 14, parent: 1, group: 14, session: 14, start: 50},   // older than the command
-		15: {pid: 15, parent: 11, group: 10, session: 10, start: 104, dead: true},
-		20: {pid: 20, parent: 1, group: 20, session: 20, start: 105},
-		21: {pid: 21, parent: 20, group: 21, session: 21, start: 106},
-		22: {pid: 22, parent: 1, group: 22, session: 20, start: 106}, // an orphan of the other's session
-		30: {pid: 30, parent: 99, group: 30, session: 30, start: 107},
+	table := map[int]process.Stat{
+		1:  at(1, 0, 0, 0, 0),
+		10: at(10, 1, 10, 10, 100),
+		11: at(11, 10, 11, 10, 101),
+		12: at(12, 11, 12, 12, 102), // left the session
+		13: at(13, 1, 11, 10, 103),  // an orphan of the session
+		14: at(14, 1, 14, 14, 50),   // older than the command
+		15: at(15, 11, 10, 10, 104),
+		20: at(20, 1, 20, 20, 105),
+		21: at(21, 20, 21, 21, 106),
+		22: at(22, 1, 22, 20, 106), // an orphan of the other's session
+		30: at(30, 99, 30, 30, 107),
+		40: at(40, 12, 40, 40, 108), // has the number of a command that ended
+		50: at(50, 1, 50, 50, 109),  // started by the agent for nobody's command
 	}
-	tr := &tree{root: table[10], id: "c", self: 1, other: map[int]string{20: "o"}}
+	dead := table[15]
+	dead.Dead = true
+	table[15] = dead
+	tr := &tree{root: table[10].ID, id: "c", self: 1, other: neighbours{
+		table[20].ID: "o", {Pid: 40, Start: 30}: "p", table[50].ID: "",
+	}}
 	got := map[int]bool{}
-	for _, pid := range tr.members(table) {
-		got[pid] = true
+	for _, id := range tr.members(table) {
+		got[id.Pid] = true
 	}
 	for pid := range table {
-		want := map[int]bool{10: true, 11: true, 12: true, 13: true}[pid]
+		want := map[int]bool{10: true, 11: true, 12: true, 13: true, 40: true}[pid]
 		if got[pid] != want {
 			t.Errorf("process %d: member %v, want %v", pid, got[pid], want)
 		}
 	}
-	tr.root.start = 7 // the number belongs to somebody else now
+	tr.root.Start = 7 // the number belongs to somebody else now
 	delete(table, 11)
-	anew := map[int]process{1: table[1], 10: table[10], 16: {pid: 16, parent: 10, group: 10, session: 10, start: 108}}
-	for _, pid := range tr.members(anew) {
-		t.Errorf("process %d is not the command's", pid)
+	anew := map[int]process.Stat{1: table[1], 10: table[10], 16: at(16, 10, 10, 10, 108)}
+	for _, id := range tr.members(anew) {
+		t.Errorf("process %v is not the command's", id)
 	}
 	delete(anew, 10) // nobody has it: it is the session of the one that had it
-	if got := tr.members(anew); len(got) != 1 || got[0] != 16 {
+	if got := tr.members(anew); len(got) != 1 || got[0].Pid != 16 {
 		t.Errorf("of the session of a command that has ended: %v", got)
 	}
 }
 
-func TestParseStat(t *testing.T) {
-	tail := " S 1 2 3 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"
-	for _, name := range []string{"sh", ") R 9 9 9", "a b) (c", "\n"} {
-		p, err := parseStat(7, "7 ("+name+")"+tail)
-		if err != nil || p != (process{pid: 7, parent: 1, group: 2, session: 3, start: 4242}) {
-			t.Errorf("%q: %+v, %v", name, p, err)
+// TestACommandThatStartsIsNobodysOrphan: whatever happens to another command's
+// tree while a command starts, it is not taken for a process of that tree.
+func TestACommandThatStartsIsNobodysOrphan(t *testing.T) {
+	a := startAgent(t, nil)
+	deaf := a.start(channel.Exec{ID: "deaf", Argv: []string{"sh", "-c", `trap "" TERM; echo ready; cat >/dev/null`}, Stdin: true})
+	deaf.until("ready")
+	tree := a.agent.commands.find("deaf").tree()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				tree.signal(unix.SIGTERM) // as old a tree as one that is being killed
+			}
+		}
+	}()
+	for i := range 60 {
+		e := a.run(channel.Exec{ID: strconv.Itoa(i), Argv: []string{"sh", "-c", "echo alive"}})
+		if e.exit.Code != 0 || e.stdout.String() != "alive\n" {
+			t.Errorf("the command %d: %q, %+v", i, e.stdout.String(), *e.exit)
 		}
 	}
-	for _, line := range []string{"", "7 (sh", "7 (sh) S", "7 (sh) S" + strings.Repeat(" x", 30)} {
-		if _, err := parseStat(7, line); err == nil {
-			t.Errorf("%q was read", line)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add("7 (sh) S 1 2 3 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0 0")
-	f.Fuzz(func(t *testing.T, line string) {
-		if p, err := parseStat(7, line); err == nil && p.pid != 7 {
-			t.Errorf("%+v", p)
-		}
-	})
+	close(stop)
+	<-stopped
+	deaf.send(channel.FrameStdin, nil)
+	deaf.wait()
 }
 
 // Dead children that nobody waits for are collected (C-LI-03).
@@ -191,12 +213,12 @@ func TestOrphansAreReaped(t *testing.T) {
 	a.sh("i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done")
 	for {
 		zombies := 0
-		table, err := processTable()
+		table, err := process.Table()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range table {
-			if p.parent == os.Getpid() && p.dead {
+			if p.Parent == os.Getpid() && p.Dead {
 				zombies++
 			}
 		}
@@ -205,6 +227,27 @@ func TestOrphansAreReaped(t *testing.T) {
 		}
 		if t.Context().Err() != nil {
 			t.Fatalf("%d zombies are left", zombies)
+		}
+	}
+}
+
+// TestAStopperHoldsUpNoAgent: a command that stops whatever is its user's, also
+// what has been forked for the next command and does not run yet, ends at its
+// timeout, and so do the others.
+func TestAStopperHoldsUpNoAgent(t *testing.T) {
+	s := configured(t, nil, nil)
+	stopper := s.start(channel.Exec{ID: "stopper", Argv: []string{"sh", "-c", "echo ready; while :; do kill -STOP -1; done"}, Timeout: 800})
+	stopper.until("ready")
+	var others []*execution
+	for i := range 8 {
+		others = append(others, s.start(channel.Exec{ID: strconv.Itoa(i), Argv: []string{"true"}, Timeout: 800}))
+	}
+	if exit := stopper.wait(); !exit.TimedOut || exit.Code != 137 {
+		t.Errorf("%+v", exit)
+	}
+	for _, e := range others {
+		if exit := e.wait(); exit.Code != 0 && !exit.TimedOut {
+			t.Errorf("%+v", exit)
 		}
 	}
 }

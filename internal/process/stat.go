@@ -12,6 +12,7 @@ type Stat struct {
 	ID
 	Parent, Group, Session int
 	Dead                   bool // it has ended, and nobody has waited for it
+	Stopped                bool // by a signal
 }
 
 // Table reads every process that is visible. One that ends meanwhile is left out.
@@ -63,7 +64,7 @@ func Parse(pid int, line string) (Stat, error) {
 		return n
 	}
 	p := Stat{
-		ID: ID{Pid: pid}, Dead: fields[0] == "Z" || fields[0] == "X",
+		ID: ID{Pid: pid}, Dead: fields[0] == "Z" || fields[0] == "X", Stopped: fields[0] == "T",
 		Parent: number(1), Group: number(2), Session: number(3),
 	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)

@@ -57,10 +57,12 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 	return c.shownHeld(ctx, t, ask, w)
 }
 
-// weighed is a file's decision, with what it was made of.
+// weighed is a file's decision, with what it was made of. said is the policy's own
+// word: in a plan the decision shows more than that.
 type weighed struct {
 	about    policy.Subject
 	judge    *policy.Judge
+	said     policy.Decision
 	decision policy.Decision
 }
 
@@ -74,9 +76,13 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 	}
 	w.about.Edges = t.edgesTo(ask.Package).edges
 	w.judge = t.run.Policy.Judge(c.config.Clock(), w.about)
-	w.decision = c.settle(planned(t.run.Plan, w.judge.File(ask.facts())))
+	w.said = w.judge.File(ask.facts())
+	w.decision = c.settle(planned(t.run.Plan, w.said))
 	if w.decision.Shown() {
 		w.decision, err = c.judgeBundled(ask, w.decision)
+	}
+	if !t.run.Plan || !w.decision.Shown() {
+		w.said = w.decision
 	}
 	return w, err
 }
@@ -85,6 +91,7 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
 	d := w.decision
 	if !d.Allowed() {
+		_ = c.told(t, ask, w) // the refusal stands, whatever becomes of what rested on the release
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 		return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
@@ -96,40 +103,12 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w 
 		}
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ask.File.Kind != policy.KindMetadata {
-		delete(t.held, ask.Package)
-	}
 	t.plan.sawFile(ask)
 	if ask.Serve {
 		t.serve(r)
 	}
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.mayBeHad(t, ask, w.judge, d)
-}
-
-// mayBeHad remembers a release that was admitted, and through what. Of metadata
-// that is what the release itself would be admitted through: the requirements
-// of one that would not be are known, and admit nothing. t.mu is held.
-func (c *Controller) mayBeHad(t *tenant, ask ArtifactAsk, j *policy.Judge, d policy.Decision) error {
-	through := d.Through
-	if ask.File.Kind == policy.KindMetadata || t.run.Plan {
-		if release := j.Release(ask.Package.Version); release.Allowed() {
-			through = release.Through
-		}
-	}
-	project := projectOfRef(ask.Package)
-	t.origins[project] = origin{ask.Upstream, ask.Toolchain}
-	if ask.Package.Version == "" {
-		return nil // a query: the release that it leads to is asked about next
-	}
-	before := t.through[ask.Package]
-	if through != "" || before == "" {
-		t.admitted(ask.Package, through, c.config.Limits.Records)
-	}
-	if before != "" || through == "" || t.required[project] == nil {
-		return nil
-	}
-	return c.spread(t, project)
+	t.mu.Unlock()
+	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.told(t, ask, w)
 }
 
 func checkArtifact(ask ArtifactAsk) error {
@@ -138,6 +117,8 @@ func checkArtifact(ask ArtifactAsk) error {
 		return fault.Invalid("a file is asked about with its release, not with %q and %q", clip(ask.Package.String(), 200), clip(ask.File.Version, 80))
 	case ask.File.Name == "" || len(ask.File.Name) > 512:
 		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, clip(ask.File.Name, 80))
+	case ask.Release != nil && (ask.File.Kind != policy.KindMetadata || ask.Release.Kind == policy.KindMetadata || ask.Release.Version != ask.Package.Version):
+		return fault.Invalid("the file that %s describes is not one of %s", clip(ask.File.Name, 80), ask.Package)
 	case ask.whole() && ask.File.Kind == policy.KindMetadata:
 		return fault.Invalid("%s is metadata, which is not served as a file", clip(ask.File.Name, 80))
 	case ask.Serve && ask.Await:
@@ -156,13 +137,6 @@ func checkArtifact(ask ArtifactAsk) error {
 func (ask ArtifactAsk) whole() bool { return ask.Serve || ask.Await }
 
 func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "sha256:" }
-
-// admitted remembers that a release may be had, and through what; t.mu is held.
-func (t *tenant) admitted(p pkgref.Ref, through string, limit int) {
-	if _, known := t.through[p]; known || len(t.through) < limit {
-		t.through[p] = through
-	}
-}
 
 // serve takes a `served` record into the ledger; t.mu is held.
 func (t *tenant) serve(r audit.Record) {

@@ -21,7 +21,9 @@ const ruleQueue = "approvals.limit"
 // tree, so it is filed, that a person sees the whole tree when its first file
 // waits; nobody waits for that here.
 func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
-	t.holds(ask, c.config.Limits.Records)
+	if err := c.told(t, ask, w); err != nil {
+		return Answer{}, err
+	}
 	a := Answer{Decision: w.decision}
 	if !ask.Sidecar || !slices.ContainsFunc(ask.facts().Digests, policy.StrongDigest) {
 		return a, nil
@@ -34,15 +36,6 @@ func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, 
 	return a, nil
 }
 
-// holds remembers that a release waits.
-func (t *tenant) holds(ask ArtifactAsk, limit int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ask.Package.Version != "" && len(t.held) < limit {
-		t.held[ask.Package] = true
-	}
-}
-
 // maxStale is how often an answer may be found that decides nothing.
 const maxStale = 3
 
@@ -50,7 +43,9 @@ const maxStale = 3
 // if the answer was not about all of it. What then is decided is the answer; so
 // is the hold itself, once nobody waits any more.
 func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
-	t.holds(ask, c.config.Limits.Records)
+	if err := c.told(t, ask, w); err != nil {
+		return Answer{}, err
+	}
 	h := hold{c: c, t: t, mode: policy.HoldFail}
 	if !t.run.Plan {
 		h.mode, h.patience = t.run.Policy.OnHold()

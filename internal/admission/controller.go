@@ -37,17 +37,18 @@ type Config struct {
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
 // default.
 type Limits struct {
-	Records        int // of what the guest causes, before the run is cut; 20,000
-	Names          int // distinct refused names recorded; 50
-	Refusals       int // distinct refusals kept for `cofferdam why`; 1,000
-	Edges          int // requirements of admitted releases; 50,000
-	Requirements   int // requirements of releases that were shown, admitted or not; 500,000
-	EdgesPerParent int // requirements of one release; 2,000
-	Inventory      int // newly found packages recorded at one time; 20,000
-	Indexes        int // index verdicts kept, for all sandboxes; 1,024
-	IndexFiles     int // files in them, together; 4,000,000
-	Waiting        int // requests of one sandbox that are kept waiting for a person; 64
-	AllWaiting     int // those of all sandboxes; 1,024
+	Records        int   // of what the guest causes, before the run is cut; 20,000
+	Names          int   // distinct refused names recorded; 50
+	Refusals       int   // distinct refusals kept for `cofferdam why`; 1,000
+	Edges          int   // requirements of admitted releases; 50,000
+	Requirements   int   // requirements of releases that were shown, admitted or not; 500,000
+	EdgesPerParent int   // requirements of one release; 2,000
+	Remembered     int64 // bytes of what one sandbox was shown and what that requires; 32 MiB
+	Inventory      int   // newly found packages recorded at one time; 20,000
+	Indexes        int   // index verdicts kept, for all sandboxes; 1,024
+	IndexFiles     int   // files in them, together; 4,000,000
+	Waiting        int   // requests of one sandbox that are kept waiting for a person; 64
+	AllWaiting     int   // those of all sandboxes; 1,024
 	// Parents is how long what is on no list waits for the metadata that requires it,
 	// where that may admit it; 300 ms.
 	Parents time.Duration
@@ -65,6 +66,9 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Edges, 50_000)
 	set(&l.Requirements, 500_000)
 	set(&l.EdgesPerParent, 2_000)
+	if l.Remembered <= 0 {
+		l.Remembered = 32 << 20
+	}
 	set(&l.Inventory, 20_000)
 	set(&l.Indexes, 1_024)
 	set(&l.IndexFiles, 4_000_000)
@@ -133,7 +137,7 @@ func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r)
+	t := newTenant(r, c.config.Limits)
 	if err := c.followLock(t); err != nil {
 		return err
 	}

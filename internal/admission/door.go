@@ -121,11 +121,15 @@ type IndexAnswer struct {
 
 // ArtifactAsk asks for one file, whose bytes are verified and in the cache.
 type ArtifactAsk struct {
-	Sandbox   string     `json:"sandbox"`
-	Package   pkgref.Ref `json:"package"`             // with version; of metadata that a query names without
-	File      File       `json:"file"`                // whose Digest is the upstream's or a witness's
-	Upstream  string     `json:"upstream,omitempty"`  // the index's URL
-	Toolchain bool       `json:"toolchain,omitempty"` // see policy.Subject
+	Sandbox string     `json:"sandbox"`
+	Package pkgref.Ref `json:"package"` // with version; of metadata that a query names without
+	File    File       `json:"file"`    // whose Digest is the upstream's or a witness's
+	// Release is the one file of the release that metadata describes, as far as it is
+	// known without its bytes: what the metadata requires counts as that file does. nil:
+	// nothing is known of it, and it admits nothing.
+	Release   *File  `json:"release,omitempty"`
+	Upstream  string `json:"upstream,omitempty"`  // the index's URL
+	Toolchain bool   `json:"toolchain,omitempty"` // see policy.Subject
 	// Digests are all that are known, once the bytes are here: the upstream's
 	// and our own.
 	Digests []string `json:"digests,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -87,7 +88,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.wasAdmitted(parent) && !t.waits(parent) {
+	if s := t.releases.Of(parent).State; s == ledger.Unknown || s == ledger.Refused {
 		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
 	}
 	if err := t.setRelease(parent, kept, c.config.Limits.Requirements); err != nil {
@@ -114,11 +115,11 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := t.indexes[project]
-	if v == nil || v.key.index != indexDigest {
+	page := t.releases.Page(project)
+	if page == nil || page.Digest() != indexDigest {
 		return fault.New(fault.ErrForbidden, "this page of %s was not judged in this run, so what its releases require is not taken", project)
 	}
-	if err := t.setPage(project, v.epoch, kept, c.config.Limits.Requirements); err != nil {
+	if err := t.setPage(project, page.Epoch(), kept, c.config.Limits.Requirements); err != nil {
 		return err
 	}
 	return c.spread(t, project)
@@ -133,21 +134,4 @@ func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 		return false, fault.Invalid("%s requires %q, which is no package", parent, clip(name, 80))
 	}
 	return len(specifier) <= maxSpecifier, nil
-}
-
-// wasAdmitted tells whether a release was admitted, was shown on a page, or is in
-// a lockfile of the run; the tenant's mu is held.
-func (t *tenant) wasAdmitted(p pkgref.Ref) bool {
-	if _, ok := t.through[p]; ok || t.pinned[p] {
-		return true
-	}
-	v := t.indexes[projectOfRef(p)]
-	return v != nil && v.allowed[p.Version]
-}
-
-// waits tells whether a release waits for a person: it may be read about, and
-// what it requires admits nothing. The tenant's mu is held.
-func (t *tenant) waits(p pkgref.Ref) bool {
-	v := t.indexes[projectOfRef(p)]
-	return t.held[p] || v != nil && v.held[p.Version]
 }

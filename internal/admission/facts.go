@@ -22,6 +22,14 @@ func (f File) facts() policy.FileFacts {
 	return facts
 }
 
+// fileOfFacts is a file by what policy weighed of it.
+func fileOfFacts(f policy.FileFacts) File {
+	return File{
+		Name: f.File, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
+		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts,
+	}
+}
+
 // facts are those of the ask's file, with all digests that came with it. Once
 // its bytes are here no more will come.
 func (ask ArtifactAsk) facts() policy.FileFacts {

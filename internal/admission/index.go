@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -28,8 +29,7 @@ type indexVerdict struct {
 	until    time.Time // some verdict changes then; zero: none ever does
 	verdicts []policy.Decision
 	ofFile   []int
-	allowed  map[string]bool // versions with an allowed file
-	held     map[string]bool // versions with a file that waits for a person
+	page     *ledger.Page // the releases that it shows, and how
 	withheld []audit.WithheldRange
 	refusal  policy.Decision // the withheld verdict that says most: of the highest version
 	shown    int             // files
@@ -101,12 +101,31 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.indexes[ask.Package] = v
+	if !t.run.Plan && !t.run.Policy.UsesEdges(ask.Package.Ecosystem) {
+		return false, nil // nothing hangs on what its releases require
+	}
+	if v.shown == 0 && !t.releases.Knows(ask.Package) {
+		return false, nil // nothing was shown, now or before
+	}
 	t.origins[ask.Package] = origin{ask.Upstream, ask.Toolchain}
+	withdrawn, ok := t.releases.SetPage(ask.Package, v.page)
+	if !ok {
+		return false, tooMuch(t)
+	}
+	if withdrawn {
+		if err := c.respread(t); err != nil {
+			return false, err
+		}
+	}
 	if r := t.required[ask.Package]; r == nil || r.epoch != v.epoch {
-		return v.shown > 0 && (t.run.Plan || t.run.Policy.UsesEdges(ask.Package.Ecosystem)), nil
+		return v.shown > 0, nil
 	}
 	return false, c.spread(t, ask.Package)
+}
+
+// tooMuch is the refusal of what a run can't be told, since it was told so much.
+func tooMuch(t *tenant) error {
+	return fault.New(fault.ErrForbidden, "what this run was shown and what that requires takes more than the %d MiB that are kept of one run, so no more is shown", t.releases.Most()>>20)
 }
 
 func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
@@ -118,12 +137,14 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 
 // judge asks policy about every file; equal decisions share one place.
 func (c *Controller) judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, files []File) *indexVerdict {
-	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files)), allowed: map[string]bool{}, held: map[string]bool{}}
+	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files))}
+	var page ledger.PageMaker
 	places := map[verdictKey]int{}
 	j := p.Judge(now, about)
 	for i, f := range files {
 		facts := f.facts()
-		d := c.settle(planned(key.plan != "", j.File(facts)))
+		said := j.File(facts)
+		d := c.settle(planned(key.plan != "", said))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {
@@ -132,21 +153,29 @@ func (c *Controller) judge(p *policy.Policy, now time.Time, key indexKey, about 
 			v.verdicts = append(v.verdicts, d)
 		}
 		v.ofFile[i] = place
-		switch d.Effect {
-		case policy.Allow:
+		if d.Shown() {
 			v.shown++
-			v.allowed[f.Version] = true
-		case policy.Hold:
-			v.shown++
-			v.held[f.Version] = true
-		case policy.Deny:
+			page.Add(f.Version, listed(said))
 		}
 		v.until = earlier(v.until, nextChange(p, now, p.AgedFrom(facts)))
 	}
 	v.calm(files)
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.epoch = v.name()
+	v.page = page.Page(key.index, v.epoch)
 	return v
+}
+
+// listed is what a page that shows a file says of its release: a requirement of a
+// name shows all releases of it, and admits only those within it.
+func listed(said policy.Decision) ledger.Event {
+	switch {
+	case said.Effect == policy.Hold:
+		return ledger.Event{Kind: ledger.Waits}
+	case said.ResolvedBy == policy.ByDependency && said.Through == "":
+		return ledger.Event{Kind: ledger.Listed}
+	}
+	return ledger.Event{Kind: ledger.Allowed, Through: said.Through}
 }
 
 // calm takes the alarm back for files that differ from the pinned ones in a

@@ -19,13 +19,13 @@ const maxLedgers = 8_192
 // them. Safe for concurrent use.
 type ledgers struct {
 	mu    sync.Mutex // guards what follows
-	of    map[string]*ledger
+	of    map[string]*recorded
 	order []string // of, the one that was used last at the end
 	size  int      // what all of them count, as far as it is known
 }
 
-// ledger is one sandbox's. It grows with its log.
-type ledger struct {
+// recorded is one sandbox's. It grows with its log.
+type recorded struct {
 	mu      sync.Mutex // guards what follows; taken before that of ledgers
 	from    uint64
 	next    uint64 // the first record that was not read yet
@@ -54,7 +54,7 @@ func (l *ledgers) read(ctx context.Context, log audit.Log, a Ancestor) ([]audit.
 }
 
 // grow reads on, up to the ancestor's last record. Needs mu.
-func (l *ledger) grow(ctx context.Context, log audit.Log, a Ancestor) error {
+func (l *recorded) grow(ctx context.Context, log audit.Log, a Ancestor) error {
 	var fresh []audit.Record
 	whole := l.whole
 	for r, err := range log.Records(ctx, audit.Filter{Sandbox: a.Sandbox, FromSeq: l.next}) {
@@ -90,15 +90,15 @@ func inherits(r audit.Record) bool {
 	return false
 }
 
-func (l *ledgers) take(a Ancestor) *ledger {
+func (l *ledgers) take(a Ancestor) *recorded {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
-		l.of = map[string]*ledger{}
+		l.of = map[string]*recorded{}
 	}
 	one := l.of[a.Sandbox]
 	if one == nil {
-		one = &ledger{from: a.From, next: a.From}
+		one = &recorded{from: a.From, next: a.From}
 		l.of[a.Sandbox] = one
 	}
 	l.order = append(slices.DeleteFunc(l.order, func(id string) bool { return id == a.Sandbox }), a.Sandbox)
@@ -107,7 +107,7 @@ func (l *ledgers) take(a Ancestor) *ledger {
 
 // count takes a ledger's growth into account, and drops those that were not used
 // for the longest time.
-func (l *ledgers) count(one *ledger) {
+func (l *ledgers) count(one *recorded) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.size += 1 + len(one.records) - one.counted
@@ -119,7 +119,7 @@ func (l *ledgers) count(one *ledger) {
 	}
 }
 
-func (l *ledgers) drop(sandbox string, one *ledger) {
+func (l *ledgers) drop(sandbox string, one *recorded) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of[sandbox] != one {

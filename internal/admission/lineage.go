@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -40,9 +41,12 @@ type ProjectFacts struct {
 	Project   pkgref.Ref `json:"project"` // no version
 	Upstream  string     `json:"upstream,omitempty"`
 	Toolchain bool       `json:"toolchain,omitempty"`
-	// Releases were admitted, or shown on a page, by version; with what they were
-	// admitted through.
+	// Releases were admitted, or listed by a page, by version; with what they were
+	// admitted through. Weighed are the files of those releases that have to be weighed
+	// again, and Read are those of which only metadata was read.
 	Releases map[string]string `json:"releases,omitempty"`
+	Weighed  map[string]File   `json:"weighed,omitempty"`
+	Read     []string          `json:"read,omitempty"`
 	// Own are the requirements of releases, by version; Page those of a page.
 	Own  map[string][]Requirement `json:"own,omitempty"`
 	Page []IndexRequirement       `json:"page,omitempty"`
@@ -81,12 +85,12 @@ func (t *tenant) facts() *Facts {
 	of := func(project pkgref.Ref) *ProjectFacts {
 		if all[project] == nil {
 			from := t.origins[project]
-			all[project] = &ProjectFacts{Project: project, Upstream: from.upstream, Toolchain: from.toolchain, Releases: map[string]string{}, Own: map[string][]Requirement{}}
+			all[project] = &ProjectFacts{Project: project, Upstream: from.upstream, Toolchain: from.toolchain, Releases: map[string]string{}, Weighed: map[string]File{}, Own: map[string][]Requirement{}}
 		}
 		return all[project]
 	}
-	for release, through := range t.through {
-		of(projectOfRef(release)).Releases[release.Version] = through
+	for release, s := range t.releases.All() {
+		of(projectOfRef(release)).stand(release.Version, s)
 	}
 	for project, r := range t.required {
 		f := of(project)
@@ -97,9 +101,7 @@ func (t *tenant) facts() *Facts {
 			if own, known := r.own[version]; known && !r.locked { // a copy has the lockfiles, too
 				f.Own[version] = own
 			}
-			if _, known := f.Releases[version]; !known && t.wasAdmitted(release) {
-				f.Releases[version] = ""
-			}
+			f.stand(version, t.releases.Of(release))
 		}
 	}
 	facts := &Facts{}
@@ -108,6 +110,43 @@ func (t *tenant) facts() *Facts {
 	}
 	slices.SortFunc(facts.Projects, func(a, b ProjectFacts) int { return compareRefs(a.Project, b.Project) })
 	return facts
+}
+
+// stand takes where a release stands. What one file of it decided is weighed again by
+// the copy's own policy.
+func (f *ProjectFacts) stand(version string, s ledger.Standing) {
+	switch {
+	case s.State == ledger.Unknown:
+	case s.State == ledger.Admitted && s.Through != "":
+		f.Releases[version] = s.Through
+	case s.Facts != nil:
+		f.Weighed[version] = fileOfFacts(*s.Facts)
+	case s.State == ledger.Admitted, s.Listed:
+		f.Releases[version] = ""
+	case !slices.Contains(f.Read, version):
+		f.Read = append(f.Read, version)
+	}
+}
+
+// replay gives what stand took to a copy.
+func (f *ProjectFacts) replay(to *ledger.Releases) {
+	release := f.Project
+	for version, through := range f.Releases {
+		release.Version = version
+		to.Move(release, ledger.Event{Kind: ledger.Listed})
+		if through != "" {
+			to.Move(release, ledger.Event{Kind: ledger.Allowed, Through: through})
+		}
+	}
+	for version, file := range f.Weighed {
+		release.Version = version
+		facts := file.facts()
+		to.Move(release, ledger.Event{Kind: ledger.Read, File: facts.File, Facts: &facts})
+	}
+	for _, version := range f.Read {
+		release.Version = version
+		to.Move(release, ledger.Event{Kind: ledger.Read})
+	}
 }
 
 // page gives what a page said as it came.
@@ -135,7 +174,7 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *Facts) erro
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil || len(r.Ancestors) == 0 {
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
-	t := newTenant(r)
+	t := newTenant(r, c.config.Limits)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
@@ -196,7 +235,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 func (t *tenant) inheritAsk(r audit.Record, limits Limits) {
 	switch r.Outcome { //nolint:exhaustive // the others are of no ask that a copy has to know
 	case audit.Served:
-		t.admitted(refOf(r), r.Detail[detailThrough], limits.Records)
+		t.had(r)
 		t.serve(r)
 	case audit.Installed, audit.Alarm:
 		t.accounts.take(r)
@@ -220,14 +259,7 @@ func (c *Controller) takeFacts(t *tenant, facts *Facts) error {
 	defer t.mu.Unlock()
 	for _, f := range facts.Projects {
 		t.origins[f.Project] = origin{f.Upstream, f.Toolchain}
-		for version, through := range f.Releases {
-			release := f.Project
-			release.Version = version
-			t.pinned[release] = true
-			if through != "" && t.through[release] == "" {
-				t.admitted(release, through, c.config.Limits.Records)
-			}
-		}
+		f.replay(t.releases)
 		for version, reqs := range f.Own {
 			release := f.Project
 			release.Version = version

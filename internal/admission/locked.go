@@ -3,6 +3,7 @@ package admission
 import (
 	"errors"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -38,7 +39,8 @@ func (c *Controller) followLock(t *tenant) error {
 		if err := t.setRelease(parent, reqs, c.config.Limits.Requirements); err != nil {
 			return err
 		}
-		t.pinned[parent], t.required[projectOfRef(parent)].locked = true, true
+		t.releases.Move(parent, ledger.Event{Kind: ledger.Listed})
+		t.required[projectOfRef(parent)].locked = true
 		projects[projectOfRef(parent)] = true
 	}
 	for project := range projects {

@@ -17,8 +17,7 @@ type requirements struct {
 	locked   bool     // a lockfile told some of own
 	versions []string // with requirements of either kind, in the order in which they came
 	met      map[string]bool
-	// through has the versions whose requirements are edges, and through what.
-	through map[string]string
+	made     map[string]string // by version, whose requirements are edges: through what
 }
 
 // many tells that requirements of many releases came at once, of a page or a
@@ -30,7 +29,7 @@ func (r *requirements) many() bool { return r.epoch != "" || r.locked }
 func (t *tenant) requiredBy(project pkgref.Ref) *requirements {
 	r := t.required[project]
 	if r == nil {
-		r = &requirements{places: map[string][]int{}, own: map[string][]Requirement{}, met: map[string]bool{}, through: map[string]string{}}
+		r = &requirements{places: map[string][]int{}, own: map[string][]Requirement{}, met: map[string]bool{}, made: map[string]string{}}
 		t.required[project] = r
 	}
 	return r
@@ -57,7 +56,7 @@ func (t *tenant) setRelease(p pkgref.Ref, reqs []Requirement, limit int) error {
 	}
 	r.meet(p.Version)
 	r.own[p.Version] = slices.Clone(reqs)
-	delete(r.through, p.Version) // what is new of it becomes edges
+	delete(r.made, p.Version) // what is new of it becomes edges
 	return nil
 }
 
@@ -69,7 +68,7 @@ func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []IndexRequireme
 		return err
 	}
 	r.epoch, r.list, r.places = epoch, make([]Requirement, len(reqs)), map[string][]int{}
-	r.through = map[string]string{} // what is new becomes edges
+	r.made = map[string]string{} // what is new becomes edges
 	for i, q := range reqs {
 		r.list[i] = Requirement{Name: q.Name, Specifier: q.Specifier}
 		for _, v := range q.Versions {

@@ -16,7 +16,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r)
+	t := newTenant(r, c.config.Limits)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 func (t *tenant) replayAsk(r audit.Record, limits Limits) {
 	switch r.Outcome {
 	case audit.Served:
-		t.admitted(refOf(r), r.Detail[detailThrough], limits.Records)
+		t.had(r)
 		t.serve(r)
 	case audit.Aborted:
 		if seq, err := strconv.ParseUint(r.Detail[detailServed], 10, 64); err == nil && t.served[seq] != nil {

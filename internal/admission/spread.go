@@ -48,7 +48,7 @@ func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
 	return nil
 }
 
-// edgesFrom are the edges that a project's admitted releases give and that
+// edgesFrom are the edges that a project's releases give, as they stand, and that
 // there are not yet; t.mu is held.
 func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
 	b := &batch{t: t, most: c.config.Limits.Edges, known: map[policy.Edge]bool{}}
@@ -63,45 +63,25 @@ func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
 	}
 	about.Edges = from.edges
 	j := t.run.Policy.Judge(c.config.Clock(), about)
-	through := map[string]string{}
+	made := map[string]string{}
 	for _, version := range slices.Backward(r.versions) { // pages often have the newest last
 		parent := from.project
 		parent.Version = version
-		before, known := r.through[version]
+		before, known := r.made[version]
 		if before != "" {
 			continue
 		}
-		now, admitted := t.throughOf(parent, j)
-		if !admitted || known && now == "" {
+		now, met := c.reach(t, parent, j)
+		if !met || known && now == "" {
 			continue
 		}
 		if err := b.take(parent, now, r.of(version)); err != nil {
 			return nil, err
 		}
-		through[version] = now
+		made[version] = now
 	}
-	maps.Copy(r.through, through)
+	maps.Copy(r.made, made)
 	return b, nil
-}
-
-// throughOf tells whether a release is admitted, and through what; t.mu is held.
-// Of what a page shows only that counts which the edges admit by now.
-func (t *tenant) throughOf(p pkgref.Ref, j *policy.Judge) (through string, admitted bool) {
-	through, admitted = t.through[p]
-	if through != "" {
-		return through, true
-	}
-	if t.held[p] {
-		return "", true // a file of it waits for a person: until then nothing comes through it
-	}
-	if !admitted && !t.wasAdmitted(p) {
-		return "", t.waits(p)
-	}
-	d := j.Release(p.Version)
-	if !d.Allowed() {
-		return "", admitted
-	}
-	return d.Through, true
 }
 
 // batch collects new edges within a run's limit.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -32,14 +33,11 @@ type tenant struct {
 	shown        []*refusal      // for `cofferdam why`, oldest first
 	names        map[string]bool // refused names that have a record of their own
 	edges        edgeSet
-	through      map[pkgref.Ref]string        // admitted releases: Decision.Through
-	held         map[pkgref.Ref]bool          // releases with a file that was asked for and waits for a person
+	releases     *ledger.Releases             // where each release stands
 	holding      int                          // requests that are kept waiting
-	pinned       map[pkgref.Ref]bool          // releases whose requirements the run's lockfiles told
 	origins      map[pkgref.Ref]origin        // where projects were found
 	required     map[pkgref.Ref]*requirements // by projects
 	requirements int                          // in required, together
-	indexes      map[pkgref.Ref]*indexVerdict // the last verdict on each project
 	served       map[uint64]*servedFile       // by record
 	ledger       map[pkgref.Ref]*servedFile   // the last file of each release
 	brought      map[pkgref.Ref]string        // releases inside of served files, by which release
@@ -49,11 +47,11 @@ type tenant struct {
 	accounts     accounts                     // of what was found on the disk
 }
 
-func newTenant(r Run) *tenant {
+func newTenant(r Run, limits Limits) *tenant {
 	p := newPlan(&r)
 	return &tenant{
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), through: map[pkgref.Ref]string{}, held: map[pkgref.Ref]bool{}, pinned: map[pkgref.Ref]bool{}, origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{}, indexes: map[pkgref.Ref]*indexVerdict{},
+		edges: newEdgeSet(), releases: ledger.New(limits.Remembered), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
 	}

@@ -212,8 +212,14 @@ func TestTreeLimits(t *testing.T) {
 // mod asks for a go.mod, and tells what it requires if it may be read.
 func (g *grove) mod(tb testing.TB, ref pkgref.Ref, requires ...string) bool {
 	tb.Helper()
+	return g.modOf(tb, ref, archive(ref), requires...)
+}
+
+// modOf is mod for a release whose own file is release.
+func (g *grove) modOf(tb testing.TB, ref pkgref.Ref, release File, requires ...string) bool {
+	tb.Helper()
 	f := File{Name: "v.mod", Version: ref.Version, Kind: policy.KindMetadata}
-	a, err := g.door.Artifact(tb.Context(), ArtifactAsk{Sandbox: "sb1", Package: ref, File: f})
+	a, err := g.door.Artifact(tb.Context(), ArtifactAsk{Sandbox: "sb1", Package: ref, File: f, Release: &release})
 	must(tb, err)
 	if !a.Decision.Allowed() {
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -49,5 +50,6 @@ func unknownVerdict(key indexKey, now time.Time, files []File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files))}
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.epoch = v.name()
+	v.page = new(ledger.PageMaker).Page(key.index, v.epoch)
 	return v
 }

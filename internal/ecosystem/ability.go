@@ -40,7 +40,9 @@ type Lister interface {
 // Addresser is the optional ability of a protocol whose files are addressed by
 // project and version alone, so that an index need not list a release that exists.
 type Addresser interface {
-	// Addressed gives the file that a RouteFile names, without digest and time.
+	// Addressed gives the file of the release that a route names by its project and
+	// version, without digest and time: of a RouteFile the file that is asked for, of a
+	// RouteAttachment the one that the attachment describes.
 	Addressed(base string, r Route) (File, error)
 }
 

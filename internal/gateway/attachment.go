@@ -13,6 +13,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -95,7 +96,10 @@ func (q *query) metadata(location string) *asked {
 func (g *Gateway) sendAttachment(a *asked, found attached) {
 	a.ref.Version, a.file.Version = found.Version, found.Version
 	a.file.Digest, a.digests = found.digest, found.digests
-	if (a.route.Query || len(a.digests) > 0) && !g.shown(a) {
+	if found.Witnessed {
+		a.release = g.fileOf(a, found.Version)
+	}
+	if (a.route.Query || len(a.digests) > 0 || a.release != nil) && !g.shown(a) {
 		return
 	}
 	var d described
@@ -114,6 +118,26 @@ func (g *Gateway) sendAttachment(a *asked, found attached) {
 	a.w.Header().Set("ETag", `"sha256:`+hex.EncodeToString(sum[:])+`"`)
 	a.w.Header().Set("Content-Type", found.ContentType)
 	http.ServeContent(a.w, a.r, "", time.Time{}, bytes.NewReader(found.Body))
+}
+
+// fileOf is the file of the release that an attachment describes, as far as it is
+// known without its bytes: what the attachment requires counts as that file does, by
+// its age and all else that looks at a file. nil if the protocol's files have no
+// addresses, or the file can't be had: then it admits nothing.
+func (g *Gateway) fileOf(a *asked, version string) *admission.File {
+	addresser, ok := a.source.protocol.(ecosystem.Addresser)
+	if !ok {
+		return nil
+	}
+	route := a.route
+	route.Version = version
+	f, err := g.addressed(a.r.Context(), a.source, addresser, route)
+	if err != nil {
+		g.log.Debug("what a release's metadata requires admits nothing: its file is not known", "release", a.ref.String(), "error", err)
+		return nil
+	}
+	file := doorFile(f)
+	return &file
 }
 
 // attachment gives a verified attachment: one that is witnessed from the cache

@@ -31,10 +31,11 @@ type asked struct {
 	url     string     // of the file
 	digests []string   // all that are known, once the bytes are here
 	found   described
-	settle  func(kinship) // of a file, until its first verdict
-	kin     kinship       // of its project, by the last answer that shown had
-	waits   bool          // the last verdict was that a person must answer
-	kept    bool          // the cache had the bytes when they were asked for
+	release *admission.File // of metadata: the file that it describes; nil: not known
+	settle  func(kinship)   // of a file, until its first verdict
+	kin     kinship         // of its project, by the last answer that shown had
+	waits   bool            // the last verdict was that a person must answer
+	kept    bool            // the cache had the bytes when they were asked for
 }
 
 // serveFile answers with a file or its sidecar. The client need not have asked
@@ -82,7 +83,7 @@ func (g *Gateway) serveFound(a *asked) {
 func (a *asked) ask() admission.ArtifactAsk {
 	return admission.ArtifactAsk{
 		Sandbox: a.sandbox, Package: a.ref, File: doorFile(a.file), SourceURL: a.url,
-		Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
+		Release: a.release, Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
 		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Kept: a.kept,
 	}
 }

@@ -69,31 +69,39 @@ func (g *Gateway) list(ctx context.Context, a *asked) error {
 // address takes the file for what its address says. Its digest and its time are
 // the log's; without one the first bytes count, since they were first seen.
 func (g *Gateway) address(ctx context.Context, a *asked, addresser ecosystem.Addresser) error {
-	f, err := addresser.Addressed(a.source.index, a.route)
-	if err != nil {
-		return err
+	f, err := g.addressed(ctx, a.source, addresser, a.route)
+	if err == nil {
+		a.file = f
 	}
-	if !a.source.client.Permits(f.URL) {
-		return fault.Invalid("%s is on a host that is not known as a file host of the upstream", a.route.File)
+	return err
+}
+
+// addressed is the file of the release that a route names, by its address.
+func (g *Gateway) addressed(ctx context.Context, s *source, addresser ecosystem.Addresser, r ecosystem.Route) (ecosystem.File, error) {
+	f, err := addresser.Addressed(s.index, r)
+	if err != nil {
+		return f, err
+	}
+	if !s.client.Permits(f.URL) {
+		return f, fault.Invalid("%s is on a host that is not known as a file host of the upstream", r.File)
 	}
 	f.FirstSeen = time.Now().UTC()
-	if a.source.log != nil {
-		said, err := g.vouched(ctx, a.source, a.route.Project, f.Version)
+	if s.log != nil {
+		said, err := g.vouched(ctx, s, r.Project, f.Version)
 		if err != nil {
-			return err
+			return f, err
 		}
 		if said.File == "" {
-			return fault.Invalid("the upstream's transparency log has no digest of %s", a.route.File)
+			return f, fault.Invalid("the upstream's transparency log has no digest of %s", r.File)
 		}
-		f.Digest, f.Published, f.FirstSeen = said.File, a.source.log.timeOf(said.Position), said.First
+		f.Digest, f.Published, f.FirstSeen = said.File, s.log.timeOf(said.Position), said.First
 	}
-	b, bound, err := g.store.Binding(fileKey(a.source, a.route.Project, f.Name))
+	b, bound, err := g.store.Binding(fileKey(s, r.Project, f.Name))
 	if err != nil {
-		return err
+		return f, err
 	}
 	if bound && b.First.Before(f.FirstSeen) {
 		f.FirstSeen = b.First
 	}
-	a.file = f
-	return nil
+	return f, nil
 }

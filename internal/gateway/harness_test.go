@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
@@ -38,6 +39,7 @@ type bench struct {
 	t        testing.TB
 	registry *liar.Server
 	door     *door
+	judge    admission.Door // who decides; nil: the door
 	gateway  *gateway.Gateway
 	cfg      gateway.Config
 }
@@ -77,7 +79,11 @@ func testLimits() gateway.Limits {
 
 func (b *bench) start() {
 	b.t.Helper()
-	g, err := gateway.New(b.cfg, b.door)
+	var judge admission.Door = b.door
+	if b.judge != nil {
+		judge = b.judge
+	}
+	g, err := gateway.New(b.cfg, judge)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -1,0 +1,191 @@
+package ledger
+
+import (
+	"iter"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Releases are all releases that a run has met. What takes memory is counted, in
+// bytes, and bounded. Its owner's lock guards it.
+type Releases struct {
+	most     int64
+	size     int64
+	projects map[pkgref.Ref]*project
+}
+
+// project is what is known of one project's releases: those that were moved one by
+// one, and what the last page says of the others.
+type project struct {
+	own  map[string]Standing // by version
+	page *Page
+}
+
+// New makes Releases that take at most so many bytes, about.
+func New(most int64) *Releases {
+	return &Releases{most: most, projects: map[pkgref.Ref]*project{}}
+}
+
+// Of is where a release stands.
+func (r *Releases) Of(ref pkgref.Ref) Standing {
+	p := r.projects[projectOf(ref)]
+	if p == nil {
+		return Standing{}
+	}
+	if s, known := p.own[ref.Version]; known {
+		return s
+	}
+	return p.page.of(ref.Version)
+}
+
+// Move takes an event. A release that there is no more room for stays unknown: what
+// it requires admits nothing.
+func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
+	before = r.Of(ref)
+	after = advance(before, e)
+	p := r.projects[projectOf(ref)]
+	if p != nil {
+		if old, known := p.own[ref.Version]; known {
+			r.size += sizeOf(ref, after) - sizeOf(ref, old)
+			p.own[ref.Version] = after
+			return before, after
+		}
+	}
+	if after == before {
+		return before, after
+	}
+	size := sizeOf(ref, after)
+	if !r.takes(size) {
+		if p != nil && before.State != Unknown {
+			less := p.page.without(ref.Version) // what it was must not go on counting
+			r.size += less.size() - p.page.size()
+			p.page = less
+		}
+		return before, Standing{}
+	}
+	if p == nil {
+		p = &project{}
+		r.projects[projectOf(ref)] = p
+	}
+	if p.own == nil {
+		p.own = map[string]Standing{}
+	}
+	p.own[ref.Version] = after
+	return before, after
+}
+
+// SetPage takes what a page says of a project's releases, in place of what an earlier
+// one said. ok is false if there is no room for it: then nothing has changed.
+// withdrawn tells that some release is not admitted any more, or through another
+// entry, as it rested on the earlier page.
+func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
+	p := r.projects[projectOf(ref)]
+	var old *Page
+	if p != nil {
+		old = p.page
+	}
+	if !r.takes(page.size() - old.size()) {
+		return false, false
+	}
+	if p == nil {
+		p = &project{}
+		r.projects[projectOf(ref)] = p
+	}
+	for version, s := range old.all() {
+		if _, moved := p.own[version]; !moved && s.Admits() != "" && page.of(version).Admits() != s.Admits() {
+			withdrawn = true
+		}
+	}
+	p.page = page
+	for version, s := range p.own {
+		after, listed := s, page.event(version)
+		switch {
+		case listed != nil:
+			after = advance(s, *listed)
+		case s.File == "" && s.Listed: // it rested on the page that is gone
+			after = Standing{}
+		}
+		withdrawn = withdrawn || s.Admits() != "" && after.Admits() == ""
+		of := projectOf(ref)
+		of.Version = version
+		r.size += sizeOf(of, after) - sizeOf(of, s)
+		p.own[version] = after
+	}
+	return withdrawn, true
+}
+
+// Page is the page that a project was shown last; nil if there was none.
+func (r *Releases) Page(ref pkgref.Ref) *Page {
+	if p := r.projects[projectOf(ref)]; p != nil {
+		return p.page
+	}
+	return nil
+}
+
+// Knows tells whether anything is remembered of a project.
+func (r *Releases) Knows(ref pkgref.Ref) bool { return r.projects[projectOf(ref)] != nil }
+
+// Loosen takes back what was admitted only because something required it: it has to
+// be reached again. Whoever withdraws a release calls it, and follows the
+// requirements anew.
+func (r *Releases) Loosen() {
+	for _, p := range r.projects {
+		for version, s := range p.own {
+			p.own[version] = advance(s, Event{Kind: Loosened})
+		}
+	}
+}
+
+// All yields the releases that were moved one by one, in no order.
+func (r *Releases) All() iter.Seq2[pkgref.Ref, Standing] {
+	return func(yield func(pkgref.Ref, Standing) bool) {
+		for ref, p := range r.projects {
+			for version, s := range p.own {
+				ref.Version = version
+				if !yield(ref, s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Take takes bytes for what is kept beside the releases, such as what they require;
+// less than nothing gives them back. ok is false if there is no room.
+func (r *Releases) Take(bytes int64) (ok bool) { return r.takes(bytes) }
+
+// Most is how many bytes there may be.
+func (r *Releases) Most() int64 { return r.most }
+
+// Size is about what is taken, in bytes.
+func (r *Releases) Size() int64 { return r.size }
+
+func (r *Releases) takes(bytes int64) bool {
+	if bytes > 0 && r.size+bytes > r.most {
+		return false
+	}
+	r.size += bytes
+	return true
+}
+
+func sizeOf(ref pkgref.Ref, s Standing) int64 {
+	size := int64(200 + len(ref.Version) + len(s.File) + len(s.Through))
+	if s.Facts != nil {
+		size += factsSize(s.Facts)
+	}
+	return size
+}
+
+func factsSize(f *policy.FileFacts) int64 {
+	size := int64(200 + len(f.File) + len(f.Version))
+	for _, d := range f.Digests {
+		size += int64(16 + len(d))
+	}
+	return size
+}
+
+func projectOf(ref pkgref.Ref) pkgref.Ref {
+	ref.Version = ""
+	return ref
+}

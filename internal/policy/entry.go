@@ -170,6 +170,17 @@ func (v *versionRange) match(r release, preReleases bool) bool {
 	return v.semantic.Match(r.semantic)
 }
 
+// covers is match for lists of what is refused: see Covers of each language.
+func (v *versionRange) covers(r release) bool {
+	switch {
+	case r.isPython:
+		return v.python.Covers(r.python)
+	case v.isNode:
+		return v.node.Covers(r.semantic)
+	}
+	return v.semantic.Covers(r.semantic)
+}
+
 func (v *versionRange) underCap(r release) bool {
 	if r.isPython && r.python.Epoch() != v.epoch {
 		return r.python.Epoch() < v.epoch

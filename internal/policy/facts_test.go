@@ -51,6 +51,7 @@ func TestMalware(t *testing.T) {
 		{node("listed", "1.10.0"), policy.Malware{Ranges: []policy.AffectedRange{{Introduced: "1.2.3", LastAffected: "1.9.0"}}}, false},
 		{node("listed", "9.0.0"), policy.Malware{Ranges: []policy.AffectedRange{{Introduced: "1.2.3"}}}, true},
 		{node("listed", "1.0.0"), policy.Malware{Ranges: []policy.AffectedRange{{Introduced: "1.2.3"}}}, false},
+		{node("listed", "1.2.3-rc.1"), policy.Malware{Ranges: []policy.AffectedRange{{Introduced: "1.2.3"}}}, false}, // as OSV has it: order alone
 		{node("listed", "1.0.0"), policy.Malware{Ranges: []policy.AffectedRange{{Introduced: "0"}}}, true},
 		{node("listed", "1.0.0"), policy.Malware{Ranges: []policy.AffectedRange{{Introduced: "not a version"}}}, true},
 		{node("listed", "1.0.0"), policy.Malware{Versions: []string{"one"}}, true},

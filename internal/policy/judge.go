@@ -249,7 +249,7 @@ func (j *Judge) notCanonical() Decision {
 // lockfile; nil: there is none.
 func (j *Judge) refusedRelease(r release) *Decision {
 	for _, b := range j.blocked {
-		if b.versions.match(r, true) {
+		if b.versions.covers(r) {
 			d := j.blockedDecision(b)
 			return &d
 		}

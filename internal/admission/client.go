@@ -144,6 +144,11 @@ func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, 
 	return c.call(ctx, callAborted, abortedCall{sandbox, recordSeq, sent}, &nothing{})
 }
 
+// Sent implements Door.
+func (c *Client) Sent(ctx context.Context, sandbox string, recordSeq uint64) error {
+	return c.call(ctx, callSent, sentCall{sandbox, recordSeq}, &nothing{})
+}
+
 // Refusals implements Door.
 func (c *Client) Refusals(ctx context.Context, sandbox string, most int) (list []Refusal, err error) {
 	err = c.call(ctx, callRefusals, refusalsCall{sandbox, most}, &list)

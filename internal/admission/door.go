@@ -54,7 +54,13 @@ type Door interface {
 	// files those that would wait for a person. The answer has the items' order.
 	Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error)
 
-	// Aborted records that a served artifact did not reach the client whole.
+	// Sent tells that all of a served artifact was sent: no record follows. Without
+	// it, or Aborted, the file is taken for aborted when the gateway or the
+	// sandbox ends.
+	Sent(ctx context.Context, sandbox string, recordSeq uint64) error
+
+	// Aborted records that a served artifact did not reach the client whole; sent
+	// are the bytes that left the gateway.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
 
 	// Refusals returns the run's last refusals, at most most, oldest first but for
@@ -152,6 +158,9 @@ type ArtifactAsk struct {
 	// release on hold that is shown, and the release is filed as one that will be
 	// wanted.
 	Sidecar bool `json:"sidecar,omitempty"`
+	// Part is what of the file the answer has, if that is not all of it: a range, or
+	// nothing because the client has it. It is recorded with `served`.
+	Part string `json:"part,omitempty"`
 	// Kept tells that the gateway's cache had the bytes when they were asked for.
 	// It decides nothing, and is counted.
 	Kept bool `json:"kept,omitempty"`

@@ -2,9 +2,11 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 )
 
@@ -55,6 +57,9 @@ func (c *Controller) SandboxEnded(ctx context.Context, sandbox, reason string) e
 		return err
 	}
 	if err := c.summarise(ctx, t); err != nil {
+		return err
+	}
+	if err := c.abortAll(ctx, t, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
 		return err
 	}
 	_, err = c.record(ctx, t, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: clip(reason, 1_024)})

@@ -205,6 +205,8 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 		return decoded(c.body, func(q abortedCall) (nothing, error) {
 			return nothing{}, s.door.Aborted(ctx, q.Sandbox, q.Seq, q.Sent)
 		})
+	case callSent:
+		return decoded(c.body, func(q sentCall) (nothing, error) { return nothing{}, s.door.Sent(ctx, q.Sandbox, q.Seq) })
 	case callRefusals:
 		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Max) })
 	case callPropose:

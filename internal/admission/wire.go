@@ -39,6 +39,7 @@ const (
 	callOwner
 	callEdgesOfIndex
 	callPropose
+	callSent
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -49,7 +50,7 @@ func (m method) limit() int {
 		return maxMessage
 	case callEdges, callArtifact, callPropose: // what one file requires, or brings along
 		return 4 << 20
-	case callName, callFailed, callAborted, callRefusals, callTrust, callOwner:
+	case callName, callFailed, callAborted, callSent, callRefusals, callTrust, callOwner:
 	}
 	return smallMessage
 }
@@ -108,6 +109,10 @@ type (
 		Sandbox string `json:"sandbox"`
 		Seq     uint64 `json:"seq"`
 		Sent    int64  `json:"sent"`
+	}
+	sentCall struct {
+		Sandbox string `json:"sandbox"`
+		Seq     uint64 `json:"seq"`
 	}
 	refusalsCall struct {
 		Sandbox string `json:"sandbox"`

@@ -43,8 +43,13 @@ type OpenKind string
 // The kinds of guest-opened streams. There is no verb to approve or configure.
 const (
 	OpenDNS OpenKind = "dns" // one question; the reply is a DNSAnswer
-	OpenTCP OpenKind = "tcp" // after an OK reply the stream is raw bytes, both ways
-	OpenWhy OpenKind = "why" // the reply's Text is what `cofferdam why` prints
+	// OpenTCP: after an OK reply the stream is raw bytes, both ways. Its Text is
+	// what OpenHangUp names the stream by.
+	OpenTCP OpenKind = "tcp"
+	// OpenHangUp tells that the client of an OpenTCP has gone: it takes no more.
+	// The multiplexer has no verb for that.
+	OpenHangUp OpenKind = "hangup"
+	OpenWhy    OpenKind = "why" // the reply's Text is what `cofferdam why` prints
 	// OpenRequest asks for packages before anything fails; the reply's Text is
 	// what `cofferdam request` prints. It files questions, it answers none.
 	OpenRequest OpenKind = "request"
@@ -52,10 +57,11 @@ const (
 
 // Open is the first frame of a guest-opened stream.
 type Open struct {
-	Kind OpenKind `json:"kind"`
-	Name string   `json:"name,omitempty"` // a DNS name, lower case, no trailing dot
-	Port int      `json:"port,omitempty"`
-	JSON bool     `json:"json,omitempty"` // why, request: machine-readable
+	Kind   OpenKind `json:"kind"`
+	Name   string   `json:"name,omitempty"` // a DNS name, lower case, no trailing dot
+	Port   int      `json:"port,omitempty"`
+	JSON   bool     `json:"json,omitempty"`   // why, request: machine-readable
+	Stream string   `json:"stream,omitempty"` // hangup: the Text of the reply to its OpenTCP
 	// Request is what OpenRequest asks for.
 	Request *Request `json:"request,omitempty"`
 }

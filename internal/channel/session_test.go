@@ -102,7 +102,7 @@ func TestSpliceHalfCloses(t *testing.T) {
 	go func() {
 		defer close(done)
 		if stream, err := host.Accept(); err == nil {
-			Splice(stream, NewConn(farHost))
+			Splice(stream, NewConn(farHost), nil)
 		}
 	}()
 	stream, err := guest.Open(t.Context())

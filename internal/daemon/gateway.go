@@ -214,6 +214,9 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	cancel()
 	ours.Close()
 	<-served
+	if err := g.d.door.GatewayEnded(context.WithoutCancel(ctx)); err != nil {
+		g.d.opts.Log.Error("what the gateway was sending as it ended is not on record", "err", err)
+	}
 	if ctx.Err() != nil {
 		return nil // it was to end: others follow with other upstreams, or a new certificate
 	}

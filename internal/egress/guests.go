@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"net"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -15,6 +17,7 @@ type guests struct {
 
 	mu   sync.Mutex
 	byID map[string]*guest
+	last uint64 // name of a carried connection
 }
 
 // guest is one sandbox. All fields are guarded by guests.mu.
@@ -23,6 +26,7 @@ type guest struct {
 	tokens  float64
 	seen    time.Time
 	names   map[string]bool
+	carried map[string]net.Conn // to a registry, by the name that the guest was told
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -86,4 +90,31 @@ func (gs *guests) name(id, name string) bool {
 	}
 	g.names[name] = true
 	return true
+}
+
+// carry names a guest's connection to a registry, until it is forgotten.
+func (gs *guests) carry(id string, conn net.Conn) (name string, forget func()) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	gs.last++
+	name = strconv.FormatUint(gs.last, 10)
+	g := gs.get(id)
+	if g.carried == nil {
+		g.carried = map[string]net.Conn{}
+	}
+	g.carried[name] = conn
+	return name, func() {
+		gs.mu.Lock()
+		defer gs.mu.Unlock()
+		delete(g.carried, name)
+	}
+}
+
+// hangUp ends a connection whose client has gone. A guest has only its own.
+func (gs *guests) hangUp(id, name string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if conn := gs.get(id).carried[name]; conn != nil {
+		_ = conn.Close() // who reads and writes on it sees that
+	}
 }

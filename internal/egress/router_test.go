@@ -162,6 +162,42 @@ func TestRegistryStream(t *testing.T) {
 	}
 }
 
+// TestHangUp: a guest ends its own connections, and no other's.
+func TestHangUp(t *testing.T) {
+	dial := uplink(t, &door{}, egress.Limits{})
+	conn, name := dial(), ""
+	if r := open(t, conn, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 443}); r.OK {
+		name = r.Text
+	}
+	if name == "" {
+		t.Fatal("the connection has no name")
+	}
+	echo := func(word string) (string, error) {
+		if _, err := io.WriteString(conn, word); err != nil {
+			return "", err
+		}
+		got := make([]byte, len(word))
+		_, err := io.ReadFull(conn, got)
+		return string(got), err
+	}
+	greeting := make([]byte, len("registry for sb-1: "))
+	if _, err := io.ReadFull(conn, greeting); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []struct{ sandbox, stream string }{{"sb-2", name}, {"sb-1", "12345"}, {"sb-1", ""}} {
+		open(t, dial(), other.sandbox, channel.Open{Kind: channel.OpenHangUp, Stream: other.stream})
+		if got, err := echo("still here"); err != nil || got != "still here" {
+			t.Fatalf("%v ended the connection: %q, %v", other, got, err)
+		}
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenHangUp, Stream: name}); !r.OK {
+		t.Fatalf("%+v", r)
+	}
+	if rest, err := io.ReadAll(conn); len(rest) > 0 {
+		t.Errorf("the connection goes on: %q, %v", rest, err)
+	}
+}
+
 // TestNames is C-NE-05 and C-NE-10 at the host: nothing but the exact name.
 func TestNames(t *testing.T) {
 	d := &door{}

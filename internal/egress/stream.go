@@ -24,6 +24,9 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 		s.resolve(ctx, open.Name)
 	case channel.OpenTCP:
 		s.connect(ctx, open.Name, open.Port)
+	case channel.OpenHangUp:
+		s.router.guests.hangUp(s.sandbox, open.Stream)
+		s.reply(channel.Reply{OK: true})
 	case channel.OpenWhy:
 		s.why(ctx, open.JSON)
 	case channel.OpenRequest:
@@ -58,7 +61,9 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 		s.reply(channel.Reply{Error: s.judge(ctx, name, port)})
 		return
 	}
-	if !s.reply(channel.Reply{OK: true}) {
+	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	defer forget()
+	if !s.reply(channel.Reply{OK: true, Text: id}) {
 		return
 	}
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {

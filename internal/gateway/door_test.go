@@ -45,6 +45,7 @@ type door struct {
 	failures []admission.Failure
 	edges    map[string][]admission.Requirement
 	aborted  []int64
+	sent     []uint64
 	log      []string // what happened, in order
 	owner    string   // of every name
 	owned    []string // names whose owner was asked for
@@ -232,6 +233,14 @@ func (d *door) Edges(_ context.Context, _ string, parent pkgref.Ref, reqs []admi
 	}
 	d.edges[parent.String()] = reqs
 	d.note("edges %s", parent.Name)
+	return nil
+}
+
+func (d *door) Sent(_ context.Context, _ string, seq uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sent = append(d.sent, seq)
+	d.note("sent")
 	return nil
 }
 

@@ -471,6 +471,50 @@ func TestAborted(t *testing.T) {
 	})
 }
 
+// TestServedSaysWhatIsSent: an answer without the file, or with a part of it, is
+// on record as that, and HEAD is none; what was sent whole is told to the door.
+func TestServedSaysWhatIsSent(t *testing.T) {
+	b := newBench(t, nil)
+	foo := pypitest.Wheel(t, "foo", "1.0")
+	b.publish(foo)
+	path, tag := "/p/"+foo.File, `"sha256:`+strings.TrimPrefix(foo.Digest(), "sha256:")+`"`
+	whole := fmt.Sprintf("bytes 0-9/%d", len(foo.Bytes))
+	var want []string
+	for _, c := range []struct {
+		method, part  string
+		status, bytes int
+		header        []string
+	}{
+		{http.MethodGet, "", 200, len(foo.Bytes), nil},
+		{http.MethodGet, whole, 206, 10, []string{"Range", "bytes=0-9"}},
+		{http.MethodGet, "", 200, len(foo.Bytes), []string{"Range", "bytes=0-9,20-29"}},
+		{http.MethodGet, "", 200, len(foo.Bytes), []string{"Range", "bytes=0-9", "If-Range", `"other"`}},
+		{http.MethodGet, "nothing, the client has it", 304, 0, []string{"If-None-Match", tag}},
+		{http.MethodGet, "nothing, the answer has status 416", 416, -1, []string{"Range", "bytes=99999999-"}},
+		{http.MethodHead, "none", 200, 0, nil},
+	} {
+		a := b.do(sandboxA, c.method, "https://"+filesHost+path, c.header...)
+		if a.StatusCode != c.status || c.bytes >= 0 && len(a.body) != c.bytes {
+			t.Errorf("%s with %v: %d, %d bytes", c.method, c.header, a.StatusCode, len(a.body))
+		}
+		if c.part != "none" {
+			want = append(want, c.part)
+		}
+	}
+	b.eventually("all that was served is told to be sent", func() bool {
+		b.door.mu.Lock()
+		defer b.door.mu.Unlock()
+		return len(b.door.sent) == len(want) && len(b.door.aborted) == 0
+	})
+	var got []string
+	for _, ask := range b.door.Served() {
+		got = append(got, ask.Part)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the records say %q, want %q", got, want)
+	}
+}
+
 // wheelOf packs a wheel with the RECORD of its files.
 func wheelOf(t *testing.T, info string, files [][2]string) []byte {
 	t.Helper()

@@ -27,7 +27,7 @@ func (g *Gateway) serveRecorded(a *asked, v *verified) {
 			return
 		}
 		serve := ask
-		serve.Serve = true
+		serve.Serve, serve.Part = true, a.part(v.Blob)
 		var err error
 		answer, err = g.door.Artifact(context.WithoutCancel(a.r.Context()), serve)
 		a.waits = answer.Decision.Effect == policy.Hold

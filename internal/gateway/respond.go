@@ -61,8 +61,8 @@ func (q *query) send(a ecosystem.Answer) {
 	}
 }
 
-// sendRecorded sends what was recorded as served, and records it if the client
-// did not get all of it.
+// sendRecorded sends what was recorded as served, and tells the door whether all
+// of it has left.
 func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, answer admission.Answer) {
 	out := &counted{ResponseWriter: a.w}
 	a.w = out
@@ -72,13 +72,54 @@ func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, answer admission.Answ
 	}
 	a.sendContent(blob.Digest(), content)
 	announced, err := strconv.ParseInt(a.w.Header().Get("Content-Length"), 10, 64)
-	if err != nil || out.sent >= announced {
-		return
+	whole := err != nil || out.sent >= announced
+	if http.NewResponseController(out.ResponseWriter).Flush() != nil {
+		whole = false // what was still kept here could not be sent
 	}
-	if err := g.door.Aborted(context.WithoutCancel(a.r.Context()), a.sandbox, answer.Seq, out.sent); err != nil {
-		g.log.Error("an aborted download could not be recorded", "sandbox", a.sandbox, "file", a.file.Name, "error", err)
+	ctx := context.WithoutCancel(a.r.Context())
+	if whole {
+		err = g.door.Sent(ctx, a.sandbox, answer.Seq)
+	} else {
+		err = g.door.Aborted(ctx, a.sandbox, answer.Seq, out.sent)
+	}
+	if err != nil {
+		g.log.Error("how a download ended is not on record", "sandbox", a.sandbox, "file", a.file.Name, "error", err)
 	}
 }
+
+// part tells what of a file the answer to the request has, for the record; "" is
+// all of it.
+func (a *asked) part(blob *cache.Blob) string {
+	said := &unsent{header: http.Header{}}
+	as := *a.query
+	as.w, as.r = said, a.r.Clone(a.r.Context())
+	as.r.Method = http.MethodHead // what it would be, and no bytes
+	(&asked{query: &as}).sendContent(blob.Digest(), blob.Reader())
+	switch said.status {
+	case http.StatusOK:
+		return ""
+	case http.StatusPartialContent:
+		return said.header.Get("Content-Range")
+	case http.StatusNotModified:
+		return "nothing, the client has it"
+	}
+	return "nothing, the answer has status " + strconv.Itoa(said.status)
+}
+
+// unsent is an answer that is not sent.
+type unsent struct {
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (u *unsent) Header() http.Header { return u.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (u *unsent) WriteHeader(status int) { u.status = status }
+
+// Write implements http.ResponseWriter.
+func (u *unsent) Write(p []byte) (int, error) { return len(p), nil }
 
 // sendContent answers GET and HEAD, whole or one range.
 func (a *asked) sendContent(digest string, content io.ReadSeeker) {

@@ -126,7 +126,38 @@ func (f *forwarder) carry(conn net.Conn, open channel.Open) {
 		case <-over:
 		}
 	}()
-	channel.Splice(channel.NewConn(conn), stream)
+	channel.Splice(channel.NewConn(conn), stream, func() {
+		if answer.Text != "" { // a host that is older than this has no name for it
+			f.carried.Go(func() { f.hangUp(answer.Text, over) })
+		}
+	})
+}
+
+// hangUpAgain is between two tries to tell the host that a client has gone.
+const hangUpAgain = time.Second
+
+// hangUp tells the host that the client of a stream has gone, so that what it
+// does not take is not sent, or taken for sent. The host then ends the stream,
+// and that ends the carrying; over tells that it has.
+func (f *forwarder) hangUp(id string, over <-chan struct{}) {
+	again := time.NewTicker(hangUpAgain)
+	defer again.Stop()
+	for {
+		stream, answer, err := openStream(context.Background(), f.session, channel.Open{Kind: channel.OpenHangUp, Stream: id}, dialDeadline)
+		if err == nil {
+			_ = stream.Close()
+		}
+		if err == nil && answer.OK {
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-f.session.Done():
+			return
+		case <-again.C:
+		}
+	}
 }
 
 // take counts a connection in, if there is room.

@@ -76,7 +76,7 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 		case <-over:
 		}
 	}()
-	channel.Splice(stream, far)
+	channel.Splice(stream, far, nil)
 }
 
 // firstFrame reads what a stream is for, within the deadline. Time in which the

@@ -132,6 +132,14 @@ func (d watchedDoor) Propose(ctx context.Context, ask admission.ProposalAsk) ([]
 	return list, err
 }
 
+// Sent implements admission.Door.
+func (d watchedDoor) Sent(ctx context.Context, sandbox string, seq uint64) error {
+	ctx, a := d.ask(ctx, "sent", sandbox, pkgref.Ref{})
+	err := d.Door.Sent(ctx, sandbox, seq)
+	a.answered("ok", err)
+	return err
+}
+
 // Aborted implements admission.Door.
 func (d watchedDoor) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
 	ctx, a := d.ask(ctx, "aborted", sandbox, pkgref.Ref{})

@@ -9,7 +9,7 @@ GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
-PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|sdk)')
+PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|sdk)')
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
@@ -44,6 +44,7 @@ demo: deps build
 test: deps build template
 	$(GO) test -count=1 $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
+	$(GO) test -count=1 ./test/differential/...
 	$(GO) test -count=1 -parallel 4 -timeout 20m ./test/e2e/... ./test/sdk/...
 
 test-all: build template
@@ -51,6 +52,7 @@ test-all: build template
 	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
 	$(GO) test -count=1 ./test/containment/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./internal/advisory
+	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./test/differential/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 20m ./test/sdk/...
 	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 90m ./test/e2e/...
 

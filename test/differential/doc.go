@@ -1,0 +1,9 @@
+// Package differential has the clients' own unpackers (npm's, pnpm's, yarn's,
+// pip's and uv's) unpack what our readers of archives accept. What lands must be
+// what our readers said, all of it and nothing else, nothing beside the folder
+// that it is for, and what would run at an install must be what was reported.
+//
+// The known tricks are tried in each run; with COFFERDAM_LONG=1 archives are made
+// at random, too, a given number or until a given time. The unpackers come from
+// the machine's registries, by their clients, into the repository's cache.
+package differential

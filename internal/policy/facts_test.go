@@ -38,7 +38,7 @@ func expect(t *testing.T, what string, d policy.Decision, effect policy.Effect, 
 }
 
 func TestMalware(t *testing.T) {
-	p := mustParse(t, "packages: { default: allow }\nallowed_packages: { node: [ { name: listed } ], python: [ { name: a } ], go: [ { name: example.com/m } ] }")
+	p := mustParse(t, "packages: { default: allow }\nallowed_packages: { node: [ { name: listed, prereleases: true } ], python: [ { name: a } ], go: [ { name: example.com/m } ] }")
 	tests := []struct {
 		ref     pkgref.Ref
 		malware policy.Malware

@@ -29,6 +29,7 @@ func types() []any {
 		api.AuditQuestion{},
 		api.AuditReport{},
 		api.AuditTable{},
+		api.Clock{},
 		api.Command{},
 		api.CreateSandbox{},
 		api.EraseAudit{},

@@ -52,7 +52,7 @@ and only then handed in.`,
 	root.AddCommand(newCreate(), newExec(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit())
-	root.AddCommand(newDoctor(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
+	root.AddCommand(newDoctor(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(newToken(), newEnv())
 	root.AddCommand(roleCommands()...)
 	remoteFlags(root)

@@ -461,7 +461,7 @@ func TestWhatWaitedIsRestored(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
 	_, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
-	again := New(Config{Log: h.log, Clock: h.clock, Approvals: h.queue})
+	again := New(Config{Log: h.log, Clock: h, Approvals: h.queue})
 	must(t, again.Restore(t.Context(), h.run()))
 	list, err := again.Refusals(t.Context(), "sb1", 10)
 	must(t, err)

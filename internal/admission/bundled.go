@@ -25,7 +25,7 @@ func (c *Controller) judgeBundled(ask ArtifactAsk, d policy.Decision) (policy.De
 		}
 		// By a policy without lists, which come before advisories: what is inside
 		// of a file is not a choice of this run's.
-		j := new(policy.Policy).Judge(c.config.Clock(), policy.Subject{Package: inner, Malware: facts.Malware})
+		j := new(policy.Policy).Judge(c.config.Clock.Read().Now, policy.Subject{Package: inner, Malware: facts.Malware})
 		verdict := j.Name()
 		if version != "" {
 			verdict = j.Release(version)

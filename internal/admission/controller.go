@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -17,8 +18,8 @@ import (
 type Config struct {
 	Log   audit.Log
 	Trust func(ctx context.Context, hosts []string) (Certificate, error)
-	// Clock is the time that policy judges by; nil is time.Now.
-	Clock func() time.Time
+	// Clock is the time that policy judges by; nil is the host's, which is believed.
+	Clock clock.Source
 	// Advisories are the imported facts about packages; nil: none.
 	Advisories advisory.Source
 	// Namespaces are the installation's own; a policy's come on top.
@@ -97,7 +98,7 @@ var _ Door = (*Controller)(nil)
 // New makes a Controller that knows no sandbox yet.
 func New(config Config) *Controller {
 	if config.Clock == nil {
-		config.Clock = time.Now
+		config.Clock = clock.Plain(time.Now)
 	}
 	config.Limits = config.Limits.orDefaults()
 	return &Controller{

@@ -512,7 +512,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	old, err := h.tenant("sb1")
 	must(t, err)
 	must(t, h.summarise(t.Context(), old))
-	second := New(Config{Log: h.log, Clock: h.clock})
+	second := New(Config{Log: h.log, Clock: h})
 	must(t, second.Restore(t.Context(), h.run()))
 	restored, err := second.tenant("sb1")
 	must(t, err)

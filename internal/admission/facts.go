@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -69,6 +70,20 @@ func (c *Controller) subject(t *tenant, project pkgref.Ref, from origin) (policy
 	}
 	s.Malware, s.Lookalike = facts.Malware, facts.Lookalike
 	return s, nil
+}
+
+// judgeOf judges by the time that it is.
+func (c *Controller) judgeOf(p *policy.Policy, about policy.Subject) *policy.Judge {
+	return judgeAt(p, c.config.Clock.Read(), about)
+}
+
+// judgeAt judges by the time of a reading; where the host's clock has jumped, by what
+// the time may be as well.
+func judgeAt(p *policy.Policy, now clock.Reading, about policy.Subject) *policy.Judge {
+	if now.Jumped() {
+		about.Otherwise = now.Wall
+	}
+	return p.Judge(now.Now, about)
 }
 
 // generation names the state of all facts that subject gathers for a tenant.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -37,8 +38,9 @@ type house struct {
 	policy *policy.Policy
 	cuts   chan string
 
-	mu  sync.Mutex
-	now time.Time
+	mu   sync.Mutex
+	now  time.Time
+	jump time.Duration // of the host's clock
 }
 
 func noon() time.Time { return time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC) }
@@ -63,7 +65,7 @@ func newHouse(tb testing.TB, limits Limits) *house {
 		limits.Parents = time.Millisecond // a test asks for one thing after the other
 	}
 	h := &house{log: log, policy: parse(tb, document), cuts: make(chan string, 10), now: noon()}
-	h.Controller = New(Config{Log: log, Limits: limits, Clock: h.clock, OnExceeded: func(s string) { h.cuts <- s }})
+	h.Controller = New(Config{Log: log, Limits: limits, Clock: h, OnExceeded: func(s string) { h.cuts <- s }})
 	if err := h.Register(h.run()); err != nil {
 		tb.Fatal(err)
 	}
@@ -74,10 +76,18 @@ func (h *house) run() Run {
 	return Run{Sandbox: "sb1", Run: "run1", Task: "a task", User: "ann", Policy: h.policy}
 }
 
-func (h *house) clock() time.Time {
+// Read implements clock.Source.
+func (h *house) Read() clock.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.now
+	return clock.Reading{Now: h.now, Wall: h.now.Add(h.jump)}
+}
+
+// leap moves the host's clock alone, to so far off.
+func (h *house) leap(jump time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jump = jump
 }
 
 func (h *house) advance(d time.Duration) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -79,16 +80,16 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 	if err != nil {
 		return nil, err
 	}
-	now := c.config.Clock()
+	now := c.config.Clock.Read()
 	from := origin{ask.Upstream, ask.Toolchain}
 	edges := t.edgesTo(ask.Package)
-	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), answers: answersEpoch(answers), plan: t.plan.sandbox()}
-	if v := c.indexes.get(key, now); v != nil || ask.Files == nil {
+	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox()}
+	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
 	about, err := c.subject(t, ask.Package, from)
 	if err != nil {
-		return unknownVerdict(key, now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
+		return unknownVerdict(key, now.Now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
 	about.Edges, about.Listing, about.Approvals = edges.edges, true, answers
 	v := c.judge(t.run.Policy, now, key, about, ask.Files)
@@ -136,11 +137,11 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 }
 
 // judge asks policy about every file; equal decisions share one place.
-func (c *Controller) judge(p *policy.Policy, now time.Time, key indexKey, about policy.Subject, files []File) *indexVerdict {
-	v := &indexVerdict{key: key, from: now, ofFile: make([]int, len(files))}
+func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []File) *indexVerdict {
+	v := &indexVerdict{key: key, from: now.Now, ofFile: make([]int, len(files))}
 	var page ledger.PageMaker
 	places := map[verdictKey]int{}
-	j := p.Judge(now, about)
+	j := judgeAt(p, now, about)
 	for i, f := range files {
 		facts := f.facts()
 		said := j.File(facts)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -19,8 +20,13 @@ type indexKey struct {
 	facts  string // of Controller.generation
 	// answers are people's, by what they say: those of two runs can differ.
 	answers string
-	plan    string // the sandbox of a plan, whose verdicts are its own; "": no plan
+	jump    time.Duration // of the host's clock, to about a second
+	plan    string        // the sandbox of a plan, whose verdicts are its own; "": no plan
 }
+
+// clockStep is how finely a jump of the clock tells verdicts apart: two readings of one
+// jump differ by less.
+const clockStep = 4 * time.Second
 
 // indexCache remembers verdicts, the least recently used leaving first.
 type indexCache struct {
@@ -81,8 +87,16 @@ func verdictIn(e *list.Element) *indexVerdict {
 
 // nextChange is the next moment at which policy may judge a file otherwise than
 // now: when the time from which its age counts is no longer in the future, and
-// when it is old enough. Zero if never.
-func nextChange(p *policy.Policy, now, from time.Time) time.Time {
+// when it is old enough; after a jump of the clock, by either time. Zero if never.
+func nextChange(p *policy.Policy, now clock.Reading, from time.Time) time.Time {
+	next := changeAfter(p, now.Now, from)
+	if other := changeAfter(p, now.Wall, from); !other.IsZero() {
+		next = earlier(next, other.Add(-now.Jump()))
+	}
+	return next
+}
+
+func changeAfter(p *policy.Policy, now, from time.Time) time.Time {
 	age := p.MinReleaseAge()
 	switch {
 	case age <= 0 || from.IsZero():

@@ -142,7 +142,7 @@ func (c *Controller) servedOrPlanned(t *tenant, ask ArtifactAsk, about policy.Su
 	if t.plan == nil {
 		return r
 	}
-	verdict := t.plan.policy.Judge(c.config.Clock(), about).File(ask.facts())
+	verdict := c.judgeOf(t.plan.policy, about).File(ask.facts())
 	r.Outcome = audit.Planned
 	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
 	r.Detail = maps.Clone(r.Detail)

@@ -180,7 +180,7 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 	if about.Approvals, err = w.c.answers(ctx, w.t, choice.Package); err != nil {
 		return out, false, err
 	}
-	j := w.t.plan.policy.Judge(w.c.config.Clock(), about)
+	j := w.c.judgeOf(w.t.plan.policy, about)
 	for i := range files {
 		files[i].verdict = j.File(files[i].facts())
 	}

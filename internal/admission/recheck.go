@@ -110,7 +110,7 @@ func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref)
 		}
 		about.Malware = facts.Malware
 	}
-	judge := t.run.Policy.Judge(c.config.Clock(), about)
+	judge := c.judgeOf(t.run.Policy, about)
 	d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
 	if !burns(d) {
 		d = judge.Release(release.Version)
@@ -138,7 +138,7 @@ func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref
 		return nil, err
 	}
 	about.Edges = t.edgesTo(release).edges
-	judge := t.run.Policy.Judge(c.config.Clock(), about)
+	judge := c.judgeOf(t.run.Policy, about)
 	for _, digest := range digests {
 		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {
 			return c.refuseKept(ctx, t, release, d)

@@ -49,7 +49,7 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	now := q.now()
 	var changes []change
 	for _, e := range entries {
-		c, err := v.change(e, who, now)
+		c, err := q.change(v, e, who, now)
 		if err != nil {
 			return nil, q.refuse(ctx, who, e.ID, &e, err)
 		}
@@ -123,8 +123,8 @@ func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]Entr
 	return entries, nil
 }
 
-// change is what the verdict makes of one request.
-func (v Verdict) change(e Entry, who string, now time.Time) (change, error) {
+// change is what a verdict makes of one request.
+func (q *Queue) change(v Verdict, e Entry, who string, now time.Time) (c change, err error) {
 	if r := e.asOf(now); r.State != Pending {
 		return change{}, fault.New(fault.ErrConflict, "%s", closed(r))
 	}
@@ -133,7 +133,7 @@ func (v Verdict) change(e Entry, who string, now time.Time) (change, error) {
 			return change{}, err
 		}
 	}
-	c := change{
+	c = change{
 		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort),
 		scope: v.Scope, reason: clip(v.Reason, maxLong), digests: Digests(e.Files),
 	}
@@ -143,9 +143,9 @@ func (v Verdict) change(e Entry, who string, now time.Time) (change, error) {
 		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, clip(e.Package.String(), maxShort))
 	}
 	if v.Lasts > 0 {
-		c.expires = now.Add(v.Lasts)
+		c.expires, err = q.until(now, v.Lasts)
 	}
-	return c, nil
+	return c, err
 }
 
 // Digests are all digests of files: what an answer is bound to.

@@ -79,6 +79,48 @@ func TestExpiryUnrecorded(t *testing.T) {
 	})
 }
 
+// TestWhatExpiredStaysExpired: an approval that is over by the host's clock is over for
+// good, on record, also when that goes back. What is asked and answered meanwhile can be
+// answered, and lasts no longer than was said.
+func TestWhatExpiredStaysExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		day := 24 * time.Hour
+		in := install(t, approval.Limits{})
+		r := in.ask(t, ask("r1", wheel("sha256:aa")))
+		in.approve(t, approval.ScopeRun, day, r.ID)
+		in.jump.Store(int64(30 * day))
+		if in.admits(t, "r1", "sha256:aa") {
+			t.Error("it admits after its end by the host's clock")
+		}
+		synctest.Wait()
+		in.jump.Store(0)
+		if in.admits(t, "r1", "sha256:aa") || in.state(t, r.ID) != approval.Expired {
+			t.Error("it admits again")
+		}
+		if diff := cmp.Diff([]audit.Outcome{audit.Pending, audit.Approved, audit.Expired}, in.outcomes()); diff != "" {
+			t.Error(diff)
+		}
+		in.jump.Store(int64(30 * day))
+		held := in.ask(t, named("other"))
+		if held.State != approval.Pending {
+			t.Fatalf("what is asked during a jump is %s", held.State)
+		}
+		verdict := approval.Verdict{IDs: []string{held.ID}, State: approval.Approved, Lasts: day}
+		if _, err := in.Answer(t.Context(), "bob", verdict); !errors.Is(err, fault.ErrConflict) {
+			t.Errorf("an answer that is over at once was taken: %v", err)
+		}
+		verdict.Lasts = 40 * day
+		answered, err := in.Answer(t.Context(), "bob", verdict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends := answered[0].Answer.Expires; !ends.Equal(time.Now().Add(40 * day)) {
+			t.Errorf("it ends at %v", ends)
+		}
+	})
+}
+
 // TestAwait: woken by an answer, by the clock, and by its context.
 func TestAwait(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ const (
 	expireAtOnce = 100              // in one batch of work
 	expireRetry  = 10 * time.Second // after the log or the store refused
 	settleEvery  = time.Hour        // see settle
+	lookEvery    = time.Minute      // at least, since clocks can be set
 )
 
 // expired is the change that says so; r is e as the clock has it.
@@ -52,9 +53,9 @@ func (q *Queue) expire(ctx context.Context) time.Duration {
 		case more:
 			continue
 		case next.IsZero():
-			return settleEvery
+			return lookEvery
 		}
-		return min(max(time.Until(next), 0), settleEvery)
+		return min(max(next.Sub(q.now()), 0), lookEvery)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -24,6 +26,13 @@ type installation struct {
 	log    *approvaltest.Log
 	store  *approvaltest.Memory
 	limits approval.Limits
+	jump   atomic.Int64 // of the host's clock, in nanoseconds
+}
+
+// Read implements clock.Source: the time passes, and the host's clock is elsewhere.
+func (in *installation) Read() clock.Reading {
+	now := time.Now().Round(0)
+	return clock.Reading{Now: now, Wall: now.Add(time.Duration(in.jump.Load()))}
 }
 
 func install(t *testing.T, limits approval.Limits) *installation {
@@ -36,7 +45,7 @@ func install(t *testing.T, limits approval.Limits) *installation {
 
 func (in *installation) open(t *testing.T) {
 	t.Helper()
-	q, err := approval.Open(context.Background(), approval.Config{Store: in.store, Log: in.log, Limits: in.limits})
+	q, err := approval.Open(context.Background(), approval.Config{Store: in.store, Log: in.log, Limits: in.limits, Clock: in})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -22,6 +23,10 @@ type Config struct {
 	// PendingExpires is how long a request waits for an answer; 0 is a week.
 	PendingExpires time.Duration
 	Limits         Limits
+	// Clock is the time by which requests and answers end; nil is the host's, which is
+	// believed. After a jump of the host's clock, what is over by either time is over,
+	// and stays so.
+	Clock clock.Source
 	// Logger is told what goes wrong in the background; nil: nobody is.
 	Logger *slog.Logger
 }
@@ -47,6 +52,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Limits.Burst <= 0 {
 		c.Limits.Burst = 2 * time.Minute
+	}
+	if c.Clock == nil {
+		c.Clock = clock.Plain(time.Now)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -88,6 +96,7 @@ type Queue struct {
 	last    uint64                   // the last event's number
 	grants  grantCache
 	wake    chan struct{} // capacity 1: the next expiry may be another
+	jumped  bool          // the host's clock has, when it was last read
 }
 
 // release is what there is one pending request of.
@@ -249,6 +258,11 @@ func (q *Queue) tell(b Batch) {
 	q.last = b.Position.Seq + 1
 	close(q.changed)
 	q.changed = make(chan struct{})
+	q.look()
+}
+
+// look has what is over recorded. The caller holds q.mu.
+func (q *Queue) look() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -343,9 +357,29 @@ func (q *Queue) current(ctx context.Context) error {
 	return q.catchUp(ctx)
 }
 
-// now is the time by which requests end. The log's clock is the same, but for
-// a clock that went back.
-func (q *Queue) now() time.Time { return plain(time.Now()) }
+// now is the time by which requests end. Where the host's clock has just jumped, what is
+// over by it is put on record, so that it stays over.
+func (q *Queue) now() time.Time {
+	r := q.cfg.Clock.Read()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.jumped != r.Jumped() {
+		q.jumped = r.Jumped()
+		q.look()
+	}
+	return plain(r.Latest())
+}
+
+// until is when what begins now and lasts for some time ends: it lasts no longer than
+// that, whichever time is right. now is what q.now said.
+func (q *Queue) until(now time.Time, lasts time.Duration) (time.Time, error) {
+	r := q.cfg.Clock.Read()
+	ends := plain(r.Earliest()).Add(lasts)
+	if !ends.After(now) {
+		return ends, fault.New(fault.ErrConflict, "an answer that lasts %s would have ended already: %s; answer for longer or for ever, or say which time is right (cofferdam clock)", lasts, r.Why())
+	}
+	return ends, nil
+}
 
 // Grants are the answers about a project's releases that hold for a run under a
 // policy now. The generation is a digest of them: two equal ones mean the same

@@ -16,6 +16,7 @@ func layers() []struct {
 		layer  int
 	}{
 		{"internal/archtest", 9},
+		{"internal/clock", 0},
 		{"internal/fault", 0},
 		{"internal/faultpoint", 0},
 		{"internal/pkgref", 0},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 )
 
 // life is what a log was told to do before a crash, and what it acknowledged.
@@ -213,13 +215,15 @@ func TestAWrongClockIsRecordedOnce(t *testing.T) {
 	var ahead atomic.Int64 // nanoseconds; the log's own goroutines read the clock, too
 	turn := func(by time.Duration) { ahead.Add(int64(by)) }
 	dir := t.TempDir()
-	l, err := Open(dir, Options{Clock: func() time.Time { return began.Add(time.Duration(ahead.Load())) }})
+	l, err := Open(dir, Options{Clock: clock.Plain(func() time.Time { return began.Add(time.Duration(ahead.Load())) })})
 	must(t, err)
 	first := add(t, l, Record{})
 	turn(-time.Hour)
 	for range 3 {
 		if r := add(t, l, Record{}); !r.Time.Equal(first.Time) {
 			t.Errorf("a record has the time %v, after one of %v", r.Time, first.Time)
+		} else if !r.Clock.Equal(first.Time.Add(-time.Hour)) {
+			t.Errorf("beside it the clock says %v", r.Clock)
 		}
 	}
 	turn(2 * time.Hour)

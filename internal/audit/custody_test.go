@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -373,7 +374,7 @@ func TestASegmentIsBegunWhenTheLastIsOld(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	var ahead atomic.Int64 // nanoseconds; the log's own goroutines read the clock, too
-	options := Options{SegmentAge: 24 * time.Hour, Clock: func() time.Time { return began.Add(time.Duration(ahead.Load())) }}
+	options := Options{SegmentAge: 24 * time.Hour, Clock: clock.Plain(func() time.Time { return began.Add(time.Duration(ahead.Load())) })}
 	l := open(t, dir, options)
 	add(t, l, sample)
 	ahead.Add(int64(23 * time.Hour))
@@ -385,7 +386,7 @@ func TestASegmentIsBegunWhenTheLastIsOld(t *testing.T) {
 	if names := segmentFiles(t, dir); !slices.Equal(names, []string{segmentName(0), segmentName(2)}) {
 		t.Errorf("the segments are %v", names)
 	}
-	report, err := l.Seal(t.Context(), SealBefore{Time: options.Clock()}, "")
+	report, err := l.Seal(t.Context(), SealBefore{Time: options.Clock.Read().Now}, "")
 	if err != nil || len(report.Segments) != 1 || report.Segments[0].Records != 2 {
 		t.Errorf("sealed %+v (%v)", report, err)
 	}

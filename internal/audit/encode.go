@@ -15,7 +15,7 @@ import (
 const MaxRecord = 256 << 10
 
 // unstamped is how every encoded record begins before the writer gives it its
-// place: the two fields that only the writer knows come first.
+// place: the fields that only the writer knows come first.
 const unstamped = `{"seq":0,"timestamp":"0001-01-01T00:00:00Z"`
 
 // line is a record as it stands in the log: without what is personal, for which
@@ -34,7 +34,7 @@ type line struct {
 // direction) written as \uXXXX. A line decoded and encoded again gives the same
 // bytes, so a hash of the line is a hash of the record.
 func body(l line) ([]byte, error) {
-	l.Seq, l.Time, l.Erased = 0, time.Time{}, false
+	l.Seq, l.Time, l.Clock, l.Erased = 0, time.Time{}, time.Time{}, false
 	text, err := canonical(l)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "the record can't be written as JSON")
@@ -56,12 +56,20 @@ func canonical(v any) ([]byte, error) {
 	return escapeControls(buf.Bytes()), nil
 }
 
+// stampTime is when a record is made: wall is what the host's clock says where that is
+// something else, and zero where it is not.
+type stampTime struct{ time, wall time.Time }
+
 // stamp appends the whole line to dst.
-func stamp(dst []byte, seq uint64, at time.Time, rest []byte) []byte {
+func stamp(dst []byte, seq uint64, at stampTime, rest []byte) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, seq, 10)
 	dst = append(dst, `,"timestamp":"`...)
-	dst = at.AppendFormat(dst, time.RFC3339Nano)
+	dst = at.time.AppendFormat(dst, time.RFC3339Nano)
+	if !at.wall.IsZero() {
+		dst = append(dst, `","clock":"`...)
+		dst = at.wall.AppendFormat(dst, time.RFC3339Nano)
+	}
 	dst = append(dst, '"')
 	return append(dst, rest...)
 }

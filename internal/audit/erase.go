@@ -171,7 +171,7 @@ func (l *FileLog) eraseIn(s segment, chosen []uint64) error {
 		return err
 	}
 	w := &l.writer
-	at := l.options.Clock().UTC().Round(0)
+	at := l.options.Clock.Read().Now.UTC().Round(0)
 	var size int64
 	err = replace(w.disk, path, func(out io.Writer) error {
 		var text []byte

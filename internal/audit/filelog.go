@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -21,8 +22,8 @@ type Options struct {
 	// SegmentAge is the age of a segment's first record past which a new segment is
 	// begun, so that old records can be sealed; 0 is seven days.
 	SegmentAge time.Duration
-	// Clock gives the time of records; nil is time.Now.
-	Clock func() time.Time
+	// Clock gives the time of records; nil is the host's, which is believed.
+	Clock clock.Source
 	// KeyFile is the private key that signs checkpoints; "" is "key" in the log's
 	// directory. It is made if there is none and the log has no checkpoint yet.
 	KeyFile string
@@ -50,8 +51,9 @@ const maxBatch = 1 << 20
 //     returns an error no reader of this log sees the record.
 //   - Appends that come at the same time share one fdatasync, and one more if any of
 //     them has personal data.
-//   - Record numbers are contiguous, and times never go back with them; when the
-//     clock does, a record says so.
+//   - Record numbers are contiguous, and their times never go back with them. Where the
+//     host's clock says otherwise, a record has what that says beside it, and when it
+//     jumps or goes back, a record of its own says so.
 //   - One appender: a second Open of the directory is refused.
 //   - A checkpoint covers every record soon (CheckpointEvery) after it, and all of them
 //     after Close. Nothing waits for it.
@@ -93,7 +95,7 @@ type request struct {
 	state  atomic.Int32
 	done   chan struct{}
 	seq    uint64
-	at     time.Time
+	at     stampTime
 	result error
 }
 
@@ -145,7 +147,7 @@ func (o Options) withDefaults(dir string) Options {
 		o.SegmentAge = defaultSegmentAge
 	}
 	if o.Clock == nil {
-		o.Clock = time.Now
+		o.Clock = clock.Plain(time.Now)
 	}
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
@@ -211,7 +213,7 @@ func (l *FileLog) Append(ctx context.Context, r Record) (Record, error) {
 		}
 		<-q.done
 	}
-	r.Seq, r.Time = q.seq, q.at
+	r.Seq, r.Time, r.Clock = q.seq, q.at.time, q.at.wall
 	return r, q.result
 }
 

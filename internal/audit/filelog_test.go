@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -117,7 +118,7 @@ func checkFiles(t *testing.T, dir string, want []Record) {
 				t.Fatal(err)
 			}
 			rest, err := body(r)
-			if err != nil || !bytes.Equal(stamp(nil, r.Seq, r.Time, rest), text) {
+			if err != nil || !bytes.Equal(stamp(nil, r.Seq, stampTime{r.Time, r.Clock}, rest), text) {
 				t.Errorf("record %d is not canonical (%v): %q", seq, err, text)
 			}
 			seq++
@@ -149,7 +150,7 @@ func TestASecondAppenderIsRefused(t *testing.T) {
 func TestTimesNeverGoBack(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))
 	var readings atomic.Int64 // the log's own goroutines read the clock, too
-	l := open(t, t.TempDir(), Options{Clock: func() time.Time { return began.Add(-time.Duration(readings.Add(1)) * time.Minute) }})
+	l := open(t, t.TempDir(), Options{Clock: clock.Plain(func() time.Time { return began.Add(-time.Duration(readings.Add(1)) * time.Minute) })})
 	a, b := add(t, l, Record{}), add(t, l, Record{})
 	if b.Time.Before(a.Time) || a.Time.Location() != time.UTC {
 		t.Errorf("times %v, %v: want UTC and not going back", a.Time, b.Time)
@@ -412,13 +413,13 @@ func TestEncodingIsCanonical(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := stamp(nil, 7, time.Unix(1, 5).UTC(), rest)
+		text := stamp(nil, 7, stampTime{time: time.Unix(1, 5).UTC()}, rest)
 		back, err := decode(text, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
 		again, err := body(back)
-		if err != nil || !bytes.Equal(stamp(nil, back.Seq, back.Time, again), text) {
+		if err != nil || !bytes.Equal(stamp(nil, back.Seq, stampTime{back.Time, back.Clock}, again), text) {
 			t.Fatalf("not canonical (%v): %q", err, text)
 		}
 		if back.Reason != r.Reason {

@@ -219,7 +219,7 @@ func (l *FileLog) sign(c checkpoint.Checkpoint, keys ...checkpoint.Key) error {
 		return err
 	}
 	c.Origin, c.Size, c.Root = f.key.Name(), f.tree.size, f.tree.root()
-	c.Time = l.options.Clock().UTC().Round(0)
+	c.Time = l.options.Clock.Read().Now.UTC().Round(0)
 	if c.Time.Before(f.last.Time) {
 		c.Time = f.last.Time
 	}

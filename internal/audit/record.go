@@ -106,8 +106,10 @@ const (
 // people control; they are JSON-escaped on disk and must be escaped again for
 // whatever shows them.
 type Record struct {
-	Seq     uint64    `json:"seq"`       // set by Append: 0, 1, 2, ...
-	Time    time.Time `json:"timestamp"` // set by Append, UTC
+	Seq  uint64    `json:"seq"`       // set by Append: 0, 1, 2, ...
+	Time time.Time `json:"timestamp"` // set by Append, UTC
+	// Clock is what the host's clock said, set by Append where that is not Time.
+	Clock   time.Time `json:"clock,omitzero"`
 	Kind    Kind      `json:"kind"`
 	Outcome Outcome   `json:"outcome"`
 

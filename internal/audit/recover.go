@@ -160,6 +160,7 @@ func (l *FileLog) wholeRecords(path string, first uint64) (whole, size int64, er
 		}
 		whole += int64(len(text))
 		l.writer.next, l.writer.last = r.Seq+1, r.Time
+		l.writer.known = stampTime{r.Time, r.Clock}.known()
 		l.watchErasure(r.Record)
 	}
 	// A crash can only have torn the batch that was on its way.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -20,6 +20,7 @@ type writer struct {
 	size   int64     // of file, as far as it is durable
 	next   uint64    // number of the next record
 	last   time.Time // of the last durable record
+	known  time.Time // the earlier of that and of what the host's clock said then
 	buffer []byte
 	// owed are records of the log's own, not yet written; they go with the next batch.
 	owed []*request
@@ -28,15 +29,10 @@ type writer struct {
 	dirty bool
 	// broken: the file could not be mended; nothing is written until Open.
 	broken error
-	// behind: the clock has gone back, and a record of it is owed or written.
-	behind bool
+	clock  clockWatch
 
 	personal personalFile
 }
-
-// clockTolerance is how far the clock may go back without a record: that much
-// it is set by who keeps it right.
-const clockTolerance = time.Second
 
 func (w *writer) close() error {
 	err := w.personal.close()
@@ -104,8 +100,8 @@ func (l *FileLog) take() (batch []*request, tasks []func(), closing bool) {
 // commit writes a batch, and tells each of its callers.
 func (l *FileLog) commit(batch []*request) {
 	w := &l.writer
-	now := l.options.Clock().UTC().Round(0)
-	err := l.prepare(now)
+	now := l.options.Clock.Read()
+	err := l.prepare(now.Now)
 	if err == nil {
 		w.watchClock(now)
 		err = w.write(w.withOwed(batch), now)
@@ -132,25 +128,6 @@ func (w *writer) withOwed(batch []*request) []*request {
 		return batch
 	}
 	return append(slices.Clip(w.owed), batch...)
-}
-
-// watchClock owes a record when the clock has gone back, once until it has caught up.
-func (w *writer) watchClock(now time.Time) {
-	back := w.last.Sub(now)
-	if back <= 0 {
-		w.behind = false
-	}
-	if w.behind || back <= clockTolerance {
-		return
-	}
-	w.behind = true
-	_ = w.owe(Record{ // a record of fixed text can be written as JSON
-		Kind: KindLog, Outcome: Failed,
-		Reason: "The clock went back. Records have the time of the one before until it has caught up.",
-		Detail: map[string]string{
-			"event": "clock_back", "clock": now.Format(time.RFC3339Nano), "seconds": strconv.FormatInt(int64(back/time.Second), 10),
-		},
-	})
 }
 
 // prepare gives the writer a clean segment with room.
@@ -192,16 +169,15 @@ func (l *FileLog) prepare(now time.Time) error {
 
 // write stamps the batch, writes it after the durable bytes and syncs it, the
 // personal data first. On an error nothing of it stays.
-func (w *writer) write(batch []*request, now time.Time) error {
-	if now.Before(w.last) {
-		now = w.last
-	}
-	if y := now.Year(); y < 1 || y > 9999 {
-		return fmt.Errorf("the clock says year %d", y)
+func (w *writer) write(batch []*request, reading clock.Reading) error {
+	at := w.stampTime(reading)
+	now := at.time
+	if years := []int{now.Year(), at.wall.Year()}; slices.Min(years) < 1 || slices.Max(years) > 9999 {
+		return fmt.Errorf("the clock says year %d", slices.Max(years))
 	}
 	w.buffer = w.buffer[:0]
 	for i, q := range batch {
-		q.seq, q.at = w.next+uint64(i), now
+		q.seq, q.at = w.next+uint64(i), at
 		w.buffer = stamp(w.buffer, q.seq, q.at, q.rest)
 	}
 	added, err := w.writePersonal(batch)
@@ -223,7 +199,7 @@ func (w *writer) write(batch []*request, now time.Time) error {
 	}
 	w.size += int64(len(w.buffer))
 	w.next += uint64(len(batch))
-	w.last = now
+	w.last, w.known = now, at.known()
 	return nil
 }
 

@@ -107,6 +107,9 @@ func (p Paths) Runsc() string { return filepath.Join(p.Runtime, "runsc") }
 // Audit is the log's directory.
 func (p Paths) Audit() string { return filepath.Join(p.State, "audit") }
 
+// Clock keeps what time it is, for the next daemon to compare with.
+func (p Paths) Clock() string { return filepath.Join(p.State, "clock") }
+
 // Cache is the gateway's directory, and as root its root directory.
 func (p Paths) Cache() string { return filepath.Join(p.State, "cache") }
 

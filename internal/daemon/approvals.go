@@ -33,7 +33,7 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 		return err
 	}
 	d.approvals.queue, err = approval.Open(ctx, approval.Config{
-		Store: d.approvals.store, Log: d.telemetry.Log(d.log), Logger: d.opts.Log,
+		Store: d.approvals.store, Log: d.telemetry.Log(d.log), Clock: d.clock, Logger: d.opts.Log,
 		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires),
 	})
 	if err != nil {

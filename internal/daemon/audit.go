@@ -2,17 +2,25 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 )
 
 // openAudit opens the log and begins to publish its checkpoints, if the
 // configuration says where to.
-func (d *Daemon) openAudit() (err error) {
+func (d *Daemon) openAudit(ctx context.Context) (err error) {
 	keeping := d.opts.Config.Audit
-	d.log, err = audit.Open(d.opts.Paths.Audit(), audit.Options{KeyFile: cmp.Or(keeping.KeyFile, d.opts.Paths.AuditKey())})
+	if d.clock, err = clock.Open(d.opts.Paths.Clock(), clock.Options{}); err != nil {
+		return err
+	}
+	d.log, err = audit.Open(d.opts.Paths.Audit(), audit.Options{KeyFile: cmp.Or(keeping.KeyFile, d.opts.Paths.AuditKey()), Clock: d.clock})
+	if err == nil {
+		err = d.startClock(ctx)
+	}
 	if err != nil || !keeping.Publish.Wanted() {
 		return err
 	}

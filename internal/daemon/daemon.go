@@ -22,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
@@ -51,6 +52,8 @@ type Daemon struct {
 	lock      *os.File
 	keeper    *keeper.Client
 	log       *audit.FileLog
+	clock     *clock.Clock
+	askew     clockState // what the operator was told of it
 	index     *index.Index
 	publisher *publish.Publisher // nil if nothing is published
 	approvals approvals
@@ -137,7 +140,7 @@ func (d *Daemon) prepare(context.Context) error {
 }
 
 func (d *Daemon) openLog(ctx context.Context) error {
-	err := d.openAudit()
+	err := d.openAudit(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
-		Log: d.telemetry.Log(d.log), Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Log: d.telemetry.Log(d.log), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  d.telemetry.Approvals(d.approvals.queue),
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
@@ -170,7 +173,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies,
-		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(),
+		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: d,
 	})
 	handler := identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api)))
 	api := newServer("socket", l, handler, d.opts.Log)
@@ -226,6 +229,7 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 		case err := <-served:
 			return fmt.Errorf("serve the socket: %w", err)
 		case <-tick.C:
+			d.watchClock(ctx)
 			d.sandboxes.ReapAbandoned(ctx)
 			if d.opts.EndWhenIdle && d.idle() {
 				d.opts.Log.Info("idle; ending")
@@ -268,6 +272,7 @@ func (d *Daemon) close() {
 	d.closeApprovals()
 	d.closeClients()
 	d.closeIndex()
+	d.keepClock()
 	d.closeAudit()
 	d.closeTelemetry()
 	if d.lock != nil {

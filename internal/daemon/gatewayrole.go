@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
@@ -29,6 +30,8 @@ type bootDocument struct {
 	Upstreams     []upstream.Config             `json:"upstreams"`
 	ProbeProjects map[pkgref.Ecosystem][]string `json:"probe_projects,omitempty"`
 	Version       string                        `json:"version"`
+	// Clock is what time it is: that of the daemon, whatever the host's clock says.
+	Clock clock.Mark `json:"clock"`
 }
 
 // artifactsDir is the gateway's own directory in the cache's.
@@ -47,7 +50,7 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), artifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version}
+	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), artifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark()}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
 		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
 	}
@@ -116,7 +119,7 @@ func registries(ctx context.Context, b bootDocument, door admission.Door, log *s
 		return noRegistries{}, nil
 	}
 	g, err := gateway.New(gateway.Config{
-		CacheDir: b.CacheDir, Upstreams: b.Upstreams, ProbeProjects: b.ProbeProjects, Version: b.Version, Log: log,
+		CacheDir: b.CacheDir, Upstreams: b.Upstreams, ProbeProjects: b.ProbeProjects, Version: b.Version, Log: log, Clock: clock.From(b.Clock),
 	}, door)
 	if err != nil {
 		return nil, err

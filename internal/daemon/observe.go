@@ -61,6 +61,7 @@ func (d *Daemon) watchParts() {
 			next, _ := d.log.End()
 			return telemetry.LogSize{Records: int64(next), Bytes: size.bytes()}
 		},
+		Jump: func() time.Duration { return d.clock.Read().Jump() },
 		Ready: func() map[string]bool {
 			passes := map[string]bool{}
 			for _, r := range d.health.results(context.Background()) {

@@ -24,7 +24,7 @@ func (d *Daemon) openClients(ctx context.Context) (err error) {
 	if d.clients.store, err = store.OpenTokens(ctx, d.opts.Paths.Tokens()); err != nil {
 		return err
 	}
-	if d.clients.tokens, err = token.Open(ctx, d.clients.store, nil); err != nil {
+	if d.clients.tokens, err = token.Open(ctx, d.clients.store, d.clock); err != nil {
 		return err
 	}
 	d.clients.policies, err = policies.Open(filepath.Join(d.opts.Paths.Policies(), "named"), d.clients.tokens.Users)

@@ -138,7 +138,7 @@ func (w wanted) verify(sums cache.Sums, content ecosystem.Content) error {
 
 // bind makes verified bytes the file's for ever.
 func (g *Gateway) bind(w wanted, sums cache.Sums) error {
-	first, err := g.store.Bind(w.key, cache.Binding{Given: w.digest, Sums: sums, First: time.Now().UTC().Truncate(time.Second)})
+	first, err := g.store.Bind(w.key, cache.Binding{Given: w.digest, Sums: sums, First: g.seen().Truncate(time.Second)})
 	if err == nil && first.SHA256 != sums.SHA256 {
 		err = errOtherDigest
 	}

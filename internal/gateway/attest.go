@@ -76,7 +76,7 @@ func (g *Gateway) lookUp(ctx context.Context, l *logbook, project, version strin
 		return attestation{}, err
 	}
 	l.reached(said.Size)
-	now := time.Now().UTC().Truncate(time.Second)
+	now := g.seen().Truncate(time.Second)
 	if err := l.observe(said.Size, now); err != nil {
 		g.log.Warn("the size of a transparency log could not be kept", "log", l.base, "error", err)
 	}

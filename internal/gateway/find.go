@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -85,7 +84,7 @@ func (g *Gateway) addressed(ctx context.Context, s *source, addresser ecosystem.
 	if !s.client.Permits(f.URL) {
 		return f, fault.Invalid("%s is on a host that is not known as a file host of the upstream", r.File)
 	}
-	f.FirstSeen = time.Now().UTC()
+	f.FirstSeen = g.seen()
 	if s.log != nil {
 		said, err := g.vouched(ctx, s, r.Project, f.Version)
 		if err != nil {

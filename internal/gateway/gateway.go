@@ -30,6 +30,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -51,6 +52,9 @@ type Config struct {
 	Resolver      upstream.Resolver // default: the system's
 	Limits        Limits
 	Log           *slog.Logger // for the operator; default: none
+	// Clock is when files are first seen; default: the host's, which is believed. After a
+	// jump of that a file counts as seen at the later of the two times.
+	Clock clock.Source
 }
 
 // Gateway serves registries to sandboxes. Make one with New, Start it, hand it
@@ -98,6 +102,9 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 	}
 	if cfg.ProbeProjects == nil {
 		cfg.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: {"pip"}}
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.Plain(time.Now)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

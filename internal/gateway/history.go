@@ -25,6 +25,10 @@ func (g *Gateway) history(s *source, project string, have *page) *ecosystem.Inde
 	return nil
 }
 
+// seen is when something that is seen now was first seen: not before that, whichever time
+// is right after a jump of the host's clock.
+func (g *Gateway) seen() time.Time { return g.cfg.Clock.Read().Latest().UTC() }
+
 // carryOver gives each file the time at which it was first listed here, and the
 // time of publication that it had then: a registry that changes a time later
 // changes nothing. A file that comes back with other bytes is a new one.

@@ -51,7 +51,7 @@ func (g *Gateway) ingest(ctx context.Context, s *source, project string, have *p
 		return nil, err
 	}
 	now := time.Now()
-	g.carryOver(s, project, ix, g.history(s, project, have), now)
+	g.carryOver(s, project, ix, g.history(s, project, have), g.seen())
 	compact(ix)
 	kept := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Digest: raw.Digest(), Format: keptFormat, Fetched: now}
 	kept.Rows, err = w.Commit(storeKey(s, project), kept, func(to io.Writer) error { return writeKept(to, ix) })

@@ -9,13 +9,14 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // judges puts the real controller behind the gateway, under a policy and a clock that
 // can be moved, and gives its log.
-func (b *bench) judges(document string) (log *audit.FileLog, clock *atomic.Int64) {
+func (b *bench) judges(document string) (log *audit.FileLog, ahead *atomic.Int64) {
 	b.t.Helper()
 	log, err := audit.Open(b.t.TempDir(), audit.Options{})
 	if err != nil {
@@ -26,9 +27,9 @@ func (b *bench) judges(document string) (log *audit.FileLog, clock *atomic.Int64
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	clock = new(atomic.Int64) // ahead of the host's
+	ahead = new(atomic.Int64) // of the host's
 	c := admission.New(admission.Config{
-		Log: log, Trust: b.door.Trust, Clock: func() time.Time { return time.Now().Add(time.Duration(clock.Load())) },
+		Log: log, Trust: b.door.Trust, Clock: clock.Plain(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }),
 		Limits: admission.Limits{Parents: time.Millisecond},
 	})
 	if err := c.Register(admission.Run{Sandbox: sandboxA, Run: "run-a", Policy: p}); err != nil {
@@ -36,7 +37,7 @@ func (b *bench) judges(document string) (log *audit.FileLog, clock *atomic.Int64
 	}
 	b.judge = c
 	b.restart()
-	return log, clock
+	return log, ahead
 }
 
 // TestAYoungModuleAdmitsNothing: its go.mod is read, as resolvers must, but what it

@@ -44,6 +44,8 @@ func (s *Server) routes() []route {
 		{"GET /v1/openapi.yaml", anyone, s.openAPI},
 		{"GET /v1/version", holders, s.version},
 		{"POST /v1/shutdown", admins, s.shutdown},
+		{"GET /v1/clock", admins, s.clock},
+		{"POST /v1/clock/accept", people, s.acceptClock},
 
 		{"POST /v1/sandboxes", holders, s.createSandbox},
 		{"GET /v1/sandboxes", holders, s.listSandboxes},

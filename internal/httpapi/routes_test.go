@@ -67,6 +67,8 @@ func admitted() map[string]string {
 		"GET /v1/advisories/check":                     token,
 
 		"POST /v1/shutdown":              admin,
+		"GET /v1/clock":                  admin,
+		"POST /v1/clock/accept":          socket,
 		"POST /v1/templates/{name}":      admin,
 		"DELETE /v1/templates/{name}":    admin,
 		"PUT /v1/policies/{name}":        admin,

@@ -72,6 +72,7 @@ type Config struct {
 	Policies *policies.Store
 	Version  api.Version
 	Audit    Auditing
+	Clock    Clock
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.

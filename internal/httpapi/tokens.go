@@ -46,7 +46,7 @@ func (s *Server) makeToken(w http.ResponseWriter, r *http.Request) error {
 		Name: body.Name, Policy: body.Policy, Policies: body.Policies, Quota: token.Quota(body.Quota), Admin: body.Admin,
 	}
 	if body.ExpiresSeconds > 0 {
-		grant.Expires = time.Now().Add(time.Duration(body.ExpiresSeconds) * time.Second).UTC()
+		grant.Lasts = time.Duration(body.ExpiresSeconds) * time.Second
 	}
 	if err := s.recordToken(r.Context(), by, "A token is made.", "token_made", body.Name); err != nil {
 		return err

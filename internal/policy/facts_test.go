@@ -315,6 +315,43 @@ func TestNamesOnNoList(t *testing.T) {
 	}
 }
 
+// TestTwoTimes: where the clock has jumped, what is old enough by one time alone waits
+// for a person, whichever of them is right; by both, it is as always.
+func TestTwoTimes(t *testing.T) {
+	p := mustParse(t, "packages: { default: allow, min_release_age: 7d }")
+	day := 24 * time.Hour
+	for _, tt := range []struct {
+		published, jump time.Duration
+		want            policy.Effect
+	}{
+		{-8 * day, 30 * day, policy.Allow},
+		{-6 * day, 30 * day, policy.Hold},
+		{-6 * day, time.Hour, policy.Deny},
+		{day, 30 * day, policy.Hold}, // in the future by the one
+		{-8 * day, -2 * day, policy.Hold},
+		{-40 * day, -30 * day, policy.Allow},
+		{-6 * day, -30 * day, policy.Deny},
+	} {
+		for _, swapped := range []bool{false, true} {
+			in := archive(node("a", "1.0.0"))
+			in.Published = clock().Add(tt.published)
+			now := clock()
+			in.Otherwise = now.Add(tt.jump)
+			if swapped {
+				now, in.Otherwise = in.Otherwise, now
+			}
+			if d := p.Decide(now, in); d.Effect != tt.want || !d.Allowed() && d.Rule != "packages.min_release_age" {
+				t.Errorf("published %s, a jump of %s (%v): %+v", tt.published, tt.jump, swapped, d)
+			}
+		}
+	}
+	in := archive(node("a", "1.0.0"))
+	in.Published, in.Otherwise = clock().Add(-time.Hour), clock().Add(30*day)
+	if d := mustParse(t, "packages: { default: allow }").Decide(clock(), in); !d.Allowed() {
+		t.Errorf("a policy that asks for no age: %+v", d)
+	}
+}
+
 func TestFirstSeen(t *testing.T) {
 	p := mustParse(t, "packages: { default: allow, min_release_age: 7d, age_source: first-seen }")
 	for _, tt := range []struct {

@@ -63,7 +63,23 @@ func (j *Judge) judgeKind(kind ArtifactKind) Decision {
 // placeholder (1970) and so unknown.
 func eraBegins() time.Time { return time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC) }
 
+// judgeAge asks for a file's age, by both times where there is doubt.
 func (j *Judge) judgeAge(f FileFacts) Decision {
+	d := j.ageAt(f, j.now)
+	if j.about.Otherwise.IsZero() {
+		return d
+	}
+	other := j.ageAt(f, j.about.Otherwise)
+	if (d.Effect == "") == (other.Effect == "") {
+		return stricter(d, other)
+	}
+	return Decision{
+		Effect: Hold, Rule: "packages.min_release_age", ResolvedBy: ByAllowlist,
+		Reason: "the host's clock has jumped, and whether this file of " + short(j.name) + " is as old as packages.min_release_age asks for depends on which time is right",
+	}
+}
+
+func (j *Judge) ageAt(f FileFacts, now time.Time) Decision {
 	rules := &j.policy.packages
 	if rules.minAge <= 0 || rules.ageSource == ageIgnored {
 		return Decision{}
@@ -75,9 +91,9 @@ func (j *Judge) judgeAge(f FileFacts) Decision {
 		refusal.Reason = "this file of " + short(j.name) + " was never seen before, and packages.min_release_age asks for its age"
 	case from.Before(eraBegins()):
 		refusal.Reason = "the age of this file of " + short(j.name) + " is unknown, and packages.min_release_age asks for one"
-	case from.After(j.now):
+	case from.After(now):
 		refusal.Reason = "this file of " + short(j.name) + " is dated in the future, so its age is unknown"
-	case j.now.Sub(from) >= rules.minAge:
+	case now.Sub(from) >= rules.minAge:
 		return Decision{}
 	case rules.ageSource == ageFirstSeen:
 		refusal.Effect = Deny

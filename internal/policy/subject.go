@@ -36,6 +36,10 @@ type Subject struct {
 	// that some edge admits: clients read a page once, and what they read next may
 	// require another version. A file is admitted by the edges there are, always.
 	Listing bool
+	// Otherwise is what time it may be as well, where the host's clock has jumped and
+	// nobody has said which time is right; zero: there is no doubt. What is old enough
+	// by one of the two alone waits for a person.
+	Otherwise time.Time
 }
 
 // FileFacts are what is known of one file.

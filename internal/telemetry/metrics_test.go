@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -209,13 +210,14 @@ func TestWhatIsLookedUp(t *testing.T) {
 		Sandboxes: func() map[string]int { return map[string]int{"running": 3, "paused": 0} },
 		Pool:      func() Pool { return Pool{Ready: 2, Hits: 5, Misses: 1} },
 		Pending:   func() int { return 4 },
+		Jump:      func() time.Duration { return -time.Hour },
 		Log:       func() LogSize { return LogSize{Records: 10, Bytes: 2_000} },
 		Ready:     func() map[string]bool { return map[string]bool{"log": true, "gateway": false} },
 	})
 	has(t, tel,
 		`cofferdam_sandboxes{state="running"} 3`, `cofferdam_sandboxes{state="paused"} 0`, `cofferdam_pool_ready 2`,
 		`cofferdam_pool_claims_total{result="hit"} 5`, `cofferdam_pool_claims_total{result="miss"} 1`, `cofferdam_approvals_pending 4`,
-		`cofferdam_log_records 10`, `cofferdam_log_bytes 2000`, `cofferdam_ready{check="log"} 1`, `cofferdam_ready{check="gateway"} 0`,
+		`cofferdam_log_records 10`, `cofferdam_log_bytes 2000`, `cofferdam_ready{check="log"} 1`, `cofferdam_ready{check="gateway"} 0`, `cofferdam_clock_jump_seconds -3600`,
 		`cofferdam_build_info{version="1.2.3"} 1`,
 	)
 	if text := scrape(t, tel); !strings.Contains(text, "\ngo_goroutines ") || !strings.Contains(text, "\nprocess_open_fds ") {

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -11,6 +13,7 @@ type Sources struct {
 	Pending   func() int             // requests that no person has answered
 	Log       func() LogSize         // how large the audit log is
 	Ready     func() map[string]bool // by what is checked
+	Jump      func() time.Duration   // how far the host's clock is off
 }
 
 // Pool is how the pool stands; hits and misses count from the daemon's start.
@@ -30,8 +33,8 @@ func (t *Telemetry) Watch(s Sources) { t.registry.MustRegister(newLookups(s)) }
 
 // lookups are Sources as a collector.
 type lookups struct {
-	sources                                                                Sources
-	sandboxes, poolReady, poolClaims, pending, logRecords, logBytes, ready *prometheus.Desc
+	sources                                                                      Sources
+	sandboxes, poolReady, poolClaims, pending, logRecords, logBytes, ready, jump *prometheus.Desc
 }
 
 func newLookups(s Sources) *lookups {
@@ -47,12 +50,13 @@ func newLookups(s Sources) *lookups {
 		logRecords: desc("log_records", "Records in the audit log."),
 		logBytes:   desc("log_bytes", "Size of the audit log's directory."),
 		ready:      desc("ready", "1 if a check of readiness passes.", "check"),
+		jump:       desc("clock_jump_seconds", "How far the host's clock has jumped ahead, negative if back; 0 while it is believed."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (l *lookups) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{l.sandboxes, l.poolReady, l.poolClaims, l.pending, l.logRecords, l.logBytes, l.ready} {
+	for _, d := range []*prometheus.Desc{l.sandboxes, l.poolReady, l.poolClaims, l.pending, l.logRecords, l.logBytes, l.ready, l.jump} {
 		to <- d
 	}
 }
@@ -80,6 +84,9 @@ func (l *lookups) Collect(to chan<- prometheus.Metric) {
 		size := l.sources.Log()
 		gauge(l.logRecords, float64(size.Records))
 		gauge(l.logBytes, float64(size.Bytes))
+	}
+	if l.sources.Jump != nil {
+		gauge(l.jump, l.sources.Jump().Seconds())
 	}
 	if l.sources.Ready != nil {
 		for check, passes := range l.sources.Ready() {

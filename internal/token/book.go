@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -16,7 +17,7 @@ import (
 // concurrent use.
 type Book struct {
 	store Store
-	clock func() time.Time
+	clock clock.Source
 
 	writing sync.Mutex // held over a change of the store and of what follows
 
@@ -26,21 +27,30 @@ type Book struct {
 	uses uses
 }
 
-// Open reads a store. clock nil is time.Now.
-func Open(ctx context.Context, s Store, clock func() time.Time) (*Book, error) {
-	if clock == nil {
-		clock = time.Now
+// Open reads a store. From nil is the host's clock, which is believed; after a jump a
+// token is over that is over by either time.
+func Open(ctx context.Context, s Store, from clock.Source) (*Book, error) {
+	if from == nil {
+		from = clock.Plain(time.Now)
 	}
 	all, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Book{store: s, clock: clock, tokens: all}, nil
+	return &Book{store: s, clock: from, tokens: all}, nil
 }
 
-// Issue makes a token and keeps it. The secret is told this once.
+// Issue makes a token and keeps it. The secret is told this once. One that lasts for some
+// time lasts no longer, whichever time is right after a jump of the clock.
 func (b *Book) Issue(ctx context.Context, g Grant) (Token, string, error) {
-	t, secret, err := Issue(b.clock(), g)
+	r := b.clock.Read()
+	if g.Lasts > 0 {
+		g.Expires = r.Earliest().Add(g.Lasts).UTC()
+	}
+	if r.Jumped() && !g.Expires.IsZero() && !r.Latest().Before(g.Expires) {
+		return Token{}, "", fault.New(fault.ErrConflict, "the token would have expired already: %s; let it last longer, or say which time is right (cofferdam clock)", r.Why())
+	}
+	t, secret, err := Issue(r.Now, g)
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -68,10 +78,40 @@ func (b *Book) Check(secret string) (Token, bool) {
 			found = i
 		}
 	}
-	if found < 0 || !tokens[found].Live(b.clock()) {
+	if found < 0 || !b.live(tokens[found]) {
 		return Token{}, false
 	}
 	return tokens[found], true
+}
+
+// Now is the time by which what was signed to end has ended.
+func (b *Book) Now() time.Time { return b.clock.Read().Latest() }
+
+// live reports whether a token may be used now. One that is seen to have expired stays so.
+func (b *Book) live(t Token) bool {
+	now := b.Now()
+	if t.Live(now) {
+		return true
+	}
+	if t.Revoked.IsZero() && t.Over.IsZero() {
+		b.close(t.ID, now)
+	}
+	return false
+}
+
+// close notes that a token has expired. Where that can't be written, it holds for this
+// daemon.
+func (b *Book) close(id string, now time.Time) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	t, err := b.Get(id)
+	if err != nil || !t.Over.IsZero() {
+		return
+	}
+	t.Over = now.UTC()
+	b.replace(t)
+	b.uses.end(id, ErrOver)
+	_ = b.store.Put(context.Background(), t) // the next daemon has the expiry, and its own clock
 }
 
 // Get returns a token by its id, or the one with a name that is not revoked.
@@ -89,10 +129,18 @@ func (b *Book) Get(ref string) (Token, error) {
 // Live reports whether there is a token with the id that is neither revoked nor
 // expired.
 func (b *Book) Live(id string) bool {
+	t, known := b.byID(id)
+	return known && b.live(t)
+}
+
+func (b *Book) byID(id string) (t Token, known bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	at := slices.IndexFunc(b.tokens, func(t Token) bool { return t.ID == id })
-	return at >= 0 && b.tokens[at].Live(b.clock())
+	if at < 0 {
+		return t, false
+	}
+	return b.tokens[at], true
 }
 
 // List returns all tokens, the oldest first, revoked ones included.
@@ -113,7 +161,7 @@ func (b *Book) Revoke(ctx context.Context, ref string) (Token, error) {
 		return Token{}, err
 	}
 	if t.Revoked.IsZero() {
-		t.Revoked = b.clock().UTC()
+		t.Revoked = b.clock.Read().Now.UTC()
 	}
 	// It is refused from here on, also if the disk fails now: the error says so,
 	// and that the next daemon would take it again.

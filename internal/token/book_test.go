@@ -12,35 +12,44 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
-// clock is a time that a test sets.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
+// hands are a clock that a test sets.
+type hands struct {
+	mu   sync.Mutex
+	now  time.Time
+	jump time.Duration // of the host's
 }
 
-func (c *clock) Now() time.Time {
+func (c *hands) Read() clock.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	return clock.Reading{Now: c.now, Wall: c.now.Add(c.jump)}
 }
 
-func (c *clock) set(at time.Time) {
+func (c *hands) set(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = at
 }
 
+// leap moves the host's clock alone, to so far off.
+func (c *hands) leap(jump time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jump = jump
+}
+
 func noon() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
 
-func book(t *testing.T) (*token.Book, *tokentest.Memory, *clock) {
+func book(t *testing.T) (*token.Book, *tokentest.Memory, *hands) {
 	t.Helper()
-	s, c := tokentest.NewMemory(), &clock{now: noon()}
-	b, err := token.Open(t.Context(), s, c.Now)
+	s, c := tokentest.NewMemory(), &hands{now: noon()}
+	b, err := token.Open(t.Context(), s, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -63,17 +62,11 @@ func (b *Book) During(ctx context.Context, id string) (during context.Context, s
 		b.uses.done(id, one)
 		end(nil)
 	}
-	b.mu.RLock()
-	at := slices.IndexFunc(b.tokens, func(t Token) bool { return t.ID == id })
-	var t Token
-	if at >= 0 {
-		t = b.tokens[at]
-	}
-	b.mu.RUnlock()
-	if at < 0 || !t.Live(b.clock()) {
+	t, known := b.byID(id)
+	if !known || !b.live(t) {
 		end(ErrOver)
 	} else if !t.Expires.IsZero() {
-		timed, cancel := context.WithTimeoutCause(during, t.Expires.Sub(b.clock()), ErrOver)
+		timed, cancel := context.WithTimeoutCause(during, t.Expires.Sub(b.Now()), ErrOver)
 		return timed, func() {
 			cancel()
 			finish()

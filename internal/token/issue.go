@@ -21,8 +21,10 @@ const (
 
 // Grant is what somebody wants a token to be.
 type Grant struct {
-	Name     string // [A-Za-z0-9][A-Za-z0-9._@-]{0,62}
-	Expires  time.Time
+	Name    string // [A-Za-z0-9][A-Za-z0-9._@-]{0,62}
+	Expires time.Time
+	// Lasts, if not 0, is for how long from now, in place of Expires.
+	Lasts    time.Duration
 	Policy   string // "": DefaultPolicy
 	Policies []string
 	Quota    Quota

@@ -20,6 +20,9 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
+	// Over is when it was first seen to have expired: it stays so, whatever the clock says
+	// later. Zero: nobody has looked since, or it has not.
+	Over time.Time `json:"over,omitzero"`
 	// Policy is the named policy of a sandbox whose request names none; Policies
 	// are others that a request may choose.
 	Policy   string   `json:"policy"`
@@ -48,7 +51,7 @@ func (t Token) May(policy string) bool {
 
 // Live reports whether the token may be used at a time.
 func (t Token) Live(now time.Time) bool {
-	return t.Revoked.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
+	return t.Revoked.IsZero() && t.Over.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
 }
 
 // Store keeps tokens. Safe for concurrent use; what a call wrote has survived a

@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -37,7 +38,7 @@ func tryAsk(t *testing.T, name string, q report.Question, config report.Config, 
 	t.Helper()
 	var now atomic.Int64 // the log reads it from its own goroutines
 	now.Store(start().UnixNano())
-	log, err := audit.Open(t.TempDir(), audit.Options{Clock: func() time.Time { return time.Unix(0, now.Load()) }})
+	log, err := audit.Open(t.TempDir(), audit.Options{Clock: clock.Plain(func() time.Time { return time.Unix(0, now.Load()) })})
 	if err != nil {
 		t.Fatal(err)
 	}

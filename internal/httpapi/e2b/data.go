@@ -26,6 +26,8 @@ type Access interface {
 // Clients tells whether a token, by its id, still is one; *token.Book is one.
 type Clients interface {
 	Live(id string) bool
+	// Now is the time by which what was signed to end has ended.
+	Now() time.Time
 	During(ctx context.Context, id string) (during context.Context, stop func())
 }
 
@@ -135,7 +137,7 @@ func (d *Data) authorize(r *http.Request, id string) error {
 			return nil
 		}
 	case isSigned(r):
-		return checkSignature(r, token, time.Now())
+		return checkSignature(r, token, d.cfg.Clients.Now())
 	}
 	return refuse(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 // accessStub gives each sandbox a token of its name, and the ports of some one.
@@ -45,7 +47,11 @@ const boxID = "sb01"
 
 func newDataStage(t *testing.T) *dataStage {
 	t.Helper()
-	return newDataStageOf(t, sandbox.Owner{}, nil)
+	nobody, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newDataStageOf(t, sandbox.Owner{}, nobody)
 }
 
 // newDataStageOf has the box belong to one of clients.

@@ -81,7 +81,7 @@ func (d *Data) signer(r *http.Request) (target, error) {
 	if found == "" {
 		return target{}, refuse(codeUnauthenticated, "the signature is of no sandbox that lives")
 	}
-	if err := checkSignature(r, d.cfg.Access.Token(found), time.Now()); err != nil {
+	if err := checkSignature(r, d.cfg.Access.Token(found), d.cfg.Clients.Now()); err != nil {
 		return target{}, err
 	}
 	return target{sandbox: found, port: dataPort}, nil

@@ -99,6 +99,19 @@ func (s *sandbox) now() (phase, bool) {
 	return s.phase, s.alive()
 }
 
+// over tells whether the sandbox has ended, or does: it is being killed, nothing of
+// it runs, or its guest has closed the channel.
+func (s *sandbox) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.session.Done():
+		return true
+	default:
+		return s.killed || !s.alive()
+	}
+}
+
 // embodied tells whether a process of the sandbox is known to run.
 func (s *sandbox) embodied() bool {
 	s.mu.Lock()
@@ -148,11 +161,11 @@ func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
 	} else {
 		end(frozen)
 	}
+	if box.over() { // which is why it failed, if it did
+		return fault.New(fault.ErrConflict, "sandbox %s ended while it was being frozen", box.id)
+	}
 	if err != nil {
 		return err
-	}
-	if _, alive := box.now(); !alive {
-		return fault.New(fault.ErrConflict, "sandbox %s ended while it was being frozen", box.id)
 	}
 	s.log.Info("sandbox frozen", slog.String("sandbox", box.id), slog.Bool("goes on", f.Keep), slog.Duration("took", time.Since(began)))
 	return nil
@@ -295,6 +308,9 @@ func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
 	began := time.Now()
 	if err := s.goOn(box, l); err != nil {
 		end(frozen)
+		if box.over() {
+			return fault.New(fault.ErrConflict, "sandbox %s ended while it was being thawed", box.id)
+		}
 		return err
 	}
 	end(running)

@@ -282,3 +282,58 @@ func TestFrozenTimeIsNoTimeOfAFirstFrame(t *testing.T) {
 		t.Errorf("%q", &o.out)
 	}
 }
+
+// TestAKillEndsAFreeze: who kills a sandbox that is being frozen or copied ends
+// that at once, and it is told as what it is: the sandbox has ended.
+func TestAKillEndsAFreeze(t *testing.T) {
+	s := newStage(t)
+	begun := filepath.Join(s.dir, "begun")
+	for what, f := range map[string]Freeze{
+		"a freeze in place":                 {},
+		"a freeze":                          {Steps: [][]string{shellStep("true")}},
+		"a copy":                            {Keep: true, Steps: [][]string{shellStep("true")}},
+		"a copy whose program is under way": {Keep: true, Steps: [][]string{shellStep("touch " + begun + "; sleep 1000")}},
+	} {
+		f.ID = "box"
+		underWay := func() bool { return s.get("box").Moving }
+		role := "mute" // does not read what it was sent, so that the wire does not become quiet
+		if strings.HasSuffix(what, "under way") {
+			role = "guest"
+			underWay = func() bool {
+				_, err := os.Stat(begun)
+				return err == nil
+			}
+		}
+		s.eventually("a kill comes into "+what, func() bool {
+			err, in := s.killWithin(f, role, underWay)
+			if in && (!errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "ended while")) {
+				t.Errorf("%s: %v", what, err)
+			}
+			return in
+		})
+	}
+}
+
+// killWithin kills a sandbox during its freeze. It has not come to that if the
+// freeze ended before the question that was to hold it up was on its way.
+func (s *stage) killWithin(f Freeze, role string, underWay func() bool) (err error, in bool) {
+	s.launch("box", role)
+	asked, cancel := context.WithCancel(s.t.Context())
+	called := make(chan struct{})
+	go func() {
+		defer close(called)
+		_, _ = s.Call(asked, "box", channel.Call{Kind: channel.CallPing})
+	}()
+	frozen := make(chan error, 1)
+	go func() { frozen <- s.Freeze(s.t.Context(), f) }()
+	s.eventually("it is being frozen", func() bool {
+		in = underWay()
+		return in || len(frozen) > 0
+	})
+	s.must(s.Kill(s.t.Context(), "box"))
+	err = <-frozen
+	cancel()
+	<-called
+	s.must(s.Forget(s.t.Context(), "box"))
+	return err, in && err != nil
+}

@@ -70,15 +70,13 @@ func converse(ctx context.Context, stream *channel.Conn, first []byte) ([]byte, 
 }
 
 func (s *sandbox) unreachable(err error) error {
-	select {
-	case <-s.session.Done():
-		if v, _ := s.view(); v.Exit != nil {
-			return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d", s.id, v.Exit.Code)
-		}
-		return fault.New(fault.ErrUnavailable, "sandbox %s has ended", s.id)
-	default:
+	if !s.over() {
 		return fault.Wrap(fault.ErrUnavailable, err, "the agent of sandbox %s did not answer", s.id)
 	}
+	if v, _ := s.view(); v.Exit != nil {
+		return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d", s.id, v.Exit.Code)
+	}
+	return fault.New(fault.ErrUnavailable, "sandbox %s has ended", s.id)
 }
 
 // call is one question to the guest and its reply, verbatim.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +47,13 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		m.cfg.Log.Warn("what is installed could not be listed", "sandbox", s.info.ID, "err", err)
-		answer, err := m.cfg.Door.StockUnknown(ctx, s.info.ID, err.Error(), m.lives(ctx, s))
+		lives := m.lives(ctx, s)
+		level := slog.LevelDebug // the record says it; of one that was killed there is nothing to look into
+		if lives {
+			level = slog.LevelWarn
+		}
+		m.cfg.Log.Log(ctx, level, "what is installed could not be listed", "sandbox", s.info.ID, "err", err)
+		answer, err := m.cfg.Door.StockUnknown(ctx, s.info.ID, err.Error(), lives)
 		return answer.End, err
 	}
 	stock := admission.Stock{Found: found, Mounts: s.info.WritableMounts, Template: template}
@@ -69,11 +75,26 @@ func (s *Sandbox) asRoot(user string) {
 	}
 }
 
-// lives tells whether a sandbox's processes still run, as the keeper sees it.
+// lives tells whether a sandbox whose guest did not answer goes on: nobody takes it
+// away, and its processes run. They may be about to end: its channel is closed before
+// the keeper has waited for them.
 func (m *Manager) lives(ctx context.Context, s *Sandbox) bool {
+	if state, _ := s.State(); state.ends() {
+		return false
+	}
 	k, err := m.cfg.Keeper.Get(ctx, s.info.ID)
-	return err == nil && k.Alive
+	if err != nil || !k.Alive {
+		return false
+	}
+	soon, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	_, err = m.cfg.Keeper.Wait(soon, s.info.ID)
+	state, _ := s.State()
+	return err != nil && !errors.Is(err, fault.ErrNotFound) && !state.ends()
 }
+
+// endPatience is how long a process may take to be over after its channel.
+const endPatience = time.Second
 
 // inventory asks a guest for its packages, page by page.
 func (m *Manager) inventory(ctx context.Context, id string, ask channel.InventoryAsk) (channel.Inventory, error) {

@@ -39,6 +39,7 @@ type world struct {
 	Journal     func(sandbox.Journal) sandbox.Journal `json:"-"`
 	Queue       waiting.Queue                         `json:"-"`
 	Boot        func() (string, time.Duration)        `json:"-"`
+	Log         *slog.Logger                          `json:"-"`
 	FreezeAfter time.Duration
 	Reserve     int64
 	EndRetry    time.Duration
@@ -106,6 +107,9 @@ func (w *world) start(ctx context.Context) (*daemon, error) {
 		queue = answered{}
 	}
 	logger := slog.New(slog.DiscardHandler)
+	if w.Log != nil {
+		logger = w.Log
+	}
 	if os.Getenv("SANDBOX_TEST_LOG") != "" {
 		logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}

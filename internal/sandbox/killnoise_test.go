@@ -1,0 +1,118 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// lines is a log that may be written and read at once.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// told makes a daemon whose log, from warnings on, is kept.
+func told(t *testing.T) (*daemon, *lines) {
+	t.Helper()
+	w, log := newWorld(t), &lines{}
+	w.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return w.daemon(t), log
+}
+
+const notListed = "could not be listed"
+
+// TestAKillIsNoAlarm: a sandbox that is taken away while its command runs leaves a
+// record that its packages were not listed, but no alarm, and no line in the log.
+func TestAKillIsNoAlarm(t *testing.T) {
+	t.Parallel()
+	d, log := told(t)
+	for _, kill := range []func(s *sandbox.Sandbox){
+		func(s *sandbox.Sandbox) {
+			if err := d.Destroy(t.Context(), s.Info().ID); err != nil {
+				t.Error(err)
+			}
+		},
+		func(s *sandbox.Sandbox) { // by the host
+			k, err := d.world.keeper().Get(t.Context(), s.Info().ID)
+			if err != nil || syscall.Kill(k.Pids[0], syscall.SIGKILL) != nil {
+				t.Errorf("%+v, %v", k, err)
+			}
+			gone(t, s)
+		},
+	} {
+		s := d.create(t, sandbox.Request{})
+		if _, err := d.Start(t.Context(), s.Info().ID, sandbox.Command{Argv: []string{"/bin/sleep", "1000"}}); err != nil {
+			t.Fatal(err)
+		}
+		kill(s)
+		var outcomes []audit.Outcome
+		for r, err := range d.log.Records(t.Context(), audit.Filter{Sandbox: s.Info().ID, Kinds: []audit.Kind{audit.KindPackage}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcomes = append(outcomes, r.Outcome)
+		}
+		if !slices.Equal(outcomes, []audit.Outcome{audit.Failed}) {
+			t.Errorf("on record: %v", outcomes)
+		}
+	}
+	if strings.Contains(log.String(), notListed) {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// TestAGuestThatIsNotListedIsAnAlarm is the control: this one lives.
+func TestAGuestThatIsNotListedIsAnAlarm(t *testing.T) {
+	t.Parallel()
+	d, log := told(t)
+	s := d.create(t, sandbox.Request{})
+	start := func(argv ...string) error {
+		_, err := d.Start(t.Context(), s.Info().ID, sandbox.Command{Argv: argv})
+		return err
+	}
+	if err := start("/bin/sleep", "0.2"); err != nil {
+		t.Fatal(err)
+	}
+	var full error
+	for full == nil { // as many commands as there may be: there is no stream left for the question
+		full = start("/bin/sleep", "1000")
+	}
+	if !errors.Is(full, fault.ErrUnavailable) {
+		t.Fatal(full)
+	}
+	alarm := func() bool {
+		if err := start("/bin/sleep", "1000"); err != nil && !errors.Is(err, fault.ErrUnavailable) { // whenever a place is free
+			t.Fatal(err)
+		}
+		for r, err := range d.log.Records(t.Context(), audit.Filter{Sandbox: s.Info().ID, Kinds: []audit.Kind{audit.KindPackage}}) {
+			if err == nil && r.Outcome == audit.Alarm {
+				return true
+			}
+		}
+		return false
+	}
+	await(t, "the alarm", alarm)
+	await(t, "the line in the log", func() bool { return strings.Contains(log.String(), notListed) })
+}

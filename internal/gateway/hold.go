@@ -89,24 +89,29 @@ func (g *Gateway) announce(a *asked) bool {
 	return false
 }
 
-// stands tells whether what was approved still is: a person may take it back
-// while it is being sent.
+// stands tells whether what is being sent may still be had: a person may take an
+// approval back, a policy be narrowed, an advisory imported.
 func (g *Gateway) stands(a *asked) bool {
 	answer, err := g.door.Artifact(context.WithoutCancel(a.r.Context()), a.ask())
 	return err == nil && answer.Decision.Allowed()
 }
 
-// standingBytes is how much of an approved file is sent between two questions
-// whether it still is approved: so much can still go out after a denial.
-const standingBytes = 256 << 10
+// So much of a file that a person approved, or that the policy allows, is sent
+// between two questions whether it may still be had: so much can still go out
+// after a denial.
+const (
+	approvedBytes = 256 << 10
+	allowedBytes  = 1 << 20
+)
 
-var errNoLonger = errors.New("the file is no longer approved")
+var errNoLonger = errors.New("the file may no longer be had")
 
-// standing reads an approved file, as long as it is that.
+// standing reads a file, as long as it may be had.
 type standing struct {
 	io.ReadSeeker
 	check func() bool
-	left  int // bytes until the next question
+	step  int // bytes between two questions
+	left  int // of them until the next
 	ended bool
 }
 
@@ -114,7 +119,7 @@ type standing struct {
 func (s *standing) Read(p []byte) (int, error) {
 	if s.left <= 0 && !s.ended {
 		s.ended = !s.check()
-		s.left = standingBytes
+		s.left = s.step
 	}
 	if s.ended {
 		return 0, errNoLonger

@@ -222,6 +222,32 @@ func TestNoByteAfterADenial(t *testing.T) {
 	})
 }
 
+// TestNoByteAfterAnAdvisory: what was allowed by the policy, and is refused while
+// it is sent, is sent no further.
+func TestNoByteAfterAnAdvisory(t *testing.T) {
+	b := newBench(t, nil)
+	noise := make([]byte, 4<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise) // never fails
+	foo := pypitest.WheelOf(t, "foo", "1.0", [2]string{"foo/noise.bin", string(noise)})
+	b.publish(foo)
+	resp := b.open("/p/" + foo.File)
+	defer resp.Body.Close()
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1_000)); err != nil {
+		t.Fatal(err)
+	}
+	b.door.rule(func(pkgref.Ref, admission.File) policy.Decision {
+		return policy.Decision{Effect: policy.Deny, Rule: "advisory", ResolvedBy: policy.ByAdvisory, Reason: "foo is malware"}
+	})
+	if rest, err := io.ReadAll(resp.Body); err == nil || len(rest) > 2<<20 {
+		t.Errorf("%d bytes more came, and then %v", len(rest), err)
+	}
+	b.eventually("the abort is recorded", func() bool {
+		b.door.mu.Lock()
+		defer b.door.mu.Unlock()
+		return len(b.door.aborted) == 1 && b.door.aborted[0] < int64(len(foo.Bytes)) && len(b.door.sent) == 0
+	})
+}
+
 // TestNoFirstByteAfterADenial: one that comes between the record and the first
 // byte is met.
 func TestNoFirstByteAfterADenial(t *testing.T) {

@@ -66,9 +66,9 @@ func (q *query) send(a ecosystem.Answer) {
 func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, answer admission.Answer) {
 	out := &counted{ResponseWriter: a.w}
 	a.w = out
-	var content io.ReadSeeker = blob.Reader()
+	content := &standing{ReadSeeker: blob.Reader(), check: func() bool { return g.stands(a) }, step: allowedBytes, left: allowedBytes}
 	if answer.Decision.ResolvedBy == policy.ByApproval {
-		content = &standing{ReadSeeker: content, check: func() bool { return g.stands(a) }}
+		content.step, content.left = approvedBytes, 0 // the first question is before the first byte
 	}
 	a.sendContent(blob.Digest(), content)
 	announced, err := strconv.ParseInt(a.w.Header().Get("Content-Length"), 10, 64)

@@ -351,3 +351,34 @@ func TestWaitingNamesAreCapped(t *testing.T) {
 		}
 	}
 }
+
+// fickle is a door that allows a file, and answers the question with which it is to
+// be served otherwise.
+type fickle struct {
+	*door
+	serve policy.Effect
+}
+
+func (f fickle) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+	a, err := f.door.Artifact(ctx, ask)
+	if ask.Serve && err == nil {
+		a.Decision.Effect = f.serve
+	}
+	return a, err
+}
+
+// TestTheLastAnswerCounts: what the daemon answers when the file is to be recorded as
+// served decides, whatever it said before; nothing but an allowance lets a byte out.
+func TestTheLastAnswerCounts(t *testing.T) {
+	for serve, want := range map[policy.Effect]int{policy.Allow: http.StatusOK, policy.Hold: http.StatusForbidden, policy.Deny: http.StatusForbidden, "": http.StatusForbidden} {
+		b := newBench(t, nil)
+		foo := pypitest.Wheel(t, "foo", "1.0")
+		b.publish(foo)
+		b.judge = fickle{b.door, serve}
+		b.restart()
+		a := b.get("/p/" + foo.File)
+		if sent := a.body == string(foo.Bytes); a.StatusCode != want || sent != (serve == policy.Allow) {
+			t.Errorf("the answer %q: %s, sent %t", serve, a.Status, sent)
+		}
+	}
+}

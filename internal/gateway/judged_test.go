@@ -59,9 +59,6 @@ allowed_packages: { go: [ { name: corp.example/root, with_dependencies: true } ]
 	if a := b.get(zip); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "not on the allowlist") {
 		t.Errorf("what it requires: %s", status(a))
 	}
-	if a := b.get(goFiles(t, root)[0]); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "younger than packages.min_release_age") {
-		t.Errorf("the young module: %s", status(a))
-	}
 	clock.Store(int64(3 * time.Hour)) // positive control: it has ripened
 	if a := b.get(mod); a.StatusCode != http.StatusOK {
 		t.Fatal(status(a))

@@ -168,7 +168,7 @@ func (g *Gateway) download(ctx context.Context, w wanted) error {
 	if algorithm(w.digest) == "sha1" {
 		out.AlsoSHA1()
 	}
-	err = w.source.client.File(ctx, upstream.FileAsk{URL: w.url, Size: w.size}, out)
+	err = w.source.client.File(ctx, upstream.FileAsk{URL: w.url, Size: w.size, Known: w.digest != ""}, out)
 	if err == nil {
 		err = w.verify(out.Sums(), out)
 	}

@@ -109,6 +109,8 @@ func TestLyingPages(t *testing.T) {
 		"brotli":           {liar.With(200, http.Header{"Content-Type": {mt}, "Content-Encoding": {"br"}}, []byte("x")), fault.ErrInvalid},
 		"short body":       {liar.Claim(mt, 100, []byte("x")), fault.ErrUnavailable},
 		"chunked, cut":     {liar.Chunked(mt, []byte("x")), fault.ErrUnavailable},
+		"cut in order":     {liar.Unframed(http.Header{"Content-Type": {mt}}, []byte("pa")), fault.ErrInvalid},
+		"packed, cut":      {liar.Unframed(http.Header{"Content-Type": {mt}, "Content-Encoding": {"gzip"}}, liar.Packed([]byte("page"))[:20]), fault.ErrUnavailable},
 		"cut":              {liar.Cut(), fault.ErrUnavailable},
 		"silence":          {liar.Silence(), fault.ErrUnavailable},
 		"slow-loris":       {liar.Drip(mt, 1<<20, 5*time.Millisecond), fault.ErrUnavailable},
@@ -134,6 +136,60 @@ func TestLyingPages(t *testing.T) {
 				t.Errorf("%d requests for one page", n)
 			}
 		})
+	}
+}
+
+// TestUnframedPages: an answer that ends with its connection is a page if what is
+// in it has an end mark.
+func TestUnframedPages(t *testing.T) {
+	s := registry(t)
+	s.Script("index.example/simple/a/", liar.Unframed(http.Header{"Content-Encoding": {"gzip"}}, liar.Packed([]byte("page"))))
+	if p, err := getPage(t, client(t, s, nil), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); err != nil || string(p.Body) != "page" {
+		t.Errorf("Page = %q, %v", p.Body, err)
+	}
+}
+
+// TestUnframedFiles: a file that ends with its connection is one if its size or
+// its digest is known.
+func TestUnframedFiles(t *testing.T) {
+	s := registry(t)
+	s.Script("files.example/f", liar.Unframed(nil, []byte("file")))
+	c := client(t, s, nil)
+	for _, ask := range []upstream.FileAsk{{Size: 4}, {Known: true}, {}} {
+		ask.URL = s.URL(files, "/f")
+		var b sink
+		err := c.File(t.Context(), ask, &b)
+		if whole := ask.Size > 0 || ask.Known; whole && (err != nil || b.String() != "file") || !whole && !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%+v: %q, %v", ask, b.String(), err)
+		}
+	}
+}
+
+// TestTheIndexKeepsItsClass: the index's own name may not lead to another class
+// of addresses than it did first, nor take its file hosts there.
+func TestTheIndexKeepsItsClass(t *testing.T) {
+	s := registry(t)
+	s.Script("index.example/simple/a/", liar.Body("text/x", []byte("page")))
+	s.Script("files.example/f", liar.Body("x/y", []byte("file")))
+	c := client(t, s, nil)
+	ask := upstream.PageAsk{URL: s.URL(index, "/simple/a/")}
+	if _, err := getPage(t, c, ask); err != nil {
+		t.Fatal(err)
+	}
+	for _, rebound := range []string{"10.0.0.1", "93.184.215.14", "203.0.113.1", "127.0.0.1 10.0.0.1", "169.254.169.254"} {
+		c.Close() // a connection that is open stays where it is
+		s.Resolve(index, strings.Fields(rebound)...)
+		if _, err := getPage(t, c, ask); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("the index at %s: %v", rebound, err)
+		}
+		s.Resolve(files, "10.0.0.1")
+		if err := c.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f")}, &sink{}); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("a file host at 10.0.0.1, the index at %s: %v", rebound, err)
+		}
+	}
+	s.Resolve(index, "127.0.0.2", "127.0.0.1")
+	if _, err := getPage(t, c, ask); err != nil {
+		t.Errorf("another address of its class: %v", err)
 	}
 }
 

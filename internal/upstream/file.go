@@ -41,6 +41,8 @@ func (m *Memory) Bytes() []byte { return m.data }
 type FileAsk struct {
 	URL  string
 	Size int64 // what the index says; 0: nothing
+	// Known tells that the caller can tell by a digest whether the bytes are whole.
+	Known bool
 }
 
 // File fetches a file into a sink, as it is: neither packed nor in part. What
@@ -70,6 +72,11 @@ func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at
 	}
 	if ask.Size > 0 && resp.ContentLength >= 0 && resp.ContentLength != ask.Size {
 		return fault.Invalid("the upstream sends another number of bytes than its index says")
+	}
+	if !ask.Known && ask.Size == 0 {
+		if err := delimited(resp); err != nil {
+			return err
+		}
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()

@@ -27,6 +27,10 @@ type hosts struct {
 
 	mu     sync.Mutex
 	learnt map[string]bool
+	// own are the classes that the index's host had when it was resolved first;
+	// nil: it was not yet. Who owns the name, or answers for it, can't lead us to
+	// another class later.
+	own map[Class]bool
 }
 
 // hostPort gives the key of a URL.
@@ -69,12 +73,62 @@ func (h *hosts) addresses(ctx context.Context, key string) ([]netip.Addr, error)
 	if err != nil {
 		return nil, err
 	}
+	if key == h.index {
+		return addrs, h.pin(host, addrs)
+	}
 	for _, a := range addrs {
 		if !h.mayBe(ctx, key, a) {
 			return nil, fault.Invalid("a host of the upstream has a %s address, which it may not have", ClassOf(a))
 		}
 	}
 	return addrs, nil
+}
+
+// pin checks the addresses of the index's own host, which is the operator's
+// choice: it may be anywhere but at the machine's metadata service, unless that
+// address itself was typed. The classes that it has first are its for ever.
+func (h *hosts) pin(host string, addrs []netip.Addr) error {
+	_, err := netip.ParseAddr(host)
+	typed := err == nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own := map[Class]bool{}
+	for _, a := range addrs {
+		switch class := ClassOf(a); class {
+		case Public, Private, Loopback, Test:
+			own[class] = true
+		case LinkLocal, Metadata, Reserved:
+			if !typed {
+				return fault.Invalid("a host of the upstream has a %s address, which it may not have", class)
+			}
+			own[class] = true
+		}
+	}
+	for class := range own {
+		if h.own != nil && !h.own[class] {
+			return fault.Invalid("the upstream's host has a %s address now, and had none of that class at the gateway's start; if that is meant, start the daemon anew", class)
+		}
+	}
+	if h.own == nil {
+		h.own = own
+	}
+	return nil
+}
+
+// ownClasses are those of the index's host.
+func (h *hosts) ownClasses(ctx context.Context) map[Class]bool {
+	h.mu.Lock()
+	own := h.own
+	h.mu.Unlock()
+	if own != nil {
+		return own
+	}
+	if _, err := h.addresses(ctx, h.index); err != nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.own
 }
 
 func (h *hosts) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -91,30 +145,18 @@ func (h *hosts) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// mayBe: the index's own host is the operator's choice and may be anywhere but
-// at the machine's metadata service, unless that address itself was typed. A
-// learnt host is public, or of a class that the index's host has.
+// mayBe tells whether a host may have an address: the index's own has the
+// classes that it had first; a learnt one is public, or of one of these.
 func (h *hosts) mayBe(ctx context.Context, key string, a netip.Addr) bool {
 	class := ClassOf(a)
 	if key == h.index {
-		host, _, _ := net.SplitHostPort(key)
-		_, err := netip.ParseAddr(host)
-		return err == nil || class == Public || class == Private || class == Loopback || class == Test
+		return h.ownClasses(ctx)[class]
 	}
 	switch class {
 	case Public:
 		return true
 	case Private, Loopback, Test:
-		host, _, _ := net.SplitHostPort(h.index)
-		own, err := h.resolve(ctx, host)
-		if err != nil {
-			return false
-		}
-		for _, o := range own {
-			if ClassOf(o) == class {
-				return true
-			}
-		}
+		return h.ownClasses(ctx)[class]
 	case LinkLocal, Metadata, Reserved:
 	}
 	return false

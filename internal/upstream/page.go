@@ -76,6 +76,9 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 	if err := checkType(resp, ask.Types); err != nil {
 		return Page{}, err
 	}
+	if err := delimited(resp); err != nil {
+		return Page{}, err
+	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
 	if err := inflate(tagged{sink}, body, resp.Header.Values("Content-Encoding"), c.most(ask)); err != nil {
@@ -104,6 +107,16 @@ func checkType(resp *http.Response, types []string) error {
 		return fault.Invalid("the upstream answers with a content type that its protocol does not have")
 	}
 	return nil
+}
+
+// delimited refuses an answer of which nobody can tell whether it is whole: one
+// that ends where its connection does, unless what is in it has an end mark.
+func delimited(resp *http.Response) error {
+	packed := strings.EqualFold(strings.Join(resp.Header.Values("Content-Encoding"), ","), "gzip")
+	if resp.ProtoMajor > 1 || resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 || packed {
+		return nil
+	}
+	return fault.Invalid("the upstream's answer says nowhere where it ends, so one that was cut could not be told from a whole one")
 }
 
 // bodyFault sorts an error of reading a body.

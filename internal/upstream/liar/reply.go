@@ -59,6 +59,19 @@ func Chunked(contentType string, body []byte) Reply {
 	})
 }
 
+// Unframed answers as HTTP/1.0 does: the body's end is that of the connection,
+// which is closed in order. A body that is cut looks like a whole one.
+func Unframed(header http.Header, body []byte) Reply {
+	return raw(func(w *connWriter) {
+		w.printf("HTTP/1.0 200 OK\r\n")
+		for name, values := range header {
+			w.printf("%s: %s\r\n", name, strings.Join(values, ", "))
+		}
+		w.printf("\r\n")
+		w.write(body)
+	})
+}
+
 // Partial answers 206 with a part of what was asked for.
 func Partial(contentType string, body []byte) Reply {
 	return With(http.StatusPartialContent, http.Header{
@@ -69,7 +82,7 @@ func Partial(contentType string, body []byte) Reply {
 // Gzip packs the body honestly; times packs it again.
 func Gzip(contentType string, body []byte, times int) Reply {
 	for range times {
-		body = pack(body)
+		body = Packed(body)
 	}
 	encoding := strings.TrimSuffix(strings.Repeat("gzip, ", times), ", ")
 	return With(http.StatusOK, http.Header{"Content-Type": {contentType}, "Content-Encoding": {encoding}}, body)
@@ -80,7 +93,8 @@ func Bomb(contentType string, size int) Reply {
 	return Gzip(contentType, bytes.Repeat([]byte{' '}, size), 1)
 }
 
-func pack(b []byte) []byte {
+// Packed is gzip.
+func Packed(b []byte) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	_, _ = z.Write(b) // to memory

@@ -28,13 +28,15 @@ func newKeeperRole() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			log := logger()
+			slog.SetDefault(log) // of goroutines that panic
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
 			// The link, not the path, survives an upgrade in place.
 			return keeper.NewServer(keeper.Config{
 				Socket: paths.KeeperSocket(), Uplink: paths.Uplink(),
-				CgroupExec: []string{"/proc/self/exe", "cgroup-exec"}, Logger: logger(),
+				CgroupExec: []string{"/proc/self/exe", "cgroup-exec"}, Logger: log,
 			}).Run(ctx)
 		},
 	}
@@ -47,9 +49,11 @@ func newGatewayRole() *cobra.Command {
 			// The daemon ends the gateway by closing its door; a terminal's
 			// Ctrl-C is not for it.
 			signal.Ignore(syscall.SIGINT)
+			log := logger()
+			slog.SetDefault(log) // of goroutines that panic
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
-			return daemon.RunGateway(ctx, os.Stdin, logger())
+			return daemon.RunGateway(ctx, os.Stdin, log)
 		},
 	}
 }

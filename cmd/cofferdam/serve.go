@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -112,9 +113,11 @@ func (f serveFlags) serve(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	log := telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
+	slog.SetDefault(log) // of goroutines that panic
 	d, err := daemon.New(ctx, daemon.Options{
 		Paths: paths, Config: cfg, Version: version, Executable: self,
-		EndWhenIdle: f.background, Log: telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format),
+		EndWhenIdle: f.background, Log: log,
 	})
 	if err != nil {
 		return err

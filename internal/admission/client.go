@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -181,7 +182,7 @@ func (c *Client) callIn(ctx context.Context, slots gate, m method, ask, reply an
 		c.give(l)
 		return err
 	}
-	stop := context.AfterFunc(ctx, l.abandon)
+	stop := errand.When(ctx, l.abandon)
 	st, body, err := l.exchange()
 	if !stop() || err != nil {
 		l.abandon()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -230,9 +231,9 @@ func (c *Controller) recordInstalled(ctx context.Context, t *tenant, news []find
 	todo := make(chan finding)
 	var group sync.WaitGroup
 	for range workers {
-		group.Go(func() {
+		errand.In(&group, func() {
 			for f := range todo {
-				if err := c.recordOne(ctx, t, f); err != nil {
+				if err := errand.Try(func() error { return c.recordOne(ctx, t, f) }); err != nil {
 					failed <- err
 					return
 				}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -320,8 +321,10 @@ func (c *Controller) summarise(ctx context.Context, t *tenant) error {
 	group.SetLimit(64) // so that many share one write to the disk
 	for _, r := range t.repeats() {
 		group.Go(func() error {
-			_, err := c.record(ctx, t, r)
-			return err
+			return errand.Try(func() error {
+				_, err := c.record(ctx, t, r)
+				return err
+			})
 		})
 	}
 	return group.Wait()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -25,7 +26,7 @@ func Serve(ctx context.Context, conn net.Conn, door Door) error {
 		return errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the door can't be opened"), conn.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _ = session.Close() }) // Accept tells
+	stop := errand.When(ctx, func() { _ = session.Close() }) // Accept tells
 	s := &server{door: door, large: make(gate, 4)}
 	var calls sync.WaitGroup
 	defer func() {
@@ -49,7 +50,7 @@ func Serve(ctx context.Context, conn net.Conn, door Door) error {
 			_ = stream.Close() // it is one too many
 			continue
 		}
-		calls.Go(func() {
+		errand.In(&calls, func() {
 			defer func() { <-streams }()
 			s.serveStream(ctx, stream)
 		})
@@ -92,7 +93,7 @@ func (s *server) serveStream(ctx context.Context, stream *yamux.Stream) {
 	ctx, cancel := context.WithCancel(ctx)
 	in := make(chan call)
 	var reader sync.WaitGroup
-	reader.Go(func() {
+	errand.In(&reader, func() {
 		defer cancel()
 		s.readCalls(ctx, stream, in)
 	})

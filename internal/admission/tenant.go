@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -130,7 +131,7 @@ func (c *Controller) cutOff(ctx context.Context, t *tenant) error {
 		return errors.Join(cut, err)
 	}
 	if c.config.OnExceeded != nil {
-		go c.config.OnExceeded(t.run.Sandbox)
+		errand.Go(func() { c.config.OnExceeded(t.run.Sandbox) })
 	}
 	return cut
 }

@@ -20,7 +20,6 @@ func expired(e Entry, r Request) change {
 
 // run records what the clock ends, as soon as it does.
 func (q *Queue) run(ctx context.Context) {
-	defer close(q.done)
 	settle := time.NewTicker(settleEvery)
 	defer settle.Stop()
 	for {

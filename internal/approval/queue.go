@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -139,7 +140,10 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	q.stop = stop
-	go q.run(background)
+	errand.Go(func() {
+		defer close(q.done)
+		errand.Stay(background, func() { q.run(background) })
+	})
 	return q, nil
 }
 

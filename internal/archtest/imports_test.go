@@ -17,6 +17,7 @@ func layers() []struct {
 	}{
 		{"internal/archtest", 9},
 		{"internal/clock", 0},
+		{"internal/errand", 0},
 		{"internal/fault", 0},
 		{"internal/faultpoint", 0},
 		{"internal/pkgref", 0},

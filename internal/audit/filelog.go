@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -69,10 +70,11 @@ type FileLog struct {
 	wake chan struct{} // capacity 1: pending or tasks is not empty, or closing
 	done chan struct{} // closed when the writer has ended
 
-	mu      sync.Mutex // guards the six below
+	mu      sync.Mutex // guards the seven below
 	pending []*request
 	tasks   []func() // for the writer, between two batches
 	closing bool
+	lost    bool          // the writer has ended before its time
 	bounds  []segment     // all segments; the last one is being written
 	next    uint64        // number of the next record; all before are durable
 	grown   chan struct{} // see End; nil: nobody waits
@@ -133,8 +135,8 @@ func Open(dir string, options Options) (*FileLog, error) {
 	if l.writer.owed != nil {
 		l.commit(nil) // on a full disk it stays owed, and goes with the next batch
 	}
-	go l.run()
-	go l.follow()
+	errand.Go(l.run)
+	errand.Go(l.follow)
 	l.finishErasures()
 	return l, nil
 }
@@ -207,14 +209,33 @@ func (l *FileLog) Append(ctx context.Context, r Record) (Record, error) {
 	}
 	select {
 	case <-q.done:
+	case <-l.done:
 	case <-ctx.Done():
 		if q.state.CompareAndSwap(waiting, abandoned) {
 			return r, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the record was not written")
 		}
-		<-q.done
+		select {
+		case <-q.done:
+		case <-l.done:
+		}
 	}
-	r.Seq, r.Time, r.Clock = q.seq, q.at.time, q.at.wall
-	return r, q.result
+	return l.outcome(r, q)
+}
+
+// outcome is of a request that is done, or that the writer left behind.
+func (l *FileLog) outcome(r Record, q *request) (Record, error) {
+	select {
+	case <-q.done:
+		r.Seq, r.Time, r.Clock = q.seq, q.at.time, q.at.wall
+		return r, q.result
+	default:
+		return r, l.ended()
+	}
+}
+
+// ended is what is said of a log whose writer has ended.
+func (l *FileLog) ended() error {
+	return fault.New(fault.ErrUnavailable, "the audit log is closed; the daemon's log says why, and another daemon opens it again")
 }
 
 func newRequest(r Record) (*request, error) {
@@ -241,8 +262,8 @@ func newRequest(r Record) (*request, error) {
 func (l *FileLog) enqueue(q *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closing {
-		return fault.New(fault.ErrUnavailable, "the audit log is closed")
+	if l.closing || l.lost {
+		return l.ended()
 	}
 	l.pending = append(l.pending, q)
 	l.signal()
@@ -262,14 +283,19 @@ func (l *FileLog) signal() {
 func (l *FileLog) between(do func() error) error {
 	result := make(chan error, 1)
 	l.mu.Lock()
-	if l.closing {
+	if l.closing || l.lost {
 		l.mu.Unlock()
-		return fault.New(fault.ErrUnavailable, "the audit log is closed")
+		return l.ended()
 	}
 	l.tasks = append(l.tasks, func() { result <- do() })
 	l.signal()
 	l.mu.Unlock()
-	return <-result
+	select {
+	case err := <-result:
+		return err
+	case <-l.done:
+		return l.ended()
+	}
 }
 
 // Close writes what is pending, covers it with a checkpoint, ends the writer and

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -89,7 +90,7 @@ func (l *FileLog) follow() {
 			return
 		case <-f.grown:
 		}
-		if l.advance() != nil {
+		if errand.Try(l.advance) != nil {
 			f.wake() // again, after a pause
 		}
 		select {
@@ -105,7 +106,7 @@ func (l *FileLog) follow() {
 func (l *FileLog) stopFollowing() error {
 	close(l.follower.stop)
 	<-l.follower.done
-	return l.advance()
+	return errand.Try(l.advance)
 }
 
 // advance brings the tree up to the last durable record and signs.
@@ -113,7 +114,7 @@ func (l *FileLog) advance() error {
 	f := &l.follower
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failure = l.catchUp(); f.failure == nil {
+	if f.failure = errand.Try(l.catchUp); f.failure == nil {
 		f.failure = l.installLate()
 	}
 	switch {

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -11,7 +12,7 @@ import (
 // batch that is being written, at most as long as ctx.
 func (l *FileLog) Healthy(ctx context.Context) error {
 	result := make(chan error, 1)
-	go func() { result <- l.between(l.writer.mend) }()
+	errand.Go(func() { result <- errand.Try(func() error { return l.between(l.writer.mend) }) })
 	select {
 	case err := <-result:
 		if err != nil {

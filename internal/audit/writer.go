@@ -58,6 +58,11 @@ func (w *writer) owe(r Record) error {
 // batch was on its way to the disk, and makes it durable at once.
 func (l *FileLog) run() {
 	defer close(l.done)
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lost = true // after a panic nobody knows what it left behind: the next Open looks
+	}()
 	for range l.wake {
 		for {
 			batch, tasks, closing := l.take()

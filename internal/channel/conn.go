@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // Conn is one stream of a Session, or any other net.Conn that carries frames.
@@ -49,7 +51,7 @@ func (c *Conn) CloseWrite() error {
 func (c *Conn) Close() error {
 	err := c.raw.Close()
 	if _, ok := c.raw.(*stream); ok {
-		go c.discard()
+		errand.Go(c.discard)
 	}
 	return err
 }

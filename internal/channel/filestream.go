@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -214,14 +215,14 @@ func WriteFile(conn *Conn, from io.Reader) (FileInfo, error) {
 		err   error
 	}
 	answered := make(chan answer, 1)
-	go func() { // it may come before the end
+	errand.Go(func() { // it may come before the end
 		var a answer
-		a.err = conn.ReadJSON(FrameReply, &a.reply)
+		a.err = errand.Try(func() error { return conn.ReadJSON(FrameReply, &a.reply) })
 		answered <- a
-	}()
+	})
 	sent := make(chan error, 1)
 	stop := make(chan struct{})
-	go func() { sent <- sendFile(conn, from, stop) }()
+	errand.Go(func() { sent <- errand.Try(func() error { return sendFile(conn, from, stop) }) })
 	var a answer
 	select {
 	case a = <-answered:

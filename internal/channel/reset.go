@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -70,7 +71,7 @@ func greet(ctx context.Context, conn net.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, resetPatience)
 	defer cancel()
 	lifted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	stop := errand.When(ctx, func() {
 		defer close(lifted)
 		_ = conn.SetDeadline(time.Unix(1, 0))
 	})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/yamux"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // The multiplexer's limits.
@@ -151,10 +153,14 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 	}
 	now := s.current()
 	done := make(chan opened, 1)
-	go func() {
-		stream, err := now.open()
-		done <- opened{stream, err}
-	}()
+	errand.Go(func() {
+		var o opened
+		o.err = errand.Try(func() (err error) {
+			o.stream, err = now.open()
+			return err
+		})
+		done <- o
+	})
 	select {
 	case o := <-done:
 		if o.err != nil {
@@ -162,11 +168,11 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		}
 		return now.conn(o.stream), nil
 	case <-ctx.Done():
-		go func() {
+		errand.Go(func() {
 			if o := <-done; o.err == nil {
 				_ = now.conn(o.stream).Close()
 			}
-		}()
+		})
 		return nil, ctx.Err()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 const spliceBuffer = 64 << 10
@@ -22,8 +24,8 @@ func Splice(a, b *Conn, gone func()) (ab, ba int64) {
 		lost = sync.OnceFunc(gone)
 	}
 	var both sync.WaitGroup
-	both.Go(func() { ab = copyOne(b, a, func(reading bool) { lostIf(reading, lost) }) })
-	both.Go(func() { ba = copyOne(a, b, func(reading bool) { lostIf(!reading, lost) }) })
+	errand.In(&both, func() { ab = copyOne(b, a, func(reading bool) { lostIf(reading, lost) }) })
+	errand.In(&both, func() { ba = copyOne(a, b, func(reading bool) { lostIf(!reading, lost) }) })
 	both.Wait()
 	_ = a.raw.Close()
 	_ = b.raw.Close()

@@ -18,7 +18,7 @@ func (d *Daemon) listenAdmin(ctx context.Context) error {
 	}
 	d.health = &health{checks: d.checks()}
 	d.watchParts()
-	d.serves = append(d.serves, newServer("admin", l, d.adminRoutes(), d.opts.Log))
+	d.serves = append(d.serves, newServer("admin", l, recovering(d.telemetry, d.opts.Log, d.adminRoutes()), d.opts.Log))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // openAdvisories opens the imported facts about packages. A damaged database
@@ -20,7 +21,7 @@ func (d *Daemon) openAdvisories() {
 func (d *Daemon) reviewLog(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(done)
 		if !d.advisory.ReviewDue() {
 			return
@@ -32,7 +33,7 @@ func (d *Daemon) reviewLog(ctx context.Context) (end func()) {
 		if err != nil && ctx.Err() == nil {
 			d.opts.Log.ErrorContext(ctx, "the log could not be reviewed by the new advisories", "err", err)
 		}
-	}()
+	})
 	return func() {
 		cancel()
 		<-done

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
@@ -45,10 +46,10 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 	}
 	telling, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(done)
 		sender.Run(telling)
-	}()
+	})
 	d.approvals.quiet = func() {
 		end()
 		<-done

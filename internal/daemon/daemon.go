@@ -24,6 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -229,8 +230,11 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 		case err := <-served:
 			return fmt.Errorf("serve the socket: %w", err)
 		case <-tick.C:
-			d.watchClock(ctx)
-			d.sandboxes.ReapAbandoned(ctx)
+			_ = errand.Try(func() error { // the next tick comes
+				d.watchClock(ctx)
+				d.sandboxes.ReapAbandoned(ctx)
+				return nil
+			})
 			if d.opts.EndWhenIdle && d.idle() {
 				d.opts.Log.Info("idle; ending")
 				return nil

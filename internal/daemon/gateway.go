@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -61,9 +62,9 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.gateway.cancel = cancel
-	go d.gateway.supervise(run)
+	errand.Go(func() { d.gateway.supervise(run) })
 	if os.Geteuid() == 0 {
-		go d.keepResolverFresh(run)
+		errand.Go(func() { errand.Stay(run, func() { d.keepResolverFresh(run) }) })
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (g *gatewayProcess) supervise(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
-		if err := g.runOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := errand.Try(func() error { return g.runOnce(ctx) }); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Error("the gateway ended; starting another", "err", err)
 			if failures++; time.Since(began) > time.Minute {
 				failures = 1 // it had come up
@@ -204,12 +205,12 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	serve, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(served)
-		if err := admission.Serve(serve, ours, g.d.telemetry.Door(g.d.door)); err != nil && ctx.Err() == nil {
+		if err := errand.Try(func() error { return admission.Serve(serve, ours, g.d.telemetry.Door(g.d.door)) }); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Warn("the gateway's door closed", "err", err)
 		}
-	}()
+	})
 	werr := g.child.Wait()
 	cancel()
 	ours.Close()

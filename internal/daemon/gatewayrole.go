@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -89,11 +90,11 @@ func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net
 	defer door.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	context.AfterFunc(ctx, func() { door.Close() })
-	go func() {
+	errand.When(ctx, func() { door.Close() })
+	errand.Go(func() {
 		<-door.Done() // the daemon ended; so does its gateway
 		cancel()
-	}()
+	})
 	registry, err := registries(ctx, b, door, log)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 const (
@@ -54,7 +56,7 @@ func (h *health) results(ctx context.Context) []result {
 	all := make([]result, len(h.checks))
 	var asking sync.WaitGroup
 	for i, c := range h.checks {
-		asking.Go(func() { all[i] = result{c.name, c.ask(ctx)} })
+		errand.In(&asking, func() { all[i] = result{c.name, errand.Try(func() error { return c.ask(ctx) })} })
 	}
 	asking.Wait()
 	h.last, h.taken = all, time.Now()

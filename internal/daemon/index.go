@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 )
 
@@ -33,16 +34,18 @@ func (d *Daemon) closeIndex() {
 func (d *Daemon) followLog(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(done)
 		last := ""
-		d.index.Follow(ctx, func(err error) {
-			if text := err.Error(); text != last { // it is tried again with every record
-				d.opts.Log.ErrorContext(ctx, "questions about the audit log can't be answered", "err", err)
-				last = text
-			}
+		errand.Stay(ctx, func() {
+			d.index.Follow(ctx, func(err error) {
+				if text := err.Error(); text != last { // it is tried again with every record
+					d.opts.Log.ErrorContext(ctx, "questions about the audit log can't be answered", "err", err)
+					last = text
+				}
+			})
 		})
-	}()
+	})
 	return func() {
 		cancel()
 		<-done

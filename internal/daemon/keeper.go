@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -48,7 +49,7 @@ func (d *Daemon) haveKeeper(ctx context.Context) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	errand.Go(func() { ended <- cmd.Wait() })
 	return d.awaitKeeper(ctx, ended)
 }
 
@@ -84,15 +85,17 @@ func orExit(err error) error {
 func (d *Daemon) watchKeeper() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(done)
-		for ctx.Err() == nil {
-			awaitDeath(ctx, d.opts.Paths.KeeperSocket())
-			if ctx.Err() == nil && d.keeper.Ping(ctx) != nil {
-				d.replaceKeeper(ctx)
+		errand.Stay(ctx, func() {
+			for ctx.Err() == nil {
+				awaitDeath(ctx, d.opts.Paths.KeeperSocket())
+				if ctx.Err() == nil && d.keeper.Ping(ctx) != nil {
+					d.replaceKeeper(ctx)
+				}
 			}
-		}
-	}()
+		})
+	})
 	return func() {
 		cancel()
 		<-done

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
@@ -44,10 +45,10 @@ func (d *Daemon) followQueue(ctx context.Context) *pending {
 	p := newPending(d.approvals.queue, d.opts.Log)
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(done)
-		p.follow(following)
-	}()
+		errand.Stay(following, func() { p.follow(following) })
+	})
 	d.quietQueue = func() {
 		end()
 		<-done

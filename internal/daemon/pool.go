@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -22,13 +23,13 @@ func (d *Daemon) keepPool(ctx context.Context) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(done)
 		tick := time.NewTicker(poolLook)
 		defer tick.Stop()
 		said := ""
 		for {
-			if err := d.setPool(ctx); err != nil && ctx.Err() == nil && err.Error() != said {
+			if err := errand.Try(func() error { return d.setPool(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
 				said = err.Error()
 				d.opts.Log.Warn("the pool can't be kept as configured", "err", err)
 			}
@@ -38,7 +39,7 @@ func (d *Daemon) keepPool(ctx context.Context) (stop func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() { cancel(); <-done }
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // What every server holds its clients to. There is no limit for a whole request
@@ -89,11 +91,11 @@ func hurried(next http.Handler) http.Handler {
 func serveAll(servers []*server) <-chan error {
 	failed := make(chan error, len(servers))
 	for _, s := range servers {
-		go func() {
-			if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		errand.Go(func() {
+			if err := errand.Try(func() error { return s.http.Serve(s.listener) }); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serve the %s listener: %w", s.name, err)
 			}
-		}()
+		})
 	}
 	return failed
 }
@@ -105,9 +107,9 @@ func endAll(ctx context.Context, servers []*server, log *slog.Logger) {
 	defer cancel()
 	var ending sync.WaitGroup
 	for _, s := range servers {
-		ending.Go(func() {
+		errand.In(&ending, func() {
 			defer s.streams()
-			tell := time.AfterFunc(unaryGrace, s.streams)
+			tell := errand.After(unaryGrace, s.streams)
 			defer tell.Stop()
 			if err := s.http.Shutdown(ctx); err != nil {
 				log.Info("requests were cut off at the daemon's end", "listener", s.name)

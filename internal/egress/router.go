@@ -19,6 +19,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -95,7 +96,7 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept then returns
+	stop := errand.When(ctx, func() { _ = l.Close() }) // Accept then returns
 	defer stop()
 	for {
 		conn, err := l.Accept()
@@ -105,8 +106,8 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 			}
 			return err
 		}
-		streams.Go(func() {
-			hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() }) // its reader and writer then return
+		errand.In(&streams, func() {
+			hangUp := errand.When(ctx, func() { _ = conn.Close() }) // its reader and writer then return
 			defer hangUp()
 			r.ServeStream(ctx, conn)
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -106,9 +107,13 @@ func (g *Gateway) times(ctx context.Context, s *source, project string, versions
 	var askers sync.WaitGroup
 	next := make(chan string)
 	for range min(timesAtOnce, len(versions)) {
-		askers.Go(func() {
+		errand.In(&askers, func() {
 			for version := range next {
-				a, err := g.attest(ctx, s, project, version)
+				var a attestation
+				err := errand.Try(func() (err error) {
+					a, err = g.attest(ctx, s, project, version)
+					return err
+				})
 				if err != nil {
 					continue // its time stays unknown, and the policy says what that means
 				}

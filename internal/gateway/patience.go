@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // keepPatient keeps a client waiting for its answer: the server's own limits do
@@ -25,7 +27,7 @@ func (a *asked) keepPatient(interim time.Duration) (stop func()) {
 	}
 	end := make(chan struct{})
 	var sender sync.WaitGroup
-	sender.Go(func() {
+	errand.In(&sender, func() {
 		tick := time.NewTicker(interim)
 		defer tick.Stop()
 		for {

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -33,10 +34,10 @@ func (t *tasks) run(f func()) bool {
 	if !t.begin() {
 		return false
 	}
-	go func() {
+	errand.Go(func() {
 		defer t.end()
 		f()
-	}()
+	})
 	return true
 }
 

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -44,7 +44,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if _, err := io.WriteString(client, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
 		return errAnswered
 	}
-	defer context.AfterFunc(r.Context(), func() { // the caller's token is not valid any more
+	defer errand.When(r.Context(), func() { // the caller's token is not valid any more
 		client.Close()
 		keeper.Close()
 	})()
@@ -56,7 +56,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 // input closes only that half; the end of the keeper's frames closes both.
 func pass(client net.Conn, clientIn *bufio.Reader, keeper net.Conn) {
 	var wg sync.WaitGroup
-	wg.Go(func() {
+	errand.In(&wg, func() {
 		io.Copy(keeper, clientIn) //nolint:errcheck // either side may end at any time
 		closeWrite(keeper)
 	})

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -118,7 +118,7 @@ func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, error) {
 		return nil, err
 	}
 	// A guest that says nothing more must not outlast its client here.
-	context.AfterFunc(r.Context(), func() { _ = conn.Close() })
+	errand.When(r.Context(), func() { _ = conn.Close() })
 	return conn, nil
 }
 
@@ -297,7 +297,7 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
 // returns: it belongs to the request's handler.
 func store(conn *channel.Conn, body io.Reader) (channel.FileInfo, error) {
 	sent := make(chan error, 1)
-	go func() { sent <- send(conn, body) }()
+	errand.Go(func() { sent <- errand.Try(func() error { return send(conn, body) }) })
 	info, err := written(conn)
 	if err == nil {
 		if failure := <-sent; failure != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // attach tells a client that a command has started, plays its output from an
@@ -21,11 +22,11 @@ func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) e
 	answer(conn, Response{OK: true})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends with the connection, or when the guest takes what it was writing
+	errand.Go(func() { // ends with the connection, or when the guest takes what it was writing
 		defer cancel()
 		defer conn.Raw().Close()
 		takeInput(conn, c)
-	}()
+	})
 	if tellStart(ctx, conn, c) && play(ctx, conn, place) { // otherwise the client left, which is its right
 		<-c.done // the ring is closed just before the exit is set
 		_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)

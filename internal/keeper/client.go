@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -32,7 +33,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper does not answer at %s", c.socket)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	stop := errand.When(ctx, func() { _ = raw.Close() })
 	return &link{Conn: channel.NewConn(raw), ctx: ctx, stop: stop}, nil
 }
 

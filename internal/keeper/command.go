@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -75,7 +76,7 @@ func clipArgv(argv []string) []string {
 // when the sandbox's channel is.
 func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
 	released := make(chan struct{})
-	go func() { // a sandbox that is gone waits for no reader
+	errand.Go(func() { // a sandbox that is gone waits for no reader
 		patience := time.NewTimer(ReaderPatience)
 		defer patience.Stop()
 		for {
@@ -89,7 +90,7 @@ func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
 				return
 			}
 		}
-	}()
+	})
 	exit := c.read(stream, gone)
 	close(released)
 	exit.StdoutBytes, exit.StderrBytes, exit.Truncated = c.stdout, c.stderr, c.truncated
@@ -203,10 +204,14 @@ func (c *command) send(ctx context.Context, kind channel.FrameType, payload []by
 	}
 	payload = bytes.Clone(payload)
 	taken := make(chan bool, 1)
-	go func() {
-		defer func() { <-c.sending }()
-		taken <- c.input(kind, payload)
-	}()
+	errand.Go(func() {
+		ok := false
+		defer func() {
+			<-c.sending
+			taken <- ok
+		}()
+		ok = c.input(kind, payload)
+	})
 	// A command that ends of what it was sent has taken it; one that ended without
 	// loses its stream, and with that the write fails.
 	select {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -124,10 +125,10 @@ func (s *Server) toGuest(ctx context.Context, conn *channel.Conn, box *sandbox, 
 func watch(ctx context.Context, conn *channel.Conn) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	_ = conn.Raw().SetReadDeadline(time.Time{})
-	go func() {
+	errand.Go(func() {
 		_, _, err := conn.ReadFrame()
 		cancel(fmt.Errorf("the client left: %w", err))
-	}()
+	})
 	return ctx
 }
 

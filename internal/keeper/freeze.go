@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -261,7 +262,7 @@ func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) erro
 	if killed {
 		_ = s.reaper.signal(p, syscall.SIGKILL, true)
 	}
-	overdue := time.AfterFunc(stepPatience, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
+	overdue := errand.After(stepPatience, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
 	defer overdue.Stop()
 	<-p.done
 	if p.exit.Code != 0 {

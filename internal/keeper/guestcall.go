@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -27,13 +28,17 @@ func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error)
 	}
 	first = bytes.Clone(first)
 	result := make(chan opened, 1)
-	go func() {
-		stream, reply, err := s.exchange(ctx, first)
-		if err != nil {
+	errand.Go(func() {
+		var o opened
+		o.err = errand.Try(func() (err error) {
+			o.stream, o.reply, err = s.exchange(ctx, first)
+			return err
+		})
+		if o.err != nil {
 			s.release()
 		}
-		result <- opened{stream, reply, err}
-	}()
+		result <- o
+	})
 	return result, nil
 }
 
@@ -58,7 +63,7 @@ func converse(ctx context.Context, stream *channel.Conn, first []byte) ([]byte, 
 	if err := stream.WriteFrame(channel.FrameOpen, first); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = stream.Raw().SetReadDeadline(longAgo()) })
+	stop := errand.When(ctx, func() { _ = stream.Raw().SetReadDeadline(longAgo()) })
 	kind, reply, err := stream.ReadFrame()
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -93,21 +98,21 @@ func (s *sandbox) call(ctx context.Context, first []byte) ([]byte, error) {
 		s.hangUp(o.stream)
 		return o.reply, nil
 	case <-ctx.Done():
-		go func() {
+		errand.Go(func() {
 			if o := <-result; o.err == nil {
 				s.hangUp(o.stream)
 			}
-		}()
+		})
 		return nil, ctx.Err()
 	}
 }
 
 // hangUp closes a stream without waiting for a guest that does not read.
 func (s *sandbox) hangUp(stream *channel.Conn) {
-	go func() {
+	errand.Go(func() {
 		defer s.release()
 		_ = stream.Close()
-	}()
+	})
 }
 
 // exec starts a command; it goes on though the caller has stopped waiting, so
@@ -139,7 +144,7 @@ func (s *sandbox) begin(ctx context.Context, c *command, first []byte) error {
 		return err
 	}
 	replied := make(chan error, 1)
-	go func() { replied <- s.follow(c, <-result) }()
+	errand.Go(func() { replied <- errand.Try(func() error { return s.follow(c, <-result) }) })
 	select {
 	case err := <-replied:
 		return err
@@ -167,11 +172,11 @@ func (s *sandbox) follow(c *command, o opened) error {
 	c.mu.Lock()
 	c.stream = o.stream
 	c.mu.Unlock()
-	go func() {
+	errand.Go(func() {
 		defer s.release()
 		c.relay(o.stream, s.session.Done())
 		s.prune()
-	}()
+	})
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -96,7 +97,7 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		_ = host.Close()
 		return nil, err
 	}
-	s.streams.Go(func() { s.uplink.serve(box) })
+	errand.In(&s.streams, func() { s.uplink.serve(box) })
 	err = s.bringUp(box, l, argv, guest, log)
 	if err == nil && l.Reset {
 		_ = guest.Close() // so that a guest that has ended is noticed
@@ -161,13 +162,13 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 func (s *Server) renew(box *sandbox, host net.Conn) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // a kill ends the waiting, too
+	errand.Go(func() { // a kill ends the waiting, too
 		select {
 		case <-box.session.Done():
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	err := box.wire.Renew(ctx, host)
 	if err == nil {
 		return nil
@@ -205,7 +206,7 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 		_ = s.reaper.signal(p, syscall.SIGKILL, true)
 	}
 	if l.Attached {
-		go box.closeAfter([]*child{p})
+		errand.Go(func() { box.closeAfter([]*child{p}) })
 		return nil
 	}
 	<-p.done

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -251,7 +252,7 @@ func (c *cursor) detach() {
 // and no bytes. io.EOF when everything was read and nothing more comes.
 func (c *cursor) next(ctx context.Context, p []byte) (chunk, error) {
 	r := c.r
-	stop := context.AfterFunc(ctx, func() {
+	stop := errand.When(ctx, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.changed.Broadcast()

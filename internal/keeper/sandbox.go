@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -145,7 +146,7 @@ func (s *sandbox) track(pids []int) error {
 		}
 	}
 	s.stir()
-	go s.closeAfter(found)
+	errand.Go(func() { s.closeAfter(found) })
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -107,7 +108,7 @@ func (s *Server) Run(ctx context.Context) error {
 	reaping := s.startReaping()
 	defer reaping()
 
-	stopAccept := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	stopAccept := errand.When(ctx, func() { _ = listener.Close() })
 	defer stopAccept()
 	s.log.Info("keeper listens", slog.String("socket", s.cfg.Socket))
 	err = s.accept(ctx, listener)
@@ -122,12 +123,13 @@ func (s *Server) startReaping() func() {
 	signal.Notify(died, syscall.SIGCHLD)
 	done := make(chan struct{})
 	var loop sync.WaitGroup
-	loop.Go(func() {
-		s.reaper.reap() // whatever was there before
+	errand.In(&loop, func() {
+		reap := func() { _ = errand.Try(func() error { s.reaper.reap(); return nil }) }
+		reap() // whatever was there before
 		for {
 			select {
 			case <-died:
-				s.reaper.reap()
+				reap()
 			case <-done:
 				return
 			}
@@ -154,7 +156,7 @@ func (s *Server) accept(ctx context.Context, listener net.Listener) error {
 			}
 			return err
 		}
-		s.clients.Go(func() { s.serve(ctx, raw) })
+		errand.In(&s.clients, func() { s.serve(ctx, raw) })
 	}
 }
 
@@ -187,7 +189,7 @@ func (s *Server) end() {
 // serve is one client's connection.
 func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	stop := errand.When(ctx, func() { _ = raw.Close() })
 	defer stop()
 	if err := checkPeer(raw); err != nil {
 		s.log.Warn("a client was refused", slog.Any("error", err))

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -35,11 +36,11 @@ func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) e
 	select {
 	case o = <-result:
 	case <-ctx.Done():
-		go func() { // the guest may hold its answer back
+		errand.Go(func() { // the guest may hold its answer back
 			if o := <-result; o.err == nil {
 				s.hangUp(o.stream)
 			}
-		}()
+		})
 		return ctx.Err()
 	}
 	if o.err != nil {
@@ -57,7 +58,7 @@ func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) e
 func (s *sandbox) pass(ctx context.Context, conn, stream *channel.Conn) {
 	defer s.hangUp(stream)
 	over := make(chan struct{})
-	cut := context.AfterFunc(ctx, func() {
+	cut := errand.When(ctx, func() {
 		defer close(over)
 		_ = stream.Raw().SetReadDeadline(longAgo())
 		_ = stream.Raw().SetWriteDeadline(time.Now().Add(farewell))
@@ -68,7 +69,7 @@ func (s *sandbox) pass(ctx context.Context, conn, stream *channel.Conn) {
 		}
 	}()
 	var both sync.WaitGroup
-	both.Go(func() { channel.Copy(stream, conn) })
+	errand.In(&both, func() { channel.Copy(stream, conn) })
 	channel.Copy(conn, stream)
 	both.Wait()
 }
@@ -87,7 +88,7 @@ func whileThere(ctx context.Context, conn net.Conn) (context.Context, func(), er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
-	looking.Go(func() {
+	errand.In(&looking, func() {
 		defer cancel()
 		_ = awaitHangUp(file)
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // uplink takes the streams that guests open and passes each to the socket at
@@ -36,19 +37,19 @@ func (u uplink) serve(box *sandbox) {
 		}
 		select {
 		case slots <- struct{}{}:
-			go func() {
+			errand.Go(func() {
 				defer func() { <-slots }()
 				u.forward(box, stream)
-			}()
+			})
 			continue
 		default:
 		}
 		select {
 		case refusals <- struct{}{}:
-			go func() {
+			errand.Go(func() {
 				defer func() { <-refusals }()
 				refuse(stream, "too many connections are open in this sandbox")
-			}()
+			})
 		case <-session.Done():
 			return
 		}
@@ -69,13 +70,13 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 	}
 	over := make(chan struct{})
 	defer close(over)
-	go func() { // what is gone needs no answers any more
+	errand.Go(func() { // what is gone needs no answers any more
 		select {
 		case <-box.session.Done():
 			_ = far.Raw().Close()
 		case <-over:
 		}
-	}()
+	})
 	channel.Splice(stream, far, nil)
 }
 
@@ -84,7 +85,7 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 func (u uplink) firstFrame(wire *channel.Wire, stream *channel.Conn) (channel.FrameType, []byte, error) {
 	read := make(chan struct{})
 	var watch sync.WaitGroup
-	watch.Go(func() { u.expire(wire, stream, read) })
+	errand.In(&watch, func() { u.expire(wire, stream, read) })
 	kind, first, err := stream.ReadFrame()
 	close(read)
 	watch.Wait()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
@@ -122,7 +123,7 @@ func (m members) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
 	m.mu.Lock()
 	m.members[k.Spec.ID] = inst
 	m.mu.Unlock()
-	m.background.Go(func() {
+	errand.In(&m.background, func() {
 		if _, err := inst.Wait(m.ctx); err == nil {
 			m.pool.Lost(context.WithoutCancel(m.ctx), k.Spec.ID)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -71,7 +72,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 		return keeper.Command{}, err
 	}
 	faultpoint.Hit(faultpoint.ExecStarted)
-	m.background.Go(func() { m.follow(s, cmd, timeout) })
+	errand.In(&m.background, func() { m.follow(s, cmd, timeout) })
 	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
 }
 
@@ -209,7 +210,7 @@ func (m *Manager) awaitExit(ctx context.Context, id, cmd string) (channel.Exit, 
 		return channel.Exit{}, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer errand.When(ctx, func() { conn.Close() })()
 	frames := channel.NewConn(conn)
 	for {
 		kind, payload, err := frames.ReadFrame()

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -85,7 +86,7 @@ func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Leas
 	}
 	b.live(ctx, s)
 	for _, c := range plan.adopted {
-		m.background.Go(func() { m.follow(s, c, 0) })
+		errand.In(&m.background, func() { m.follow(s, c, 0) })
 	}
 	return s, nil
 }
@@ -293,13 +294,15 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	defer cancel()
 	var both errgroup.Group
 	both.Go(func() error {
-		if err := m.remember(ctx, p.info, nil); err != nil {
-			return err
-		}
-		faultpoint.Hit(faultpoint.CreateRemembered)
-		return m.keepMade(p, req)
+		return errand.Try(func() error {
+			if err := m.remember(ctx, p.info, nil); err != nil {
+				return err
+			}
+			faultpoint.Hit(faultpoint.CreateRemembered)
+			return m.keepMade(p, req)
+		})
 	})
-	both.Go(func() error { return m.configure(ctx, p, req) })
+	both.Go(func() error { return errand.Try(func() error { return m.configure(ctx, p, req) }) })
 	if err := both.Wait(); err != nil {
 		return err
 	}

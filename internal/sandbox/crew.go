@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
 )
 
@@ -37,7 +38,7 @@ func inParallel[T any](most int, all []T, do func(T)) {
 	slots := make(chan struct{}, most)
 	for _, one := range all {
 		slots <- struct{}{}
-		group.Go(func() {
+		errand.In(&group, func() {
 			defer func() { <-slots }()
 			do(one)
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -69,12 +70,12 @@ func (m *Manager) Events(ctx context.Context, after int64) (<-chan Event, error)
 		return nil, fault.Exhausted(eventRetry, "%d clients read events already", eventReaders)
 	}
 	out := make(chan Event)
-	m.background.Go(func() {
+	errand.In(&m.background, func() {
 		defer m.news.leave()
 		defer close(out)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(m.ctx, cancel)()
+		defer errand.When(m.ctx, cancel)()
 		m.pass(ctx, max(after, 0), out)
 	})
 	return out, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
@@ -135,7 +136,7 @@ func (m *Manager) recordFreeze(ctx context.Context, id string, c waiting.Change)
 
 // lose gives up a sandbox that can't be thawed: it has failed, and is taken away.
 func (m *Manager) lose(s *Sandbox, reason string) {
-	m.background.Go(func() { m.fail(m.ctx, s, engine.Exit{Code: lostCode, Reason: reason}) })
+	errand.In(&m.background, func() { m.fail(m.ctx, s, engine.Exit{Code: lostCode, Reason: reason}) })
 }
 
 // lostCode is the exit code of what was lost: as if killed.

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -292,7 +293,7 @@ func (m *Manager) sweepMounts(lives func(id string) bool) {
 
 // endFor ends a sandbox for what was found on its disk; it returns at once.
 func (m *Manager) endFor(s *Sandbox, why string) {
-	m.background.Go(func() {
+	errand.In(&m.background, func() {
 		m.cfg.Log.Warn("a sandbox is ended, as its policy asks", "sandbox", s.info.ID, "why", why)
 		if err := m.Destroy(m.ctx, s.info.ID); err != nil && !errors.Is(err, fault.ErrNotFound) {
 			m.cfg.Log.Error("a sandbox that its policy ends can't be destroyed", "sandbox", s.info.ID, "err", err)

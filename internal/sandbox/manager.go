@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -125,14 +126,19 @@ func New(cfg Config) *Manager {
 		ctx: ctx, cancel: cancel,
 	}
 	m.ends = ends.New(m.expired)
-	m.crew = newCrew(m.background.Go, endsAtOnce)
-	m.background.Go(func() { m.ends.Run(ctx) })
+	m.crew = newCrew(func(work func()) { errand.In(&m.background, work) }, endsAtOnce)
+	m.stay(func() { m.ends.Run(ctx) })
 	m.pool = pool.New(members{m}, cfg.Log)
-	m.background.Go(func() { m.pool.Run(ctx) })
+	m.stay(func() { m.pool.Run(ctx) })
 	if cfg.Snapshots != nil {
-		m.background.Go(func() { cfg.Snapshots.Tend(ctx) })
+		m.stay(func() { cfg.Snapshots.Tend(ctx) })
 	}
 	return m
+}
+
+// stay does in the background what goes on until Close.
+func (m *Manager) stay(do func()) {
+	errand.In(&m.background, func() { errand.Stay(m.ctx, do) })
 }
 
 // Close ends the manager's watchers. Sandboxes live on in the keeper, the frozen
@@ -196,7 +202,7 @@ func (m *Manager) add(s *Sandbox) {
 	m.mu.Lock()
 	m.sandboxes[s.info.ID] = s
 	m.mu.Unlock()
-	m.background.Go(func() { m.watch(s) })
+	errand.In(&m.background, func() { m.watch(s) })
 }
 
 // Destroy ends a sandbox and takes it away; it returns when nothing is left.
@@ -259,7 +265,7 @@ func (m *Manager) forget(s *Sandbox) {
 // Cut ends a sandbox whose run has used up its quota of records. It returns at
 // once.
 func (m *Manager) Cut(id string) {
-	m.background.Go(func() {
+	errand.In(&m.background, func() {
 		m.cfg.Log.Warn("a run used up its quota of records; its sandbox is destroyed", "sandbox", id)
 		if err := m.Destroy(m.ctx, id); err != nil {
 			m.cfg.Log.Error("a sandbox that was cut can't be destroyed", "sandbox", id, "err", err)
@@ -290,7 +296,7 @@ func (m *Manager) ReapAbandoned(ctx context.Context) {
 			continue
 		}
 		m.cfg.Log.Info("a sandbox whose client went away is destroyed", "sandbox", s.info.ID)
-		m.background.Go(func() {
+		errand.In(&m.background, func() {
 			if err := m.Destroy(m.ctx, s.info.ID); err != nil {
 				m.cfg.Log.Error("an abandoned sandbox can't be destroyed", "sandbox", s.info.ID, "err", err)
 			}

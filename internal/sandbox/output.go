@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -34,7 +35,7 @@ func (m *Manager) Output(ctx context.Context, req Request, argv []string) ([]byt
 		return nil, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer errand.When(ctx, func() { conn.Close() })()
 	return collect(channel.NewConn(conn), argv[0])
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -85,7 +86,7 @@ func (m *Manager) hangUp(id, dial string) {
 	if len(dial) > maxDial {
 		return
 	}
-	m.background.Go(func() {
+	errand.In(&m.background, func() {
 		ctx, cancel := context.WithTimeout(m.ctx, hangUpPatience)
 		defer cancel()
 		if _, err := m.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHangUp, Dial: dial}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -47,7 +48,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 		}
 	})
 	m.reconcile(ctx, keeperEnded)
-	m.background.Go(m.keepTidy)
+	m.stay(m.keepTidy)
 	faultpoint.Hit(faultpoint.RecoverDone)
 	return nil
 }
@@ -250,7 +251,7 @@ func (m *Manager) followAgain(ctx context.Context, s *Sandbox, commands []keeper
 		}
 		c := &command{id: kc.ID, settled: make(chan struct{})}
 		s.hold(c)
-		m.background.Go(func() { m.follow(s, c, 0) })
+		errand.In(&m.background, func() { m.follow(s, c, 0) })
 	}
 	if why := m.cfg.Door.MustEnd(s.info.ID); why != "" {
 		m.endFor(s, why)

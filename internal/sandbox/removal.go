@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 )
 
@@ -128,7 +129,7 @@ func (m *Manager) stuck(s *Sandbox, cause error) {
 	s.mu.Unlock()
 	m.cfg.Log.Error("a sandbox can't be taken away; it is tried again", "sandbox", s.info.ID, "run", s.info.Run, "again_in", pause, "err", cause)
 	if first && m.ctx.Err() == nil {
-		m.background.Go(func() { m.tryAgain(s) })
+		errand.In(&m.background, func() { m.tryAgain(s) })
 	}
 }
 

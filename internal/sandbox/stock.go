@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // How long ended commands wait for the inventory that covers them. To take stock
@@ -43,7 +45,7 @@ func (m *Manager) stocked(ctx context.Context, s *Sandbox) (end string, known bo
 		r = &round{hurry: make(chan struct{}), done: make(chan struct{})}
 		t.next = r
 		pause := min(max(stockPause, stockShare*t.took), stockMost)
-		m.background.Go(func() { m.takeStock(ctx, s, r, pause) })
+		errand.In(&m.background, func() { m.takeStock(ctx, s, r, pause) })
 	}
 	t.mu.Unlock()
 	<-r.done // the round ends with ctx, which is the manager's life for all of them
@@ -64,7 +66,12 @@ func (m *Manager) takeStock(ctx context.Context, s *Sandbox, r *round, pause tim
 	t.next = nil // who ends from now on needs another
 	t.mu.Unlock()
 	began := time.Now()
-	r.known = s.waits.Steadily(ctx, func() { r.end, r.err = m.account(ctx, s) }) == nil // a frozen guest could not answer
+	r.known = s.waits.Steadily(ctx, func() { // a frozen guest could not answer
+		r.err = errand.Try(func() (err error) {
+			r.end, err = m.account(ctx, s)
+			return err
+		})
+	}) == nil
 	t.mu.Lock()
 	t.took = time.Since(began)
 	t.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // namespace begins every name of ours.
@@ -41,6 +43,7 @@ type metrics struct {
 	inFlight   *prometheus.GaugeVec     // wire
 	limited    *prometheus.CounterVec   // who
 	panics     prometheus.Counter
+	lost       prometheus.CounterFunc
 }
 
 // Buckets, in seconds: of what should take milliseconds, and of what people do.
@@ -83,13 +86,14 @@ func newMetrics() metrics {
 		inFlight:   gauges("api_requests_in_flight", "Requests and streams that go on now.", "wire"),
 		limited:    counters("api_requests_limited_total", "Requests that were refused with 429 because they came too fast.", "who"),
 		panics:     prometheus.NewCounter(prometheus.CounterOpts(opts("api_panics_total", "Requests whose handler panicked."))),
+		lost:       prometheus.NewCounterFunc(prometheus.CounterOpts(opts("goroutine_panics_total", "Goroutines of the daemon that panicked, other than requests.")), func() float64 { return float64(errand.Lost()) }),
 	}
 }
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.build, m.operations, m.operating, m.commands, m.moves, m.journaling, m.journalFailures, m.calls, m.calling, m.decisions, m.servedFiles, m.servedBytes,
-		m.holding, m.held, m.records, m.appending, m.appendFailures, m.requests, m.requesting, m.inFlight, m.limited, m.panics,
+		m.holding, m.held, m.records, m.appending, m.appendFailures, m.requests, m.requesting, m.inFlight, m.limited, m.panics, m.lost,
 	}
 }
 

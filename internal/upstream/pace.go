@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -21,7 +22,7 @@ type paced struct {
 // pace wraps a body. stop ends the watch.
 func pace(body io.Reader, window time.Duration, least int64, cancel context.CancelCauseFunc) (r io.Reader, stop func()) {
 	p := &paced{body: body}
-	p.timer = time.AfterFunc(window, func() {
+	p.timer = errand.After(window, func() {
 		if p.moved.Swap(0) < least {
 			cancel(fault.New(fault.ErrUnavailable, "the upstream sends its answer too slowly"))
 			return

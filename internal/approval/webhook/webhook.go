@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -163,7 +164,7 @@ func New(cfg Config) (*Sender, error) {
 func (s *Sender) Run(ctx context.Context) {
 	var hooks sync.WaitGroup
 	for _, h := range s.cfg.Hooks {
-		hooks.Go(func() { s.serve(ctx, h) })
+		errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serve(ctx, h) }) })
 	}
 	hooks.Wait()
 	s.client.CloseIdleConnections()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -126,7 +127,7 @@ func (b *batch) take(ctx context.Context, log Log, end uint64, scratch bool) err
 		err     error
 	}
 	ahead := make(chan read, 4)
-	go func() {
+	errand.Go(func() {
 		defer close(ahead)
 		send := func(r read) bool {
 			select {
@@ -137,23 +138,22 @@ func (b *batch) take(ctx context.Context, log Log, end uint64, scratch bool) err
 			}
 		}
 		var some []audit.Record
-		for r, err := range log.Records(ctx, audit.Filter{FromSeq: b.next}) {
-			if err != nil {
-				send(read{some, err})
-				return
-			}
-			if r.Seq >= end {
-				break
-			}
-			if some = append(some, r); len(some) == 256 {
-				if !send(read{some, nil}) {
-					return
+		err := errand.Try(func() error {
+			for r, err := range log.Records(ctx, audit.Filter{FromSeq: b.next}) {
+				if err != nil || r.Seq >= end {
+					return err
 				}
-				some = nil
+				if some = append(some, r); len(some) == 256 {
+					if !send(read{some, nil}) {
+						return ctx.Err()
+					}
+					some = nil
+				}
 			}
-		}
-		send(read{some, nil})
-	}()
+			return nil
+		})
+		send(read{some, err})
+	})
 	for part := range ahead {
 		for _, r := range part.records {
 			if err := b.record(ctx, r, scratch); err != nil {

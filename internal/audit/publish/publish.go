@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // Config says what goes where. At least one of File, Command and URL is set.
@@ -90,7 +91,7 @@ func start(config Config, targets ...target) *Publisher {
 	p := &Publisher{config: config, targets: targets, cancel: cancel}
 	p.load()
 	for i := range p.targets {
-		p.running.Go(func() { p.run(ctx, i) })
+		errand.In(&p.running, func() { errand.Stay(ctx, func() { p.run(ctx, i) }) })
 	}
 	return p
 }
@@ -103,7 +104,7 @@ func (p *Publisher) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
 	defer cancel()
 	for i := range p.targets {
-		p.running.Go(func() { p.attempt(ctx, i) })
+		errand.In(&p.running, func() { p.attempt(ctx, i) })
 	}
 	p.running.Wait()
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -176,20 +177,13 @@ type stream struct {
 // connection is of no use then.
 func openStream(ctx context.Context, w http.ResponseWriter) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w)}
-	cut := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(cut)
+	s.release = errand.Until(ctx, func() { // w is of no use to anybody once its handler has returned
 		until := time.Now()
 		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
 			until = until.Add(lastWord)
 		}
 		_ = s.control.SetWriteDeadline(until)
 	})
-	s.release = func() {
-		if !stop() {
-			<-cut // w is of no use to anybody once its handler has returned
-		}
-	}
 	w.Header().Set("Content-Type", typeStream)
 	w.WriteHeader(http.StatusOK)
 	return s

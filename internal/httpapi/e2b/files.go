@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // download sends a file as it comes from the sandbox; nothing is kept here. There
@@ -72,7 +73,7 @@ func wantsGzip(r *http.Request) bool {
 func cutWrites(ctx context.Context, c *call, w http.ResponseWriter) func() {
 	done := make(chan struct{})
 	finished := make(chan struct{})
-	go func() {
+	errand.Go(func() {
 		defer close(finished)
 		select {
 		case <-c.box.Gone():
@@ -80,7 +81,7 @@ func cutWrites(ctx context.Context, c *call, w http.ResponseWriter) func() {
 		case <-ctx.Done():
 		case <-done:
 		}
-	}()
+	})
 	return func() {
 		close(done)
 		<-finished

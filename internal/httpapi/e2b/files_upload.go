@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -182,16 +183,18 @@ func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, err
 		err  error
 	}
 	answered := make(chan answer, 1)
-	go func() { // ends with the connection
-		kind, payload, err := conn.ReadFrame()
-		var info channel.FileInfo
-		if err == nil {
-			info, err = lastReply(kind, payload)
-		} else {
-			err = streamError(ctx, err)
-		}
-		answered <- answer{info, err}
-	}()
+	errand.Go(func() { // ends with the connection
+		var a answer
+		a.err = errand.Try(func() error {
+			kind, payload, err := conn.ReadFrame()
+			if err != nil {
+				return streamError(ctx, err)
+			}
+			a.info, err = lastReply(kind, payload)
+			return err
+		})
+		answered <- a
+	})
 	if err := u.pour(conn, content); err != nil {
 		broken, ok := errors.AsType[*guestError](err)
 		if !ok {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -144,7 +145,7 @@ func replyError(reply channel.Reply) error {
 
 // cutOff closes a file's stream when ctx ends; the result takes that back.
 func cutOff(ctx context.Context, conn *channel.Conn) func() bool {
-	return context.AfterFunc(ctx, func() { _ = conn.Close() })
+	return errand.When(ctx, func() { _ = conn.Close() })
 }
 
 // streamError is why a file's stream broke: its context, or the guest.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // Watchers that clients poll. Bounds of one sandbox's.
@@ -60,17 +61,17 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	id := hex.EncodeToString(random[:])
-	kept := &watcher{sandbox: c.id, stop: cancel, expiry: time.AfterFunc(watcherLife, func() { d.watchers.remove(id) })}
+	kept := &watcher{sandbox: c.id, stop: cancel, expiry: errand.After(watcherLife, func() { d.watchers.remove(id) })}
 	d.watchers.add(id, kept)
-	context.AfterFunc(ctx, func() { _ = watching.conn.Close() })
-	go d.watchers.collect(kept, watching)
-	go func() {
+	errand.When(ctx, func() { _ = watching.conn.Close() })
+	errand.Go(func() { d.watchers.collect(kept, watching) })
+	errand.Go(func() {
 		select {
 		case <-c.box.Gone():
 			d.watchers.remove(id)
 		case <-ctx.Done():
 		}
-	}()
+	})
 	return writeUnary(w, watcherRequest{WatcherID: id})
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -44,11 +45,11 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
-		go func() { // ends with the call
+		errand.Go(func() { // ends with the call
 			if d.awaitGone(ctx, c) {
 				cancel(errBroken)
 			}
-		}()
+		})
 		s := openStream(ctx, w)
 		defer s.close()
 		if err == nil {
@@ -333,7 +334,7 @@ type frames struct {
 // readFrames reads until an error, or until ctx ends and the connection is closed.
 func readFrames(ctx context.Context, conn *channel.Conn) frames {
 	f := frames{next: make(chan frame), taken: make(chan struct{}, 1)}
-	go func() {
+	errand.Go(func() {
 		for {
 			kind, payload, err := conn.ReadFrame()
 			select {
@@ -350,6 +351,6 @@ func readFrames(ctx context.Context, conn *channel.Conn) frames {
 				return
 			}
 		}
-	}()
+	})
 	return f
 }

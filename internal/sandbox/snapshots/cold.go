@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -58,11 +59,13 @@ func (s *Store) Tend(ctx context.Context) {
 // false: there was none to compress, or it failed.
 func (s *Store) cool(ctx context.Context) bool {
 	done := make(chan bool, 1)
-	go func() {
+	errand.Go(func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its priority with it
 		lowestPriority()
-		done <- s.CompressOne(ctx)
-	}()
+		did := false
+		defer func() { done <- did }()
+		did = s.CompressOne(ctx)
+	})
 	return <-done
 }
 

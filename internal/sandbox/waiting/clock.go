@@ -3,6 +3,8 @@ package waiting
 import (
 	"context"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // WithTimeout returns a context that ends, with the cause
@@ -10,11 +12,11 @@ import (
 // it waits for a person, frozen or not, does not count.
 func (l *List) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
+	errand.Go(func() {
 		if l.spend(ctx, d) {
 			cancel(context.DeadlineExceeded)
 		}
-	}()
+	})
 	return ctx, func() { cancel(nil) }
 }
 

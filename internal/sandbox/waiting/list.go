@@ -32,6 +32,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -178,7 +179,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 	l.cfg.Shelf.Keep(cfg.Sandbox)
 	l.steady.Lock()
 	l.tended = true
-	l.work.Go(l.tend)
+	errand.In(&l.work, l.tend)
 	return l
 }
 
@@ -188,7 +189,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 func TakeOverRunning(ctx context.Context, cfg Config) *List {
 	l := New(ctx, cfg)
 	l.stopped, l.tended = true, true
-	l.work.Go(l.tend)
+	errand.In(&l.work, l.tend)
 	return l
 }
 
@@ -217,7 +218,7 @@ func (l *List) Held(h Hold) {
 func (l *List) attend() {
 	if !l.tended && l.life.Err() == nil {
 		l.tended = true
-		l.work.Go(l.tend)
+		errand.In(&l.work, l.tend)
 	}
 }
 

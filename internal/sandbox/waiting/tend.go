@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -21,7 +22,7 @@ const (
 func (l *List) tend() {
 	ctx, cancel := context.WithCancel(l.life)
 	defer cancel()
-	defer context.AfterFunc(l.kill, cancel)()
+	defer errand.When(l.kill, cancel)()
 	if l.View().State != Running && !l.sleep(ctx) {
 		l.leave()
 		return

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -55,7 +56,12 @@ func Current(ctx context.Context, dir string, env []string, only ...pkgref.Ecosy
 	configs, failures := make([]upstream.Config, len(only)), make([]error, len(only))
 	var asked sync.WaitGroup
 	for i, ecosystem := range only {
-		asked.Go(func() { configs[i], failures[i] = current(ctx, dir, env, ecosystem) })
+		errand.In(&asked, func() {
+			failures[i] = errand.Try(func() (err error) {
+				configs[i], err = current(ctx, dir, env, ecosystem)
+				return err
+			})
+		})
 	}
 	asked.Wait()
 	var f Found

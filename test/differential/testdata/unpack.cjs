@@ -31,9 +31,9 @@ async function unpackPnpm(file, dest) {
 
 // yarn: the classic one, as a command. What it unpacked lies in its cache.
 async function unpackYarn(file, dest) {
-  const work = path.join(path.dirname(file), "yarn")
+  const work = path.join(path.dirname(file), "cache", "yarn")
   fs.rmSync(work, { recursive: true, force: true })
-  fs.mkdirSync(work)
+  fs.mkdirSync(work, { recursive: true })
   fs.writeFileSync(path.join(work, "package.json"), JSON.stringify({ name: "x", version: "1.0.0", license: "MIT", dependencies: { foo: "file:" + file } }))
   await promisify(execFile)(process.execPath, [path.join(modules, "yarn/bin/yarn.js"), "install", "--offline", "--no-lockfile", "--ignore-scripts",
     "--no-bin-links", "--non-interactive", "--silent", "--cache-folder", path.join(work, "cache")], { cwd: work })

@@ -52,7 +52,7 @@ func (t *tenant) wish(ask ArtifactAsk, d policy.Decision) approval.Ask {
 	w := approval.Ask{
 		Package: ask.Package, Upstream: ask.Upstream, Files: []approval.File{fileOf(ask)},
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.run.Policy.Digest(), PolicyName: clip(t.run.Policy.Source(), 1_024),
-		User: t.run.User, Task: clip(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+		Token: t.run.Token, User: t.run.User, Task: clip(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 	if ask.Evidence != nil {
 		w.Evidence = *ask.Evidence

@@ -63,6 +63,7 @@ type Ask struct {
 	Sandbox    string `json:"sandbox"`
 	Policy     string `json:"policy"`                // digest of the document
 	PolicyName string `json:"policy_name,omitempty"` // its source, for people
+	Token      string `json:"token,omitempty"`       // whose run it is; "": the host's
 	User       string `json:"user,omitempty"`        // who started the run
 	Task       string `json:"task,omitempty"`        // the run's stated task
 	Because    string `json:"because,omitempty"`     // the agent's own reason: a claim
@@ -73,6 +74,9 @@ type Ask struct {
 	Evidence Evidence `json:"evidence"`
 	// Group joins what one run asks for in one go; "" is the run's burst of now.
 	Group string `json:"group,omitempty"`
+	// ByPerson tells that User asks for it, and no program: it does not end with the
+	// run.
+	ByPerson bool `json:"by_person,omitempty"`
 }
 
 // Evidence is what is known about a release, for the person who answers. All of
@@ -113,6 +117,7 @@ type Request struct {
 	Created  time.Time  `json:"created"`
 	Updated  time.Time  `json:"updated"`
 	Expires  time.Time  `json:"expires,omitzero"` // if nobody answers
+	Seen     *Seen      `json:"seen,omitempty"`   // by a person, for the first time; nil: nobody has looked at it
 	Answer   *Answer    `json:"answer,omitempty"` // stays when it has ended
 	// Ended says why the request or its answer holds no more: "nobody answered in
 	// time", "the answer's time is over", "revoked by alice: ...".
@@ -123,12 +128,20 @@ type Request struct {
 	Near []string `json:"near,omitempty"`
 }
 
+// Seen is that a person has looked at a request, or filed it: it does not end before
+// its time then.
+type Seen struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+}
+
 // Asker is who asked.
 type Asker struct {
 	Run        string    `json:"run"`
 	Sandbox    string    `json:"sandbox"`
 	Policy     string    `json:"policy"`
 	PolicyName string    `json:"policy_name,omitempty"`
+	Token      string    `json:"token,omitempty"`
 	User       string    `json:"user,omitempty"`
 	Task       string    `json:"task,omitempty"`
 	Because    string    `json:"because,omitempty"`

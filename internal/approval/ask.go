@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -184,7 +183,7 @@ func inParts(c change, files []File) []change {
 
 func (a Ask) asker() Asker {
 	return Asker{
-		Run: a.Run, Sandbox: a.Sandbox, Policy: a.Policy, PolicyName: a.PolicyName,
+		Run: a.Run, Sandbox: a.Sandbox, Policy: a.Policy, PolicyName: a.PolicyName, Token: a.Token,
 		User: a.User, Task: a.Task, Because: a.Because, WantedBy: a.WantedBy,
 	}
 }
@@ -194,9 +193,11 @@ func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.T
 	if err := fits(ask.Files, ask.Package); err != nil {
 		return Request{}, err
 	}
-	if err := q.admit(ctx, ask, len(closing)); err != nil {
+	yielding, err := q.admit(ctx, ask, len(closing), now)
+	if err != nil {
 		return Request{}, err
 	}
+	closing = append(closing, yielding...)
 	evidence, err := q.compare(ctx, ask.Package, ask.Files, ask.Evidence)
 	if err != nil {
 		return Request{}, err
@@ -212,7 +213,7 @@ func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.T
 	}
 	c := change{
 		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
-		group: q.burst(ask, now), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires),
+		group: q.burst(ask, now), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson,
 	}
 	if err := q.commit(ctx, slices.Concat(closing, inParts(c, ask.Files))...); err != nil {
 		return Request{}, err
@@ -255,45 +256,4 @@ func (q *Queue) burst(ask Ask, now time.Time) string {
 	b.last = now
 	q.bursts[ask.Run] = b
 	return b.group
-}
-
-// admit refuses a new request past the limits, and records that once for a run.
-// The caller holds q.write; closing requests make room.
-func (q *Queue) admit(ctx context.Context, ask Ask, closing int) error {
-	q.mu.Lock()
-	all, own := len(q.pending)-closing, 0
-	for _, w := range q.pending {
-		if w.run == ask.Run {
-			own++
-		}
-	}
-	told := q.capped[ask.Run]
-	q.mu.Unlock()
-	var reason error
-	switch {
-	case own-closing >= q.cfg.Limits.PerRun:
-		reason = fault.New(fault.ErrForbidden, "the run %s has %d requests that wait for a person, and may have no more; they must be answered first", ask.Run, own)
-	case all >= q.cfg.Limits.Pending:
-		reason = fault.New(fault.ErrForbidden, "%d requests wait for a person, and there is room for no more; they must be answered first", all)
-	default:
-		return nil
-	}
-	if told {
-		return reason
-	}
-	_, err := q.cfg.Log.Append(ctx, audit.Record{
-		Kind: audit.KindApproval, Outcome: audit.Exceeded, Run: ask.Run, Sandbox: ask.Sandbox, Policy: ask.Policy, User: ask.User, Task: ask.Task,
-		Ecosystem: string(ask.Package.Ecosystem), Package: ask.Package.Name, InstalledVersion: ask.Package.Version,
-		Reason: reason.Error() + ". Nothing that this run asks for beyond that is put before a person.", Detail: map[string]string{detailEvent: eventCapped},
-	})
-	if err != nil {
-		return unrecorded(err)
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.capped) > maxCached {
-		clear(q.capped)
-	}
-	q.capped[ask.Run] = true
-	return reason
 }

@@ -28,8 +28,10 @@ type change struct {
 	evidence *Evidence // nil: as it was
 	expires  time.Time // of asked: the request's; of approved, denied: the answer's
 
+	byPerson bool // of asked
+
 	// Of approved and denied.
-	by      string // also of revoked
+	by      string // also of revoked and seen
 	scope   Scope
 	digests []string
 
@@ -54,7 +56,7 @@ func (c change) state() State {
 		return Expired
 	case EventSuperseded:
 		return Superseded
-	case EventAsked, EventJoined:
+	case EventAsked, EventJoined, eventSeen:
 	}
 	return Pending
 }
@@ -69,9 +71,16 @@ func apply(e Entry, c change) Entry {
 			ID: c.id, Package: c.pkg, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
 			Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{},
 		}}
+		if c.byPerson {
+			e.Seen = &Seen{By: c.asker.User, At: c.at}
+		}
 		e = e.joined(c)
 	case EventJoined:
 		e = e.joined(c)
+	case eventSeen:
+		if e.Seen == nil {
+			e.Seen = &Seen{By: c.by, At: c.at}
+		}
 	case EventApproved, EventDenied:
 		e.Answer = &Answer{
 			State: c.state(), By: c.by, At: c.at, Scope: c.scope, Reason: c.reason,

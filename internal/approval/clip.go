@@ -42,7 +42,7 @@ func clean(ask Ask) (Ask, error) {
 	case len(ask.Files) > maxFiles:
 		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", clip(ref.String(), maxShort), len(ask.Files), maxFiles)
 	}
-	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Rule} {
+	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Token, &ask.Rule} {
 		*s = clip(*s, maxShort)
 	}
 	for _, s := range []*string{&ask.PolicyName, &ask.Task, &ask.Because, &ask.Reason} {

@@ -23,7 +23,12 @@ func (q *Queue) run(ctx context.Context) {
 	settle := time.NewTicker(settleEvery)
 	defer settle.Stop()
 	for {
-		timer := time.NewTimer(q.expire(ctx))
+		next := q.expire(ctx)
+		again, err := q.forsaken(ctx)
+		if err != nil && ctx.Err() == nil {
+			q.cfg.Logger.ErrorContext(ctx, "the end of a request whose run has ended could not be recorded", "err", err)
+		}
+		timer := time.NewTimer(min(next, again))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

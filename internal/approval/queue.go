@@ -23,7 +23,10 @@ type Config struct {
 	Log audit.Log
 	// PendingExpires is how long a request waits for an answer; 0 is a week.
 	PendingExpires time.Duration
-	Limits         Limits
+	// AfterRun is how long a request waits on that nobody has looked at, after the last
+	// run that asked for it has ended; 0 is a day. See Queue.FollowRuns.
+	AfterRun time.Duration
+	Limits   Limits
 	// Clock is the time by which requests and answers end; nil is the host's, which is
 	// believed. After a jump of the host's clock, what is over by either time is over,
 	// and stays so.
@@ -34,9 +37,11 @@ type Config struct {
 
 // Limits bound what agents can put before people. A zero field is its default.
 type Limits struct {
-	PerRun  int           // pending requests that one run began; 200
-	Pending int           // pending requests in all; 2,000
-	Burst   time.Duration // asks of one run that are no further apart share a group; 2 minutes
+	PerRun   int           // pending requests that one run began; 200
+	PerToken int           // that the runs of one token, or the host's own, began; a quarter of Pending
+	Sure     int           // that a token can have when three quarters of the queue are taken; 50, and never more than PerToken
+	Pending  int           // pending requests in all; 2,000
+	Burst    time.Duration // asks of one run that are no further apart share a group; 2 minutes
 }
 
 const week = 7 * 24 * time.Hour
@@ -50,6 +55,15 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Limits.Pending <= 0 {
 		c.Limits.Pending = 2_000
+	}
+	if c.Limits.PerToken <= 0 {
+		c.Limits.PerToken = max(c.Limits.Pending/4, 1)
+	}
+	if c.Limits.Sure <= 0 {
+		c.Limits.Sure = min(50, c.Limits.PerToken)
+	}
+	if c.AfterRun <= 0 {
+		c.AfterRun = 24 * time.Hour
 	}
 	if c.Limits.Burst <= 0 {
 		c.Limits.Burst = 2 * time.Minute
@@ -96,20 +110,15 @@ type Queue struct {
 	changed chan struct{}            // closed at the next change of anything
 	last    uint64                   // the last event's number
 	grants  grantCache
-	wake    chan struct{} // capacity 1: the next expiry may be another
-	jumped  bool          // the host's clock has, when it was last read
+	runs    func() map[string]bool // those that live; nil: all
+	wake    chan struct{}          // capacity 1: the next expiry may be another
+	jumped  bool                   // the host's clock has, when it was last read
 }
 
 // release is what there is one pending request of.
 type release struct {
 	pkg      pkgref.Ref
 	upstream string
-}
-
-// waiting is a pending request, as the caps count it.
-type waiting struct {
-	id  string
-	run string // that began it
 }
 
 // burst is what one run asks for in one go.
@@ -179,9 +188,9 @@ func (q *Queue) note(e Entry) {
 		}
 		return
 	}
-	w := waiting{id: e.ID}
-	if len(e.Runs) > 0 {
-		w.run = e.Runs[0].Run
+	w := waitingOf(e)
+	if known := q.pending[key]; known.id == e.ID {
+		w.orphan, w.orphand = known.orphan, known.orphand
 	}
 	q.pending[key] = w
 	if b := q.bursts[w.run]; e.Created.After(b.last) {
@@ -241,7 +250,9 @@ func (q *Queue) take(ctx context.Context, changes []change) error {
 			b.Entries = append(b.Entries, e)
 		}
 		b.Entries[i] = apply(b.Entries[i], c)
-		b.Events = append(b.Events, Event{Number: c.seq + 1, At: c.at, Name: c.event, ID: c.id})
+		if c.event != eventSeen {
+			b.Events = append(b.Events, Event{Number: c.seq + 1, At: c.at, Name: c.event, ID: c.id})
+		}
 		b.Position = Position{Seq: c.seq, At: c.at}
 	}
 	if err := q.cfg.Store.Apply(ctx, b); err != nil {

@@ -382,7 +382,7 @@ func TestHostileText(t *testing.T) {
 // that is made can be used.
 func TestCaps(t *testing.T) {
 	t.Parallel()
-	in := install(t, approval.Limits{PerRun: 3, Pending: 5})
+	in := install(t, approval.Limits{PerRun: 3, Pending: 5, PerToken: 5, Sure: 5})
 	from := func(run, name string) (approval.Request, error) {
 		a := named(name)
 		a.Run = run

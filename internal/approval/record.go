@@ -28,6 +28,8 @@ const (
 	detailDigests    = "digests" // with spaces between
 	detailEnded      = "ended"
 	detailReplacedBy = "replaced_by"
+	detailToken      = "token"
+	detailByPerson   = "by_person" // "true"
 )
 
 // Events of records that change nothing.
@@ -47,7 +49,7 @@ func (c change) outcome() audit.Outcome {
 		return audit.Expired
 	case EventSuperseded:
 		return audit.Superseded
-	case EventAsked, EventJoined:
+	case EventAsked, EventJoined, eventSeen:
 	}
 	return audit.Pending
 }
@@ -67,11 +69,14 @@ func (c change) record() (audit.Record, error) {
 	for key, value := range map[string]string{
 		detailGroup: c.group, detailBecause: c.asker.Because, detailPolicyName: c.asker.PolicyName,
 		detailScope: string(c.scope), detailDigests: strings.Join(c.digests, " "),
-		detailEnded: c.ended, detailReplacedBy: c.replacedBy,
+		detailEnded: c.ended, detailReplacedBy: c.replacedBy, detailToken: c.asker.Token,
 	} {
 		if value != "" {
 			r.Detail[key] = value
 		}
+	}
+	if c.byPerson {
+		r.Detail[detailByPerson] = "true"
 	}
 	if !c.expires.IsZero() {
 		r.Detail[detailExpires] = c.expires.UTC().Format(time.RFC3339Nano)
@@ -128,9 +133,10 @@ func fromRecord(r audit.Record) (c change, ok bool, err error) {
 	case EventAsked, EventJoined:
 		c.asker = Asker{
 			Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, PolicyName: r.Detail[detailPolicyName],
-			User: r.User, Task: r.Task, Because: r.Detail[detailBecause],
+			User: r.User, Task: r.Task, Because: r.Detail[detailBecause], Token: r.Detail[detailToken],
 		}
-	case EventApproved, EventDenied, EventRevoked:
+		c.byPerson = r.Detail[detailByPerson] == "true"
+	case EventApproved, EventDenied, EventRevoked, eventSeen:
 		c.by = r.User
 	case EventExpired, EventSuperseded:
 	default:

@@ -125,6 +125,9 @@ const (
 	EventExpired    EventName = "expired"
 	EventRevoked    EventName = "revoked"
 	EventSuperseded EventName = "superseded"
+
+	// eventSeen is on record, and nobody is told: nothing has happened to the request.
+	eventSeen EventName = "seen"
 )
 
 // Event is a change of a request. Numbers grow with time, with gaps.

@@ -16,6 +16,9 @@ import (
 type Approvals struct {
 	// PendingExpires is how long a request waits for an answer; 7d.
 	PendingExpires Span `yaml:"pending_expires"`
+	// AfterRun is how long after the last run that asked a request waits on that nobody
+	// has looked at; 1d.
+	AfterRun Span `yaml:"after_run"`
 	// Webhooks are told what happens in the queue.
 	Webhooks []Webhook `yaml:"webhooks"`
 }

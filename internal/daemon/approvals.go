@@ -35,7 +35,7 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 	}
 	d.approvals.queue, err = approval.Open(ctx, approval.Config{
 		Store: d.approvals.store, Log: d.telemetry.Log(d.log), Clock: d.clock, Logger: d.opts.Log,
-		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires),
+		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires), AfterRun: time.Duration(d.opts.Config.Approvals.AfterRun),
 	})
 	if err != nil {
 		return err

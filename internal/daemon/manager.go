@@ -48,8 +48,22 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	if err := d.sandboxes.Recover(ctx); err != nil {
 		return err
 	}
+	d.approvals.queue.FollowRuns(d.liveRuns)
 	d.quietKeeper = d.watchKeeper()
 	return nil
+}
+
+// liveRuns are those with a sandbox that is not at its end.
+func (d *Daemon) liveRuns() map[string]bool {
+	live := map[string]bool{}
+	for _, s := range d.sandboxes.List() {
+		switch state, _ := s.State(); state { //nolint:exhaustive // the others live
+		case sandbox.Destroying, sandbox.Destroyed, sandbox.Failed:
+		default:
+			live[s.Info().Run] = true
+		}
+	}
+	return live
 }
 
 // holder tells the manager what sandboxes wait for. The door is made before it,

@@ -82,7 +82,16 @@ func pageOf(requests []approval.Request) (api.ApprovalPage, error) {
 }
 
 func (s *Server) getApproval(w http.ResponseWriter, r *http.Request) error {
-	request, err := s.cfg.Approvals.Get(r.Context(), r.PathValue("id"))
+	who, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	var request approval.Request
+	if who.token == nil { // of a token nobody knows whether it is a person's
+		request, err = s.cfg.Approvals.Look(r.Context(), who.name, r.PathValue("id"))
+	} else {
+		request, err = s.cfg.Approvals.Get(r.Context(), r.PathValue("id"))
+	}
 	if err != nil {
 		return err
 	}

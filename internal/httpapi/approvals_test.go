@@ -72,6 +72,32 @@ func stateOf(t *testing.T, text api.Approval) string {
 	return r.Package.Name + " " + string(r.State)
 }
 
+// TestALookIsOnRecord once, and listing is none.
+func TestALookIsOnRecord(t *testing.T) {
+	t.Parallel()
+	in := review(t)
+	id := in.ask(t, "one", "r1")
+	seen := func() *approval.Seen {
+		t.Helper()
+		r, err := in.queue.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Seen
+	}
+	if _, err := in.client.Approvals(t.Context(), client.ApprovalFilter{}); err != nil || seen() != nil {
+		t.Error(seen(), err)
+	}
+	for range 2 {
+		if _, err := in.client.Approval(t.Context(), id); err != nil || seen() == nil || seen().By == "" {
+			t.Error(seen(), err)
+		}
+	}
+	if n := len(in.log.All()); n != 2 {
+		t.Errorf("%d records, want the ask and the look", n)
+	}
+}
+
 // TestApprovals: pages, answers and revocations as a client sees them.
 func TestApprovals(t *testing.T) {
 	t.Parallel()

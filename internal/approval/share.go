@@ -1,0 +1,165 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// waiting is a pending request, as the caps count it.
+type waiting struct {
+	id      string
+	run     string // that began it
+	token   string // whose run that was
+	born    uint64
+	runs    []string // that want it; nil: too many to tell
+	seen    bool     // a person has looked at it
+	orphan  bool     // when the runs were last looked at, none of them lived
+	orphand time.Time
+}
+
+func waitingOf(e Entry) waiting {
+	w := waiting{id: e.ID, born: e.Born, seen: e.Seen != nil}
+	if len(e.Runs) > 0 {
+		w.run = e.Runs[0].Run
+	}
+	if len(e.Asks) > 0 {
+		w.token = e.Asks[0].Token
+	}
+	if len(e.Runs) <= MaxAsks {
+		for _, wish := range e.Runs {
+			w.runs = append(w.runs, wish.Run)
+		}
+	}
+	return w
+}
+
+// forsaken tells whether nobody waits for a request any more, and no person has
+// looked at it.
+func (w waiting) forsaken(lives func(run string) bool) bool {
+	return !w.seen && len(w.runs) > 0 && !slices.ContainsFunc(w.runs, lives)
+}
+
+// count is how many requests wait.
+type count struct{ all, token, run int }
+
+// admit finds room for a new request, or refuses it past the limits and records that
+// once for a run. Where a share or the queue is full, the oldest request that nobody
+// waits for any more yields. The caller holds q.write; closing requests make room.
+func (q *Queue) admit(ctx context.Context, ask Ask, closing int, now time.Time) (yielding []change, err error) {
+	n := q.count(ask)
+	n.all, n.token, n.run = n.all-closing, n.token-closing, n.run-closing
+	l := q.cfg.Limits
+	switch {
+	case n.run >= l.PerRun:
+		return nil, q.refuseMore(ctx, ask, fault.New(fault.ErrForbidden, "the run %s has %d requests that wait for a person, and may have no more; they must be answered first", ask.Run, n.run))
+	case n.token >= l.PerToken:
+		yielding, err = q.yield(ctx, func(w waiting) bool { return w.token == ask.Token }, now)
+	case n.all >= l.Pending:
+		yielding, err = q.yield(ctx, func(waiting) bool { return true }, now)
+	case n.all >= l.Pending-l.Pending/4 && n.token >= l.Sure:
+		// The last quarter is for those who have little in the queue.
+		yielding, err = q.yield(ctx, func(w waiting) bool { return w.token == ask.Token }, now)
+	default:
+		return nil, nil
+	}
+	if err != nil || len(yielding) > 0 {
+		return yielding, err
+	}
+	if n.all >= l.Pending {
+		err = fault.New(fault.ErrForbidden, "%d requests wait for a person, and there is room for no more; they must be answered first", n.all)
+	} else {
+		err = fault.New(fault.ErrForbidden, "%s has %d requests that wait for a person, and may have no more; they must be answered first", holderOf(ask.Token), n.token)
+	}
+	return nil, q.refuseMore(ctx, ask, err)
+}
+
+func holderOf(token string) string {
+	if token == "" {
+		return "this host"
+	}
+	return "the token " + token
+}
+
+func (q *Queue) count(ask Ask) (n count) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n.all = len(q.pending)
+	for _, w := range q.pending {
+		if w.token == ask.Token {
+			n.token++
+		}
+		if w.run == ask.Run {
+			n.run++
+		}
+	}
+	return n
+}
+
+// yield ends the oldest forsaken request of those that are meant, of the token with
+// the most of them; nothing if there is none.
+func (q *Queue) yield(ctx context.Context, meant func(waiting) bool, now time.Time) ([]change, error) {
+	lives := q.living()
+	q.mu.Lock()
+	var idle []waiting
+	of := map[string]int{}
+	for _, w := range q.pending {
+		if meant(w) && w.forsaken(lives) {
+			idle = append(idle, w)
+			of[w.token]++
+		}
+	}
+	q.mu.Unlock()
+	if len(idle) == 0 {
+		return nil, nil
+	}
+	first := slices.MinFunc(idle, func(a, b waiting) int {
+		return cmp.Or(cmp.Compare(of[b.token], of[a.token]), cmp.Compare(a.born, b.born))
+	})
+	return q.ending(ctx, first.id, "its run has ended, nobody had looked at it, and another request needed the room", now)
+}
+
+// ending is the change that ends a pending request early; none if it has ended.
+func (q *Queue) ending(ctx context.Context, id, why string, now time.Time) ([]change, error) {
+	e, err := q.cfg.Store.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r := e.asOf(now)
+	if e.State != Pending {
+		return nil, nil
+	}
+	if r.State == Pending {
+		r.Ended = why
+	}
+	return []change{expired(e, r)}, nil
+}
+
+// refuseMore records once for a run that it asked for too much, and returns why.
+func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
+	q.mu.Lock()
+	told := q.capped[ask.Run]
+	q.mu.Unlock()
+	if told {
+		return reason
+	}
+	_, err := q.cfg.Log.Append(ctx, audit.Record{
+		Kind: audit.KindApproval, Outcome: audit.Exceeded, Run: ask.Run, Sandbox: ask.Sandbox, Policy: ask.Policy, User: ask.User, Task: ask.Task,
+		Ecosystem: string(ask.Package.Ecosystem), Package: ask.Package.Name, InstalledVersion: ask.Package.Version,
+		Reason: reason.Error() + ". Nothing that this run asks for beyond that is put before a person.", Detail: map[string]string{detailEvent: eventCapped},
+	})
+	if err != nil {
+		return unrecorded(err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.capped) > maxCached {
+		clear(q.capped)
+	}
+	q.capped[ask.Run] = true
+	return reason
+}

@@ -3,12 +3,15 @@
 // sandboxes are born trusting; the API may answer with those of another, which
 // clients are told to trust.
 //
-// Vocabulary: a *generation* is one CA certificate with its key, critically
-// constrained to the names that it was made for, so that whoever steals the
-// key can impersonate those registries to this installation's sandboxes and
-// nobody to anybody else. A *leaf* is what the gateway shows. The key of a
-// generation never leaves its folder; a leaf's key is made for each leaf, and
-// only the gateway gets it.
+// Vocabulary: a *generation* is a *root*, which sandboxes trust, and an
+// *issuer*, which the root has signed and which signs leaves. Both are
+// critically constrained to the names that they were made for, so that whoever
+// steals the issuer's key can impersonate those registries to this
+// installation's sandboxes and nobody to anybody else. The root's key signs the
+// issuer and is kept nowhere: Java does not look at the constraints of what it
+// trusts, only at those of what is below it. A *leaf* is what the gateway shows,
+// with the issuer. The key of an issuer never leaves its folder; a leaf's key is
+// made for each leaf, and only the gateway gets it.
 package authority
 
 import (
@@ -37,7 +40,8 @@ const (
 	backdate = time.Hour
 )
 
-// Leaf is a certificate with its chain (leaf first, then the CA) and key.
+// Leaf is a certificate with its chain (leaf first, then its issuer, and not the
+// root) and key.
 type Leaf struct {
 	ChainPEM []byte
 	KeyPEM   []byte
@@ -64,21 +68,21 @@ func Open(dir string) (*Authority, error) {
 		return nil, err
 	}
 	a := &Authority{dir: dir, known: known}
-	if len(known) > 0 {
-		a.current = known[len(known)-1]
+	if n := len(known); n > 0 && known[n-1].root != nil {
+		a.current = known[n-1]
 	}
 	return a, nil
 }
 
-// CAPEM returns the current CA certificate, nil before the first Certificate.
-// It is the one that the last leaf was issued under.
+// CAPEM returns the current root's certificate, nil before the first
+// Certificate. It is the one that the last leaf was issued under.
 func (a *Authority) CAPEM() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current == nil {
 		return nil
 	}
-	return encodeCertificate(a.current.certificate)
+	return encodeCertificate(a.current.root)
 }
 
 // Certificate issues a leaf for exactly these hosts (names or addresses, a
@@ -104,14 +108,12 @@ func (a *Authority) issue(ctx context.Context, hosts []string, above string) (Le
 	if err := ctx.Err(); err != nil {
 		return Leaf{}, err
 	}
+	names.above = strings.ToLower(strings.TrimSuffix(above, "."))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g, err := a.covering(names)
 	if err != nil {
 		return Leaf{}, err
-	}
-	if above != "" {
-		names.wild = "*." + strings.ToLower(strings.TrimSuffix(above, "."))
 	}
 	leaf, err := g.issue(names, time.Now())
 	if err != nil {
@@ -125,16 +127,21 @@ func (a *Authority) issue(ctx context.Context, hosts []string, above string) (Le
 // leaf, or makes one. The caller has the lock.
 func (a *Authority) covering(names subjects) (*generation, error) {
 	enough := time.Now().Add(leafLifetime)
+	var old *generation // of one certificate, that covers them
 	for _, g := range slices.Backward(a.known) {
-		if g.covers(names) && g.certificate.NotAfter.After(enough) {
+		switch {
+		case !g.covers(names) || !g.issuer.NotAfter.After(enough):
+		case g.root != nil:
 			return g, nil
+		case old == nil:
+			old = g
 		}
 	}
 	number := 1
 	if n := len(a.known); n > 0 {
 		number = a.known[n-1].number + 1
 	}
-	g, err := newGeneration(number, names, time.Now())
+	g, err := newGeneration(number, names, old, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +156,7 @@ func (a *Authority) covering(names subjects) (*generation, error) {
 type subjects struct {
 	names     []string
 	addresses []net.IP
-	wild      string // "*." and one of the names, of a leaf; "": none
+	above     string // the one of the names that every name below is meant by; "": none
 }
 
 // parseHosts accepts host names and IP addresses, with or without a port.
@@ -214,13 +221,13 @@ func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
 		return Leaf{}, err
 	}
 	all := names.names
-	if names.wild != "" {
-		all = append(slices.Clone(all), names.wild)
+	if names.above != "" {
+		all = append(slices.Clone(all), "*."+names.above)
 	}
 	leaf := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "Cofferdam"},
-		NotBefore:    laterOf(now.Add(-backdate), g.certificate.NotBefore),
+		NotBefore:    laterOf(now.Add(-backdate), g.issuer.NotBefore),
 		NotAfter:     now.Add(leafLifetime),
 		DNSNames:     all,
 		IPAddresses:  names.addresses,
@@ -229,7 +236,7 @@ func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
 
 		BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, g.certificate, &key.PublicKey, g.key)
+	der, err := x509.CreateCertificate(rand.Reader, leaf, g.issuer, &key.PublicKey, g.key)
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -238,7 +245,7 @@ func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
 		return Leaf{}, err
 	}
 	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return Leaf{ChainPEM: append(chain, encodeCertificate(g.certificate)...), KeyPEM: keyPEM}, nil
+	return Leaf{ChainPEM: append(chain, encodeCertificate(g.issuer)...), KeyPEM: keyPEM}, nil
 }
 
 func laterOf(a, b time.Time) time.Time {

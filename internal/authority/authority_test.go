@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +50,7 @@ func forge(t *testing.T, a *Authority, hosts ...string) Leaf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := a.current.issue(names, a.current.certificate.NotBefore.Add(2*backdate))
+	leaf, err := a.current.issue(names, a.current.issuer.NotBefore.Add(2*backdate))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +76,10 @@ func verifiers() map[string]func(t *testing.T, ca []byte, leaf Leaf, host string
 
 func verifyWithGo(t *testing.T, ca []byte, leaf Leaf, host string) error {
 	t.Helper()
-	roots := x509.NewCertPool()
+	roots, sent := x509.NewCertPool(), x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	_, err := parse(t, leaf.ChainPEM).Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
+	sent.AppendCertsFromPEM(leaf.ChainPEM)
+	_, err := parse(t, leaf.ChainPEM).Verify(x509.VerifyOptions{Roots: roots, Intermediates: sent, DNSName: host})
 	return err
 }
 
@@ -91,7 +94,7 @@ func verifyWithOpenSSL(t *testing.T, ca []byte, leaf Leaf, host string) error {
 	}
 	args := append([]string{
 		"verify", "-x509_strict", "-purpose", "sslserver", "-no-CApath", "-no-CAstore",
-		"-CAfile", filepath.Join(dir, "ca.pem"),
+		"-CAfile", filepath.Join(dir, "ca.pem"), "-untrusted", filepath.Join(dir, "leaf.pem"),
 	}, append(check, filepath.Join(dir, "leaf.pem"))...)
 	out, err := exec.CommandContext(t.Context(), "openssl", args...).CombinedOutput()
 	if err != nil {
@@ -109,7 +112,7 @@ func verifyWithPython(t *testing.T, ca []byte, leaf Leaf, host string) error {
 	}
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	server.Config.ErrorLog = nil
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
 	u, err := url.Parse(server.URL)
@@ -180,6 +183,8 @@ func TestClientsRefuseForgeries(t *testing.T) {
 		}{
 			{[]string{"index.example"}, "bank.example"},
 			{[]string{"index.example"}, "notindex.example"},
+			{[]string{"index.example"}, "www.index.example"},
+			{[]string{"index.example", "files.index.example"}, "www.files.index.example"},
 			{[]string{"index.example"}, "10.0.0.1"},
 			{[]string{"index.example"}, "::1"},
 			{[]string{"127.0.0.1"}, "127.0.0.2"},
@@ -216,8 +221,8 @@ func TestShape(t *testing.T) {
 	if len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth || leaf.IsCA {
 		t.Errorf("a leaf is for more than serving: %v", leaf.ExtKeyUsage)
 	}
-	if !ca.MaxPathLenZero || ca.KeyUsage != x509.KeyUsageCertSign || len(ca.AuthorityKeyId)+len(ca.SubjectKeyId) == 0 {
-		t.Errorf("CA: path length zero %v, usage %b", ca.MaxPathLenZero, ca.KeyUsage)
+	if ca.MaxPathLen != 1 || ca.KeyUsage != x509.KeyUsageCertSign || len(ca.SubjectKeyId) == 0 {
+		t.Errorf("root: path length %d, usage %b", ca.MaxPathLen, ca.KeyUsage)
 	}
 }
 

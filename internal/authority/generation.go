@@ -17,44 +17,87 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// generation is one CA. Its files are ca-N.key, written first, and ca-N.pem,
-// whose presence makes it complete. It is never changed.
+// generation is one CA. Its files are ca-N.key, the issuer's, and ca-N.root.pem,
+// written first, and ca-N.pem, the issuer, whose presence makes it complete. It
+// is never changed. One without a root is of before there were roots: its
+// certificate was trusted by itself; nothing is issued under it any more.
 type generation struct {
-	number      int
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+	number int
+	root   *x509.Certificate // nil: see above
+	issuer *x509.Certificate
+	key    *ecdsa.PrivateKey // the issuer's
 }
 
-// newGeneration makes a CA that is good for these names and no others: DNS
-// names below them are within a constraint by its nature (RFC 5280, 4.2.1.10),
-// and a kind of name that none is needed of is closed as a whole.
-func newGeneration(number int, names subjects, now time.Time) (*generation, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// newGeneration makes a CA that is good for these names and no others. After an
+// old one, which covers the names, it goes on with its key and its name: what
+// this issuer signs is then also good for sandboxes that trust the old
+// certificate, and they need not be started anew.
+func newGeneration(number int, names subjects, old *generation, now time.Time) (*generation, error) {
+	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
+	root, err := constrained(fmt.Sprintf("Cofferdam installation CA %d", number), names, now)
+	if err != nil {
+		return nil, err
+	}
+	root.MaxPathLen = 1
+	if root, err = sign(root, root, &rootKey.PublicKey, rootKey); err != nil {
+		return nil, err
+	}
+	issuer, err := constrained(fmt.Sprintf("Cofferdam installation issuer %d", number), names, now)
+	if err != nil {
+		return nil, err
+	}
+	issuer.MaxPathLenZero = true
+	g := &generation{number: number, root: root}
+	if old != nil {
+		g.key, issuer.NotAfter, issuer.Subject, issuer.SubjectKeyId = old.key, old.issuer.NotAfter, old.issuer.Subject, old.issuer.SubjectKeyId
+	} else if g.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, err
+	}
+	// The root's key has no use after this, and is kept nowhere.
+	g.issuer, err = sign(issuer, root, &g.key.PublicKey, rootKey)
+	return g, err
+}
+
+func sign(template, parent *x509.Certificate, public *ecdsa.PublicKey, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, by)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// constrained is what root and issuer share. DNS names below a name are within
+// its constraint by nature (RFC 5280, 4.2.1.10), so they are excluded, unless
+// one of them is meant; and a kind of name that none is needed of is closed as a
+// whole.
+func constrained(name string, names subjects, now time.Time) (*x509.Certificate, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: fmt.Sprintf("Cofferdam installation CA %d (%s)", number, serial.Text(16)[:8])},
+		Subject:      pkix.Name{CommonName: fmt.Sprintf("%s (%s)", name, fmt.Sprintf("%032x", serial)[:8])},
 		NotBefore:    now.Add(-backdate),
 		NotAfter:     now.Add(caLifetime),
 		KeyUsage:     x509.KeyUsageCertSign,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 
-		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+		BasicConstraintsValid: true, IsCA: true,
 
 		PermittedDNSDomainsCritical: true,
 		PermittedDNSDomains:         names.names,
+		ExcludedDNSDomains:          names.notMeant(),
 		PermittedIPRanges:           singles(names.addresses),
 	}
 	if len(names.names) == 0 {
@@ -66,15 +109,18 @@ func newGeneration(number int, names subjects, now time.Time) (*generation, erro
 			{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)},
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
+	return template, nil
+}
+
+// notMeant are the domains below names that no name is meant of: ".a.example".
+func (s subjects) notMeant() []string {
+	var domains []string
+	for _, name := range s.names {
+		if below := "." + name; name != s.above && !slices.ContainsFunc(s.names, func(n string) bool { return strings.HasSuffix(n, below) }) {
+			domains = append(domains, below)
+		}
 	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	return &generation{number, certificate, key}, nil
+	return domains
 }
 
 // singles makes a range of one address of each.
@@ -89,26 +135,27 @@ func singles(addresses []net.IP) []*net.IPNet {
 // covers says whether each of the names was named when the CA was made.
 func (g *generation) covers(names subjects) bool {
 	for _, name := range names.names {
-		if !slices.Contains(g.certificate.PermittedDNSDomains, name) {
+		if !slices.Contains(g.issuer.PermittedDNSDomains, name) {
 			return false
 		}
 	}
 	for _, ip := range names.addresses {
-		if !slices.ContainsFunc(g.certificate.PermittedIPRanges, func(n *net.IPNet) bool { return n.IP.Equal(ip) }) {
+		if !slices.ContainsFunc(g.issuer.PermittedIPRanges, func(n *net.IPNet) bool { return n.IP.Equal(ip) }) {
 			return false
 		}
 	}
-	return true
+	return names.above == "" || !slices.Contains(g.issuer.ExcludedDNSDomains, "."+names.above)
 }
 
-func (g *generation) paths(dir string) (certificate, key string) {
+func (g *generation) paths(dir string) (issuer, root, key string) {
 	base := filepath.Join(dir, "ca-"+strconv.Itoa(g.number))
-	return base + ".pem", base + ".key"
+	return base + ".pem", base + ".root.pem", base + ".key"
 }
 
-// write stores a new generation: the key, durably, and only then the certificate.
+// write stores a new generation: the key and the root, durably, and only then
+// the issuer.
 func (g *generation) write(dir string) error {
-	certPath, keyPath := g.paths(dir)
+	certPath, rootPath, keyPath := g.paths(dir)
 	keyPEM, err := encodeKey(g.key)
 	if err != nil {
 		return err
@@ -117,7 +164,9 @@ func (g *generation) write(dir string) error {
 	if err := os.Remove(keyPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
 	}
-	if err := errors.Join(create(keyPath, keyPEM), create(certPath+".new", encodeCertificate(g.certificate))); err != nil {
+	if err := errors.Join(
+		create(keyPath, keyPEM), create(rootPath, encodeCertificate(g.root)), create(certPath+".new", encodeCertificate(g.issuer)),
+	); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
 	}
 	if err := os.Rename(certPath+".new", certPath); err != nil {
@@ -167,7 +216,7 @@ func readGenerations(dir string) ([]*generation, error) {
 
 func readGeneration(dir string, number int) (*generation, error) {
 	g := &generation{number: number}
-	certPath, keyPath := g.paths(dir)
+	certPath, rootPath, keyPath := g.paths(dir)
 	if err := checkSecret(keyPath); err != nil {
 		return nil, err
 	}
@@ -175,11 +224,15 @@ func readGeneration(dir string, number int) (*generation, error) {
 	if err != nil {
 		return nil, damaged(certPath, err)
 	}
-	rawCert, err := os.ReadFile(certPath)
+	rawIssuer, err := os.ReadFile(certPath)
 	if err != nil {
 		return nil, damaged(certPath, err)
 	}
-	if g.certificate, g.key, err = decode(rawCert, rawKey); err != nil {
+	rawRoot, err := os.ReadFile(rootPath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, damaged(rootPath, err)
+	}
+	if err := g.decode(rawIssuer, rawRoot, rawKey); err != nil {
 		return nil, damaged(certPath, err)
 	}
 	return g, nil
@@ -207,28 +260,49 @@ func damaged(path string, err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority %s is damaged: remove its .pem and .key, and a new one is made", path)
 }
 
-func decode(rawCert, rawKey []byte) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	certBlock, _ := pem.Decode(rawCert)
-	keyBlock, _ := pem.Decode(rawKey)
-	if certBlock == nil || keyBlock == nil {
-		return nil, nil, errors.New("no PEM block")
+// decode reads a generation's files; without a root it must be an old one.
+func (g *generation) decode(rawIssuer, rawRoot, rawKey []byte) (err error) {
+	if g.issuer, err = decodeCA(rawIssuer); err != nil {
+		return err
 	}
-	certificate, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
-		return nil, nil, err
+	block, _ := pem.Decode(rawKey)
+	if block == nil {
+		return errors.New("no PEM block")
 	}
-	parsed, err := x509.ParsePKCS8PrivateKey(keyBlock.Bytes)
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || !key.PublicKey.Equal(certificate.PublicKey) {
-		return nil, nil, errors.New("the key is not the certificate's")
+	if !ok || !key.PublicKey.Equal(g.issuer.PublicKey) {
+		return errors.New("the key is not the certificate's")
+	}
+	g.key = key
+	if rawRoot == nil {
+		return g.issuer.CheckSignatureFrom(g.issuer)
+	}
+	if g.root, err = decodeCA(rawRoot); err != nil {
+		return err
+	}
+	if key.PublicKey.Equal(g.root.PublicKey) {
+		return errors.New("the key is the root's, which is to be nowhere")
+	}
+	return g.issuer.CheckSignatureFrom(g.root)
+}
+
+func decodeCA(raw []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil, errors.New("no PEM block")
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
 	}
 	if !certificate.IsCA || !certificate.PermittedDNSDomainsCritical {
-		return nil, nil, errors.New("the certificate is no constrained CA")
+		return nil, errors.New("the certificate is no constrained CA")
 	}
-	return certificate, key, nil
+	return certificate, nil
 }
 
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {

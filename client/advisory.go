@@ -20,12 +20,41 @@ func (c *Client) Advisories(ctx context.Context) (api.Advisories, error) {
 // ImportAdvisories imports facts about packages, calls progress for each step
 // (in this goroutine), and returns when they count. With an error that is an
 // *Error the answer tells how far the import came. Ending ctx ends it, and
-// nothing is replaced.
+// nothing is replaced. Only callers on the Unix socket may name a path of the
+// daemon's host; over the network it is UploadAdvisories that imports.
 func (c *Client) ImportAdvisories(ctx context.Context, req api.ImportAdvisories, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
 	resp, err := c.send(ctx, http.MethodPost, "/v1/advisories", req)
 	if err != nil {
 		return api.AdvisoryImport{}, err
 	}
+	return followImport(resp, req.Path, progress)
+}
+
+// UploadAdvisories is ImportAdvisories of bytes: a zip or a JSON file of OSV records,
+// or a list of names. The label is needed, and the path is not used.
+func (c *Client) UploadAdvisories(ctx context.Context, req api.ImportAdvisories, content io.Reader, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
+	q := url.Values{}
+	if req.Popular != "" {
+		q.Set("popular", req.Popular)
+	}
+	if req.KeepGoing {
+		q.Set("keep_going", "1")
+	}
+	// The transport would close what it can; the content is the caller's.
+	upload, err := c.rawRequest(ctx, http.MethodPut, "/v1/advisories/"+url.PathEscape(req.Label)+encoded(q), io.NopCloser(content))
+	if err != nil {
+		return api.AdvisoryImport{}, err
+	}
+	upload.Header.Set("Content-Type", "application/octet-stream")
+	resp, err := c.do(upload)
+	if err != nil {
+		return api.AdvisoryImport{}, err
+	}
+	return followImport(resp, req.Label, progress)
+}
+
+// followImport reads an import's progress to its end.
+func followImport(resp *http.Response, what string, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
 	defer func() { _ = resp.Body.Close() }()
 	dec := json.NewDecoder(resp.Body)
 	for {
@@ -33,9 +62,9 @@ func (c *Client) ImportAdvisories(ctx context.Context, req api.ImportAdvisories,
 		err := dec.Decode(&event)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return api.AdvisoryImport{}, fmt.Errorf("import %s: %w", req.Path, ErrLost)
+			return api.AdvisoryImport{}, fmt.Errorf("import %s: %w", what, ErrLost)
 		case err != nil:
-			return api.AdvisoryImport{}, fmt.Errorf("import %s: %w", req.Path, err)
+			return api.AdvisoryImport{}, fmt.Errorf("import %s: %w", what, err)
 		case event.Done == nil && event.Error == "":
 			progress(event)
 			continue

@@ -60,6 +60,10 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 // Where is the daemon's address, for people.
 func (c *Client) Where() string { return c.where }
 
+// Remote reports whether the daemon is on the network, and takes a token: it is asked
+// for nothing by a path of its host.
+func (c *Client) Remote() bool { return c.token != "" }
+
 // Version asks who the daemon is; it also serves as a ping.
 func (c *Client) Version(ctx context.Context) (api.Version, error) {
 	return fetch[api.Version](ctx, c, http.MethodGet, "/v1/version", nil)

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // importFlags are what `advisory import` was asked for.
@@ -34,7 +36,9 @@ Withdrawn records and those that are not about malware are ignored.
 Afterwards the record is looked through for releases that were let in before they
 were known to be malicious. They are told, and recorded as alarms. A list says
 which ecosystem it is about with --popular or by its first line, such as
-"# ecosystem: python".`,
+"# ecosystem: python".
+
+A daemon on this host reads PATH itself; one on the network gets the bytes of a file.`,
 		Example: `  cofferdam advisory import malicious-packages/osv
   cofferdam advisory import npm/all.zip --as npm
   cofferdam advisory import --popular node top-node.txt`,
@@ -67,13 +71,33 @@ which ecosystem it is about with --popular or by its first line, such as
 	return cmd
 }
 
+// take has the daemon read the path if it is on this host; over the network it gets the
+// file's bytes.
+func (f importFlags) take(ctx context.Context, c *client.Client, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
+	if !c.Remote() {
+		return c.ImportAdvisories(ctx, f.request, progress)
+	}
+	file, err := os.Open(f.request.Path)
+	if err != nil {
+		return api.AdvisoryImport{}, err
+	}
+	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err != nil || info.IsDir() {
+		return api.AdvisoryImport{}, errors.Join(err, fault.Invalid("%s is a directory, and a daemon on the network takes a file: import a zip of it", f.request.Path))
+	}
+	if f.request.Label == "" {
+		f.request.Label = filepath.Base(f.request.Path)
+	}
+	return c.UploadAdvisories(ctx, f.request, file, progress)
+}
+
 func (f importFlags) run(ctx context.Context) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
 	}
 	show := newProgress(os.Stderr, f.verbose)
-	done, err := c.ImportAdvisories(ctx, f.request, func(e api.AdvisoryEvent) {
+	done, err := f.take(ctx, c, func(e api.AdvisoryEvent) {
 		show.step(api.TemplateEvent{Step: e.Step, Detail: e.Detail, Percent: e.Percent})
 	})
 	show.done()

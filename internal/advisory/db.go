@@ -33,11 +33,12 @@ type Options struct {
 //
 // One process writes a directory: the daemon.
 type DB struct {
-	dir     string
-	options Options
-	current atomic.Pointer[generation]
-	writing sync.Mutex // held by whoever replaces the manifest
-	reviews sync.Mutex // held by whoever looks through the log
+	dir       string
+	options   Options
+	current   atomic.Pointer[generation]
+	writing   sync.Mutex // held by whoever replaces the manifest
+	receiving sync.Mutex // held by whoever uploads
+	reviews   sync.Mutex // held by whoever looks through the log
 }
 
 var _ Source = (*DB)(nil)

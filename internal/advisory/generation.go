@@ -102,8 +102,12 @@ func repairOne(cause error, s source, what string) error {
 	if cause != nil {
 		what += " (" + cause.Error() + ")"
 	}
+	from := s.Path
+	if from == "" {
+		from = "it" // it was uploaded
+	}
 	return fault.New(fault.ErrUnavailable, "%s: %q (%s) %s; import %s again, or run: cofferdam advisory remove %s",
-		damaged, s.Label, s.File, what, s.Path, s.Label)
+		damaged, s.Label, s.File, what, from, s.Label)
 }
 
 func repairAll(cause error) error {

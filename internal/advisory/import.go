@@ -28,6 +28,8 @@ type Job struct {
 	// Before is called when all was read and nothing is replaced yet; its error
 	// ends the import. May be nil.
 	Before func(api.AdvisorySource) error
+
+	uploaded *os.File // read in place of Path; nil: Path is
 }
 
 // Progress is one step of an import; Percent 0 is not known.
@@ -93,12 +95,14 @@ func (i *importing) run(ctx context.Context) error {
 }
 
 func (i *importing) checkJob() error {
-	if !filepath.IsAbs(i.job.Path) {
-		return fault.Invalid("what to import must be named by its absolute path, not %q", clip(i.job.Path))
-	}
-	i.job.Path = filepath.Clean(i.job.Path)
-	if i.job.Label == "" {
-		i.job.Label = filepath.Base(i.job.Path)
+	if i.job.uploaded == nil {
+		if !filepath.IsAbs(i.job.Path) {
+			return fault.Invalid("what to import must be named by its absolute path, not %q", clip(i.job.Path))
+		}
+		i.job.Path = filepath.Clean(i.job.Path)
+		if i.job.Label == "" {
+			i.job.Label = filepath.Base(i.job.Path)
+		}
 	}
 	if !isLabel(i.job.Label) {
 		return fault.Invalid("%q can't be a label: it is letters, digits and -_. , at most %d, and begins with a letter or digit", clip(i.job.Label), longestLabel)
@@ -113,6 +117,14 @@ func (i *importing) checkJob() error {
 	return nil
 }
 
+// what names what is imported, for messages.
+func (i *importing) what() string {
+	if i.job.uploaded != nil {
+		return "the upload"
+	}
+	return i.job.Path
+}
+
 const longestLabel = 64
 
 func isLabel(s string) bool {
@@ -122,22 +134,25 @@ func isLabel(s string) bool {
 
 // read makes the bytes that are to be kept and fills in the source.
 func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
-	f, err := os.OpenFile(i.job.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "what to import can't be opened")
+	f := i.job.uploaded
+	if f == nil {
+		var err error
+		if f, err = os.OpenFile(i.job.Path, os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+			return nil, fault.Wrap(fault.ErrInvalid, err, "what to import can't be opened")
+		}
+		defer f.Close()
 	}
-	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.job.Path)
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.what())
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.job.Path)
+		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.what())
 	}
 	isList := i.job.Popular != ""
 	if !info.IsDir() && !isList {
 		if isList, err = looksLikeList(f); err != nil {
-			return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.job.Path)
+			return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.what())
 		}
 	}
 	if isList {
@@ -146,14 +161,14 @@ func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
 	}
 	i.reader = recordReader{limits: i.db.options.limits, visit: i.visit}
 	i.builder.limit = i.db.options.limits.table
-	if err := i.reader.read(ctx, i.job.Path, f, info); err != nil {
+	if err := i.reader.read(ctx, i.what(), f, info); err != nil {
 		return nil, err
 	}
 	if i.reader.single && i.report.Unreadable == 1 {
 		reason := i.report.Problems[0].Reason
 		i.report.Problems = nil // the error says it
 		return nil, fault.Invalid("%s can't be imported (%s); import an OSV record, a zip or a directory of records, or a list of names with --popular ECOSYSTEM",
-			i.job.Path, reason)
+			i.what(), reason)
 	}
 	return i.finishRecords(s)
 }
@@ -215,7 +230,7 @@ func (i *importing) finishRecords(s *source) ([]byte, error) {
 	s.Advisories, s.Burnt, s.Packages, s.LeftOut = counted.advisories, counted.burnt, counted.packages, i.report.Unreadable
 	if len(counted.packages) == 0 {
 		return nil, fault.Invalid("%s has no advisory of malware among its %d records, so nothing was replaced; to forget what %q imported, run: cofferdam advisory remove %s",
-			i.job.Path, i.report.Records, i.job.Label, i.job.Label)
+			i.what(), i.report.Records, i.job.Label, i.job.Label)
 	}
 	return data, nil
 }
@@ -226,16 +241,16 @@ func (i *importing) complete(what string) error {
 		return nil
 	}
 	return fault.Invalid("%d of %d %s of %s can't be read, so nothing was replaced; mend or remove them, or import without them with --keep-going",
-		i.report.Unreadable, i.report.Records, what, i.job.Path)
+		i.report.Unreadable, i.report.Records, what, i.what())
 }
 
 func (i *importing) readList(f *os.File, size int64, s *source) ([]byte, error) {
 	if most := i.db.options.limits.list; size > most {
-		return nil, fault.Invalid("%s is larger than %d MiB", i.job.Path, most>>20)
+		return nil, fault.Invalid("%s is larger than %d MiB", i.what(), most>>20)
 	}
 	list, err := readNames(io.NewSectionReader(f, 0, size), i.job.Popular)
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be imported", i.job.Path)
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be imported", i.what())
 	}
 	i.report.Records, i.report.Unreadable = list.lines, list.badLines
 	i.report.Repeated, i.report.Beyond = list.repeated, list.leftOut
@@ -246,7 +261,7 @@ func (i *importing) readList(f *os.File, size int64, s *source) ([]byte, error) 
 		return nil, err
 	}
 	if len(list.names) == 0 {
-		return nil, fault.Invalid("%s names no package, so nothing was replaced", i.job.Path)
+		return nil, fault.Invalid("%s names no package, so nothing was replaced", i.what())
 	}
 	s.Packages[list.ecosystem], s.LeftOut = len(list.names), list.badLines
 	return list.bytes(), nil
@@ -268,7 +283,7 @@ func (i *importing) check(m manifest, s source) error {
 	for e, n := range before.Packages {
 		if n > 0 && s.Packages[e] == 0 {
 			return fault.New(fault.ErrConflict, "%q has %d %s packages and %s has none, so nothing was replaced; choose another label with --as, or remove it first",
-				s.Label, n, e, i.job.Path)
+				s.Label, n, e, i.what())
 		}
 	}
 	return nil

@@ -13,17 +13,65 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-func (s *Server) advisories(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, s.cfg.Advisories.Status())
+func (s *Server) advisories(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	status := s.cfg.Advisories.Status()
+	if by.token != nil {
+		for i := range status.Sources {
+			status.Sources[i] = withoutPath(status.Sources[i])
+		}
+		status.Damage = damageFor(by, status.Damage)
+	}
+	return writeJSON(w, http.StatusOK, status)
 }
 
-// importAdvisories streams the import's progress as JSON lines; the last one
-// has Done or Error.
+// withoutPath is a source for callers over the network, who need not know the host's
+// files.
+func withoutPath(source api.AdvisorySource) api.AdvisorySource {
+	source.Path = ""
+	return source
+}
+
+// damageFor is what a caller hears of damage, whose sentence has files of the host.
+func damageFor(by caller, damage string) string {
+	if by.token == nil || damage == "" {
+		return damage
+	}
+	return "the advisory database is damaged, so every package is refused; cofferdam advisory status, on the daemon's host, says more"
+}
+
+// importAdvisories imports from a path of the host. It is for people only: the daemon
+// reads every file of the host, and says of one that can't be imported what is in it.
 func (s *Server) importAdvisories(w http.ResponseWriter, r *http.Request) error {
 	var req api.ImportAdvisories
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}
+	job := advisory.Job{Path: req.Path, Label: req.Label, Popular: pkgref.Ecosystem(req.Popular), KeepGoing: req.KeepGoing}
+	return s.tellImport(w, r, job, s.cfg.Advisories.Import)
+}
+
+// uploadAdvisories imports the request's body.
+func (s *Server) uploadAdvisories(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	if err := known(q, "popular", "keep_going"); err != nil {
+		return err
+	}
+	job := advisory.Job{Label: r.PathValue("label"), Popular: pkgref.Ecosystem(q.Get("popular")), KeepGoing: q.Get("keep_going") == "1"}
+	return s.tellImport(w, r, job, func(ctx context.Context, job advisory.Job, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
+		return s.cfg.Advisories.Upload(ctx, job, r.Body, progress)
+	})
+}
+
+// importing is an import by a path or of an upload.
+type importing func(context.Context, advisory.Job, func(advisory.Progress)) (api.AdvisoryImport, error)
+
+// tellImport streams the import's progress as JSON lines; the last one has Done or
+// Error.
+func (s *Server) tellImport(w http.ResponseWriter, r *http.Request, job advisory.Job, take importing) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -35,29 +83,43 @@ func (s *Server) importAdvisories(w http.ResponseWriter, r *http.Request) error 
 		out.Encode(e)
 		flush.Flush() //nolint:errcheck // as above
 	}
-	report, err := s.importAndReview(r.Context(), req, who, func(p advisory.Progress) {
+	report, err := s.importAndReview(r.Context(), job, who, take, func(p advisory.Progress) {
 		send(api.AdvisoryEvent{Step: p.Step, Detail: p.Detail, Percent: p.Percent})
 	})
+	if who.token != nil {
+		report.Source, report.Damage = withoutPath(report.Source), damageFor(who, report.Damage)
+		if report.Replaced != nil {
+			report.Replaced = new(withoutPath(*report.Replaced))
+		}
+	}
 	event := api.AdvisoryEvent{Done: &report}
 	if err != nil {
 		event.Status = statusOf(err)
-		event.Error = sentence(err, event.Status)
+		event.Error = s.told(r, err, event.Status, &who)
 	}
 	send(event)
 	return errAnswered
 }
 
+// told is what a caller hears of an error in the middle of an answer; what caused it is
+// told to the daemon's log.
+func (s *Server) told(r *http.Request, err error, status int, by *caller) string {
+	if status >= http.StatusInternalServerError {
+		s.cfg.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
+	}
+	return problemOf(err, status, by).Detail
+}
+
 // importAndReview records who imports what before anything is replaced, and
 // looks for what was let in that is known to be malicious now. A client that
 // goes away ends the import, not the review.
-func (s *Server) importAndReview(ctx context.Context, req api.ImportAdvisories, who caller, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
-	job := advisory.Job{Path: req.Path, Label: req.Label, Popular: pkgref.Ecosystem(req.Popular), KeepGoing: req.KeepGoing}
+func (s *Server) importAndReview(ctx context.Context, job advisory.Job, who caller, take importing, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
 	job.Before = func(source api.AdvisorySource) error {
 		return s.recordAdvisories(ctx, who, fmt.Sprintf("Facts about packages are imported as %q.", source.Label), map[string]string{
 			"event": "advisories_import", "label": source.Label, "kind": source.Kind, "path": source.Path, "sha256": source.SHA256,
 		})
 	}
-	report, err := s.cfg.Advisories.Import(ctx, job, progress)
+	report, err := take(ctx, job, progress)
 	if err != nil || report.Source.Kind != string(advisory.KindMalware) || report.Damage != "" {
 		return report, err
 	}
@@ -120,6 +182,10 @@ func (s *Server) checkPackage(w http.ResponseWriter, r *http.Request) error {
 	}
 	facts, err := s.cfg.Advisories.Check(pkg)
 	if err != nil {
+		by, cerr := callerOf(r.Context())
+		if cerr == nil && by.token != nil && s.cfg.Advisories.Damage() != nil {
+			return fault.New(fault.ErrUnavailable, "%s", damageFor(by, err.Error()))
+		}
 		return err
 	}
 	return writeJSON(w, http.StatusOK, facts)

@@ -1,10 +1,14 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +19,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 // installation is the API over a Unix socket, with a real log and database.
 type installation struct {
 	client *client.Client
+	admin  *client.Client // over TCP, with a token
 	log    *audit.FileLog
+	dir    string
 	db     *advisory.DB
 }
 
@@ -32,16 +40,27 @@ func install(t *testing.T) installation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	in := installation{log: log, db: advisory.Open(filepath.Join(dir, "advisory"), advisory.Options{})}
+	in := installation{log: log, dir: dir, db: advisory.Open(filepath.Join(dir, "advisory"), advisory.Options{})}
 	socket := filepath.Join(dir, "s")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{
-		Handler:     httpapi.New(httpapi.Config{Log: log, Advisories: in.db, Logger: slog.New(slog.DiscardHandler)}),
-		ConnContext: httpapi.ConnContext,
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, secret, err := book.Issue(t.Context(), token.Grant{Name: "root", Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := httpapi.New(httpapi.Config{Log: log, Advisories: in.db, Tokens: book, Logger: slog.New(slog.DiscardHandler)})
+	over := httptest.NewServer(api)
+	t.Cleanup(over.Close)
+	if in.admin, err = client.Open(client.Remote{URL: over.URL, Token: secret}); err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: api, ConnContext: httpapi.ConnContext}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	in.client = client.New(socket)
@@ -146,5 +165,61 @@ func TestUnrecordedImport(t *testing.T) {
 	}
 	if err := in.client.RemoveAllAdvisories(t.Context()); client.StatusOf(err) != http.StatusServiceUnavailable {
 		t.Error(err)
+	}
+}
+
+// TestATokenReadsNoFileOfTheHost: an admin token imports what it sends, and names no
+// path: what can't be imported would be told to it line by line.
+func TestATokenReadsNoFileOfTheHost(t *testing.T) {
+	in := install(t)
+	quiet := func(api.AdvisoryEvent) {}
+	secret := record(t, "-----BEGIN PRIVATE KEY-----\nthe-key-itself\n")
+	told := func(done api.AdvisoryImport, err error) string {
+		text, merr := json.Marshal(done)
+		return fmt.Sprint(string(text), merr, err)
+	}
+	done, err := in.client.ImportAdvisories(t.Context(), api.ImportAdvisories{Path: secret, Popular: "python"}, quiet)
+	if !strings.Contains(told(done, err), "PRIVATE KEY") {
+		t.Fatalf("the control is broken: an import on the host does not say what is wrong with the file: %s", told(done, err))
+	}
+	for _, req := range []api.ImportAdvisories{{Path: secret}, {Path: secret, Popular: "python"}, {Path: secret, Popular: "python", Label: "x", KeepGoing: true}, {Path: record(t, burnt)}} {
+		done, err := in.admin.ImportAdvisories(t.Context(), req, quiet)
+		if client.StatusOf(err) != http.StatusForbidden || strings.Contains(told(done, err), "KEY") {
+			t.Errorf("%+v: %s", req, told(done, err))
+		}
+	}
+	if all := in.db.Status().Sources; len(all) != 0 {
+		t.Errorf("a token imported a file of the host: %+v", all)
+	}
+
+	if _, err := in.admin.UploadAdvisories(t.Context(), api.ImportAdvisories{Label: "feed"}, strings.NewReader(burnt), quiet); err != nil {
+		t.Fatal(err)
+	}
+	if facts, err := in.admin.CheckPackage(t.Context(), "node", "bad-name", "1.0.0"); err != nil || len(facts.Malware) != 1 {
+		t.Errorf("what was uploaded does not count: %+v %v", facts, err)
+	}
+	names := strings.NewReader("requests\nurllib3\n")
+	if _, err := in.admin.UploadAdvisories(t.Context(), api.ImportAdvisories{Label: "names", Popular: "python"}, names, quiet); err != nil {
+		t.Error(err)
+	}
+	if _, err := in.client.ImportAdvisories(t.Context(), api.ImportAdvisories{Path: record(t, burnt), Label: "feed"}, quiet); err != nil {
+		t.Errorf("the host's own import of the label that a token had put: %v", err)
+	}
+	status, err := in.admin.Advisories(t.Context())
+	if err != nil || len(status.Sources) != 2 || strings.Contains(fmt.Sprint(status), os.TempDir()) {
+		t.Errorf("a token sees files of the host: %+v %v", status, err)
+	}
+	done, err = in.admin.UploadAdvisories(t.Context(), api.ImportAdvisories{Label: "feed"}, strings.NewReader(burnt), quiet)
+	if err != nil || strings.Contains(told(done, err), os.TempDir()) {
+		t.Errorf("a token is told which file of the host it replaces: %s", told(done, err))
+	}
+	for name, content := range map[string]io.Reader{"garbage": strings.NewReader("{"), "nothing": strings.NewReader(""), "half": io.MultiReader(strings.NewReader("{"), failing{})} {
+		done, err := in.admin.UploadAdvisories(t.Context(), api.ImportAdvisories{Label: "bad"}, content, quiet)
+		if err == nil || strings.Contains(told(done, err), in.dir) {
+			t.Errorf("%s: %s", name, told(done, err))
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(in.dir, "advisory", ".upload-*")); len(left) != 0 {
+		t.Errorf("uploads are left: %v", left)
 	}
 }

@@ -109,7 +109,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/audit/key", admins, s.rotateAuditKey},
 
 		{"GET /v1/advisories", admins, s.advisories},
-		{"POST /v1/advisories", admins, s.importAdvisories},
+		{"POST /v1/advisories", people, s.importAdvisories},
+		{"PUT /v1/advisories/{label}", admins, s.uploadAdvisories},
 		{"DELETE /v1/advisories", admins, s.removeAllAdvisories},
 		{"DELETE /v1/advisories/{label}", admins, s.removeAdvisories},
 		{"GET /v1/advisories/check", holders, s.checkPackage},

@@ -65,7 +65,7 @@ func (s *Server) buildTemplate(w http.ResponseWriter, r *http.Request) error {
 		send(api.TemplateEvent{Step: p.Step, Detail: p.Detail, Percent: p.Percent})
 	})
 	if err != nil {
-		send(api.TemplateEvent{Error: err.Error()})
+		send(api.TemplateEvent{Error: s.told(r, err, statusOf(err), whoseIs(r))})
 		return errAnswered
 	}
 	s.cfg.Built(r.Context())

@@ -181,7 +181,7 @@ func TestRealCopies(t *testing.T) {
 		}
 		for what, text := range map[string]string{
 			"hostname": "uname -n", "machine id": "cat /etc/machine-id", "random": "python3 -c 'import os; print(os.urandom(16).hex())'",
-			"uuid": "python3 -c 'import uuid; print(uuid.uuid4())'", "run": "echo $COFFERDAM_RUN",
+			"uuid": "python3 -c 'import uuid; print(uuid.uuid4())'", "run": "echo $COFFERDAM_RUN", "boot": "cat /proc/sys/kernel/random/boot_id",
 		} {
 			if differ[what] == nil {
 				differ[what] = map[string]string{}

@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -36,6 +37,7 @@ func (b bundle) made() string   { return filepath.Join(b.dir, "spec.json") }
 func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
 func (b bundle) log() string    { return filepath.Join(b.dir, "runsc.log") }
+func (b bundle) bootID() string { return filepath.Join(b.dir, "boot_id") }
 func (b bundle) store(n int) string {
 	return filepath.Join(b.dir, "tmpfs-"+strconv.Itoa(n))
 }
@@ -57,6 +59,9 @@ func (b bundle) write(spec engine.Spec, ids identity, upper string) error {
 			return err
 		}
 		spec.Mounts = slices.Concat(shown, spec.Mounts)
+	}
+	if err := b.beBorn(); err != nil {
+		return err
 	}
 	config, err := b.spec(spec, ids)
 	if err != nil {
@@ -165,6 +170,7 @@ func namespaces(weak bool) []specs.LinuxNamespace {
 func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs.Mount, error) {
 	all := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
+		bind(engine.Mount{Source: b.bootID(), Destination: "/proc/sys/kernel/random/boot_id", ReadOnly: true}),
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{size(devBytes), "mode=755", "nosuid"}},
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "nodev", "noexec"}},
 	}
@@ -209,6 +215,17 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 		all = append(all, bind(engine.Mount{Source: b.empty(), Destination: "/.cofferdam", ReadOnly: true}))
 	}
 	return all, nil
+}
+
+// beBorn gives the instance an id of its boot. The sentry's own is in its memory, and so
+// the same in all copies; this one is a file of the instance, shown over it, and another
+// one in each copy. A thaw keeps it, as the instance goes on.
+func (b bundle) beBorn() error {
+	id := make([]byte, 16)
+	rand.Read(id) // never fails: it ends the process instead
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	text := fmt.Sprintf("%x-%x-%x-%x-%x\n", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+	return os.WriteFile(b.bootID(), []byte(text), 0o444) //nolint:gosec // Read by the gofer, which is another user.
 }
 
 func bind(m engine.Mount) specs.Mount {

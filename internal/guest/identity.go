@@ -63,7 +63,7 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 			return err
 		}
 	}
-	if err := stir(c.Seed); err != nil {
+	if err := errors.Join(stir(c.Seed), a.begetGeneration(c.Seed)); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -130,6 +130,9 @@ func (a *Agent) writeIdentity(c *channel.Configure) error {
 		}
 	}
 	if err := a.writeTrust(c.CAPEM); err != nil {
+		return err
+	}
+	if err := a.writeHooks(); err != nil {
 		return err
 	}
 	a.addUser(c.User)

@@ -89,6 +89,21 @@ func (s *studio) await(id, command string, offset int64) (string, channel.Exit) 
 	return out.String(), exit
 }
 
+// awaitText reads what a command prints until it is a text.
+func (s *studio) awaitText(id, command, text string) {
+	s.t.Helper()
+	var seen string
+	s.watch(id, command, 0, func(kind channel.FrameType, payload []byte) bool {
+		if kind == channel.FrameExit {
+			s.t.Fatalf("the program ended: %s\n%s", payload, seen)
+		}
+		if kind == channel.FrameStdout {
+			seen += string(payload)
+		}
+		return seen != text
+	})
+}
+
 // watch hands on a command's frames until that returns false.
 func (s *studio) watch(id, command string, offset int64, each func(channel.FrameType, []byte) bool) {
 	s.t.Helper()

@@ -64,7 +64,8 @@ type PutPolicy struct {
 // InstallPage is GET /v1/installs (query: run, sandbox, ecosystem, package,
 // outcome, policy, each any number of times; since and until, RFC 3339; limit, at
 // most 1000; after, the Next of the page before): the log's records about
-// packages, oldest first, as package internal/audit has them.
+// packages, oldest first, as package internal/audit has them. Without an outcome
+// those of what was only shown (pages, metadata) are left out.
 type InstallPage struct {
 	Installs []Record `json:"installs"`
 	Next     string   `json:"next,omitempty"` // "": this is the last page

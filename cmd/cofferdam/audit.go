@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +45,8 @@ func newAuditList() *cobra.Command {
 		Long: `Lists the records of the log, oldest first. Text in them was written by packages
 and agents; characters that a terminal would take for instructions are shown as
 escapes. With --json each record is one line, with the personal data that the log
-keeps beside its lines.
+keeps beside its lines. Pages and metadata that were only shown are many; their
+records are left out of the table unless --outcome shown asks for them.
 
 Outcomes: ` + strings.Join(outcomes(), ", ") + `.
 Kinds: ` + strings.Join(kinds(), ", ") + `.`,
@@ -73,7 +75,7 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 func outcomes() []string {
 	return texts(
 		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.Failed, audit.Started, audit.Finished,
-		audit.Exceeded, audit.Alarm, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Frozen, audit.Thawed,
+		audit.Exceeded, audit.Alarm, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
 		audit.Sealed, audit.Erased, audit.Rotated,
 	)
 }
@@ -111,7 +113,7 @@ func (f auditFlags) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"TIME", "RUN", "OUTCOME", "WHAT", "WHY"}}
+	rows, leftOut := [][]string{{"TIME", "RUN", "OUTCOME", "WHAT", "WHY"}}, 0
 	for line, err := range c.Records(ctx, f.filter) {
 		if err != nil {
 			return err
@@ -126,10 +128,17 @@ func (f auditFlags) list(ctx context.Context) error {
 		if err := json.Unmarshal(line, &record); err != nil {
 			return fmt.Errorf("read a record: %w", err)
 		}
+		if record.Outcome == audit.Shown && len(f.filter.Outcomes) == 0 {
+			leftOut++
+			continue
+		}
 		rows = append(rows, recordRow(record))
 	}
 	if f.json {
 		return nil
+	}
+	if leftOut > 0 {
+		fmt.Fprintf(os.Stderr, "%d records of pages and metadata that were shown are left out; --outcome shown lists them\n", leftOut)
 	}
 	return writeTable(os.Stdout, rows)
 }
@@ -189,6 +198,9 @@ func recordWhy(r audit.Record) string {
 	var parts []string
 	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
 		parts = append(parts, r.Reason)
+	}
+	if r.Outcome == audit.Shown {
+		parts = append(parts, cmp.Or(r.File, "the page"), cmp.Or(r.SHA256, r.Detail["index_digest"]))
 	}
 	for _, w := range missed(r.Withheld) {
 		parts = append(parts, withheldText(w))

@@ -145,6 +145,11 @@ func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, 
 	return c.call(ctx, callAborted, abortedCall{sandbox, recordSeq, sent}, &nothing{})
 }
 
+// Show implements Door.
+func (c *Client) Show(ctx context.Context, s Showing) error {
+	return c.call(ctx, callShow, s, &nothing{})
+}
+
 // Sent implements Door.
 func (c *Client) Sent(ctx context.Context, sandbox string, recordSeq uint64) error {
 	return c.call(ctx, callSent, sentCall{sandbox, recordSeq}, &nothing{})

@@ -16,7 +16,8 @@ import (
 // Errors fail closed: whoever gets one refuses what was asked.
 type Door interface {
 	// Index judges all files of one index page in one call and records what it
-	// withholds (once per run, project, index digest and policy). If
+	// withholds (once per run, project, index digest and policy), or that it is shown
+	// whole. That is durable when Index returns. If
 	// ask.Files is nil and no verdict is remembered for ask.IndexDigest the
 	// answer has NeedFiles set, and the caller asks again with them.
 	Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error)
@@ -53,6 +54,10 @@ type Door interface {
 	// Propose judges releases that an agent asks for before anything fails, and
 	// files those that would wait for a person. The answer has the items' order.
 	Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error)
+
+	// Show records that metadata is about to be sent, once per release, kind and digest;
+	// the record is durable when it returns. Pages are Index's to record.
+	Show(ctx context.Context, s Showing) error
 
 	// Sent tells that all of a served artifact was sent: no record follows. Without
 	// it, or Aborted, the file is taken for aborted when the gateway or the

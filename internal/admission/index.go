@@ -66,6 +66,8 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 			return IndexAnswer{}, err
 		}
 		out.RequestID = r.RequestID
+	} else if err := c.recordShown(ctx, t, shownPage(ask)); err != nil {
+		return IndexAnswer{}, err
 	}
 	out.WantEdges, err = c.shown(t, ask, v)
 	if err != nil {

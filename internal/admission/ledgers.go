@@ -80,7 +80,7 @@ func (l *recorded) grow(ctx context.Context, log audit.Log, a Ancestor) error {
 func inherits(r audit.Record) bool {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
-		return true
+		return r.Outcome != audit.Shown // a copy's own are of what it reads itself
 	case audit.KindCommand:
 		return r.Outcome == audit.Started || r.Outcome == audit.Blocked
 	case audit.KindSandbox:

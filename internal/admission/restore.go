@@ -65,6 +65,8 @@ func (t *tenant) replayAsk(r audit.Record, limits Limits) {
 		if seq, err := strconv.ParseUint(r.Detail[detailServed], 10, 64); err == nil && t.served[seq] != nil {
 			t.served[seq].aborted = true
 		}
+	case audit.Shown:
+		t.displayed[shownKeyOf(r)] = nil
 	case audit.Installed, audit.Alarm:
 		t.accounts.take(r)
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:

@@ -206,6 +206,8 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 		return decoded(c.body, func(q abortedCall) (nothing, error) {
 			return nothing{}, s.door.Aborted(ctx, q.Sandbox, q.Seq, q.Sent)
 		})
+	case callShow:
+		return decoded(c.body, func(q Showing) (nothing, error) { return nothing{}, s.door.Show(ctx, q) })
 	case callSent:
 		return decoded(c.body, func(q sentCall) (nothing, error) { return nothing{}, s.door.Sent(ctx, q.Sandbox, q.Seq) })
 	case callRefusals:

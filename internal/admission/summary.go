@@ -85,7 +85,7 @@ func (s *summary) add(r audit.Record) {
 		}
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
-	case audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Shown, audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}

@@ -31,8 +31,9 @@ type tenant struct {
 	cutTold      bool            // and the log says so
 	ids          map[string]bool // request ids that are taken
 	refusals     map[refusalKey]*refusal
-	shown        []*refusal      // for `cofferdam why`, oldest first
-	names        map[string]bool // refused names that have a record of their own
+	displayed    map[shownKey]*showing // what was shown of metadata and pages; nil: it is on record
+	shown        []*refusal            // for `cofferdam why`, oldest first
+	names        map[string]bool       // refused names that have a record of their own
 	edges        edgeSet
 	releases     *ledger.Releases             // where each release stands
 	holding      int                          // requests that are kept waiting
@@ -51,7 +52,7 @@ type tenant struct {
 func newTenant(r Run, limits Limits) *tenant {
 	p := newPlan(&r)
 	return &tenant{
-		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, refusals: map[refusalKey]*refusal{},
+		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, displayed: map[shownKey]*showing{}, refusals: map[refusalKey]*refusal{},
 		edges: newEdgeSet(), releases: ledger.New(limits.Remembered), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),

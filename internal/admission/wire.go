@@ -40,6 +40,7 @@ const (
 	callEdgesOfIndex
 	callPropose
 	callSent
+	callShow
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -50,7 +51,7 @@ func (m method) limit() int {
 		return maxMessage
 	case callEdges, callArtifact, callPropose: // what one file requires, or brings along
 		return 4 << 20
-	case callName, callFailed, callAborted, callSent, callRefusals, callTrust, callOwner:
+	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner:
 	}
 	return smallMessage
 }

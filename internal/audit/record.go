@@ -51,6 +51,7 @@ type Outcome string
 const (
 	Served    Outcome = "served"    // an artifact, recorded before its first byte is sent
 	Aborted   Outcome = "aborted"   // served, but the client went away before the last byte
+	Shown     Outcome = "shown"     // metadata or an index page, recorded before its first byte is sent; once per digest and run
 	Installed Outcome = "installed" // the inventory found it on the sandbox's disk
 	Blocked   Outcome = "blocked"   // refused by policy
 	Withheld  Outcome = "withheld"  // left out of an index: one record per (run, project, index, policy)

@@ -114,6 +114,9 @@ func (g *Gateway) sendAttachment(a *asked, found attached) {
 			return
 		}
 	}
+	if !g.show(a, admission.ShownMetadata, a.file.Name, found.Body) {
+		return
+	}
 	sum := sha256.Sum256(found.Body)
 	a.w.Header().Set("ETag", `"sha256:`+hex.EncodeToString(sum[:])+`"`)
 	a.w.Header().Set("Content-Type", found.ContentType)

@@ -45,6 +45,8 @@ type door struct {
 	failures []admission.Failure
 	edges    map[string][]admission.Requirement
 	aborted  []int64
+	shows    []admission.Showing
+	unshown  error // what Show answers
 	sent     []uint64
 	log      []string // what happened, in order
 	owner    string   // of every name
@@ -223,6 +225,16 @@ func (d *door) Failed(_ context.Context, f admission.Failure) (admission.Answer,
 	d.failures = append(d.failures, f)
 	d.note("failed %s %s", f.Package.Name, f.File)
 	return admission.Answer{RequestID: fmt.Sprint("f-", len(d.failures))}, nil
+}
+
+func (d *door) Show(_ context.Context, s admission.Showing) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		return errBroken
+	}
+	d.shows = append(d.shows, s)
+	return d.unshown
 }
 
 func (d *door) Edges(_ context.Context, _ string, parent pkgref.Ref, reqs []admission.Requirement) error {

@@ -137,7 +137,7 @@ func (g *Gateway) serveSidecar(a *asked) {
 		g.refuseUndecided(a, err)
 		return
 	}
-	if a.waits && !g.announce(a) {
+	if a.waits && !g.announce(a) || !g.show(a, admission.ShownMetadata, a.file.Name+sidecarSuffix, data) {
 		return
 	}
 	g.fetchAhead(ctx, wantFile(a.source, a.route.Project, a.file))

@@ -83,6 +83,15 @@ func (s *Server) someInstalls(r *http.Request, by caller, filter index.Filter, p
 	return seqs[len(seqs)-1], more, nil
 }
 
+// installOutcomes are those of records about packages but for what was only shown:
+// pages and metadata are many, and are asked for by their outcome.
+func installOutcomes() []string {
+	return []string{
+		string(audit.Served), string(audit.Aborted), string(audit.Installed), string(audit.Blocked), string(audit.Withheld), string(audit.Pending),
+		string(audit.Failed), string(audit.Exceeded), string(audit.Alarm), string(audit.Planned),
+	}
+}
+
 // installFilter reads the query of /v1/installs.
 func installFilter(q url.Values) (index.Filter, error) {
 	fields := []string{"run", "sandbox", "ecosystem", "package", "outcome", "policy"}
@@ -94,6 +103,9 @@ func installFilter(q url.Values) (index.Filter, error) {
 		if len(q[field]) > 0 {
 			filter.Where[field] = q[field]
 		}
+	}
+	if len(filter.Where["outcome"]) == 0 {
+		filter.Where["outcome"] = installOutcomes()
 	}
 	var err error
 	for key, to := range map[string]*time.Time{"since": &filter.Since, "until": &filter.Until} {

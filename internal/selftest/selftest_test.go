@@ -146,6 +146,9 @@ func (r *rehearsal) install(ctx context.Context, e *Evidence, role string) (exit
 			ask.Await, ask.Serve = false, true
 			answer, err = r.door.Artifact(ctx, ask)
 		}
+		if err == nil && answer.Decision.Allowed() {
+			err = r.door.Sent(ctx, e.Sandbox, answer.Seq)
+		}
 		if err != nil {
 			return 0, "", err
 		}

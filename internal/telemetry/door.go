@@ -132,6 +132,14 @@ func (d watchedDoor) Propose(ctx context.Context, ask admission.ProposalAsk) ([]
 	return list, err
 }
 
+// Show implements admission.Door.
+func (d watchedDoor) Show(ctx context.Context, s admission.Showing) error {
+	ctx, a := d.ask(ctx, "show", s.Sandbox, s.Package)
+	err := d.Door.Show(ctx, s)
+	a.answered("ok", err)
+	return err
+}
+
 // Sent implements admission.Door.
 func (d watchedDoor) Sent(ctx context.Context, sandbox string, seq uint64) error {
 	ctx, a := d.ask(ctx, "sent", sandbox, pkgref.Ref{})

@@ -47,6 +47,7 @@ func newPage() *page {
 	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", "reason", "rule")
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
+	add("Shown", kind(audit.KindPackage, audit.Shown), "package", "version", "kind", "file", "sha256", "source")
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
 	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")
 	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
@@ -160,7 +161,7 @@ func pageCells(r audit.Record, columns []string) map[string]string {
 	row := cells(r, columns)
 	for column, text := range map[string]string{
 		"copy of": r.Detail["copy_of"], "snapshot": r.Detail["snapshot"], "came with": r.Detail["came_with"], "digest": copyDigest(r),
-		"what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
+		"kind": r.Detail["kind"], "file": r.File, "what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
 	} {
 		if text != "" && slices.Contains(columns, column) {
 			row[column] = text

@@ -19,18 +19,18 @@ import (
 // landing is what lies in a folder: content by path, files only.
 type landing map[string]string
 
-// tell says where two landings differ, for a message.
-func (want landing) tell(got landing) string {
+// tell says in which ways what was got differs from a landing.
+func (l landing) tell(got landing) string {
 	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(want)) {
+	for _, path := range slices.Sorted(maps.Keys(l)) {
 		if text, ok := got[path]; !ok {
 			fmt.Fprintf(&b, "\n  is missing: %q", path)
-		} else if text != want[path] {
+		} else if text != l[path] {
 			fmt.Fprintf(&b, "\n  has other content: %q", path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[path]; !ok {
+		if _, ok := l[path]; !ok {
 			fmt.Fprintf(&b, "\n  nobody spoke of: %q", path)
 		}
 	}

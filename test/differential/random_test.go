@@ -49,6 +49,7 @@ func (d dice) path() string {
 		return pick(d, "./", "/", "../", "package//", "c:", "Package/", "package/../", "package/c:", `package\`, "") + pick(d, "binding.gyp", "a", "package.json")
 	}
 	rest := pick(d, "binding.gyp", "package.json", "a", "b", "lib/a.js", "lib/b.js", "node_modules/x/package.json", "node_modules/x/binding.gyp",
+		"node_modules/@s/x/package.json", "node_modules/x/node_modules/y/package.json", "node_modules/.x/package.json", "node_modules/@s/package.json", "node_modules/x/y/package.json",
 		"node_modules/.bin/node-gyp", "npm-shrinkwrap.json", "ü", "lib/ü/é", "a:b", ".npmignore", "lib/./c", "x.", "x ", " x", "-", "~", "%2e%2e", "a*b?", `"q"`,
 		strings.Repeat("d/", 60)+"e", strings.Repeat("n", 150), strings.Repeat("ü", 120), "A", "lib", "con", "aux.js", "e\u0301", "\u00e9", "\ufeffx", "\u200dx", "\u00a0", "a\ufffdb")
 	return "package/" + rest
@@ -56,15 +57,18 @@ func (d dice) path() string {
 
 // content is a file's: often what could be taken for a member.
 func (d dice) content() string {
-	hidden := string(file(pick(d, "package/binding.gyp", "package/package.json", "package/node_modules/x/package.json"), `{"name":"foo","version":"1.0.0","scripts":{"install":"y"}}`).bytes())
+	hidden := pick(d, "", "", strings.Repeat("x", 512)) + string(file(pick(d, "package/binding.gyp", "package/package.json", "package/node_modules/x/package.json"), `{"name":"foo","version":"1.0.0","scripts":{"install":"y"}}`).bytes())
 	return pick(d, "", "x", hidden, hidden, hidden, strings.Repeat("x", 511), strings.Repeat("x", 512), strings.Repeat("x", 513), strings.Repeat("x", 15872+d.IntN(3)*512),
-		`{"name":"x","version":"1.0.0","scripts":{"postinstall":"y"}}`, `{"name":"x"}`, string(make([]byte, 1024)))
+		`{"name":"x","version":"1.0.0","scripts":{"postinstall":"y"}}`, "\ufeff"+`{"scripts":{"install":"y"}}`, `{"scripts":{"install":["y"]}}`, `{"scripts":{"install":"y"},"scripts":{}}`, `{"gypfile":true}`, `{`, `{"name":"x"}`, string(make([]byte, 1024)))
 }
 
-// record is one of an extension header's.
+// record is one of an extension header's, now and then with another within.
 func (d dice) record() string {
+	if d.in(8) {
+		return pick(d, "comment=x", "uname=") + "\n" + strings.TrimSuffix(paxData(d.record()), "\n")
+	}
 	return pick(d, "path=", "path=", "path=", "linkpath=", "size=", "mtime=", "uid=", "comment=", "hdrcharset=", "SCHILY.dev=", "mode=", "type=", "gname=", "charset=", "GNU.sparse.name=") +
-		pick(d, d.path(), d.path(), d.path(), "0", "1", "1.5", "-1", "1e3", "", "ISO-IR 10646 2000 UTF-8", "BINARY", "a=b", "a b", "a\nb", "a\x00b", "12 path=package/binding.gyp", "ü", "=")
+		pick(d, d.path(), d.path(), d.path(), "0", "1", "32", "512", "1.5", "-1", "1e3", "", "ISO-IR 10646 2000 UTF-8", "BINARY", "a=b", "a b", "a\nb", "a\x00b", "12 path=package/binding.gyp", "ü", "=")
 }
 
 func (d dice) extension() header {
@@ -131,7 +135,7 @@ func (d dice) tarball(tb testing.TB, headers ...header) []byte {
 		headers = append(headers, d.member())
 	}
 	if d.in(10) {
-		headers = append([]header{{path: "pax_global_header", flag: 'g', data: paxData(pick(d, "comment=abc", d.record()))}}, headers...)
+		headers = append([]header{{path: "pax_global_header", flag: 'g', data: paxData(pick(d, "comment=abc", d.record(), "size="+pick(d, "0", "32", "512")))}}, headers...)
 	}
 	for range pick(d, 0, 1, 1, 2) {
 		d.oddity(&headers[d.IntN(len(headers))])

@@ -1,6 +1,10 @@
 package differential
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // trick is a tarball that two readers take for two things.
 type trick struct {
@@ -9,7 +13,7 @@ type trick struct {
 	fools   []string // the unpackers that land something else than a plain reader says
 }
 
-// tricks are those that are known. Each begins with an honest package.json.
+// tricks are those that are known, each with an honest package.json.
 func tricks() []trick {
 	gyp := string(file("package/binding.gyp", "{}").bytes()) // hidden in a file's content
 	lie := func(at int, text string) []header {
@@ -19,7 +23,7 @@ func tricks() []trick {
 		{"a line feed in a value", []header{pax("comment=hello\n" + strings.TrimSuffix(paxData("path=package/binding.gyp"), "\n")), file("package/a", "{}")}, []string{"npm"}},
 		{"a drive", []header{file("package/c:binding.gyp", "{}")}, []string{"npm"}},
 		{"a drive's root", []header{file("package/c:/node_modules/x/package.json", `{"name":"x","scripts":{"install":"y"}}`)}, []string{"npm"}},
-		{"a global size", []header{{path: "g", flag: 'g', data: paxData("size=0")}, file("package/a", gyp)}, []string{"npm"}},
+		{"a global size", []header{{path: "g", flag: 'g', data: paxData(fmt.Sprint("size=", len(manifest().data)))}, file("package/a", strings.Repeat("x", 512)+gyp)}, []string{"npm"}},
 		{"a length with a zero", []header{{path: "x", flag: 'x', data: "031 path=package/innocent.txt.\n"}, file("package/binding.gyp", "{}")}, []string{"npm"}},
 		{"an x without a name", []header{{flag: 'x', data: paxData("path=package/innocent")}, file("package/binding.gyp", "{}")}, []string{"npm"}},
 		{"a target of no link", lie(157, "b"), []string{"npm"}},
@@ -42,8 +46,12 @@ func tricks() []trick {
 		file("package/fill", strings.Repeat("x", 16384-5*512)),
 		pax("path=package/" + umlauts + "/" + umlauts + "/" + umlauts), file("package/binding.gyp", "{}"),
 	}, []string{"npm"}})
-	for i := range list {
-		list[i].headers = append([]header{manifest()}, list[i].headers...)
+	for i, c := range list {
+		at := 0
+		if c.headers[0].flag == 'g' { // which counts at the beginning
+			at = 1
+		}
+		list[i].headers = slices.Insert(slices.Clone(c.headers), at, manifest())
 	}
 	return list
 }

@@ -63,7 +63,8 @@ async function scripts(dest) {
 async function unpack({ tool, file, dest }) {
   const ways = { npm: unpackNpm, pnpm: unpackPnpm, yarn: unpackYarn }
   await ways[tool](file, dest)
-  return tool === "npm" ? await scripts(dest) : []
+  // What npm can't make a package of runs nothing, and yet has landed.
+  return tool === "npm" ? await scripts(dest).catch(() => []) : []
 }
 
 // What an unpacker throws where nobody can catch it ends an install, too.

@@ -6,16 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // Client talks to a keeper, one connection a request. It holds none between,
 // and is safe for concurrent use. Errors are faults: ErrUnavailable when no
 // keeper answers, ErrNotFound for an unknown sandbox or command.
-type Client struct{ socket string }
+type Client struct {
+	socket string
+
+	mu  sync.Mutex // guards what follows; never held over a request
+	met meeting
+}
 
 // Dial names the keeper's socket; nothing is connected yet.
 func Dial(socket string) *Client { return &Client{socket: socket} }
@@ -23,8 +30,9 @@ func Dial(socket string) *Client { return &Client{socket: socket} }
 // link is one connection. Its context ends it.
 type link struct {
 	*channel.Conn
-	ctx  context.Context //nolint:containedctx // a link lives within one call
-	stop func() bool
+	client *Client
+	ctx    context.Context //nolint:containedctx // a link lives within one call
+	stop   func() bool
 }
 
 func (c *Client) connect(ctx context.Context) (*link, error) {
@@ -34,7 +42,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper does not answer at %s", c.socket)
 	}
 	stop := errand.When(ctx, func() { _ = raw.Close() })
-	return &link{Conn: channel.NewConn(raw), ctx: ctx, stop: stop}, nil
+	return &link{Conn: channel.NewConn(raw), client: c, ctx: ctx, stop: stop}, nil
 }
 
 func (l *link) close() {
@@ -56,7 +64,18 @@ func (l *link) failed(err error) error {
 // send writes a request, and the guest's frame if there is one. A keeper that
 // refuses at once may have closed before all was written: its response tells
 // why, so a broken write is left for receive to report.
+//
+// What this keeper would not know is not sent.
 func (l *link) send(req Request, guest any) error {
+	if len(req.needs()) > 0 {
+		met, err := l.client.meet(l.ctx, l)
+		if err == nil {
+			err = met.may(&req)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	err := l.WriteJSON(channel.FrameOpen, req)
 	if err == nil && guest != nil {
 		err = l.WriteJSON(channel.FrameOpen, guest)
@@ -144,11 +163,36 @@ func (c *Client) Launch(ctx context.Context, l Launch) (Sandbox, error) {
 }
 
 // Track names a sandbox's processes, the one that Wait waits for first. Each
-// must be a child of the keeper, as what a starter leaves behind becomes; one
-// that has already ended is fine.
-func (c *Client) Track(ctx context.Context, id string, pids []int) error {
-	_, err := c.ask(ctx, Request{Verb: VerbTrack, ID: id, Pids: pids})
+// must be a child of the keeper, as what a starter leaves behind becomes. One that
+// has already ended is fine; whoever could not see it any more names it with a
+// Start of 0.
+func (c *Client) Track(ctx context.Context, id string, processes []process.ID) error {
+	l, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	met, err := c.meet(ctx, l)
+	if err != nil {
+		return err
+	}
+	req := Request{Verb: VerbTrack, ID: id, Processes: processes}
+	if met.may(&req) != nil || !met.sees() {
+		req.Processes, req.Pids = nil, numbers(processes)
+	}
+	if err := l.send(req, nil); err != nil {
+		return err
+	}
+	_, err = l.receive()
 	return err
+}
+
+func numbers(processes []process.ID) []int {
+	pids := make([]int, 0, len(processes))
+	for _, p := range processes {
+		pids = append(pids, p.Pid)
+	}
+	return pids
 }
 
 // SetMeta replaces a sandbox's meta: JSON of at most 128 KiB.

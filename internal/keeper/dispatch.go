@@ -16,7 +16,7 @@ import (
 func (s *Server) dispatch(ctx context.Context, conn *channel.Conn, req *Request) error {
 	switch req.Verb {
 	case VerbPing:
-		answer(conn, Response{OK: true})
+		answer(conn, Response{OK: true, Hello: s.hello()})
 		return nil
 	case VerbLaunch:
 		box, err := s.launch(req.Launch)
@@ -48,7 +48,7 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		describe(conn, box, false)
 		return nil
 	case VerbTrack:
-		return done(conn, box.track(req.Pids))
+		return done(conn, box.track(req.Processes, req.Pids))
 	case VerbSetMeta:
 		return done(conn, box.setMeta(req.Meta))
 	case VerbSignal:

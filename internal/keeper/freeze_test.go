@@ -85,7 +85,7 @@ func TestFreezeAndLaunchAgain(t *testing.T) {
 	self, err := os.Executable()
 	s.must(err)
 	pids := s.starter("box")
-	s.must(s.Track(t.Context(), "box", pids))
+	s.must(s.Track(t.Context(), "box", identified(pids)))
 	exits := s.waiting("box")
 	steps := filepath.Join(s.dir, "steps")
 	s.must(s.Freeze(t.Context(), Freeze{
@@ -126,7 +126,7 @@ func TestFreezeAndLaunchAgain(t *testing.T) {
 		s.must(err)
 		pids = append(pids, pid)
 	}
-	s.must(s.Track(t.Context(), "box", pids))
+	s.must(s.Track(t.Context(), "box", identified(pids)))
 	s.run("box", "c", ExecOptions{}, "echo", "new wire")
 	if o := s.result("box", "c"); o.out.String() != "new wire" {
 		t.Errorf("%q", &o.out)

@@ -96,11 +96,11 @@ func TestStarterLeavesItsProcessesToTheKeeper(t *testing.T) {
 		t.Errorf("wait before track: %v", err)
 	}
 	for _, alien := range []int{os.Getpid(), s.keeper.Process.Pid} {
-		if err := s.Track(t.Context(), "box", []int{alien}); !errors.Is(err, fault.ErrConflict) {
+		if err := s.trackNumbers("box", alien); !errors.Is(err, fault.ErrConflict) {
 			t.Errorf("track of %d, no child of the keeper: %v", alien, err)
 		}
 	}
-	s.must(s.Track(t.Context(), "box", pids))
+	s.must(s.Track(t.Context(), "box", identified(pids)))
 	s.run("box", "c", ExecOptions{}, "echo", "from a grandchild")
 	if o := s.result("box", "c"); o.out.String() != "from a grandchild" {
 		t.Errorf("%q", &o.out)
@@ -123,7 +123,7 @@ func TestStarterLeavesItsProcessesToTheKeeper(t *testing.T) {
 	if exit := <-exits; exit != (ProcessExit{Code: 137, Signal: 9}) {
 		t.Errorf("%+v", exit)
 	}
-	s.must(s.Track(t.Context(), "box", pids)) // late: their exits are remembered
+	s.must(s.Track(t.Context(), "box", identified(pids))) // late: their exits are remembered
 	s.must(s.Forget(t.Context(), "box"))
 }
 
@@ -355,7 +355,7 @@ func TestNoKeeper(t *testing.T) {
 func TestAKeeperThatIsStoppedTakesItsSandboxesAlong(t *testing.T) {
 	s := newStage(t)
 	pids := s.starter("a")
-	s.must(s.Track(t.Context(), "a", pids))
+	s.must(s.Track(t.Context(), "a", identified(pids)))
 	pids = append(pids, s.launch("b", "mute").Pids...)
 	s.must(s.keeper.Process.Signal(syscall.SIGTERM))
 	for _, pid := range pids {

@@ -68,23 +68,9 @@ func (l *listener) close() {
 
 // checkPeer lets in only the keeper's own user, and root.
 func checkPeer(conn net.Conn) error {
-	u, ok := conn.(*net.UnixConn)
-	if !ok {
-		return fault.New(fault.ErrForbidden, "not a Unix socket")
-	}
-	raw, err := u.SyscallConn()
+	cred, err := peerOf(conn)
 	if err != nil {
 		return err
-	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if failed != nil {
-		return failed
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return fault.New(fault.ErrForbidden, "user %d may not use this keeper", cred.Uid)

@@ -31,7 +31,7 @@ func numbersComeAgain(t *testing.T, times int) {
 	s := newStage(t)
 	seen := map[int]bool{}
 	again := 0
-	for i := range times {
+	for i := 0; i < times || again == 0 && i < 5*times; i++ {
 		s.must(processtest.SetLast(backTo))
 		id := fmt.Sprintf("box%d", i)
 		pids := s.starter(id)
@@ -41,7 +41,7 @@ func numbersComeAgain(t *testing.T, times int) {
 			}
 			seen[pid] = true
 		}
-		s.must(s.Track(t.Context(), id, pids))
+		s.must(s.Track(t.Context(), id, identified(pids)))
 		box := s.get(id)
 		if !box.Alive || len(box.Pids) != 2 || box.Exit != nil {
 			t.Fatalf("the sandbox %d of %d, with the processes %v: %+v", i+1, times, pids, box)
@@ -74,7 +74,7 @@ func TestTrackTakesNoOnesProcess(t *testing.T) {
 	bystander.Env = []string{roleVar + "=sleeper"}
 	s.must(bystander.Start())
 	older := s.starter("older")
-	s.must(s.Track(t.Context(), "older", older))
+	s.must(s.Track(t.Context(), "older", identified(older)))
 	s.starter("box")
 	for _, tt := range []struct {
 		pid  int
@@ -89,7 +89,7 @@ func TestTrackTakesNoOnesProcess(t *testing.T) {
 		{older[0], fault.ErrConflict}, // another sandbox's
 		{1 << 30, fault.ErrConflict},
 	} {
-		if err := s.Track(t.Context(), "box", []int{tt.pid}); !errors.Is(err, tt.want) {
+		if err := s.trackNumbers("box", tt.pid); !errors.Is(err, tt.want) {
 			t.Errorf("track of %d: %v", tt.pid, err)
 		}
 	}
@@ -142,18 +142,18 @@ func TestAReapedNumberIsOfItsTime(t *testing.T) {
 	const nobodys = 1 << 30 // beyond the largest number there can be
 	r.dispatch(nobodys, 7<<8)
 	born := birth{reaped: r.reaped}
-	if _, err := r.adopt("late", born, process.ID{Pid: nobodys}); !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "not a child") {
+	if _, err := r.adopt("late", born, process.ID{Pid: nobodys}, true); !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "not a child") {
 		t.Errorf("of before: %v", err)
 	}
 	r.dispatch(nobodys, 9<<8)
-	if p, err := r.adopt("late", born, process.ID{Pid: nobodys}); err != nil || p.alive() || p.exit.Code != 9 {
+	if p, err := r.adopt("late", born, process.ID{Pid: nobodys}, true); err != nil || p.alive() || p.exit.Code != 9 {
 		t.Errorf("of its own time: %+v, %v", p, err)
 	}
 	own, err := process.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.adopt("late", born, own); !errors.Is(err, fault.ErrConflict) {
+	if _, err := r.adopt("late", born, own, true); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("this process, which is nobody's child here: %v", err)
 	}
 	for range 2 * maxEnded {
@@ -162,4 +162,68 @@ func TestAReapedNumberIsOfItsTime(t *testing.T) {
 	if len(r.ended) != maxEnded {
 		t.Errorf("%d ends are remembered", len(r.ended))
 	}
+}
+
+// identified are the processes that have numbers now; those that nobody has are over.
+func identified(pids []int) []process.ID {
+	var found []process.ID
+	for _, pid := range pids {
+		id, err := process.Of(pid)
+		if err != nil {
+			id = process.ID{Pid: pid}
+		}
+		found = append(found, id)
+	}
+	return found
+}
+
+// trackNumbers is a track of a client that has numbers only.
+func (s *stage) trackNumbers(id string, pids ...int) error {
+	_, err := s.ask(s.t.Context(), Request{Verb: VerbTrack, ID: id, Pids: pids})
+	return err
+}
+
+// TestANumberThatIsAnothersByNow: before a sandbox's process is tracked it has
+// ended, and another child of the keeper has its number. The one is over, the
+// other's life is its own.
+func TestANumberThatIsAnothersByNow(t *testing.T) {
+	if !processtest.Inside(t) {
+		return
+	}
+	another := exec.CommandContext(t.Context(), "/proc/self/exe")
+	another.Env = []string{roleVar + "=sleeper"}
+	if err := another.Start(); err != nil {
+		t.Fatal(err)
+	}
+	now, err := process.Of(another.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := process.ID{Pid: now.Pid, Start: now.Start - 1}
+	r := newReaper()
+	if _, err := r.adopt("first", birth{}, was, false); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("one that has not been reaped: %v", err)
+	}
+	r.dispatch(was.Pid, 9)
+	for _, id := range []process.ID{was, {Pid: was.Pid}} {
+		p, err := r.adopt("first", birth{}, id, false)
+		if err != nil || p.alive() || p.exit.Signal != 9 {
+			t.Fatalf("%v: %+v, %v", id, p, err)
+		}
+		if err := r.signal(p, syscall.SIGKILL, false); err != nil {
+			t.Error(err)
+		}
+	}
+	p, err := r.adopt("second", birth{}, now, false)
+	if err != nil || !p.alive() {
+		t.Errorf("the other: %+v, %v", p, err)
+	}
+	if _, err := r.adopt("third", birth{reaped: r.reaped}, now, false); !errors.Is(err, fault.ErrConflict) {
+		t.Errorf("the other, for a third sandbox: %v", err)
+	}
+	if stat, err := process.Read(now.Pid); err != nil || stat.Dead {
+		t.Errorf("the other: %+v, %v", stat, err)
+	}
+	_ = another.Process.Kill()
+	_ = another.Wait()
 }

@@ -93,15 +93,17 @@ func (r *reaper) start(box string, argv []string, attr *syscall.ProcAttr) (*chil
 }
 
 // adopt makes a process that a sandbox's starter left behind known. One that is
-// over comes back done.
-func (r *reaper) adopt(box string, born birth, id process.ID) (*child, error) {
+// over comes back done. With anyStart all that is known of it is its number;
+// otherwise a start of 0 is that of a process which is over, or dead.
+func (r *reaper) adopt(box string, born birth, id process.ID, anyStart bool) (*child, error) {
 	if !process.Ordinary(id.Pid) {
 		return nil, fault.Invalid("%d is the number of no process that can be tracked", id.Pid)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, err := process.Read(id.Pid)
-	mine := err == nil && now.Parent == os.Getpid() && now.Start >= born.start && (id.Start == 0 || id.Start == now.Start)
+	mine := err == nil && now.Parent == os.Getpid() && now.Start >= born.start &&
+		(anyStart || id.Start == now.Start || id.Start == 0 && now.Dead)
 	p, known := r.known[id.Pid]
 	switch {
 	case mine && !known:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // Verb is what a client asks for.
@@ -46,13 +47,15 @@ type Request struct {
 	ID      string          `json:"id,omitempty"`     // the sandbox
 	Launch  *Launch         `json:"launch,omitempty"` // of VerbThaw, too
 	Freeze  *Freeze         `json:"freeze,omitempty"`
-	Pids    []int           `json:"pids,omitempty"`
+	Pids    []int           `json:"pids,omitempty"` // of VerbTrack, from who has only numbers
 	Meta    json.RawMessage `json:"meta,omitempty"`
 	Signal  int             `json:"signal,omitempty"`
 	Options ExecOptions     `json:"options,omitzero"`
 	Adopt   *Command        `json:"adopt,omitempty"`
 	Command string          `json:"command,omitempty"`
 	Offset  int64           `json:"offset,omitempty"`
+	// Processes are of VerbTrack; a Start of 0 is of one that is over.
+	Processes []process.ID `json:"processes,omitempty"` // FeatureProcesses
 }
 
 // Response answers a Request.
@@ -64,6 +67,7 @@ type Response struct {
 	Command  *Command     `json:"command,omitempty"` // of the sandbox last sent
 	Exit     *ProcessExit `json:"exit,omitempty"`
 	More     bool         `json:"more,omitempty"`
+	Hello    *Hello       `json:"hello,omitempty"` // of VerbPing
 }
 
 // categories with their names on the wire.

@@ -123,16 +123,24 @@ func checkMeta(meta json.RawMessage) (json.RawMessage, error) {
 	return bytes.Clone(meta), nil
 }
 
-func (s *sandbox) track(pids []int) error {
-	if len(pids) == 0 || len(pids) > 64 {
-		return fault.Invalid("track takes 1 to 64 process ids, not %d", len(pids))
+// track takes processes, or the numbers of who has no more of them.
+func (s *sandbox) track(processes []process.ID, pids []int) error {
+	if n := len(processes) + len(pids); n == 0 || n > 64 {
+		return fault.Invalid("track takes 1 to 64 processes, not %d", n)
 	}
 	s.mu.Lock()
 	born := s.born
 	s.mu.Unlock()
-	found := make([]*child, 0, len(pids))
+	found := make([]*child, 0, len(processes)+len(pids))
+	for _, id := range processes {
+		p, err := s.reaper.adopt(s.id, born, id, false)
+		if err != nil {
+			return err
+		}
+		found = append(found, p)
+	}
 	for _, pid := range pids {
-		p, err := s.reaper.adopt(s.id, born, process.ID{Pid: pid})
+		p, err := s.reaper.adopt(s.id, born, process.ID{Pid: pid}, true)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,8 @@ type Config struct {
 	Socket string // where clients connect; made with mode 0600
 	Uplink string // the Unix socket to which guest-opened streams go
 	Logger *slog.Logger
+	// Release of the binary, which clients are told.
+	Release string
 	// CgroupExec is the argv of a program whose body is CgroupExec: FILE... --
 	// PROGRAM ARG... is appended. Empty: a Launch with CgroupProcs is refused.
 	CgroupExec []string

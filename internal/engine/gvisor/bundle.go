@@ -103,7 +103,7 @@ func (b bundle) emptied(upper string) error {
 func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
 	config := &specs.Spec{
 		Version:     "1.1.0",
-		Process:     process(spec, ids),
+		Process:     firstProcess(spec, ids),
 		Root:        &specs.Root{Path: b.root()},
 		Hostname:    spec.Hostname,
 		Annotations: map[string]string{},
@@ -124,8 +124,8 @@ func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
 	return config, err
 }
 
-// process is PID 1: root inside, with what the guest agent needs and no more.
-func process(spec engine.Spec, ids identity) *specs.Process {
+// firstProcess is PID 1: root inside, with what the guest agent needs and no more.
+func firstProcess(spec engine.Spec, ids identity) *specs.Process {
 	caps := []string{
 		"CAP_NET_BIND_SERVICE", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
 		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",

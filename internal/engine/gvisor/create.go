@@ -157,11 +157,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bu
 	if err := e.launch(ctx, launch); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	pids, err := e.pids(spec.ID)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.keeper.Track(ctx, spec.ID, pids); err != nil {
+	if err := e.track(ctx, spec.ID); err != nil {
 		return nil, err
 	}
 	return inst, b.emptied(begin.upper)
@@ -239,27 +235,6 @@ func (e *Engine) flags(st state, b bundle) []string {
 		flags = append(flags, "--allow-rootfs-tar-annotation")
 	}
 	return flags
-}
-
-// pids reads the sentry's and the gofer's process ids from runsc's record.
-func (e *Engine) pids(id string) ([]int, error) {
-	data, err := os.ReadFile(e.record(id) + ".state")
-	if err != nil {
-		return nil, fmt.Errorf("runsc left no record of sandbox %s: %w", id, err)
-	}
-	var record struct {
-		Sandbox struct {
-			Pid int `json:"pid"`
-		} `json:"sandbox"`
-		Gofer int `json:"goferPid"`
-	}
-	if err := json.Unmarshal(data, &record); err != nil {
-		return nil, fmt.Errorf("runsc's record of sandbox %s: %w", id, err)
-	}
-	if record.Sandbox.Pid <= 0 || record.Gofer <= 0 {
-		return nil, fmt.Errorf("runsc's record of sandbox %s names no processes", id)
-	}
-	return []int{record.Sandbox.Pid, record.Gofer}, nil
 }
 
 // record is the path of runsc's files about a sandbox, without extension.

@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -95,91 +91,13 @@ func (e *Engine) removeRecord(id string) error {
 	return errors.Join(errs...)
 }
 
-// killStrays kills every process of the sandbox that can be found, by its
-// control group and by the bundle that runsc's processes name in their
-// arguments, and waits until they are gone.
+// killStrays kills every process of the sandbox that can be found, by its control
+// group and by the bundle that runsc's processes name in their arguments, and
+// waits until they are gone.
 func (e *Engine) killStrays(ctx context.Context, id string) error {
-	errs := []error{killAll(ctx, strays(e.dir(id)), func(pid int) bool { return names(pid, e.dir(id)) })}
+	errs := []error{e.killNaming(ctx, e.dir(id))}
 	if group, err := e.groups().Open(id); err == nil {
 		errs = append(errs, group.Kill(ctx))
 	}
 	return errors.Join(errs...)
-}
-
-// strays finds processes that name the bundle in an argument.
-func strays(dir string) []int {
-	var pids []int
-	paths, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil
-	}
-	for _, path := range paths {
-		if pid, err := strconv.Atoi(filepath.Base(path)); err == nil && pid != os.Getpid() && names(pid, dir) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// names tells whether a process has the bundle as an argument.
-func names(pid int, dir string) bool {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil {
-		return false
-	}
-	for arg := range strings.SplitSeq(string(data), "\x00") {
-		if arg == dir || arg == "--bundle="+dir {
-			return true
-		}
-	}
-	return false
-}
-
-// killAll kills processes that may be anyone's children, and waits until they have
-// ended. A number may be another's by the time that it is used, so each gets a
-// handle first, and is then looked at again.
-func killAll(ctx context.Context, pids []int, still func(pid int) bool) error {
-	var errs []error
-	var handles []int
-	defer func() {
-		for _, fd := range handles {
-			_ = unix.Close(fd) // Nothing was written to it.
-		}
-	}()
-	for _, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
-		if errors.Is(err, unix.ESRCH) {
-			continue
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("process %d: %w", pid, err))
-			continue
-		}
-		if !still(pid) {
-			_ = unix.Close(fd) // As above.
-			continue
-		}
-		handles = append(handles, fd)
-		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-			errs = append(errs, fmt.Errorf("kill process %d: %w", pid, err))
-		}
-	}
-	for _, fd := range handles {
-		errs = append(errs, awaitEnd(ctx, fd))
-	}
-	return errors.Join(errs...)
-}
-
-// awaitEnd waits for the end of a handle's process.
-func awaitEnd(ctx context.Context, fd int) error {
-	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 50)
-		if n > 0 {
-			return nil
-		}
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("wait for a killed process: %w", err)
-		}
-	}
-	return fmt.Errorf("a killed process did not end: %w", ctx.Err())
 }

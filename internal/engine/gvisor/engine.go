@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // Name is what a policy's `isolation` says.
@@ -45,7 +46,7 @@ type Config struct {
 // sandboxKeeper is what this engine needs of the keeper.
 type sandboxKeeper interface {
 	Launch(ctx context.Context, l keeper.Launch) (keeper.Sandbox, error)
-	Track(ctx context.Context, id string, pids []int) error
+	Track(ctx context.Context, id string, processes []process.ID) error
 	Get(ctx context.Context, id string) (keeper.Sandbox, error)
 	Signal(ctx context.Context, id string, sig int) error
 	Kill(ctx context.Context, id string) error

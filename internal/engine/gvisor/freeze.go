@@ -125,11 +125,7 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 	if err := e.keeper.Thaw(ctx, launch); err != nil {
 		return err
 	}
-	pids, err := e.pids(i.id)
-	if err == nil {
-		err = e.keeper.Track(ctx, i.id, pids)
-	}
-	if err != nil { // the guest has run, so that the image is no longer its state
+	if err := e.track(ctx, i.id); err != nil { // the guest has run, so that the image is no longer its state
 		return errors.Join(
 			fmt.Errorf("sandbox %s ended at its thaw: %w", i.id, err),
 			e.keeper.Kill(ctx, i.id), e.killStrays(ctx, i.id),

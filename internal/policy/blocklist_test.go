@@ -80,12 +80,12 @@ func TestBlockedPreReleases(t *testing.T) {
 		{pkgref.Rust, "==1.2.3", "1.2.3-alpha", "1.2.4-alpha"},
 	} {
 		blocked := blocking(t, tt.ecosystem, tt.versions)
-		for _, version := range strings.Fields(tt.blocked) {
+		for version := range strings.FieldsSeq(tt.blocked) {
 			if !blocked(version) {
 				t.Errorf("%s %s leaves %s open", tt.ecosystem, tt.versions, version)
 			}
 		}
-		for _, version := range strings.Fields(tt.free) {
+		for version := range strings.FieldsSeq(tt.free) {
 			if blocked(version) {
 				t.Errorf("%s %s blocks %s", tt.ecosystem, tt.versions, version)
 			}

@@ -15,7 +15,7 @@ func (p *parser) comment() error {
 
 // globalFlags reads what may only stand at the beginning: "(?i)".
 func (p *parser) globalFlags() (modes, error) {
-	var all string
+	var all strings.Builder
 	for {
 		begin := p.next
 		if p.skip("(?#") {
@@ -28,13 +28,13 @@ func (p *parser) globalFlags() (modes, error) {
 			break
 		}
 		if more := p.while(flagLetters, len(p.text)); more != "" && p.skip(")") {
-			all += more
+			all.WriteString(more)
 			continue
 		}
 		p.next = begin
 		break
 	}
-	return p.switched(modes{}, all, "")
+	return p.switched(modes{}, all.String(), "")
 }
 
 // flagLetters are the flags that Python has; switched says which are read.

@@ -1,6 +1,9 @@
 package expression
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // node is a part of a parsed expression.
 type node struct {
@@ -98,8 +101,8 @@ func (b *builder) lay(n *node, next int) int {
 		}
 		return begin
 	case sequence:
-		for i := len(n.parts) - 1; i >= 0; i-- {
-			next = b.lay(n.parts[i], next)
+		for _, part := range slices.Backward(n.parts) {
+			next = b.lay(part, next)
 		}
 	}
 	return next

@@ -3,7 +3,7 @@
 // what our readers said, all of it and nothing else, nothing beside the folder
 // that it is for, and what would run at an install must be what was reported.
 //
-// The known tricks are tried in each run; with COFFERDAM_LONG=1 archives are made
-// at random, too, a given number or until a given time. The unpackers come from
-// the machine's registries, by their clients, into the repository's cache.
+// The known tricks and a few archives made at random are tried in each run, and
+// many more with COFFERDAM_LONG=1. The unpackers come from the machine's
+// registries, by their clients, into the repository's cache.
 package differential

@@ -190,6 +190,7 @@ func keep(t *testing.T, name string, data []byte) string {
 
 // TestRandomTarballs: whatever our reader accepts, the clients land as it says.
 func TestRandomTarballs(t *testing.T) {
+	t.Parallel()
 	d, at := roll(t), &desk{dir: t.TempDir(), node: startNode(t)}
 	accepted, n := 0, rounds(300, 60_000)
 	for range n {

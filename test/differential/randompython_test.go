@@ -63,6 +63,7 @@ func ascii(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { 
 
 // TestRandomWheels: whatever our reader accepts, pip and uv install as it says.
 func TestRandomWheels(t *testing.T) {
+	t.Parallel()
 	d, at := roll(t), startWheels(t)
 	accepted, n := 0, rounds(60, 12_000)
 	for i := range n {
@@ -145,6 +146,7 @@ func (u *uv) unpack(t *testing.T, data []byte) (landing, map[string]bool) {
 
 // TestRandomSdists: the same for source distributions.
 func TestRandomSdists(t *testing.T) {
+	t.Parallel()
 	d, at := roll(t), startWheels(t)
 	accepted, n := 0, rounds(100, 40_000)
 	for range n {
@@ -177,6 +179,7 @@ func TestRandomSdists(t *testing.T) {
 // TestHonestSdists: what packers write passes, and pip and uv unpack it as our
 // reader says.
 func TestHonestSdists(t *testing.T) {
+	t.Parallel()
 	at, shown := startWheels(t), 0
 	for _, c := range plain() {
 		switch c.name {

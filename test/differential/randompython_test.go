@@ -133,12 +133,10 @@ func (u *uv) unpack(t *testing.T, data []byte) (landing, map[string]bool) {
 	cmd := exec.CommandContext(t.Context(), u.program, "pip", "install", "--quiet", "--no-config", "--no-deps", "--no-index", "--no-build-isolation",
 		"--python="+filepath.Join(filepath.Dir(u.program), "python"), "--cache-dir="+filepath.Join(place, "cache"), "--target="+filepath.Join(place, "site"), "foo @ "+from)
 	cmd.Env = append(os.Environ(), "DUMP="+shown, "PYTHONDONTWRITEBYTECODE=1")
-	said, err := cmd.CombinedOutput()
-	if err == nil {
+	if cmd.Run() == nil {
 		t.Fatal("uv has built what can't be built")
 	}
 	if _, err := os.Stat(shown); err != nil {
-		t.Logf("uv refuses it: %s", said)
 		return nil, nil
 	}
 	return landed(t, shown)

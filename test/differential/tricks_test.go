@@ -33,7 +33,7 @@ func tricks() []trick {
 		{"a path that goes on", []header{file("package/a\x00\n/"+strings.Repeat("b", 88), "x")}, []string{"npm"}},
 		{"what a link leaves behind", []header{pax("linkpath=b", "path=package/binding.gyp"), {path: "package/l", flag: '2'}, file("package/b", "{}")}, []string{"npm"}},
 		{"a dot at the top", []header{file("./binding.gyp", "{}")}, []string{"npm", "pnpm"}},
-		{"a hard link", []header{{path: "package/binding.gyp", link: "package/package.json", flag: '1'}}, []string{"npm", "pnpm"}},
+		{"a hard link", []header{{path: "package/x.js", link: "package/package.json", flag: '1'}}, []string{"npm", "pnpm"}},
 		{"an end that is none", []header{{prefix: "package/a", data: "x"}, file("package/binding.gyp", "{}")}, []string{"pnpm"}},
 		{"a global between", []header{pax("path=package/binding.gyp"), {path: "g", flag: 'g', data: paxData("comment=b")}, file("package/a", "{}")}, []string{"npm"}},
 		{"a name that is too long", []header{pax("path=package/" + strings.Repeat("x", 256)), file("package/a", "x")}, []string{"npm"}},

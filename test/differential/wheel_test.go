@@ -143,6 +143,8 @@ func (l landing) flat() landing {
 			path = "site/bin/" + rest
 		case "data":
 			path = "site/" + rest
+		case "include":
+			path = "site/include/foo/" + rest
 		}
 		out[path] = text
 	}
@@ -196,7 +198,7 @@ func TestHonestWheels(t *testing.T) {
 	d := startWheels(t)
 	for name, z := range map[string]zipFile{
 		"a module":         wheelOf(entry{path: "foo.py", data: "x"}),
-		"in every scheme":  wheelOf(entry{path: "foo/__init__.py", data: ""}, entry{path: "foo-1.0.data/purelib/bar.py", data: "x"}, entry{path: "foo-1.0.data/platlib/baz.py", data: "y"}, entry{path: "foo-1.0.data/scripts/run", data: "#!/bin/sh\n"}, entry{path: "foo-1.0.data/data/etc/foo", data: "z"}),
+		"in every scheme":  wheelOf(entry{path: "foo/__init__.py", data: ""}, entry{path: "foo-1.0.data/purelib/bar.py", data: "x"}, entry{path: "foo-1.0.data/platlib/baz.py", data: "y"}, entry{path: "foo-1.0.data/scripts/run", data: "#!/bin/sh\n"}, entry{path: "foo-1.0.data/data/etc/foo", data: "z"}, entry{path: "foo-1.0.data/headers/foo.h", data: "h"}),
 		"streamed":         wheelOf(entry{path: "foo.py", data: strings.Repeat("x", 1000), descriptor: true}),
 		"stored":           wheelOf(entry{path: "foo.py", data: "x", stored: true}),
 		"a folder":         wheelOf(entry{path: "foo/", stored: true, attributes: 0o040755 << 16}, entry{path: "foo/a.py", data: "x"}),

@@ -199,6 +199,7 @@ func TestHostileTarballs(t *testing.T) {
 		"a link to modules":   {linked(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "package/node_modules", Linkname: "x"}, pj), "a link where"},
 		"a dot before":        {npmtest.Tarball(t, [2]string{"./package/package.json", string(rowOf(""))}), "not clean"},
 		"lost by some":        {linked(t, tar.Header{Typeflag: tar.TypeReg, Name: "package/ü", Format: tar.FormatPAX}, pj), "outside of ASCII"},
+		"2 GiB":               {begun(t, 1<<31), "more than 2147483647 bytes"},
 		"a drive":             {pack([2]string{"package/c:binding.gyp", ""}), "drive letter"},
 		"a drive's root":      {pack([2]string{"package/c:/package.json", ""}), "drive letter"},
 		"a line feed in pax":  {linked(t, tar.Header{Typeflag: tar.TypeReg, Name: "package/x", PAXRecords: map[string]string{"comment": "hello\n31 path=package/binding.gyp"}}, pj), "control character"},
@@ -258,6 +259,18 @@ func linked(tb testing.TB, h tar.Header, files ...[2]string) []byte {
 	}
 	write(&h, "")
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// begun is a tarball that ends after the header of a file of so many bytes.
+func begun(tb testing.TB, size int64) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "package/x", Size: size, Mode: 0o644}), z.Close()); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()

@@ -52,6 +52,11 @@ type NamedPolicy struct {
 	Source   string    `json:"source,omitempty"`
 	Changed  time.Time `json:"changed,omitzero"` // not there: it comes with the daemon
 	Document []byte    `json:"document,omitempty"`
+	// Live are, in the answer of PUT, the sandboxes that began under another
+	// document of this name. They keep that.
+	Live int `json:"live,omitempty"`
+	// Narrowed are those of them that are judged by the new document, too.
+	Narrowed int `json:"narrowed,omitempty"`
 }
 
 // PutPolicy is the body of PUT /v1/policies/{name}. A wrong document is status 400
@@ -59,6 +64,10 @@ type NamedPolicy struct {
 type PutPolicy struct {
 	Source   string `json:"source,omitempty"` // for messages
 	Document []byte `json:"document"`
+	// ApplyToLive narrows the live sandboxes that began under another document of
+	// the name, and their copies: what either document refuses of packages and
+	// commands is refused from now on. It opens nothing, and can't be taken back.
+	ApplyToLive bool `json:"apply_to_live,omitempty"`
 }
 
 // InstallPage is GET /v1/installs (query: run, sandbox, ecosystem, package,

@@ -14,15 +14,21 @@ import (
 )
 
 func newPolicyPut() *cobra.Command {
-	return &cobra.Command{
+	var live bool
+	cmd := &cobra.Command{
 		Use:   "put NAME FILE",
 		Short: "Keep a policy in the daemon under a name",
 		Long: `Keeps a policy document in the daemon under a name, which tokens are bound to
 ("cofferdam token create --policy NAME"). One that is there is replaced in one step,
 for sandboxes that are made from then on. A wrong document is told as
 file:line:column, and the old one stays in force. The name "default" is that of
-tokens that name none.`,
-		Example: "  cofferdam policy put data policy.yaml",
+tokens that name none.
+
+Sandboxes that live keep the policy that they began under. With --apply-to-live they,
+and copies of them, are narrowed by the new one: what either refuses of packages and
+commands is refused from now on, also what is being sent. It opens nothing in them, and
+can't be taken back.`,
+		Example: "  cofferdam policy put data policy.yaml\n  cofferdam policy put data stricter.yaml --apply-to-live",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			document, _, err := loadPolicy(args[1])
@@ -39,12 +45,14 @@ tokens that name none.`,
 			if err != nil {
 				return err
 			}
-			put, err := c.PutPolicy(ctx, args[0], api.PutPolicy{Source: source, Document: document})
+			put, err := c.PutPolicy(ctx, args[0], api.PutPolicy{Source: source, Document: document, ApplyToLive: live})
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Printf("%s  %s\n", printable(put.Name), printable(put.Digest))
-			return err
+			if _, err := fmt.Printf("%s  %s\n", printable(put.Name), printable(put.Digest)); err != nil {
+				return err
+			}
+			return tellLive(put)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -53,6 +61,21 @@ tokens that name none.`,
 			return completePolicyFile(cmd, args, word)
 		},
 	}
+	cmd.Flags().BoolVar(&live, "apply-to-live", false, "narrow the live sandboxes of this name by it, too")
+	return cmd
+}
+
+// tellLive says which policy the live sandboxes of a name are judged by.
+func tellLive(put api.NamedPolicy) error {
+	var err error
+	switch {
+	case put.Live == 0:
+	case put.Narrowed == 0:
+		_, err = fmt.Printf("%d live sandboxes keep the policy that they began under (--apply-to-live narrows them)\n", put.Live)
+	default:
+		_, err = fmt.Printf("%d of %d live sandboxes of an earlier policy are narrowed by it from now on\n", put.Narrowed, put.Live)
+	}
+	return err
 }
 
 func newPolicyList() *cobra.Command {

@@ -83,7 +83,7 @@ func endedFor(r audit.Record) string {
 
 // mayEnd marks a record for which the policy ends the sandbox.
 func (t *tenant) mayEnd(r *audit.Record) {
-	if t.run.Policy.Unaccounted() != policy.UnaccountedEnd {
+	if t.policy().Unaccounted() != policy.UnaccountedEnd {
 		return
 	}
 	if r.Detail == nil {

@@ -74,7 +74,7 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 		return w, err
 	}
 	w.about.Edges = t.edgesTo(ask.Package).edges
-	w.judge = c.judgeOf(t.run.Policy, w.about)
+	w.judge = c.judgeOf(t.policy(), w.about)
 	w.said = w.judge.File(ask.facts())
 	w.decision = c.settle(planned(t.run.Plan, w.said))
 	if w.decision.Shown() {

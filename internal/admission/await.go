@@ -48,7 +48,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w we
 	}
 	h := hold{c: c, t: t, mode: policy.HoldFail}
 	if !t.run.Plan {
-		h.mode, h.patience = t.run.Policy.OnHold()
+		h.mode, h.patience = t.policy().OnHold()
 	}
 	h.until = time.Now().Add(h.patience)
 	for stale := 0; ; {

@@ -34,7 +34,7 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []s
 	if err != nil {
 		return Answer{}, err
 	}
-	d := c.settle(t.run.Policy.DecideCommand(commandInput(argv, text)))
+	d := c.settle(t.policy().DecideCommand(commandInput(argv, text)))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
 	r.Detail = map[string]string{detailCommand: id}
 	keepCommand(&r, argv)

@@ -118,6 +118,9 @@ type Run struct {
 	Template string
 	Started  time.Time
 	Policy   *policy.Policy
+	// Kept reads a policy that narrowed the run, or one that it is a copy of, by its
+	// digest; see Controller.NarrowPolicy.
+	Kept func(digest string) (*policy.Policy, error)
 	// Lock are the run's lockfiles; nil: it has none.
 	Lock *lockfile.Set
 	// Plan: installs are only weighed, see api.CreateSandbox and Controller.Plan.

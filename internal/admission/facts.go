@@ -57,7 +57,7 @@ type origin struct {
 func (c *Controller) subject(t *tenant, project pkgref.Ref, from origin) (policy.Subject, error) {
 	project.Version = ""
 	s := policy.Subject{Package: project, Upstream: from.upstream, Toolchain: from.toolchain}
-	s.Owner, _ = t.run.Policy.Owner(c.config.Namespaces, project)
+	s.Owner, _ = t.policy().Owner(c.config.Namespaces, project)
 	if t.run.Lock != nil {
 		s.Lock = t.run.Lock.For(project)
 	}
@@ -110,6 +110,6 @@ func (c *Controller) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, erro
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
 		return OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
 	}
-	upstream, _ := t.run.Policy.Owner(c.config.Namespaces, ask.Package)
+	upstream, _ := t.policy().Owner(c.config.Namespaces, ask.Package)
 	return OwnerAnswer{Upstream: upstream}, nil
 }

@@ -53,7 +53,7 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 		return IndexAnswer{}, err
 	}
 	if v == nil {
-		return IndexAnswer{NeedFiles: true, NeedTimes: t.run.Policy.NeedsTimes()}, nil
+		return IndexAnswer{NeedFiles: true, NeedTimes: t.policy().NeedsTimes()}, nil
 	}
 	if ask.Files != nil && len(ask.Files) != len(v.ofFile) {
 		return IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
@@ -85,7 +85,8 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 	now := c.config.Clock.Read()
 	from := origin{ask.Upstream, ask.Toolchain}
 	edges := t.edgesTo(ask.Package)
-	key := indexKey{policy: t.run.Policy.Digest(), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox()}
+	law := t.policy()
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox()}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
@@ -94,7 +95,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 		return unknownVerdict(key, now.Now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
 	about.Edges, about.Listing, about.Approvals = edges.edges, true, answers
-	v := c.judge(t.run.Policy, now, key, about, ask.Files)
+	v := c.judge(law, now, key, about, ask.Files)
 	c.indexes.put(v)
 	return v, nil
 }
@@ -104,7 +105,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.run.Plan && !t.run.Policy.UsesEdges(ask.Package.Ecosystem) {
+	if !t.run.Plan && !t.policy().UsesEdges(ask.Package.Ecosystem) {
 		return false, nil // nothing hangs on what its releases require
 	}
 	if v.shown == 0 && !t.releases.Knows(ask.Package) {
@@ -143,7 +144,7 @@ func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, ab
 	v := &indexVerdict{key: key, from: now.Now, ofFile: make([]int, len(files))}
 	var page ledger.PageMaker
 	places := map[verdictKey]int{}
-	j := judgeAt(p, now, about)
+	j, layers := judgeAt(p, now, about), p.Layers()
 	for i, f := range files {
 		facts := f.facts()
 		said := j.File(facts)
@@ -160,7 +161,9 @@ func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, ab
 			v.shown++
 			page.Add(f.Version, listed(said))
 		}
-		v.until = earlier(v.until, nextChange(p, now, p.AgedFrom(facts)))
+		for _, l := range layers {
+			v.until = earlier(v.until, nextChange(l, now, l.AgedFrom(facts)))
+		}
 	}
 	v.calm(files)
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)

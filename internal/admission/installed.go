@@ -62,7 +62,7 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, stock Stock)
 	if _, err := c.admit(ctx, sandbox); err != nil {
 		return Accounted{}, err
 	}
-	news := t.news(newShelf(stock, t.run.Policy))
+	news := t.news(newShelf(stock, t.policy()))
 	cut := stock.Found.Truncated
 	if most := c.config.Limits.Inventory; len(news) > most {
 		news, cut = news[:most], true
@@ -95,7 +95,7 @@ func (c *Controller) StockUnknown(ctx context.Context, sandbox, cause string, li
 		Kind: audit.KindPackage, Outcome: audit.Failed, Rule: ruleUnaccounted, GuestClaimed: true,
 		Reason: "the sandbox ended before its packages were listed: " + clip(cause, 512),
 	}
-	if lives && t.run.Policy.Unaccounted() != policy.UnaccountedRecord {
+	if lives && t.policy().Unaccounted() != policy.UnaccountedRecord {
 		r.Outcome, r.Detail = audit.Alarm, map[string]string{detailAlarm: "true"}
 		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + clip(cause, 512)
 		t.mayEnd(&r)
@@ -176,7 +176,7 @@ func (t *tenant) account(s *shelf, names map[pkgref.Ref]*servedFile, p shelved) 
 // raise records alarms for what is not accounted for, before the installed
 // records: those are what tells that it was done.
 func (c *Controller) raise(ctx context.Context, t *tenant, news []finding) error {
-	if t.run.Policy.Unaccounted() == policy.UnaccountedRecord {
+	if t.policy().Unaccounted() == policy.UnaccountedRecord {
 		return nil
 	}
 	var left int
@@ -257,7 +257,7 @@ feed:
 
 func (c *Controller) recordOne(ctx context.Context, t *tenant, f finding) error {
 	r := f.record()
-	if f.how == howUnaccounted && t.run.Policy.Unaccounted() != policy.UnaccountedRecord {
+	if f.how == howUnaccounted && t.policy().Unaccounted() != policy.UnaccountedRecord {
 		r.Detail[detailAlarm] = "true"
 	}
 	r, err := c.record(ctx, t, r)

@@ -16,7 +16,7 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	detail := map[string]string{"template": t.run.Template, "policy_source": clip(t.run.Policy.Source(), 4_096)}
+	detail := map[string]string{"template": t.run.Template, "policy_source": clip(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}

@@ -227,6 +227,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 			t.cut, t.cutTold = true, true
 		}
 		t.narrowing.replay(r)
+		t.replayLaw(r)
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog:
 	}
 }

@@ -23,7 +23,7 @@ func (c *Controller) followLock(t *tenant) error {
 	defer t.mu.Unlock()
 	projects := map[pkgref.Ref]bool{}
 	for parent, list := range t.run.Lock.Requires() {
-		if !t.run.Policy.UsesEdges(parent.Ecosystem) {
+		if !t.policy().UsesEdges(parent.Ecosystem) {
 			continue
 		}
 		reqs := make([]Requirement, 0, len(list))

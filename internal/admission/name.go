@@ -71,7 +71,7 @@ func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool
 	if err != nil {
 		about = policy.Subject{Package: p} // the refusal stands, by a lesser reason
 	}
-	d := c.judgeOf(t.run.Policy, about).Name()
+	d := c.judgeOf(t.policy(), about).Name()
 	return d, !d.Allowed() && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory && d.Alarm)
 }
 

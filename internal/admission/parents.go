@@ -19,9 +19,9 @@ func (c *Controller) awaitParents(ctx context.Context, t *tenant, ask ArtifactAs
 	if w.decision.Allowed() || !w.decision.ByNoList() {
 		return w, nil
 	}
-	lifts := t.run.Policy.AdmitsDependencies(ask.Package.Ecosystem)
+	lifts := t.policy().AdmitsDependencies(ask.Package.Ecosystem)
 	if ask.File.Kind == policy.KindMetadata && w.decision.Effect == policy.Deny { // what an edge wants may be read, though not had
-		lifts = t.run.Policy.UsesEdges(ask.Package.Ecosystem)
+		lifts = t.policy().UsesEdges(ask.Package.Ecosystem)
 	}
 	if !lifts {
 		return w, nil

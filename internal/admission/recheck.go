@@ -110,7 +110,7 @@ func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref)
 		}
 		about.Malware = facts.Malware
 	}
-	judge := c.judgeOf(t.run.Policy, about)
+	judge := c.judgeOf(t.policy(), about)
 	d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
 	if !burns(d) {
 		d = judge.Release(release.Version)
@@ -138,7 +138,7 @@ func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref
 		return nil, err
 	}
 	about.Edges = t.edgesTo(release).edges
-	judge := c.judgeOf(t.run.Policy, about)
+	judge := c.judgeOf(t.policy(), about)
 	for _, digest := range digests {
 		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {
 			return c.refuseKept(ctx, t, release, d)
@@ -153,7 +153,7 @@ func (t *tenant) underOthers() map[pkgref.Ref][]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	files := map[pkgref.Ref][]string{}
-	own := t.run.Policy.Digest()
+	own := t.policy().Digest()
 	for _, f := range t.served {
 		if release := releaseOf(refOf(f.record)); f.record.Policy != own {
 			files[release] = append(files[release], f.record.SHA256)

@@ -62,7 +62,7 @@ func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
 		return nil, err
 	}
 	about.Edges = from.edges
-	j := c.judgeOf(t.run.Policy, about)
+	j := c.judgeOf(t.policy(), about)
 	made := map[string]string{}
 	for _, version := range slices.Backward(r.versions) { // pages often have the newest last
 		parent := from.project

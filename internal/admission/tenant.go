@@ -22,6 +22,7 @@ type tenant struct {
 	plan *plan // nil: it is none
 
 	narrowing narrowed // what its client gave up of the network; has a lock of its own
+	law       law      // the run's policy, with what narrows it; has a lock of its own
 
 	mu           sync.Mutex      // guards all below
 	used         int             // records that the guest caused
@@ -51,12 +52,14 @@ type tenant struct {
 
 func newTenant(r Run, limits Limits) *tenant {
 	p := newPlan(&r)
-	return &tenant{
+	t := &tenant{
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, displayed: map[shownKey]*showing{}, refusals: map[refusalKey]*refusal{},
 		edges: newEdgeSet(), releases: ledger.New(limits.Remembered), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
 	}
+	t.law.begin(r.Policy)
+	return t
 }
 
 func (t *tenant) isCut() bool {
@@ -77,7 +80,7 @@ func counts(r audit.Record) bool {
 // record appends a record of this sandbox, with a request id of its own unless
 // it has one. Past the quota it records that, once, and refuses.
 func (c *Controller) record(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
-	r.Run, r.Sandbox, r.Policy = t.run.Run, t.run.Sandbox, t.run.Policy.Digest()
+	r.Run, r.Sandbox, r.Policy = t.run.Run, t.run.Sandbox, t.policy().Digest()
 	counted := counts(r)
 	t.mu.Lock()
 	if r.RequestID == "" {

@@ -17,11 +17,11 @@ import (
 // holds for a tenant's run. They are gathered anew for each decision, so that a
 // denial or a revocation counts from when it was made.
 func (c *Controller) answers(ctx context.Context, t *tenant, project pkgref.Ref) ([]policy.Approval, error) {
-	if c.config.Approvals == nil || !t.run.Policy.MayHold() {
+	if c.config.Approvals == nil || !t.policy().MayHold() {
 		return nil, nil
 	}
 	project.Version = ""
-	answers, _, err := c.config.Approvals.Grants(ctx, project, t.run.Run, t.run.Policy.Digest())
+	answers, _, err := c.config.Approvals.Grants(ctx, project, t.run.Run, t.policy().Digest())
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", project)
 	}
@@ -51,7 +51,7 @@ const (
 func (t *tenant) wish(ask ArtifactAsk, d policy.Decision) approval.Ask {
 	w := approval.Ask{
 		Package: ask.Package, Upstream: ask.Upstream, Files: []approval.File{fileOf(ask)},
-		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.run.Policy.Digest(), PolicyName: clip(t.run.Policy.Source(), 1_024),
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: clip(t.policy().Source(), 1_024),
 		Token: t.run.Token, User: t.run.User, Task: clip(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 	if ask.Evidence != nil {

@@ -637,6 +637,12 @@ func TestTokensAndPolicies(t *testing.T) {
 	if _, err := in.host.PutPolicy(ctx, "data", api.PutPolicy{Document: []byte("packages:\n  defaultt: hold\n")}); client.StatusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "2:") {
 		t.Error(err)
 	}
+	for apply, want := range map[bool]int{false: 0, true: 2} {
+		p, err := in.host.PutPolicy(ctx, "data", api.PutPolicy{Document: []byte("packages:\n  default: hold\n"), ApplyToLive: apply})
+		if err != nil || p.Live != 2 || p.Narrowed != want {
+			t.Errorf("to the live: %v: %+v, %v", apply, p, err)
+		}
+	}
 	if p, err := in.host.Policy(ctx, "data"); err != nil || string(p.Document) != "packages:\n  default: hold\n" {
 		t.Error(p, err)
 	}

@@ -80,14 +80,24 @@ func (s *Server) putPolicy(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	name := r.PathValue("name")
-	if err := s.recordPolicy(r.Context(), by, "A named policy is put.", "policy_put", name); err != nil {
+	reason := "A named policy is put."
+	if body.ApplyToLive {
+		reason = "A named policy is put, and narrows the live runs of its name."
+	}
+	if err := s.recordPolicy(r.Context(), by, reason, "policy_put", name); err != nil {
 		return err
 	}
 	p, err := s.cfg.Policies.Put(name, body.Source, body.Document)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewPolicy(p))
+	applied, err := s.cfg.Sandboxes.PolicyPut(r.Context(), p.Policy, p.Path, p.Text, body.ApplyToLive)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the policy %s is in force for new sandboxes, but only %d of %d live ones are narrowed by it; put it again", name, applied.Narrowed, applied.Live)
+	}
+	v := viewPolicy(p)
+	v.Live, v.Narrowed = applied.Live, applied.Narrowed
+	return writeJSON(w, http.StatusOK, v)
 }
 
 func (s *Server) removePolicy(w http.ResponseWriter, r *http.Request) error {

@@ -52,16 +52,21 @@ func (p *Policy) OnHold() (mode HoldMode, patience time.Duration) {
 // MayHold tells whether anything can wait for a person under this policy; if
 // not, approvals need not be gathered.
 func (p *Policy) MayHold() bool {
-	rules := &p.packages
-	return slices.Contains([]Effect{rules.byDefault, rules.sdist, rules.scripts, rules.toolchains, rules.similar}, Hold) ||
-		rules.minAge > 0 && rules.ageSource != ageIgnored
+	return slices.ContainsFunc(p.layers(), func(l *Policy) bool {
+		rules := &l.packages
+		return slices.Contains([]Effect{rules.byDefault, rules.sdist, rules.scripts, rules.toolchains, rules.similar}, Hold) ||
+			rules.minAge > 0 && rules.ageSource != ageIgnored
+	})
 }
 
 // Kept answers whether a release that is in a sandbox already may be there: all that
 // Release does, and people's answers about files with the digests. What narrows a
 // file (its age, its kind) was weighed when it was let in.
 func (j *Judge) Kept(version string, digests []string) Decision {
-	return j.answered(j.Release(version), FileFacts{Version: version, Digests: digests})
+	ofOne := func(j *Judge) Decision {
+		return j.answered(j.ownRelease(version), FileFacts{Version: version, Digests: digests})
+	}
+	return j.under(ofOne(j), ofOne)
 }
 
 // answered weighs people's answers about a file that would wait, after all that

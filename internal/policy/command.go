@@ -32,13 +32,23 @@ type rule struct {
 
 // JudgesCommands reports whether the document has anything to say about
 // commands, code and tools; if not, DecideCommand allows them all.
-func (p *Policy) JudgesCommands() bool { return p.commands.judges || p.toolsGiven }
+func (p *Policy) JudgesCommands() bool {
+	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.commands.judges || l.toolsGiven })
+}
 
 // DecideCommand answers whether a command may start, code may run or a tool
 // may be called, by the document's rules: the first that matches, from the
 // highest priority, decides; then defaults.action; deny if that is absent. A
 // tool must be in tool_allowlist too, if there is one. It never panics.
 func (p *Policy) DecideCommand(in CommandInput) Decision {
+	d := p.decideCommand(in)
+	for _, by := range p.narrowed {
+		d = theStricter(d, by.DecideCommand(in))
+	}
+	return d
+}
+
+func (p *Policy) decideCommand(in CommandInput) Decision {
 	if in.Tool != nil && p.toolsGiven && !slices.Contains(p.tools, *in.Tool) {
 		return Decision{Effect: Deny, Rule: "tool_allowlist", ResolvedBy: ByRule, Reason: "tool_allowlist does not name this tool"}
 	}

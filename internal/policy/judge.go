@@ -20,6 +20,7 @@ func (p *Policy) Decide(now time.Time, in Input) Decision {
 // goroutines at once.
 type Judge struct {
 	policy    *Policy
+	narrowed  []*Judge // by the policies that narrow it
 	now       time.Time
 	ecosystem pkgref.Ecosystem
 	name      string
@@ -70,6 +71,9 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 		policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, about: about, owner: about.Owner,
 		releases: map[string]*Decision{}, shared: map[sharedKey]*Decision{},
 	}
+	for _, by := range p.narrowed {
+		j.narrowed = append(j.narrowed, by.Judge(now, about))
+	}
 	if !pkgref.IsCanonicalName(pkg.Ecosystem, pkg.Name) {
 		j.always = &Decision{
 			Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
@@ -108,6 +112,10 @@ func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) *judgedEdge {
 
 // File answers about one file of a release.
 func (j *Judge) File(f FileFacts) Decision {
+	return j.under(j.ownFile(f), func(by *Judge) Decision { return by.File(f) })
+}
+
+func (j *Judge) ownFile(f FileFacts) Decision {
 	if j.always != nil {
 		return *j.always
 	}
@@ -124,6 +132,10 @@ func (j *Judge) File(f FileFacts) Decision {
 // Release answers by the steps that do not look at a file, and so by nobody's
 // approval. An Allow admits no file yet.
 func (j *Judge) Release(version string) Decision {
+	return j.under(j.ownRelease(version), func(by *Judge) Decision { return by.Release(version) })
+}
+
+func (j *Judge) ownRelease(version string) Decision {
 	if j.always != nil {
 		return *j.always
 	}
@@ -133,7 +145,9 @@ func (j *Judge) Release(version string) Decision {
 // Name answers whether any release could be allowed (or held), before an
 // index is fetched. An Allow admits no file; a Deny means that none could be.
 // Version ranges are not weighed: a release may still be denied.
-func (j *Judge) Name() Decision {
+func (j *Judge) Name() Decision { return j.under(j.ownName(), (*Judge).Name) }
+
+func (j *Judge) ownName() Decision {
 	if j.always != nil {
 		return *j.always
 	}

@@ -5,10 +5,17 @@ package policy
 // is looked at as any other is, and shown. It has the digest of p, and admits
 // nothing that p does not.
 func (p *Policy) Planning() *Policy {
-	if p.packages.byDefault == Allow || p.packages.byDefault == Hold {
+	if len(p.narrowed) == 0 && (p.packages.byDefault == Allow || p.packages.byDefault == Hold) {
 		return p
 	}
 	planning := *p
+	planning.narrowed = nil
+	for _, by := range p.narrowed {
+		planning.narrowed = append(planning.narrowed, by.Planning())
+	}
+	if p.packages.byDefault == Allow || p.packages.byDefault == Hold {
+		return &planning
+	}
 	planning.packages.byDefault, planning.packages.planning = Hold, true
 	return &planning
 }

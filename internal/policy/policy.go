@@ -28,6 +28,7 @@ type Policy struct {
 	namespaces   []Namespace
 	commands     commandRules
 	explanations []Explanation
+	narrowed     []*Policy // which must agree; see NarrowedBy
 }
 
 // Resources are the limits that a document asks for; a zero field is not
@@ -155,24 +156,26 @@ func (p *Policy) AgedFrom(f FileFacts) time.Time {
 // NeedsTimes tells that files are refused for want of an upstream's or a
 // witness's time.
 func (p *Policy) NeedsTimes() bool {
-	return p.packages.minAge > 0 && p.packages.ageSource == ageTrusted
+	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.packages.minAge > 0 && l.packages.ageSource == ageTrusted })
 }
 
 // UsesEdges tells whether it matters what packages of an ecosystem require: to
 // admit it, or to say who wanted what is refused.
 func (p *Policy) UsesEdges(ecosystem pkgref.Ecosystem) bool {
-	return p.packages.byDefault != Allow || p.AdmitsDependencies(ecosystem)
+	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.packages.byDefault != Allow }) || p.AdmitsDependencies(ecosystem)
 }
 
 // AdmitsDependencies tells whether an entry of an ecosystem's allowlist has
 // with_dependencies.
 func (p *Policy) AdmitsDependencies(ecosystem pkgref.Ecosystem) bool {
-	for key, entries := range p.packages.allowed {
-		if key.ecosystem == ecosystem && slices.ContainsFunc(entries, func(e entry) bool { return e.withDependencies }) {
-			return true
+	return slices.ContainsFunc(p.layers(), func(l *Policy) bool {
+		for key, entries := range l.packages.allowed {
+			if key.ecosystem == ecosystem && slices.ContainsFunc(entries, func(e entry) bool { return e.withDependencies }) {
+				return true
+			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // Lockfiles is what the document says of lockfiles.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -85,6 +86,9 @@ func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Leas
 		return nil, err
 	}
 	b.live(ctx, s)
+	if err := m.obey(ctx, s); err != nil { // nobody has had its id yet
+		return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx), s.info.ID))
+	}
 	for _, c := range plan.adopted {
 		errand.In(&m.background, func() { m.follow(s, c, 0) })
 	}
@@ -96,7 +100,7 @@ func (m *Manager) bear(ctx context.Context, plan *plan, req Request) (*Sandbox, 
 	run := admission.Run{
 		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User, Token: req.Owner.Token,
 		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan,
-		Narrowing: req.Narrowing,
+		Narrowing: req.Narrowing, Kept: m.loadPolicy,
 	}
 	if err := m.register(ctx, run, req.from); err != nil {
 		m.unclaim(ctx, plan)

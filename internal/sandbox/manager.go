@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
@@ -94,6 +95,7 @@ type Manager struct {
 	members   map[string]engine.Instance   // of the pool, by id
 	making    map[string]int               // ids of what is being made: the sweeps leave them alone
 	promises  map[string]*promise          // by owner and idempotency key
+	laws      map[string]*policy.Policy    // by source: what narrows those that began under another document of it
 
 	pool   *pool.Pool
 	ends   *ends.Schedule

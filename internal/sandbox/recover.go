@@ -145,7 +145,7 @@ func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	}
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User, Token: info.Owner.Token,
-		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Ancestors: info.Ancestors, First: first,
+		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Ancestors: info.Ancestors, First: first, Kept: m.loadPolicy,
 	}
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {
 		return nil, err
@@ -279,11 +279,15 @@ func (m *Manager) sweep(ctx context.Context, k keeper.Sandbox) {
 // keepPolicy stores the document under its digest, so that a restarted daemon
 // and `policy suggest` find it.
 func (m *Manager) keepPolicy(req Request) error {
-	path := m.policyPath(req.Policy.Digest())
+	return m.keepText(req.Policy.Digest(), req.PolicyText)
+}
+
+func (m *Manager) keepText(digest string, text []byte) error {
+	path := m.policyPath(digest)
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	if err := publish(path, req.PolicyText); err != nil {
+	if err := publish(path, text); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the policy can't be kept in %s", m.cfg.PolicyDir)
 	}
 	return nil

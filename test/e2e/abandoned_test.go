@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -130,5 +131,106 @@ print(got, flush=True)
 	}
 	if ends["served"] != 4 || ends["aborted"] != 3 {
 		t.Errorf("the records are %v, want four served and three of them aborted", ends)
+	}
+}
+
+// TestWhatIsRefusedMeanwhileIsSentNoFurther: a client in a real sandbox has a
+// part of a file when an advisory against it is imported, another when a policy that
+// refuses it is put to the live runs.
+func TestWhatIsRefusedMeanwhileIsSentNoFurther(t *testing.T) {
+	const size, host = int64(48 << 20), "index.example"
+	wheel, digest := bigWheel(t, size)
+	l := liar.New(t, host)
+	page := fmt.Sprintf(`<!DOCTYPE html><html><body><a href="/files/big-1.0-py3-none-any.whl#sha256=%s">big-1.0-py3-none-any.whl</a></body></html>`, digest)
+	l.Script(host+"/simple/big/", liar.Body("text/html", []byte(page)))
+	l.Script(host+"/files/big-1.0-py3-none-any.whl", func(_ *liar.Server, w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, wheel) })
+	in := start(t, localUpstream(t, l, host))
+	put := func(document string, live bool) api.NamedPolicy {
+		t.Helper()
+		p, err := in.Client.PutPolicy(t.Context(), "data", api.PutPolicy{Document: []byte(document), ApplyToLive: live})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	const wide = "name: wide\nallowed_packages: { python: [ { name: big } ] }\n"
+	put(wide, false)
+	const get = `
+import os, pathlib, time, urllib.request
+answer = urllib.request.urlopen("https://` + host + `/files/big-1.0-py3-none-any.whl")
+got = len(answer.read(100000))
+print("begun", flush=True)
+while not pathlib.Path("/tmp/go").exists():
+    time.sleep(0.02)
+try:
+    while chunk := answer.read(65536):
+        got += len(chunk)
+except Exception as error:
+    print(type(error).__name__)
+print(got)
+`
+	for name, refuse := range map[string]func(){
+		"an advisory": func() {
+			path := filepath.Join(t.TempDir(), "MAL-0000-1.json")
+			record := `{"id":"MAL-0000-1","modified":"2026-01-01T00:00:00Z","affected":[{"package":{"ecosystem":"PyPI","name":"big"},"versions":["1.0"]}]}`
+			if err := os.WriteFile(path, []byte(record), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.Client.ImportAdvisories(t.Context(), api.ImportAdvisories{Path: path, Label: "mine"}, func(api.AdvisoryEvent) {}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a policy": func() {
+			if p := put("name: narrow\nblocked_packages: { python: [ { name: big } ] }\nallowed_packages: { python: [ { name: big } ] }\n", true); p.Narrowed == 0 || p.Narrowed != p.Live {
+				t.Errorf("the policy that was put: %+v", p)
+			}
+		},
+		"nothing": func() {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(wide, false)
+			defer func() { _ = in.Client.RemoveAllAdvisories(t.Context()) }()
+			sb, err := in.Client.CreateSandbox(t.Context(), api.CreateSandbox{Template: "debian", Policy: api.Policy{Name: "data"}, Linger: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd, err := in.Client.StartCommand(t.Context(), sb.ID, api.StartCommand{Argv: []string{"python3", "-c", get}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := in.Client.Attach(t.Context(), sb.ID, cmd.ID, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer at.Close()
+			out := ""
+			for event, err := range at.Events() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				out += string(event.Stdout)
+				if out == "begun\n" {
+					refuse()
+					in.run(sb, "touch", "/tmp/go")
+					out += "and then\n"
+				}
+				if event.Exit != nil {
+					break
+				}
+			}
+			info, err := os.Stat(wheel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := out == fmt.Sprintf("begun\nand then\n%d\n", info.Size())
+			if whole != (name == "nothing") {
+				t.Errorf("the client said %q", out)
+			}
+			if name != "nothing" {
+				if r := in.aborted(sb.ID, 1); r.Detail["sent_bytes"] == "unknown" {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -47,6 +48,10 @@ type Sandboxes interface {
 	// may ask again from the last one that it has.
 	Events(ctx context.Context, after int64) (<-chan sandbox.Event, error)
 	Usage(ctx context.Context, id string) (sandbox.Usage, error)
+
+	// PolicyPut tells that the document of a source was replaced; see
+	// sandbox.Manager.PolicyPut.
+	PolicyPut(ctx context.Context, p *policy.Policy, source string, text []byte, narrow bool) (sandbox.Applied, error)
 
 	Snapshot(ctx context.Context, id, name string, contents engine.Contents) (sandbox.Snapshot, error)
 	Snapshots(ctx context.Context) ([]sandbox.Snapshot, error)

@@ -206,6 +206,14 @@ func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 	return true, nil
 }
 
+// PolicyPut implements backend.Sandboxes: two live, and both are narrowed.
+func (l *Life) PolicyPut(_ context.Context, _ *policy.Policy, _ string, _ []byte, narrow bool) (sandbox.Applied, error) {
+	if narrow {
+		return sandbox.Applied{Live: 2, Narrowed: 2}, nil
+	}
+	return sandbox.Applied{Live: 2}, nil
+}
+
 // Narrow implements the E2B wire's Sandboxes.
 func (l *Life) Narrow(_ context.Context, id string, n policy.Narrowing) error {
 	if _, err := l.box(id); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
@@ -45,15 +46,19 @@ type Limits struct {
 	Requirements   int   // requirements of releases that were shown, admitted or not; 500,000
 	EdgesPerParent int   // requirements of one release; 2,000
 	Remembered     int64 // bytes of what one sandbox was shown and what that requires; 32 MiB
+	AllRemembered  int64 // of all sandboxes together, past which each has 8 MiB; 96 MiB
 	Inventory      int   // newly found packages recorded at one time; 20,000
 	Indexes        int   // index verdicts kept, for all sandboxes; 1,024
-	IndexFiles     int   // files in them, together; 4,000,000
+	IndexBytes     int64 // that they take, together; 48 MiB
 	Waiting        int   // requests of one sandbox that are kept waiting for a person; 64
 	AllWaiting     int   // those of all sandboxes; 1,024
 	// Parents is how long what is on no list waits for the metadata that requires it,
 	// where that may admit it; 300 ms.
 	Parents time.Duration
 }
+
+// leastRemembered is what a sandbox may remember however much the others do.
+const leastRemembered = 8 << 20
 
 func (l Limits) orDefaults() Limits {
 	set := func(field *int, value int) {
@@ -67,12 +72,16 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Edges, 50_000)
 	set(&l.Requirements, 500_000)
 	set(&l.EdgesPerParent, 2_000)
-	if l.Remembered <= 0 {
-		l.Remembered = 32 << 20
+	bytes := func(field *int64, value int64) {
+		if *field <= 0 {
+			*field = value
+		}
 	}
+	bytes(&l.Remembered, 32<<20)
+	bytes(&l.AllRemembered, 96<<20)
+	bytes(&l.IndexBytes, 48<<20)
 	set(&l.Inventory, 20_000)
 	set(&l.Indexes, 1_024)
-	set(&l.IndexFiles, 4_000_000)
 	set(&l.Waiting, 64)
 	set(&l.AllWaiting, 1_024)
 	if l.Parents <= 0 {
@@ -85,7 +94,9 @@ func (l Limits) orDefaults() Limits {
 type Controller struct {
 	config  Config
 	indexes *indexCache
-	ledgers ledgers
+	// remembered is what all tenants remember of what they were shown.
+	remembered *ledger.Budget
+	ledgers    ledgers
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
@@ -102,9 +113,10 @@ func New(config Config) *Controller {
 	}
 	config.Limits = config.Limits.orDefaults()
 	return &Controller{
-		config:  config,
-		indexes: newIndexCache(config.Limits.Indexes, config.Limits.IndexFiles),
-		tenants: map[string]*tenant{},
+		config:     config,
+		indexes:    newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
+		remembered: ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
+		tenants:    map[string]*tenant{},
 	}
 }
 
@@ -141,8 +153,9 @@ func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, c.config.Limits)
+	t := newTenant(r, c.config.Limits, c.remembered)
 	if err := c.followLock(t); err != nil {
+		t.forget()
 		return err
 	}
 	return c.add(t)
@@ -155,6 +168,7 @@ func (c *Controller) add(t *tenant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.tenants[t.run.Sandbox]; known {
+		t.forget()
 		return fault.New(fault.ErrConflict, "sandbox %s is registered already", t.run.Sandbox)
 	}
 	c.tenants[t.run.Sandbox] = t
@@ -164,8 +178,12 @@ func (c *Controller) add(t *tenant) error {
 // Unregister forgets a sandbox. Its records stay.
 func (c *Controller) Unregister(sandbox string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	gone := c.tenants[sandbox]
 	delete(c.tenants, sandbox)
+	c.mu.Unlock()
+	if gone != nil {
+		gone.forget()
+	}
 }
 
 // tenant returns what is known of a sandbox.

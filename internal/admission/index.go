@@ -34,6 +34,7 @@ type indexVerdict struct {
 	withheld []audit.WithheldRange
 	refusal  policy.Decision // the withheld verdict that says most: of the highest version
 	shown    int             // files
+	bytes    int64           // that it takes, about
 }
 
 // Index implements Door.
@@ -169,7 +170,20 @@ func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, ab
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.epoch = v.name()
 	v.page = page.Page(key.index, v.epoch)
+	v.bytes = v.size()
 	return v
+}
+
+// size is about what a verdict takes in memory.
+func (v *indexVerdict) size() int64 {
+	size := v.page.Size() + int64(1_000+8*len(v.ofFile))
+	for _, d := range v.verdicts {
+		size += int64(300 + len(d.Reason) + len(d.Rule) + len(d.Suggest) + 100*len(d.WantedBy))
+	}
+	for _, w := range v.withheld {
+		size += int64(120 + len(w.Reason) + len(w.Rule) + len(w.From) + len(w.To))
+	}
+	return size
 }
 
 // listed is what a page that shows a file says of its release: a requirement of a

@@ -30,16 +30,17 @@ const clockStep = 4 * time.Second
 
 // indexCache remembers verdicts, the least recently used leaving first.
 type indexCache struct {
-	most, mostFiles int
+	most      int
+	mostBytes int64
 
 	mu    sync.Mutex // guards all below
 	items map[indexKey]*list.Element
 	used  *list.List // of *indexVerdict, the last used first
-	files int
+	bytes int64
 }
 
-func newIndexCache(most, mostFiles int) *indexCache {
-	return &indexCache{most: most, mostFiles: mostFiles, items: map[indexKey]*list.Element{}, used: list.New()}
+func newIndexCache(most int, mostBytes int64) *indexCache {
+	return &indexCache{most: most, mostBytes: mostBytes, items: map[indexKey]*list.Element{}, used: list.New()}
 }
 
 // get returns what is remembered and still true.
@@ -66,8 +67,8 @@ func (c *indexCache) put(v *indexVerdict) {
 		c.drop(e)
 	}
 	c.items[v.key] = c.used.PushFront(v)
-	c.files += len(v.ofFile)
-	for c.used.Len() > 1 && (c.used.Len() > c.most || c.files > c.mostFiles) {
+	c.bytes += v.bytes
+	for c.used.Len() > 1 && (c.used.Len() > c.most || c.bytes > c.mostBytes) {
 		c.drop(c.used.Back())
 	}
 }
@@ -77,7 +78,7 @@ func (c *indexCache) drop(e *list.Element) {
 	v := verdictIn(e)
 	c.used.Remove(e)
 	delete(c.items, v.key)
-	c.files -= len(v.ofFile)
+	c.bytes -= v.bytes
 }
 
 func verdictIn(e *list.Element) *indexVerdict {

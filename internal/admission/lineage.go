@@ -174,7 +174,7 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *Facts) erro
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil || len(r.Ancestors) == 0 {
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
-	t := newTenant(r, c.config.Limits)
+	t := newTenant(r, c.config.Limits, c.remembered)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}

@@ -91,13 +91,21 @@ func (p *plan) sawPage(t *tenant, ask IndexAsk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := len(p.pages[ask.Package].files)
-	if p.files-before+len(ask.Files) > maxPlanFiles {
+	if p.files-before+len(ask.Files) > maxPlanFiles || !t.releases.Take(filesBytes(ask.Files)-filesBytes(p.pages[ask.Package].files)) {
 		return
 	}
 	p.files += len(ask.Files) - before
 	p.pages[ask.Package] = plannedPage{
 		source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain}, files: slices.Clone(ask.Files),
 	}
+}
+
+// filesBytes is about what files take in memory.
+func filesBytes(files []File) (bytes int64) {
+	for _, f := range files {
+		bytes += int64(180 + len(f.Name) + len(f.Version) + len(f.Digest))
+	}
+	return bytes
 }
 
 // sawFile remembers a file that the resolver may read; the tenant's mu is held.

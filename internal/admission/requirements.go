@@ -12,6 +12,7 @@ import (
 type requirements struct {
 	epoch    string           // of the answer about the page that list was read from; "": no page was read
 	list     []Requirement    // of all releases on the page
+	bytes    int64            // that these take, with their places
 	places   map[string][]int // by version, in list
 	own      map[string][]Requirement
 	locked   bool     // a lockfile told some of own
@@ -35,14 +36,41 @@ func (t *tenant) requiredBy(project pkgref.Ref) *requirements {
 	return r
 }
 
-// takes tells whether a run may have n more requirements, and counts them;
-// t.mu is held.
-func (t *tenant) takes(n, limit int) error {
+// takes tells whether a run may have n more requirements, of so many more bytes, and
+// counts them; t.mu is held.
+func (t *tenant) takes(n, limit int, bytes int64) error {
 	if t.requirements+n > limit {
 		return fault.New(fault.ErrForbidden, "the releases that this run has seen require more than %d packages, so no more are taken", limit)
 	}
+	if !t.releases.Take(bytes) {
+		return tooMuch(t)
+	}
 	t.requirements += n
 	return nil
+}
+
+// bytesOf is about what requirements take in memory; what a version takes that is met
+// is perVersion, and what one requirement of it that a page lists is perPlace.
+func bytesOf(reqs []Requirement) (bytes int64) {
+	for _, q := range reqs {
+		bytes += int64(48 + len(q.Name) + len(q.Specifier))
+	}
+	return bytes
+}
+
+const (
+	perVersion = 150
+	perPlace   = 8
+)
+
+// unmet is what meeting these versions takes.
+func (r *requirements) unmet(versions ...string) (bytes int64) {
+	for _, v := range versions {
+		if !r.met[v] {
+			bytes += int64(perVersion + len(v))
+		}
+	}
+	return bytes
 }
 
 // setRelease takes what the metadata of one release says; t.mu is held.
@@ -51,7 +79,8 @@ func (t *tenant) setRelease(p pkgref.Ref, reqs []Requirement, limit int) error {
 	if old, known := r.own[p.Version]; known && slices.Equal(old, reqs) {
 		return nil
 	}
-	if err := t.takes(len(reqs)-len(r.own[p.Version]), limit); err != nil {
+	bytes := bytesOf(reqs) - bytesOf(r.own[p.Version]) + r.unmet(p.Version)
+	if err := t.takes(len(reqs)-len(r.own[p.Version]), limit, bytes); err != nil {
 		return err
 	}
 	r.meet(p.Version)
@@ -64,9 +93,21 @@ func (t *tenant) setRelease(p pkgref.Ref, reqs []Requirement, limit int) error {
 // held.
 func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []IndexRequirement, limit int) error {
 	r := t.requiredBy(project)
-	if err := t.takes(len(reqs)-len(r.list), limit); err != nil {
+	var bytes, versions int64
+	fresh := map[string]bool{}
+	for _, q := range reqs {
+		bytes += int64(48 + len(q.Name) + len(q.Specifier) + perPlace*len(q.Versions))
+		for _, v := range q.Versions {
+			if !fresh[v] {
+				fresh[v] = true
+				versions += r.unmet(v)
+			}
+		}
+	}
+	if err := t.takes(len(reqs)-len(r.list), limit, bytes-r.bytes+versions); err != nil {
 		return err
 	}
+	r.bytes = bytes
 	r.epoch, r.list, r.places = epoch, make([]Requirement, len(reqs)), map[string][]int{}
 	r.made = map[string]string{} // what is new becomes edges
 	for i, q := range reqs {

@@ -16,7 +16,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, c.config.Limits)
+	t := newTenant(r, c.config.Limits, c.remembered)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}

@@ -50,16 +50,23 @@ type tenant struct {
 	accounts     accounts                     // of what was found on the disk
 }
 
-func newTenant(r Run, limits Limits) *tenant {
+func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
 	p := newPlan(&r)
 	t := &tenant{
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, displayed: map[shownKey]*showing{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), releases: ledger.New(limits.Remembered), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
+		edges: newEdgeSet(), releases: ledger.New(limits.Remembered, shared), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
 	}
 	t.law.begin(r.Policy)
 	return t
+}
+
+// forget gives back what a tenant takes that is no more.
+func (t *tenant) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.releases.Close()
 }
 
 func (t *tenant) isCut() bool {

@@ -178,7 +178,7 @@ func pageOf(digest string, says map[string]Event) *Page {
 
 // TestAPageIsReplacedByTheNext: what only the earlier one let in is let in no more.
 func TestAPageIsReplacedByTheNext(t *testing.T) {
-	r := New(1 << 20)
+	r := New(1<<20, NewBudget(1<<30, 0))
 	ref := release("a", "")
 	first := pageOf("1", map[string]Event{"1.0.0": {Kind: Allowed, Through: "E"}, "2.0.0": {Kind: Listed}, "3.0.0": {Kind: Waits}})
 	if withdrawn, ok := r.SetPage(ref, first); withdrawn || !ok {
@@ -225,7 +225,8 @@ func TestSeveralFilesOfARelease(t *testing.T) {
 // nothing, and what was withdrawn is so all the same.
 func TestBytesAreBounded(t *testing.T) {
 	const most = 64 << 10
-	r := New(most)
+	all := NewBudget(1<<30, 0)
+	r := New(most, all)
 	many := map[string]Event{}
 	for i := range 400 {
 		many[fmt.Sprintf("1.0.%d", i)] = Event{Kind: Allowed, Through: "E"}
@@ -253,5 +254,37 @@ func TestBytesAreBounded(t *testing.T) {
 	}
 	if r.Take(most) || !r.Take(-100) || !r.Take(50) {
 		t.Error("what is kept beside them is not counted with them")
+	}
+	if all.Taken() != r.Size() {
+		t.Errorf("%d bytes are taken of the budget, for %d", all.Taken(), r.Size())
+	}
+	r.Close()
+	r.Move(release("q", "1.0.0"), Event{Kind: Allowed, Through: "E"})
+	if all.Taken() != 0 || r.Of(release("q", "1.0.0")).State != Unknown || r.Take(1) {
+		t.Errorf("after its end it takes %d bytes", all.Taken())
+	}
+}
+
+// TestRunsShareABudget: who takes most is refused first, and everybody has a least
+// share.
+func TestRunsShareABudget(t *testing.T) {
+	all := NewBudget(1<<20, 100<<10)
+	fill := func(r *Releases) {
+		for i := 0; r.Take(10 << 10); i++ {
+			if i > 1000 {
+				t.Fatal("there is no end of it")
+			}
+		}
+	}
+	greedy, good := New(1<<30, all), New(1<<30, all)
+	fill(greedy)
+	fill(good)
+	if greedy.Size() < 900<<10 || greedy.Size() > 1<<20 || good.Size() != 100<<10 {
+		t.Errorf("one has %d, the other %d", greedy.Size(), good.Size())
+	}
+	greedy.Close()
+	fill(good)
+	if good.Size() < 900<<10 {
+		t.Errorf("when the one has ended the other has %d", good.Size())
 	}
 }

@@ -173,9 +173,9 @@ func (p *Page) without(version string) *Page {
 	return less
 }
 
-// size is about what the page takes in memory. Pages are shared, and counted where
+// Size is about what the page takes in memory. Pages are shared, and counted where
 // they are kept all the same.
-func (p *Page) size() int64 {
+func (p *Page) Size() int64 {
 	if p == nil {
 		return 0
 	}

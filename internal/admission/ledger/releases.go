@@ -11,6 +11,8 @@ import (
 // bytes, and bounded. Its owner's lock guards it.
 type Releases struct {
 	most     int64
+	shared   *Budget
+	closed   bool
 	size     int64
 	projects map[pkgref.Ref]*project
 }
@@ -22,9 +24,16 @@ type project struct {
 	page *Page
 }
 
-// New makes Releases that take at most so many bytes, about.
-func New(most int64) *Releases {
-	return &Releases{most: most, projects: map[pkgref.Ref]*project{}}
+// New makes Releases that take at most so many bytes, about, out of a budget that they
+// share with others.
+func New(most int64, shared *Budget) *Releases {
+	return &Releases{most: most, shared: shared, projects: map[pkgref.Ref]*project{}}
+}
+
+// Close forgets everything and gives its bytes back. Nothing is remembered after it.
+func (r *Releases) Close() {
+	r.takes(-r.size)
+	r.closed, r.projects = true, map[pkgref.Ref]*project{}
 }
 
 // Of is where a release stands.
@@ -47,7 +56,7 @@ func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 	p := r.projects[projectOf(ref)]
 	if p != nil {
 		if old, known := p.own[ref.Version]; known {
-			r.size += sizeOf(ref, after) - sizeOf(ref, old)
+			r.changes(sizeOf(ref, after) - sizeOf(ref, old))
 			p.own[ref.Version] = after
 			return before, after
 		}
@@ -59,7 +68,7 @@ func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 	if !r.takes(size) {
 		if p != nil && before.State != Unknown {
 			less := p.page.without(ref.Version) // what it was must not go on counting
-			r.size += less.size() - p.page.size()
+			r.changes(less.Size() - p.page.Size())
 			p.page = less
 		}
 		return before, Standing{}
@@ -85,7 +94,7 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 	if p != nil {
 		old = p.page
 	}
-	if !r.takes(page.size() - old.size()) {
+	if !r.takes(page.Size() - old.Size()) {
 		return false, false
 	}
 	if p == nil {
@@ -109,7 +118,7 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 		withdrawn = withdrawn || s.Admits() != "" && after.Admits() == ""
 		of := projectOf(ref)
 		of.Version = version
-		r.size += sizeOf(of, after) - sizeOf(of, s)
+		r.changes(sizeOf(of, after) - sizeOf(of, s))
 		p.own[version] = after
 	}
 	return withdrawn, true
@@ -162,11 +171,20 @@ func (r *Releases) Most() int64 { return r.most }
 func (r *Releases) Size() int64 { return r.size }
 
 func (r *Releases) takes(bytes int64) bool {
-	if bytes > 0 && r.size+bytes > r.most {
+	if bytes > 0 && (r.closed || r.size+bytes > r.most) || !r.closed && !r.shared.take(r.size, bytes) {
 		return false
 	}
 	r.size += bytes
 	return true
+}
+
+// changes counts what a change of something that is there already makes of its size;
+// it is small, and never refused.
+func (r *Releases) changes(bytes int64) {
+	if !r.closed {
+		r.shared.taken.Add(bytes)
+	}
+	r.size += bytes
 }
 
 func sizeOf(ref pkgref.Ref, s Standing) int64 {

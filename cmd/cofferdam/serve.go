@@ -25,6 +25,8 @@ type serveFlags struct {
 	json       bool
 	listen     string
 	tls        bool
+	// acceptRollback goes on with a log that was rolled back.
+	acceptRollback bool
 }
 
 func newServe() *cobra.Command {
@@ -69,6 +71,7 @@ daemon could not serve, else 0.`,
 	set.BoolVar(&flags.background, "background", false, "end when idle (how other commands start it)")
 	set.StringVar(&flags.listen, "listen", "", "take clients with tokens at this address, such as 127.0.0.1:7433 (default: the configuration's, or nowhere)")
 	set.BoolVar(&flags.tls, "tls", false, "with --listen: TLS, with a certificate of this installation's own")
+	set.BoolVar(&flags.acceptRollback, "accept-rollback", false, "go on with an audit log that was rolled back or replaced, once, and put that on record")
 	set.BoolVar(&flags.check, "check", false, "only say what would be wrong")
 	set.BoolVar(&flags.json, "json", false, "with --check: write JSON")
 	register(cmd, "listen", fixed("127.0.0.1:7433"))
@@ -117,7 +120,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 	slog.SetDefault(log) // of goroutines that panic
 	d, err := daemon.New(ctx, daemon.Options{
 		Paths: paths, Config: cfg, Version: version, Executable: self,
-		EndWhenIdle: f.background, Log: log,
+		EndWhenIdle: f.background, AcceptRollback: f.acceptRollback, Log: log,
 	})
 	if err != nil {
 		return err

@@ -146,6 +146,7 @@ type world struct {
 	scope   map[string]approval.Scope
 	runs    map[string][]string // by request: that had asked when it was answered
 	asked   map[string][]string
+	tried   map[string][]string // by release: asks that failed, maybe after their record
 	ids     []string
 }
 
@@ -159,7 +160,7 @@ func TestNeverMoreThanShown(t *testing.T) {
 			w := &world{
 				in: &installation{log: &approvaltest.Log{}, store: approvaltest.NewMemory()}, t: rt, base: t,
 				shown: map[string][]string{}, ends: map[string]time.Time{}, revoked: map[string]bool{},
-				scope: map[string]approval.Scope{}, runs: map[string][]string{}, asked: map[string][]string{},
+				scope: map[string]approval.Scope{}, runs: map[string][]string{}, asked: map[string][]string{}, tried: map[string][]string{},
 			}
 			w.in.open(t)
 			defer func() { w.in.Close() }()
@@ -190,6 +191,8 @@ func (w *world) ask(rt *rapid.T) {
 	}
 	r, err := w.in.Ask(context.Background(), a)
 	if err != nil {
+		release := a.Package.Version + " " + a.Upstream
+		w.tried[release] = append(w.tried[release], run)
 		return
 	}
 	w.asked[r.ID] = append(w.asked[r.ID], run)
@@ -227,7 +230,7 @@ func (w *world) answer(rt *rapid.T) {
 		return
 	}
 	// Noted before: an answer whose error came after its record counts.
-	w.shown[id], w.scope[id], w.runs[id] = shown, v.Scope, slices.Clone(w.asked[id])
+	w.shown[id], w.scope[id], w.runs[id] = shown, v.Scope, slices.Concat(w.asked[id], w.tried[r.Package.Version+" "+r.Upstream])
 	delete(w.ends, id)
 	if v.Lasts > 0 {
 		w.ends[id] = time.Now().Add(v.Lasts)

@@ -122,7 +122,7 @@ func (f *follower) takeLast(tail notesTail) error {
 func (l *FileLog) reconcile() error {
 	f := &l.follower
 	if uint64(f.last.Size) > l.next {
-		return fault.Invalid("the audit log in %s has lost records: a checkpoint covers %d, and there are %d; put it back from a copy, or move the directory away to begin a new log",
+		return fault.Invalid("the audit log in %s has lost records: a checkpoint covers %d, and there are %d; put it back from a copy, or move the directory away to begin a new log (cofferdam serve --accept-rollback)",
 			l.dir, f.last.Size, l.next)
 	}
 	flat, size, err := openFlat(filepath.Join(l.dir, treeName))

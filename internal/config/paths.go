@@ -107,6 +107,9 @@ func (p Paths) Runsc() string { return filepath.Join(p.Runtime, "runsc") }
 // Audit is the log's directory.
 func (p Paths) Audit() string { return filepath.Join(p.State, "audit") }
 
+// AuditSeen has the log's last checkpoint, apart from the log.
+func (p Paths) AuditSeen() string { return filepath.Join(p.State, "audit.seen") }
+
 // Clock keeps what time it is, for the next daemon to compare with.
 func (p Paths) Clock() string { return filepath.Join(p.State, "clock") }
 

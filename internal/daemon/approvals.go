@@ -33,6 +33,12 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.checkQueue(ctx, d.approvals.store); err != nil {
+		return err
+	}
+	if err := d.recordRollback(ctx); err != nil {
+		return err
+	}
 	d.approvals.queue, err = approval.Open(ctx, approval.Config{
 		Store: d.approvals.store, Log: d.telemetry.Log(d.log), Clock: d.clock, Logger: d.opts.Log,
 		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires), AfterRun: time.Duration(d.opts.Config.Approvals.AfterRun),

@@ -17,7 +17,13 @@ func (d *Daemon) openAudit(ctx context.Context) (err error) {
 	if d.clock, err = clock.Open(d.opts.Paths.Clock(), clock.Options{}); err != nil {
 		return err
 	}
+	if err := d.checkLog(); err != nil {
+		return err
+	}
 	d.log, err = audit.Open(d.opts.Paths.Audit(), audit.Options{KeyFile: cmp.Or(keeping.KeyFile, d.opts.Paths.AuditKey()), Clock: d.clock})
+	if err == nil {
+		err = d.recordRollback(ctx)
+	}
 	if err == nil {
 		err = d.startClock(ctx)
 	}
@@ -43,6 +49,9 @@ func (d *Daemon) closeAudit() {
 	}
 	if err := d.log.Close(); err != nil {
 		d.opts.Log.Error("the log did not close well", "err", err)
+	}
+	if len(d.seen.accepted) == 0 { // one that was not accepted is not remembered
+		d.remember()
 	}
 	if d.publisher != nil {
 		d.publisher.Close()

@@ -44,7 +44,9 @@ type Options struct {
 	Executable string
 	// EndWhenIdle ends the daemon after Config.IdleTimeout without work.
 	EndWhenIdle bool
-	Log         *slog.Logger
+	// AcceptRollback goes on with a log that was rolled back, which is a record.
+	AcceptRollback bool
+	Log            *slog.Logger
 }
 
 // Daemon is a running daemon.
@@ -55,6 +57,7 @@ type Daemon struct {
 	log       *audit.FileLog
 	clock     *clock.Clock
 	askew     clockState // what the operator was told of it
+	seen      memory
 	index     *index.Index
 	publisher *publish.Publisher // nil if nothing is published
 	approvals approvals
@@ -232,6 +235,7 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 		case <-tick.C:
 			_ = errand.Try(func() error { // the next tick comes
 				d.watchClock(ctx)
+				d.rememberNowAndThen()
 				d.sandboxes.ReapAbandoned(ctx)
 				return nil
 			})

@@ -72,13 +72,14 @@ func examine(ctx context.Context) (doctor.Report, error) {
 		return doctor.Report{}, err
 	}
 	runsc := daemon.FindRunsc(cfg.Runsc, self)
-	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State}, keeper.Dial(paths.KeeperSocket()))
+	parent := keeper.Dial(paths.KeeperSocket())
+	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State}, parent)
 	return doctor.Examine(ctx, doctor.Inputs{
 		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc,
 		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
 		Templates: template.NewStore(paths.Templates(), template.Options{}), DefaultTemplate: cfg.DefaultTemplate,
-		GatewayUID: cfg.GatewayUID,
-		AuditLog:   paths.Audit(), Publishes: cfg.Audit.Publish.Wanted(),
+		GatewayUID: cfg.GatewayUID, Keeper: parent,
+		AuditLog: paths.Audit(), Publishes: cfg.Audit.Publish.Wanted(),
 		Advisories: advisory.Open(paths.Advisories(), advisory.Options{}),
 		Upstreams: func(ctx context.Context) (discover.Found, error) {
 			return daemon.Registries(ctx, cfg, paths, os.Environ())

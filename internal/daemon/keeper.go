@@ -14,20 +14,53 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // What the daemon grants a keeper.
 const (
 	keeperPatience = 10 * time.Second // to listen, when it is fresh
 	keeperPause    = time.Second      // before what could not be done is tried again
-	keeperLook     = 500              // milliseconds between two looks whether the daemon ends
 )
 
 // startKeeper finds the living keeper or starts one in a session of its own, so
 // that no signal to the daemon reaches it.
 func (d *Daemon) startKeeper(ctx context.Context) error {
 	d.keeper = keeper.Dial(d.opts.Paths.KeeperSocket())
+	if err := d.retireKeeper(ctx); err != nil {
+		d.opts.Log.WarnContext(ctx, "an older keeper could not be replaced and goes on", "err", err)
+	}
 	return d.haveKeeper(ctx)
+}
+
+// retireKeeper ends a keeper that lacks something of this release, if it holds
+// nothing: its sandboxes would end with it, and of dead ones what is known.
+func (d *Daemon) retireKeeper(ctx context.Context) error {
+	hello, err := d.keeper.Hello(ctx)
+	if err != nil || len(hello.Lacks()) == 0 {
+		return nil //nolint:nilerr // none answers: there is nothing to replace
+	}
+	held, err := d.keeper.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 {
+		d.opts.Log.WarnContext(ctx, "the keeper is of an older release and has sandboxes; it is replaced when the daemon starts and it has none",
+			"release", hello.Release, "protocol", hello.Protocol, "own", keeper.Protocol, "lacks", hello.Lacks(), "sandboxes", len(held))
+		return nil
+	}
+	old, err := listenerOf(ctx, d.opts.Paths.KeeperSocket())
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	if err := d.keeper.Shutdown(ctx); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, keeperPatience)
+	defer cancel()
+	d.opts.Log.InfoContext(ctx, "a keeper of an older release held nothing and has been ended", "release", hello.Release, "protocol", hello.Protocol)
+	return old.Await(patient) // it has the socket's lock until then
 }
 
 func (d *Daemon) haveKeeper(ctx context.Context) error {
@@ -127,41 +160,54 @@ func (d *Daemon) replaceKeeper(ctx context.Context) {
 // mean another one.
 func awaitDeath(ctx context.Context, socket string) {
 	handle, err := listenerOf(ctx, socket)
+	if err == nil {
+		defer handle.Close()
+		err = handle.Await(ctx)
+	}
 	if err != nil { // it may be short of descriptors
 		select {
 		case <-ctx.Done():
 		case <-time.After(keeperPause):
 		}
-		return
-	}
-	defer unix.Close(handle) //nolint:errcheck // nothing is written to it
-	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, keeperLook)
-		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
-			return
-		}
 	}
 }
 
-// listenerOf is a handle on the process that listens at a socket.
-func listenerOf(ctx context.Context, socket string) (int, error) {
+// listenerOf is a handle on the process that listens at a socket. That its number is
+// not another's by the time that it is held is known when it still listens then.
+func listenerOf(ctx context.Context, socket string) (process.Handle, error) {
+	pid, err := listeningPid(ctx, socket)
+	if err != nil {
+		return process.Handle{}, err
+	}
+	handle, err := process.Hold(pid)
+	if err != nil {
+		return process.Handle{}, err
+	}
+	if now, err := listeningPid(ctx, socket); err != nil || now != pid {
+		handle.Close()
+		return process.Handle{}, errors.Join(err, errors.New("another keeper listens by now"))
+	}
+	return handle, nil
+}
+
+func listeningPid(ctx context.Context, socket string) (int, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return -1, err
+		return 0, err
 	}
-	defer conn.Close() // only then may it end: as long as it listens its number is its own
+	defer conn.Close()
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
-		return -1, err
+		return 0, err
 	}
-	handle, failed := -1, error(nil)
+	pid, failed := 0, error(nil)
 	err = raw.Control(func(fd uintptr) {
 		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err != nil {
 			failed = err
 			return
 		}
-		handle, failed = unix.PidfdOpen(int(peer.Pid), 0)
+		pid = int(peer.Pid)
 	})
-	return handle, errors.Join(err, failed)
+	return pid, errors.Join(err, failed)
 }

@@ -26,6 +26,8 @@ type Inputs struct {
 	// AuditLog is the log's directory; Publishes, whether its checkpoints are to go out.
 	AuditLog  string
 	Publishes bool
+	// Keeper is asked what it is, if one runs.
+	Keeper greeter
 	// Upstreams finds the registries, as the daemon does.
 	Upstreams func(ctx context.Context) (discover.Found, error)
 }
@@ -38,7 +40,7 @@ func Examine(ctx context.Context, in Inputs) Report {
 	}
 	var r Report
 	for _, ask := range []func(context.Context, Inputs) []Check{
-		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, advisories, auditLog, gatewayUser, stateDirectory, diskSpace,
+		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, advisories, auditLog, theKeeper, gatewayUser, stateDirectory, diskSpace,
 	} {
 		r.Checks = append(r.Checks, ask(ctx, in)...)
 	}

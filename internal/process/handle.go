@@ -48,7 +48,7 @@ func (h Handle) Signal(sig unix.Signal) error {
 }
 
 // look is how long Await sleeps between two looks at its context.
-const look = 50 * time.Millisecond
+const look = 500 * time.Millisecond
 
 // Await returns when the process has ended, whoever is to wait for it, or with
 // the context's error.

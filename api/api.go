@@ -133,6 +133,7 @@ type Exit struct {
 	Code        int    `json:"code"`
 	Signal      string `json:"signal,omitempty"`
 	TimedOut    bool   `json:"timed_out,omitempty"`
+	Claimed     bool   `json:"claimed,omitempty"` // the code, the signal and the error are what the sandbox says
 	Error       string `json:"error,omitempty"`
 	StdoutBytes int64  `json:"stdout_bytes"`
 	StderrBytes int64  `json:"stderr_bytes"`

@@ -6,6 +6,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 )
 
+// saidBy begins a sentence that is not ours.
+func saidBy(exit api.Exit) string {
+	if exit.Claimed {
+		return "the sandbox says: "
+	}
+	return ""
+}
+
 // judge turns a command's end into our own: nil for code 0, else an error with
 // the exit code, which has a sentence only where the command could not say it
 // itself.
@@ -21,7 +29,7 @@ func judge(exit api.Exit) error {
 		if code == 0 {
 			code = exitOurs
 		}
-		return &exitError{code: code, err: errors.New(exit.Error)}
+		return &exitError{code: code, err: errors.New(saidBy(exit) + exit.Error)}
 	case code == exitKilled && exit.Signal == "KILL":
 		return &exitError{code: code, err: errors.New("the command was killed, as happens when the sandbox is out of memory (max_memory_mb in the policy)")}
 	case code != 0:

@@ -141,7 +141,7 @@ func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, ex
 	t.mu.Unlock()
 	r := audit.Record{
 		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
-		Exit: &exit.Code, Detail: exitDetail(id, exit),
+		Exit: &exit.Code, Detail: exitDetail(id, exit), GuestClaimed: exit.Claimed,
 	}
 	if _, err := c.record(ctx, t, r); err != nil {
 		return err

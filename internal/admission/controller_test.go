@@ -378,9 +378,9 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%.60q: %+v", c.argv, a.Decision)
 		}
 	}
-	must(t, h.CommandFinished(t.Context(), "sb1", "id-ls", channel.Exit{Code: 3, Signal: "KILL", TimedOut: true}))
+	must(t, h.CommandFinished(t.Context(), "sb1", "id-ls", channel.Exit{Code: 3, Signal: "KILL", TimedOut: true, Claimed: true}))
 	got := h.records(t, audit.Finished)
-	if len(got) != 1 || *got[0].Exit != 3 || got[0].Detail["signal"] != "KILL" || !slices.Equal(got[0].Command, []string{"ls", "-l"}) {
+	if len(got) != 1 || *got[0].Exit != 3 || got[0].Detail["signal"] != "KILL" || !got[0].GuestClaimed || !slices.Equal(got[0].Command, []string{"ls", "-l"}) {
 		t.Errorf("finished: %+v", got)
 	}
 	if f := h.Finished(t.Context(), "sb1"); !f["id-ls"] || len(f) != 1 {

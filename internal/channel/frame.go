@@ -219,6 +219,8 @@ type Exit struct {
 	Signal   string `json:"signal,omitempty"` // "KILL", ...
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Error    string `json:"error,omitempty"` // the command could not be started: one sentence
+	// Claimed is set by the keeper where the four above are what the guest says.
+	Claimed bool `json:"claimed,omitempty"`
 	// Filled by the keeper, which counts: bytes the guest sent, and whether
 	// some were not kept.
 	StdoutBytes int64 `json:"stdout_bytes"`

@@ -154,7 +154,7 @@ func viewCommand(c keeper.Command) api.Command {
 	v := api.Command{ID: c.ID, Argv: c.Argv, Started: c.Started, Terminal: c.Terminal, Output: c.Offset}
 	if e := c.Exit; e != nil {
 		v.Exit = &api.Exit{
-			Code: e.Code, Signal: e.Signal, TimedOut: e.TimedOut, Error: e.Error,
+			Code: e.Code, Signal: e.Signal, TimedOut: e.TimedOut, Error: e.Error, Claimed: e.Claimed,
 			StdoutBytes: e.StdoutBytes, StderrBytes: e.StderrBytes, Truncated: e.Truncated,
 		}
 	}

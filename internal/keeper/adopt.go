@@ -34,7 +34,7 @@ func (s *sandbox) adopt(ctx context.Context, told *Command, o ExecOptions) error
 	}
 	o.RingBytes = s.share(o.RingBytes)
 	c := newCommand(&channel.Exec{ID: told.ID, Argv: told.Argv}, o)
-	c.terminal = told.Terminal
+	c.terminal, c.adopted = told.Terminal, true
 	if !told.Started.IsZero() && told.Started.Before(time.Now()) {
 		c.started = told.Started
 	}

@@ -26,7 +26,9 @@ type command struct {
 	id       string
 	argv     []string
 	started  time.Time
-	capBytes int64 // per stream; 0: none
+	timeout  time.Duration // 0: none
+	adopted  bool          // its timeout, if it has one, is not known here
+	capBytes int64         // per stream; 0: none
 	terminal bool
 	out      *ring
 	began    chan struct{} // closed when pid is known, or will not be
@@ -48,7 +50,7 @@ type command struct {
 
 func newCommand(exec *channel.Exec, o ExecOptions) *command {
 	c := &command{
-		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(),
+		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes),
 		began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
@@ -127,8 +129,7 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit 
 			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
 				return lost(err, gone)
 			}
-			exit.Error, exit.Signal = tidy(exit.Error), clip(tidy(exit.Signal), 16)
-			return exit
+			return c.believe(exit)
 		default:
 			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, gone)
 		}

@@ -58,12 +58,18 @@ func (in *installation) paths() config.Paths {
 // ends with kill or by itself: the test's cleanup stops whichever is the last one.
 func (in *installation) launch(t *testing.T, more ...string) {
 	t.Helper()
+	in.launchAs(t, []string{filepath.Join(binaries(repository(t)), "cofferdam"), "serve"}, more...)
+}
+
+// launchAs is launch with a command line of its own.
+func (in *installation) launchAs(t *testing.T, argv []string, more ...string) {
+	t.Helper()
 	log, err := os.OpenFile(filepath.Join(in.Runtime, "daemon.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	in.Daemon = exec.Command(filepath.Join(binaries(repository(t)), "cofferdam"), "serve")
+	in.Daemon = exec.Command(argv[0], argv[1:]...)
 	in.Daemon.Env = append(in.environ(), more...)
 	in.Daemon.Stdout, in.Daemon.Stderr = log, log
 	if err := in.Daemon.Start(); err != nil {

@@ -137,7 +137,7 @@ func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
 		c.says(v, "%s is denied in every version, whatever else says otherwise", clip(name, 60))
 		return
 	}
-	c.says(v, "%s is denied in versions %s, whatever else says otherwise", clip(name, 60), clip(e.versionText, 60))
+	c.says(v, "%s is denied in versions %s and their pre-releases, whatever else says otherwise", clip(name, 60), clip(e.versionText, 60))
 }
 
 // entry reads what the two lists share: a canonical name and a range.

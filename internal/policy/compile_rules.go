@@ -13,6 +13,7 @@ import (
 const (
 	maxRules   = 1000
 	maxPattern = 1000 // bytes
+	maxSteps   = 200_000
 )
 
 func (c *compiler) rules(v value) {
@@ -171,6 +172,10 @@ func (c *compiler) operand(v value, r *rule) {
 	pattern, err := expression.Parse(r.text)
 	if err != nil {
 		c.fail(v.node, "%s is not a regular expression as Python reads it: %s", v.path, oneLine(err.Error()))
+		return
+	}
+	if c.steps += pattern.Size(); c.steps > maxSteps {
+		c.fail(v.node, "%s: the expressions of all rules come to more than %d steps; repeat less", v.path, maxSteps)
 		return
 	}
 	r.pattern = pattern

@@ -19,6 +19,7 @@ type compiler struct {
 	policy   *Policy
 	problems Problems
 	claims   map[string]value // what is said once only -> where
+	steps    int              // of all rules' expressions
 }
 
 // value is a node, the path of keys to it, and where its key is (for a list's

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,24 @@ func matching(action, expression string) string {
 	otherwise := map[string]string{"deny": "allow", "allow": "deny"}[action]
 	return "defaults: { action: " + otherwise + " }\nrules:\n  - name: r\n    action: " + action +
 		"\n    condition: { field: command, operator: matches, value: '" + strings.ReplaceAll(expression, "'", "''") + "' }\n"
+}
+
+// TestExpressionsTogether: what a document's expressions come to is bounded.
+func TestExpressionsTogether(t *testing.T) {
+	document := func(rules int) []byte {
+		var b strings.Builder
+		b.WriteString("rules:\n")
+		for i := range rules {
+			fmt.Fprintf(&b, "  - { name: r%d, action: deny, condition: { field: command, operator: matches, value: '(?:ab){1000}(?:cd){1000}' } }\n", i)
+		}
+		return []byte(b.String())
+	}
+	if _, err := policy.Parse("p", document(40)); err != nil {
+		t.Error(err)
+	}
+	if _, err := policy.Parse("p", document(60)); err == nil || !strings.Contains(err.Error(), "200000 steps") {
+		t.Error(err)
+	}
 }
 
 // TestExpressionsArePythons: a rule refuses what it refuses in the toolkit, and

@@ -36,6 +36,9 @@ func Parse(text string) (*Expression, error) {
 	return e, nil
 }
 
+// Size is how many steps the expression takes, at most 20000.
+func (e *Expression) Size() int { return len(e.steps) }
+
 // begin collects into first what can be taken from a step on, as if every
 // place were as it should be.
 func (e *Expression) begin(i int, seen []bool) {

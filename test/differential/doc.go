@@ -1,5 +1,5 @@
 // Package differential has the clients' own unpackers (npm's, pnpm's, yarn's,
-// pip's and uv's) unpack what our readers of archives accept. What lands must be
+// pip's, uv's and go's) unpack what our readers of archives accept. What lands must be
 // what our readers said, all of it and nothing else, nothing beside the folder
 // that it is for, and what would run at an install must be what was reported.
 //

@@ -192,7 +192,7 @@ func keep(t *testing.T, name string, data []byte) string {
 func TestRandomTarballs(t *testing.T) {
 	t.Parallel()
 	d, at := roll(t), &desk{dir: t.TempDir(), node: startNode(t)}
-	accepted, n := 0, rounds(300, 60_000)
+	accepted, n := 0, rounds(300, 30_000)
 	for range n {
 		data := d.tarball(t, manifest())
 		tools := []string{"npm", "pnpm"}

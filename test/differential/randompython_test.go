@@ -65,7 +65,7 @@ func ascii(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { 
 func TestRandomWheels(t *testing.T) {
 	t.Parallel()
 	d, at := roll(t), startWheels(t)
-	accepted, n := 0, rounds(60, 12_000)
+	accepted, n := 0, rounds(60, 8_000)
 	for i := range n {
 		data := d.wheel(t)
 		tools := []string{"pip"}
@@ -146,7 +146,7 @@ func (u *uv) unpack(t *testing.T, data []byte) (landing, map[string]bool) {
 func TestRandomSdists(t *testing.T) {
 	t.Parallel()
 	d, at := roll(t), startWheels(t)
-	accepted, n := 0, rounds(100, 40_000)
+	accepted, n := 0, rounds(100, 15_000)
 	for range n {
 		data := d.tarball(t, sdistStart()...)
 		want, err := ourSdist(data)

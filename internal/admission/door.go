@@ -101,6 +101,9 @@ type OwnerAsk struct {
 // is refused, and recorded with Failed under policy.ByNamespace.
 type OwnerAnswer struct {
 	Upstream string `json:"upstream,omitempty"`
+	// Apart is with whom the name's index page may be shared: pages with another
+	// Apart, and the times of their files, are neither read for this nor written.
+	Apart string `json:"apart,omitempty"`
 }
 
 // IndexAsk asks about a project's files.

@@ -111,5 +111,24 @@ func (c *Controller) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, erro
 		return OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
 	}
 	upstream, _ := t.policy().Owner(c.config.Namespaces, ask.Package)
-	return OwnerAnswer{Upstream: upstream}, nil
+	return OwnerAnswer{Upstream: upstream, Apart: c.apart(t, ask.Package, upstream)}, nil
+}
+
+// apart says whose pages of a name a run is not told of, by how soon or with which
+// times one comes: of a name that it may not have, those of all other sandboxes;
+// where ages count from when a file was seen first, those of other tokens.
+func (c *Controller) apart(t *tenant, p pkgref.Ref, upstream string) string {
+	own := "sandbox " + t.run.Sandbox
+	about, err := c.subject(t, p, origin{upstream: upstream})
+	if err != nil {
+		return own
+	}
+	about.Edges = t.edgesTo(p).edges
+	if !c.judgeOf(t.policy(), about).Name().Shown() {
+		return own
+	}
+	if t.policy().AgesFromFirstSeen() && t.run.Token != "" {
+		return "token " + t.run.Token
+	}
+	return ""
 }

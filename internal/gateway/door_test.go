@@ -48,11 +48,12 @@ type door struct {
 	shows    []admission.Showing
 	unshown  error // what Show answers
 	sent     []uint64
-	log      []string // what happened, in order
-	owner    string   // of every name
-	owned    []string // names whose owner was asked for
-	broken   bool     // every call fails: nothing can be decided or recorded
-	breaks   error    // with this; nil: errBroken
+	log      []string          // what happened, in order
+	owner    string            // of every name
+	owned    []string          // names whose owner was asked for
+	apart    map[string]string // by sandbox
+	broken   bool              // every call fails: nothing can be decided or recorded
+	breaks   error             // with this; nil: errBroken
 	// proposals that were made.
 	proposals []admission.ProposalAsk
 }
@@ -144,7 +145,7 @@ func (d *door) Owner(_ context.Context, ask admission.OwnerAsk) (admission.Owner
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.owned = append(d.owned, ask.Package.Name)
-	return admission.OwnerAnswer{Upstream: d.owner}, nil
+	return admission.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox]}, nil
 }
 
 // askedFor tells whether the owner of a name was asked for.

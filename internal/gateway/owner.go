@@ -20,13 +20,14 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 		return false, false
 	}
 	if answer.Upstream == "" {
+		q.source = q.source.keptApart(answer.Apart)
 		return false, true
 	}
 	i := slices.IndexFunc(g.sources, func(s *source) bool {
 		return policy.SameUpstream(s.index, answer.Upstream) && s.ecosystem() == ref.Ecosystem
 	})
 	if i >= 0 {
-		q.source = g.sources[i]
+		q.source = g.sources[i].keptApart(answer.Apart)
 		return true, true
 	}
 	r := ecosystem.Refusal{

@@ -110,10 +110,12 @@ func (g *Gateway) page(ctx context.Context, s *source, project string) (*page, e
 	return p, err
 }
 
-func pageKey(s *source, project string) string { return s.index + " " + project }
+// pageKey and storeKey name a project's page among those that are shared with the
+// same. No project has a space in its name.
+func pageKey(s *source, project string) string { return s.index + " " + project + " " + s.apart }
 
 func storeKey(s *source, project string) cache.PageKey {
-	return cache.PageKey{Ecosystem: string(s.ecosystem()), Upstream: s.index, Project: project}
+	return cache.PageKey{Ecosystem: string(s.ecosystem()), Upstream: s.index, Project: strings.TrimSpace(project + " " + s.apart)}
 }
 
 // knownHosts are the file hosts that a page is read with.

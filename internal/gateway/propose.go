@@ -131,7 +131,7 @@ func (g *Gateway) sourcesFor(ctx context.Context, sandbox string, ref pkgref.Ref
 	var out []*source
 	for _, s := range g.sources {
 		if s.ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.index, owner.Upstream)) {
-			out = append(out, s)
+			out = append(out, s.keptApart(owner.Apart))
 		}
 	}
 	if len(out) == 0 {

@@ -21,6 +21,17 @@ type source struct {
 	client   *upstream.Client
 	index    string   // the index's URL, also the upstream's identity in cache keys
 	log      *logbook // its transparency log, if it has one that its protocol can read
+	apart    string   // with whom its pages are shared; "" is with all who may have them
+}
+
+// keptApart is the source with pages of its own, see admission.OwnerAnswer.
+func (s *source) keptApart(from string) *source {
+	if from == s.apart {
+		return s
+	}
+	with := *s
+	with.apart = from
+	return &with
 }
 
 func newSource(u upstream.Config, cfg Config, store *cache.Store) (*source, error) {

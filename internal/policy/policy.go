@@ -153,6 +153,12 @@ func (p *Policy) AgedFrom(f FileFacts) time.Time {
 	return f.Published
 }
 
+// AgesFromFirstSeen tells that a file's age counts from when this installation saw
+// it first.
+func (p *Policy) AgesFromFirstSeen() bool {
+	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.packages.minAge > 0 && l.packages.ageSource == ageFirstSeen })
+}
+
 // NeedsTimes tells that files are refused for want of an upstream's or a
 // witness's time.
 func (p *Policy) NeedsTimes() bool {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // Pids lists the processes in the group, each once.
@@ -50,22 +52,29 @@ func (g *Group) Kill(ctx context.Context) error {
 // kill sends SIGKILL to those of the processes that are in the group for sure: a
 // number may be somebody else's by the time that it is used. So each gets a handle
 // first, and only then it is looked whether the number is in the group. What can't be
-// killed so is found by the next look.
+// killed so is found by the next look. Linux before 5.3 has no handles; there a moment
+// is left between the look and the kill.
 func (g *Group) kill(pids []int) {
-	handles := map[int]int{}
+	handles := map[int]process.Handle{}
+	var bare []int
 	for _, pid := range pids {
-		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
-			handles[pid] = fd
-		} else if errors.Is(err, unix.ENOSYS) { // Linux before 5.3
-			_ = unix.Kill(pid, unix.SIGKILL)
+		if handle, err := process.Hold(pid); err == nil {
+			handles[pid] = handle
+		} else if errors.Is(err, unix.ENOSYS) {
+			bare = append(bare, pid)
 		}
 	}
 	members := g.Pids()
-	for pid, fd := range handles {
+	for pid, handle := range handles {
 		if slices.Contains(members, pid) {
-			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // It may be gone already.
+			_ = handle.Signal(unix.SIGKILL) // It may be gone already.
 		}
-		_ = unix.Close(fd) // Nothing was written to it.
+		handle.Close()
+	}
+	for _, pid := range bare {
+		if slices.Contains(members, pid) && process.Ordinary(pid) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
 	}
 }
 

@@ -88,7 +88,6 @@ func TestNothingIsShownThatCannotBeRecorded(t *testing.T) {
 		}
 	}
 	h.config.Log = whole
-	h.Controller.config.Log = whole
 	must(t, h.Show(t.Context(), shows("1.0", "a")))
 	if n := len(h.records(t, audit.Shown)); n != 1 {
 		t.Errorf("%d records", n)

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
@@ -106,6 +107,9 @@ func (f serveFlags) serve(ctx context.Context) error {
 		return err
 	}
 	if !f.background {
+		if err := mayServe(ctx, cfg, paths); err != nil {
+			return err
+		}
 		if err := takeOver(ctx, paths); err != nil {
 			return err
 		}
@@ -126,6 +130,20 @@ func (f serveFlags) serve(ctx context.Context) error {
 		return err
 	}
 	return d.Run(ctx)
+}
+
+// mayServe refuses, before the daemon that runs is asked to end, what the new one could
+// not serve.
+func mayServe(ctx context.Context, cfg config.Config, paths config.Paths) error {
+	for _, found := range daemon.Examine(paths, cfg) {
+		if !found.Passing {
+			return found.Err
+		}
+	}
+	if c := checkListen(ctx, cfg.Listen, paths); c.Status == doctor.Fail {
+		return fault.New(fault.ErrConflict, "%s", c.Sentence)
+	}
+	return nil
 }
 
 // takeOver ends the daemon that another command has left in the background, such as

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 )
@@ -32,6 +33,7 @@ func (f serveFlags) examine(ctx context.Context) error {
 	if err == nil {
 		report.Checks = append(report.Checks, checkListen(ctx, cfg.Listen, paths))
 		report.Checks = append(report.Checks, checkPolicies(paths)...)
+		report.Checks = append(report.Checks, checkInstallation(paths, cfg)...)
 		host, err := examine(ctx)
 		if err != nil {
 			return err
@@ -57,6 +59,26 @@ func verdictOf(name string, err error, format string, args ...any) doctor.Check 
 	return doctor.Check{Name: name, Status: doctor.OK, Sentence: fmt.Sprintf(format, args...)}
 }
 
+// checkInstallation is what a daemon looks at before it starts.
+func checkInstallation(paths config.Paths, cfg config.Config) []doctor.Check {
+	var checks []doctor.Check
+	for _, found := range daemon.Examine(paths, cfg) {
+		status := doctor.Fail
+		if found.Passing {
+			status = doctor.Warn
+		}
+		checks = append(checks, doctor.Check{Name: found.Name, Status: status, Sentence: found.Err.Error()})
+	}
+	against, err := daemon.RolledBack(paths, cfg.Audit)
+	if err == nil && len(against) > 0 {
+		err = daemon.ErrRolledBack(paths, strings.Join(against, "; "))
+	}
+	if err != nil {
+		checks = append(checks, verdictOf("audit log", err, ""))
+	}
+	return checks
+}
+
 // checkListen tries the address, unless the daemon that runs has it.
 func checkListen(ctx context.Context, l config.Listen, paths config.Paths) doctor.Check {
 	const name = "listen"
@@ -71,8 +93,8 @@ func checkListen(ctx context.Context, l config.Listen, paths config.Paths) docto
 			return verdictOf(name, fmt.Errorf("the file %s of listen.tls %s", file, because(err)), "")
 		}
 	}
-	daemon, err := client.New(paths.DaemonSocket()).Version(ctx)
-	if err == nil && daemon.URL == l.URL() {
+	running, err := client.New(paths.DaemonSocket()).Version(ctx)
+	if err == nil && running.URL == l.URL() {
 		return verdictOf(name, nil, "at %s, as the daemon that runs does", l.URL())
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Address)

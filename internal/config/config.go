@@ -108,7 +108,10 @@ func Load(path string) (Config, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fault.Wrap(fault.ErrInvalid, err, "the configuration file %s is wrong", path)
+		return Config{}, fault.Invalid("the configuration file %s is wrong: %s", path, plainly(err))
+	}
+	if err := c.keptWell(path); err != nil {
+		return Config{}, err
 	}
 	if err := c.check(); err != nil {
 		return Config{}, fault.Wrap(fault.ErrInvalid, err, "the configuration file %s is wrong", path)

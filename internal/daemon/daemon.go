@@ -103,6 +103,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		what string
 		do   func(context.Context) error
 	}{
+		{"look at the configuration", d.examine},
 		{"prepare the directories", d.prepare},
 		{"begin to measure", d.startTelemetry},
 		{"start the keeper", d.startKeeper},

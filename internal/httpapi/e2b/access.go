@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
@@ -29,19 +31,64 @@ var _ Access = (*Keys)(nil)
 const keyBytes = 32
 
 // LoadKeys reads the installation's key from a file, making it if there is none.
-// Without that file all tokens of all sandboxes change.
+// Without that file all tokens of all sandboxes change. One that is not kept well, or
+// is no key, is refused.
 func LoadKeys(path string, s backend.Sandboxes) (*Keys, error) {
-	key, err := os.ReadFile(path)
+	key, err := ReadKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		key, err = makeKey(path)
+		if key, err = makeKey(path); err != nil {
+			err = fault.Wrap(fault.ErrUnavailable, err, "the key of sandboxes' access tokens, %s, can't be made", path)
+		}
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the key of sandboxes' access tokens, %s, can't be had", path)
-	}
-	if len(key) != keyBytes {
-		return nil, fault.New(fault.ErrConflict, "%s has %d bytes, and a key of sandboxes' access tokens has %d; move it away for a new one", path, len(key), keyBytes)
+		return nil, err
 	}
 	return &Keys{key: key, sandboxes: s}, nil
+}
+
+// ReadKey reads the installation's key. It is refused with fault.ErrForbidden if others
+// can get at it, and with ErrConflict if it is no key or one that can be guessed. A
+// missing file is fs.ErrNotExist.
+func ReadKey(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the key of sandboxes' access tokens, %s, can't be read", path)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the key of sandboxes' access tokens, %s, can't be read", path)
+	}
+	const refused = "the key of sandboxes' access tokens, %s, is refused: "
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fault.New(fault.ErrForbidden, refused+"it is no regular file", path)
+	case !ok || int(stat.Uid) != os.Geteuid():
+		return nil, fault.New(fault.ErrForbidden, refused+"it belongs to another user", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fault.New(fault.ErrForbidden, refused+"its mode is %#o, so others can get at it; move it away for a new one if they may have, else chmod 600 it", path, info.Mode().Perm())
+	}
+	key, err := io.ReadAll(io.LimitReader(file, keyBytes+1))
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the key of sandboxes' access tokens, %s, can't be read", path)
+	}
+	if len(key) != keyBytes || guessable(key) {
+		return nil, fault.New(fault.ErrConflict, refused+"it is not %d random bytes; move it away for a new one", path, keyBytes)
+	}
+	return key, nil
+}
+
+// guessable: 32 random bytes have fewer than 16 different values once in 10^12 times.
+func guessable(key []byte) bool {
+	seen := map[byte]bool{}
+	for _, b := range key {
+		seen[b] = true
+	}
+	return len(seen) < 16
 }
 
 // makeKey writes a new key whole or not at all.

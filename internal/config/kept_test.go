@@ -1,0 +1,68 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAConfigurationWithCredentialsIsItsOwners alone; any other only nobody may write
+// but its owner and group.
+func TestAConfigurationWithCredentialsIsItsOwners(t *testing.T) {
+	t.Parallel()
+	const secret, none = "telemetry: { traces: { endpoint: 'http://127.0.0.1:4318', headers: { Authorization: x } } }\n", "default_template: host\n"
+	texts := map[string]string{
+		"telemetry.traces.headers":  secret,
+		"upstreams[0].token":        "upstreams: [ { ecosystem: python, index: 'https://pypi.example/simple/', token: x } ]\n",
+		"upstreams[0].index":        "upstreams: [ { ecosystem: python, index: 'https://a:b@pypi.example/simple/' } ]\n",
+		"approvals.webhooks[0].url": "approvals: { webhooks: [ { url: 'https://chat.example/T0/x', format: slack } ] }\n",
+		"":                          none,
+	}
+	for what, text := range texts {
+		for _, mode := range []os.FileMode{0o600, 0o640, 0o644, 0o666} {
+			path := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(path)
+			if good := mode == 0o600 || what == "" && mode != 0o666; good != (err == nil) {
+				t.Errorf("%s at %#o: %v", what, mode, err)
+			} else if err != nil && (!strings.Contains(err.Error(), "chmod 600") || mode != 0o666 && !strings.Contains(err.Error(), what)) {
+				t.Errorf("%s at %#o: %v", what, mode, err)
+			}
+		}
+	}
+}
+
+// TestWrongConfigurationsAreToldPlainly: with line, and without the names of types.
+func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a: 1\n":                           `line 1: there is no key "a"`,
+		"listen: { adress: x }\n":          `line 1: there is no key "adress"`,
+		"gateway_uid: many\n":              "is no whole number",
+		"upstreams: 3\n":                   "is no list",
+		"listen: [ 1 ]\n":                  "is no mapping of keys",
+		"default_template: { a: b }\n":     "is no text",
+		"pool: [ { size: much } ]\nb: 2\n": "is no whole number",
+	} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		for _, internal := range []string{"config.", "!!", "unmarshal", "construct", "struct"} {
+			if strings.Contains(strings.ReplaceAll(err.Error(), path, ""), internal) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+// Finding is what is wrong with an installation before its daemon has started.
+type Finding struct {
+	Name string
+	Err  error
+	// Passing tells that a daemon starts all the same, and says so in its log.
+	Passing bool
+}
+
+// Examine looks for what a daemon would refuse, or warn of. It changes nothing. New
+// begins with it, and `serve --check` is it: so they can't differ in what it looks at.
+func Examine(paths config.Paths, cfg config.Config) []Finding {
+	var found []Finding
+	note := func(name string, err error) {
+		if err != nil {
+			found = append(found, Finding{Name: name, Err: err})
+		}
+	}
+	_, err := hooksOf(cfg.Approvals)
+	note("webhooks", err)
+	note("default template", knownTemplate("default_template", cfg.DefaultTemplate))
+	if _, err := e2b.ReadKey(paths.AccessKey()); !errors.Is(err, fs.ErrNotExist) && cfg.Listen.Wanted() {
+		note("access key", err)
+	}
+	return append(found, examinePools(paths, cfg)...)
+}
+
+func knownTemplate(key, name string) error {
+	var names []string
+	for _, k := range (&template.Store{}).Known() {
+		names = append(names, k.Name)
+	}
+	if name == "" || slices.Contains(names, name) {
+		return nil
+	}
+	return fault.Invalid("the configuration is wrong: %s is %.60q, and there is no such template; known are %v", key, name, names)
+}
+
+// examinePools: a template that there can't be is wrong, a policy that there is not yet
+// may come.
+func examinePools(paths config.Paths, cfg config.Config) (found []Finding) {
+	if len(cfg.Pool) == 0 {
+		return nil
+	}
+	dir := filepath.Join(paths.Policies(), "named")
+	missing := func(name string) error { return fault.New(fault.ErrNotFound, "there is no policy %.60q", name) }
+	if _, err := os.Stat(dir); err == nil { // to open one that is not there makes it
+		if named, err := policies.Open(dir, func(string) []string { return nil }); err == nil {
+			missing = func(name string) error { _, err := named.Get(name); return err }
+		}
+	}
+	for i, p := range cfg.Pool {
+		key := fmt.Sprintf("pool[%d]", i)
+		if err := knownTemplate(key+".template", p.Template); err != nil {
+			found = append(found, Finding{Name: "pool", Err: err})
+		}
+		if p.Policy == "" || p.Policy == policies.DefaultName {
+			continue
+		}
+		if err := missing(p.Policy); err != nil {
+			found = append(found, Finding{Name: "pool", Passing: true, Err: fault.Wrap(fault.ErrInvalid, err, "%s.policy is %.60q, so nothing is kept ready for it", key, p.Policy)})
+		}
+	}
+	return found
+}
+
+// examine refuses what can't be served.
+func (d *Daemon) examine(context.Context) error {
+	for _, f := range Examine(d.opts.Paths, d.opts.Config) {
+		if !f.Passing {
+			return f.Err
+		}
+		d.opts.Log.Warn("the configuration asks for what there is not", "what", f.Name, "err", f.Err)
+	}
+	return nil
+}

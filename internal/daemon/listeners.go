@@ -12,8 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
@@ -60,11 +58,12 @@ func (d *Daemon) openTCP(ctx context.Context) error {
 	}
 	cfg.Address = portOf(cfg.Address, l.Addr()) // port 0 is whichever is free
 	d.opts.Config.Listen = cfg
-	l = netutil.LimitListener(l, cfg.MaxConnections)
+	l = newGuarded(l, cfg.MaxConnections)
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
 	d.tcp = newServer("TCP", l, nil, d.opts.Log)
+	d.tcp.http.ConnContext = guardContext
 	d.serves = append(d.serves, d.tcp)
 	return nil
 }
@@ -158,7 +157,9 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if who, after, ok := f.admit(r, sandbox, data); !ok {
+	who, after, ok := f.admit(r, sandbox, data)
+	sortOut(w, r, who)
+	if !ok {
 		f.telemetry.Limited(who)
 		w.Header().Set("Retry-After", fmt.Sprint(after))
 		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("requests come too fast; try again in %d s", after))

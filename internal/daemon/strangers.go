@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// strangersEach is how many connections one address may have on which nobody has shown
+// a valid token yet.
+const strangersEach = 64
+
+// guarded is a listener that keeps connections for who has shown a valid token. One
+// that is new is a *stranger*, until a request on it is somebody's (see known). An
+// address has so many of them; past that, and past the number of all connections, the
+// oldest stranger gives way to the newest: who has a token shows it at once, and who
+// has none holds no place by keeping still.
+type guarded struct {
+	net.Listener
+	most int
+
+	mu        sync.Mutex // guards what follows
+	strangers *list.List // of *guardedConn, the oldest first
+	from      map[netip.Addr]int
+	open      int
+	room      *sync.Cond // a connection was closed, or the listener
+	closed    bool
+}
+
+func newGuarded(l net.Listener, most int) *guarded {
+	g := &guarded{Listener: l, most: most, strangers: list.New(), from: map[netip.Addr]int{}}
+	g.room = sync.NewCond(&g.mu)
+	return g
+}
+
+// guardedConn is one of its connections.
+type guardedConn struct {
+	net.Conn
+	guard *guarded
+	from  netip.Addr
+	place *list.Element // among the strangers; nil: it is none any more. guard.mu guards it
+	gone  sync.Once
+}
+
+// Accept implements net.Listener. Where all connections are somebody's it waits.
+func (g *guarded) Accept() (net.Conn, error) {
+	conn, err := g.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &guardedConn{Conn: conn, guard: g, from: networkOf(conn.RemoteAddr())}
+	for _, old := range g.enter(c) {
+		_ = old.Close()
+	}
+	return c, nil
+}
+
+// enter makes a connection a stranger, and returns those that give way.
+func (g *guarded) enter(c *guardedConn) (giveWay []*guardedConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.open >= g.most && g.strangers.Len() == 0 && !g.closed {
+		g.room.Wait()
+	}
+	if g.from[c.from] >= strangersEach {
+		giveWay = append(giveWay, g.oldest(func(s *guardedConn) bool { return s.from == c.from }))
+	} else if g.open >= g.most && g.strangers.Len() > 0 {
+		giveWay = append(giveWay, g.oldest(func(*guardedConn) bool { return true }))
+	}
+	g.open++
+	g.from[c.from]++
+	c.place = g.strangers.PushBack(c)
+	return giveWay
+}
+
+// oldest takes the oldest stranger of a kind, of which there is one. It needs mu.
+func (g *guarded) oldest(is func(*guardedConn) bool) *guardedConn {
+	for e := g.strangers.Front(); e != nil; e = e.Next() {
+		if c, ok := e.Value.(*guardedConn); ok && is(c) {
+			g.forget(c)
+			return c
+		}
+	}
+	panic("strangers are counted that are not there")
+}
+
+// forget takes a connection off the strangers. It needs mu.
+func (g *guarded) forget(c *guardedConn) {
+	if c.place == nil {
+		return
+	}
+	g.strangers.Remove(c.place)
+	c.place = nil
+	if g.from[c.from]--; g.from[c.from] == 0 {
+		delete(g.from, c.from)
+	}
+}
+
+// Close implements net.Listener.
+func (g *guarded) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.room.Broadcast()
+	g.mu.Unlock()
+	return g.Listener.Close()
+}
+
+// Close implements net.Conn.
+func (c *guardedConn) Close() error {
+	c.gone.Do(func() {
+		c.guard.mu.Lock()
+		defer c.guard.mu.Unlock()
+		c.guard.forget(c)
+		c.guard.open--
+		c.guard.room.Signal()
+	})
+	return c.Conn.Close()
+}
+
+// networkOf is an address as its holder has it: IPv6 is given out in networks.
+func networkOf(a net.Addr) netip.Addr {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		if p, err := ip.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return ip
+}
+
+// connKey is where a request's context has its guarded connection.
+type connKey struct{}
+
+// guardContext is the http.Server's ConnContext.
+func guardContext(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// known makes a request's connection somebody's, who has shown what nobody else has.
+func known(ctx context.Context) {
+	c, ok := ctx.Value(connKey{}).(*guardedConn)
+	if !ok {
+		return
+	}
+	c.guard.mu.Lock()
+	defer c.guard.mu.Unlock()
+	c.guard.forget(c)
+}
+
+// sortOut makes a connection somebody's by its request, or has a stranger's end with
+// the answer. Visitors of a sandbox's ports keep theirs, and stay strangers: they show
+// nothing, and a page has many parts.
+func sortOut(w http.ResponseWriter, r *http.Request, who string) {
+	switch who {
+	case fromToken, fromSandbox:
+		known(r.Context())
+	case fromPort:
+	default:
+		w.Header().Set("Connection", "close")
+	}
+}

@@ -1,0 +1,149 @@
+package daemon
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// oneToken is a book with one secret.
+type oneToken struct{}
+
+func (oneToken) Check(secret string) (token.Token, bool) {
+	return token.Token{ID: "t1"}, secret == "good"
+}
+
+// guardedFront serves a front whose wires answer, behind a guarded listener.
+func guardedFront(t *testing.T, most int) (address string, g *guarded) {
+	t.Helper()
+	l := listen(t)
+	g = newGuarded(l, most)
+	f := newFront(t, 1e6, 1e6)
+	f.tokens = oneToken{}
+	s := newServer("test", g, f.handler(), quiet())
+	s.http.ConnContext = guardContext
+	serveAll([]*server{s})
+	t.Cleanup(func() { closeAll([]*server{s}) })
+	return l.Addr().String(), g
+}
+
+// asks sends a request and reads the answer's status.
+func asks(c net.Conn, secret string) (status int, closes bool, err error) {
+	if _, err := fmt.Fprintf(c, "GET /v1/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", secret); err != nil {
+		return 0, false, err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, false, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, res.Close, err
+}
+
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	must(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestIdleStrangersGiveWay: as many connections as there may be, on which nobody says
+// anything, keep no client with a token out, nor end the connections that are known.
+func TestIdleStrangersGiveWay(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	address, g := guardedFront(t, most)
+	friend := dial(t, address)
+	if status, closes, err := asks(friend, "good"); err != nil || status != http.StatusOK || closes {
+		t.Fatalf("%d, closed %t, %v", status, closes, err)
+	}
+	var idle []net.Conn
+	for range 3 * most {
+		idle = append(idle, dial(t, address))
+	}
+	_, err := idle[0].Read(make([]byte, 1)) // the oldest gives way, when its turn comes
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		t.Errorf("the oldest stranger: %v", err)
+	}
+	for range 3 {
+		late := dial(t, address)
+		if status, closes, err := asks(late, "good"); err != nil || status != http.StatusOK || closes {
+			t.Errorf("a client with a token: %d, closed %t, %v", status, closes, err)
+		}
+	}
+	if status, _, err := asks(friend, "good"); err != nil || status != http.StatusOK {
+		t.Errorf("the connection that is known: %d %v", status, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open > most {
+		t.Errorf("%d connections are open, of %d", g.open, most)
+	}
+}
+
+// TestAnAddressHasItsShare: strangers from one address give way to each other.
+func TestAnAddressHasItsShare(t *testing.T) {
+	t.Parallel()
+	address, g := guardedFront(t, 10*strangersEach)
+	var idle []net.Conn
+	for range strangersEach + 1 {
+		idle = append(idle, dial(t, address))
+	}
+	if _, err := idle[0].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest is still there")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := g.strangers.Len(); n > strangersEach {
+		t.Errorf("%d strangers of one address", n)
+	}
+}
+
+// TestStrangersKeepNoConnection: who shows no valid token is answered once.
+func TestStrangersKeepNoConnection(t *testing.T) {
+	t.Parallel()
+	address, _ := guardedFront(t, 10)
+	for _, secret := range []string{"", "bad"} {
+		c := dial(t, address)
+		if _, closes, err := asks(c, secret); err != nil || !closes {
+			t.Errorf("with %q: closed %t, %v", secret, closes, err)
+		}
+		if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
+			t.Errorf("with %q the connection goes on: %v", secret, err)
+		}
+	}
+}
+
+// TestNetworks: what one holder has is one.
+func TestNetworks(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1:1", "192.0.2.1:2", true},
+		{"192.0.2.1:1", "192.0.2.2:1", false},
+		{"[::ffff:192.0.2.1]:1", "192.0.2.1:2", true},
+		{"[2001:db8::1]:1", "[2001:db8::ffff:2]:1", true},
+		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false},
+	} {
+		a, aerr := net.ResolveTCPAddr("tcp", c.a)
+		b, berr := net.ResolveTCPAddr("tcp", c.b)
+		must(t, aerr)
+		must(t, berr)
+		if (networkOf(a) == networkOf(b)) != c.same {
+			t.Errorf("%s and %s: %s, %s", c.a, c.b, networkOf(a), networkOf(b))
+		}
+	}
+	if !strings.Contains(networkOf(&net.UnixAddr{Name: "x"}).String(), "invalid") {
+		t.Error("what is no address has one")
+	}
+}

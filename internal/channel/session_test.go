@@ -225,10 +225,10 @@ func TestTooManyStreamsEndTheSession(t *testing.T) {
 		}
 		accepted++
 	}
-	<-host.Done()
-	if accepted != MaxStreams {
-		t.Errorf("%d streams were accepted, not %d", accepted, MaxStreams)
+	if accepted != MaxStreams { // without the bound there is no end to wait for
+		t.Fatalf("%d streams were accepted, not %d", accepted, MaxStreams)
 	}
+	<-host.Done()
 }
 
 // TestTheEndWakesEverybody who waits in a read, or in a write for the window.

@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -159,6 +160,53 @@ func TestSignatures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestASignatureIsForOneVerb: what was signed for reading writes nothing, and the other
+// way round.
+func TestASignatureIsForOneVerb(t *testing.T) {
+	s := newDataStage(t)
+	if status, body := s.post("/files?path=a.txt", octetStream, strings.NewReader("old")); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	for _, c := range []struct {
+		method, op string
+		good       bool
+	}{
+		{http.MethodGet, "read", true},
+		{http.MethodHead, "read", true},
+		{http.MethodPost, "write", true},
+		{http.MethodGet, "write", false},
+		{http.MethodHead, "write", false},
+		{http.MethodPost, "read", false},
+		{http.MethodPut, "write", false},
+		{http.MethodDelete, "write", false},
+		{http.MethodDelete, "read", false},
+		{http.MethodPatch, "read", false},
+	} {
+		for _, named := range []bool{false, true} {
+			sum := strings.NewReplacer("+", "%2B", "/", "%2F").Replace(Sign("a.txt", c.op, "", "token-"+boxID, ""))
+			var body io.Reader
+			if c.method != http.MethodGet && c.method != http.MethodHead {
+				body = strings.NewReader("new")
+			}
+			r := s.request(c.method, "/files?path=a.txt&signature="+sum, body)
+			r.Header.Set("Content-Type", octetStream)
+			r.Header.Del("X-Access-Token")
+			if !named {
+				r.Header.Del(headerSandbox)
+				r.Header.Del(headerPort)
+			}
+			before := s.file("home/user/a.txt")
+			status, answer := s.do(r)
+			if (status == http.StatusOK) != c.good || !c.good && status != http.StatusUnauthorized {
+				t.Errorf("%s by a signature to %s, sandbox named is %t: %d %s", c.method, c.op, named, status, answer)
+			}
+			if after := s.file("home/user/a.txt"); !c.good && after != before {
+				t.Errorf("%s by a signature to %s wrote %q", c.method, c.op, after)
+			}
+		}
 	}
 }
 

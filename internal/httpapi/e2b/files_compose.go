@@ -7,12 +7,13 @@ import (
 	"path"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 const maxComposed = 1_000 // sources of one file
 
 // compose joins files of the sandbox to one, in their order, and removes them when
-// that is written.
+// that is written. One that is the result by another name stays.
 func (d *Data) compose(w http.ResponseWriter, c *call) error {
 	var req struct {
 		Sources     []string `json:"source_paths"`
@@ -38,16 +39,59 @@ func (d *Data) compose(w http.ResponseWriter, c *call) error {
 	if err := u.one(req.Destination, sources); err != nil {
 		return err
 	}
+	result, err := d.behindPath(c, user, u.last.Path)
+	if err != nil {
+		return err
+	}
 	for _, source := range req.Sources {
-		if source == req.Destination || path.Clean(source) == u.written[0].Path {
-			continue
-		}
-		if _, err := d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileRemove, Path: source, User: user}); err != nil {
+		if err := d.removeSource(c, user, source, u.last.Path, result); err != nil {
 			return err
 		}
 	}
+	// Paths mean what they mean inside, where others may change that meanwhile: what is
+	// answered is there.
+	if _, err := d.behindPath(c, user, u.last.Path); err != nil {
+		return err
+	}
 	writeObject(w, http.StatusOK, u.written[0])
 	return nil
+}
+
+// removeSource removes a source of a file that is written, unless it is that file by
+// another name: relative, through a link, with dots. A link that leads to it is one of
+// its names, too. The sandbox's agent says what lies at the source; that it is as large
+// as what was written and was written in the same nanosecond tells that it is the same.
+func (d *Data) removeSource(c *call, user, source, written string, result channel.FileInfo) error {
+	at, err := d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileStat, Path: source, User: user})
+	if errors.Is(err, fault.ErrNotFound) {
+		return nil // it was named twice
+	}
+	if err != nil {
+		return err
+	}
+	info, err := d.behindPath(c, user, source)
+	if err != nil {
+		return err
+	}
+	if at.Path == written || info.Path == result.Path || info.Size == result.Size && info.Modified.Equal(result.Modified) {
+		return nil
+	}
+	_, err = d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileRemove, Path: source, User: user})
+	return err
+}
+
+// behindPath tells of what a path leads to in the end.
+func (d *Data) behindPath(c *call, user, at string) (info channel.FileInfo, err error) {
+	for range maxHops {
+		info, err = d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileStat, Path: at, User: user})
+		if err != nil || info.Kind != channel.KindSymlink {
+			return info, err
+		}
+		if at = info.Target; !path.IsAbs(at) {
+			at = path.Join(path.Dir(info.Path), at)
+		}
+	}
+	return info, refuse(codeInvalid, "%.100q leads through too many links", at)
 }
 
 // joined reads files of a sandbox one after the other.

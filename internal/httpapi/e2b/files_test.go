@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -254,4 +255,43 @@ func TestCompose(t *testing.T) {
 			t.Errorf("a compose that failed left %q", got)
 		}
 	})
+}
+
+// TestComposeOverASource: a source that is the destination by another name is not
+// removed with the others.
+func TestComposeOverASource(t *testing.T) {
+	for name, c := range map[string]struct{ source, destination string }{
+		"the same":           {"one", "one"},
+		"absolute":           {"/home/user/one", "one"},
+		"with a dot":         {"./one", "one"},
+		"with dots":          {"dir/../one", "one"},
+		"twice a slash":      {"/home//user/one", "/home/user/one"},
+		"dots in the result": {"one", "dir/../one"},
+		"through a link":     {"link/one", "one"},
+		"the result by one":  {"one", "link/one"},
+		"a link to it":       {"alias", "one"},
+		"by a link to it":    {"one", "alias"},
+		"the link itself":    {"./alias", "alias"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newDataStage(t)
+			home := filepath.Join(s.box.Files.Root, "home/user")
+			for _, err := range []error{
+				os.Mkdir(filepath.Join(home, "dir"), 0o755), os.Symlink(".", filepath.Join(home, "link")), os.Symlink("one", filepath.Join(home, "alias")),
+				os.WriteFile(filepath.Join(home, "one"), []byte("first;"), 0o644), os.WriteFile(filepath.Join(home, "two"), []byte("second;"), 0o644),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			status, body := s.post("/files/compose", "application/json", strings.NewReader(fmt.Sprintf(`{"source_paths":[%q,"two","two"],"destination":%q}`, c.source, c.destination)))
+			if got := s.file(filepath.Join("home/user", strings.TrimPrefix(c.destination, "/home/user"))); status != 200 || got != "first;second;second;" {
+				t.Errorf("%d %s: the result is %q", status, body, got)
+			}
+			if _, err := os.Stat(filepath.Join(home, "two")); err == nil {
+				t.Error("the other source is still there")
+			}
+		})
+	}
 }

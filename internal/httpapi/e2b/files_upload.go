@@ -84,6 +84,7 @@ type uploading struct {
 	metadata map[string]string
 	left     int64 // bytes that may still be written
 	written  []uploaded
+	last     channel.FileInfo // of written
 }
 
 // body is the request's, unpacked, which may stall for a while only.
@@ -164,6 +165,7 @@ func (u *uploading) one(name string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
+	u.last = info
 	u.written = append(u.written, uploaded{Name: path.Base(info.Path), Type: "file", Path: info.Path, Metadata: clientMetadata(info.Metadata)})
 	return nil
 }

@@ -59,9 +59,14 @@ func checkSignature(r *http.Request, token string, now time.Time) error {
 }
 
 func signedWith(method string, q url.Values, token string) bool {
-	op := "read"
-	if method == http.MethodPost {
+	var op string // each signature is for one of the two
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		op = "read"
+	case http.MethodPost:
 		op = "write"
+	default:
+		return false
 	}
 	want := Sign(q.Get("path"), op, q.Get("username"), token, q.Get(expirationParam))
 	return subtle.ConstantTimeCompare([]byte(q.Get(signatureParam)), []byte(want)) == 1

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
@@ -17,10 +18,12 @@ type clients struct {
 	store    *store.Tokens
 	tokens   *token.Book
 	policies *policies.Store
+	room     *backend.Room // for what the requests of all of them hold
 }
 
 // openClients opens the tokens and the named policies.
 func (d *Daemon) openClients(ctx context.Context) (err error) {
+	d.clients.room = backend.NewRoom()
 	if d.clients.store, err = store.OpenTokens(ctx, d.opts.Paths.Tokens()); err != nil {
 		return err
 	}
@@ -59,11 +62,11 @@ func (d *Daemon) openWires() (wires, error) {
 	if err != nil {
 		return wires{}, err
 	}
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Log: d.opts.Log})
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Room: d.clients.room, Log: d.opts.Log})
 	uid := guestUID()
 	control := e2b.NewControl(e2b.Config{
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys,
-		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: uid, Log: d.opts.Log,
+		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: uid, Room: d.clients.room, Log: d.opts.Log,
 	})
 	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, v1: d.api}, nil
 }

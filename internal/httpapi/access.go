@@ -35,14 +35,19 @@ func (s *Server) enter(r *http.Request, to route) (*http.Request, error) {
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, who)), nil
 }
 
-// during has a request that was let in for a token end with the token's validity.
+// during has a request that was let in for a token end with the token's validity, and
+// hold no more than the token may.
 func (s *Server) during(r *http.Request) (bound *http.Request, stop func()) {
 	who, err := callerOf(r.Context())
 	if err != nil || who.token == nil {
 		return r, func() {}
 	}
-	ctx, stop := s.cfg.Tokens.During(r.Context(), who.token.ID)
-	return r.WithContext(ctx), stop
+	ctx, over := s.cfg.Tokens.During(r.Context(), who.token.ID)
+	ctx, leave := s.cfg.Room.Enter(ctx, who.token.ID)
+	return r.WithContext(ctx), func() {
+		leave()
+		over()
+	}
 }
 
 // refused records that a caller was turned away from a route.

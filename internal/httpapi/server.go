@@ -70,9 +70,11 @@ type Config struct {
 	Tokens *token.Book
 	// Policies are the named ones.
 	Policies *policies.Store
-	Version  api.Version
-	Audit    Auditing
-	Clock    Clock
+	// Room bounds what the requests of tokens hold; nil: one of its own.
+	Room    *backend.Room
+	Version api.Version
+	Audit   Auditing
+	Clock   Clock
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
@@ -97,6 +99,9 @@ type Server struct {
 
 // New makes the handler.
 func New(cfg Config) *Server {
+	if cfg.Room == nil {
+		cfg.Room = backend.NewRoom()
+	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {
@@ -261,9 +266,12 @@ func readJSON(r *http.Request, v any) error { return readLarge(r, v, maxBody) }
 
 // readLarge is readJSON for a body of up to most bytes.
 func readLarge(r *http.Request, v any, most int64) error {
-	dec := json.NewDecoder(io.LimitReader(r.Body, most+1))
+	dec := json.NewDecoder(io.LimitReader(backend.Held(r.Context(), r.Body), most+1))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
+		if errors.Is(err, fault.ErrExhausted) {
+			return err
+		}
 		return fault.Wrap(fault.ErrInvalid, err, "the request's body is not valid")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {

@@ -138,11 +138,17 @@ func (in *serving) as(g token.Grant) (*client.Client, token.Token) {
 	if err != nil {
 		in.t.Fatal(err)
 	}
+	return in.with(secret), made
+}
+
+// with is a client with a token's secret.
+func (in *serving) with(secret string) *client.Client {
+	in.t.Helper()
 	c, err := client.Open(client.Remote{URL: in.url, Token: secret})
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	return c, made
+	return c
 }
 
 func (in *serving) create(c *client.Client, req api.CreateSandbox) api.Sandbox {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -92,8 +94,10 @@ func timeoutOf(r *http.Request) (time.Duration, error) {
 // readUnary decodes the message of a unary call.
 func readUnary(w http.ResponseWriter, r *http.Request, v any) error {
 	defer limitBody(w)()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxMessage+1))
+	body, err := io.ReadAll(io.LimitReader(backend.Held(r.Context(), r.Body), maxMessage+1))
 	switch {
+	case errors.Is(err, fault.ErrExhausted):
+		return err
 	case err != nil:
 		return refuse(codeInvalid, "the message did not come whole: %v", err)
 	case len(body) > maxMessage:
@@ -108,7 +112,7 @@ func readUnary(w http.ResponseWriter, r *http.Request, v any) error {
 // stream, and makes sure that nothing follows it.
 func readEnvelope(w http.ResponseWriter, r *http.Request, v any) error {
 	defer limitBody(w)()
-	payload, err := nextEnvelope(r.Body)
+	payload, err := nextEnvelope(backend.Held(r.Context(), r.Body))
 	if err != nil {
 		return err
 	}
@@ -135,7 +139,11 @@ func nextEnvelope(body io.Reader) ([]byte, error) {
 		return nil, refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
 	}
 	var payload bytes.Buffer // grows with what really comes, not with what is claimed
-	if n, err := io.CopyN(&payload, body, int64(length)); err != nil {
+	n, err := io.CopyN(&payload, body, int64(length))
+	if errors.Is(err, fault.ErrExhausted) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, refuse(codeInvalid, "the message ends after %d of %d bytes", n, length)
 	}
 	return payload.Bytes(), nil

@@ -56,7 +56,9 @@ type Config struct {
 	// HostUID and HostGID are the host user that clients' sandboxes run for: one
 	// that owns nothing.
 	HostUID, HostGID int
-	Log              *slog.Logger
+	// Room bounds what the requests of tokens hold; nil: one of its own.
+	Room *backend.Room
+	Log  *slog.Logger
 }
 
 // Control is the control plane's handler.
@@ -78,6 +80,9 @@ type handler func(w http.ResponseWriter, r *client) error
 func NewControl(cfg Config) *Control {
 	if cfg.MaxTimeout == 0 {
 		cfg.MaxTimeout = 24 * time.Hour
+	}
+	if cfg.Room == nil {
+		cfg.Room = backend.NewRoom()
 	}
 	c := &Control{cfg: cfg, routes: http.NewServeMux()}
 	for pattern, h := range c.handlers() {
@@ -177,6 +182,8 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 		}
 		ctx, stop := c.cfg.Tokens.During(r.Context(), t.ID)
 		defer stop()
+		ctx, leave := c.cfg.Room.Enter(ctx, t.ID)
+		defer leave()
 		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		if err := h(w, &client{Request: r, token: t}); err != nil {

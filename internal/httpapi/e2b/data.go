@@ -38,7 +38,9 @@ type DataConfig struct {
 	Clients   Clients
 	// Domain is where PORT-ID.Domain names a port of a sandbox; "": only headers do.
 	Domain string
-	Log    *slog.Logger
+	// Room bounds what the requests of tokens hold; nil: one of its own.
+	Room *backend.Room
+	Log  *slog.Logger
 }
 
 // Data is the data plane's handler: everything that is done in one sandbox. It
@@ -53,6 +55,9 @@ type Data struct {
 
 // NewData makes the handler.
 func NewData(cfg DataConfig) *Data {
+	if cfg.Room == nil {
+		cfg.Room = backend.NewRoom()
+	}
 	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes)}
 	d.routes.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	d.routes.HandleFunc("GET /metrics", d.rest(d.metrics))
@@ -116,6 +121,9 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	during, stop := d.during(r, box)
 	defer stop()
+	ctx, leave := d.cfg.Room.Enter(during.Context(), roomOf(box))
+	defer leave()
+	during = during.WithContext(ctx)
 	in := withCall(during, &call{Request: during, box: box, id: to.sandbox})
 	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route
 	d.routes.ServeHTTP(w, in)
@@ -167,6 +175,14 @@ func (d *Data) during(r *http.Request, box *sandbox.Sandbox) (bound *http.Reques
 	}
 	ctx, stop := d.cfg.Clients.During(r.Context(), owner)
 	return r.WithContext(ctx), stop
+}
+
+// roomOf is whose room a sandbox's requests take: its token's, or its own.
+func roomOf(box *sandbox.Sandbox) string {
+	if owner := box.Info().Owner.Token; owner != "" {
+		return owner
+	}
+	return "sandbox " + box.Info().ID
 }
 
 // Holds reports whether a request shows the access token of a sandbox that answers.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // maxBody bounds a request's JSON.
@@ -80,7 +81,10 @@ func clip(s string, most int) string {
 // readJSON decodes a body strictly: a field that this version does not know may
 // ask for something that it does not do. No body is an empty object.
 func readJSON(r *client, v any) error {
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(backend.Held(r.Context(), r.Body))
+	if errors.Is(err, fault.ErrExhausted) {
+		return err
+	}
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the request's body can't be read, or is larger than %d bytes", maxBody)
 	}

@@ -128,30 +128,27 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 	}
 	defer conn.Close() //nolint:errcheck // it was for reading
 	defer cutOff(c.Context(), conn)()
-	answer := struct {
-		Entries []entry `json:"entries"`
-	}{Entries: []entry{}}
+	answer := &listing{ctx: c.Context(), w: w}
 	links := maxFollowed
 	for {
 		kind, payload, err := conn.ReadFrame()
 		if err != nil {
-			return streamError(c.Context(), err)
+			return answer.fail(streamError(c.Context(), err))
 		}
 		if kind == channel.FrameReply {
 			if _, err := lastReply(kind, payload); err != nil {
-				return err
+				return answer.fail(err)
 			}
-			return writeUnary(w, answer)
+			return answer.end()
 		}
 		var part channel.FileEntries
 		if err := channel.DecodeJSON(kind, payload, &part); err != nil {
-			return err
-		}
-		if len(answer.Entries)+len(part.Entries) > channel.MaxListEntries {
-			return refuse(codeExhausted, "the directory has more than %d entries: list it by its parts", channel.MaxListEntries)
+			return answer.fail(err)
 		}
 		for _, info := range part.Entries {
-			answer.Entries = append(answer.Entries, d.listed(c, info, user, &links))
+			if err := answer.add(d.listed(c, info, user, &links)); err != nil {
+				return answer.fail(err)
+			}
 		}
 	}
 }

@@ -24,11 +24,11 @@ type watchEvent struct {
 
 // size is about how many bytes it takes to keep.
 func (e watchEvent) size() int {
-	n := len(e.Name)
+	n := 64 + len(e.Name)
 	if e.Entry == nil {
 		return n
 	}
-	n += len(e.Entry.Path) + len(e.Entry.SymlinkTarget) + len(e.Entry.Owner) + len(e.Entry.Group)
+	n += 256 + len(e.Entry.Path) + len(e.Entry.SymlinkTarget) + len(e.Entry.Owner) + len(e.Entry.Group)
 	for name, value := range e.Entry.Metadata {
 		n += len(name) + len(value)
 	}

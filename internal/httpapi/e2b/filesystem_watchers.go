@@ -16,7 +16,8 @@ import (
 const (
 	maxWatchers      = 32
 	maxWatcherEvents = 10_000           // kept for the next poll
-	maxWatcherBytes  = 1 << 20          // of text, kept for the next poll
+	maxWatcherBytes  = 1 << 20          // kept for the next poll
+	maxWatchedBytes  = 4 << 20          // kept for the next polls of all watchers of one sandbox
 	watcherLife      = 10 * time.Minute // without a poll
 )
 
@@ -34,7 +35,7 @@ type watcher struct {
 	expiry  *time.Timer
 	// Guarded by watchers.mu.
 	events []watchEvent
-	bytes  int // of their text
+	bytes  int // that they take, about
 	lost   bool
 	ended  error // why nothing more comes
 }
@@ -84,21 +85,44 @@ func (ws *watchers) collect(kept *watcher, from *watch) {
 			changes, err = changesOf(kind, payload)
 		}
 		events := from.events(changes.Events)
-		ws.mu.Lock()
-		kept.add(events, changes.Lost, err)
-		ws.mu.Unlock()
+		ws.keep(kept, events, changes, err)
 		if err != nil {
 			return
 		}
 	}
 }
 
+// keep adds events to a watcher's, if its sandbox's may keep so much.
+func (ws *watchers) keep(kept *watcher, events []watchEvent, changes channel.FileEvents, ended error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	tooMuch := ws.held(kept.sandbox)+sizeOf(events) > maxWatchedBytes
+	kept.add(events, changes.Lost || tooMuch, ended)
+}
+
+// held is what a sandbox's watchers keep. It needs mu.
+func (ws *watchers) held(sandbox string) int {
+	n := 0
+	for _, kept := range ws.all {
+		if kept.sandbox == sandbox {
+			n += kept.bytes
+		}
+	}
+	return n
+}
+
+func sizeOf(events []watchEvent) int {
+	n := 0
+	for _, e := range events {
+		n += e.size()
+	}
+	return n
+}
+
 // add needs watchers.mu.
 func (w *watcher) add(events []watchEvent, lost bool, ended error) {
 	w.events = append(w.events, events...)
-	for _, e := range events {
-		w.bytes += e.size()
-	}
+	w.bytes += sizeOf(events)
 	w.ended = ended
 	w.lost = w.lost || lost || len(w.events) > maxWatcherEvents || w.bytes > maxWatcherBytes
 	if w.lost {

@@ -38,6 +38,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 		var run feed
 		if err == nil {
 			run, err = open(w, c)
+			backend.Release(r.Context()) // of the message nothing is kept
 		}
 		if err != nil && d.gone(c.id) {
 			writeGone(w, c.id, err)

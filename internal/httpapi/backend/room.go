@@ -1,0 +1,115 @@
+package backend
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Bounds of the bytes of requests and answers that are held at one time.
+const (
+	RoomEach = 16 << 20 // for one token
+	RoomAll  = 64 << 20 // for all
+)
+
+// Room is the memory that the daemon has for what clients send and are sent whole: a
+// request that is read into memory takes its bytes as they come, and gives them back
+// when it is over. So who sends much and then nothing holds what its token may, and no
+// more. What streams through takes none. Safe for concurrent use.
+type Room struct {
+	mu   sync.Mutex // guards what follows
+	used map[string]int64
+	all  int64
+}
+
+// NewRoom makes an empty one.
+func NewRoom() *Room { return &Room{used: map[string]int64{}} }
+
+// roomKey is where a request's context has its share of the room.
+type roomKey struct{}
+
+// share is what one request has taken.
+type share struct {
+	room  *Room
+	owner string
+
+	mu    sync.Mutex // guards taken
+	taken int64
+}
+
+// Enter has a request take from an owner's room: a token, or a sandbox that belongs to
+// none. leave gives back what was taken.
+func (r *Room) Enter(ctx context.Context, owner string) (within context.Context, leave func()) {
+	s := &share{room: r, owner: owner}
+	return context.WithValue(ctx, roomKey{}, s), s.leave
+}
+
+// Take takes n bytes for the request of ctx until it is over; fault.ErrExhausted if
+// there is no room. A request that has not entered a room takes none: it is of the
+// installation's own user.
+func Take(ctx context.Context, n int) error {
+	s, ok := ctx.Value(roomKey{}).(*share)
+	if !ok {
+		return nil
+	}
+	return s.take(int64(n))
+}
+
+func (s *share) take(n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.used[s.owner]+n > RoomEach:
+		return fault.New(fault.ErrExhausted, "the requests of this token that are under way hold more than %d MiB; send less at one time", RoomEach>>20)
+	case r.all+n > RoomAll:
+		return fault.New(fault.ErrExhausted, "the requests that are under way hold more than %d MiB; try again", RoomAll>>20)
+	}
+	r.used[s.owner] += n
+	r.all += n
+	s.taken += n
+	return nil
+}
+
+// Release gives back what the request of ctx has taken so far: it goes on, and holds
+// none of that any more.
+func Release(ctx context.Context) {
+	if s, ok := ctx.Value(roomKey{}).(*share); ok {
+		s.leave()
+	}
+}
+
+func (s *share) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all -= s.taken
+	if r.used[s.owner] -= s.taken; r.used[s.owner] == 0 {
+		delete(r.used, s.owner)
+	}
+	s.taken = 0
+}
+
+// Held is a body whose bytes take room as they come; a read for which there is none
+// fails with that.
+func Held(ctx context.Context, body io.Reader) io.Reader { return &held{ctx, body} }
+
+type held struct {
+	ctx  context.Context //nolint:containedctx // of the one request whose body it is
+	body io.Reader
+}
+
+// Read implements io.Reader.
+func (h *held) Read(p []byte) (int, error) {
+	n, err := h.body.Read(p)
+	if taken := Take(h.ctx, n); taken != nil {
+		return 0, taken
+	}
+	return n, err
+}

@@ -1,0 +1,82 @@
+package e2b
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+)
+
+// listingHeld is how much of a list is kept back, so that what goes wrong can still be
+// told in its place. A longer one goes to the client as it comes: a guest can fill a
+// list with hundreds of megabytes of names.
+const listingHeld = 1 << 20
+
+// listing is the answer to a list: the one message of a unary call, written in parts.
+type listing struct {
+	ctx  context.Context //nolint:containedctx // of the one call that it answers
+	w    http.ResponseWriter
+	told int
+	held bytes.Buffer
+	sent bool // some of it: an error breaks the connection
+}
+
+// add tells of one more entry.
+func (l *listing) add(e entry) error {
+	if l.told++; l.told > channel.MaxListEntries {
+		return refuse(codeExhausted, "the directory has more than %d entries: list it by its parts", channel.MaxListEntries)
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	if !l.sent {
+		if err := backend.Take(l.ctx, len(data)+1); err != nil {
+			return err
+		}
+	}
+	if l.told == 1 {
+		l.held.WriteString(`{"entries":[`)
+	} else {
+		l.held.WriteByte(',')
+	}
+	l.held.Write(data)
+	if l.held.Len() < listingHeld {
+		return nil
+	}
+	return l.flush()
+}
+
+// flush sends what is kept back.
+func (l *listing) flush() error {
+	if !l.sent {
+		l.w.Header().Set("Content-Type", typeUnary)
+		l.sent = true
+	}
+	_, err := l.w.Write(l.held.Bytes())
+	l.held.Reset()
+	return err
+}
+
+// end sends the rest.
+func (l *listing) end() error {
+	if l.told == 0 {
+		l.held.WriteString(`{"entries":[`)
+	}
+	l.held.WriteString(`]}`)
+	_ = l.flush() // a client that is gone is its own loss
+	return nil
+}
+
+// fail is the answer to a list that broke off: err, or where a part of the list is
+// with the client, the end of the connection.
+func (l *listing) fail(err error) error {
+	if l.sent {
+		panic(http.ErrAbortHandler) // net/http's way to break a connection
+	}
+	return err
+}

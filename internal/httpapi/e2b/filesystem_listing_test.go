@@ -1,0 +1,110 @@
+package e2b
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// longList is a guest's list of links with long names and targets, as many as there
+// may be; it counts the bytes that were taken of it.
+func longList(wrote *atomic.Int64, entries int) func(*channel.Conn) {
+	long := strings.Repeat("x", 4000)
+	return func(c *channel.Conn) {
+		part := channel.FileEntries{Entries: make([]channel.FileInfo, 5)}
+		for i := range part.Entries {
+			part.Entries[i] = channel.FileInfo{Path: "/home/user/" + long, Kind: channel.KindSymlink, Target: long}
+		}
+		for told := 0; told < entries; told += len(part.Entries) {
+			if c.WriteJSON(channel.FrameEvent, part) != nil {
+				return
+			}
+			wrote.Add(int64(len(part.Entries) * 2 * len(long)))
+		}
+		_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
+	}
+}
+
+// TestALongListIsNotHeld: a list goes to its client as it comes, and waits inside of
+// the sandbox for one that does not read.
+func TestALongListIsNotHeld(t *testing.T) {
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		var wrote atomic.Int64
+		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, 99_000)}
+		r := s.request(http.MethodPost, filesystemService+"ListDir", strings.NewReader(`{"path":"."}`))
+		r.Header.Set("Content-Type", typeUnary)
+		res, err := s.server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		last := int64(-1)
+		for still := 0; still < 20; { // until nothing moves any more
+			now := wrote.Load()
+			if now > 64<<20 {
+				t.Fatalf("%d bytes were taken from the guest, and none was read", now)
+			}
+			if still++; now != last {
+				last, still = now, 0
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if last == 0 {
+			t.Error("nothing came")
+		}
+	})
+}
+
+// TestALongListIsWhole: what comes in parts is one message; one that breaks off is none.
+func TestALongListIsWhole(t *testing.T) {
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		var wrote atomic.Int64
+		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, 1000)}
+		if all := s.got(filesystemService+"ListDir", `{"path":"."}`)["entries"].([]any); len(all) != 1000 {
+			t.Errorf("%d entries", len(all))
+		}
+		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, channel.MaxListEntries+5)}
+		r := s.request(http.MethodPost, filesystemService+"ListDir", strings.NewReader(`{"path":"."}`))
+		r.Header.Set("Content-Type", typeUnary)
+		res, err := s.server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if n, err := io.Copy(io.Discard, res.Body); err == nil {
+			t.Errorf("a list with too many entries came to a good end after %d bytes", n)
+		}
+		s.data.cfg.Sandboxes = &liar{s.boxes, func(c *channel.Conn) {
+			_ = c.WriteJSON(channel.FrameReply, channel.Reply{Code: channel.CodeInvalid, Error: "too many"})
+		}}
+		if status, body := s.ask(filesystemService+"ListDir", `{"path":"."}`); status != http.StatusBadRequest || !strings.Contains(body, "too many") {
+			t.Errorf("a list that fails at once: %d %s", status, body)
+		}
+	})
+}
+
+// TestWatchersOfASandboxShare: many watchers keep no more than a few.
+func TestWatchersOfASandboxShare(t *testing.T) {
+	var all watchers
+	big := []watchEvent{{Name: strings.Repeat("x", maxWatcherBytes/2)}}
+	kept := 0
+	for i := range maxWatchers {
+		w := &watcher{sandbox: boxID}
+		all.add(string(rune('a'+i)), w)
+		all.keep(w, big, channel.FileEvents{}, nil)
+		kept += w.bytes
+	}
+	if kept > maxWatchedBytes || kept == 0 {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	other := &watcher{sandbox: "sb02"}
+	all.add("other", other)
+	if all.keep(other, big, channel.FileEvents{}, nil); other.lost {
+		t.Error("another sandbox's watcher lost its events")
+	}
+}

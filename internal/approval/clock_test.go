@@ -89,6 +89,7 @@ func TestWhatExpiredStaysExpired(t *testing.T) {
 		in := install(t, approval.Limits{})
 		r := in.ask(t, ask("r1", wheel("sha256:aa")))
 		in.approve(t, approval.ScopeRun, day, r.ID)
+		synctest.Wait() // nothing else is to be looked at
 		in.jump.Store(int64(30 * day))
 		if in.admits(t, "r1", "sha256:aa") {
 			t.Error("it admits after its end by the host's clock")

@@ -63,7 +63,7 @@ func reseeder() []byte {
 		{Tag: int64(elf.DT_SYMENT), Val: 24},
 		{Tag: int64(elf.DT_STRTAB), Val: names},
 		{Tag: int64(elf.DT_STRSZ), Val: uint64(len(name))},
-		{Tag: int64(elf.DT_RELA), Val: fixes},
+		{Tag: int64(elf.DT_RELA), Val: fixes}, //nolint:misspell // the names of ELF
 		{Tag: int64(elf.DT_RELASZ), Val: 24},
 		{Tag: int64(elf.DT_RELAENT), Val: 24},
 		{Tag: int64(elf.DT_INIT), Val: code},

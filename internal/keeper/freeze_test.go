@@ -305,7 +305,7 @@ func TestAKillEndsAFreeze(t *testing.T) {
 			}
 		}
 		s.eventually("a kill comes into "+what, func() bool {
-			err, in := s.killWithin(f, role, underWay)
+			in, err := s.killWithin(f, role, underWay)
 			if in && (!errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "ended while")) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -316,7 +316,7 @@ func TestAKillEndsAFreeze(t *testing.T) {
 
 // killWithin kills a sandbox during its freeze. It has not come to that if the
 // freeze ended before the question that was to hold it up was on its way.
-func (s *stage) killWithin(f Freeze, role string, underWay func() bool) (err error, in bool) {
+func (s *stage) killWithin(f Freeze, role string, underWay func() bool) (in bool, err error) {
 	s.launch("box", role)
 	asked, cancel := context.WithCancel(s.t.Context())
 	called := make(chan struct{})
@@ -335,5 +335,5 @@ func (s *stage) killWithin(f Freeze, role string, underWay func() bool) (err err
 	cancel()
 	<-called
 	s.must(s.Forget(s.t.Context(), "box"))
-	return err, in && err != nil
+	return in && err != nil, err
 }

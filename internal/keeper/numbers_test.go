@@ -28,6 +28,7 @@ func TestNumbersThatComeAgain(t *testing.T) {
 
 // numbersComeAgain launches sandboxes, each with the numbers of those before it.
 func numbersComeAgain(t *testing.T, times int) {
+	t.Helper()
 	s := newStage(t)
 	seen := map[int]bool{}
 	again := 0

@@ -1,6 +1,10 @@
 package keeper
 
-import "github.com/cofferdam-dev/cofferdam/internal/process"
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
 
 // A keeper lives on when its daemon is replaced, so that a daemon may meet one of
 // an older release, or after a way back one of a newer. A keeper refuses a field or
@@ -46,14 +50,7 @@ func (h Hello) Lacks() []Feature {
 	return lacking
 }
 
-func (h Hello) has(f Feature) bool {
-	for _, has := range h.Features {
-		if has == f {
-			return true
-		}
-	}
-	return false
-}
+func (h Hello) has(f Feature) bool { return slices.Contains(h.Features, f) }
 
 // needs are the features without which a keeper would refuse the request.
 func (r *Request) needs() []Feature {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOver: no such process is there any more.
+// ErrOver tells that no such process is there any more.
 var ErrOver = errors.New("the process is over")
 
 // ID is one process, for good: no later one has the same number and start.

@@ -27,7 +27,8 @@ func (c *Client) ImportAdvisories(ctx context.Context, req api.ImportAdvisories,
 	if err != nil {
 		return api.AdvisoryImport{}, err
 	}
-	return followImport(resp, req.Path, progress)
+	defer func() { _ = resp.Body.Close() }()
+	return followImport(resp.Body, req.Path, progress)
 }
 
 // UploadAdvisories is ImportAdvisories of bytes: a zip or a JSON file of OSV records,
@@ -50,13 +51,13 @@ func (c *Client) UploadAdvisories(ctx context.Context, req api.ImportAdvisories,
 	if err != nil {
 		return api.AdvisoryImport{}, err
 	}
-	return followImport(resp, req.Label, progress)
+	defer func() { _ = resp.Body.Close() }()
+	return followImport(resp.Body, req.Label, progress)
 }
 
 // followImport reads an import's progress to its end.
-func followImport(resp *http.Response, what string, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
-	defer func() { _ = resp.Body.Close() }()
-	dec := json.NewDecoder(resp.Body)
+func followImport(events io.Reader, what string, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
+	dec := json.NewDecoder(events)
 	for {
 		var event api.AdvisoryEvent
 		err := dec.Decode(&event)

@@ -38,7 +38,7 @@ func (d *Daemon) startKeeper(ctx context.Context) error {
 func (d *Daemon) retireKeeper(ctx context.Context) error {
 	hello, err := d.keeper.Hello(ctx)
 	if err != nil || len(hello.Lacks()) == 0 {
-		return nil //nolint:nilerr // none answers: there is nothing to replace
+		return nil // none answers: there is nothing to replace
 	}
 	held, err := d.keeper.List(ctx)
 	if err != nil {

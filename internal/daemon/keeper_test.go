@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func beOlder(socket string) error {
-	l, err := net.Listen("unix", socket) //nolint:noctx // it lives as long as its process
+	l, err := net.Listen("unix", socket) // it lives as long as its process
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 func (d *Daemon) liveRuns() map[string]bool {
 	live := map[string]bool{}
 	for _, s := range d.sandboxes.List() {
-		switch state, _ := s.State(); state { //nolint:exhaustive // the others live
+		switch state, _ := s.State(); state { // the others live
 		case sandbox.Destroying, sandbox.Destroyed, sandbox.Failed:
 		default:
 			live[s.Info().Run] = true

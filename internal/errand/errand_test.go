@@ -30,17 +30,20 @@ func TestALostErrand(t *testing.T) {
 		},
 		"After": func(_ *testing.T, do func()) { errand.After(0, do) },
 		"When": func(t *testing.T, do func()) {
+			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
 			errand.When(ctx, do)
 			cancel()
 		},
 		"Until": func(t *testing.T, do func()) {
+			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
 			stop := errand.Until(ctx, do)
 			cancel()
 			stop()
 		},
 		"Try": func(t *testing.T, do func()) {
+			t.Helper()
 			if err := errand.Try(func() error { do(); return nil }); !errors.Is(err, errand.ErrLost) {
 				t.Errorf("Try says %v", err)
 			}

@@ -40,12 +40,12 @@ func fields(t reflect.Type, path string) []string {
 		return []string{path}
 	}
 	var all []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		all = append(all, fields(t.Field(i).Type, path+"."+name)...)
+		all = append(all, fields(field.Type, path+"."+name)...)
 	}
 	return all
 }

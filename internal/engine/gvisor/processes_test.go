@@ -29,7 +29,7 @@ func TestASweepKillsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{runsc, replaced} {
-		if err := os.WriteFile(path, shell, 0o700); err != nil { //nolint:gosec // It is run.
+		if err := os.WriteFile(path, shell, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -43,7 +43,7 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a: 1\n":                           `line 1: there is no key "a"`,
-		"listen: { listn: x }\n":          `line 1: there is no key "listn"`,
+		"listen: { listn: x }\n":           `line 1: there is no key "listn"`,
 		"gateway_uid: many\n":              "is no whole number",
 		"upstreams: 3\n":                   "is no list",
 		"listen: [ 1 ]\n":                  "is no mapping of keys",

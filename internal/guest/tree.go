@@ -2,6 +2,7 @@ package guest
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +34,8 @@ type tree struct {
 	// others tells what else the agent has started: it is asked anew at each look,
 	// because commands start while a tree is being killed. Called under reaper.mu.
 	others func() neighbours
-	other  neighbours // as of the last look
+	other  neighbours   // as of the last look
+	known  []process.ID // were members when a sweep began, and are while they live
 }
 
 // neighbours are first processes that are not the tree's, with the markers of
@@ -65,6 +67,11 @@ func (t *tree) look() ([]process.ID, error) {
 func (t *tree) members(table map[int]process.Stat) []process.ID {
 	var found []process.ID
 	verdicts := map[int]bool{t.self: false}
+	for _, id := range t.known {
+		if table[id.Pid].ID == id {
+			verdicts[id.Pid] = true
+		}
+	}
 	for pid, p := range table {
 		if t.has(table, verdicts, pid, 0) && !p.Dead {
 			found = append(found, p.ID)
@@ -158,12 +165,15 @@ func (t *tree) kill() int {
 	}
 }
 
-// sweep kills what is there now. The lock is held from the stop to the end of it:
+// sweep kills what is there now, the command's own process before any is stopped:
+// the end of a member has gVisor send SIGHUP to a process group of which some are
+// stopped, and a command that is killed is told as killed. The lock is held from the stop to the end of it:
 // a child that was stopped before its exec would hold up who started it, and he
 // has the lock.
 func (t *tree) sweep(all bool) int {
 	t.reaper.mu.Lock()
 	defer t.reaper.mu.Unlock()
+	t.killRoot()
 	if all {
 		holdStill(unix.SIGSTOP)
 		defer holdStill(unix.SIGCONT)
@@ -171,6 +181,19 @@ func (t *tree) sweep(all bool) int {
 		t.signalHeld(unix.SIGSTOP)
 	}
 	return t.signalHeld(unix.SIGKILL)
+}
+
+// killRoot kills the command's own process, and remembers the members: those that
+// become orphans by that are not judged anew. Needs reaper.mu.
+func (t *tree) killRoot() {
+	members, err := t.look()
+	if err != nil {
+		return
+	}
+	t.known = members
+	if slices.Contains(members, t.root) {
+		_ = t.root.Signal(unix.SIGKILL) // it may have ended by itself
+	}
 }
 
 // holdStill stops or continues everything but the agent, in one call that no

@@ -251,3 +251,34 @@ func TestAStopperHoldsUpNoAgent(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWasAMemberStaysOne: a sweep kills the command's first process before the
+// others, and what was below it is killed with it, whatever it says of itself.
+func TestWhatWasAMemberStaysOne(t *testing.T) {
+	root, child, other := process.ID{Pid: 12, Start: 100}, process.ID{Pid: 14, Start: 110}, process.ID{Pid: 20, Start: 90}
+	tr := &tree{root: root, id: "a", self: 1, other: neighbours{other: "b"}}
+	below := func(parent int) map[int]process.Stat {
+		return map[int]process.Stat{
+			1:  {ID: process.ID{Pid: 1, Start: 1}, Group: 1, Session: 1},
+			12: {ID: root, Parent: 1, Group: 12, Session: 12, Dead: parent == 1},
+			14: {ID: child, Parent: parent, Group: 14, Session: other.Pid},
+			20: {ID: other, Parent: 1, Group: 20, Session: 20},
+		}
+	}
+	before := tr.members(below(12))
+	if len(before) != 2 {
+		t.Fatalf("members %v, not the first process and its child", before)
+	}
+	if got := tr.members(below(1)); len(got) != 0 {
+		t.Fatalf("%v: an orphan in another command's session is told apart, so that nothing is proved", got)
+	}
+	tr.known = before
+	if got := tr.members(below(1)); len(got) != 1 || got[0] != child {
+		t.Errorf("members %v after the first process was killed, not its child", got)
+	}
+	again := below(1)
+	again[14] = process.Stat{ID: process.ID{Pid: 14, Start: 500}, Parent: 1, Group: 14, Session: other.Pid}
+	if got := tr.members(again); len(got) != 0 {
+		t.Errorf("members %v: another process has the number now", got)
+	}
+}

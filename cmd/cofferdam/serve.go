@@ -107,7 +107,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 		return err
 	}
 	if !f.background {
-		if err := mayServe(ctx, cfg, paths); err != nil {
+		if err := f.mayServe(ctx, cfg, paths); err != nil {
 			return err
 		}
 		if err := takeOver(ctx, paths); err != nil {
@@ -134,10 +134,15 @@ func (f serveFlags) serve(ctx context.Context) error {
 
 // mayServe refuses, before the daemon that runs is asked to end, what the new one could
 // not serve.
-func mayServe(ctx context.Context, cfg config.Config, paths config.Paths) error {
+func (f serveFlags) mayServe(ctx context.Context, cfg config.Config, paths config.Paths) error {
 	for _, found := range daemon.Examine(paths, cfg) {
 		if !found.Passing {
 			return found.Err
+		}
+	}
+	if !f.acceptRollback {
+		if err := intactLog(paths, cfg); err != nil {
+			return err
 		}
 	}
 	if c := checkListen(ctx, cfg.Listen, paths); c.Status == doctor.Fail {

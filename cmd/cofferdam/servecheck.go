@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,14 +70,19 @@ func checkInstallation(paths config.Paths, cfg config.Config) []doctor.Check {
 		}
 		checks = append(checks, doctor.Check{Name: found.Name, Status: status, Sentence: found.Err.Error()})
 	}
+	if err := intactLog(paths, cfg); err != nil {
+		checks = append(checks, verdictOf("audit log", err, ""))
+	}
+	return checks
+}
+
+// intactLog compares the log with what was kept of it elsewhere.
+func intactLog(paths config.Paths, cfg config.Config) error {
 	against, err := daemon.RolledBack(paths, cfg.Audit)
 	if err == nil && len(against) > 0 {
 		err = daemon.ErrRolledBack(paths, strings.Join(against, "; "))
 	}
-	if err != nil {
-		checks = append(checks, verdictOf("audit log", err, ""))
-	}
-	return checks
+	return err
 }
 
 // checkListen tries the address, unless the daemon that runs has it.
@@ -91,6 +97,11 @@ func checkListen(ctx context.Context, l config.Listen, paths config.Paths) docto
 		}
 		if _, err := os.Stat(file); err != nil {
 			return verdictOf(name, fmt.Errorf("the file %s of listen.tls %s", file, because(err)), "")
+		}
+	}
+	if l.TLS.CertFile != "" && l.TLS.KeyFile != "" {
+		if _, err := tls.LoadX509KeyPair(l.TLS.CertFile, l.TLS.KeyFile); err != nil {
+			return verdictOf(name, fmt.Errorf("the files of listen.tls can't be used: %w", err), "")
 		}
 	}
 	running, err := client.New(paths.DaemonSocket()).Version(ctx)

@@ -17,6 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 // held is a command that waits for a person as soon as it has started.
@@ -70,7 +72,11 @@ func (b boxes) Start(ctx context.Context, id string, c sandbox.Command) (keeper.
 func inside(t *testing.T) []string {
 	t.Helper()
 	all := boxes{&backendtest.Boxes{}, &backendtest.People{}}
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: all, Access: tokens{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	nobody, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: all, Access: tokens{}, Clients: nobody, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case data.Owns(r):

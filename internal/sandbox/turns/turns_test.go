@@ -19,6 +19,7 @@ type holder struct {
 }
 
 func newHolder(t *testing.T, table *Table) *holder {
+	t.Helper()
 	return &holder{t: t, table: table, leave: map[string][]func(){}}
 }
 

@@ -79,7 +79,6 @@ func TestUnaryCalls(t *testing.T) {
 
 func TestStreamsThatDoNotBegin(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
-		t.Helper()
 		good := `{"process":{"cmd":"/bin/true"}}`
 		for name, c := range map[string]struct {
 			body   []byte

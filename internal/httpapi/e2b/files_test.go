@@ -62,7 +62,6 @@ func form(names ...string) (body *bytes.Buffer, contentType string) {
 
 func TestUploads(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
-		t.Helper()
 		status, body := s.post("/files?path=a/b.txt", octetStream, strings.NewReader("plain"))
 		if want := `[{"name":"b.txt","type":"file","path":"/home/user/a/b.txt"}]`; status != 200 || strings.TrimSpace(body) != want {
 			t.Errorf("%d %s", status, body)

@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -66,7 +64,13 @@ func TestAKillIsNoAlarm(t *testing.T) {
 		if _, err := d.Start(t.Context(), s.Info().ID, sandbox.Command{Argv: []string{"/bin/sleep", "1000"}}); err != nil {
 			t.Fatal(err)
 		}
+		if !d.Lives(t.Context(), s) {
+			t.Error("the control: a sandbox that nobody took away, whose guest that does not answer would be an alarm, counts as ended")
+		}
 		kill(s)
+		if d.Lives(t.Context(), s) {
+			t.Error("a sandbox that was taken away counts as one that goes on")
+		}
 		var outcomes []audit.Outcome
 		for r, err := range d.log.Records(t.Context(), audit.Filter{Sandbox: s.Info().ID, Kinds: []audit.Kind{audit.KindPackage}}) {
 			if err != nil {
@@ -81,38 +85,4 @@ func TestAKillIsNoAlarm(t *testing.T) {
 	if strings.Contains(log.String(), notListed) {
 		t.Errorf("the log:\n%s", log)
 	}
-}
-
-// TestAGuestThatIsNotListedIsAnAlarm is the control: this one lives.
-func TestAGuestThatIsNotListedIsAnAlarm(t *testing.T) {
-	t.Parallel()
-	d, log := told(t)
-	s := d.create(t, sandbox.Request{})
-	start := func(argv ...string) error {
-		_, err := d.Start(t.Context(), s.Info().ID, sandbox.Command{Argv: argv})
-		return err
-	}
-	if err := start("/bin/sleep", "0.2"); err != nil {
-		t.Fatal(err)
-	}
-	var full error
-	for full == nil { // as many commands as there may be: there is no stream left for the question
-		full = start("/bin/sleep", "1000")
-	}
-	if !errors.Is(full, fault.ErrUnavailable) {
-		t.Fatal(full)
-	}
-	alarm := func() bool {
-		if err := start("/bin/sleep", "1000"); err != nil && !errors.Is(err, fault.ErrUnavailable) { // whenever a place is free
-			t.Fatal(err)
-		}
-		for r, err := range d.log.Records(t.Context(), audit.Filter{Sandbox: s.Info().ID, Kinds: []audit.Kind{audit.KindPackage}}) {
-			if err == nil && r.Outcome == audit.Alarm {
-				return true
-			}
-		}
-		return false
-	}
-	await(t, "the alarm", alarm)
-	await(t, "the line in the log", func() bool { return strings.Contains(log.String(), notListed) })
 }

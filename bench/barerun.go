@@ -111,7 +111,7 @@ func (r *bareRun) group(id string) (*cgroup.Group, error) {
 	if len(r.groups.Missing()) > 0 {
 		return nil, nil //nolint:nilnil // a user without delegated groups has none, and neither have the sandboxes
 	}
-	return r.groups.Create(id, cgroup.Limits{MemoryBytes: 2 << 30, CPU: 2, Pids: 4096})
+	return r.groups.Create("", id, cgroup.Limits{MemoryBytes: 2 << 30, CPU: 2, Pids: 4096})
 }
 
 // timed runs a join from its go-ahead to its end.

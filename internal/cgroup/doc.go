@@ -6,7 +6,9 @@
 // *hierarchy* is a mounted tree of groups that controllers live in: version 1
 // has one per controller, version 2 one for all, and a *hybrid* host has both,
 // each controller being in one of them. The *parent* is the group under which
-// all of an installation's groups are made; a *group* is one sandbox's.
+// all of an installation's groups are made; a *share* is a group below it for
+// the sandboxes of one owner, so that the processors' time is divided between
+// owners and not by how many sandboxes each has; a *group* is one sandbox's.
 //
 // One use, end to end: New finds out which controllers can be used and why the
 // others can't, Create makes a group, its Joins are the files into which a

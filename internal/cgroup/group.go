@@ -22,19 +22,27 @@ const cpuPeriod = 100_000
 // controller. Safe for concurrent use.
 type Group struct {
 	hierarchy *Hierarchy
+	share     string               // the directory of its share; "": none
 	places    map[Controller]place // parent is here the group's own directory
 }
 
-// Create makes the group and sets its limits; a limit for a controller that
-// is missing is an error, and then nothing is left behind.
-func (h *Hierarchy) Create(id string, limits Limits) (*Group, error) {
-	g, err := h.group(id)
+// Create makes the group under its share and sets its limits; a limit for a
+// controller that is missing is an error, and then nothing is left behind. An id
+// is there once, whatever its share.
+func (h *Hierarchy) Create(share, id string, limits Limits) (*Group, error) {
+	if _, err := h.Open(id); err == nil {
+		return nil, fault.New(fault.ErrConflict, "sandbox %s has a control group already", id)
+	}
+	g, err := h.group(shareDir(share), id)
 	if err != nil {
 		return nil, err
 	}
-	// Another's Remove may take the parent away between preparing and making.
+	// Another's Remove may take the parents away between preparing and making.
 	for range 10 {
-		if err = g.make(); !errors.Is(err, os.ErrNotExist) {
+		if err = h.prepareShare(share); err == nil {
+			err = g.make()
+		}
+		if !errors.Is(err, os.ErrNotExist) {
 			break
 		}
 		prepare(h.cfg)
@@ -67,29 +75,32 @@ func (g *Group) make() error {
 	return nil
 }
 
-// Open finds a group that Create made; fault.ErrNotFound if none of it is
-// left.
+// Open finds a group that Create made, also one of a release that had no shares;
+// fault.ErrNotFound if none of it is left.
 func (h *Hierarchy) Open(id string) (*Group, error) {
-	g, err := h.group(id)
-	if err != nil {
-		return nil, err
-	}
-	for _, dir := range g.dirs() {
-		if _, err := os.Stat(dir); err == nil {
-			return g, nil
+	for _, share := range append([]string{""}, h.shares()...) {
+		g, err := h.group(share, id)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range g.dirs() {
+			if _, err := os.Stat(dir); err == nil {
+				return g, nil
+			}
 		}
 	}
 	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no control group", id)
 }
 
-func (h *Hierarchy) group(id string) (*Group, error) {
+// group is that of an id in a share's directory; "": in the parent itself.
+func (h *Hierarchy) group(share, id string) (*Group, error) {
 	if id == "" || id == "." || id == ".." || filepath.Base(id) != id {
 		return nil, fault.Invalid("control group %q: the name must be a single path element", id)
 	}
-	g := &Group{hierarchy: h, places: map[Controller]place{}}
+	g := &Group{hierarchy: h, share: share, places: map[Controller]place{}}
 	for c, p := range h.places {
 		if p.missing == "" {
-			g.places[c] = place{version: p.version, parent: filepath.Join(p.parent, id)}
+			g.places[c] = place{version: p.version, parent: filepath.Join(p.parent, share, id)}
 		}
 	}
 	return g, nil

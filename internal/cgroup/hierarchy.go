@@ -73,6 +73,9 @@ func prepare(cfg Config) map[Controller]place {
 			places[c] = second().place(c)
 		}
 	}
+	if p := places[CPU]; p.missing == "" {
+		weigh(p.version, p.parent)
+	}
 	return places
 }
 
@@ -87,11 +90,14 @@ func (h *Hierarchy) Missing() map[Controller]string {
 	return missing
 }
 
-// removeParents removes the parent groups where they are empty, so that the
-// last sandbox of an installation leaves nothing.
-func (h *Hierarchy) removeParents() {
+// removeParents removes a share's groups and the parents where they are empty, so
+// that the last sandbox of an installation leaves nothing.
+func (h *Hierarchy) removeParents(share string) {
 	for _, dir := range h.parents() {
-		_ = unix.Rmdir(dir) // Groups that are still in it keep it.
+		if share != "" {
+			_ = unix.Rmdir(filepath.Join(dir, share)) // Groups that are still in it keep it, here and below.
+		}
+		_ = unix.Rmdir(dir)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestANumberThatIsAnothers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test makes a control group on the host: run it as root")
 	}
-	g, err := New(Config{Parent: "cofferdam-test-kill-" + strconv.Itoa(os.Getpid())}).Create("one", Limits{Pids: 20})
+	g, err := New(Config{Parent: "cofferdam-test-kill-" + strconv.Itoa(os.Getpid())}).Create("", "one", Limits{Pids: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

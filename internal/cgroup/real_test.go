@@ -60,7 +60,7 @@ func start(t *testing.T, g *cgroup.Group, script string) *exec.Cmd {
 
 func TestKillEmptiesAndRemoveLeavesNothing(t *testing.T) {
 	h := host(t)
-	g, err := h.Create("one", cgroup.Limits{MemoryBytes: 64 << 20, CPU: 0.5, Pids: 20})
+	g, err := h.Create("", "one", cgroup.Limits{MemoryBytes: 64 << 20, CPU: 0.5, Pids: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestKillEmptiesAndRemoveLeavesNothing(t *testing.T) {
 
 func TestMemoryLimitKillsAndIsCounted(t *testing.T) {
 	h := host(t)
-	g, err := h.Create("oom", cgroup.Limits{MemoryBytes: 16 << 20})
+	g, err := h.Create("", "oom", cgroup.Limits{MemoryBytes: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestMemoryLimitKillsAndIsCounted(t *testing.T) {
 
 func TestPidsLimitRefusesAFork(t *testing.T) {
 	h := host(t)
-	g, err := h.Create("pids", cgroup.Limits{Pids: 4})
+	g, err := h.Create("", "pids", cgroup.Limits{Pids: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestParentsComeAndGoBesideEachOther(t *testing.T) {
 	for lane := range 4 {
 		all.Go(func() {
 			for range 50 {
-				g, err := h.Create("lane-"+strconv.Itoa(lane), cgroup.Limits{MemoryBytes: 1 << 20, CPU: 1, Pids: 5})
+				g, err := h.Create(strconv.Itoa(lane%2), "lane-"+strconv.Itoa(lane), cgroup.Limits{MemoryBytes: 1 << 20, CPU: 1, Pids: 5})
 				if err != nil {
 					t.Error(err)
 					return
@@ -154,11 +154,11 @@ func TestParentsComeAndGoBesideEachOther(t *testing.T) {
 
 func TestCreateTwiceIsAConflictAndKeepsTheFirst(t *testing.T) {
 	h := host(t)
-	g, err := h.Create("twice", cgroup.Limits{})
+	g, err := h.Create("", "twice", cgroup.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Create("twice", cgroup.Limits{}); !errors.Is(err, fault.ErrConflict) {
+	if _, err := h.Create("", "twice", cgroup.Limits{}); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("second create: %v", err)
 	}
 	if _, err := h.Open("twice"); err != nil {
@@ -171,7 +171,7 @@ func TestCreateTwiceIsAConflictAndKeepsTheFirst(t *testing.T) {
 
 func TestARefusedLimitLeavesNothing(t *testing.T) {
 	h := host(t)
-	if _, err := h.Create("bad", cgroup.Limits{Pids: 1 << 40}); err == nil {
+	if _, err := h.Create("", "bad", cgroup.Limits{Pids: 1 << 40}); err == nil {
 		t.Fatal("a pids limit beyond the kernel's was taken")
 	}
 	if _, err := h.Open("bad"); !errors.Is(err, fault.ErrNotFound) {
@@ -181,7 +181,7 @@ func TestARefusedLimitLeavesNothing(t *testing.T) {
 
 func TestCPULimitIsWritten(t *testing.T) {
 	h := host(t)
-	g, err := h.Create("cpu", cgroup.Limits{CPU: 1.5})
+	g, err := h.Create("", "cpu", cgroup.Limits{CPU: 1.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,4 +204,62 @@ func TestCPULimitIsWritten(t *testing.T) {
 		}
 	}
 	t.Error("no file holds the cpu limit")
+}
+
+// TestSharesDivideTheProcessors: one busy process in a share gets what three in
+// another get together. All are bound to one processor, so that they want more than
+// there is; the control is the same four without shares of their own.
+func TestSharesDivideTheProcessors(t *testing.T) {
+	h := host(t)
+	used := func(t *testing.T, shares ...string) (alone, others int64) {
+		t.Helper()
+		groups := make([]*cgroup.Group, 0, len(shares))
+		for i, share := range shares {
+			g, err := h.Create(share, "box-"+strconv.Itoa(i), cgroup.Limits{Pids: 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := start(t, g, "exec taskset -c 0 sh -c 'while :; do :; done'")
+			defer func() {
+				if err := errors.Join(g.Kill(t.Context()), g.Remove(t.Context())); err != nil {
+					t.Error(err)
+				}
+			}()
+			go func() { _ = cmd.Wait() }() // it is killed
+			groups = append(groups, g)
+		}
+		sum := func() (first, rest int64) {
+			for i, g := range groups {
+				stats, err := g.Stats()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 0 {
+					first = stats.CPUNanos
+				} else {
+					rest += stats.CPUNanos
+				}
+			}
+			return first, rest
+		}
+		was, were := int64(0), int64(0)
+		for { // all run now
+			if was, were = sum(); was > 1e8 && were > 3e8 {
+				break
+			}
+		}
+		for alone+others < 2e9 {
+			alone, others = sum()
+			alone, others = alone-was, others-were
+		}
+		return alone, others
+	}
+	alone, others := used(t, "a", "b", "b", "b")
+	if ratio := float64(alone) / float64(others); ratio < 0.6 || ratio > 1.6 {
+		t.Errorf("one in a share had %.2f of what three in another had; want the same", ratio)
+	}
+	alone, others = used(t, "a", "a", "a", "a")
+	if ratio := float64(alone) / float64(others); ratio > 0.55 {
+		t.Errorf("INCONCLUSIVE: without shares one had %.2f of what three had; want a third", ratio)
+	}
 }

@@ -80,8 +80,8 @@ func (g *Group) kill(pids []int) {
 
 // Remove removes the group, waiting until the kernel has let go of the last
 // dead process. A group that is gone is no error; one that stays occupied is,
-// when the context ends or after five seconds. The last group of an
-// installation takes the parent with it.
+// when the context ends or after five seconds. The last group of a share
+// takes that with it, and the last of an installation the parent.
 func (g *Group) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -95,7 +95,7 @@ func (g *Group) Remove(ctx context.Context) error {
 			return fmt.Errorf("remove %s: %w", dir, err)
 		}))
 	}
-	g.hierarchy.removeParents()
+	g.hierarchy.removeParents(g.share)
 	return errors.Join(errs...)
 }
 

@@ -62,11 +62,17 @@ func TestUnifiedLimitsAndStats(t *testing.T) {
 	if got := read(t, filepath.Join(tr.root, "cgroup.subtree_control")); got != "+memory +cpu +pids" {
 		t.Errorf("switched on at the root: %q", got)
 	}
-	g, err := h.Create("box", cgroup.Limits{MemoryBytes: 1 << 20, CPU: 0.25, Pids: 33})
+	const share = "cofferdam/9f86d081884c7d65.share" // of "test"
+	write(t, filepath.Join(tr.root, share, "cgroup.controllers"), "cpu memory pids")
+	write(t, filepath.Join(tr.root, share, "cgroup.subtree_control"), "")
+	g, err := h.Create("test", "box", cgroup.Limits{MemoryBytes: 1 << 20, CPU: 0.25, Pids: 33})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(tr.root, "cofferdam/box")
+	if got := read(t, filepath.Join(tr.root, share, "cgroup.subtree_control")); got != "+memory +cpu +pids" {
+		t.Errorf("switched on in the share: %q", got)
+	}
+	dir := filepath.Join(tr.root, share, "box")
 	for file, want := range map[string]string{"memory.max": "1048576", "cpu.max": "25000 100000", "pids.max": "33"} {
 		if got := read(t, filepath.Join(dir, file)); got != want {
 			t.Errorf("%s = %q, want %q", file, got, want)
@@ -122,7 +128,7 @@ func TestUnifiedSaysWhatIsMissing(t *testing.T) {
 					t.Errorf("%s: %q does not say %q", c, missing[c], tc.says)
 				}
 			}
-			if _, err := h.Create("box", cgroup.Limits{CPU: 1}); err == nil {
+			if _, err := h.Create("", "box", cgroup.Limits{CPU: 1}); err == nil {
 				t.Error("a cpu limit that can't be enforced was taken")
 			}
 		})

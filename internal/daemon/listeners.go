@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
@@ -119,6 +120,7 @@ type front struct {
 	pace      *pace
 	tokens    tokens               // nil: none are known
 	knows     func(id string) bool // a sandbox
+	slowed    atomic.Int64         // refusals that are kept back
 }
 
 // logger is what front needs of one.
@@ -161,6 +163,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	sortOut(w, r, who)
 	if !ok {
 		f.telemetry.Limited(who)
+		f.slow(r.Context())
 		w.Header().Set("Retry-After", fmt.Sprint(after))
 		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("requests come too fast; try again in %d s", after))
 		return

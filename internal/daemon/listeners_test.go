@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -199,6 +201,44 @@ func TestPace(t *testing.T) {
 	if w := ask(t, h, func(r *http.Request) { r.URL.Path, r.RemoteAddr = "/healthz", "192.0.2.1:1" }); w.Code != http.StatusOK {
 		t.Errorf("health: %d", w.Code)
 	}
+}
+
+// TestRefusalsAreKeptBack: who does not heed its pace is answered late, unless too many
+// are kept back already; who gives up is not waited for.
+func TestRefusalsAreKeptBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFront(t, 0.001, 1)
+		h := f.handler()
+		refused := func(ctx context.Context) time.Duration {
+			t.Helper()
+			began := time.Now()
+			w := ask(t, h, func(r *http.Request) {
+				*r = *r.WithContext(ctx)
+				r.Header.Set("X-Api-Key", "good1")
+			})
+			if w.Code != http.StatusTooManyRequests {
+				t.Errorf("answered with %d", w.Code)
+			}
+			return time.Since(began)
+		}
+		ask(t, h, func(r *http.Request) { r.Header.Set("X-Api-Key", "good1") })
+		if took := refused(t.Context()); took != refusalTime {
+			t.Errorf("a refusal was kept back for %v, want %v", took, refusalTime)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if took := refused(gone); took != 0 {
+			t.Errorf("a refusal that nobody waits for was kept back for %v", took)
+		}
+		f.slowed.Store(refusalsHeld)
+		if took := refused(t.Context()); took != 0 {
+			t.Errorf("one refusal too many was kept back for %v", took)
+		}
+		if n := f.slowed.Load(); n != refusalsHeld {
+			t.Errorf("%d are counted, want %d", n, refusalsHeld)
+		}
+	})
 }
 
 var guess atomic.Int64

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"math"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -65,6 +67,26 @@ func secretOf(r *http.Request) string {
 		return strings.TrimSpace(secret)
 	}
 	return r.Header.Get("X-Api-Key")
+}
+
+// A refusal is kept back for a while, so that who does not heed it asks no faster than
+// that on each connection; but only so many at one time.
+const (
+	refusalTime  = 200 * time.Millisecond
+	refusalsHeld = 256
+)
+
+// slow waits before a refusal for its pace is told.
+func (f *front) slow(ctx context.Context) {
+	if f.slowed.Add(1) <= refusalsHeld {
+		timer := time.NewTimer(refusalTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	f.slowed.Add(-1)
 }
 
 // maxPaced bounds how many clients' paces are kept, twice.

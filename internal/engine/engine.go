@@ -99,6 +99,9 @@ type Spec struct {
 	Owner    Owner             `json:"owner"`
 	Weak     bool              `json:"-"` // tests only: the deliberately weak sandbox of positive controls (host network)
 	Labels   map[string]string `json:"labels,omitempty"`
+	// Share names whose part of the host's processors it takes: those of one share
+	// have together what any other share has, when all want more than there is.
+	Share string `json:"share,omitempty"`
 }
 
 // Handle is an engine's own memory of an instance, kept as data by whoever

@@ -210,6 +210,7 @@ func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
 		Hostname: p.info.ID, Limits: limits,
 		Owner:  engine.Owner{UID: agentUID, GID: agentUID, HostUID: req.HostUID, HostGID: req.HostGID},
 		Labels: map[string]string{"run": p.info.Run},
+		Share:  req.Owner.Token,
 	}, nil
 }
 

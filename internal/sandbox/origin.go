@@ -226,6 +226,7 @@ func (m *Manager) copySpec(req Request, p *plan) (engine.Spec, error) {
 	from := req.from
 	spec := from.Made.Spec
 	spec.ID, spec.Labels, spec.Root = p.info.ID, map[string]string{"run": p.info.Run}, p.template.Root
+	spec.Share = req.Owner.Token
 	spec.Hostname = p.info.ID // copies differ in that from their source, and from each other
 	granted, err := m.granted(req)
 	if err != nil {

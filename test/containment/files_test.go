@@ -237,7 +237,7 @@ func testControlGroups(t *testing.T, s *stage) {
 	}
 	s.goldenPath(t, b)
 	groups := cgroup.New(cgroup.Config{Parent: fmt.Sprintf("cofferdam-control-%d", os.Getpid())})
-	group, err := groups.Create("control", cgroup.Limits{Pids: 64, MemoryBytes: 256 << 20})
+	group, err := groups.Create("", "control", cgroup.Limits{Pids: 64, MemoryBytes: 256 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func limits(t *testing.T, group string) []string {
 	t.Helper()
 	var all []string
 	for _, name := range []string{"pids.max", "memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us", "memory.memsw.limit_in_bytes", "devices.list"} {
-		for _, above := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/", "/sys/fs/cgroup/*/*/"} {
+		for _, above := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/", "/sys/fs/cgroup/*/*/", "/sys/fs/cgroup/*/*/*/"} {
 			found, err := filepath.Glob(above + group + "/" + name)
 			if err != nil {
 				t.Fatal(err)

@@ -210,7 +210,7 @@ func (e *Engine) limit(spec engine.Spec) (*cgroup.Group, error) {
 			limits.Pids = 0
 		}
 	}
-	return e.groups().Create(spec.ID, limits)
+	return e.groups().Create(spec.Share, spec.ID, limits)
 }
 
 // environment is runsc's.

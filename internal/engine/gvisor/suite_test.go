@@ -143,8 +143,8 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 			var all []string
 			for _, pattern := range []string{
 				filepath.Join(cfg.StateDir, "sandboxes", id), filepath.Join(cfg.StateDir, "sandboxes", id, "gvisor", "*"),
-				filepath.Join(cfg.Root, "*"+id+"*"), filepath.Join("/sys/fs/cgroup", "*", cfg.CgroupParent, id),
-				filepath.Join("/sys/fs/cgroup", cfg.CgroupParent, id),
+				filepath.Join(cfg.Root, "*"+id+"*"), filepath.Join("/sys/fs/cgroup", "*", cfg.CgroupParent, "*", id),
+				filepath.Join("/sys/fs/cgroup", cfg.CgroupParent, "*", id),
 			} {
 				found, err := filepath.Glob(pattern)
 				if err != nil {

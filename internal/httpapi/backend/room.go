@@ -3,15 +3,21 @@ package backend
 import (
 	"context"
 	"io"
+	"maps"
 	"sync"
+
+	"golang.org/x/time/rate"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Bounds of the bytes of requests and answers that are held at one time.
+// Bounds of the bytes of requests and answers that are held at one time, and of how
+// fast they come.
 const (
 	RoomEach = 16 << 20 // for one token
 	RoomAll  = 64 << 20 // for all
+	RoomPace = 4 << 20  // for one token, a second, after the first RoomEach
+	maxPaced = 1_000    // tokens whose pace is remembered, before those that are at rest are forgotten
 )
 
 // Room is the memory that the daemon has for what clients send and are sent whole: a
@@ -22,10 +28,11 @@ type Room struct {
 	mu   sync.Mutex // guards what follows
 	used map[string]int64
 	all  int64
+	pace map[string]*rate.Limiter // of those who have sent something
 }
 
 // NewRoom makes an empty one.
-func NewRoom() *Room { return &Room{used: map[string]int64{}} }
+func NewRoom() *Room { return &Room{used: map[string]int64{}, pace: map[string]*rate.Limiter{}} }
 
 // roomKey is where a request's context has its share of the room.
 type roomKey struct{}
@@ -96,8 +103,39 @@ func (s *share) leave() {
 	s.taken = 0
 }
 
-// Held is a body whose bytes take room as they come; a read for which there is none
-// fails with that.
+// paceOf is how fast an owner's requests may be read: each byte is work, and the
+// processor is everybody's.
+func (r *Room) paceOf(owner string) *rate.Limiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.pace[owner]; l != nil {
+		return l
+	}
+	if len(r.pace) >= maxPaced {
+		maps.DeleteFunc(r.pace, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= RoomEach })
+	}
+	l := rate.NewLimiter(RoomPace, RoomEach)
+	r.pace[owner] = l
+	return l
+}
+
+// await waits until the request of ctx may have read n bytes more.
+func await(ctx context.Context, n int) error {
+	s, ok := ctx.Value(roomKey{}).(*share)
+	if !ok {
+		return nil
+	}
+	pace := s.room.paceOf(s.owner)
+	for ; n > 0; n -= RoomEach {
+		if err := pace.WaitN(ctx, min(n, RoomEach)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Held is a body whose bytes take room as they come, at the pace of their owner; a
+// read for which there is no room fails with that.
 func Held(ctx context.Context, body io.Reader) io.Reader { return &held{ctx, body} }
 
 type held struct {
@@ -110,6 +148,9 @@ func (h *held) Read(p []byte) (int, error) {
 	n, err := h.body.Read(p)
 	if taken := Take(h.ctx, n); taken != nil {
 		return 0, taken
+	}
+	if late := await(h.ctx, n); late != nil {
+		return 0, late
 	}
 	return n, err
 }

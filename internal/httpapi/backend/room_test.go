@@ -2,9 +2,12 @@ package backend_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
@@ -53,4 +56,41 @@ func TestRoom(t *testing.T) {
 	if err := backend.Take(t.Context(), 1<<40); err != nil {
 		t.Errorf("who is in no room: %v", err)
 	}
+}
+
+// TestRoomHasAPace: what an owner sends beyond its room is read no faster than its
+// pace, over all its requests, and another's is read at once.
+func TestRoomHasAPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		room := backend.NewRoom()
+		send := func(owner string, n int) time.Duration {
+			t.Helper()
+			began := time.Now()
+			for ; n > 0; n -= backend.RoomEach / 2 { // each request holds less than there is room for
+				ctx, leave := room.Enter(t.Context(), owner)
+				if _, err := io.Copy(io.Discard, backend.Held(ctx, bytes.NewReader(make([]byte, min(n, backend.RoomEach/2))))); err != nil {
+					t.Fatal(err)
+				}
+				leave()
+			}
+			return time.Since(began)
+		}
+		if took := send("ann", backend.RoomEach); took != 0 {
+			t.Errorf("what fits was held back for %v", took)
+		}
+		if took := send("ann", 8*backend.RoomPace); took.Round(time.Second) != 8*time.Second {
+			t.Errorf("eight seconds' worth took %v", took)
+		}
+		if took := send("bob", backend.RoomEach); took != 0 {
+			t.Errorf("another was held back for %v", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		within, leave := room.Enter(ctx, "ann")
+		defer leave()
+		cancel()
+		if _, err := backend.Held(within, bytes.NewReader([]byte("x"))).Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+			t.Errorf("nobody waits any more, and the read told %v", err)
+		}
+	})
 }

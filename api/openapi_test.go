@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // types are all that cross the wire.
@@ -65,6 +66,9 @@ func types() []any {
 		api.Problem{},
 		api.PutPolicy{},
 		api.Quota{},
+		api.Refusal{},
+		api.Refusals{},
+		pkgref.Ref{},
 		api.ResolvedPlan{},
 		api.RevokeApproval{},
 		api.RotateAuditKey{},

@@ -92,6 +92,25 @@ func (c *Client) RunSummary(ctx context.Context, run string) (api.RunSummary, er
 	return fetch[api.RunSummary](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil)
 }
 
+// RefusalFilter says which refusals are meant: of a run, of one of its sandboxes, or
+// under the id that a client was shown. Its zero value is the last run.
+type RefusalFilter struct{ Run, Sandbox, Request string }
+
+// Refusals tells what a run was refused, and why.
+func (c *Client) Refusals(ctx context.Context, f RefusalFilter) (api.Refusals, error) {
+	q := url.Values{}
+	for key, value := range map[string]string{"run": f.Run, "sandbox": f.Sandbox, "request": f.Request} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	path := "/v1/refusals"
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return fetch[api.Refusals](ctx, c, http.MethodGet, path, nil)
+}
+
 // Suggest returns the run's policy and what it would be with the refused
 // packages allowed.
 func (c *Client) Suggest(ctx context.Context, run string) (api.Suggestion, error) {

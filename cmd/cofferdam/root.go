@@ -51,7 +51,7 @@ and only then handed in.`,
 	root.AddCommand(newRun(), newAttach(), newList(), newKill(), newTemplate())
 	root.AddCommand(newCreate(), newExec(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend())
-	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit())
+	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit(), newWhy())
 	root.AddCommand(newDoctor(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(newToken(), newEnv())
 	root.AddCommand(roleCommands()...)

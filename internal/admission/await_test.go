@@ -156,7 +156,7 @@ func TestAHoldThatFailsNamesItsRequest(t *testing.T) {
 	if len(got) != 1 || got[0].Approval != "ap-1" || got[0].SHA256 != hexOf("rich13.7.1") || got[0].InstalledVersion != "13.7.1" || got[0].Rule != "packages.default" {
 		t.Fatalf("pending records: %+v", got)
 	}
-	list, err := h.Refusals(t.Context(), "sb1", 10)
+	list, err := h.Refusals(t.Context(), "sb1", "", 10)
 	must(t, err)
 	if len(list) != 1 || list[0].Count != 3 || list[0].Approval != "ap-1" || !strings.HasSuffix(list[0].Reason, "it waits as ap-1, on the host: cofferdam approvals approve ap-1") {
 		t.Errorf("why: %+v", list)
@@ -177,7 +177,7 @@ func TestAHoldThatFailsNamesItsRequest(t *testing.T) {
 	if !a.Decision.Allowed() || len(served) != 1 || served[0].Approval != "ap-1" || served[0].ResolvedBy != "approval" || served[0].Rule != "approval" {
 		t.Errorf("the retry: %+v, %+v", a, served)
 	}
-	if list, err = h.Refusals(t.Context(), "sb1", 10); err != nil || len(list) != 0 {
+	if list, err = h.Refusals(t.Context(), "sb1", "", 10); err != nil || len(list) != 0 {
 		t.Errorf("why, after it was served: %+v, %v", list, err)
 	}
 	if sum, err = h.Summary(t.Context(), "run1"); err != nil || len(sum.Refused) != 0 || len(sum.Served) != 1 {
@@ -463,7 +463,7 @@ func TestWhatWaitedIsRestored(t *testing.T) {
 	must(t, err)
 	again := New(Config{Log: h.log, Clock: h, Approvals: h.queue})
 	must(t, again.Restore(t.Context(), h.run()))
-	list, err := again.Refusals(t.Context(), "sb1", 10)
+	list, err := again.Refusals(t.Context(), "sb1", "", 10)
 	must(t, err)
 	if len(list) != 1 || list[0].Approval != "ap-1" {
 		t.Errorf("why, after a restart: %+v", list)

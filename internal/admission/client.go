@@ -156,8 +156,8 @@ func (c *Client) Sent(ctx context.Context, sandbox string, recordSeq uint64) err
 }
 
 // Refusals implements Door.
-func (c *Client) Refusals(ctx context.Context, sandbox string, most int) (list []Refusal, err error) {
-	err = c.call(ctx, callRefusals, refusalsCall{sandbox, most}, &list)
+func (c *Client) Refusals(ctx context.Context, sandbox, request string, most int) (list []Refusal, err error) {
+	err = c.call(ctx, callRefusals, refusalsCall{sandbox, request, most}, &list)
 	return list, err
 }
 

@@ -67,7 +67,7 @@ func TestABlockedFileIsRecordedOnceAndCounted(t *testing.T) {
 	if len(slices.Compact(ids)) != 1 || len(h.records(t)) != 1 {
 		t.Errorf("ids %v, %d records; want one of each", ids, len(h.records(t)))
 	}
-	list, err := h.Refusals(t.Context(), "sb1", 10)
+	list, err := h.Refusals(t.Context(), "sb1", "", 10)
 	must(t, err)
 	if len(list) != 1 || list[0].Count != 5 || list[0].What != whatPackage || list[0].Suggest == "" || list[0].Reason == "" {
 		t.Errorf("refusals: %+v", list)
@@ -95,7 +95,7 @@ func TestWhoIsNotKnownIsRefused(t *testing.T) {
 		"edges":    func() error { return h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), nil) },
 		"aborted":  func() error { return h.Aborted(t.Context(), "sb1", 0, 0) },
 		"command":  func() error { _, err := h.Command(t.Context(), "sb1", "c", []string{"ls"}); return err },
-		"refusals": func() error { _, err := h.Refusals(t.Context(), "sb1", 1); return err },
+		"refusals": func() error { _, err := h.Refusals(t.Context(), "sb1", "", 1); return err },
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, fault.ErrForbidden) {
@@ -517,9 +517,9 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	restored, err := second.tenant("sb1")
 	must(t, err)
 
-	before, err := h.Refusals(t.Context(), "sb1", 0)
+	before, err := h.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)
-	after, err := second.Refusals(t.Context(), "sb1", 0)
+	after, err := second.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)
 	if diff := cmp.Diff(before, after); diff != "" || len(before) < 4 {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
@@ -584,7 +584,7 @@ func TestManyAtOnce(t *testing.T) {
 				errs = append(errs, err)
 				_, err = h.Index(ctx, indexOf("numpy", fmt.Sprint(i), wheel("numpy", "1.0"), wheel("numpy", "2.0")))
 				errs = append(errs, err, h.Edges(ctx, "sb1", python("requests", "2.31.0"), []Requirement{{Name: fmt.Sprintf("d%d", w*i)}}))
-				_, err = h.Refusals(ctx, "sb1", 5)
+				_, err = h.Refusals(ctx, "sb1", "", 5)
 				if err := errors.Join(append(errs, err)...); err != nil {
 					t.Error(err)
 				}

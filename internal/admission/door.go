@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -68,9 +69,11 @@ type Door interface {
 	// are the bytes that left the gateway.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
 
-	// Refusals returns the run's last refusals, at most most, oldest first but for
-	// alarms, which come before all others.
-	Refusals(ctx context.Context, sandbox string, most int) ([]Refusal, error)
+	// Refusals returns the run's last refusals, at most most (0: all that are kept),
+	// oldest first but for alarms, which come before all others. With the id of a
+	// request, one that the client was shown or one of the queue, it is what was
+	// refused under that.
+	Refusals(ctx context.Context, sandbox, request string, most int) ([]Refusal, error)
 
 	// Trust is called once the gateway knows which host names it answers for;
 	// it returns a certificate for exactly these, under the installation's CA.
@@ -217,23 +220,7 @@ type IndexRequirement struct {
 }
 
 // Refusal is what `cofferdam why` prints.
-type Refusal struct {
-	Time      time.Time  `json:"time"`
-	Package   pkgref.Ref `json:"package,omitzero"`
-	File      string     `json:"file,omitempty"`
-	What      string     `json:"what"` // package, index, name, command
-	Name      string     `json:"name,omitempty"`
-	Outcome   string     `json:"outcome"`
-	Rule      string     `json:"rule"`
-	Reason    string     `json:"reason"`
-	Suggest   string     `json:"suggest,omitempty"`
-	RequestID string     `json:"request_id"`
-	Count     int        `json:"count"`
-	// Alarm tells that it is more than a refusal: see policy.Decision.
-	Alarm bool `json:"alarm,omitempty"`
-	// Approval is the request in the queue that it waits for.
-	Approval string `json:"approval,omitempty"`
-}
+type Refusal = api.Refusal
 
 // Certificate is what the gateway answers TLS with.
 type Certificate struct {

@@ -72,7 +72,7 @@ func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
 	if a.Decision.Rule != "advisory.MAL-2026-2" {
 		t.Errorf("a burnt name that is gone: %+v", a.Decision)
 	}
-	list, err := g.Refusals(t.Context(), "sb1", 0)
+	list, err := g.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)
 	var alarms []bool
 	for _, r := range list {
@@ -102,7 +102,7 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	if file.Decision.Allowed() || file.RequestID == "" || index.Verdicts[index.OfFile[0]].Allowed() || index.RequestID == "" || index.WantEdges {
 		t.Errorf("without facts: %+v, %+v", file, index)
 	}
-	list, err := g.Refusals(t.Context(), "sb1", 0)
+	list, err := g.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)
 	if len(list) != 2 || !strings.Contains(list[0].Reason, "facts about packages can't be read") || !strings.Contains(list[1].Reason, "facts about packages can't be read") {
 		t.Errorf("why: %+v", list)

@@ -158,7 +158,7 @@ func TestACopyShowsItsSourcesRefusals(t *testing.T) {
 	must(t, err)
 	must(t, h.copyAs(t, "sb2", nil))
 	why := func() []string {
-		list, err := h.Refusals(t.Context(), "sb2", 0)
+		list, err := h.Refusals(t.Context(), "sb2", "", 0)
 		must(t, err)
 		var names []string
 		for _, r := range list {

@@ -23,7 +23,7 @@ func TestProbesAreNoRefusals(t *testing.T) {
 	if err != nil || len(sum.Refused) != 1 || sum.Refused[0].Name != "example.com/a/b" {
 		t.Errorf("summary: %+v, %v; want example.com/a/b alone", sum.Refused, err)
 	}
-	list, err := g.Refusals(t.Context(), "sb1", 0)
+	list, err := g.Refusals(t.Context(), "sb1", "", 0)
 	if err != nil || len(list) != 1 || list[0].Package.Name != "example.com/a/b" {
 		t.Errorf("why: %+v, %v; want example.com/a/b alone", list, err)
 	}
@@ -31,7 +31,7 @@ func TestProbesAreNoRefusals(t *testing.T) {
 	if a, err := g.Artifact(t.Context(), file); err != nil || a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if list, err := g.Refusals(t.Context(), "sb1", 0); err != nil || len(list) != 2 {
+	if list, err := g.Refusals(t.Context(), "sb1", "", 0); err != nil || len(list) != 2 {
 		t.Errorf("why, after a file of a prefix was refused: %+v, %v; want both", list, err)
 	}
 }

@@ -188,34 +188,6 @@ func (t *tenant) hidePending(p pkgref.Ref) {
 	})
 }
 
-// Refusals implements Door.
-func (c *Controller) Refusals(_ context.Context, sandbox string, most int) ([]Refusal, error) {
-	t, err := c.tenant(sandbox)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if most <= 0 || most > len(t.shown) {
-		most = len(t.shown)
-	}
-	wanted := wantedPaths{}
-	for _, r := range t.shown {
-		wanted.add(refOf(r.record))
-	}
-	for p := range t.ledger {
-		wanted.add(p)
-	}
-	list := make([]Refusal, 0, most)
-	for _, r := range t.shown[len(t.shown)-most:] {
-		if !mayBeProbe(r.record) || !wanted.probed(refOf(r.record)) {
-			list = append(list, r.public())
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Refusal) int { return alarmFirst(a.Alarm, b.Alarm) })
-	return list, nil
-}
-
 func alarmFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -224,32 +196,6 @@ func alarmFirst(a, b bool) int {
 		return -1
 	}
 	return 1
-}
-
-// public is a refusal as its sandbox's agent may read it.
-func (r *refusal) public() Refusal {
-	rec := r.record
-	out := Refusal{
-		Time: rec.Time, Package: refOf(rec), File: rec.File, What: whatPackage, Name: rec.Detail[detailName],
-		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
-		Suggest: rec.Detail[detailSuggest], RequestID: rec.RequestID, Count: r.count,
-		Alarm: rec.Detail[detailAlarm] != "", Approval: rec.Approval,
-	}
-	switch {
-	case rec.Kind == audit.KindNetwork:
-		out.What = whatName
-	case rec.Kind == audit.KindCommand:
-		out.What = whatCommand
-	case rec.Detail[detailWhat] != "":
-		out.What = rec.Detail[detailWhat]
-	}
-	if parents := rec.Detail[detailWantedBy]; parents != "" {
-		out.Reason = withParents(out.Reason, parents)
-	}
-	if rec.Outcome == audit.Pending {
-		out.Reason += waitsAs(rec.Approval)
-	}
-	return out
 }
 
 // withParents names who wanted a package, in place of the policy's shorter word

@@ -211,7 +211,7 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 	case callSent:
 		return decoded(c.body, func(q sentCall) (nothing, error) { return nothing{}, s.door.Sent(ctx, q.Sandbox, q.Seq) })
 	case callRefusals:
-		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Max) })
+		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Request, q.Max) })
 	case callPropose:
 		return decoded(c.body, func(q ProposalAsk) ([]Proposed, error) { return s.door.Propose(ctx, q) })
 	case callOwner:

@@ -66,7 +66,7 @@ func TestWhatIsShownIsRecordedOnce(t *testing.T) {
 	if len(sum.Served)+len(sum.Installed) != 0 || len(sum.Withheld) != 1 || len(sum.Refused) != 1 { // both are of the withheld page
 		t.Errorf("the summary: %+v", sum)
 	}
-	if why, err := h.Refusals(t.Context(), "sb1", 0); err != nil || len(why) != 1 { // of the page of which something is withheld
+	if why, err := h.Refusals(t.Context(), "sb1", "", 0); err != nil || len(why) != 1 { // of the page of which something is withheld
 		t.Errorf("why: %+v, %v", why, err)
 	}
 }

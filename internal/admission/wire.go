@@ -117,6 +117,7 @@ type (
 	}
 	refusalsCall struct {
 		Sandbox string `json:"sandbox"`
+		Request string `json:"request,omitempty"`
 		Max     int    `json:"max"`
 	}
 	trustCall struct {

@@ -118,12 +118,12 @@ func conversation(t *testing.T, d Door) (said []string) {
 	answer(d.Artifact(ctx, askFor("numpy", "2.0", false)))
 	answer(d.Name(ctx, NameAsk{"sb1", "x.example", 443}))
 	answer(d.Failed(ctx, Failure{Sandbox: "sb1", Package: python("p", "1"), ResolvedBy: policy.ByCanonical, Reason: "bad"}))
-	list, err := d.Refusals(ctx, "sb1", 2)
+	list, err := d.Refusals(ctx, "sb1", "", 2)
 	for i := range list {
 		list[i].Time, list[i].RequestID = noon(), ""
 	}
 	note(list, err)
-	_, err = d.Refusals(ctx, "nobody", 2)
+	_, err = d.Refusals(ctx, "nobody", "", 2)
 	note(nil, err)
 	cert, err := d.Trust(ctx, []string{"index.example"})
 	note(cert, err)
@@ -173,7 +173,7 @@ func TestACancelledCallIsCancelledInTheDaemon(t *testing.T) {
 	if err := <-d.ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the daemon's call ended with %v", err)
 	}
-	if _, err := c.Refusals(t.Context(), "sb1", 1); err != nil {
+	if _, err := c.Refusals(t.Context(), "sb1", "", 1); err != nil {
 		t.Errorf("the next call: %v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestALostConnectionFailsEveryCall(t *testing.T) {
 	go func() { served <- Serve(ctx, daemon, d) }()
 	c := NewClient(gateway)
 	defer c.Close()
-	if _, err := c.Refusals(t.Context(), "sb1", 1); err != nil {
+	if _, err := c.Refusals(t.Context(), "sb1", "", 1); err != nil {
 		t.Fatal(err) // the positive control
 	}
 	failed := make(chan error, 1)

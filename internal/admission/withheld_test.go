@@ -58,7 +58,7 @@ func TestWhatIsRequiredSaysMost(t *testing.T) {
 func TestAWithheldPageIsToldAgain(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
 	told := func() int {
-		list, err := g.Refusals(t.Context(), "sb1", 0)
+		list, err := g.Refusals(t.Context(), "sb1", "", 0)
 		must(t, err)
 		return len(list)
 	}

@@ -36,6 +36,7 @@ func layers() []struct {
 		{"internal/engine/gvisor", 3},
 		{"internal/engine/fake", 3},
 		{"internal/engine", 1},
+		{"internal/refusal", 1},
 		{"internal/turns", 0},
 		{"internal/upstream", 1},
 		{"internal/template", 3},

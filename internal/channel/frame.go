@@ -61,6 +61,7 @@ type Open struct {
 	Name   string   `json:"name,omitempty"` // a DNS name, lower case, no trailing dot
 	Port   int      `json:"port,omitempty"`
 	JSON   bool     `json:"json,omitempty"`   // why, request: machine-readable
+	ID     string   `json:"id,omitempty"`     // why: only what was refused under it; an older host tells all
 	Stream string   `json:"stream,omitempty"` // hangup: the Text of the reply to its OpenTCP
 	// Request is what OpenRequest asks for.
 	Request *Request `json:"request,omitempty"`

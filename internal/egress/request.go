@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
 
 // requestTime bounds how long a guest's request for packages is looked up.
@@ -58,21 +59,21 @@ func proposedText(all []admission.Proposed, asJSON bool) (string, error) {
 	var b strings.Builder
 	waiting := false
 	for _, p := range all {
-		what := oneLine(p.Package.String())
+		what := refusal.Line(p.Package.String())
 		if p.Package.Name == "" {
 			what = "?"
 		}
 		switch p.Effect {
 		case "allow":
-			fmt.Fprintf(&b, "allowed  %s: %s\n", what, oneLine(p.Reason))
+			fmt.Fprintf(&b, "allowed  %s: %s\n", what, refusal.Line(p.Reason))
 		case "hold":
-			fmt.Fprintf(&b, "waits    %s: %s\n", what, oneLine(p.Reason))
+			fmt.Fprintf(&b, "waits    %s: %s\n", what, refusal.Line(p.Reason))
 			if p.Approval != "" {
 				waiting = true
 				fmt.Fprintf(&b, "         request %s; a person approves it on the host: %s\n", p.Approval, admission.ApproveCommand(p.Approval))
 			}
 		default:
-			fmt.Fprintf(&b, "refused  %s: %s\n", what, oneLine(p.Reason))
+			fmt.Fprintf(&b, "refused  %s: %s\n", what, refusal.Line(p.Reason))
 		}
 	}
 	if waiting {

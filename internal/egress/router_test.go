@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,8 +52,11 @@ func (d *door) Failed(_ context.Context, f admission.Failure) (admission.Answer,
 	return admission.Answer{}, nil
 }
 
-func (d *door) Refusals(context.Context, string, int) ([]admission.Refusal, error) {
-	return d.refusals, nil
+func (d *door) Refusals(_ context.Context, _, request string, _ int) ([]admission.Refusal, error) {
+	if request == "" {
+		return d.refusals, nil
+	}
+	return slices.DeleteFunc(slices.Clone(d.refusals), func(r admission.Refusal) bool { return r.RequestID != request }), nil
 }
 
 func (d *door) asked() int {
@@ -379,6 +383,12 @@ func TestWhy(t *testing.T) {
 	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, JSON: true})
 	if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got) != 2 {
 		t.Errorf("%s: %v", r.Text, err)
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, ID: "r-2"}); r.Text != want[strings.Index(want, "03:04:06Z"):] {
+		t.Errorf("by id: %q", r.Text)
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, ID: "r-\x1b3"}); r.OK || r.Code != channel.CodeNotFound || !strings.Contains(r.Error, "under the id r-?3;") {
+		t.Errorf("an id that there is not: %+v", r)
 	}
 	for range 10_000 {
 		d.refusals = append(d.refusals, d.refusals[1])

@@ -28,7 +28,7 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 		s.router.guests.hangUp(s.sandbox, open.Stream)
 		s.reply(channel.Reply{OK: true})
 	case channel.OpenWhy:
-		s.why(ctx, open.JSON)
+		s.why(ctx, open.ID, open.JSON)
 	case channel.OpenRequest:
 		s.request(ctx, open.Request, open.JSON)
 	default:

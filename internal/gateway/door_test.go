@@ -264,7 +264,9 @@ func (d *door) Aborted(_ context.Context, _ string, _ uint64, sent int64) error 
 	return nil
 }
 
-func (d *door) Refusals(context.Context, string, int) ([]admission.Refusal, error) { return nil, nil }
+func (d *door) Refusals(context.Context, string, string, int) ([]admission.Refusal, error) {
+	return nil, nil
+}
 
 func (d *door) Trust(_ context.Context, hosts []string) (admission.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

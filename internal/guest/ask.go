@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,10 @@ import (
 
 const help = `In this sandbox, cofferdam can:
 
-  cofferdam why [--json]   say which packages and connections were refused last, and why
-  cofferdam request ...    ask for packages before anything fails (--help says more)
-  cofferdam help           print this
+  cofferdam why [REQUEST] [--json]   say which packages and connections were refused last, and why;
+                                     with the id that a refusal names, that one
+  cofferdam request ...              ask for packages before anything fails (--help says more)
+  cofferdam help                     print this
 
 What is allowed is decided outside the sandbox and can't be changed from here.
 `
@@ -23,10 +25,8 @@ What is allowed is decided outside the sandbox and can't be changed from here.
 // It returns the exit code: 0, 1 when the agent can't be asked, 2 for usage.
 func Ask(ctx context.Context, args []string, socket string, stdout, stderr io.Writer) int {
 	switch {
-	case slices.Equal(args, []string{"why"}):
-		return ask(ctx, questionWhy+"\n", socket, stdout, stderr)
-	case slices.Equal(args, []string{"why", "--json"}):
-		return ask(ctx, questionWhyJSON+"\n", socket, stdout, stderr)
+	case len(args) > 0 && args[0] == "why":
+		return askWhy(ctx, args[1:], socket, stdout, stderr)
 	case len(args) > 0 && args[0] == "request":
 		return askRequest(ctx, args[1:], socket, stdout, stderr)
 	case len(args) == 0, len(args) == 1 && slices.Contains([]string{"help", "--help", "-h"}, args[0]):
@@ -38,6 +38,24 @@ func Ask(ctx context.Context, args []string, socket string, stdout, stderr io.Wr
 	}
 }
 
+// askWhy is `cofferdam why`: at most one request's id, and --json before or behind it.
+func askWhy(ctx context.Context, args []string, socket string, stdout, stderr io.Writer) int {
+	question := questionWhy
+	if i := slices.Index(args, questionJSON); i >= 0 {
+		question, args = question+" "+questionJSON, slices.Delete(slices.Clone(args), i, i+1)
+	}
+	switch {
+	case len(args) == 1 && isRequestID(args[0]):
+		question += " " + args[0]
+	case len(args) > 0:
+		_, _ = fmt.Fprintf(stderr, "cofferdam: why takes the id of one request and --json, not %.60q\n\n%s", args, help)
+		return 2
+	}
+	return ask(ctx, question+"\n", socket, stdout, stderr)
+}
+
+// ask says a question to the agent and passes its answer on: to stderr, and with its
+// exit code, if it is none.
 func ask(ctx context.Context, question, socket string, stdout, stderr io.Writer) int {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socket)
@@ -47,10 +65,17 @@ func ask(ctx context.Context, question, socket string, stdout, stderr io.Writer)
 	}
 	defer conn.Close()
 	_, err = io.WriteString(conn, question)
-	n, copyErr := io.Copy(stdout, conn)
+	answer := bufio.NewReader(conn)
+	code := 0
+	if first, peekErr := answer.Peek(1); peekErr == nil && (string(first) == answerFailed || string(first) == answerNoSuch) {
+		code, stdout = int(first[0]), stderr
+		_, _ = answer.Discard(1) // it was there to peek at
+		_, _ = io.WriteString(stderr, "cofferdam: ")
+	}
+	n, copyErr := io.Copy(stdout, answer)
 	if err = errors.Join(err, copyErr); err != nil || n == 0 {
 		_, _ = fmt.Fprintln(stderr, "cofferdam: the agent of this sandbox did not answer; ask again in a second")
 		return 1
 	}
-	return 0
+	return code
 }

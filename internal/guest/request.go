@@ -116,25 +116,22 @@ func askRequest(ctx context.Context, args []string, socket string, stdout, stder
 func (s *whyServer) requestText(ctx context.Context, length string, in io.Reader) string {
 	n, err := strconv.Atoi(length)
 	if err != nil || n <= 0 || n > maxRequestAsk {
-		return "A request is a document of 1 to " + strconv.Itoa(maxRequestAsk) + " bytes.\n"
+		return answerFailed + "A request is a document of 1 to " + strconv.Itoa(maxRequestAsk) + " bytes.\n"
 	}
 	doc := make([]byte, n)
 	if _, err := io.ReadFull(in, doc); err != nil {
-		return "The request ended early.\n"
+		return answerFailed + "The request ended early.\n"
 	}
 	var wish requestAsk
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&wish); err != nil {
-		return "The request is not a document that can be read.\n"
+		return answerFailed + "The request is not a document that can be read.\n"
 	}
 	stream, answer, err := openStream(ctx, s.session, channel.Open{Kind: channel.OpenRequest, JSON: wish.JSON, Request: &wish.Request}, requestDeadline)
 	if err != nil {
-		return "The host did not answer.\n"
+		return answerFailed + "The host did not answer.\n"
 	}
 	_ = stream.Close()
-	if !answer.OK {
-		return answer.Error + "\n"
-	}
-	return answer.Text
+	return answerText(answer)
 }

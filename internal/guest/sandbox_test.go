@@ -237,8 +237,17 @@ func TestCommandLineInside(t *testing.T) {
 		if open.Kind != channel.OpenWhy {
 			return channel.Reply{Error: "refused"}
 		}
+		if open.ID == "nosuch" {
+			return channel.Reply{Code: channel.CodeNotFound, Error: "nothing was refused under nosuch"}
+		}
+		if open.ID == "broken" {
+			return channel.Reply{Error: "it can't be read"}
+		}
 		if open.JSON {
-			return channel.Reply{OK: true, Text: "{}\n"}
+			return channel.Reply{OK: true, Text: "{" + open.ID + "}\n"}
+		}
+		if open.ID != "" {
+			return channel.Reply{OK: true, Text: "about " + open.ID + "\n"}
 		}
 		return channel.Reply{OK: true, Text: "nothing was refused\n"}
 	})
@@ -249,6 +258,14 @@ func TestCommandLineInside(t *testing.T) {
 	}{
 		"why":      {[]string{"why"}, 0, "nothing was refused\n"},
 		"why json": {[]string{"why", "--json"}, 0, "{}\n"},
+		"why id":   {[]string{"why", "ap-k3m7qx"}, 0, "about ap-k3m7qx\n"},
+		"why both": {[]string{"why", "--json", "k3m7qx"}, 0, "{k3m7qx}\n"},
+		"behind":   {[]string{"why", "k3m7qx", "--json"}, 0, "{k3m7qx}\n"},
+		"no such":  {[]string{"why", "nosuch"}, 2, ""},
+		"broken":   {[]string{"why", "broken"}, 1, ""},
+		"two ids":  {[]string{"why", "k3m7qx", "k3m7qy"}, 2, ""},
+		"no id":    {[]string{"why", "--all"}, 2, ""},
+		"bad id":   {[]string{"why", "K;3"}, 2, ""},
 		"help":     {[]string{"help"}, 0, help},
 		"none":     {nil, 0, help},
 		"request":  {[]string{"request", "python", "rich", "--because", "it is needed"}, 0, "rich it is needed\n"},
@@ -259,7 +276,7 @@ func TestCommandLineInside(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := s.run(channel.Exec{Argv: append([]string{s.binary}, test.args...)})
-			if e.exit.Code != test.code || e.stdout.String() != test.out || (test.code == 2) != (e.stderr.Len() > 0) {
+			if e.exit.Code != test.code || e.stdout.String() != test.out || (test.code != 0) != (e.stderr.Len() > 0) {
 				t.Errorf("%+v %q %q", *e.exit, e.stdout.String(), e.stderr.String())
 			}
 		})

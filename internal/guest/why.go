@@ -15,10 +15,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// The one line that a client of the socket may say.
+// The one line that a client of the socket may say: why, then --json if the answer is
+// for a program, then the id of a request if it is about that alone.
 const (
-	questionWhy     = "why"
-	questionWhyJSON = "why --json"
+	questionWhy  = "why"
+	questionJSON = "--json"
+)
+
+// An answer that is none begins with its exit code, as a byte that no text begins with.
+const (
+	answerFailed = "\x01"
+	answerNoSuch = "\x02"
 )
 
 const (
@@ -28,7 +35,7 @@ const (
 	whyInterval = 200 * time.Millisecond
 	whyLine     = 64 // bytes
 
-	tooMany = "Too many questions: ask again in a second.\n"
+	tooMany = answerFailed + "Too many questions: ask again in a second.\n"
 )
 
 // whyServer answers `cofferdam why`. Any process of the sandbox may ask.
@@ -122,22 +129,52 @@ func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
 
 // text is the answer to a question, or a sentence on why there is none.
 func (s *whyServer) text(ctx context.Context, question string) string {
-	if question != questionWhy && question != questionWhyJSON {
-		return "This socket answers only \"" + questionWhy + "\" and \"" + questionWhyJSON + "\".\n"
+	open, understood := parseQuestion(question)
+	if !understood {
+		return answerFailed + "This socket answers only \"" + questionWhy + " [" + questionJSON + "] [REQUEST]\".\n"
 	}
 	if !s.allow(time.Now()) {
 		return tooMany
 	}
-	open := channel.Open{Kind: channel.OpenWhy, JSON: question == questionWhyJSON}
 	stream, answer, err := openStream(ctx, s.session, open, whyDeadline)
 	if err != nil {
-		return "The host did not answer.\n"
+		return answerFailed + "The host did not answer.\n"
 	}
 	_ = stream.Close()
-	if !answer.OK {
-		return answer.Error + "\n"
+	return answerText(answer)
+}
+
+func answerText(answer channel.Reply) string {
+	switch {
+	case answer.OK:
+		return answer.Text
+	case answer.Code == channel.CodeNotFound:
+		return answerNoSuch + answer.Error + "\n"
 	}
-	return answer.Text
+	return answerFailed + answer.Error + "\n"
+}
+
+// parseQuestion reads a client's line. An id is what ids are made of, so that nothing
+// else gets to the host.
+func parseQuestion(question string) (channel.Open, bool) {
+	words := strings.Split(question, " ")
+	open := channel.Open{Kind: channel.OpenWhy}
+	if words[0] != questionWhy {
+		return open, false
+	}
+	words = words[1:]
+	if len(words) > 0 && words[0] == questionJSON {
+		open.JSON, words = true, words[1:]
+	}
+	if len(words) == 1 && isRequestID(words[0]) {
+		open.ID, words = words[0], nil
+	}
+	return open, len(words) == 0
+}
+
+// isRequestID tells whether a word can be the id of a request: ap-k3m7qx, cvfkyk4n.
+func isRequestID(word string) bool {
+	return len(word) > 0 && len(word) <= 40 && word[0] != '-' && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // allow takes a token, if there is one.

@@ -371,6 +371,7 @@ func TestRunsHaveOwners(t *testing.T) {
 		for _, r := range []audit.Record{
 			{Kind: audit.KindSandbox, Outcome: audit.Started, Detail: map[string]string{"token": map[string]string{"nightly": annToken.ID, "old": annToken.ID}[run]}},
 			{Kind: audit.KindPackage, Outcome: audit.Installed, Ecosystem: "python", Package: "rich", InstalledVersion: "13.7.1"},
+			{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: "evil", RequestID: "rq" + run},
 		} {
 			r.Run, r.Sandbox = run, map[string]string{"nightly": box.ID, "old": "sbold", "hosts": "sbhost"}[run]
 			if _, err := in.log.Append(ctx, r); err != nil {
@@ -384,10 +385,26 @@ func TestRunsHaveOwners(t *testing.T) {
 		}
 		for name, ask := range map[string]error{
 			"summary": second(bob.RunSummary(ctx, run)), "suggest": second(bob.Suggest(ctx, run)),
-			"plan": second(bob.MakePlan(ctx, run, api.ResolvedPlan{Ecosystem: "python", Releases: []api.PlanChoice{}})),
+			"refusals": second(bob.Refusals(ctx, client.RefusalFilter{Run: run})),
+			"plan":     second(bob.MakePlan(ctx, run, api.ResolvedPlan{Ecosystem: "python", Releases: []api.PlanChoice{}})),
 		} {
 			if client.StatusOf(ask) != http.StatusNotFound {
 				t.Errorf("%s of %s: %v", name, run, ask)
+			}
+		}
+	}
+	for who, want := range map[*client.Client]map[client.RefusalFilter]string{
+		ann:     {{}: "old", {Request: "rqold"}: "old", {Sandbox: "sbold"}: "old", {Run: "nightly"}: "nightly", {Request: "rqhosts"}: "", {Sandbox: "sbhost"}: ""},
+		bob:     {{}: "", {Request: "rqold"}: "", {Sandbox: "sbold"}: "", {Request: "rqnone"}: ""},
+		in.host: {{}: "hosts", {Request: "rqold"}: "old", {Sandbox: "sbhost"}: "hosts", {Run: "none"}: ""},
+	} {
+		for filter, run := range want {
+			told, err := who.Refusals(ctx, filter)
+			if run == "" && client.StatusOf(err) != http.StatusNotFound {
+				t.Errorf("%+v: %+v %v", filter, told, err)
+			}
+			if run != "" && (err != nil || told.Run != run || len(told.Refusals) != 1 || told.Refusals[0].RequestID != "rq"+run) {
+				t.Errorf("%+v: %+v %v", filter, told, err)
 			}
 		}
 	}
@@ -397,7 +414,7 @@ func TestRunsHaveOwners(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"hosts"}, runsOf(t, in.host, client.InstallFilter{Runs: []string{"hosts"}})); diff != "" {
+	if diff := cmp.Diff([]string{"hosts"}, runsOf(t, in.host, client.InstallFilter{Runs: []string{"hosts"}, Outcomes: []string{"installed"}})); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := ann.Installs(ctx, client.InstallFilter{After: "x"}); client.StatusOf(err) != http.StatusBadRequest {

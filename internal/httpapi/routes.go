@@ -78,6 +78,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/runs/{run}/suggest", holders, s.suggest},
 		{"GET /v1/runs/{run}/plan", holders, s.showPlan},
 		{"POST /v1/runs/{run}/plan", holders, s.makePlan},
+		{"GET /v1/refusals", holders, s.tellRefusals},
 		{"GET /v1/installs", holders, s.installs},
 
 		{"GET /v1/templates", holders, s.listTemplates},

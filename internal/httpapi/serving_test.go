@@ -20,6 +20,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -114,6 +115,7 @@ func serve(t *testing.T) *serving {
 	t.Cleanup(func() { _ = x.Close() })
 	h := described(t, httpapi.New(httpapi.Config{
 		Sandboxes: in.manager, Log: in.log, Tokens: in.book, Policies: in.policies, Logger: slog.New(slog.DiscardHandler),
+		Door:  admission.New(admission.Config{Log: in.log}),
 		Audit: httpapi.Auditing{Index: x, End: in.log.End},
 	}))
 	over := httptest.NewServer(h)

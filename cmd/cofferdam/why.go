@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/refusal"
+)
+
+func newWhy() *cobra.Command {
+	var filter client.RefusalFilter
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "why [flags] [REQUEST]",
+		Short:   "Say what a run was refused, and why",
+		GroupID: groupReview,
+		Long: `Says which packages, names and commands a run was refused, by which rule, and which
+lines of a policy would allow them: what "cofferdam why" says inside the sandbox. The
+run may live or be long over; without --run, --sandbox and REQUEST it is the last one.
+REQUEST is the id that a refusal names ("request cvfkyk4n"), or one of the approval
+queue. What may have changed a file on its way comes first, as ALARM.`,
+		Example: "  cofferdam why\n  cofferdam why cvfkyk4n\n  cofferdam why --run nightly-42 --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				filter.Request = args[0]
+			}
+			ctx, cancel := notTooLong(cmd.Context())
+			defer cancel()
+			c, err := connect(ctx)
+			if err != nil {
+				return err
+			}
+			told, err := c.Refusals(ctx, filter)
+			if err != nil {
+				return err
+			}
+			return tellWhy(told, filter == client.RefusalFilter{}, asJSON)
+		},
+		ValidArgsFunction: once(completeRefusals(&filter)),
+	}
+	set := cmd.Flags()
+	set.StringVar(&filter.Run, "run", "", "the run (default: the last one)")
+	set.StringVar(&filter.Sandbox, "sandbox", "", "only what this sandbox was refused")
+	set.BoolVar(&asJSON, "json", false, "write JSON")
+	register(cmd, "run", completeRuns)
+	register(cmd, "sandbox", completeSandboxes)
+	return cmd
+}
+
+// tellWhy writes refusals as they are told inside. Which run it is about is said where
+// nobody named one.
+func tellWhy(told api.Refusals, last, asJSON bool) error {
+	if asJSON {
+		return writeJSON(os.Stdout, told.Refusals)
+	}
+	if last {
+		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: of run %s, the last one\n", printable(told.Run)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Print(printableText(refusal.Text(told.Refusals)))
+	return err
+}
+
+// completeRefusals offers the ids of what was refused in the run that the flags name.
+func completeRefusals(filter *client.RefusalFilter) complete {
+	return names(func(ctx context.Context, c *client.Client) []string {
+		told, _ := c.Refusals(ctx, *filter) // none, if none can be asked
+		var found []string
+		for _, r := range told.Refusals {
+			found = append(found, r.RequestID+"\t"+printable(refusal.Subject(r)))
+		}
+		return found
+	})
+}

@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// What is told of a run is the same while its sandbox lives and when it is over, as
+// long as the log knows how often each thing was refused.
+func TestWhatARunWasRefusedIsToldAfterItsEnd(t *testing.T) {
+	h := newHouse(t, Limits{})
+	h.busy(t)
+	live, err := h.Told(t.Context(), Sought{Run: "run1"})
+	must(t, err)
+	inside, err := h.Refusals(t.Context(), "sb1", "", 0)
+	must(t, err)
+	if diff := cmp.Diff(inside, live); diff != "" || len(live) < 4 {
+		t.Fatalf("inside (-) and on the host (+) differ, or are few:\n%s\n%+v", diff, live)
+	}
+	must(t, h.SandboxEnded(t.Context(), "sb1", "destroyed"))
+	h.Unregister("sb1")
+	for _, s := range []Sought{{Run: "run1"}, {Sandbox: "sb1"}, {Run: "run1", Sandbox: "sb1"}} {
+		over, err := h.Told(t.Context(), s)
+		must(t, err)
+		if diff := cmp.Diff(live, over); diff != "" {
+			t.Errorf("%+v: while it lived (-) and after (+):\n%s", s, diff)
+		}
+	}
+	for _, r := range live {
+		one, err := h.Told(t.Context(), Sought{Run: "run1", Request: r.RequestID})
+		must(t, err)
+		if diff := cmp.Diff([]Refusal{r}, one); diff != "" {
+			t.Errorf("%s:\n%s", r.RequestID, diff)
+		}
+	}
+	for _, s := range []Sought{{Run: "other"}, {Sandbox: "sb2"}, {Run: "run1", Sandbox: "sb2"}, {Run: "run1", Request: "nosuch"}} {
+		if list, err := h.Told(t.Context(), s); !errors.Is(err, fault.ErrNotFound) {
+			t.Errorf("%+v: %v %v", s, list, err)
+		}
+	}
+}
+
+// A client is told the id under which a page withheld something also where it then got
+// another release: the id answers though it is no refusal of the run any more.
+func TestTheIDOfWhatWasPassedOverAnswers(t *testing.T) {
+	h := newHouse(t, Limits{})
+	page, err := h.Index(t.Context(), indexOf("numpy", "i1", wheel("numpy", "1.26.4"), wheel("numpy", "2.0.1")))
+	must(t, err)
+	if _, err := h.Artifact(t.Context(), askFor("numpy", "1.26.4", true)); err != nil || page.RequestID == "" {
+		t.Fatalf("%+v: %v", page, err)
+	}
+	for _, over := range []bool{false, true} {
+		if over {
+			h.Unregister("sb1")
+		}
+		all, err := h.Told(t.Context(), Sought{Run: "run1"})
+		must(t, err)
+		one, err := h.Told(t.Context(), Sought{Run: "run1", Request: page.RequestID})
+		must(t, err)
+		if len(all) != 0 || len(one) != 1 || one[0].Package.Name != "numpy" || one[0].Run != "run1" || one[0].Sandbox != "sb1" {
+			t.Errorf("over %v: %+v %+v", over, all, one)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Package refusal has the words in which a refusal is told: to the agent inside, who
+// asks `cofferdam why` there, and to the person on the host, who asks the same.
+package refusal
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// Text tells refusals in their order, a paragraph each. What publishers and agents
+// wrote is made harmless for a terminal.
+func Text(refusals []api.Refusal) string {
+	if len(refusals) == 0 {
+		return "Nothing was refused in this run.\n"
+	}
+	var b strings.Builder
+	for _, r := range refusals {
+		write(&b, r)
+	}
+	return b.String()
+}
+
+// JSON is a list of refusals, indented, as programs read it.
+func JSON(refusals []api.Refusal) (string, error) {
+	if refusals == nil {
+		refusals = []api.Refusal{}
+	}
+	data, err := json.MarshalIndent(refusals, "", "  ")
+	return string(data) + "\n", err
+}
+
+func write(b *strings.Builder, r api.Refusal) {
+	if r.Alarm {
+		b.WriteString("ALARM  ")
+	}
+	fmt.Fprintf(b, "%s  %s: %s", r.Time.UTC().Format("15:04:05Z"), Line(r.Outcome), Line(Subject(r)))
+	if r.File != "" {
+		fmt.Fprintf(b, " (%s)", Line(r.File))
+	}
+	if r.Count > 1 {
+		fmt.Fprintf(b, ", %d times", r.Count)
+	}
+	fmt.Fprintf(b, "\n  why:     %s\n", Line(r.Reason))
+	if r.Rule != "" {
+		fmt.Fprintf(b, "  rule:    %s\n", Line(r.Rule))
+	}
+	if r.RequestID != "" {
+		fmt.Fprintf(b, "  request: %s\n", Line(r.RequestID))
+	}
+	if r.Suggest != "" {
+		b.WriteString("  a person can allow it by adding this to the policy, on the host:\n")
+		for line := range strings.Lines(r.Suggest) {
+			fmt.Fprintf(b, "    %s\n", Line(strings.TrimRight(line, "\r\n")))
+		}
+	}
+}
+
+// Subject is what a refusal is about: a package, a name, or else its kind.
+func Subject(r api.Refusal) string {
+	switch {
+	case r.Package.Name != "":
+		return r.Package.String()
+	case r.Name != "":
+		return r.Name
+	}
+	return r.What
+}
+
+// Line keeps what others wrote from drawing on a terminal: controls, what
+// reorders or hides text, and breaks of lines become question marks.
+func Line(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) {
+			return '?'
+		}
+		return r
+	}, s)
+}

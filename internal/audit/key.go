@@ -23,7 +23,7 @@ func (l *FileLog) openKey(signed bool) error {
 	key, err := checkpoint.ReadKey(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if signed {
-			return fault.New(fault.ErrUnavailable, "the audit log's key %s is missing, and its checkpoints are signed; put it back, or move the log's directory %s away to begin a new log", path, l.dir)
+			return missingKey(path, l.dir)
 		}
 		key, err = l.makeKey(path, "")
 	}
@@ -39,6 +39,22 @@ func (l *FileLog) openKey(signed bool) error {
 		f.keys = append(f.keys, key.Public())
 	}
 	return l.writeKeys()
+}
+
+func missingKey(path, dir string) error {
+	return fault.New(fault.ErrUnavailable, "the audit log's key %s is missing, and its checkpoints are signed; put it back, or move the log's directory %s away to begin a new log", path, dir)
+}
+
+// CheckKey says what Open would refuse of a log's key, and changes nothing.
+func CheckKey(dir, keyFile string) error {
+	_, err := checkpoint.ReadKey(keyFile)
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if info, err := os.Stat(filepath.Join(dir, checkpointsName)); err == nil && info.Size() > 0 {
+		return missingKey(keyFile, dir)
+	}
+	return nil
 }
 
 // makeKey generates a key and writes its file, durably, with mode 0600.

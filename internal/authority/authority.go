@@ -22,6 +22,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"math/big"
 	"net"
 	"os"
@@ -72,6 +74,16 @@ func Open(dir string) (*Authority, error) {
 		a.current = known[n-1]
 	}
 	return a, nil
+}
+
+// Check reads what a folder of Open's holds, and changes nothing; nil if it is not
+// there yet.
+func Check(dir string) error {
+	_, err := readGenerations(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // CAPEM returns the current root's certificate, nil before the first

@@ -47,6 +47,12 @@ func Open(file string, options Options) (*Clock, error) {
 	return c, c.keep()
 }
 
+// Check reads the file of Open, and changes nothing; nil if it is not there yet.
+func Check(file string) error {
+	_, err := readMark(file)
+	return err
+}
+
 // From goes on with another process's mark. It must be of this boot.
 func From(m Mark) *Clock {
 	return &Clock{wall: time.Now, progress: sinceBoot, mark: m}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/authority"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
@@ -39,7 +44,29 @@ func Examine(paths config.Paths, cfg config.Config) []Finding {
 	if _, err := e2b.ReadKey(paths.AccessKey()); !errors.Is(err, fs.ErrNotExist) && cfg.Listen.Wanted() {
 		note("access key", err)
 	}
-	return append(found, examinePools(paths, cfg)...)
+	note("audit key", audit.CheckKey(paths.Audit(), cmp.Or(cfg.Audit.KeyFile, paths.AuditKey())))
+	note("certificate authority", authority.Check(paths.Authority()))
+	note("clock", clock.Check(paths.Clock()))
+	return slices.Concat(found, examineUpstreams(cfg), examinePools(paths, cfg))
+}
+
+// examineUpstreams: an entry that can't be used is wrong; one without a checksum
+// database's key is left out, as spoken does it. Nobody is asked.
+func examineUpstreams(cfg config.Config) (found []Finding) {
+	for i, u := range cfg.Upstreams {
+		if u.Index == config.Auto {
+			continue
+		}
+		up, err := configured(u, os.Environ())
+		if err != nil {
+			found = append(found, Finding{Name: "upstreams", Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] can't be used", i)})
+			continue
+		}
+		if _, err := golang.VerifierFor(up.Log); up.Log != "" && err != nil {
+			found = append(found, Finding{Name: "upstreams", Passing: true, Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] is not used", i)})
+		}
+	}
+	return found
 }
 
 func knownTemplate(key, name string) error {

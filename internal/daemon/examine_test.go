@@ -2,9 +2,12 @@ package daemon
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 )
 
@@ -39,5 +42,90 @@ func TestWhatCanNotBeServedIsFound(t *testing.T) {
 		case c.want != "" && (err == nil) != c.passing:
 			t.Errorf("%s: the start says %v", name, err)
 		}
+	}
+}
+
+// TestWhatNewReadsIsFound: the files that a start reads, and the upstreams, are looked
+// at before the daemon that runs is asked to end. The control is the first case.
+func TestWhatNewReadsIsFound(t *testing.T) {
+	t.Parallel()
+	write := func(t *testing.T, path, text string, mode os.FileMode) {
+		t.Helper()
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(text), mode))
+	}
+	key, err := checkpoint.Generate("")
+	must(t, err)
+	for name, c := range map[string]struct {
+		make    func(t *testing.T, p config.Paths, cfg *config.Config)
+		want    string
+		passing bool
+	}{
+		"right": {make: func(t *testing.T, p config.Paths, _ *config.Config) {
+			t.Helper()
+			write(t, p.AuditKey(), string(key.Secret()), 0o600)
+			write(t, filepath.Join(p.Audit(), "checkpoints"), "signed", 0o600)
+		}},
+		"a key that others can read": {make: func(t *testing.T, p config.Paths, _ *config.Config) {
+			t.Helper()
+			write(t, p.AuditKey(), string(key.Secret()), 0o644)
+		}, want: "its mode is 0644"},
+		"no key, and signed checkpoints": {make: func(t *testing.T, p config.Paths, _ *config.Config) {
+			t.Helper()
+			write(t, filepath.Join(p.Audit(), "checkpoints"), "signed", 0o600)
+		}, want: "is missing, and its checkpoints are signed"},
+		"a clock's mark that is none": {make: func(t *testing.T, p config.Paths, _ *config.Config) {
+			t.Helper()
+			write(t, p.Clock(), "{}", 0o600)
+		}, want: "what time it was"},
+		"an upstream's certificates": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
+			t.Helper()
+			cfg.Upstreams = []config.Upstream{{Ecosystem: "python", Index: "https://index.example/simple/", CAFile: "/there/is/none"}}
+		}, want: "upstreams[0]"},
+		"a checksum database without a key": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
+			t.Helper()
+			cfg.Upstreams = []config.Upstream{{Ecosystem: "go", Index: "https://proxy.example", Log: "sums.example+00000000+AAAA"}}
+		}, want: "upstreams[0]", passing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			paths, cfg := config.Paths{State: dir, Runtime: dir}, config.Config{}
+			must(t, os.MkdirAll(paths.Policies(), 0o700))
+			c.make(t, paths, &cfg)
+			found := Examine(paths, cfg)
+			if c.want == "" {
+				if len(found) > 0 {
+					t.Errorf("found %v", found)
+				}
+				return
+			}
+			if len(found) != 1 || !strings.Contains(found[0].Err.Error(), c.want) || found[0].Passing != c.passing {
+				t.Errorf("found %v; want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// TestACAThatCanNotBeReadIsFound, one that Open refuses too.
+func TestACAThatCanNotBeReadIsFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	paths := config.Paths{State: dir, Runtime: dir}
+	ca, err := authority.Open(paths.Authority())
+	must(t, err)
+	_, err = ca.Certificate(t.Context(), []string{"index.example"})
+	must(t, err)
+	if found := Examine(paths, config.Config{}); len(found) > 0 {
+		t.Fatalf("INCONCLUSIVE: a CA that is whole: %v", found)
+	}
+	files, err := os.ReadDir(paths.Authority())
+	must(t, err)
+	for _, f := range files {
+		must(t, os.WriteFile(filepath.Join(paths.Authority(), f.Name()), []byte("x"), 0o600))
+	}
+	found := Examine(paths, config.Config{})
+	if _, err := authority.Open(paths.Authority()); err == nil || len(found) != 1 || found[0].Err.Error() != err.Error() {
+		t.Errorf("found %v; Open says %v", found, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
@@ -24,16 +25,21 @@ func Registries(ctx context.Context, cfg config.Config, paths config.Paths, env 
 			f.Upstreams, f.Missing = append(f.Upstreams, one.Upstreams...), append(f.Missing, one.Missing...)
 			continue
 		}
-		up, err := discover.Configured(discover.Named{
-			Ecosystem: ecosystem, Index: u.Index, Token: u.Token, Proxy: u.Proxy, CAFile: u.CAFile,
-			Address: u.Address, Log: u.Log, LogURL: u.LogURL,
-		}, env)
+		up, err := configured(u, env)
 		if err != nil {
 			return discover.Found{}, err
 		}
 		f.Upstreams = append(f.Upstreams, up)
 	}
 	return f, nil
+}
+
+// configured is the upstream of an entry that names its index.
+func configured(u config.Upstream, env []string) (upstream.Config, error) {
+	return discover.Configured(discover.Named{
+		Ecosystem: pkgref.Ecosystem(u.Ecosystem), Index: u.Index, Token: u.Token, Proxy: u.Proxy, CAFile: u.CAFile,
+		Address: u.Address, Log: u.Log, LogURL: u.LogURL,
+	}, env)
 }
 
 // namespaces are the configuration's, with the upstreams' own spelling of their

@@ -9,6 +9,8 @@ GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
+# Runs a part of the tests, and once more what failed; lists that at the end.
+FLAKY    := $(GO) run ./test/flaky
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|sdk)')
 
 # Tests that build something find the same Go.
@@ -42,19 +44,23 @@ demo: deps build
 	@sh scripts/demo
 
 test: deps build template
-	$(GO) test -count=1 $(PACKAGES)
-	$(GO) test -count=1 ./test/containment/...
-	$(GO) test -count=1 ./test/differential/...
-	$(GO) test -count=1 -parallel 4 -timeout 20m ./test/e2e/... ./test/sdk/...
+	@$(FLAKY) forget
+	$(FLAKY) unit $(PACKAGES) -- -count=1
+	$(FLAKY) containment ./test/containment/... -- -count=1
+	$(FLAKY) differential ./test/differential/... -- -count=1
+	$(FLAKY) clients ./test/e2e/... ./test/sdk/... -- -count=1 -parallel 4 -timeout 20m
+	@$(FLAKY) list
 
 test-all: build template
 	@sh scripts/deps long
-	$(GO) test -count=1 -race -tags long -timeout 30m $(PACKAGES)
-	$(GO) test -count=1 ./test/containment/...
-	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./internal/advisory
-	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 30m ./test/differential/...
-	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 20m ./test/sdk/...
-	COFFERDAM_LONG=1 $(GO) test -count=1 -timeout 90m ./test/e2e/...
+	@$(FLAKY) forget
+	$(FLAKY) unit $(PACKAGES) -- -count=1 -race -tags long -timeout 30m
+	$(FLAKY) containment ./test/containment/... -- -count=1
+	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
+	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
+	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 20m
+	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 90m
+	@$(FLAKY) list
 
 check: deps build lint
 	$(GO) test -race -count=1 $(PACKAGES)

@@ -31,13 +31,16 @@ func TestScripts(t *testing.T) {
 }
 
 // condition: [root] holds when the tests run as root, [rootless] where the
-// kernel lets normal users make namespaces.
+// kernel lets normal users make namespaces, [long] with COFFERDAM_LONG, and where
+// golden files are written: then all of them are.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
 		return os.Geteuid() == 0, nil
 	case "rootless":
 		return rootless(), nil
+	case "long":
+		return os.Getenv("COFFERDAM_LONG") != "" || os.Getenv("COFFERDAM_UPDATE") != "", nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }

@@ -55,7 +55,7 @@ func builders(_ context.Context, in Inputs) []Check {
 	if len(missing) == 0 {
 		return []Check{ok(name, "mmdebstrap and mkfs.erofs are there")}
 	}
-	return []Check{warn(name, "apt-get install -y mmdebstrap erofs-utils", "%s is missing; building the debian template needs it, the template host does not", strings.Join(missing, " and "))}
+	return []Check{warn(name, "apt-get install -y mmdebstrap erofs-utils", "%s is missing; building the debian template needs it; the template host does not, but starts sooner with mkfs.erofs", strings.Join(missing, " and "))}
 }
 
 func installed(in Inputs, tool string) bool {

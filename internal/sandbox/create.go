@@ -161,6 +161,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
+	_, p.info.TemplateMounts = destinations(tpl.Mounts)
 	req.from.name(&p.info)
 	p.workspace = req.Policy.Workspace()
 	p.account = account(req.Account, tpl)

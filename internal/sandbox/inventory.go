@@ -39,9 +39,9 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 	s.stock.Lock() // pages of two inventories must not mix, and of two commands one may do the work of both
 	defer s.stock.Unlock()
 	template, _ := m.baseline(m.templateBaselines(s)...)
-	skip := s.info.ReadOnlyMounts
+	skip := unchangeable(s.info)
 	if !s.root.Load() {
-		skip = slices.Concat(skip, template.Closed)
+		skip = append(skip, template.Closed...)
 	}
 	found, err := m.inventory(ctx, s.info.ID, channel.InventoryAsk{Skip: skip})
 	if err != nil {
@@ -66,6 +66,19 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 	}
 	answer, err := m.cfg.Door.Installed(ctx, s.info.ID, stock)
 	return answer.End, err
+}
+
+// unchangeable are the directories of a sandbox that nothing in it can have changed,
+// root included: the engine shows them read-only. What lies there a run has not
+// installed, whatever a time or an owner says. Not among them is what a writable mount
+// lies over; one that lies below them is looked into all the same.
+func unchangeable(info Info) []string {
+	shown := slices.DeleteFunc(slices.Clone(info.TemplateMounts), func(place string) bool {
+		return slices.ContainsFunc(info.WritableMounts, func(over string) bool {
+			return place == over || strings.HasPrefix(place, over+"/")
+		})
+	})
+	return slices.Concat(info.ReadOnlyMounts, shown)
 }
 
 // asRoot notes that something is done in a sandbox with root's rights, if user

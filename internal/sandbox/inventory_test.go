@@ -106,6 +106,27 @@ func TestBaselineOfATemplate(t *testing.T) {
 	}
 }
 
+// TestWhatCannotHaveChanged: what a template shows of the host is not looked into,
+// unless something writable lies over it.
+func TestWhatCannotHaveChanged(t *testing.T) {
+	template := []string{"/opt", "/opt/people/eve", "/usr"}
+	for _, c := range []struct{ writable, readOnly, want []string }{
+		{nil, nil, template},
+		{[]string{"/workspace"}, []string{"/data"}, []string{"/data", "/opt", "/opt/people/eve", "/usr"}},
+		{[]string{"/opt"}, nil, []string{"/usr"}},
+		{[]string{"/opt/people"}, nil, []string{"/opt", "/usr"}},
+		{[]string{"/usr/local/lib", "/us"}, nil, template}, // the guest finds what is mounted below
+	} {
+		info := Info{TemplateMounts: template, WritableMounts: c.writable, ReadOnlyMounts: c.readOnly}
+		if got := unchangeable(info); !slices.Equal(got, c.want) {
+			t.Errorf("%v over it: %v, want %v", c.writable, got, c.want)
+		}
+		if !slices.Equal(template, []string{"/opt", "/opt/people/eve", "/usr"}) {
+			t.Fatal("the sandbox's own list was changed")
+		}
+	}
+}
+
 func TestListsOfGoneSandboxesAreSwept(t *testing.T) {
 	m := New(Config{BaselineDir: t.TempDir()})
 	for _, id := range []string{"sb-lives", "sb-gone"} {

@@ -92,6 +92,8 @@ type Info struct {
 	// The directories of the sandbox on which the host's lie.
 	WritableMounts []string `json:"writable_mounts,omitempty"`
 	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`
+	// TemplateMounts are those on which its template shows the host's own, read-only.
+	TemplateMounts []string `json:"template_mounts,omitempty"`
 }
 
 // Sandbox is one sandbox of a running daemon.

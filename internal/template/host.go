@@ -104,13 +104,14 @@ func homesUnder(root string, mounts []string) []string {
 }
 
 // hostLayout is the version of how a skeleton is made: part of the digest.
-const hostLayout = "1"
+const hostLayout = "2"
 
 // digest is over what is shown and over the times that change when the host's
 // programs do; it is not over the programs themselves.
 func (v hostView) digest() string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "layout %s\n%v\n%v\n%v\n%v\n%d\n", hostLayout, osRelease(v.root), v.mounts, v.links, v.hidden, os.Geteuid())
+	_, _ = fmt.Fprintf(h, "image %t\n", findTool(imageTool) != "")
 	watched := []string{
 		"usr/bin", "usr/sbin", "usr/lib", "usr/local/bin", "usr/local/lib", "opt", "etc/ld.so.cache", "etc/alternatives",
 		"etc/ssl/certs", "etc/ssl/certs/ca-certificates.crt", "etc/pki/ca-trust/extracted/pem", "etc/localtime", "var/lib/dpkg/status",
@@ -124,7 +125,9 @@ func (v hostView) digest() string {
 }
 
 // buildHost makes the skeleton: the generated parts of the root, and empty
-// folders for the mounts.
+// folders for the mounts. It is packed into an image, which a sandbox opens, where
+// a folder would be copied for each and taken away again: that takes longer than
+// all else of a short run.
 func buildHost(ctx context.Context, root, made string) (Template, error) {
 	view, err := lookAtHost(root)
 	if err != nil {
@@ -134,14 +137,12 @@ func buildHost(ctx context.Context, root, made string) (Template, error) {
 	if err := k.make(view); err != nil {
 		return Template{}, diskFault(err, made)
 	}
-	_, size, err := digestTree(ctx, k.dir)
-	if err != nil {
-		return Template{}, diskFault(err, made)
-	}
 	t := Template{
-		Name: NameHost, Digest: view.digest(), User: agentUser, Home: agentHome,
-		Root: engine.Root{Kind: engine.RootDir, Path: "root"}, Roots: k.rootsBundle(),
-		Env: hostEnv(k.python != ""), Created: time.Now().UTC().Truncate(time.Second), Bytes: size,
+		Name: NameHost, Digest: view.digest(), User: agentUser, Home: agentHome, Roots: k.rootsBundle(),
+		Env: hostEnv(k.python != ""), Created: time.Now().UTC().Truncate(time.Second),
+	}
+	if t.Root, t.Bytes, err = k.pack(ctx, made); err != nil {
+		return Template{}, err
 	}
 	for _, m := range view.mounts {
 		t.Mounts = append(t.Mounts, engine.Mount{Source: filepath.Join(root, m), Destination: m, ReadOnly: true})

@@ -3,9 +3,11 @@ package template
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -58,7 +60,7 @@ func TestHostShowsProgramsAndNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Root.Kind != engine.RootDir || got.Roots != "/etc/ssl/certs/ca-certificates.crt" || got.User != "agent" {
+	if got.Roots != "/etc/ssl/certs/ca-certificates.crt" || got.User != "agent" {
 		t.Errorf("%+v", got)
 	}
 	wantMounts := []engine.Mount{
@@ -69,12 +71,13 @@ func TestHostShowsProgramsAndNoSecrets(t *testing.T) {
 	if !slices.Equal(got.Mounts, wantMounts) {
 		t.Errorf("mounts %+v", got.Mounts)
 	}
+	shown := unpacked(t, got)
 	var files []string
-	err = filepath.WalkDir(got.Root.Path, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(shown, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(got.Root.Path, path)
+		rel, err := filepath.Rel(shown, path)
 		if err != nil {
 			return err
 		}
@@ -108,9 +111,78 @@ func TestHostShowsProgramsAndNoSecrets(t *testing.T) {
 			}
 		}
 	}
-	passwd, err := os.ReadFile(filepath.Join(got.Root.Path, "etc/passwd"))
+	passwd, err := os.ReadFile(filepath.Join(shown, "etc/passwd"))
 	if err != nil || strings.Contains(string(passwd), "bob") || strings.Count(string(passwd), "\n") != 3 {
 		t.Errorf("%s %v", passwd, err)
+	}
+}
+
+// unpacked is what a template's root holds. Where images can be packed the host's is
+// one: a folder is copied for each sandbox.
+func unpacked(t *testing.T, tpl Template) string {
+	t.Helper()
+	if findTool(imageTool) == "" {
+		if tpl.Root.Kind != engine.RootDir {
+			t.Fatalf("%+v", tpl.Root)
+		}
+		return tpl.Root.Path
+	}
+	if tpl.Root.Kind != engine.RootImage || exists(filepath.Join(filepath.Dir(tpl.Root.Path), "root")) {
+		t.Fatalf("the root is no image, or lies beside it: %+v", tpl.Root)
+	}
+	dir := filepath.Join(t.TempDir(), "shown")
+	if said, err := exec.CommandContext(t.Context(), "fsck.erofs", "--extract="+dir, tpl.Root.Path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return dir
+}
+
+// TestHostImageHasItsOwners: inside, the home is the user's and the rest is root's,
+// and what everybody may write to is so.
+func TestHostImageHasItsOwners(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: imaginedHost(t)})
+	tpl, err := s.Get(t.Context(), NameHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := unpacked(t, tpl)
+	for name, want := range map[string]struct {
+		owner uint32
+		mode  fs.FileMode
+	}{
+		"etc/passwd": {0, 0o644}, "etc": {0, fs.ModeDir | 0o755}, "root": {0, fs.ModeDir | 0o700}, "tmp": {0, fs.ModeDir | fs.ModeSticky | 0o777},
+		"home/agent/.venv/bin/pip": {1000, 0o755}, "home/agent": {1000, fs.ModeDir | 0o755}, "workspace": {1000, fs.ModeDir | 0o755},
+	} {
+		info, err := os.Lstat(filepath.Join(shown, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != want.owner || info.Mode() != want.mode { //nolint:forcetypeassert // on Linux it is
+			t.Errorf("%s: %v of %d, want %v of %d", name, info.Mode(), owner, want.mode, want.owner)
+		}
+	}
+}
+
+// TestHostWithoutImages: where nothing packs an image, or fails to, the folder is
+// the root.
+func TestHostWithoutImages(t *testing.T) {
+	bin := t.TempDir()
+	put(t, filepath.Join(bin, imageTool), "#!/bin/sh\necho half >\"$4\"; exit 1\n", 0o755)
+	t.Setenv("PATH", bin)
+	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: imaginedHost(t)})
+	tpl, err := s.Get(t.Context(), NameHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tpl.Root.Kind != engine.RootDir || !exists(filepath.Join(tpl.Root.Path, "etc/passwd")) || exists(filepath.Join(filepath.Dir(tpl.Root.Path), "rootfs.erofs")) {
+		t.Errorf("%+v", tpl.Root)
+	}
+	if again, err := s.Get(t.Context(), NameHost); err != nil || !again.Created.Equal(tpl.Created) || again.Digest != tpl.Digest {
+		t.Errorf("made twice: %+v %v", again, err)
 	}
 }
 
@@ -154,8 +226,9 @@ func TestThisHost(t *testing.T) {
 	if len(got.Mounts) == 0 || got.Bytes > 64<<20 {
 		t.Errorf("%+v", got)
 	}
+	shown := unpacked(t, got)
 	for _, secret := range []string{"etc/shadow", "etc/ssl/private", "etc/ssh", "etc/machine-id", "etc/hostname", "etc/pip.conf"} {
-		if exists(filepath.Join(got.Root.Path, secret)) {
+		if exists(filepath.Join(shown, secret)) {
 			t.Errorf("/%s is shown", secret)
 		}
 	}

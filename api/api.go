@@ -222,11 +222,31 @@ type TemplateEvent struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// Suggestion is GET /v1/runs/{run}/suggest: the run's policy and what it would
-// be with the refused packages allowed.
+// Suggestion is GET /v1/runs/{run}/suggest: the run's policy and what it would be if it
+// let in what the run asked for. With plan=RUN (which may be repeated), a plan that was
+// made under such a suggestion, versions are those of the plan, and what that was still
+// refused is let in, too.
 type Suggestion struct {
 	Source    string `json:"source"`
 	Document  []byte `json:"document"`
 	Suggested []byte `json:"suggested"`
 	Diff      string `json:"diff"` // unified
+	// Roots are what the run asked for: with what they require they are what the
+	// suggestion is about. Template is the run's.
+	Roots    []SuggestedRoot `json:"roots"`
+	Template string          `json:"template,omitempty"`
+	// Left is what the plans were refused and what no entry of an allowlist lets in,
+	// such as a release that is too young: a sentence each.
+	Left []string `json:"left,omitempty"`
+}
+
+// SuggestedRoot is a package that a run asked for.
+type SuggestedRoot struct {
+	Ecosystem string `json:"ecosystem"`
+	Name      string `json:"name"`
+	// Version is the one that was served, else the one of the plan or that the client
+	// chose; "": it got to none, and the suggestion has no cap.
+	Version string `json:"version,omitempty"`
+	Asked   string `json:"asked,omitempty"` // the word of a command that asked for it
+	Served  bool   `json:"served"`          // a file of it
 }

@@ -82,6 +82,7 @@ func types() []any {
 		api.Snapshot{},
 		api.StartCommand{},
 		api.Stuck{},
+		api.SuggestedRoot{},
 		api.Suggestion{},
 		api.Template{},
 		api.TemplateEvent{},

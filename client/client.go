@@ -111,10 +111,14 @@ func (c *Client) Refusals(ctx context.Context, f RefusalFilter) (api.Refusals, e
 	return fetch[api.Refusals](ctx, c, http.MethodGet, path, nil)
 }
 
-// Suggest returns the run's policy and what it would be with the refused
-// packages allowed.
-func (c *Client) Suggest(ctx context.Context, run string) (api.Suggestion, error) {
-	return fetch[api.Suggestion](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/suggest", nil)
+// Suggest returns the run's policy and what it would be if it let in what the run
+// asked for, as far as the plans of these runs tell what that is.
+func (c *Client) Suggest(ctx context.Context, run string, plans ...string) (api.Suggestion, error) {
+	path := "/v1/runs/" + url.PathEscape(run) + "/suggest"
+	if len(plans) > 0 {
+		path += "?" + url.Values{"plan": plans}.Encode()
+	}
+	return fetch[api.Suggestion](ctx, c, http.MethodGet, path, nil)
 }
 
 // call sends body as JSON (nil: none) and decodes the answer into out (nil:

@@ -103,19 +103,9 @@ func (p *planner) run(ctx context.Context) error {
 	if !p.flags.json {
 		p.voice.say("resolving in sandbox %s (run %s); nothing is installed", p.box.ID, p.box.Run)
 	}
-	docs, err := p.resolve(ctx)
+	made, docs, result, err := p.weigh(ctx)
 	if err != nil {
 		return err
-	}
-	result, err := plan.Read(p.rewrite.Client, docs)
-	if err != nil {
-		return &exitError{code: exitFailure, err: err}
-	}
-	made, err := p.client.MakePlan(ctx, p.box.Run, api.ResolvedPlan{
-		Ecosystem: string(result.Ecosystem), Releases: result.Choices, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
-	})
-	if err != nil {
-		return &exitError{code: exitFailure, err: err}
 	}
 	if err := p.tell(made); err != nil {
 		return err
@@ -126,6 +116,25 @@ func (p *planner) run(ctx context.Context) error {
 		}
 	}
 	return judgePlan(made)
+}
+
+// weigh has the sandbox resolve, and the daemon weigh what came of it.
+func (p *planner) weigh(ctx context.Context) (api.Plan, plan.Documents, plan.Result, error) {
+	docs, err := p.resolve(ctx)
+	if err != nil {
+		return api.Plan{}, nil, plan.Result{}, err
+	}
+	result, err := plan.Read(p.rewrite.Client, docs)
+	if err != nil {
+		return api.Plan{}, nil, plan.Result{}, &exitError{code: exitFailure, err: err}
+	}
+	made, err := p.client.MakePlan(ctx, p.box.Run, api.ResolvedPlan{
+		Ecosystem: string(result.Ecosystem), Releases: result.Choices, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
+	})
+	if err != nil {
+		return api.Plan{}, nil, plan.Result{}, &exitError{code: exitFailure, err: err}
+	}
+	return made, docs, result, nil
 }
 
 func (p *planner) create(ctx context.Context) error {

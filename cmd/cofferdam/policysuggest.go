@@ -15,27 +15,28 @@ import (
 
 func newPolicySuggest() *cobra.Command {
 	var run string
-	var write bool
+	var write, noResolve bool
 	cmd := &cobra.Command{
 		Use:   "suggest --run ID",
 		Short: "Turn a run's refusals into a change of its policy",
-		Long: `Prints, as a diff, what would have to change in a run's policy for the packages
-that it was refused to be allowed. Read it before you agree to it: an agent
-chose these names. --write makes the change in the file, provided that it is
+		Long: `Prints, as a diff, what would have to change in a run's policy for what it asked for
+and was refused: an entry for each package that a command named, with what it requires
+(with_dependencies) and with its version as the cap. That is resolved under the new
+policy in a sandbox of its own, as cofferdam plan does it, so that the next run need not
+meet the next refusal; --no-resolve leaves that out. Read it before you agree to it: an
+agent chose these names. --write makes the change in the file, provided that it is
 still the one that the run had.`,
-		Example: "  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --write",
+		Example: "  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --write\n  cofferdam policy suggest --run nightly-42 --no-resolve",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if run == "" {
 				return usage(cmd, "no run given; write --run ID, as the end of cofferdam run shows it")
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			c, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s, err := c.Suggest(ctx, run)
+			s, err := suggestion(cmd.Context(), c, run, !noResolve)
 			if err != nil {
 				return err
 			}
@@ -43,6 +44,7 @@ still the one that the run had.`,
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "the run")
+	cmd.Flags().BoolVar(&noResolve, "no-resolve", false, "go by what the run was refused, and resolve nothing")
 	cmd.Flags().BoolVar(&write, "write", false, "change the policy file")
 	register(cmd, "run", completeRuns)
 	return cmd
@@ -55,6 +57,14 @@ func suggest(s api.Suggestion, write bool) error {
 	}
 	if _, err := fmt.Print(printableText(s.Diff)); err != nil {
 		return err
+	}
+	for _, root := range s.Roots {
+		if root.Version == "" {
+			fmt.Fprintf(os.Stderr, "cofferdam: no version of %s is known, so its entry has no cap\n", printable(root.Name))
+		}
+	}
+	for _, line := range s.Left {
+		fmt.Fprintf(os.Stderr, "cofferdam: not let in by this: %s\n", printable(line))
 	}
 	if !write {
 		return nil

@@ -3,15 +3,10 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
-	"path/filepath"
 	"strconv"
-	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
@@ -55,54 +50,6 @@ func (s *Server) summary(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, sum)
-}
-
-// suggest turns the refusals of a run into a change of its policy.
-func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
-	run := r.PathValue("run")
-	if err := s.ownRun(r, run); err != nil {
-		return err
-	}
-	source, digest, err := s.policyOf(r, run)
-	if err != nil {
-		return err
-	}
-	text, err := s.cfg.Sandboxes.PolicyText(digest)
-	if err != nil {
-		return err
-	}
-	sum, err := s.cfg.Door.Summary(r.Context(), run)
-	if err != nil {
-		return err
-	}
-	var refused []pkgref.Ref
-	for _, p := range sum.Refused {
-		if p.Suggest == "" && !strings.HasPrefix(p.Rule, "blocked_packages.") {
-			continue // an entry would not help, or nobody should be led to add one: see policy.Decision
-		}
-		refused = append(refused, pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name, Version: p.Version})
-	}
-	suggested, diff, err := policy.Suggest(text, refused)
-	if err != nil {
-		return err
-	}
-	if filepath.IsAbs(source) {
-		diff = strings.Replace(diff, "--- policy\n+++ policy (suggested)\n", "--- "+source+"\n+++ "+source+"\n", 1)
-	}
-	return writeJSON(w, http.StatusOK, api.Suggestion{Source: source, Document: text, Suggested: suggested, Diff: diff})
-}
-
-// policyOf finds a run's policy in the log.
-func (s *Server) policyOf(r *http.Request, run string) (source, digest string, err error) {
-	for rec, err := range s.cfg.Log.Records(r.Context(), audit.Filter{Run: run, Kinds: []audit.Kind{audit.KindSandbox}}) {
-		if err != nil {
-			return "", "", err
-		}
-		if rec.Policy != "" {
-			return rec.Detail["policy_source"], rec.Policy, nil
-		}
-	}
-	return "", "", fault.New(fault.ErrNotFound, "there is no run %q on record", run)
 }
 
 // records streams the log as JSON lines.

@@ -18,35 +18,55 @@ import (
 // for again with the document that it gave.
 const maxSuggested = 200
 
-// Suggest adds allowlist entries to a document until it admits the refused
-// packages: a name on no list up to the refused major version, a name on the
+// Wish is a package that a document is to admit.
+type Wish struct {
+	Package pkgref.Ref // without a version: in any that is no pre-release
+	// WithDependencies: and all that it requires, by the key of that name.
+	WithDependencies bool
+	// Through are packages that require it: where one of them gets an entry with
+	// WithDependencies, that admits this one too, and it needs no entry of its own.
+	Through []pkgref.Ref
+}
+
+// Suggest is SuggestWishes for packages alone.
+func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff string, err error) {
+	wishes := make([]Wish, len(refused))
+	for i, ref := range refused {
+		wishes[i].Package = ref
+	}
+	return SuggestWishes(document, wishes)
+}
+
+// SuggestWishes adds allowlist entries to a document until it admits what was
+// refused: a name on no list up to the refused major version, a name on the
 // list in the refused minor version too. Only lines are added; every comment
 // stays. diff is unified. What the document blocks, or what has no canonical
 // name and version, is left out; if nothing but that is asked for, that is an
 // error. A release that is refused for its kind or age stays refused: those
 // are keys of packages, and not this function's to loosen.
-func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff string, err error) {
+func SuggestWishes(document []byte, wishes []Wish) (newDocument []byte, diff string, err error) {
 	p, err := Parse("policy", document)
 	if err != nil {
 		return nil, "", err
 	}
-	refs := slices.Clone(refused)
-	slices.SortFunc(refs, highestFirst)
-	refs = slices.Compact(refs)
+	wishes = slices.Clone(wishes)
+	slices.SortStableFunc(wishes, rootsFirst)
 	edited, added := document, 0
+	roots := map[packageKey]bool{} // that got an entry
 	var leftOut []string
-	for _, ref := range refs {
-		s, standing := p.suggestionFor(ref)
-		if standing == standsAllowed {
+	for _, w := range wishes {
+		s, standing := p.suggestionFor(w)
+		if standing == standsAllowed || w.comesThrough(roots) {
 			continue
 		}
 		if standing == standsBeyond || added == maxSuggested {
-			leftOut = append(leftOut, clip(ref.String(), 80))
+			leftOut = append(leftOut, clip(w.Package.String(), 80))
 			continue
 		}
 		if edited, p, err = addEntry(edited, p, s); err != nil {
 			return nil, "", err
 		}
+		roots[packageKey{s.ecosystem, s.name}] = s.withDependencies
 		added++
 	}
 	if added == 0 && len(leftOut) > 0 {
@@ -61,6 +81,21 @@ func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff st
 		return nil, "", fault.Wrap(fault.ErrUnavailable, err, "the difference could not be written")
 	}
 	return edited, diff, nil
+}
+
+// rootsFirst puts what comes with its dependencies first: others may come with it.
+func rootsFirst(a, b Wish) int {
+	if a.WithDependencies != b.WithDependencies {
+		if a.WithDependencies {
+			return -1
+		}
+		return 1
+	}
+	return highestFirst(a.Package, b.Package)
+}
+
+func (w Wish) comesThrough(roots map[packageKey]bool) bool {
+	return slices.ContainsFunc(w.Through, func(p pkgref.Ref) bool { return roots[packageKey{p.Ecosystem, p.Name}] })
 }
 
 // diffLines splits a document as patch wants the lines of a diff: each ends
@@ -99,7 +134,41 @@ const (
 	standsBeyond // no entry would
 )
 
-func (p *Policy) suggestionFor(ref pkgref.Ref) (suggestion, standing) {
+func (p *Policy) suggestionFor(w Wish) (suggestion, standing) {
+	s, standing := p.entryFor(w.Package)
+	if !w.WithDependencies {
+		return s, standing
+	}
+	if standing == standsAllowed {
+		s, standing = p.withDependencies(w.Package)
+	}
+	s.withDependencies = true
+	return s, standing
+}
+
+// withDependencies is for a package that is allowed: where none of its entries admits
+// what it requires, the one that it comes by gets that key.
+func (p *Policy) withDependencies(ref pkgref.Ref) (suggestion, standing) {
+	r, _ := parseRelease(ref.Ecosystem, ref.Version)
+	var by *entry
+	for _, e := range p.packages.allowed[packageKey{ref.Ecosystem, ref.Name}] {
+		switch admits := ref.Version == "" || e.admits(r); {
+		case admits && e.withDependencies:
+			return suggestion{}, standsAllowed
+		case admits:
+			by = &e
+		}
+	}
+	if by == nil { // by a default, a lockfile
+		return suggestion{}, standsAllowed
+	}
+	return suggestion{
+		ecosystem: ref.Ecosystem, name: ref.Name, limit: by.limitText, version: by.versionText,
+		prereleases: by.prereleases, installScripts: by.installScripts, within: by.line,
+	}, standsRefused
+}
+
+func (p *Policy) entryFor(ref pkgref.Ref) (suggestion, standing) {
 	owner, _ := OwnerOf(p.namespaces, ref)
 	j := p.Judge(time.Time{}, Subject{Package: ref, Upstream: owner})
 	if ref.Version == "" {
@@ -133,7 +202,11 @@ func addEntry(document []byte, p *Policy, s suggestion) ([]byte, *Policy, error)
 	if problems != nil {
 		return nil, nil, problems
 	}
-	for _, e := range places(root, s) {
+	tries := places(root, s)
+	if s.within > 0 {
+		tries = widenings(document, root, s)
+	}
+	for _, e := range tries {
 		edited := e.apply(document)
 		if next, err := Parse("policy", edited); err == nil && next.isWith(p, s) {
 			return edited, next, nil
@@ -142,9 +215,13 @@ func addEntry(document []byte, p *Policy, s suggestion) ([]byte, *Policy, error)
 	return nil, nil, fault.Invalid("the document's layout can not be edited by a program; add these lines yourself:\n%s", s.document())
 }
 
-// isWith reports whether p is before and the one entry more.
+// isWith reports whether p is before and the one entry more, or the one key more in
+// the entry that s is within.
 func (p *Policy) isWith(before *Policy, s suggestion) bool {
 	key := packageKey{s.ecosystem, s.name}
+	if s.within > 0 {
+		return p.meaning() == before.meaning() && len(p.packages.allowed) == len(before.packages.allowed) && p.sameEntries(before, s)
+	}
 	for k, entries := range p.packages.allowed {
 		want := len(before.packages.allowed[k])
 		if k == key {

@@ -16,7 +16,10 @@ type suggestion struct {
 	version     string
 	prereleases bool
 
-	installScripts bool
+	installScripts   bool
+	withDependencies bool
+	// within is the line of the entry that gets with_dependencies; 0: it is a new entry.
+	within int
 }
 
 // addition is for a name on no list: up to the release's own major version.
@@ -59,13 +62,16 @@ func (s suggestion) fields() []string {
 		fields = append(fields, `max_version: "`+s.limit+`"`)
 	}
 	if s.version != "" {
-		fields = append(fields, `version: "`+s.version+`"`)
+		fields = append(fields, "version: "+strconv.Quote(s.version)) // printable ASCII, or nothing could read it
 	}
 	if s.prereleases {
 		fields = append(fields, "prereleases: true")
 	}
 	if s.installScripts {
 		fields = append(fields, "install_scripts: true")
+	}
+	if s.withDependencies {
+		fields = append(fields, "with_dependencies: true")
 	}
 	return fields
 }

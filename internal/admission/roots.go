@@ -1,0 +1,187 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Root is a package that a run asked for, and that its policy kept from being
+// installed: the package itself was refused, or something that it requires.
+type Root struct {
+	Package pkgref.Ref // with the version that was served, or else that the client chose; "": it got to none
+	Asked   string     // the word of a command that asked for it, with what that says of versions; "": none is known
+	Had     bool       // a file of it was served
+}
+
+// Roots says from the log what a run asked for and was not let have, so that a policy can be
+// made of which the same install succeeds. Required are refused packages that only a root's
+// requirements ask for, each with these roots. Both leave out what no entry of an allowlist
+// would help, or nobody should be led to add one for: see policy.Decision.
+type Roots struct {
+	Template string // of the run's first sandbox
+	Roots    []Root
+	Required []policy.Wish
+}
+
+// Roots finds a run's roots.
+func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
+	sum, err := c.Summary(ctx, run)
+	if err != nil {
+		return Roots{}, err
+	}
+	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]version{}}
+	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
+		if err != nil {
+			return Roots{}, err
+		}
+		s.take(r)
+	}
+	return s.find(sum.Refused), nil
+}
+
+// rootsSearch is what a run's records say of who wanted what.
+type rootsSearch struct {
+	template string
+	parents  map[pkgref.Ref][]pkgref.Ref // of refused projects
+	served   map[pkgref.Ref]version      // projects, with the highest version
+	asked    []askedWord
+}
+
+func (s *rootsSearch) take(r audit.Record) {
+	switch {
+	case r.Kind == audit.KindSandbox && s.template == "":
+		s.template = r.Detail["template"]
+	case r.Kind == audit.KindCommand && r.Outcome == audit.Started:
+		s.asked = append(s.asked, askedWords(r.Command)...)
+	case r.Kind == audit.KindPackage && r.Outcome == audit.Served:
+		p, v := projectOf(r), parseVersion(pkgref.Ecosystem(r.Ecosystem), r.InstalledVersion)
+		if best, known := s.served[p]; !known || v.compare(best) > 0 {
+			s.served[p] = v
+		}
+	case r.Kind == audit.KindPackage:
+		p := projectOf(r)
+		for name := range strings.FieldsSeq(r.Detail[detailParents]) {
+			if parent := (pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}); parent != p && !slices.Contains(s.parents[p], parent) {
+				s.parents[p] = append(s.parents[p], parent)
+			}
+		}
+	}
+}
+
+// find turns refusals into the roots that they go back to.
+func (s *rootsSearch) find(refused []api.Package) Roots {
+	out := Roots{Template: s.template}
+	for _, p := range refused {
+		if p.Suggest == "" && !strings.HasPrefix(p.Rule, "blocked_packages.") {
+			continue
+		}
+		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name}
+		tops := s.tops(ref)
+		if p.File != "" { // of a page the last version says nothing of what was wanted
+			ref.Version = p.Version
+		}
+		if len(tops) == 0 {
+			out.Roots = s.root(out.Roots, ref)
+			continue
+		}
+		out.Required = append(out.Required, policy.Wish{Package: ref, Through: tops})
+		for _, top := range tops {
+			out.Roots = s.root(out.Roots, top)
+		}
+	}
+	return out
+}
+
+// tops are the projects that a refused one is wanted by in the end; none: by nobody.
+func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
+	var tops []pkgref.Ref
+	seen := map[pkgref.Ref]bool{p: true}
+	for left := slices.Clone(s.parents[p]); len(left) > 0; left = left[1:] {
+		q := left[0]
+		if seen[q] {
+			continue
+		}
+		seen[q] = true
+		if len(s.parents[q]) == 0 {
+			tops = append(tops, q)
+		}
+		left = append(left, s.parents[q]...)
+	}
+	return tops
+}
+
+// root adds a root, or what is known of it now.
+func (s *rootsSearch) root(roots []Root, p pkgref.Ref) []Root {
+	project := projectOfRef(p)
+	i := slices.IndexFunc(roots, func(r Root) bool { return projectOfRef(r.Package) == project })
+	if i < 0 {
+		root := Root{Package: p, Asked: s.wordFor(project)}
+		if v, served := s.served[project]; served {
+			root.Had, root.Package.Version = true, v.text
+		}
+		return append(roots, root)
+	}
+	have := &roots[i]
+	if !have.Had && parseVersion(p.Ecosystem, p.Version).compare(parseVersion(p.Ecosystem, have.Package.Version)) > 0 && p.Version != "" {
+		have.Package.Version = p.Version
+	}
+	return roots
+}
+
+// wordFor is the last word of a command that asked for a project.
+func (s *rootsSearch) wordFor(project pkgref.Ref) string {
+	for _, a := range slices.Backward(s.asked) {
+		if a.project == project || a.project.Ecosystem == pkgref.Go && project.Ecosystem == pkgref.Go && strings.HasPrefix(a.project.Name, project.Name+"/") {
+			return a.word
+		}
+	}
+	return ""
+}
+
+// askedWord is a word of an install command that names a package.
+type askedWord struct {
+	project pkgref.Ref // of Go a package's path, whose module may be a path above it
+	word    string
+}
+
+// askedWords finds the packages that a command names, with or without a version, also
+// inside `sh -c`. It is what the agent says.
+func askedWords(argv []string) []askedWord {
+	var found []askedWord
+	for words := range simpleCommands(argv) {
+		ecosystem, rest := installArguments(words)
+		for _, word := range rest {
+			if name := askedName(ecosystem, word); name != "" && len(word) <= 512 {
+				if p, err := pkgref.New(ecosystem, name, ""); err == nil {
+					found = append(found, askedWord{p, word})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// askedName is the name in a word such as requests[socks]>=2, @scope/name@1, path@latest;
+// "" if the word is none.
+func askedName(ecosystem pkgref.Ecosystem, word string) string {
+	if word == "" || word[0] == '-' || word[0] == '.' || word[0] == '/' || strings.Contains(word, "://") {
+		return ""
+	}
+	if ecosystem == pkgref.Python {
+		name, _, _ := strings.Cut(word, "[")
+		if i := strings.IndexAny(name, "=<>!~;@ "); i >= 0 {
+			name = name[:i]
+		}
+		return name
+	}
+	if at := strings.LastIndexByte(word, '@'); at > 0 {
+		return word[:at]
+	}
+	return word
+}

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// suggest turns what a run asked for, and was not let have, into a change of its policy;
+// with the plans of that, into one by which all of it can be had.
+func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
+	run := r.PathValue("run")
+	if err := known(r.URL.Query(), "plan"); err != nil {
+		return err
+	}
+	if err := s.ownRun(r, run); err != nil {
+		return err
+	}
+	source, digest, err := s.policyOf(r, run)
+	if err != nil {
+		return err
+	}
+	text, err := s.cfg.Sandboxes.PolicyText(digest)
+	if err != nil {
+		return err
+	}
+	roots, err := s.cfg.Door.Roots(r.Context(), run)
+	if err != nil {
+		return err
+	}
+	releases, err := s.releasesOf(r, r.URL.Query()["plan"])
+	if err != nil {
+		return err
+	}
+	wishes, left := wishesOf(&roots, releases)
+	suggested, diff, err := policy.SuggestWishes(text, wishes)
+	if err != nil {
+		return err
+	}
+	if filepath.IsAbs(source) {
+		diff = strings.Replace(diff, "--- policy\n+++ policy (suggested)\n", "--- "+source+"\n+++ "+source+"\n", 1)
+	}
+	out := api.Suggestion{Source: source, Document: text, Suggested: suggested, Diff: diff, Template: roots.Template, Left: left, Roots: []api.SuggestedRoot{}}
+	for _, root := range roots.Roots {
+		p := root.Package
+		out.Roots = append(out.Roots, api.SuggestedRoot{Ecosystem: string(p.Ecosystem), Name: p.Name, Version: p.Version, Asked: root.Asked, Served: root.Had})
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+// releasesOf are the releases of the caller's plans; nil: none was named.
+func (s *Server) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease, error) {
+	var all []api.PlanRelease
+	for _, run := range runs {
+		if err := s.ownRun(r, run); err != nil {
+			return nil, err
+		}
+		made, known := s.plans.get(run)
+		if !known {
+			return nil, fault.New(fault.ErrNotFound, "no plan of run %q is kept", run)
+		}
+		all = append(all, made.Releases...)
+	}
+	return all, nil
+}
+
+// wishesOf are what a policy should admit: the roots with all that they require, each in
+// the version of the plan, and what the plan was refused all the same. What no entry of
+// an allowlist lets in is left, a sentence each.
+func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []policy.Wish, left []string) {
+	for i := range roots.Roots {
+		p := &roots.Roots[i].Package
+		depth := -1
+		for _, r := range releases {
+			if r.Ecosystem == string(p.Ecosystem) && r.Name == p.Name && r.Effect != plan.EffectError && (depth < 0 || r.Depth < depth) {
+				p.Version, depth = r.Version, r.Depth
+			}
+		}
+		wishes = append(wishes, policy.Wish{Package: *p, WithDependencies: true})
+	}
+	if releases == nil {
+		return append(wishes, roots.Required...), nil
+	}
+	for _, r := range releases {
+		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Name, Version: r.Version}
+		isRoot := slices.ContainsFunc(roots.Roots, func(root admission.Root) bool { return root.Package == ref })
+		switch {
+		case r.Effect == plan.EffectAllow || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):
+		case byAllowlist(r.Rule):
+			wishes = append(wishes, policy.Wish{Package: ref})
+		default:
+			left = append(left, ref.String()+": "+r.Reason)
+		}
+	}
+	return wishes, left
+}
+
+// byAllowlist tells whether a refusal is one that an entry of the allowlist lifts.
+func byAllowlist(rule string) bool {
+	return rule == "packages.default" || rule == "packages.prereleases" || strings.HasPrefix(rule, "allowed_packages.")
+}
+
+// policyOf finds a run's policy in the log.
+func (s *Server) policyOf(r *http.Request, run string) (source, digest string, err error) {
+	for rec, err := range s.cfg.Log.Records(r.Context(), audit.Filter{Run: run, Kinds: []audit.Kind{audit.KindSandbox}}) {
+		if err != nil {
+			return "", "", err
+		}
+		if rec.Policy != "" {
+			return rec.Detail["policy_source"], rec.Policy, nil
+		}
+	}
+	return "", "", fault.New(fault.ErrNotFound, "there is no run %q on record", run)
+}

@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// widenings are the insertions that may add with_dependencies to the entry of s, the
+// nicest first. Which of them means that is for addEntry to find out.
+func widenings(document []byte, root *yaml.Node, s suggestion) []insertion {
+	const key = "with_dependencies: true"
+	var tries []insertion
+	for _, n := range child(child(root, "allowed_packages"), string(s.ecosystem)).Content {
+		if n.Line != s.within || !names(n, s) {
+			continue
+		}
+		if !isFlow(n) {
+			tries = append(tries, insertion{line: lastLine(n) + 1, text: strings.Repeat(" ", n.Column-1) + key + "\n"})
+			continue
+		}
+		tries = append(tries, beforeBraces(document, n.Content[len(n.Content)-1], ", "+key)...)
+		tries = append(tries, within(n, key))
+	}
+	return tries
+}
+
+// beforeBraces puts text before each brace behind a flow mapping's last value, one of
+// which ends the mapping: that has no position of its own.
+func beforeBraces(document []byte, last *yaml.Node, text string) []insertion {
+	lines := strings.SplitAfter(string(document), "\n")
+	if last.Line > len(lines) {
+		return nil
+	}
+	var tries []insertion
+	line := []rune(lines[last.Line-1])
+	for at := last.Column; at < len(line); at++ {
+		if line[at] == '}' {
+			end := []rune(strings.TrimRight(string(line[:at]), " "))
+			tries = append(tries, insertion{line: last.Line, column: len(end) + 1, text: text})
+		}
+	}
+	return tries
+}
+
+// names reports whether an element of a list is about the package of s.
+func names(element *yaml.Node, s suggestion) bool {
+	name := child(element, "name")
+	if name == nil {
+		return false
+	}
+	ref, err := pkgref.New(s.ecosystem, name.Value, "")
+	return err == nil && ref.Name == s.name
+}
+
+// sameEntries reports whether the allowlists differ in nothing but in that the entry of
+// s admits what its package requires.
+func (p *Policy) sameEntries(before *Policy, s suggestion) bool {
+	for key, entries := range p.packages.allowed {
+		old := before.packages.allowed[key]
+		if len(old) != len(entries) {
+			return false
+		}
+		for i, e := range entries {
+			o := old[i]
+			o.withDependencies = o.withDependencies || key == packageKey{s.ecosystem, s.name} && o.versionText == s.version && o.limitText == s.limit
+			if e.versionText != o.versionText || e.limitText != o.limitText || e.withDependencies != o.withDependencies ||
+				e.prereleases != o.prereleases || e.installScripts != o.installScripts {
+				return false
+			}
+		}
+	}
+	return true
+}

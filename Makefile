@@ -16,7 +16,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differen
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build deps template demo test test-all check bench clean lint fmt
+.PHONY: build install uninstall deps template demo test test-all check bench clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -32,10 +32,17 @@ $(BIN)/runsc: $(wildcard runsc/*.go) runsc/go.mod runsc/go.sum
 	@echo "building runsc from the pinned gVisor (a minute the first time)"
 	cd runsc && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X gvisor.dev/gvisor/runsc/version.version=$(GVISOR)' -o ../$@ .
 
+# Where programs, completions and the unit go: PREFIX, with DESTDIR in front.
+install: build
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" sh scripts/install
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" sh scripts/install remove
+
 deps:
 	@sh scripts/deps
 
-# The template that tests and the demo share, built where it is not of this version.
+# The template that the tests share, built where it is not of this version.
 template: deps build
 	@COFFERDAM_STATE=$(CURDIR)/.cofferdam COFFERDAM_RUNTIME=$${TMPDIR:-/tmp}/cofferdam-template-$$(id -u) sh -c \
 		'$(BIN)/cofferdam template build --if-needed debian && { $(BIN)/cofferdam stop >/dev/null 2>&1 || true; }'

@@ -47,22 +47,31 @@ func (c *Client) Attach(ctx context.Context, sandbox, command string, offset int
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", attachProtocol)
-	conn, err := c.dial(ctx)
+	conn, frames, stop, err := c.upgraded(ctx, req, attachProtocol)
 	if err != nil {
 		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	frames, err := upgrade(conn, req)
-	if err != nil {
-		stop()
-		return nil, errors.Join(err, conn.Close())
 	}
 	return &Attachment{conn: conn, frames: frames, offset: offset, forget: stop}, nil
 }
 
-func upgrade(conn net.Conn, req *http.Request) (*bufio.Reader, error) {
+// upgraded makes a connection of a request. It ends with ctx, until stop is called.
+func (c *Client) upgraded(ctx context.Context, req *http.Request, protocol string) (net.Conn, *bufio.Reader, func() bool, error) {
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", protocol)
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	in, err := upgrade(conn, req, protocol)
+	if err != nil {
+		stop()
+		return nil, nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, in, stop, nil
+}
+
+func upgrade(conn net.Conn, req *http.Request, protocol string) (*bufio.Reader, error) {
 	if err := req.Write(conn); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
@@ -75,8 +84,8 @@ func upgrade(conn net.Conn, req *http.Request) (*bufio.Reader, error) {
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return nil, problem(resp)
 	}
-	if got := resp.Header.Get("Upgrade"); got != attachProtocol {
-		return nil, fmt.Errorf("the daemon speaks %q on an attachment; this client speaks %q", got, attachProtocol)
+	if got := resp.Header.Get("Upgrade"); got != protocol {
+		return nil, fmt.Errorf("the daemon speaks %q on this connection; this client speaks %q", got, protocol)
 	}
 	return frames, nil
 }

@@ -161,7 +161,7 @@ func completeRun(cmd *cobra.Command) {
 	register(cmd, "template", completeTemplates)
 	register(cmd, "engine", completeEngines)
 	register(cmd, "run-id", completeRuns)
-	for _, flag := range []string{"task", "env", "workdir", "timeout"} {
+	for _, flag := range []string{"task", "env", "workdir", "timeout", "publish"} {
 		register(cmd, flag, cobra.NoFileCompletions)
 	}
 }

@@ -122,7 +122,7 @@ func lockStart(ctx context.Context, paths config.Paths) (unlock func(), err erro
 // startDaemon runs `serve --background` in a session of its own, its output in
 // the daemon's log, and returns when it answers or why it does not.
 func startDaemon(ctx context.Context, c *client.Client, paths config.Paths) error {
-	log, err := os.OpenFile(paths.DaemonLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := config.OpenLog(paths.DaemonLog())
 	if err != nil {
 		return fmt.Errorf("open the daemon's log: %w", err)
 	}

@@ -74,10 +74,11 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	runsc := daemon.FindRunsc(cfg.Runsc, self)
 	parent := keeper.Dial(paths.KeeperSocket())
 	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State}, parent)
+	store := template.NewStore(paths.Templates(), template.Options{})
 	return doctor.Examine(ctx, doctor.Inputs{
 		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc,
 		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
-		Templates: template.NewStore(paths.Templates(), template.Options{}), DefaultTemplate: cfg.DefaultTemplate,
+		Templates: store, DefaultTemplate: store.Meant(cfg.DefaultTemplate),
 		GatewayUID: cfg.GatewayUID, Keeper: parent,
 		AuditLog: paths.Audit(), Publishes: cfg.Audit.Publish.Wanted(),
 		Advisories: advisory.Open(paths.Advisories(), advisory.Options{}),

@@ -19,6 +19,7 @@ const (
 	exitUnaccounted = 77  // run: the policy ended it for a package that was never served
 	exitTimeout     = 124 // the command's time limit was over
 	exitOurs        = 125 // run: Cofferdam itself failed
+	exitNotFound    = 127 // run, exec: the command is not in the sandbox; a shell's code, too
 	exitRefused     = 126 // run: the policy's rules refuse the command, or it can't be executed
 	exitSignalBase  = 128 // run: plus the signal's number
 	exitKilled      = 137 // 128 + SIGKILL

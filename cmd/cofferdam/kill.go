@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,19 +20,8 @@ command of it is told so.`,
 		Example: "  cofferdam kill sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), longPatience)
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			var failures []error
-			for _, id := range ids {
-				if err := c.DestroySandbox(ctx, id); err != nil {
-					failures = append(failures, fmt.Errorf("kill %s: %w", id, err))
-				}
-			}
-			return errors.Join(failures...)
+			_, err := remove(cmd.Context(), "kill", ids)
+			return err
 		},
 		ValidArgsFunction: completeSandboxes,
 	}

@@ -14,14 +14,15 @@ import (
 func newPolicy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
-		Short:   "Check, explain, extend and name policy documents",
+		Short:   "Begin, check, explain, extend and name policy documents",
 		GroupID: groupReview,
-		Example: `  cofferdam policy check policy.yaml
+		Example: `  cofferdam policy init
+  cofferdam policy check policy.yaml
   cofferdam policy put data policy.yaml
   cofferdam policy explain policy.yaml python requests==2.31.0
   cofferdam policy suggest --run nightly-42`,
 	}
-	cmd.AddCommand(newPolicyCheck(), newPolicyExplain(), newPolicySuggest())
+	cmd.AddCommand(newPolicyInit(), newPolicyCheck(), newPolicyExplain(), newPolicySuggest())
 	cmd.AddCommand(newPolicyPut(), newPolicyList(), newPolicyShow(), newPolicyRemove())
 	return cmd
 }

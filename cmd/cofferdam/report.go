@@ -29,7 +29,11 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		r.voice.line(line)
 	}
 	if exit != nil && exit.Code != 0 {
-		for _, hint := range mountHints(r.argv, r.request.Mounts) {
+		hints := mountHints(r.argv, r.request.Mounts)
+		if exit.Code == exitNotFound {
+			hints = append(r.templateHints(ctx), hints...)
+		}
+		for _, hint := range hints {
 			r.voice.say("hint: %s", hint)
 		}
 	}

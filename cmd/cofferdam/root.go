@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -38,21 +39,24 @@ and only then handed in.`,
 		Example: `  cofferdam run -- python3 -c 'print("hello")'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam policy check policy.yaml
-  cofferdam audit list --outcome blocked`,
+  cofferdam audit list --outcome blocked
+  cofferdam --version`,
+		Version:       fmt.Sprintf("%s (%s)", version, runtime.Version()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("cofferdam {{.Version}}\n") // as "cofferdam version" begins
 	root.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Sandboxes:"},
 		&cobra.Group{ID: groupReview, Title: "Policy and record:"},
 		&cobra.Group{ID: groupHost, Title: "This installation:"},
 	)
 	root.SetHelpCommandGroupID(groupHost)
-	root.AddCommand(newRun(), newAttach(), newList(), newKill(), newTemplate())
+	root.AddCommand(newRun(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
 	root.AddCommand(newCreate(), newExec(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit(), newWhy())
-	root.AddCommand(newDoctor(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
+	root.AddCommand(newDoctor(), newCache(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(newToken(), newEnv())
 	root.AddCommand(roleCommands()...)
 	remoteFlags(root)

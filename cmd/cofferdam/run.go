@@ -16,6 +16,7 @@ type runFlags struct {
 	run      string
 	task     string
 	mounts   []string
+	publish  []string
 	env      []string
 	workdir  string
 	timeout  time.Duration
@@ -59,6 +60,12 @@ A command whose paths are on the host needs them mounted: with
 --mount .:/workspace:rw the command starts in /workspace, since that is where
 the current directory is then. Without such a mount it starts in its home.
 
+With --publish 8000 a server inside, on its loopback interface or on all, is
+reached from this host at the URL that is printed, until the run ends; nothing is
+configured for it, and only this host can connect. --publish 8080:8000 chooses the
+host's port. A policy that says which ports are published (published_ports,
+network.ingress) is kept to.
+
 What was installed, withheld and refused is told on stderr at the end. With
 --json that is one line of JSON, the last of stderr:
   {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}
@@ -67,6 +74,7 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam run --policy policy.yaml --lockfile uv.lock --mount .:/workspace:rw -- uv sync --frozen
+  cofferdam run --publish 8000 -- python3 -m http.server 8000
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,6 +100,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")
 	set.StringVar(&f.task, "task", "", "what the run is for, in words, for the record")
 	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
+	set.StringArrayVar(&f.publish, "publish", nil, "bring a port of the sandbox to this host's loopback interface: PORT or HOSTPORT:PORT")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")

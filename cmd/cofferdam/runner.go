@@ -36,6 +36,8 @@ type runner struct {
 	holds   holdTeller
 	attach  *attachment // nil: the run is ours from its beginning
 
+	published []publication
+
 	phase atomic.Int32            // what a signal means depends on it
 	end   context.CancelCauseFunc // ends the run, with why
 	hurry context.CancelFunc      // ends the farewell
@@ -57,6 +59,10 @@ func runCommand(ctx context.Context, flags runFlags, argv []string) error {
 	r := newRunner(flags, argv)
 	var exit *api.Exit
 	if r.request, err = flags.sandboxRequest(cwd); err == nil {
+		r.published, err = publish(ctx, flags.publish)
+	}
+	if err == nil {
+		defer unpublish(r.published)
 		exit, err = r.run(ctx)
 	}
 	if flags.json {
@@ -153,6 +159,7 @@ func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
 		return nil, r.failed(ctx, exitOurs, err)
 	}
 	defer r.cooked()
+	defer r.openPorts(ctx)()
 	// The command may run before the answer that says so is here: a signal from
 	// now on is for it, and waits until there is somebody to bring it.
 	r.phase.Store(phaseCommand)

@@ -22,13 +22,16 @@ const DefaultGatewayUID = 1879200001
 // Config is the configuration file, <state>/config.yaml. Its zero value is
 // usable; Load fills in the defaults.
 type Config struct {
-	// DefaultTemplate is what `run` uses without --template: host or debian.
+	// DefaultTemplate is what `run` uses without --template: a template's name, or
+	// "auto", which is debian where it is built and else host; auto.
 	DefaultTemplate string `yaml:"default_template"`
-	// IdleTimeout is how long a daemon that `run` started stays without work.
+	// IdleTimeout is how long a daemon that `run` started stays without work; 1m.
 	IdleTimeout Duration `yaml:"idle_timeout"`
-	// GatewayUID is the numeric user of the gateway; only root's daemon uses it.
+	// GatewayUID is the numeric user of the gateway; only root's daemon uses it. A number
+	// that is nobody else's, 1879200001.
 	GatewayUID int `yaml:"gateway_uid"`
-	// Runsc is the path of the runsc binary; empty: beside this binary, then PATH.
+	// Runsc is the path of the runsc binary; empty: beside this binary, where
+	// `make install` puts it, then PATH.
 	Runsc string `yaml:"runsc"`
 	// Upstreams override what discovery finds.
 	Upstreams []Upstream `yaml:"upstreams"`
@@ -61,15 +64,15 @@ type Upstream struct {
 	// Index is its URL, in which credentials may stand, or "auto": what this
 	// machine's own client uses.
 	Index  string `yaml:"index"`
-	Token  string `yaml:"token"` // a bearer token, in place of credentials in the URL
-	CAFile string `yaml:"ca_file"`
-	Proxy  string `yaml:"proxy"`
+	Token  string `yaml:"token"`   // a bearer token, in place of credentials in the URL
+	CAFile string `yaml:"ca_file"` // certificates in PEM that its certificate may come from, beside the system's
+	Proxy  string `yaml:"proxy"`   // URL of the proxy for it, in which credentials may stand
 	// Address ("host:port") is dialled instead of what the index's name resolves to.
 	Address string `yaml:"address"`
 	// Log is the verifier ("name+hash+key", or a name that go knows the key of) of
-	// the checksum database, and LogURL its base, if the upstream does not relay it.
+	// the checksum database.
 	Log    string `yaml:"log"`
-	LogURL string `yaml:"log_url"`
+	LogURL string `yaml:"log_url"` // base of the checksum database, if the upstream does not relay it
 }
 
 // Auto is the Index of an upstream that is to be discovered.
@@ -77,7 +80,7 @@ const Auto = "auto"
 
 // Namespace gives names to one upstream: they are asked of no other.
 type Namespace struct {
-	Ecosystem string `yaml:"ecosystem"`
+	Ecosystem string `yaml:"ecosystem"` // python, node or go
 	// Pattern is a name, or the beginning of one followed by "*".
 	Pattern string `yaml:"pattern"`
 	// Upstream is the index of one of the upstreams.
@@ -153,7 +156,7 @@ func (c Config) check() error {
 
 func (c Config) withDefaults() Config {
 	if c.DefaultTemplate == "" {
-		c.DefaultTemplate = "host"
+		c.DefaultTemplate = "auto"
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = Duration(time.Minute)

@@ -19,7 +19,9 @@ type Listen struct {
 	// Address is "host:port", the host an IP address or localhost; an empty host is
 	// every address of the machine. Without TLS it must be a loopback address.
 	Address string `yaml:"address"`
-	TLS     TLS    `yaml:"tls"`
+	// TLS says with which certificate it answers: auto is one of a local CA that is
+	// made at the first start; without this key it is plain HTTP.
+	TLS TLS `yaml:"tls"`
 	// Domain is the name below which the ports of sandboxes are reached, as
 	// PORT-ID.domain; "": there are no such names.
 	Domain string `yaml:"domain"`

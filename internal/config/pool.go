@@ -11,7 +11,7 @@ type Pool struct {
 	// Size is how many there should be at any time.
 	Size int `yaml:"size"`
 	// Wire is the protocol of who asks: its sandboxes have another user inside.
-	// Empty: WireE2B.
+	// Empty: e2b.
 	Wire string `yaml:"wire"`
 }
 

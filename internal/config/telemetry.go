@@ -10,7 +10,7 @@ import (
 // Telemetry is what leaves the daemon about itself. Metrics are on the admin
 // socket without it; traces are off unless a place for them is named.
 type Telemetry struct {
-	Traces Traces `yaml:"traces"`
+	Traces Traces `yaml:"traces"` // where spans go; nowhere if neither place is named
 }
 
 // Traces says where spans go.

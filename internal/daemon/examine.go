@@ -70,7 +70,7 @@ func examineUpstreams(cfg config.Config) (found []Finding) {
 }
 
 func knownTemplate(key, name string) error {
-	var names []string
+	names := []string{template.NameAuto}
 	for _, k := range (&template.Store{}).Known() {
 		names = append(names, k.Name)
 	}

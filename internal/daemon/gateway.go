@@ -314,7 +314,7 @@ func socketPair() (net.Conn, *os.File, error) {
 // gateway could put a link, the daemon would write through it.
 func (d *Daemon) prepareCache() error {
 	root := d.opts.Paths.Cache()
-	own := filepath.Join(root, artifactsDir)
+	own := filepath.Join(root, ArtifactsDir)
 	for _, dir := range []string{filepath.Join(root, "etc"), own} {
 		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the gateway's user passes through
 			return err

@@ -35,8 +35,8 @@ type bootDocument struct {
 	Clock clock.Mark `json:"clock"`
 }
 
-// artifactsDir is the gateway's own directory in the cache's.
-const artifactsDir = "artifacts"
+// ArtifactsDir is the gateway's own directory in the cache's.
+const ArtifactsDir = "artifacts"
 
 // memoryGoal is what the Go runtime holds the gateway's memory to, by collecting
 // more often: pages of many megabytes come and go, and without it the heap grows
@@ -51,14 +51,14 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), artifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark()}
+	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark()}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
 		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
 	}
 	if os.Geteuid() == 0 {
 		uid := g.d.opts.Config.GatewayUID
 		b.Confinement = confinement{Root: g.d.opts.Paths.Cache(), UID: uid, GID: uid}
-		b.CacheDir = "/" + artifactsDir
+		b.CacheDir = "/" + ArtifactsDir
 	}
 	return b
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
@@ -67,7 +68,7 @@ func (d *Daemon) haveKeeper(ctx context.Context) error {
 	if d.keeper.Ping(ctx) == nil {
 		return nil
 	}
-	log, err := os.OpenFile(d.opts.Paths.KeeperLog(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := config.OpenLog(d.opts.Paths.KeeperLog())
 	if err != nil {
 		return err
 	}

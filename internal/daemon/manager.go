@@ -82,15 +82,18 @@ func (h holder) Released(ctx context.Context, sandbox string, hold admission.Hol
 	return h.daemon.sandboxes.Released(ctx, sandbox, hold)
 }
 
-// FindRunsc looks where the configuration says, beside the binary, then in PATH.
-// A path that does not exist is returned all the same: the engine says so.
+// FindRunsc looks where the configuration says, beside the binary, where `make
+// install` puts it, then in PATH. A path that does not exist is returned all the
+// same: the engine says so.
 func FindRunsc(configured, executable string) string {
 	if configured != "" {
 		return configured
 	}
 	beside := filepath.Join(filepath.Dir(executable), "runsc")
-	if path, err := exec.LookPath(beside); err == nil {
-		return path
+	for _, near := range []string{beside, filepath.Join(filepath.Dir(executable), "..", "libexec", "cofferdam", "runsc")} {
+		if path, err := exec.LookPath(near); err == nil {
+			return path
+		}
 	}
 	if path, err := exec.LookPath("runsc"); err == nil {
 		return path

@@ -77,12 +77,13 @@ func (d *Daemon) poolRequest(ctx context.Context, p config.Pool) (sandbox.Reques
 	if template == "" {
 		template = d.opts.Config.DefaultTemplate
 	}
-	if _, err := d.templates.Get(ctx, template); err != nil {
+	t, err := d.templates.Get(ctx, template)
+	if err != nil {
 		return sandbox.Request{}, err
 	}
 	uid := guestUID()
 	request := sandbox.Request{
-		Template: template, Policy: named.Policy, PolicyText: named.Text, PolicySource: named.Path,
+		Template: t.Name, Policy: named.Policy, PolicyText: named.Text, PolicySource: named.Path,
 		HostUID: uid, HostGID: uid,
 	}
 	if p.Wire != config.WireV1 {

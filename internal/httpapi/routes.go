@@ -61,6 +61,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/sandboxes/{id}/commands", holders, s.startCommand},
 		{"GET /v1/sandboxes/{id}/commands/{cmd}", holders, s.getCommand},
 		{"GET /v1/sandboxes/{id}/commands/{cmd}/attach", holders, s.attach},
+		{"GET /v1/sandboxes/{id}/ports/{port}", holders, s.port},
 		{"GET /v1/sandboxes/{id}/files", holders, s.readFile},
 		{"PUT /v1/sandboxes/{id}/files", holders, s.writeFile},
 		{"DELETE /v1/sandboxes/{id}/files", holders, s.removeFile},

@@ -44,6 +44,7 @@ func admitted() map[string]string {
 		"POST /v1/sandboxes/{id}/commands":             token,
 		"GET /v1/sandboxes/{id}/commands/{cmd}":        token,
 		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": token,
+		"GET /v1/sandboxes/{id}/ports/{port}":          token,
 		"GET /v1/sandboxes/{id}/files":                 token,
 		"PUT /v1/sandboxes/{id}/files":                 token,
 		"DELETE /v1/sandboxes/{id}/files":              token,

@@ -126,6 +126,7 @@ func (c *compiler) network(v value) {
 		c.networkAllowlist(f)
 	}
 	if f, given := o.fields["ingress"]; given && c.claim("ingress", f) {
+		c.policy.ingress = true
 		if _, ok := c.word(f, "deny_all"); ok {
 			c.says(f, "no port of the sandbox is published")
 		}

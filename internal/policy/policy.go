@@ -22,6 +22,7 @@ type Policy struct {
 	mounts       []Mount
 	network      []NetworkPattern
 	published    []portRange // sorted, none overlaps
+	ingress      bool        // the document says which ports are published, none perhaps
 	tools        []string
 	toolsGiven   bool
 	packages     packageRules

@@ -30,6 +30,11 @@ func (p *Policy) Publishes(port int) bool {
 	return slices.ContainsFunc(p.published, func(r portRange) bool { return r.first <= port && port <= r.last })
 }
 
+// LeavesToHost reports whether who may start commands in the sandbox from its host may
+// connect to a port, too: one that is published, or any where the document says nothing
+// of ports. It has no say over what such a person can do by a command inside.
+func (p *Policy) LeavesToHost(port int) bool { return !p.ingress || p.Publishes(port) }
+
 // PublishSuggestion is the line that would publish a port, beside those that
 // are published already.
 func (p *Policy) PublishSuggestion(port int) string {
@@ -53,6 +58,7 @@ func (c *compiler) publishedPorts(v value) {
 	if !c.claim("ingress", v) {
 		return
 	}
+	c.policy.ingress = true
 	elements, ok := c.list(v)
 	if !ok {
 		return

@@ -36,6 +36,29 @@ func TestPublishes(t *testing.T) {
 	}
 }
 
+// TestLeavesToHost: a document that says anything of ports is kept to by the host's own
+// users, too.
+func TestLeavesToHost(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"packages: { default: deny }\n":      true,
+		"published_ports: [8000]\n":          true,
+		"published_ports: [9000]\n":          false,
+		"published_ports: []\n":              false,
+		"network: { ingress: deny_all }\n":   false,
+		"network: { mode: restricted }\n":    true,
+		"published_ports: [\"7000-8001\"]\n": true,
+	} {
+		p, err := Parse("p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.LeavesToHost(8000); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+}
+
 func TestPublishedPortsAreStrict(t *testing.T) {
 	for text, want := range map[string]string{
 		"published_ports: 8080":                                             "p:1:18: published_ports must be a list",

@@ -14,50 +14,55 @@ import (
 // handedOut is where customize.sh leaves what is taken from the tree.
 const handedOut = ".cofferdam-out"
 
-// install makes the tree with the tool at hand and takes out what it left.
-func (b *debianBuild) install(ctx context.Context) error {
-	script := filepath.Join(b.place, "customize.sh")
+// bootstrap makes the tree with the tool at hand and takes out what it left.
+func (b *debianBuild) bootstrap(ctx context.Context) error {
+	place := b.place
+	if b.open != "" {
+		place = b.open
+	}
+	script := filepath.Join(place, "customize.sh")
 	if err := os.WriteFile(script, customizeScript, 0o755); err != nil { //nolint:gosec // run by mmdebstrap's own user
 		return diskFault(err, b.store.dir)
 	}
 	if filepath.Base(b.tool) == "debootstrap" {
 		return b.debootstrap(ctx, script)
 	}
-	return b.mmdebstrap(ctx, script)
+	if err := b.setOutDebs(ctx); err != nil {
+		return err
+	}
+	err := b.mmdebstrap(ctx, script, filepath.Join(place, "tmp"))
+	if err != nil && strings.Contains(err.Error(), unlistedDeb) {
+		b.dropDebs()
+	}
+	return err
 }
+
+// unlistedDeb is what customize.sh says of a package that is not the mirror's.
+const unlistedDeb = "is not in the mirror's signed lists"
+
+// imageHere reports whether the image can be written to where it stays. A
+// namespace's root can't reach that.
+func (b *debianBuild) imageHere() bool { return b.mkfs != "" && b.open == "" }
 
 // outputs are the files that customize.sh makes for the builder.
 func (b *debianBuild) outputs() []string {
 	files := []string{"packages.tsv", "python.tsv"}
-	if b.mkfs != "" {
+	if b.mkfs != "" && !b.imageHere() {
 		files = append(files, "rootfs.erofs")
 	}
 	return files
 }
 
-func (b *debianBuild) mmdebstrap(ctx context.Context, script string) error {
-	tmp := filepath.Join(b.place, "tmp")
-	shared := script
+func (b *debianBuild) mmdebstrap(ctx context.Context, script, tmp string) error {
 	mode := "root"
-	if os.Geteuid() != 0 {
+	if b.open != "" {
 		mode = "unshare"
-		// The namespace's root must be able to enter the folder, which a
-		// state directory under a home does not allow.
-		open, err := os.MkdirTemp("", b.store.openPattern())
-		if err != nil {
-			return fault.Wrap(fault.ErrUnavailable, err, "no temporary folder for the build")
-		}
-		defer func() { _ = removeTree(context.WithoutCancel(ctx), open) }()
-		if shared, err = b.shareInputs(open, script); err != nil {
-			return diskFault(err, open)
-		}
-		tmp = filepath.Join(open, "tmp")
 	}
 	if err := openDir(tmp); err != nil {
 		return diskFault(err, b.store.dir)
 	}
 	c := command{
-		path: b.tool, args: b.mmdebstrapArgs(ctx, mode, shared), dir: tmp,
+		path: b.tool, args: b.mmdebstrapArgs(ctx, mode, script), dir: tmp,
 		env: append(b.scriptEnv(), "TMPDIR="+tmp),
 	}
 	return b.runTool(ctx, c)
@@ -66,15 +71,22 @@ func (b *debianBuild) mmdebstrap(ctx context.Context, script string) error {
 func (b *debianBuild) mmdebstrapArgs(ctx context.Context, mode, script string) []string {
 	args := []string{
 		"--verbose", "--mode=" + mode, "--variant=essential",
-		"--skip=cleanup,output/dev,output/mknod,chroot/policy-rc.d,chroot/start-stop-daemon",
-		"--include=" + strings.Join(b.packages(), ","),
+		"--skip=cleanup,essential/unlink,output/dev,output/mknod,chroot/policy-rc.d,chroot/start-stop-daemon",
+		"--include=" + strings.Join(b.layout.packages, ","),
+		"--dpkgopt=force-unsafe-io", // the image is written to the disk at the end, and the tree thrown away
+		`--setup-hook=mkdir -p "$1/var/cache/apt/archives"`,
+		fmt.Sprintf("--setup-hook=sync-in '%s' /var/cache/apt/archives", b.debs),
 	}
-	for _, tree := range []string{"man", "doc", "info", "locale"} {
-		args = append(args, "--dpkgopt=path-exclude=/usr/share/"+tree+"/*")
+	for _, tree := range b.leftOut() {
+		args = append(args, "--dpkgopt=path-exclude=/usr/share/"+tree)
 	}
 	for _, opt := range aptOptions(ctx, b.store.opt.HostRoot) {
 		args = append(args, "--aptopt="+opt)
 	}
+	if b.layout.manuals {
+		args = append(args, `--essential-hook=echo "man-db man-db/auto-update boolean false" | chroot "$1" debconf-set-selections`)
+	}
+	args = append(args, fmt.Sprintf("--customize-hook=sync-out /var/cache/apt/archives '%s'", b.debs))
 	args = append(args, fmt.Sprintf(`--customize-hook=sh '%s' "$1"`, script))
 	for _, f := range b.outputs() {
 		args = append(args, fmt.Sprintf("--customize-hook=download '/%s/%s' '%s'", handedOut, f, filepath.Join(b.made, f)))
@@ -93,12 +105,20 @@ func (b *debianBuild) mmdebstrapArgs(ctx context.Context, mode, script string) [
 	return args
 }
 
+// leftOut are the folders below usr/share that no package brings.
+func (b *debianBuild) leftOut() []string {
+	if b.layout.manuals { // those in other languages have a folder of the language's name
+		return []string{"man/[!m]*/*", "man/m[!a]*/*", "doc/*", "info/*", "locale/*"}
+	}
+	return []string{"man/*", "doc/*", "info/*", "locale/*"}
+}
+
 // debootstrap is the fallback where mmdebstrap is missing: one suite, as root.
 func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 	source := b.distribution.sources[0]
 	tree := filepath.Join(b.made, "root")
 	b.report(Progress{Step: "install", Detail: "debootstrap takes only " + source.suite + ", without its security updates: mmdebstrap takes both"})
-	args := []string{"--variant=minbase", "--components=" + strings.Join(source.components, ","), "--include=" + strings.Join(b.packages(), ",")}
+	args := []string{"--variant=minbase", "--components=" + strings.Join(source.components, ","), "--include=" + strings.Join(b.layout.packages, ",")}
 	if source.signedBy != "" {
 		args = append(args, "--keyring="+source.signedBy)
 	}
@@ -127,10 +147,9 @@ func (b *debianBuild) scriptEnv() []string {
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/nonexistent",
 		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "TOOLS=" + b.toolsFile,
 	}
-	if b.isBase() {
-		env = append(env, "BASE=yes")
-	} else {
-		env = append(env, "BASE=")
+	env = append(env, "PLAIN="+yes(!b.layout.tools), "MANUALS="+yes(b.layout.manuals), "IMAGE=")
+	if b.imageHere() {
+		env[len(env)-1] += filepath.Join(b.made, "rootfs.erofs")
 	}
 	uuid := ""
 	if b.mkfs != "" {
@@ -145,32 +164,36 @@ func (b *debianBuild) scriptEnv() []string {
 	return env
 }
 
-// shareInputs copies what the namespace's root must read to a folder that it
-// can enter, and returns the script's path there.
-func (b *debianBuild) shareInputs(open, script string) (string, error) {
-	if err := os.Chmod(open, 0o755); err != nil { //nolint:gosec // see mmdebstrap
-		return "", err
+// yes is a shell's truth.
+func yes(b bool) string {
+	if b {
+		return "yes"
 	}
-	shared := filepath.Join(open, "customize.sh")
-	if err := copyFile(script, shared, 0o755); err != nil {
-		return "", err
+	return ""
+}
+
+// openUp makes the folder that a namespace's root can enter, which a state directory
+// under a home does not allow.
+func (b *debianBuild) openUp() error {
+	if os.Geteuid() == 0 {
+		return nil
 	}
-	if b.toolsFile == "" {
-		return shared, nil
+	open, err := os.MkdirTemp("", b.store.openPattern(b.layout.name))
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "no temporary folder for the build")
 	}
-	tools := filepath.Join(open, "tools.tar")
-	if err := copyFile(b.toolsFile, tools, 0o644); err != nil {
-		return "", err
+	b.open = open
+	if err := os.Chmod(open, 0o755); err != nil { //nolint:gosec // see above
+		return diskFault(err, open)
 	}
-	b.toolsFile = tools
-	return shared, nil
+	return nil
 }
 
 // openPattern names the folders that a normal user's builds have outside the
 // store; by it what a killed build left is found again.
-func (s *Store) openPattern() string {
+func (s *Store) openPattern(name string) string {
 	sum := sha256.Sum256([]byte(s.dir))
-	return fmt.Sprintf("cofferdam-build-%d-%x-*", os.Geteuid(), sum[:4])
+	return fmt.Sprintf("cofferdam-build-%d-%x-%s-*", os.Geteuid(), sum[:4], name)
 }
 
 // openDir makes a folder that everybody may enter and write, as TMPDIR of a

@@ -15,7 +15,7 @@ import (
 )
 
 // Build makes a template and publishes it; report (may be nil) hears of each
-// step, from one goroutine. If another process is building the same name, its
+// step, one at a time. If another process is building the same name, its
 // result is waited for and returned. Whatever fails, the template that was
 // there before stays.
 func (s *Store) Build(ctx context.Context, name string, report func(Progress)) (Template, error) {
@@ -61,7 +61,8 @@ func (s *Store) buildLocked(ctx context.Context, name string, report func(Progre
 	case NameHost:
 		t, err = buildHost(ctx, s.opt.HostRoot, made)
 	default:
-		b := debianBuild{store: s, name: name, place: place, made: made, report: report}
+		l, _ := layoutOf(name) // the name was checked
+		b := debianBuild{store: s, layout: l, place: place, made: made, report: report}
 		t, err = b.run(ctx)
 	}
 	if err != nil {
@@ -149,10 +150,8 @@ func (s *Store) prune(ctx context.Context, name, keep string) {
 // such folder is anybody's.
 func (s *Store) clearStale(ctx context.Context, name string) {
 	stale, _ := filepath.Glob(filepath.Join(s.dir, ".building-"+name+"-*"))
-	if name == NameDebian {
-		open, _ := filepath.Glob(filepath.Join(os.TempDir(), s.openPattern()))
-		stale = append(stale, open...)
-	}
+	open, _ := filepath.Glob(filepath.Join(os.TempDir(), s.openPattern(name)))
+	stale = append(stale, open...)
 	for _, dir := range stale {
 		_ = removeTree(ctx, dir)
 	}

@@ -25,6 +25,13 @@ here=$(dirname "$0")
 behaviour=$(cat "$here/BEHAVIOUR" 2>/dev/null)
 echo run >>"$here/RUNS"
 echo "I: running apt-get update..." >&2
+for arg; do
+	case $arg in
+	"--setup-hook=sync-in"*)
+		debs=$(echo "$arg" | sed "s/.*sync-in '//; s/'.*//")
+		ls "$debs" >"$here/DEBS" ;;
+	esac
+done
 case $behaviour in
 network) echo "Err:1 http://mirror.example/debian bookworm InRelease" >&2; echo "E: Failed to fetch http://mirror.example/debian" >&2; exit 25 ;;
 full) echo "E: write failed: No space left on device" >&2; exit 25 ;;
@@ -39,12 +46,20 @@ echo "Get:2 http://mirror.example bookworm/main amd64 b 1 [1 kB]" >&2
 echo "I: installing essential packages..." >&2
 for p in a b; do echo "Unpacking $p (1) ..." >&2; echo "Setting up $p (1) ..." >&2; done
 echo "cofferdam: user" >&2
+if [ -e "$here/KEEP" ]; then
+	until [ -e "$TOOLS" ]; do sleep 0.01; done
+	cp "$TOOLS" "$here/KEPT"
+fi
+[ -z "$IMAGE" ] || [ "$behaviour" = empty ] || echo "image $(cat "$here/CONTENT" 2>/dev/null)" >"$IMAGE"
 for arg; do
 	case $arg in
 	"--customize-hook=download"*)
 		to=$(echo "$arg" | sed "s/.* '//; s/'\$//")
 		case $to in
-		*packages.tsv) printf 'bash\t5.2\tamd64\n' >"$to" ;;
+		*packages.tsv)
+			echo "a package" >"$debs/bash_5.2_amd64.deb"
+			echo "not in the template" >"$debs/other_1_amd64.deb"
+			printf 'bash\t5.2\tamd64\n' >"$to" ;;
 		*python.tsv) printf 'pip\t23.0.1\t/usr/lib/python3/dist-packages\n' >"$to" ;;
 		*rootfs.erofs) [ "$behaviour" = empty ] || echo "image $(cat "$here/CONTENT" 2>/dev/null)" >"$to" ;;
 		esac ;;
@@ -339,7 +354,7 @@ func TestUnknownName(t *testing.T) {
 		_, getErr := s.Get(t.Context(), name)
 		_, buildErr := s.Build(t.Context(), name, nil)
 		for _, err := range []error{getErr, buildErr, s.Remove(t.Context(), name)} {
-			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), "debian, host") {
+			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), "debian, dev, host") {
 				t.Errorf("%q: %v", name, err)
 			}
 		}

@@ -11,8 +11,9 @@
 # mount namespace of its own, so that the tree is seen as it will be stored.
 #
 # Environment: EPOCH (seconds, the time of every file that no package owns),
-# TOOLS (an archive of what goes below usr/local, or empty), BASE (not empty: no
-# tools and no venv), IMAGE_UUID (empty: no image).
+# TOOLS (where an archive of what goes below usr/local will be, or empty), PLAIN (not
+# empty: no tools and no venv), MANUALS (not empty: manual pages stay), IMAGE_UUID
+# (empty: no image), IMAGE (its path, or empty: .cofferdam-out/rootfs.erofs).
 set -eu
 umask 022
 root=$1
@@ -54,7 +55,7 @@ seal() {
 	# is compiled again for that reason.
 	step times
 	stamp
-	if [ -z "$BASE" ]; then
+	if [ -z "$PLAIN" ]; then
 		find "$root$agent/.venv" -type d -name __pycache__ -prune -exec rm -rf {} +
 		inside 1000:1000 /usr/bin/python3 -m compileall -q -f --invalidation-mode timestamp "$agent/.venv/lib" || true
 		stamp
@@ -68,12 +69,26 @@ seal() {
 	# the latest there is, so that none changes. (-T would set them all.)
 	latest=$(find "$root" -path "$out" -prune -o -printf '%T@\n' | cut -d. -f1 | sort -n | tail -n 1)
 	SOURCE_DATE_EPOCH=$latest mkfs.erofs --quiet -Enoinline_data -x-1 --preserve-mtime -U"$IMAGE_UUID" \
-		--exclude-path=.cofferdam-out "$out/rootfs.erofs" "$root"
+		--exclude-path=.cofferdam-out "${IMAGE:-$out/rootfs.erofs}" "$root"
 }
 
 if [ "${2:-}" = seal ]; then
 	seal
 	exit 0
+fi
+
+# --- the packages -------------------------------------------------------
+# apt took those of an earlier build by name and size alone.
+archives=$root/var/cache/apt/archives
+if ls "$root"/var/lib/apt/lists/*_Packages >/dev/null 2>&1 && [ -d "$archives" ]; then
+	step packages
+	sed -n 's/^SHA256: //p' "$root"/var/lib/apt/lists/*_Packages | sort -u >"$out/listed"
+	dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package}_${Version}_${Architecture}.deb\n' | sed 's/:/%3a/g' |
+		while read -r deb; do [ ! -e "$archives/$deb" ] || (cd "$archives" && sha256sum "$deb"); done | sort >"$out/there"
+	join -v 1 "$out/there" "$out/listed" >"$out/unlisted"
+	while read -r _ deb; do echo "E: the package $deb is not in the mirror's signed lists" >&2; done <"$out/unlisted"
+	[ ! -s "$out/unlisted" ] || exit 1
+	rm -f "$out/listed" "$out/there" "$out/unlisted"
 fi
 
 # --- the user -----------------------------------------------------------
@@ -90,6 +105,8 @@ chmod 0755 "$root$agent"
 
 # --- tools --------------------------------------------------------------
 if [ -n "$TOOLS" ]; then
+	step waiting
+	until [ -e "$TOOLS" ]; do sleep 0.1; done
 	step tools
 	tar -x -f "$TOOLS" -C "$root" --numeric-owner --same-owner
 	# pnpm would fetch the version that a project names, and say no more than that
@@ -97,11 +114,6 @@ if [ -n "$TOOLS" ]; then
 	mkdir -p "$root$agent/.config/pnpm"
 	echo "manage-package-manager-versions=false" >"$root$agent/.config/pnpm/rc"
 	chown -R 1000:1000 "$root$agent/.config"
-	# Compiled once here instead of once in every sandbox.
-	step go
-	mkdir "$root/tmp/go"
-	inside 0:0 HOME=/tmp/go GODEBUG=installgoroot=all GOTOOLCHAIN=local GOPROXY=off GOCACHE=/tmp/go/cache CGO_ENABLED=0 go install std
-	rm -rf "$root/tmp/go"
 fi
 # A login shell resets PATH, so the environment is said here once more.
 mkdir -p "$root/etc/profile.d"
@@ -109,7 +121,7 @@ cat >"$root/etc/profile.d/cofferdam.sh" <<'PROFILE'
 export VIRTUAL_ENV=/home/agent/.venv
 case ":$PATH:" in *":$VIRTUAL_ENV/bin:"*) ;; *) export PATH="$VIRTUAL_ENV/bin:$HOME/.local/bin:$HOME/go/bin:$PATH:/.cofferdam/bin" ;; esac
 PROFILE
-if [ -z "$BASE" ]; then
+if [ -z "$PLAIN" ]; then
 	step venv
 	inside 1000:1000 python3 -m venv "$agent/.venv"
 fi
@@ -123,7 +135,8 @@ rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d" "$root/etc/ap
 rm -f "$root"/etc/apt/apt.conf.d/*mmdebstrap "$root"/etc/dpkg/dpkg.cfg.d/*mmdebstrap "$root"/etc/ssh/ssh_host_*
 rm -f "$root/etc/passwd-" "$root/etc/group-" "$root/etc/shadow-" "$root/etc/gshadow-" "$root/etc/.pwd.lock" "$root/etc/subuid-" "$root/etc/subgid-"
 rm -rf "$root/root/.cache" "$root$agent/.cache" "$root/usr/share/info" "$root/usr/share/lintian" "$root/var/lib/systemd/random-seed"
-for d in usr/share/doc usr/share/man usr/share/locale var/lib/apt/lists var/cache var/log var/backups var/tmp tmp run; do
+[ -n "$MANUALS" ] || manuals=usr/share/man
+for d in usr/share/doc ${manuals:-} usr/share/locale var/lib/apt/lists var/cache var/log var/backups var/tmp tmp run; do
 	[ ! -d "$root/$d" ] || find "$root/$d" -xdev -mindepth 1 -delete
 done
 mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial" "$root/var/log/apt"
@@ -140,7 +153,7 @@ rows = {(d.metadata["Name"] or "", d.version or "", str(d.locate_file(""))) for 
 sys.stdout.write("".join("\t".join(r) + "\n" for r in sorted(rows)))
 PY
 inside 0:0 /usr/bin/python3 -I /tmp/dists.py >"$out/python.tsv"
-[ -n "$BASE" ] || inside 1000:1000 "$agent/.venv/bin/python3" -I /tmp/dists.py >>"$out/python.tsv"
+[ -n "$PLAIN" ] || inside 1000:1000 "$agent/.venv/bin/python3" -I /tmp/dists.py >>"$out/python.tsv"
 rm -f "$root/tmp/dists.py"
 
 unshare --mount --propagation private sh "$0" "$root" seal

@@ -3,16 +3,17 @@ package template
 import (
 	"context"
 	_ "embed" // the script that finishes the tree
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -29,60 +30,91 @@ const (
 	agentUser = "agent"
 )
 
-// debianPackages are what the template holds beyond the essential packages.
-func debianPackages() []string {
-	return []string{
-		"python3", "python3-pip", "python3-venv", "ca-certificates", "git", "bash",
-		"coreutils", "curl", "procps", "less", "nano", "xz-utils", "unzip", "patch",
-		"libstdc++6", // of node
-	}
-}
-
-// basePackages are what the template without tools holds.
-func basePackages() []string { return []string{"python3", "python3-pip", "ca-certificates"} }
-
-// debianBuild is one build of the debian template, or of the base without tools.
+// debianBuild is one build of a template of the distribution's packages.
 type debianBuild struct {
 	store  *Store
-	name   string // NameDebian or NameBase
+	layout layout
 	place  string // the build's own folder
+	open   string // the same for a namespace's root, if a normal user builds
 	made   string // what becomes the generation
-	report func(Progress)
+	log    *buildLog
+	report func(Progress) // takes one call at a time; see say
 
 	distribution distribution
 	tool         string // mmdebstrap's or debootstrap's path
 	mkfs         string // mkfs.erofs, or empty: the root is a directory
+	debs         string // folder of packages as the mirror has them, or empty
 	tools        []Tool
-	toolsFile    string // the archive of all tools, or empty
+	toolsFile    string // where the archive of all tools will be, or empty
+	reporting    sync.Mutex
 }
 
-func (b *debianBuild) isBase() bool { return b.name == NameBase }
-
-// packages are those of the distribution.
-func (b *debianBuild) packages() []string {
-	if b.isBase() {
-		return basePackages()
-	}
-	return debianPackages()
+// say reports a step, and notes it in the log. It may be called by several at once.
+func (b *debianBuild) say(p Progress) {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	b.log.step(p)
+	b.report(p)
 }
 
 func (b *debianBuild) run(ctx context.Context) (Template, error) {
 	if err := b.prepare(); err != nil {
 		return Template{}, err
 	}
-	if err := os.Remove(b.logPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if b.log, err = openLog(b.store.LogPath(b.layout.name)); err != nil {
 		return Template{}, diskFault(err, b.store.dir)
 	}
-	b.report(Progress{Step: "prepare", Detail: b.describe(), Percent: 1})
-	if !b.isBase() {
-		if err := b.fetchTools(ctx); err != nil {
-			return Template{}, err
-		}
+	defer b.log.close()
+	b.say(Progress{Step: "prepare", Detail: b.describe() + "; its log is " + b.log.path, Percent: 1})
+	if err := b.openUp(); err != nil {
+		return Template{}, err
+	}
+	if b.open != "" {
+		defer func() { _ = removeTree(context.WithoutCancel(ctx), b.open) }()
 	}
 	if err := b.install(ctx); err != nil {
 		return Template{}, err
 	}
 	return b.finish(ctx)
+}
+
+// install has the tools fetched and the tree made, both at once: most of the one is
+// waiting and compiling, most of the other is one process's unpacking. Where one
+// fails the other is ended, and the first failure is told.
+func (b *debianBuild) install(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	if pins := b.store.pins(runtime.GOARCH); b.layout.tools && len(pins) > 0 {
+		b.toolsFile = filepath.Join(b.place, "tools.tar")
+		if b.open != "" {
+			b.toolsFile = filepath.Join(b.open, "tools.tar")
+		}
+		errand.In(&group, func() {
+			if err := errand.Try(func() error { return b.bringTools(ctx, pins) }); err != nil {
+				cancel(err)
+			}
+		})
+	} else if b.layout.tools {
+		b.say(Progress{Step: "tools", Detail: "left out: none are pinned for " + runtime.GOARCH})
+	}
+	if err := b.bootstrap(ctx); err != nil {
+		cancel(err) // the first cause stays
+	}
+	group.Wait()
+	if cause := context.Cause(ctx); cause != nil && parent.Err() == nil {
+		return cause
+	}
+	return interrupted(parent, b.layout.name)
+}
+
+// interrupted is the error of a build that somebody ended; nil if nobody did.
+func interrupted(ctx context.Context, name string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("the build of template %s was interrupted, and nothing of it is left: %w", name, ctx.Err())
 }
 
 // prepare finds the tools and the mirror, and says what is missing at once.
@@ -104,7 +136,7 @@ func (b *debianBuild) prepare() error {
 		b.tool = findTool("debootstrap")
 	}
 	if b.tool == "" {
-		return fault.New(fault.ErrUnavailable, "building the debian template needs mmdebstrap: apt-get install -y mmdebstrap erofs-utils (or use the template host)")
+		return fault.New(fault.ErrUnavailable, "building the template %s needs mmdebstrap: apt-get install -y mmdebstrap erofs-utils (or use the template host)", b.layout.name)
 	}
 	if os.Geteuid() == 0 {
 		return nil
@@ -114,14 +146,14 @@ func (b *debianBuild) prepare() error {
 
 // checkRootless says what a normal user needs for a build.
 func (b *debianBuild) checkRootless() error {
-	const instead = "build it once as root (sudo cofferdam template build debian), or use the template host"
+	instead := "build it once as root (sudo cofferdam template build " + b.layout.name + "), or use the template host"
 	switch {
 	case filepath.Base(b.tool) != "mmdebstrap":
-		return fault.New(fault.ErrUnavailable, "a normal user can build the debian template only with mmdebstrap: apt-get install -y mmdebstrap erofs-utils; or %s", instead)
+		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with mmdebstrap: apt-get install -y mmdebstrap erofs-utils; or %s", instead)
 	case b.mkfs == "":
-		return fault.New(fault.ErrUnavailable, "a normal user can build the debian template only as an image: apt-get install -y erofs-utils; or %s", instead)
+		return fault.New(fault.ErrUnavailable, "a normal user can build this template only as an image: apt-get install -y erofs-utils; or %s", instead)
 	case findTool("newuidmap") == "":
-		return fault.New(fault.ErrUnavailable, "a normal user can build the debian template only with subordinate user ids: apt-get install -y uidmap; or %s", instead)
+		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with subordinate user ids: apt-get install -y uidmap; or %s", instead)
 	}
 	return nil
 }
@@ -140,9 +172,9 @@ func (b *debianBuild) describe() string {
 
 // finish turns what the tools left into a generation.
 func (b *debianBuild) finish(ctx context.Context) (Template, error) {
-	b.report(Progress{Step: "digest", Percent: 96})
+	b.say(Progress{Step: "digest", Percent: 96})
 	t := Template{
-		Name: b.name, User: agentUser, Home: agentHome, Recipe: b.store.recipe(),
+		Name: b.layout.name, User: agentUser, Home: agentHome, Recipe: b.store.recipe(b.layout),
 		Env:   debianEnv(),
 		Roots: "/etc/ssl/certs/ca-certificates.crt",
 		// The same content has the same digest; when it was made is no part of it.
@@ -163,10 +195,13 @@ func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 	if err != nil {
 		return Template{}, diskFault(err, b.store.dir)
 	}
+	if err := b.keepDebs(ctx); err != nil {
+		return Template{}, diskFault(err, b.store.dir)
+	}
 	if err := b.writeLedger(); err != nil {
 		return Template{}, err
 	}
-	b.report(Progress{Step: "done", Detail: fmt.Sprintf("%d MB", t.Bytes>>20), Percent: 100})
+	b.say(Progress{Step: "done", Detail: fmt.Sprintf("%d MB", t.Bytes>>20), Percent: 100})
 	return t, nil
 }
 

@@ -36,8 +36,9 @@ type packer struct {
 	bytes int64
 }
 
-// packTools makes the archive of the artifacts in dir.
-func packTools(ctx context.Context, pins []pin, dir, target string) error {
+// packTools makes the archive of the artifacts in dir, and of what the archive more
+// has, if one is named.
+func packTools(ctx context.Context, pins []pin, dir, more, target string) error {
 	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // read by the build's own user in a namespace
 	if err != nil {
 		return diskFault(err, dir)
@@ -50,10 +51,41 @@ func packTools(ctx context.Context, pins []pin, dir, target string) error {
 			return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be unpacked", p.File)
 		}
 	}
+	if more != "" {
+		if err := k.add(more); err != nil {
+			_ = f.Close()
+			return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be unpacked", more)
+		}
+	}
 	if err := errors.Join(k.out.Close(), buffered.Flush(), f.Close()); err != nil {
 		return diskFault(err, dir)
 	}
 	return nil
+}
+
+// add takes over what an archive of ours has.
+func (k *packer) add(archive string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	r := tar.NewReader(bufio.NewReaderSize(f, 1<<20))
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = errors.Join(k.ctx.Err(), k.out.WriteHeader(h))
+		}
+		if err == nil {
+			_, err = io.CopyN(k.out, r, h.Size)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // pack takes one artifact into the archive.

@@ -17,7 +17,11 @@ import (
 // The names of the templates that a Store knows.
 const (
 	NameDebian = "debian"
+	NameDev    = "dev" // debian, and what a developer works with
 	NameHost   = "host"
+	// NameAuto stands for the template of who names none: debian where it is built,
+	// else host.
+	NameAuto = "auto"
 	// NameBase is a debian without the tools that come from registries: built
 	// only to ask its pip which index it uses, where nobody else knows.
 	NameBase = "base-debian"
@@ -51,7 +55,9 @@ type Known struct {
 //	NAME/GENERATION/template.json     with rootfs.erofs or root/, and ledger.json
 //	.building-NAME-*                  a build's workplace; stale without the lock
 //	.lock-NAME                        held by whoever builds NAME
-//	.tools/FILE                       what was fetched for builds, with its origin
+//	.tools/FILE                       what was fetched or compiled for builds, with its origin
+//	.debs-NAME/FILE                   the distribution's packages in it, for the next build
+//	.NAME.log                         the output and the steps of its last build
 //
 // A generation is complete from the moment it has its name, and its root is never
 // written again; a build that gives the same root renews what is written about it. Safe for concurrent use, also by several processes.
@@ -71,15 +77,19 @@ func NewStore(dir string, opt Options) *Store {
 
 // Known lists the templates that this Store can build.
 func (s *Store) Known() []Known {
-	return []Known{
-		{NameDebian, "a small Debian with python3, pip, uv, node, npm, pnpm, go, git and the usual tools; built once"},
-		{NameHost, "this machine's own programs, read-only; nothing to build"},
+	var all []Known
+	for _, l := range layouts() {
+		if l.about != "" {
+			all = append(all, Known{l.name, l.about})
+		}
 	}
+	return append(all, Known{NameHost, "this machine's own programs, read-only; nothing to build"})
 }
 
 // Get returns a template that is ready to use. The host template is made, or
 // made anew when the host has changed, on the way.
 func (s *Store) Get(ctx context.Context, name string) (Template, error) {
+	name = s.Meant(name)
 	if err := s.check(name); err != nil {
 		return Template{}, err
 	}
@@ -91,6 +101,18 @@ func (s *Store) Get(ctx context.Context, name string) (Template, error) {
 		return Template{}, fault.New(fault.ErrConflict, "template %s is not built yet: run cofferdam template build %s", name, name)
 	}
 	return t, err
+}
+
+// Meant is the template that a name stands for: for NameAuto the one to use now, for
+// any other the name itself.
+func (s *Store) Meant(name string) string {
+	if name != NameAuto {
+		return name
+	}
+	if _, err := s.current(NameDebian); errors.Is(err, fs.ErrNotExist) {
+		return NameHost
+	}
+	return NameDebian // a damaged one, too: what is wrong is to be said, not passed over
 }
 
 // List returns the templates that are ready to use; why another is not, Get

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -26,7 +25,8 @@ type command struct {
 
 // watchdog runs a tool and ends all of its process group when the builder is
 // gone, however it went: descriptor 3 is a pipe that only the builder holds
-// the other end of. A TERM is for the tool, which tidies up; the shell waits.
+// the other end of. A TERM is for the tool, which tidies up; the shell waits. The dog
+// ends by KILL: one that has just begun would take a TERM as the shell does, and stay.
 const watchdog = `trap : TERM
 "$@" 3<&- &
 tool=$!
@@ -35,19 +35,13 @@ dog=$!
 exec 3<&-
 status=0
 while kill -0 $tool 2>/dev/null; do wait $tool; status=$?; done
-kill $dog 2>/dev/null
+kill -KILL $dog 2>/dev/null
 exit $status
 `
 
 // runTool runs a tool, turns its output into progress, keeps that output in
 // the store, and makes one sentence of a failure.
 func (b *debianBuild) runTool(ctx context.Context, c command) error {
-	logPath := b.logPath()
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return diskFault(err, b.store.dir)
-	}
-	defer func() { _ = log.Close() }()
 	life, held, err := os.Pipe()
 	if err != nil {
 		return err
@@ -68,21 +62,16 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be started", c.path)
 	}
-	meter := newMeter(b.report)
-	watch(io.TeeReader(output, log), meter)
+	meter := newMeter(b.say)
+	watch(output, meter, b.log)
 	err = cmd.Wait()
-	if ctx.Err() != nil {
-		return fmt.Errorf("the build of template %s was interrupted, and nothing of it is left: %w", NameDebian, ctx.Err())
+	if ended := interrupted(ctx, b.layout.name); ended != nil {
+		return ended
 	}
 	if err != nil {
-		return toolFault(err, filepath.Base(c.path), meter.complaints, logPath, b.store.dir)
+		return toolFault(err, filepath.Base(c.path), meter.complaints, b.log.path, b.store.dir)
 	}
 	return nil
-}
-
-// logPath is where the tools' output of the last build is.
-func (b *debianBuild) logPath() string {
-	return filepath.Join(b.store.dir, "."+NameDebian+".log")
 }
 
 // watched is the tool's command under the watchdog, in a process group of its own.
@@ -100,11 +89,12 @@ func (c command) watched(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// watch feeds lines to the meter until the tool has closed its output.
-func watch(r io.Reader, m *meter) {
+// watch feeds lines to the meter and the log until the tool has closed its output.
+func watch(r io.Reader, m *meter, log io.Writer) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
+		_, _ = log.Write(line)
 		m.line(string(line))
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
@@ -129,11 +119,11 @@ func toolFault(err error, tool string, complaints []string, logPath, dir string)
 	}
 	switch {
 	case has("No space left on device", "enough free space", "Disk quota exceeded"):
-		return fault.Wrap(fault.ErrUnavailable, err, "the disk is full%s, so the debian template was not built", freeSpace(dir))
+		return fault.Wrap(fault.ErrUnavailable, err, "the disk is full%s, so the template was not built", freeSpace(dir))
 	case has("Could not resolve", "Temporary failure resolving", "Could not connect", "Unable to connect", "Failed to fetch", "Connection failed", "Connection timed out"):
 		return fault.Wrap(fault.ErrUnavailable, err, "the Debian mirror cannot be reached (%s): check the network, or the proxy that apt uses", says)
 	case has("newuidmap", "newgidmap", "/etc/subuid", "unprivileged_userns_clone", "unshare"):
-		return fault.Wrap(fault.ErrUnavailable, err, "this user may not make the namespaces that a build needs (%s): build it once as root (sudo cofferdam template build debian), or use the template host", says)
+		return fault.Wrap(fault.ErrUnavailable, err, "this user may not make the namespaces that a build needs (%s): build it once as root (sudo cofferdam template build), or use the template host", says)
 	case has("not have a Release file", "404  Not Found"):
 		return fault.Wrap(fault.ErrUnavailable, err, "the mirror does not have the suite or a package (%s): run apt-get update, and check apt's sources on this host", says)
 	case has("NO_PUBKEY", "is not signed"):

@@ -17,14 +17,9 @@ import (
 // builds, each with its origin beside it.
 const keptTools = ".tools"
 
-// fetchTools brings all tools, and makes of them the archive that customize.sh
-// unpacks. It leaves what it fetched in the store.
-func (b *debianBuild) fetchTools(ctx context.Context) error {
-	pins := b.store.pins(runtime.GOARCH)
-	if len(pins) == 0 {
-		b.report(Progress{Step: "tools", Detail: "left out: none are pinned for " + runtime.GOARCH})
-		return nil
-	}
+// bringTools brings all tools, and makes of them the archive that customize.sh
+// waits for and unpacks. It leaves what it fetched in the store.
+func (b *debianBuild) bringTools(ctx context.Context, pins []pin) error {
 	kept := filepath.Join(b.store.dir, keptTools)
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		return diskFault(err, b.store.dir)
@@ -32,7 +27,6 @@ func (b *debianBuild) fetchTools(ctx context.Context) error {
 	if err := b.fetchMissing(ctx, pins, kept); err != nil {
 		return err
 	}
-	b.report(Progress{Step: "tools", Detail: "unpacking", Percent: 3})
 	for _, p := range pins {
 		path := filepath.Join(kept, p.File)
 		sum, err := p.verify(ctx, path)
@@ -48,8 +42,22 @@ func (b *debianBuild) fetchTools(ctx context.Context) error {
 			SHA256: sum, Source: origin.URL, Run: origin.Run, Record: origin.Record,
 		})
 	}
-	b.toolsFile = filepath.Join(b.place, "tools.tar")
-	return packTools(ctx, pins, kept, b.toolsFile)
+	more := ""
+	if library, ok := goLibraryOf(pins, kept); ok {
+		if err := b.compileLibrary(ctx, library, kept); err != nil {
+			return err
+		}
+		more = library.path
+	}
+	b.say(Progress{Step: "tools", Detail: "packing"})
+	part := b.toolsFile + ".part"
+	if err := packTools(ctx, pins, kept, more, part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, b.toolsFile); err != nil {
+		return diskFault(err, b.store.dir)
+	}
+	return nil
 }
 
 // fetchMissing fetches the artifacts that are not kept, or not whole.
@@ -66,16 +74,16 @@ func (b *debianBuild) fetchMissing(ctx context.Context, pins []pin, kept string)
 		return nil
 	}
 	if b.store.opt.Fetcher == nil {
-		return fault.New(fault.ErrUnavailable, "the tools of the debian template come through the gateway: cofferdam template build debian fetches them")
+		return fault.New(fault.ErrUnavailable, "the tools of the template %s come through the gateway: cofferdam template build %s fetches them", b.layout.name, b.layout.name)
 	}
-	b.report(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %d files through the gateway", len(missing)), Percent: 1})
+	b.say(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %d files through the gateway", len(missing))})
 	dir := filepath.Join(b.place, "fetched")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return diskFault(err, b.store.dir)
 	}
-	origins, err := b.store.opt.Fetcher.Fetch(ctx, NameDebian, missing, dir, b.report)
+	origins, err := b.store.opt.Fetcher.Fetch(ctx, b.layout.name, missing, dir, b.say)
 	if err != nil {
-		return fmt.Errorf("the tools of the debian template: %w", err)
+		return fmt.Errorf("the tools of the template %s: %w", b.layout.name, err)
 	}
 	for i, a := range missing {
 		if err := keep(ctx, a, origins[i], filepath.Join(dir, a.File), filepath.Join(kept, a.File)); err != nil {

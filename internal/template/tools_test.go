@@ -218,7 +218,7 @@ func TestPack(t *testing.T) {
 	pack := func(target string) []byte {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), target)
-		if err := packTools(t.Context(), s.pins(""), dir, path); err != nil {
+		if err := packTools(t.Context(), s.pins(""), dir, "", path); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(path)
@@ -268,7 +268,7 @@ func TestPackRefuses(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "n-1.tgz"), string(tarballOf(t, members...)), 0o600)
 		p := nodePackage("n", "1", "n", "", map[string]string{"n": "cli.js"})
-		if err := packTools(t.Context(), []pin{p}, dir, filepath.Join(dir, "out.tar")); !errors.Is(err, fault.ErrUnavailable) {
+		if err := packTools(t.Context(), []pin{p}, dir, "", filepath.Join(dir, "out.tar")); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

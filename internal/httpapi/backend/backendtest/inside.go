@@ -203,6 +203,19 @@ func (b *Boxes) OpenFile(ctx context.Context, id string, f channel.File) (*chann
 	return box.Files.Open(ctx, f)
 }
 
+// DialHere implements backend.Sandboxes: of a port that is not published nothing is
+// known but that nothing listens.
+func (b *Boxes) DialHere(ctx context.Context, id string, port int) (net.Conn, error) {
+	box, err := b.running(id)
+	if err != nil {
+		return nil, err
+	}
+	if _, published := box.Ports[port]; !published {
+		return nil, fault.New(fault.ErrUnavailable, "nothing listens on port %d", port)
+	}
+	return b.Dial(ctx, id, port)
+}
+
 // Dial implements backend.Sandboxes.
 func (b *Boxes) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
 	box, err := b.running(id)

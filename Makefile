@@ -80,8 +80,11 @@ lint:
 fmt:
 	$(TOOL) gofumpt -w api client cmd internal runsc test bench
 
+# All of it, or some parts: make bench PART=run,exec (ROUNDS=0.2: a quick look).
+PART   ?=
+ROUNDS ?= 1
 bench: deps build template
-	CGO_ENABLED=0 $(GO) run ./bench
+	CGO_ENABLED=0 $(GO) run ./bench -only "$(PART)" -rounds "$(ROUNDS)"
 
 clean:
 	rm -rf $(BIN) $(AGENT)

@@ -138,7 +138,7 @@ func (b *bench) verifyMany(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	b.progress.say(fmt.Sprintf("writing a log of %d records", n))
+	b.progress.say("%s", fmt.Sprintf("writing a log of %d records", n))
 	work := make(chan int, 1_024)
 	var group sync.WaitGroup
 	failures := make(chan error, appendWriters)

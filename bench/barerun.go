@@ -28,6 +28,7 @@ type bareRun struct {
 	origin string // the bundle that ours is made from
 	config []byte
 	folder []string // names of the directories in a bundle
+	boot   []byte   // the id of a boot, which is shown inside
 	n      int
 }
 
@@ -61,6 +62,9 @@ func (r *bareRun) model() error {
 	if r.config, err = json.Marshal(config); err != nil {
 		return err
 	}
+	if r.boot, err = os.ReadFile(filepath.Join(r.origin, bootFile)); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(r.origin)
 	if err != nil {
 		return err
@@ -72,6 +76,9 @@ func (r *bareRun) model() error {
 	}
 	return os.MkdirAll(filepath.Join(r.dir, "root"), 0o711)
 }
+
+// bootFile is the one file of a bundle that is mounted.
+const bootFile = "boot_id"
 
 // join enters the control group, says so, waits for a line, and becomes what
 // is behind "--": neither the shell's start nor the joining is counted.
@@ -88,6 +95,9 @@ func (r *bareRun) once(ctx context.Context) (took time.Duration, err error) {
 		}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(bundle)) }()
+	if err := os.WriteFile(filepath.Join(bundle, bootFile), r.boot, 0o444); err != nil { //nolint:gosec // as it is in the model
+		return 0, err
+	}
 	config := bytes.ReplaceAll(r.config, []byte(r.origin), []byte(bundle))
 	if err := os.WriteFile(filepath.Join(bundle, "config.json"), config, 0o600); err != nil {
 		return 0, err

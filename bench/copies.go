@@ -174,7 +174,7 @@ func (l *life) together(ctx context.Context) error {
 		}},
 		{"ends, 50 at once", func(i int) error { return l.wire.kill(ctx, boxes[i]) }},
 	} {
-		l.progress.say(one.what)
+		l.progress.say("%s", one.what)
 		took, err := atOnce(crowd, func(i int) (time.Duration, error) {
 			began := time.Now()
 			err := one.do(i)

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 const (
-	execRounds = 500
-	pingRounds = 2000
+	execRounds      = 500
+	pingRounds      = 2000
+	loginShellRatio = 1.6 // of a process without a shell
 )
 
 // measureExec takes turns between a command of the API and a process that a
@@ -27,7 +29,7 @@ func measureExec(ctx context.Context, b *bench) (err error) {
 	}
 	defer d.close()
 	n := b.rounds(execRounds)
-	var ours, inside, ping sample
+	var ours, shell, inside sample
 	for i := range n + 1 {
 		b.progress.round("exec", i, n)
 		began := time.Now()
@@ -35,22 +37,41 @@ func measureExec(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 		took := time.Since(began)
+		began = time.Now()
+		if err := b.command(ctx, box.ID, "/bin/bash", "-l", "-c", "true"); err != nil {
+			return err
+		}
+		byShell := time.Since(began)
 		spawned, err := d.do(ask{Verb: "spawn", Argv: []string{"/bin/true"}})
 		if err != nil {
 			return err
 		}
 		if i > 0 {
 			ours.add(took)
+			shell.add(byShell)
 			inside.add(spawned.took())
 		}
 	}
 	b.table.add(figure("exec /bin/true", unitTime, ours).beside("spawn and wait inside", inside))
+	b.table.add(loginShell(shell, ours))
+	return b.pings(ctx, box.ID)
+}
+
+// loginShell is the row of a command as the SDKs start it.
+func loginShell(shell, alone sample) row {
+	return figure("  as the SDKs do, by a login shell", unitTime, shell).beside("the process without a shell", alone).
+		target(fmt.Sprintf("<= %.1f x", loginShellRatio), shell.median() <= loginShellRatio*alone.median())
+}
+
+// pings measures the way to the guest agent and back.
+func (b *bench) pings(ctx context.Context, box string) error {
+	var ping sample
 	for i := range b.rounds(pingRounds) {
 		if i%100 == 0 {
 			b.progress.round("ping", i, b.rounds(pingRounds))
 		}
 		began := time.Now()
-		if _, err := b.daemon.keeper.Call(ctx, box.ID, channel.Call{Kind: channel.CallPing}); err != nil {
+		if _, err := b.daemon.keeper.Call(ctx, box, channel.Call{Kind: channel.CallPing}); err != nil {
 			return err
 		}
 		ping.add(time.Since(began))

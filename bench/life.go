@@ -285,7 +285,7 @@ func (l *life) execs(ctx context.Context) error {
 	}
 	l.table.add(figure("exec of a process over the wire", unitTime, alone).
 		target(fmt.Sprintf("<= %.0f", wireExecTarget), alone.median() <= wireExecTarget))
-	l.table.add(figure("  as the SDKs do, by a login shell", unitTime, shell))
+	l.table.add(loginShell(shell, alone))
 	l.table.add(figure("  50 at once, in one sandbox", unitTime, many))
 	return l.wire.kill(ctx, box)
 }

@@ -8,7 +8,8 @@
 // a group of figures that share a set-up.
 //
 // It needs what `make build` makes. It has an installation of its own in a
-// temporary directory, and shares the repository's debian template.
+// temporary directory, and shares the repository's debian template. What it does, and
+// when each part began and ended, goes to stderr.
 package main
 
 import (
@@ -42,6 +43,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"create", measureCreate},
+		{"run", measureRun},
 		{"peers", measurePeers},
 		{"exec", measureExec},
 		{"packument", measurePackument},
@@ -127,14 +129,15 @@ func run(ctx context.Context, opts options) (err error) {
 	if err := b.memory("at rest"); err != nil {
 		return err
 	}
-	for _, p := range parts() {
-		if len(opts.only) > 0 && !slices.Contains(opts.only, p.name) {
-			continue
-		}
+	wanted := slices.DeleteFunc(parts(), func(p part) bool { return len(opts.only) > 0 && !slices.Contains(opts.only, p.name) })
+	for i, p := range wanted {
+		b.progress.line("part %d of %d, %s", i+1, len(wanted), p.name)
+		began := time.Now()
 		if err := p.measure(ctx, b); err != nil {
 			b.progress.clear()
 			return errors.Join(b.table.writeText(os.Stdout), fmt.Errorf("%s: %w", p.name, err)) // what there is by then
 		}
+		b.progress.line("part %d of %d, %s: done in %s", i+1, len(wanted), p.name, time.Since(began).Round(time.Second))
 	}
 	if err := b.memory("after all of it"); err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 // differ.
 type kind struct {
 	Engine  string       `json:"engine"`
-	Spec    engine.Spec  `json:"spec"` // without id, host name and labels
+	Spec    engine.Spec  `json:"spec"` // without id, host name, labels and share
 	Account channel.User `json:"account"`
 	// Workspace as in channel.Configure.
 	Workspace         string `json:"workspace,omitempty"`
@@ -34,6 +34,9 @@ type kind struct {
 func (p *plan) class() (pool.Class, error) {
 	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.account, Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
 	k.Spec.ID, k.Spec.Hostname, k.Spec.Labels = "", "", nil
+	// Nobody knows whose a member will be. It stays in the share that it was made in,
+	// which is that of all members.
+	k.Spec.Share = ""
 	data, err := json.Marshal(k)
 	return pool.Class(data), err
 }

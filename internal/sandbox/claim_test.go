@@ -1,0 +1,33 @@
+package sandbox
+
+import (
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// named is an engine that is only asked for its name.
+type named struct{ engine.Engine }
+
+func (named) Name() string { return "named" }
+
+// TestAMemberIsForAnybody: the pool is filled for nobody, and what is ready is given to
+// whoever asks for the like.
+func TestAMemberIsForAnybody(t *testing.T) {
+	spec := engine.Spec{ID: "sb1", Hostname: "sb1", Labels: map[string]string{"run": "r"}, Share: "tok-1"}
+	asked, err := (&plan{engine: named{}, spec: spec}).class()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := (&plan{engine: named{}, spec: engine.Spec{ID: "sb2", Hostname: "sb2"}}).class()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != made {
+		t.Errorf("a token asks for %s, and the pool makes %s", asked, made)
+	}
+	spec.Limits.CPU = 2
+	if larger, err := (&plan{engine: named{}, spec: spec}).class(); err != nil || larger == made {
+		t.Errorf("another size is the same class: %v", err)
+	}
+}

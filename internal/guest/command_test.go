@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -206,6 +207,11 @@ func TestTerminal(t *testing.T) {
 }
 
 func TestInterruptTypedOnATerminal(t *testing.T) {
+	// Tests that a shell runs in the background begin with interrupts ignored, and so
+	// would what they start; what is caught here begins there as always.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	defer signal.Stop(caught)
 	a := startAgent(t, nil)
 	e := a.start(channel.Exec{Argv: []string{"sh", "-c", "trap 'exit 9' INT; echo ready; while :; do sleep 0.01; done"}, PTY: &channel.WindowSize{Rows: 1, Cols: 1}})
 	e.until("ready")

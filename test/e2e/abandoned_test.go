@@ -69,6 +69,7 @@ func (in *installation) aborted(sandbox string, count int) sentRecord {
 // a hundred kilobytes of many megabytes, one by its end and one killed; then the
 // gateway is killed under a third.
 func TestAnAbandonedDownloadIsOnRecord(t *testing.T) {
+	t.Parallel()
 	const size, host = int64(48 << 20), "index.example"
 	wheel, digest := bigWheel(t, size)
 	l := liar.New(t, host)
@@ -138,6 +139,7 @@ print(got, flush=True)
 // part of a file when an advisory against it is imported, another when a policy that
 // refuses it is put to the live runs.
 func TestWhatIsRefusedMeanwhileIsSentNoFurther(t *testing.T) {
+	t.Parallel()
 	const size, host = int64(48 << 20), "index.example"
 	wheel, digest := bigWheel(t, size)
 	l := liar.New(t, host)

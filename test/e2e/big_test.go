@@ -33,6 +33,7 @@ func localUpstream(t *testing.T, l *liar.Server, name string) string {
 // TestABigFileFromASlowUpstream: pip waits for a file that takes a while, and
 // the memory of the gateway stays out of proportion to it.
 func TestABigFileFromASlowUpstream(t *testing.T) {
+	t.Parallel()
 	size, rate := int64(24<<20), int64(12<<20) // bytes, bytes a second
 	if os.Getenv("COFFERDAM_LONG") != "" {
 		size, rate = 1<<30, 10<<20

@@ -32,6 +32,7 @@ func fewDeaths() []faultpoint.Point {
 // is left. A sandbox that has nothing to do with it runs through all of that, with its
 // command. COFFERDAM_LONG takes all the points.
 func TestDaemonDiesAnywhere(t *testing.T) {
+	t.Parallel()
 	points := fewDeaths()
 	if os.Getenv("COFFERDAM_LONG") != "" {
 		points = faultpoint.All()

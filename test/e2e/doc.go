@@ -20,6 +20,10 @@
 // of requests, and a *soak*, which is everything at random for a long time.
 // COFFERDAM_LONG=1 makes them long; COFFERDAM_SOAK is the soak's duration (20m).
 //
+// Each test has an installation of its own and looks at nothing else of the host, so
+// most run beside each other; those that load the machine (storms, the soak, the
+// tenants) run alone before them.
+//
 // COFFERDAM_UPDATE=1 rewrites the golden files, COFFERDAM_BIN names a folder
 // with another build than bin/.
 package e2e

@@ -18,6 +18,7 @@ import (
 // is right. The month is of a time namespace, in which the daemon before it ran: its
 // progress was a month further, and the wall clock the same.
 func TestAJumpOfTheClock(t *testing.T) {
+	t.Parallel()
 	const month = 30 * 24 * time.Hour
 	in := start(t, "default_template: debian\n")
 	t.Cleanup(func() { in.revive(t) })
@@ -34,6 +35,10 @@ func TestAJumpOfTheClock(t *testing.T) {
 	restart := func(wrapper ...string) {
 		t.Helper()
 		in.kill(t)
+		until(t, "the daemon is gone", func() bool { // killed was its wrapper, and it is told of that
+			_, err := in.Client.Version(t.Context())
+			return err != nil
+		})
 		argv := slices.Concat(wrapper, []string{filepath.Join(binaries(repository(t)), "cofferdam"), "serve"})
 		in.launchAs(t, argv)
 		in.answers(t)

@@ -17,6 +17,7 @@ const nothingAllowed = "name: nothing\npackages: { default: deny }\n"
 // the host has what it had before: no process, mount, control group, socket,
 // file or open descriptor of ours more. COFFERDAM_LONG makes it a thousand.
 func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	rounds := 15
 	if os.Getenv("COFFERDAM_LONG") != "" {
 		rounds = 1000

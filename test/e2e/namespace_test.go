@@ -13,6 +13,7 @@ import (
 // whichever list says so, though the client asks there, and it has a file of
 // that name.
 func TestPrivateNames(t *testing.T) {
+	t.Parallel()
 	const public, private = "public.example", "private.example"
 	l := liar.New(t, public, private)
 	wheel, digest := bigWheel(t, 1<<10)

@@ -24,6 +24,7 @@ const inPool = 2
 // of them to a client. What nobody has been given is gone with it, of what was given
 // there is one or none, and nothing is left on the host.
 func TestDaemonWithAPoolDies(t *testing.T) {
+	t.Parallel()
 	points := []faultpoint.Point{faultpoint.CreateConfigured, faultpoint.CreateRunning}
 	if os.Getenv("COFFERDAM_LONG") != "" {
 		points = append(points, faultpoint.CreateJournaled, faultpoint.CreateRegistered, faultpoint.CreateRecorded, faultpoint.CreateLaunched,
@@ -78,6 +79,7 @@ func TestDaemonWithAPoolDies(t *testing.T) {
 // TestPoolOfAWire: a token that asks /v1 is given what is ready for that wire, and one
 // that asks as the SDKs do is not.
 func TestPoolOfAWire(t *testing.T) {
+	t.Parallel()
 	in := start(t, fmt.Sprintf("default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\npool: [ { size: %d, wire: v1 } ]\n", inPool))
 	members, err := in.filled(t.Context())
 	if err != nil {

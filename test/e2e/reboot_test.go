@@ -25,6 +25,7 @@ import (
 // and the runtime directory are as after a boot; the kernel and its id of the boot stay
 // the same, and have a test of their own (sandbox.TestLifetimesOverABoot).
 func TestReboot(t *testing.T) {
+	t.Parallel()
 	in := start(t, "default_template: debian\n")
 	t.Cleanup(func() { in.revive(t) })
 	in.warmUp(t)

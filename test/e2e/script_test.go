@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 // TestScripts runs testdata/*.txt.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	buildTemplate(t, root)
 	testscript.Run(t, testscript.Params{
@@ -73,29 +75,43 @@ func binaries(root string) string {
 // uses it too.
 func sharedState(root string) string { return filepath.Join(root, ".cofferdam") }
 
-// buildTemplate builds the debian template once for all scripts.
+// template is the debian template, which is built once for all tests.
+var template struct {
+	once sync.Once
+	err  error
+}
+
+// buildTemplate has the template built, by the first who needs it: two at a time
+// would be two daemons of one installation.
 func buildTemplate(t *testing.T, root string) {
 	t.Helper()
-	run, err := os.MkdirTemp("", "cfd") //nolint:usetesting // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
+	template.once.Do(func() { template.err = buildTemplateNow(root) })
+	if template.err != nil {
+		t.Fatal(template.err)
 	}
-	t.Cleanup(func() { os.RemoveAll(run) })
-	env := append(os.Environ(), "COFFERDAM_STATE="+sharedState(root), "COFFERDAM_RUNTIME="+run)
-	cofferdam := func(args ...string) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+}
+
+func buildTemplateNow(root string) error {
+	run, err := os.MkdirTemp("", "cfd")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(run)
+	cofferdam := func(args ...string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // no test's own: all wait for it
 		defer cancel()
 		cmd := exec.CommandContext(ctx, filepath.Join(binaries(root), "cofferdam"), args...)
-		cmd.Env = env
+		cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+sharedState(root), "COFFERDAM_RUNTIME="+run)
 		cmd.WaitDelay = time.Second
-		return cmd.CombinedOutput()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("cofferdam %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+		return nil
 	}
-	if out, err := cofferdam("template", "build", "--if-needed", "debian"); err != nil {
-		t.Fatalf("build the template: %v\n%s", err, out)
+	if err := cofferdam("template", "build", "--if-needed", "debian"); err != nil {
+		return err
 	}
-	if out, err := cofferdam("stop"); err != nil {
-		t.Fatalf("stop: %v\n%s", err, out)
-	}
+	return cofferdam("stop")
 }
 
 // install gives a script an installation of its own and takes it away at its end.

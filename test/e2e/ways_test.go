@@ -39,6 +39,7 @@ type way struct {
 // Before that another run, which may have the packages, gets them by the same
 // scripts, so that the oracles are seen to see and every cache is warm.
 func TestWays(t *testing.T) {
+	t.Parallel()
 	registry := newWayRegistry(t)
 	in := start(t, registry.config(t))
 	for _, f := range wayFamilies() {

@@ -147,6 +147,9 @@ func (m *Manager) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	if s.told.ends() {
 		return fault.New(fault.ErrConflict, "the sandbox %s is %s", s.info.ID, s.told)
 	}
+	if s.waits.View().State == waiting.Paused {
+		m.ends.Renew(s.info.ID) // whose time was over has had its end, and has another one
+	}
 	if err := m.ends.Set(s.info.ID, terms(l)); err != nil {
 		return err
 	}
@@ -233,7 +236,7 @@ func (m *Manager) timeOver(s *Sandbox, why ends.Cause) {
 	}
 	if s.Lifetime().Then == ThenPause {
 		err := m.Pause(m.ctx, id)
-		if err == nil {
+		if err == nil || s.waits.View().State == waiting.Paused { // a client was faster
 			m.ends.Renew(id)
 			return
 		}

@@ -106,6 +106,43 @@ func TestTimeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "it is paused again", func() bool { state, _ := pause.State(); return state == sandbox.Paused })
+	// Its time was over, and it is given another one as soon as anybody can see it paused.
+	for range 20 {
+		if err := d.SetLifetime(t.Context(), pause.Info().ID, sandbox.Lifetime{TTL: time.Hour, Then: sandbox.ThenPause}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Resume(t.Context(), pause.Info().ID); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, pause, sandbox.Running)
+		if err := d.SetLifetime(t.Context(), pause.Info().ID, sandbox.Lifetime{TTL: time.Millisecond, Then: sandbox.ThenPause}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "it is paused", func() bool { state, _ := pause.State(); return state == sandbox.Paused })
+	}
+}
+
+// TestAPauseAndAnEndAtOnce: a client that pauses a sandbox in the moment in which its
+// own time pauses it does not lose it.
+func TestAPauseAndAnEndAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t).daemon(t)
+	s := d.create(t, sandbox.Request{Lifetime: sandbox.Lifetime{TTL: time.Hour, Then: sandbox.ThenPause}})
+	for range 20 {
+		if err := d.SetLifetime(t.Context(), s.Info().ID, sandbox.Lifetime{TTL: time.Millisecond, Then: sandbox.ThenPause}); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Pause(t.Context(), s.Info().ID); err != nil && !errors.Is(err, fault.ErrConflict) {
+			t.Fatal(err)
+		}
+		if err := d.SetLifetime(t.Context(), s.Info().ID, sandbox.Lifetime{TTL: time.Hour, Then: sandbox.ThenPause}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Resume(t.Context(), s.Info().ID); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, s, sandbox.Running)
+	}
 }
 
 // TestManyEndAtOnce: many times are over in one moment (C-LI-05).

@@ -11,11 +11,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
-// Pause writes the sandbox to disk and frees its memory. It is a fault.ErrConflict
-// for one that is paused already, or being destroyed, and a fault.ErrUnavailable
-// where the engine can't, there is no room, or it failed: the sandbox goes on then.
-// One that is frozen because it waits for a person is paused besides. It goes on
-// when ctx ends.
+// Pause writes the sandbox to disk and frees its memory. Who asks while it is being
+// paused joins that pause. It is a fault.ErrConflict for one that is paused already,
+// or being destroyed, and a fault.ErrUnavailable where the engine can't, there is no
+// room, or it failed: the sandbox goes on then. One that is frozen because it waits for
+// a person is paused besides. It goes on when ctx ends.
 func (m *Manager) Pause(ctx context.Context, id string) (err error) {
 	ctx, done := m.observe(ctx, VerbPause, id)
 	defer func() { done(nil, "", err) }()
@@ -75,6 +75,7 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	if v.State != waiting.Paused {
 		return false, waitsFor(id, v)
 	}
+	m.ends.Renew(id) // its time may have been over: the pause was its end
 	if err := m.cfg.Door.Recheck(ctx, id); err != nil {
 		return true, err
 	}

@@ -28,8 +28,8 @@ func (m *Manager) Snapshot(ctx context.Context, id, name string, contents engine
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if name != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`).MatchString(name) {
-		return Snapshot{}, fault.Invalid("the snapshot's name %.80q is not valid: up to 128 letters, digits, dots, dashes and underscores, starting with a letter or digit", name)
+	if name != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(:[A-Za-z0-9][A-Za-z0-9._-]{0,127})?$`).MatchString(name) {
+		return Snapshot{}, fault.Invalid("the snapshot's name %.80q is not valid: up to 128 letters, digits, dots, dashes and underscores, starting with a letter or digit, and a tag of the same form behind a colon if you like", name)
 	}
 	if contents == "" {
 		contents = engine.ContentsMemory

@@ -122,7 +122,10 @@ func (c *Control) handlers() map[string]handler {
 		"GET /templates":                  c.listTemplates,
 		"GET /templates/{id}":             c.showTemplate,
 		"DELETE /templates/{id}":          c.removeTemplate,
+		"GET /templates/{id}/{part}":      c.partOfTemplate,
 		"GET /templates/aliases/{alias}":  c.aliasOf,
+		"GET /sandboxes/{id}/logs":        c.logs,
+		"GET /v2/sandboxes/{id}/logs":     c.logs2,
 	}
 }
 
@@ -130,9 +133,9 @@ func (c *Control) handlers() map[string]handler {
 func notHere() map[string]string {
 	const (
 		builds  = "templates are built on the daemon's host: cofferdam template build NAME"
+		tags    = "a tag is given with a name here, when a snapshot is made: createSnapshot({ name: 'NAME:TAG' })"
 		volumes = "there are no volumes here: write files into the sandbox, and snapshot it to keep them"
 		secrets = "there are no secrets here: no credential is handed to a sandbox"
-		logs    = "logs are the commands' own output here: cofferdam logs shows them on the daemon's host, and commands.connect follows them"
 	)
 	return map[string]string{
 		"POST /templates":                 builds,
@@ -144,15 +147,13 @@ func notHere() map[string]string {
 		"/templates/{id}/builds/":         builds,
 		"/v2/templates/{id}/builds/":      builds,
 		"GET /templates/{id}/files/{sum}": builds,
-		"POST /templates/tags":            builds,
-		"DELETE /templates/tags":          builds,
+		"POST /templates/tags":            tags,
+		"DELETE /templates/tags":          tags,
 		"/volumes":                        volumes,
 		"/volumes/":                       volumes,
 		"/volumecontent/":                 volumes,
 		"/secrets":                        secrets,
 		"/secrets/":                       secrets,
-		"GET /sandboxes/{id}/logs":        logs,
-		"GET /v2/sandboxes/{id}/logs":     logs,
 		"GET /sandboxes/metrics":          "metrics are had of one sandbox at a time here",
 	}
 }
@@ -195,7 +196,7 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 // ours returns a sandbox of the caller's; what is another's is not there.
 func (c *Control) ours(r *client) (*sandbox.Sandbox, error) {
 	id := r.PathValue("id")
-	sb, err := c.cfg.Sandboxes.Get(id)
+	sb, err := c.cfg.Sandboxes.Get(shortID(id))
 	if err != nil || !visible(sb, r.token) {
 		return nil, notFound("sandbox", id)
 	}

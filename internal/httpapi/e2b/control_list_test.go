@@ -78,6 +78,12 @@ func TestList(t *testing.T) {
 	}
 	var first []listed
 	h.must(200, &first, h.ann, "GET /sandboxes?"+twice(url.Values{"odd": {"true"}}), "")
+	for query, want := range map[string]string{"limit=1": "4", "state=paused": "0", "limit=1&" + twice(url.Values{"odd": {"true"}}): "1"} {
+		var page []listed
+		if got := h.must(200, &page, h.ann, "GET /v2/sandboxes?"+query, "").Get("X-Total-Running"); got != want {
+			t.Errorf("%s: %q run, want %s", query, got, want)
+		}
+	}
 	if len(first) != 1 || first[0].SandboxID != made[3] || first[0].Metadata["n"] != "3" {
 		t.Errorf("the first version's list: %+v", first)
 	}
@@ -122,12 +128,12 @@ func TestSnapshots(t *testing.T) {
 	h.must(201, &named, h.ann, "POST /sandboxes/"+id+"/snapshots", `{"name":"ready"}`)
 	h.must(201, &plain, h.ann, "POST /sandboxes/"+id+"/snapshots", "")
 	h.must(201, &third, h.ann, "POST /sandboxes/"+other+"/snapshots", `{}`)
-	if !slices.Equal(named.Names, []string{"ready"}) || plain.Names == nil || named.SnapshotID == plain.SnapshotID {
+	if !slices.Equal(named.Names, []string{"ready:default"}) || plain.Names == nil || named.SnapshotID == plain.SnapshotID {
 		t.Errorf("%+v %+v", named, plain)
 	}
 	for name, want := range map[string]string{
 		"base": "stands for something else", "code-interpreter-v1": "stands for something else", plain.SnapshotID: "stands for something else",
-		"A": "not valid", "a/b": "not valid", "a:b": "not valid", strings.Repeat("a", 64): "not valid",
+		"A": "not valid", "a/b": "not valid", "a:": "not valid", ":a": "not valid", "a:b:c": "not valid", "base:v1": "stands for something else", strings.Repeat("a", 64): "not valid",
 	} {
 		h.refused(400, want, h.ann, "POST /sandboxes/"+id+"/snapshots", `{"name":"`+name+`"}`)
 	}

@@ -368,11 +368,11 @@ func TestNotHere(t *testing.T) {
 	for route, sentence := range map[string]string{
 		"POST /v3/templates": "cofferdam template build", "POST /templates": "cofferdam template build", "PATCH /templates/base": "cofferdam template build",
 		"POST /v2/templates/t/builds/b": "cofferdam template build", "GET /templates/t/builds/b/status?logsOffset=0": "cofferdam template build",
-		"GET /templates/t/files/00": "cofferdam template build", "POST /templates/tags": "cofferdam template build", "DELETE /templates/tags": "cofferdam template build",
+		"GET /templates/t/files/00": "cofferdam template build", "POST /templates/tags": "NAME:TAG", "DELETE /templates/tags": "NAME:TAG",
 		"GET /volumes": "no volumes", "POST /volumes/v": "no volumes", "GET /volumecontent/v/dir": "no volumes",
 		"GET /secrets": "no secrets", "POST /secrets/s": "no secrets",
-		"GET /sandboxes/" + id + "/logs": "cofferdam logs", "GET /v2/sandboxes/" + id + "/logs": "cofferdam logs", "GET /sandboxes/metrics?sandbox_ids=a": "one sandbox at a time",
-		"GET /nodes": "no GET /nodes", "PATCH /sandboxes/" + id: "no PATCH /sandboxes/", "GET /": "no GET /", "POST /v9/sandboxes": "no POST /v9/sandboxes",
+		"GET /sandboxes/metrics?sandbox_ids=a": "one sandbox at a time",
+		"GET /nodes":                           "no GET /nodes", "PATCH /sandboxes/" + id: "no PATCH /sandboxes/", "GET /": "no GET /", "POST /v9/sandboxes": "no POST /v9/sandboxes",
 		"GET /sandboxes/" + id + "/unknown": "no GET /sandboxes/",
 	} {
 		h.refused(http.StatusNotImplemented, sentence, h.ann, route, "")

@@ -52,11 +52,11 @@ func (d *Data) target(r *http.Request) (target, error) {
 	case id == "":
 		return target{}, refuse(codeInvalid, "the request names no sandbox: send the header %s", headerSandbox)
 	}
-	to := target{sandbox: id, port: dataPort}
+	to := target{sandbox: shortID(id), port: dataPort}
 	if port != "" {
 		to.port = portNumber(port)
 	}
-	if !plainID(id) || to.port == 0 {
+	if to.sandbox == "" || to.port == 0 {
 		return target{}, refuse(codeInvalid, "%s %.80q and %s %.20q name no port of a sandbox", headerSandbox, id, headerPort, port)
 	}
 	if byHost {
@@ -67,7 +67,7 @@ func (d *Data) target(r *http.Request) (target, error) {
 	return to, nil
 }
 
-// hostLabel is PORT-ID of a host PORT-ID.Domain.
+// hostLabel is PORT-ID, or PORT-ID-CLIENT, of a host of that name in the Domain.
 func (d *Data) hostLabel(r *http.Request) (string, bool) {
 	if d.cfg.Domain == "" {
 		return "", false
@@ -83,8 +83,8 @@ func (d *Data) hostLabel(r *http.Request) (string, bool) {
 
 func splitLabel(label string) (target, error) {
 	port, id, _ := strings.Cut(label, "-")
-	to := target{sandbox: id, port: portNumber(port)}
-	if to.port == 0 || !plainID(id) {
+	to := target{sandbox: shortID(id), port: portNumber(port)}
+	if to.port == 0 || to.sandbox == "" {
 		return target{}, refuse(codeInvalid, "the host name %.80q is not PORT-SANDBOX", label)
 	}
 	return to, nil
@@ -97,6 +97,16 @@ func portNumber(text string) int {
 		return 0
 	}
 	return n
+}
+
+// shortID is the sandbox of an id in either of its forms, ID and ID-CLIENT, which
+// older clients write; what stands for CLIENT says nothing here. "": it is none.
+func shortID(id string) string {
+	id, client, long := strings.Cut(id, "-")
+	if !plainID(id) || long && !plainID(client) {
+		return ""
+	}
+	return id
 }
 
 // plainID tells whether a text can be a sandbox's id at all.

@@ -174,10 +174,11 @@ func (c *Control) from(ctx context.Context, t token.Token, name string, req *san
 	if name == "" {
 		return nil, fault.Invalid("templateID is missing; %q is the default template", baseTemplates()[0])
 	}
-	if slices.Contains(baseTemplates(), name) {
+	plain := nameOf(name).kept() // a template has the default tag and no other
+	if slices.Contains(baseTemplates(), plain) {
 		req.Template = c.cfg.DefaultTemplate
-	} else if slices.ContainsFunc(c.offered(), func(k template.Known) bool { return k.Name == name }) {
-		req.Template = name
+	} else if slices.ContainsFunc(c.offered(), func(k template.Known) bool { return k.Name == plain }) {
+		req.Template = plain
 	} else {
 		of, err := c.snapshotOf(ctx, t, name)
 		if err != nil {

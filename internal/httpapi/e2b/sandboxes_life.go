@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -39,20 +40,13 @@ type lifeBody struct {
 
 // setTimeout moves a sandbox's end, nearer too.
 func (c *Control) setTimeout(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
-	if err != nil {
-		return err
-	}
 	var body lifeBody
-	if err := readJSON(r, &body); err != nil {
+	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Timeout }, 0)
+	if err != nil {
 		return err
 	}
 	if body.Timeout == nil {
 		return fault.Invalid("timeout is missing: a number of seconds")
-	}
-	life, err := c.timeout(body.Timeout, 0)
-	if err != nil {
-		return err
 	}
 	if err := c.live(r, sb, life.TTL); err != nil {
 		return err
@@ -63,15 +57,8 @@ func (c *Control) setTimeout(w http.ResponseWriter, r *client) error {
 
 // refresh moves a sandbox's end away, never nearer.
 func (c *Control) refresh(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
-	if err != nil {
-		return err
-	}
 	var body lifeBody
-	if err := readJSON(r, &body); err != nil {
-		return err
-	}
-	life, err := c.timeout(body.Duration, defaultTimeout1)
+	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Duration }, defaultTimeout1)
 	if err != nil {
 		return err
 	}
@@ -80,6 +67,20 @@ func (c *Control) refresh(w http.ResponseWriter, r *client) error {
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// lifeRequest reads a body with a number of seconds, and finds the sandbox that it is
+// for. A number that no sandbox may have is refused whether there is the sandbox or not.
+func (c *Control) lifeRequest(r *client, body any, seconds func() *int64, absent time.Duration) (*sandbox.Sandbox, sandbox.Lifetime, error) {
+	if err := readJSON(r, body); err != nil {
+		return nil, sandbox.Lifetime{}, err
+	}
+	life, err := c.timeout(seconds(), absent)
+	if err != nil {
+		return nil, sandbox.Lifetime{}, err
+	}
+	sb, err := c.ours(r)
+	return sb, life, err
 }
 
 // live sets a sandbox's end. What becomes of it then stays as it was asked for.
@@ -100,23 +101,19 @@ func (c *Control) prolong(r *client, sb *sandbox.Sandbox, ttl time.Duration) err
 type connectBody struct {
 	Timeout   *int64 `json:"timeout"`   // seconds
 	Memory    *bool  `json:"memory"`    // false: start from the files alone
-	AutoPause *bool  `json:"autoPause"` // of the first version; ours is settled when a sandbox is made
+	AutoPause *bool  `json:"autoPause"` // of the first version; ours is settled when a sandbox is made, and kept
 }
 
 func (c *Control) connectRequest(r *client) (*sandbox.Sandbox, time.Duration, error) {
-	sb, err := c.ours(r)
-	if err != nil {
-		return nil, 0, err
-	}
 	var body connectBody
-	if err := readJSON(r, &body); err != nil {
+	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Timeout }, defaultTimeout2)
+	if err != nil {
 		return nil, 0, err
 	}
 	if body.Memory != nil && !*body.Memory && stateOf(sb) == statePaused {
 		return nil, 0, fault.Invalid("memory: a paused sandbox goes on with its memory here, and can't be started from its files alone; snapshot it while it runs")
 	}
-	life, err := c.timeout(body.Timeout, defaultTimeout2)
-	return sb, life.TTL, err
+	return sb, life.TTL, nil
 }
 
 // connect gives a client what it needs to use a sandbox, and wakes one that is
@@ -126,21 +123,42 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	id := sb.Info().ID
-	resumed, err := c.cfg.Sandboxes.Resume(r.Context(), id)
+	resumed, err := c.goOn(r, sb, ttl)
 	if err != nil {
 		return err
 	}
-	status, set := http.StatusOK, c.prolong
-	if resumed {
-		status, set = http.StatusCreated, c.live
+	status := http.StatusCreated
+	if !resumed {
+		status = http.StatusOK
+		if err := c.prolong(r, sb, ttl); err != nil {
+			return err
+		}
 	}
-	if err := set(r, sb, ttl); err != nil {
-		return err
-	}
-	c.cfg.Sandboxes.Touch(id)
+	c.cfg.Sandboxes.Touch(sb.Info().ID)
 	writeObject(w, status, c.created(sb.Info()))
 	return nil
+}
+
+// goOn lets a paused sandbox go on, for the time given; what becomes of it then stays
+// as it was. Its clock stands still while it is paused, so that is where it is set: with
+// what was left of the old time it could be over at once.
+func (c *Control) goOn(r *client, sb *sandbox.Sandbox, ttl time.Duration) (resumed bool, err error) {
+	id, before := sb.Info().ID, sb.Lifetime()
+	state, _ := sb.State()
+	early := state == sandbox.Paused
+	if early {
+		if err := c.live(r, sb, ttl); err != nil {
+			return false, err
+		}
+	}
+	resumed, err = c.cfg.Sandboxes.Resume(r.Context(), id)
+	switch {
+	case err != nil && early:
+		return resumed, errors.Join(err, c.cfg.Sandboxes.SetLifetime(context.WithoutCancel(r.Context()), id, before))
+	case err == nil && resumed && !early:
+		err = c.live(r, sb, ttl)
+	}
+	return resumed, err
 }
 
 // resume is the first version's: a sandbox that runs is a conflict.
@@ -149,16 +167,12 @@ func (c *Control) resume(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	id := sb.Info().ID
-	resumed, err := c.cfg.Sandboxes.Resume(r.Context(), id)
+	resumed, err := c.goOn(r, sb, ttl)
 	if err != nil {
 		return err
 	}
 	if !resumed {
-		return fault.New(fault.ErrConflict, "the sandbox %s runs already", id)
-	}
-	if err := c.live(r, sb, ttl); err != nil {
-		return err
+		return fault.New(fault.ErrConflict, "the sandbox %s runs already", sb.Info().ID)
 	}
 	writeObject(w, http.StatusCreated, c.created(sb.Info()))
 	return nil
@@ -169,8 +183,8 @@ type pauseBody struct {
 	Memory *bool `json:"memory"` // false: keep the files alone
 }
 
-// pause answers 409 only for a sandbox that is on disk already: clients take that
-// for a success.
+// pause answers 409 only for a sandbox that was on disk when it was asked for: clients
+// take that for a success. Who asks at the same time as others pauses it with them.
 func (c *Control) pause(w http.ResponseWriter, r *client) error {
 	sb, err := c.ours(r)
 	if err != nil {
@@ -187,12 +201,15 @@ func (c *Control) pause(w http.ResponseWriter, r *client) error {
 	if state, _ := sb.State(); state == sandbox.Paused {
 		return fault.New(fault.ErrConflict, "the sandbox %s is paused already", id)
 	}
-	err = c.cfg.Sandboxes.Pause(r.Context(), id)
-	if errors.Is(err, fault.ErrConflict) && stateOf(sb) != statePaused {
-		err = fault.New(fault.ErrUnavailable, "%s", sentence(err))
-	}
-	if err != nil {
-		return err
+	if err := c.cfg.Sandboxes.Pause(r.Context(), id); err != nil {
+		state, _ := sb.State()
+		switch conflict := errors.Is(err, fault.ErrConflict); {
+		case conflict && state == sandbox.Paused: // another one's pause was just done
+		case conflict:
+			return fault.New(fault.ErrUnavailable, "%s", sentence(err))
+		default:
+			return err
+		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -17,6 +17,7 @@ import (
 const (
 	maxPage       = 100
 	nextHeader    = "X-Next-Token"
+	totalHeader   = "X-Total-Running" // of all pages, as far as the filter has them
 	maxNextLength = 256
 )
 
@@ -151,8 +152,21 @@ func (c *Control) list(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, views(cut(w, p, c.find(r, f), keyOf, !f.ascending)))
+	all := c.find(r, f)
+	tellRunning(w, all)
+	writeObject(w, http.StatusOK, views(cut(w, p, all, keyOf, !f.ascending)))
 	return nil
+}
+
+// tellRunning tells how many of them run.
+func tellRunning(w http.ResponseWriter, all []*sandbox.Sandbox) {
+	n := 0
+	for _, sb := range all {
+		if stateOf(sb) == stateRunning {
+			n++
+		}
+	}
+	w.Header().Set(totalHeader, strconv.Itoa(n))
 }
 
 // listRunning is the first version's list: all that run, on one page.
@@ -162,7 +176,9 @@ func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
 		return err
 	}
 	f.states = []string{stateRunning}
-	writeObject(w, http.StatusOK, views(c.find(r, f)))
+	all := c.find(r, f)
+	tellRunning(w, all)
+	writeObject(w, http.StatusOK, views(all))
 	return nil
 }
 

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -27,7 +25,7 @@ type snapshotInfo struct {
 func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
 	view := snapshotInfo{SnapshotID: s.ID, Names: []string{}}
 	if s.Name != "" {
-		view.Names = append(view.Names, s.Name)
+		view.Names = append(view.Names, nameOf(s.Name).whole())
 	}
 	return view
 }
@@ -46,7 +44,7 @@ func (c *Control) snapshot(w http.ResponseWriter, r *client) error {
 	if err := checkSnapshotName(body.Name); err != nil {
 		return err
 	}
-	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, body.Name, engine.ContentsMemory)
+	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, nameOf(body.Name).kept(), engine.ContentsMemory)
 	if err != nil {
 		return err
 	}
@@ -54,33 +52,16 @@ func (c *Control) snapshot(w http.ResponseWriter, r *client) error {
 	return nil
 }
 
-// checkSnapshotName refuses what could be mistaken for something else where a
-// template or snapshot is named.
-func checkSnapshotName(name string) error {
-	switch {
-	case name == "":
-		return nil
-	case !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`).MatchString(name):
-		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", clip(name, 80))
-	case slices.Contains(baseTemplates(), name) || regexp.MustCompile(`^snap[0-9a-f]{16}$`).MatchString(name):
-		return fault.Invalid("the snapshot's name %q stands for something else; choose another", name)
-	}
-	return nil
-}
-
-// snapshotOf finds a snapshot of a token's by id or name; nil: there is none. A
-// name may have the tag that other servers of this protocol give it.
+// snapshotOf finds a snapshot of a token's by id, or by name and tag; nil: there is
+// none.
 func (c *Control) snapshotOf(ctx context.Context, t token.Token, ref string) (*sandbox.Snapshot, error) {
-	ref, tag, tagged := strings.Cut(ref, ":")
-	if tagged && tag != "latest" && tag != "default" {
-		return nil, nil
-	}
 	own, err := c.snapshots(ctx, t)
 	if err != nil {
 		return nil, err
 	}
+	name := nameOf(ref)
 	for _, s := range own {
-		if s.ID == ref || s.Name != "" && s.Name == ref {
+		if s.ID == name.name && name.tag == "" || s.Name != "" && s.Name == name.kept() {
 			return &s, nil
 		}
 	}
@@ -110,9 +91,9 @@ func (c *Control) listSnapshots(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	name, _, _ := strings.Cut(q.Get("name"), ":")
+	name, of := nameOf(q.Get("name")).name, q.Get("sandboxID")
 	own = slices.DeleteFunc(own, func(s sandbox.Snapshot) bool {
-		return q.Get("sandboxID") != "" && s.Of.ID != q.Get("sandboxID") || name != "" && s.Name != name && s.ID != name
+		return of != "" && s.Of.ID != shortID(of) || name != "" && nameOf(s.Name).name != name && s.ID != name
 	})
 	views := []snapshotInfo{}
 	for _, s := range cut(w, p, own, snapshotKey, true) {

@@ -80,11 +80,56 @@ func (c *Control) named(r *client, name string) (templateInfo, error) {
 		return templateInfo{}, err
 	}
 	for _, t := range all {
-		if slices.Contains(t.Names, name) {
+		if slices.Contains(t.Names, nameOf(name).kept()) {
 			return t, nil
 		}
 	}
 	return templateInfo{}, notFound("template", name)
+}
+
+// tagInfo is a tag of a template or of a snapshot's name. Its build is what it leads to.
+type tagInfo struct {
+	Tag       string `json:"tag"`
+	BuildID   string `json:"buildID"`
+	CreatedAt stamp  `json:"createdAt"`
+}
+
+// partOfTemplate is there because a pattern for tags alone would conflict with that of
+// aliases.
+func (c *Control) partOfTemplate(w http.ResponseWriter, r *client) error {
+	if r.PathValue("part") != "tags" {
+		return c.unknown(w, r)
+	}
+	return c.tags(w, r)
+}
+
+// tags are those of a template, which has one, or of a snapshot's name.
+func (c *Control) tags(w http.ResponseWriter, r *client) error {
+	ref := r.PathValue("id")
+	of, err := c.snapshotOf(r.Context(), r.token, ref)
+	if err != nil {
+		return err
+	}
+	if of == nil {
+		t, err := c.named(r, ref)
+		if err != nil {
+			return err
+		}
+		writeObject(w, http.StatusOK, []tagInfo{{Tag: defaultTag, BuildID: t.BuildID, CreatedAt: t.CreatedAt}})
+		return nil
+	}
+	own, err := c.snapshots(r.Context(), r.token)
+	if err != nil {
+		return err
+	}
+	all := []tagInfo{}
+	for _, s := range own {
+		if s.Name != "" && nameOf(s.Name).name == nameOf(of.Name).name {
+			all = append(all, tagInfo{Tag: nameOf(s.Name).tagName(), BuildID: s.ID, CreatedAt: stamp(s.Created)})
+		}
+	}
+	writeObject(w, http.StatusOK, all)
+	return nil
 }
 
 func (c *Control) showTemplate(w http.ResponseWriter, r *client) error {

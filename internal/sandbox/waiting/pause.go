@@ -16,8 +16,8 @@ type pause struct {
 }
 
 // Pause writes the sandbox to disk, where it stays until Resume. It goes on when
-// ctx ends. A fault.ErrConflict for one that is paused already, or is about to be;
-// a fault.ErrUnavailable if its engine can't, if there is no room, or if it
+// ctx ends. Who asks while it is being paused joins that pause. A fault.ErrConflict
+// for one that is paused already; a fault.ErrUnavailable if its engine can't, if there is no room, or if it
 // failed: the sandbox goes on then.
 func (l *List) Pause(ctx context.Context) error {
 	p, err := l.ask()
@@ -41,7 +41,7 @@ func (l *List) ask() (*pause, error) {
 	case l.paused && l.state == Frozen:
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is paused already", l.cfg.Sandbox)
 	case l.pausing != nil:
-		return nil, fault.New(fault.ErrConflict, "the sandbox %s is being paused", l.cfg.Sandbox)
+		return l.pausing, nil
 	case l.cfg.Body == nil:
 		return nil, fault.New(fault.ErrUnavailable, "the sandbox %s can't be paused: its engine can't write sandboxes to disk", l.cfg.Sandbox)
 	}

@@ -142,6 +142,19 @@ func TestPauseIsRefused(t *testing.T) {
 		s.paused()
 		s.finish()
 	})
+	in(t, "several at once are one", func(t *testing.T) {
+		t.Helper()
+		s := watched(t, nil)
+		s.body.gate = make(chan struct{})
+		first, second := s.asking(s.Pause), s.asking(s.Pause)
+		close(s.body.gate)
+		synctest.Wait()
+		s.wantDone(first, true)
+		s.wantDone(second, true)
+		if s.wantState(Paused); s.body.freezes != 1 {
+			t.Errorf("frozen %d times", s.body.freezes)
+		}
+	})
 	in(t, "the end comes first", func(t *testing.T) {
 		t.Helper()
 		s := watched(t, nil)

@@ -44,6 +44,7 @@ type command struct {
 	mu      sync.Mutex // guards what follows
 	frames  []recorded
 	exit    *channel.Exit
+	ended   time.Time
 	changed chan struct{} // closed and replaced with each frame
 }
 
@@ -161,7 +162,7 @@ func (k *command) end(exit channel.Exit) {
 		k.mu.Unlock()
 		return
 	}
-	k.exit = &exit
+	k.exit, k.ended = &exit, time.Now()
 	k.mu.Unlock()
 	k.record(channel.FrameExit, marshal(exit))
 }
@@ -174,7 +175,7 @@ func (c *Commands) List() []keeper.Command {
 	for _, k := range c.all {
 		k.mu.Lock()
 		view := k.view
-		view.Exit = k.exit
+		view.Exit, view.Ended = k.exit, k.ended
 		k.mu.Unlock()
 		views = append(views, view)
 	}

@@ -35,6 +35,8 @@ type Life struct {
 	refuse    map[string]error // by sandbox: what Resume answers
 	fail      error            // what Create answers
 	touched   map[string]int
+	together  *sync.WaitGroup        // of pauses that wait for each other; nil: none do
+	onResume  func(*sandbox.Sandbox) // nil: nobody is told
 }
 
 // NewLife makes one whose boxes' insides lie below dir.
@@ -64,6 +66,21 @@ func (l *Life) RefuseResume(id string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refuse[id] = err
+}
+
+// HoldPauses has the next n pauses begin at once, as they would under load.
+func (l *Life) HoldPauses(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.together = &sync.WaitGroup{}
+	l.together.Add(n)
+}
+
+// OnResume has tell look at each sandbox that is about to go on.
+func (l *Life) OnResume(tell func(*sandbox.Sandbox)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onResume = tell
 }
 
 // Touched is how often a sandbox was used.
@@ -179,6 +196,15 @@ func (l *Life) SetLifetime(_ context.Context, id string, life sandbox.Lifetime) 
 
 // Pause implements backend.Sandboxes.
 func (l *Life) Pause(_ context.Context, id string) error {
+	l.mu.Lock()
+	together := l.together
+	l.mu.Unlock()
+	if together != nil {
+		together.Done()
+		together.Wait()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	box, err := l.running(id)
 	if err != nil {
 		return err
@@ -194,13 +220,16 @@ func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 		return false, err
 	}
 	l.mu.Lock()
-	refused := l.refuse[id]
+	refused, onResume := l.refuse[id], l.onResume
 	l.mu.Unlock()
 	if refused != nil {
 		return false, refused
 	}
 	if state, _ := box.State(); state != sandbox.Paused {
 		return false, nil
+	}
+	if onResume != nil {
+		onResume(box.Sandbox)
 	}
 	box.Become(sandbox.Running)
 	return true, nil

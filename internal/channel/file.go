@@ -7,12 +7,14 @@ const (
 	MaxMetadata    = 64 // of one file
 	MaxListDepth   = 100
 	MaxListEntries = 100_000
+	MaxResolved    = 1_000 // symbolic links of one list that are followed to their ends
 )
 
 // FileOp is an operation on the sandbox's files. All are done inside, with the
 // rights of File.User, so that a path means what it means there: the host never
 // resolves one. A path's ".." takes a name away before links are looked at, and no
-// path leads into the process table (/proc).
+// path leads into the process table (/proc), but a read or stat of what it says of the
+// system and of no process.
 //
 // A host that closes or half-closes a list, a read or a watch wants no more of it.
 type FileOp string
@@ -27,7 +29,8 @@ const (
 	FileRemove FileOp = "remove" // nothing; a directory with all that is in it
 	// FileRead: FrameStdout, any number; then a last Reply, which tells of an error
 	// that came in the middle. Only regular files can be read, and only the
-	// FileInfo.Size bytes that they had when they were opened; fewer are an error.
+	// FileInfo.Size bytes that they had when they were opened; fewer are an error. Of a
+	// file that says no size Size is what was read of it.
 	FileRead FileOp = "read"
 	// FileWrite: the host sends FrameStdin and an empty one at the end; then a last
 	// Reply with the FileInfo, or, at any time, with an error. Parents are made, a
@@ -69,9 +72,14 @@ const (
 
 // FileInfo tells of one file. All of it is the guest's claim.
 type FileInfo struct {
-	Path     string            `json:"path"` // absolute
-	Kind     FileKind          `json:"kind"`
-	Target   string            `json:"target,omitempty"` // of a symbolic link, as it is written
+	Path   string   `json:"path"` // absolute
+	Kind   FileKind `json:"kind"`
+	Target string   `json:"target,omitempty"` // of a symbolic link, as it is written
+	// Resolved is the path, without links, of what a symbolic link leads to in the end,
+	// and Leads its kind. Both are empty where that can't be told: there is nothing, it is
+	// not for the user to see, it lies in the process table, or the list has too many links.
+	Resolved string            `json:"resolved,omitempty"`
+	Leads    FileKind          `json:"leads,omitempty"`
 	Size     int64             `json:"size"`
 	Mode     uint32            `json:"mode"` // permission bits, with setuid, setgid and sticky as in stat(2)
 	Owner    string            `json:"owner"`

@@ -90,7 +90,7 @@ func (c *fileCall) answer(do func() (*channel.FileInfo, error)) error {
 
 func (c *fileCall) stat() (*channel.FileInfo, error) {
 	var info *channel.FileInfo
-	err := c.at(search{}, func(p *place) (err error) {
+	err := c.at(search{kernel: true}, func(p *place) (err error) {
 		info, err = c.info(p)
 		return err
 	})

@@ -438,8 +438,23 @@ func TestFileOperations(t *testing.T) {
 	if _, err := a.writeFile(channel.File{Path: "link"}, strings.NewReader("through")); err != nil {
 		t.Error(err)
 	}
-	if info, err := a.file(channel.File{Op: channel.FileStat, Path: "link"}); err != nil || info.Kind != channel.KindSymlink || info.Target != "bin/tool" {
+	if info, err := a.file(channel.File{Op: channel.FileStat, Path: "link"}); err != nil || info.Kind != channel.KindSymlink || info.Target != "bin/tool" ||
+		info.Resolved != home+"/bin/tool" || info.Leads != channel.KindFile {
 		t.Errorf("%+v, %v", info, err)
+	}
+	if err := errors.Join(os.Symlink("/nowhere/at/all", a.root+home+"/gone"), os.Symlink(home+"/link", a.root+home+"/hop"),
+		os.Symlink(".", a.root+home+"/dir")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"gone": "", "dir/hop": home + "/bin/tool", "dir/dir": home} {
+		if info, err := a.file(channel.File{Op: channel.FileStat, Path: name}); err != nil || info.Kind != channel.KindSymlink || info.Resolved != want {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+	}
+	for _, link := range []string{"gone", "hop", "dir"} {
+		if _, err := a.file(channel.File{Op: channel.FileRemove, Path: link}); err != nil {
+			t.Error(err)
+		}
 	}
 	if got, err := a.readFile(channel.File{Path: "~/bin/../bin/tool"}); err != nil || got != "through" {
 		t.Errorf("%q, %v", got, err)

@@ -28,7 +28,24 @@ func (c *fileCall) info(p *place) (*channel.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.describe(p.dir, p.name, p.path, stat), nil
+	info := c.describe(p.dir, p.name, p.path, stat)
+	c.resolve(info)
+	return info, nil
+}
+
+// resolve tells of a symbolic link what it leads to. With the user's rights.
+func (c *fileCall) resolve(info *channel.FileInfo) {
+	if info.Kind != channel.KindSymlink {
+		return
+	}
+	end, err := locate(c.agent.config.Root, info.Path, search{follow: true})
+	if err != nil {
+		return
+	}
+	defer end.close()
+	if stat, err := end.lstat(); err == nil {
+		info.Resolved, info.Leads = end.real, fileKind(stat.Mode)
+	}
 }
 
 // describe tells of the file of a name in a directory, of which stat was taken.

@@ -60,6 +60,7 @@ type lister struct {
 	ctx   context.Context //nolint:containedctx // a lister lives within one call
 	depth int
 	told  int
+	links int // that were resolved
 	out   packer
 	proc  uint64
 }
@@ -144,7 +145,13 @@ func (l *lister) entry(dir int, name, at string, depth int) error {
 	if l.told++; l.told > channel.MaxListEntries {
 		return invalidFile("there are more than %d entries; list a part of them", channel.MaxListEntries)
 	}
-	if err := l.out.add(slimmed(l.describe(dir, name, at, stat))); err != nil {
+	info := l.describe(dir, name, at, stat)
+	if info.Kind == channel.KindSymlink {
+		if l.links++; l.links <= channel.MaxResolved {
+			l.resolve(info)
+		}
+	}
+	if err := l.out.add(slimmed(info)); err != nil {
 		return err
 	}
 	if depth <= 1 || stat.Mode&unix.S_IFMT != unix.S_IFDIR || len(at) > maxPath {

@@ -64,6 +64,7 @@ func cleanPath(user channel.User, asked string) (string, error) {
 type search struct {
 	follow  bool // a symbolic link at the end leads on
 	parents bool // directories before the end are made where there are none
+	kernel  bool // the process table's files about the system are no process's: they are found, too
 }
 
 // locate finds the place of a clean path below root, which is the agent's
@@ -74,7 +75,7 @@ type search struct {
 //
 // The caller closes the place. To be called with the user's rights.
 func locate(root, clean string, how search) (*place, error) {
-	w, err := newWalk(root, clean)
+	w, err := newWalk(root, clean, how.kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +99,13 @@ type walk struct {
 	links int
 	proc  uint64 // procDevice
 	name  string // what was found in at
+
+	kernel bool // as in search
+	inside bool // at is in the process table
 }
 
-func newWalk(root, clean string) (*walk, error) {
-	w := &walk{root: root + "/", real: "/", rest: namesOf(clean), proc: procDevice()}
+func newWalk(root, clean string, kernel bool) (*walk, error) {
+	w := &walk{root: root + "/", real: "/", rest: namesOf(clean), proc: procDevice(), kernel: kernel}
 	var err error
 	w.at, err = openDir(unix.AT_FDCWD, w.root)
 	return w, err
@@ -138,6 +142,9 @@ func (w *walk) step(how search) (bool, error) {
 		return true, nil
 	}
 	name, last := w.rest[0], len(w.rest) == 1
+	if w.inside && (name == ".." || isProcess(name)) {
+		return false, errProc()
+	}
 	if name == ".." { // only of a link
 		w.rest = w.rest[1:]
 		return false, w.up()
@@ -159,6 +166,8 @@ func (w *walk) step(how search) (bool, error) {
 		return true, nil
 	case err != nil:
 		return false, err
+	case w.inside && stat.Mode&unix.S_IFMT != unix.S_IFREG && stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return false, errProc()
 	case stat.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return false, w.through(name)
 	case last:
@@ -175,11 +184,8 @@ func (w *walk) into(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.turn(next); err != nil {
-		return err
-	}
 	w.real = path.Join(w.real, name)
-	return nil
+	return w.turn(next)
 }
 
 // up goes to the directory above, of the root to itself.
@@ -199,15 +205,24 @@ func (w *walk) up() error {
 func (w *walk) turn(next int) error {
 	_ = unix.Close(w.at)
 	w.at = next
-	if inProc(next, w.proc) {
+	inside := inProc(next, w.proc)
+	// In the process table there is no way but down from its root, and none from a link.
+	if inside && (!w.kernel || w.links > 0 || !w.inside && w.real != "/proc") {
 		return errProc()
 	}
+	w.inside = inside
 	return nil
+}
+
+// isProcess tells whether a name of the process table is that of a process, or a
+// link to the agent's own.
+func isProcess(name string) bool {
+	return name == "self" || name == "thread-self" || strings.Trim(name, "0123456789") == ""
 }
 
 // errProc is why a path through the process table is refused.
 func errProc() error {
-	return invalidFile("files of the process table (/proc) are for a command to read, not for this call")
+	return invalidFile("of the process table (/proc) this call reads what is said of the system; the rest is for a command to read")
 }
 
 // inProc tells whether a directory belongs to the process table.

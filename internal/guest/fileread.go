@@ -1,20 +1,24 @@
 package guest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // read sends a regular file: as many bytes as it had when it was opened, so that
-// one that grows, or that never ends, is read to an end.
+// one that grows, or that never ends, is read to an end. The kernel's own files say
+// no size, or one that is not theirs: those are read before their size is told.
 func (c *fileCall) read(ctx context.Context) error {
-	var file *os.File
+	var file io.ReadCloser
 	var info *channel.FileInfo
-	err := c.at(search{follow: true}, func(p *place) error {
+	err := c.at(search{follow: true, kernel: true}, func(p *place) error {
 		opened, stat, err := openRegular(p)
 		if errors.Is(err, errIrregular) {
 			return invalidFile("%.300q is not a regular file, and only those can be read", c.path)
@@ -23,6 +27,18 @@ func (c *fileCall) read(ctx context.Context) error {
 			return err
 		}
 		file, info = opened, c.describe(p.dir, p.name, p.path, stat)
+		if stat.Size > 0 && !isKernels(opened) {
+			return nil
+		}
+		defer opened.Close()
+		text, err := io.ReadAll(io.LimitReader(opened, maxUnsized+1))
+		if err != nil {
+			return err
+		}
+		if len(text) > maxUnsized {
+			return invalidFile("%.300q says no size, and has more than %d bytes", c.path, maxUnsized)
+		}
+		file, info.Size = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 		return nil
 	})
 	if err != nil {
@@ -41,8 +57,23 @@ func (c *fileCall) read(ctx context.Context) error {
 	return replyFile(c.stream, nil, explainFile(c.path, err))
 }
 
+// maxUnsized is how much is read of a file that does not say how long it is.
+const maxUnsized = 1 << 20
+
+// isKernels tells whether a file is one that the kernel makes up as it is read.
+func isKernels(file *os.File) bool {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var stat unix.Statfs_t
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.Fstatfs(int(fd), &stat) })
+	return err == nil && failed == nil && (stat.Type == unix.PROC_SUPER_MAGIC || stat.Type == unix.SYSFS_MAGIC)
+}
+
 // send sends n bytes of a file.
-func (c *fileCall) send(ctx context.Context, file *os.File, n int64) error {
+func (c *fileCall) send(ctx context.Context, file io.Reader, n int64) error {
 	buf := make([]byte, channel.MaxPayload)
 	for n > 0 {
 		if err := ctx.Err(); err != nil {

@@ -88,7 +88,7 @@ func TestNoWayThroughTheProcessTable(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/proc/self/environ", "/proc/1/environ", "/proc/1/mem", "/proc/self/fd/0", "/proc/thread-self/environ", "/proc/self/root/etc/hostname",
-		"/proc/cpuinfo", "/dev/fd/3", "/home/agent/hop", "/home/agent/self/environ", "/home/agent/proc/1/cmdline", "/home/agent/self/cwd/etc/hostname",
+		"/dev/fd/3", "/proc/net/dev", "/proc/mounts", "/home/agent/proc/cpuinfo", "/proc/sys/../1/environ", "/home/agent/hop", "/home/agent/self/environ", "/home/agent/proc/1/cmdline", "/home/agent/self/cwd/etc/hostname",
 	} {
 		for _, user := range []string{"", "root"} {
 			if got, err := s.readFile(channel.File{Path: path, User: user}); !errors.Is(err, fault.ErrInvalid) {
@@ -103,6 +103,21 @@ func TestNoWayThroughTheProcessTable(t *testing.T) {
 		if got, err := s.list(channel.File{Path: path}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("list %s: %+v, %v", path, got, err)
 		}
+	}
+	// What it says of the system is no process's, and is read, but not written.
+	for _, path := range []string{"/proc/meminfo", "/proc/sys/kernel/hostname"} {
+		if got, err := s.readFile(channel.File{Path: path}); err != nil || got == "" || got != s.sh("cat "+path) && path != "/proc/meminfo" {
+			t.Errorf("read %s: %q, %v", path, got, err)
+		}
+		if info, err := s.file(channel.File{Op: channel.FileStat, Path: path}); err != nil || info.Kind != channel.KindFile {
+			t.Errorf("stat %s: %+v, %v", path, info, err)
+		}
+		if _, err := s.writeFile(channel.File{Path: path, User: "root"}, strings.NewReader("x")); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("write %s: %v", path, err)
+		}
+	}
+	if _, err := s.file(channel.File{Op: channel.FileStat, Path: "/proc/1"}); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("stat of a process: %v", err)
 	}
 	all, err := s.list(channel.File{Path: "/", Depth: 2})
 	if err != nil {

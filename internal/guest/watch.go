@@ -70,18 +70,20 @@ func newEventQueue() *eventQueue {
 	return q
 }
 
-// push adds a change; one that only repeats the last is left out.
-func (q *eventQueue) push(event channel.FileEvent) {
+// push adds changes, of which the host is told together; one that only repeats the
+// last is left out.
+func (q *eventQueue) push(events ...channel.FileEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := len(q.waiting)
-	switch {
-	case n > 0 && q.waiting[n-1] == event:
-		return
-	case n >= maxEvents:
-		q.lost = true
-	default:
-		q.waiting = append(q.waiting, event)
+	for _, event := range events {
+		n := len(q.waiting)
+		switch {
+		case n > 0 && q.waiting[n-1] == event:
+		case n >= maxEvents:
+			q.lost = true
+		default:
+			q.waiting = append(q.waiting, event)
+		}
 	}
 	q.change.Signal()
 }

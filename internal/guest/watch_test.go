@@ -86,7 +86,8 @@ func TestWatch(t *testing.T) {
 	if _, err := a.writeFile(channel.File{Path: "/w/ours"}, strings.NewReader("1")); err != nil {
 		t.Fatal(err)
 	}
-	before := append(w.until("create ours"), w.until("write ours")...)
+	before := append(w.until("create ours"), w.until("chmod ours")...)
+	before = append(before, w.until("write ours")...)
 	if _, err := a.writeFile(channel.File{Path: "/w/ours"}, strings.NewReader("2")); err != nil {
 		t.Fatal(err)
 	}

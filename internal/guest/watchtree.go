@@ -227,8 +227,9 @@ func (t *watchTree) ended(e inotifyEvent, dir string, queue *eventQueue) bool {
 }
 
 // ours tells whether an event is of a file that the agent is writing for the
-// host. Who watches is told of a write, and of a creation where there was no
-// such file, as if it had been written in place.
+// host. Who watches is told of a write, and where there was no such file of its
+// creation and its mode, as if it had been made, given to its user and written in
+// place.
 func (t *watchTree) ours(e inotifyEvent, name string, queue *eventQueue) bool {
 	if temporary, fresh := isTemporary(e.name); temporary {
 		if e.has(unix.IN_MOVED_FROM) {
@@ -240,10 +241,13 @@ func (t *watchTree) ours(e inotifyEvent, name string, queue *eventQueue) bool {
 		return false
 	}
 	t.renamed = 0
+	changes := []channel.FileEvent{{Name: name, Change: channel.ChangeWrite}}
 	if t.fresh {
-		queue.push(channel.FileEvent{Name: name, Change: channel.ChangeCreate})
+		changes = []channel.FileEvent{
+			{Name: name, Change: channel.ChangeCreate}, {Name: name, Change: channel.ChangeChmod}, {Name: name, Change: channel.ChangeWrite},
+		}
 	}
-	queue.push(channel.FileEvent{Name: name, Change: channel.ChangeWrite})
+	queue.push(changes...)
 	return true
 }
 

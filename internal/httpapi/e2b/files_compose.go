@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"path"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -81,17 +80,17 @@ func (d *Data) removeSource(c *call, user, source, written string, result channe
 }
 
 // behindPath tells of what a path leads to in the end.
-func (d *Data) behindPath(c *call, user, at string) (info channel.FileInfo, err error) {
-	for range maxHops {
-		info, err = d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileStat, Path: at, User: user})
-		if err != nil || info.Kind != channel.KindSymlink {
-			return info, err
-		}
-		if at = info.Target; !path.IsAbs(at) {
-			at = path.Join(path.Dir(info.Path), at)
-		}
+func (d *Data) behindPath(c *call, user, at string) (channel.FileInfo, error) {
+	stat := channel.File{Op: channel.FileStat, Path: at, User: user}
+	info, err := d.cfg.Sandboxes.File(c.Context(), c.id, stat)
+	if err != nil || info.Kind != channel.KindSymlink {
+		return info, err
 	}
-	return info, refuse(codeInvalid, "%.100q leads through too many links", at)
+	if info.Resolved == "" {
+		return info, refuse(codeInvalid, "%.100q leads nowhere, or through too many links", at)
+	}
+	stat.Path = info.Resolved
+	return d.cfg.Sandboxes.File(c.Context(), c.id, stat)
 }
 
 // joined reads files of a sandbox one after the other.

@@ -51,7 +51,7 @@ func (d *Data) statFile(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeUnary(w, entryAnswer{d.entry(c, info)})
+	return writeUnary(w, entryAnswer{entryOf(info)})
 }
 
 func (d *Data) makeDirectory(w http.ResponseWriter, c *call) error {
@@ -71,7 +71,7 @@ func (d *Data) makeDirectory(w http.ResponseWriter, c *call) error {
 			return err
 		}
 	}
-	return writeUnary(w, entryAnswer{d.entry(c, info)})
+	return writeUnary(w, entryAnswer{entryOf(info)})
 }
 
 func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
@@ -89,7 +89,7 @@ func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeUnary(w, entryAnswer{d.entry(c, info)})
+	return writeUnary(w, entryAnswer{entryOf(info)})
 }
 
 // removeFile removes what is there; nothing is fine, too.
@@ -129,7 +129,6 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 	defer conn.Close() //nolint:errcheck // it was for reading
 	defer cutOff(c.Context(), conn)()
 	answer := &listing{ctx: c.Context(), w: w}
-	links := maxFollowed
 	for {
 		kind, payload, err := conn.ReadFrame()
 		if err != nil {
@@ -146,7 +145,7 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 			return answer.fail(err)
 		}
 		for _, info := range part.Entries {
-			if err := answer.add(d.listed(c, info, user, &links)); err != nil {
+			if err := answer.add(entryOf(info)); err != nil {
 				return answer.fail(err)
 			}
 		}

@@ -36,29 +36,14 @@ const (
 	typeDirectory = "FILE_TYPE_DIRECTORY"
 )
 
-const (
-	maxFollowed = 256 // symbolic links of a list that are looked behind
-	maxHops     = 8   // from link to link
-)
-
-// entry makes an entry of a file; a symbolic link has the type of what it leads to.
-func (d *Data) entry(c *call, info channel.FileInfo) entry {
-	user, err := c.queryUser()
-	if err != nil {
-		user = ""
-	}
-	hops := maxHops
-	return d.listed(c, info, user, &hops)
-}
-
-// listed is entry with a bound on how many more files may be looked at.
-func (d *Data) listed(c *call, info channel.FileInfo, user string, looks *int) entry {
+// entryOf makes an entry of a file; a symbolic link has the type of what it leads to.
+func entryOf(info channel.FileInfo) entry {
 	mode := fs.FileMode(info.Mode & 0o777)
 	kind := info.Kind
 	switch info.Kind {
 	case channel.KindSymlink:
 		mode |= fs.ModeSymlink
-		kind = d.behind(c, info, user, looks)
+		kind = info.Leads
 	case channel.KindDir:
 		mode |= fs.ModeDir
 	case channel.KindFile, channel.KindOther:
@@ -71,7 +56,7 @@ func (d *Data) listed(c *call, info channel.FileInfo, user string, looks *int) e
 	e := entry{
 		Name: path.Base(info.Path), Type: typeFile, Path: info.Path, Size: strconv.FormatInt(info.Size, 10),
 		Mode: info.Mode & 0o7777, Permissions: mode.String(), Owner: info.Owner, Group: info.Group,
-		ModifiedTime: info.Modified.UTC().Format(time.RFC3339Nano), SymlinkTarget: info.Target, Metadata: clientMetadata(info.Metadata),
+		ModifiedTime: info.Modified.UTC().Format(time.RFC3339Nano), SymlinkTarget: targetOf(info), Metadata: clientMetadata(info.Metadata),
 	}
 	if kind == channel.KindDir {
 		e.Type = typeDirectory
@@ -79,25 +64,16 @@ func (d *Data) listed(c *call, info channel.FileInfo, user string, looks *int) e
 	return e
 }
 
-// behind looks what a symbolic link leads to. All is resolved inside; what can't be
-// told is a file.
-func (d *Data) behind(c *call, link channel.FileInfo, user string, looks *int) channel.FileKind {
-	for range maxHops {
-		if *looks <= 0 {
-			break
-		}
-		*looks--
-		to := link.Target
-		if !path.IsAbs(to) {
-			to = path.Join(path.Dir(link.Path), to)
-		}
-		info, err := d.cfg.Sandboxes.File(c.Context(), c.id, channel.File{Op: channel.FileStat, Path: to, User: user})
-		if err != nil || info.Kind != channel.KindSymlink {
-			return info.Kind
-		}
-		link = info
+// targetOf is what a symbolic link leads to in the end; of one that leads nowhere, or
+// where it can't be told, what it says, as an absolute path. All is resolved inside.
+func targetOf(info channel.FileInfo) string {
+	switch {
+	case info.Resolved != "" || info.Target == "":
+		return info.Resolved
+	case path.IsAbs(info.Target):
+		return path.Clean(info.Target)
 	}
-	return channel.KindFile
+	return path.Join(path.Dir(info.Path), info.Target)
 }
 
 // errNoSpace: the sandbox's disk is full.

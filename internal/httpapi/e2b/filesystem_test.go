@@ -35,7 +35,7 @@ func TestFilesystemCalls(t *testing.T) {
 		t.Error(err)
 	}
 	link := s.got(fs+"Stat", `{"path":"a/link"}`)["entry"].(map[string]any)
-	if link["type"] != "FILE_TYPE_DIRECTORY" || link["symlinkTarget"] != "b" || link["permissions"] != "Lrwxrwxrwx" {
+	if link["type"] != "FILE_TYPE_DIRECTORY" || link["symlinkTarget"] != "/home/user/a/b" || link["permissions"] != "Lrwxrwxrwx" {
 		t.Errorf("a link %v", link)
 	}
 	for depth, want := range map[int]int{0: 1, 1: 1, 2: 4} {

@@ -87,8 +87,7 @@ func (w *watch) entry(name string) *entry {
 	if err != nil {
 		return nil
 	}
-	hops := maxHops
-	e := w.d.listed(w.c, info, w.user, &hops)
+	e := entryOf(info)
 	return &e
 }
 

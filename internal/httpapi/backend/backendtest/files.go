@@ -88,10 +88,28 @@ func (f *Files) describe(inside string, info fs.FileInfo) channel.FileInfo {
 	case info.Mode()&fs.ModeSymlink != 0:
 		d.Kind = channel.KindSymlink
 		d.Target, _ = os.Readlink(f.host(inside))
+		f.resolve(inside, &d)
 	case !info.Mode().IsRegular():
 		d.Kind = channel.KindOther
 	}
 	return d
+}
+
+// resolve tells what a link leads to. The box's root is a directory of the host, so an
+// absolute link leads out of it, and is not resolved.
+func (f *Files) resolve(inside string, d *channel.FileInfo) {
+	root, err := filepath.EvalSymlinks(f.Root)
+	if err != nil {
+		return
+	}
+	end, err := filepath.EvalSymlinks(f.host(inside))
+	if err != nil {
+		return
+	}
+	below, ok := strings.CutPrefix(end, root)
+	if info, err := os.Stat(end); ok && err == nil {
+		d.Resolved, d.Leads = below, f.describe(below, info).Kind
+	}
 }
 
 func explain(name string, err error) error {

@@ -28,9 +28,10 @@ func installAgent(dir string) error {
 	if err := replaceFile(filepath.Join(dir, emptyName), nil, 0o444); err != nil {
 		return err
 	}
-	link := filepath.Join(dir, "cofferdam")
-	if err := os.Symlink("cofferdam-guest", link); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	for _, name := range []string{"cofferdam", "sudo"} { // what the agent's program does depends on its name
+		if err := os.Symlink("cofferdam-guest", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
 	}
 	return nil
 }

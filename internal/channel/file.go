@@ -55,6 +55,11 @@ type File struct {
 	// Mode of a file or directory that is made; 0: 0644, or 0755, or that of the
 	// file that is replaced.
 	Mode uint32 `json:"mode,omitempty"`
+	// Give, of a write or mkdir as root, gives what is made to the sandbox's own user, with
+	// the directories that were made for it: where only root may write, a client of that
+	// user's has places of its own. Nothing that is another's is replaced, and of the
+	// symbolic links on the way only root's are followed.
+	Give bool `json:"give,omitempty"`
 	// Metadata of a written file becomes extended attributes "user.NAME".
 	Metadata map[string]string `json:"metadata,omitempty"`
 }

@@ -64,6 +64,9 @@ func (a *Agent) newFileCall(stream *channel.Conn, file *channel.File) (*fileCall
 	if err != nil {
 		return nil, &fileError{channel.CodeInvalid, err.Error()}
 	}
+	if file.Give && (user.UID != 0 || file.Op != channel.FileWrite && file.Op != channel.FileMkdir) {
+		return nil, invalidFile("only what root writes or makes can be given to the user")
+	}
 	c := &fileCall{File: file, agent: a, identity: identity, user: user, stream: stream}
 	c.path, err = cleanPath(user, file.Path)
 	return c, err
@@ -98,15 +101,35 @@ func (c *fileCall) stat() (*channel.FileInfo, error) {
 }
 
 func (c *fileCall) mkdir() (*channel.FileInfo, error) {
+	var at *place
 	var info *channel.FileInfo
-	err := c.at(search{parents: true}, func(p *place) (err error) {
-		if err := unix.Mkdirat(p.dir, p.name, 0o755); err != nil {
+	err := as(c.user, func() (err error) {
+		if at, err = locate(c.agent.config.Root, c.path, search{parents: true, give: c.Give}); err != nil {
 			return err
 		}
-		if err := c.setDirMode(p); err != nil {
+		if err := unix.Mkdirat(at.dir, at.name, 0o755); err != nil {
 			return err
 		}
-		info, err = c.info(p)
+		if err := c.setDirMode(at); err != nil || !c.Give {
+			return err
+		}
+		made, err := openDir(at.dir, at.name)
+		if err == nil {
+			at.made = append(at.made, made)
+		}
+		return err
+	})
+	if at != nil {
+		defer at.close()
+	}
+	if err == nil && c.Give {
+		err = c.give(at.made)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = as(c.user, func() (err error) {
+		info, err = c.info(at)
 		return err
 	})
 	return info, err

@@ -23,9 +23,14 @@ type place struct {
 	name string // "." for the root directory
 	path string // as it was asked for: absolute and clean
 	real string // without symbolic links before the name
+	made []int  // O_PATH: the directories that were made on the way, if they are to be given
 }
 
-func (p *place) close() { _ = unix.Close(p.dir) }
+func (p *place) close() {
+	for _, dir := range append(p.made, p.dir) {
+		_ = unix.Close(dir)
+	}
+}
 
 // lstat is what lies there, a symbolic link not followed.
 func (p *place) lstat() (unix.Stat_t, error) {
@@ -64,6 +69,7 @@ func cleanPath(user channel.User, asked string) (string, error) {
 type search struct {
 	follow  bool // a symbolic link at the end leads on
 	parents bool // directories before the end are made where there are none
+	give    bool // what is made will be given to the user: links of others than root are no way there
 	kernel  bool // the process table's files about the system are no process's: they are found, too
 }
 
@@ -79,15 +85,17 @@ func locate(root, clean string, how search) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.give = how.give
 	found := false
 	for !found && err == nil {
 		found, err = w.step(how)
 	}
+	p := &place{dir: w.at, name: w.name, path: clean, real: path.Join(w.real, w.name), made: w.made}
 	if err != nil {
-		_ = unix.Close(w.at)
+		p.close()
 		return nil, err
 	}
-	return &place{dir: w.at, name: w.name, path: clean, real: path.Join(w.real, w.name)}, nil
+	return p, nil
 }
 
 // walk is a search under way.
@@ -102,6 +110,10 @@ type walk struct {
 
 	kernel bool // as in search
 	inside bool // at is in the process table
+
+	give bool  // as in search
+	news bool  // the directory that is entered next was just made
+	made []int // those that were, held open if they are to be given
 }
 
 func newWalk(root, clean string, kernel bool) (*walk, error) {
@@ -157,6 +169,7 @@ func (w *walk) step(how search) (bool, error) {
 	err := unix.Fstatat(w.at, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) && !last && how.parents {
 		if err = unix.Mkdirat(w.at, name, 0o755); err == nil || errors.Is(err, unix.EEXIST) {
+			w.news = err == nil
 			return false, nil // it is there now
 		}
 	}
@@ -168,6 +181,8 @@ func (w *walk) step(how search) (bool, error) {
 		return false, err
 	case w.inside && stat.Mode&unix.S_IFMT != unix.S_IFREG && stat.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return false, errProc()
+	case stat.Mode&unix.S_IFMT == unix.S_IFLNK && w.give && stat.Uid != 0:
+		return false, unix.EACCES
 	case stat.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return false, w.through(name)
 	case last:
@@ -184,6 +199,15 @@ func (w *walk) into(name string) error {
 	if err != nil {
 		return err
 	}
+	if w.news && w.give {
+		kept, err := unix.FcntlInt(uintptr(next), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			_ = unix.Close(next)
+			return err
+		}
+		w.made = append(w.made, kept)
+	}
+	w.news = false
 	w.real = path.Join(w.real, name)
 	return w.turn(next)
 }

@@ -47,15 +47,48 @@ func (c *fileCall) write() error {
 	}
 	var info *channel.FileInfo
 	if err == nil {
-		err = as(c.user, func() (err error) {
-			if err := file.put(mode, c.Metadata); err != nil {
-				return err
-			}
-			info, err = c.info(file.place)
-			return err
-		})
+		info, err = c.finish(file, mode)
 	}
 	return replyFile(c.stream, info, explainFile(c.path, err))
+}
+
+// finish gives the file its name, and to its user what is to be given.
+func (c *fileCall) finish(file *newFile, mode uint32) (*channel.FileInfo, error) {
+	given := -1
+	if c.Give {
+		fd, err := file.keep()
+		if err != nil {
+			return nil, err
+		}
+		defer unix.Close(fd) //nolint:errcheck // nothing is written to it
+		given = fd
+	}
+	if err := as(c.user, func() error { return file.put(mode, c.Metadata) }); err != nil {
+		return nil, err
+	}
+	if c.Give {
+		if err := c.give(append(file.made, given)); err != nil {
+			return nil, err
+		}
+	}
+	var info *channel.FileInfo
+	err := as(c.user, func() (err error) {
+		info, err = c.info(file.place)
+		return err
+	})
+	return info, err
+}
+
+// give makes open files and directories the user's, which takes a right that only the
+// agent has.
+func (c *fileCall) give(open []int) error {
+	owner := c.identity.user
+	for _, fd := range open {
+		if err := unix.Fchownat(fd, "", owner.UID, owner.GID, unix.AT_EMPTY_PATH); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin finds the place, looks whether the user may write there, and begins the
@@ -67,11 +100,11 @@ func (c *fileCall) begin() (*newFile, uint32, error) {
 	var file *newFile
 	mode := c.Mode & modeBits
 	err := as(c.user, func() error {
-		p, err := locate(c.agent.config.Root, c.path, search{follow: true, parents: true})
+		p, err := locate(c.agent.config.Root, c.path, search{follow: true, parents: true, give: c.Give})
 		if err != nil {
 			return err
 		}
-		old, err := replaceable(p)
+		old, err := c.replaceable(p)
 		if err == nil {
 			file, err = createBeside(p)
 		}
@@ -89,8 +122,9 @@ func (c *fileCall) begin() (*newFile, uint32, error) {
 }
 
 // replaceable gives the permissions of the regular file at a place, if the user
-// may write it, or those of a new file.
-func replaceable(p *place) (uint32, error) {
+// may write it, or those of a new file. For what is to be given it must be the one's
+// to whom it is given.
+func (c *fileCall) replaceable(p *place) (uint32, error) {
 	stat, err := p.lstat()
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -101,6 +135,10 @@ func replaceable(p *place) (uint32, error) {
 		return 0, unix.EISDIR
 	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		return 0, invalidFile("%.300q is not a regular file, and only those can be written", p.path)
+	case c.Give && int(stat.Uid) != c.identity.user.UID:
+		return 0, unix.EACCES
+	case c.Give:
+		return stat.Mode & 0o777, nil
 	}
 	fd, err := unix.Openat(p.dir, p.name, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -136,6 +174,18 @@ type newFile struct {
 	file  *os.File
 	temp  string // "" once it has its name
 	owned bool   // the place is closed with it
+}
+
+// keep holds the file open beyond put.
+func (f *newFile) keep() (int, error) {
+	raw, err := f.file.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	kept := -1
+	var failed error
+	err = raw.Control(func(fd uintptr) { kept, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	return kept, errors.Join(err, failed)
 }
 
 // createBeside begins a file in the directory of a place.

@@ -221,3 +221,47 @@ func TestWorkingDirectories(t *testing.T) {
 		t.Errorf("a command ran all the same: %v", err)
 	}
 }
+
+// What root writes for the user is the user's, where only root may write; nothing that
+// is another's is replaced, and no link of the user's leads there.
+func TestGiven(t *testing.T) {
+	s := configured(t, nil, nil)
+	s.sh("ln -s /etc ~/out") // the stage has an /etc and an /opt of its own
+	write := func(path string, give bool) (channel.FileInfo, error) {
+		user := ""
+		if give {
+			user = "root"
+		}
+		info, err := s.writeFile(channel.File{Path: path, User: user, Give: give}, strings.NewReader("x"))
+		return info, err
+	}
+	const path = "/opt/top/of/it/file"
+	if _, err := write(path, false); !errors.Is(err, fault.ErrForbidden) {
+		t.Fatalf("the user may write there: %v", err)
+	}
+	for _, path := range []string{path, "/opt/file", "/opt/file"} { // the second time it is there, and the user's own
+		if info, err := write(path, true); err != nil || info.Owner != "agent" || info.Mode != 0o644 {
+			t.Errorf("%s: %+v, %v", path, info, err)
+		}
+	}
+	if info, err := write(path, false); err != nil || info.Owner != "agent" {
+		t.Errorf("its user may not write it: %+v, %v", info, err)
+	}
+	if info, err := s.file(channel.File{Op: channel.FileMkdir, Path: "/opt/other/dir", User: "root", Give: true}); err != nil || info.Owner != "agent" || info.Kind != channel.KindDir {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if got := s.sh("cd /opt && stat -c %u top top/of top/of/it top/of/it/file other other/dir | sort -u; touch top/of/mine && echo ok"); got != "1000\nok\n" {
+		t.Errorf("got %q", got)
+	}
+	for _, path := range []string{"/etc/hostname", "/home/agent/out/new", "/proc/sys/kernel/hostname"} {
+		if info, err := write(path, true); err == nil {
+			t.Errorf("%s: %+v", path, info)
+		}
+	}
+	if got := s.sh("cat /etc/hostname; ls /etc/new 2>&1 | grep -c 'No such'"); got != "box\n1\n" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := s.writeFile(channel.File{Path: "/opt/top/b", Give: true}, strings.NewReader("x")); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("the user gives: %v", err)
+	}
+}

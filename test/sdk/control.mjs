@@ -80,7 +80,10 @@ const box = await Sandbox.create({ metadata: { suite: 'control', 'a b': 'c+d&e=%
   ok('setTimeout; connect only makes it longer')
 }
 {
-  assert.notEqual(await Sandbox.pause(box.sandboxId), false)
+  const long = box.sandboxId + '-6532622b'
+  assert.equal((await Sandbox.getInfo(long)).sandboxId, box.sandboxId)
+  const paused = await Promise.all([1, 2, 3].map(() => Sandbox.pause(long)))
+  assert.ok(paused.some((p) => p !== false), String(paused))
   assert.equal(await Sandbox.pause(box.sandboxId), false)
   assert.equal((await box.getInfo()).state, 'paused')
   assert.equal(await box.isRunning(), false)
@@ -125,6 +128,13 @@ const box = await Sandbox.create({ metadata: { suite: 'control', 'a b': 'c+d&e=%
   assert.notEqual(copy.sandboxId, box.sandboxId)
   assert.equal((await copy.getInfo()).templateId, snap.snapshotId)
   await copy.kill()
+  if (snap.names) {
+    const tagged = await box.createSnapshot({ name: 'ready:v1' })
+    assert.deepEqual(tagged.names, ['ready:v1'])
+    const made = await Sandbox.create('ready:v1')
+    await made.kill()
+    assert.equal(await Sandbox.deleteSnapshot('ready:v1'), true)
+  }
   assert.equal(await Sandbox.deleteSnapshot(snap.snapshotId, { apiKey: OTHER_KEY }), false)
   assert.equal(await Sandbox.deleteSnapshot(snap.snapshotId), true)
   assert.equal(await Sandbox.deleteSnapshot(snap.snapshotId), false)

@@ -161,7 +161,7 @@ func (d *daemon) enroll(t *testing.T) {
 func TestDaemon(t *testing.T) {
 	d := startDaemon(t)
 	latest := python(t, "latest")
-	t.Run("what only real sandboxes do", func(t *testing.T) { run(t, d.env, 7, latest, "real.py") })
+	t.Run("what only real sandboxes do", func(t *testing.T) { run(t, d.env, 8, latest, "real.py") })
 	for _, version := range pythonVersions() {
 		t.Run("python "+version, func(t *testing.T) { run(t, d.env, 12, python(t, version), "data.py") })
 	}

@@ -42,6 +42,13 @@ func TestDataPython(t *testing.T) {
 	}
 }
 
+// TestDataBinary: the same wire in its other form, with the client below the newest
+// SDK, which takes that form by itself.
+func TestDataBinary(t *testing.T) {
+	python := python(t, "latest")
+	run(t, inside(t), 4, python, "binary.py")
+}
+
 // tokens are the boxes' access tokens.
 type tokens struct{}
 

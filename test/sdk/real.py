@@ -48,6 +48,26 @@ except SandboxException as refused:
     assert "nobodys" in str(refused), refused
 ok("a policy that the token may not choose is refused")
 
+# Files as the clients of other servers know them; sudo asks nothing and gives nothing.
+assert "MemTotal" in box.files.read("/proc/meminfo")
+written = box.files.write("/srv/app/of/mine.txt", "1")
+assert written.path == "/srv/app/of/mine.txt", written
+assert box.commands.run("stat -c %U /srv/app/of /srv/app/of/mine.txt && echo 2 >>/srv/app/of/mine.txt").stdout == "user\nuser\n"
+box.files.write("/srv/app/of/mine.txt", "3")
+assert box.files.read("/srv/app/of/mine.txt") == "3"
+for path in ("/etc/passwd", "/proc/1/environ"):
+    try:
+        box.files.write(path, "x")
+        raise AssertionError("it was written: " + path)
+    except SandboxException:
+        pass
+box.commands.run("ln -s /srv/app ~/app && ln -s of/mine.txt ~/app/link")
+assert box.files.get_info("/home/user/app/link").symlink_target == "/srv/app/of/mine.txt"
+posture = "grep -E '^(Uid|Cap|NoNewPrivs)' /proc/self/status"
+assert box.commands.run("sudo -n " + posture).stdout == box.commands.run(posture).stdout
+assert box.commands.run("sudo id -un").stdout == "user\n"
+ok("absolute paths, files of the kernel, links, sudo")
+
 # A snapshot has processes, files and what was installed; the copies are not each other.
 box.commands.run("nohup sh -c 'i=0; while :; do i=$((i+1)); echo $i >/home/user/count; sleep 0.1; done' >/dev/null 2>&1 &")
 until("a count", lambda: box.files.exists("/home/user/count") and box.files.read("/home/user/count").strip())

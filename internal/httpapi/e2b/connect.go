@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -21,8 +19,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
-// The Connect protocol, as far as both SDKs use it: JSON, no compression, unary
-// calls and server streams. Clients come with HTTP/1.1 and, over TLS, with HTTP/2.
+// The Connect protocol, as far as clients of this wire use it: JSON or binary
+// messages, no compression, unary calls and server streams. Clients come with HTTP/1.1
+// and, over TLS, with HTTP/2.
 const (
 	maxMessage     = 4 << 20 // bytes of a message from a client
 	envelopeSize   = 5       // one byte flags, four bytes big-endian length
@@ -30,31 +29,23 @@ const (
 	flagEnd        = 2 // the last message of a stream
 	typeUnary      = "application/json"
 	typeStream     = "application/connect+json"
+
+	typeUnaryProto  = "application/proto"
+	typeStreamProto = "application/connect+proto"
 )
 
 // bodyPatience is how long a client may take to send a whole message.
 const bodyPatience = 30 * time.Second
 
-// checkUnary refuses what is no unary call of this protocol.
-func checkUnary(r *http.Request) error {
-	if err := checkCall(r, typeUnary); err != nil {
-		return err
-	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return refuse(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
-	}
-	return nil
+// checkUnary refuses what is no unary call of this protocol, and tells whether its
+// messages are binary.
+func checkUnary(r *http.Request) (inProto bool, err error) {
+	return checkCall(r, "Content-Encoding", typeUnary, typeUnaryProto)
 }
 
-// checkStream refuses what is no server stream of this protocol.
-func checkStream(r *http.Request) error {
-	if err := checkCall(r, typeStream); err != nil {
-		return err
-	}
-	if encoding := r.Header.Get("Connect-Content-Encoding"); encoding != "" && encoding != "identity" {
-		return refuse(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
-	}
-	return nil
+// checkStream does the same for a server stream.
+func checkStream(r *http.Request) (inProto bool, err error) {
+	return checkCall(r, "Connect-Content-Encoding", typeStream, typeStreamProto)
 }
 
 // unsupportedMedia is a request that is not of this protocol at all: HTTP answers.
@@ -64,18 +55,21 @@ func (u *unsupportedMedia) Error() string {
 	return "this call takes " + u.wanted
 }
 
-func checkCall(r *http.Request, contentType string) error {
+func checkCall(r *http.Request, encodingHeader, plain, proto string) (inProto bool, err error) {
 	got, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || got != contentType {
-		return &unsupportedMedia{wanted: "Content-Type: " + contentType}
+	if inProto = got == proto; err != nil || !inProto && got != plain {
+		return false, &unsupportedMedia{wanted: "Content-Type: " + plain + " or " + proto}
 	}
 	if charset, given := params["charset"]; given && charset != "utf-8" && charset != "UTF-8" {
-		return &unsupportedMedia{wanted: "UTF-8"}
+		return inProto, &unsupportedMedia{wanted: "UTF-8"}
 	}
 	if v := r.Header.Get("Connect-Protocol-Version"); v != "" && v != "1" {
-		return refuse(codeInvalid, "Connect-Protocol-Version %.20q is not known: 1 is", v)
+		return inProto, refuse(codeInvalid, "Connect-Protocol-Version %.20q is not known: 1 is", v)
 	}
-	return nil
+	if encoding := r.Header.Get(encodingHeader); encoding != "" && encoding != "identity" {
+		return inProto, refuse(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
+	}
+	return inProto, nil
 }
 
 // timeoutOf reads Connect-Timeout-Ms; 0: there is none.
@@ -92,9 +86,9 @@ func timeoutOf(r *http.Request) (time.Duration, error) {
 }
 
 // readUnary decodes the message of a unary call.
-func readUnary(w http.ResponseWriter, r *http.Request, v any) error {
+func readUnary(w http.ResponseWriter, c *call, v any) error {
 	defer limitBody(w)()
-	body, err := io.ReadAll(io.LimitReader(backend.Held(r.Context(), r.Body), maxMessage+1))
+	body, err := io.ReadAll(io.LimitReader(backend.Held(c.Context(), c.Body), maxMessage+1))
 	switch {
 	case errors.Is(err, fault.ErrExhausted):
 		return err
@@ -102,25 +96,25 @@ func readUnary(w http.ResponseWriter, r *http.Request, v any) error {
 		return refuse(codeInvalid, "the message did not come whole: %v", err)
 	case len(body) > maxMessage:
 		return refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
-	case len(bytes.TrimSpace(body)) == 0:
+	case len(body) == 0 || c.codec == nil && len(bytes.TrimSpace(body)) == 0:
 		return nil // the message without fields
 	}
-	return decodeMessage(body, v)
+	return c.codec.decode(body, v)
 }
 
 // readEnvelope decodes the one message that a client sends to open a server
 // stream, and makes sure that nothing follows it.
-func readEnvelope(w http.ResponseWriter, r *http.Request, v any) error {
+func readEnvelope(w http.ResponseWriter, c *call, v any) error {
 	defer limitBody(w)()
-	payload, err := nextEnvelope(backend.Held(r.Context(), r.Body))
+	payload, err := nextEnvelope(backend.Held(c.Context(), c.Body))
 	if err != nil {
 		return err
 	}
 	var more [1]byte
-	if n, err := io.ReadFull(r.Body, more[:]); n > 0 || !errors.Is(err, io.EOF) {
+	if n, err := io.ReadFull(c.Body, more[:]); n > 0 || !errors.Is(err, io.EOF) {
 		return refuse(codeInvalid, "the call takes one message, and something follows it")
 	}
-	return decodeMessage(payload, v)
+	return c.codec.decode(payload, v)
 }
 
 // nextEnvelope reads one enveloped message.
@@ -159,13 +153,13 @@ func limitBody(w http.ResponseWriter) func() {
 }
 
 // writeUnary answers a unary call.
-func writeUnary(w http.ResponseWriter, v any) error {
-	data, err := json.Marshal(v)
+func writeUnary(w http.ResponseWriter, c *call, v any) error {
+	data, err := c.codec.encode(v)
 	if err != nil {
-		return fmt.Errorf("encode an answer: %w", err)
+		return err
 	}
-	w.Header().Set("Content-Type", typeUnary)
-	_, _ = w.Write(data) // a client that is gone is its own loss
+	w.Header().Set("Content-Type", c.codec.unary())
+	_, _ = w.Write(data) //nolint:gosec // no browser shows it; and a client that is gone is its own loss
 	return nil
 }
 
@@ -173,6 +167,7 @@ func writeUnary(w http.ResponseWriter, v any) error {
 // Safe for concurrent use.
 type stream struct {
 	control *http.ResponseController
+	codec   *codec
 	release func() // takes back that ctx's end cuts writes off
 
 	mu  sync.Mutex // guards what follows, and the order of messages
@@ -183,8 +178,8 @@ type stream struct {
 // openStream begins the answer. When ctx ends before close, what is being
 // written is cut off, so that a client that does not read keeps nobody here; the
 // connection is of no use then.
-func openStream(ctx context.Context, w http.ResponseWriter) *stream {
-	s := &stream{w: w, control: http.NewResponseController(w)}
+func openStream(ctx context.Context, w http.ResponseWriter, k *codec) *stream {
+	s := &stream{w: w, codec: k, control: http.NewResponseController(w)}
 	s.release = errand.Until(ctx, func() { // w is of no use to anybody once its handler has returned
 		until := time.Now()
 		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
@@ -192,7 +187,7 @@ func openStream(ctx context.Context, w http.ResponseWriter) *stream {
 		}
 		_ = s.control.SetWriteDeadline(until)
 	})
-	w.Header().Set("Content-Type", typeStream)
+	w.Header().Set("Content-Type", k.stream())
 	w.WriteHeader(http.StatusOK)
 	return s
 }
@@ -204,9 +199,10 @@ const lastWord = 2 * time.Second
 func (s *stream) close() { s.release() }
 
 // send writes one message.
-func (s *stream) send(v any) error { return s.write(0, v) }
+func (s *stream) send(v any) error { return s.write(0, s.codec, v) }
 
-// end writes the last message: err, or with nil that all is well.
+// end writes the last message, which is JSON in either form: err, or with nil that all
+// is well.
 func (s *stream) end(err error) {
 	var last struct {
 		Error *failure `json:"error,omitempty"`
@@ -214,7 +210,7 @@ func (s *stream) end(err error) {
 	if err != nil {
 		last.Error = failureOf(err)
 	}
-	_ = s.write(flagEnd, last) // a client that is gone is its own loss
+	_ = s.write(flagEnd, nil, last) // a client that is gone is its own loss
 }
 
 // sendBytes writes a data event of a process without a detour through
@@ -223,19 +219,25 @@ func (s *stream) sendBytes(output string, p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(0)
+	if s.codec != nil {
+		s.buf.Write(s.codec.output(output, p))
+		return s.flush()
+	}
 	s.buf.WriteString(`{"event":{"data":{"` + output + `":"`)
 	s.buf.Write(base64.StdEncoding.AppendEncode(s.buf.AvailableBuffer(), p))
 	s.buf.WriteString(`"}}}`)
 	return s.flush()
 }
 
-func (s *stream) write(flags byte, v any) error {
+func (s *stream) write(flags byte, k *codec, v any) error {
+	message, err := k.encode(v)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(flags)
-	if err := json.NewEncoder(&s.buf).Encode(v); err != nil {
-		return fmt.Errorf("encode a message: %w", err)
-	}
+	s.buf.Write(message)
 	return s.flush()
 }
 

@@ -24,34 +24,35 @@ func TestUnaryCalls(t *testing.T) {
 		status     int
 		code       code
 	}{
-		"an empty message":       {body: "", status: 400, code: codeInvalid}, // Stat of no path
-		"unknown fields":         {path: processService + "List", body: `{"later":{"a":[1,2]}}`, status: 200},
-		"nothing at all":         {path: processService + "List", body: "", status: 200},
-		"not JSON":               {body: `{"path":`, status: 400, code: codeInvalid},
-		"an array":               {body: `[]`, status: 400, code: codeInvalid},
-		"two values":             {body: `{} {}`, status: 400, code: codeInvalid},
-		"a wrong type":           {body: `{"path":7}`, status: 400, code: codeInvalid},
-		"a key twice":            {body: `{"path":"a","path":"b"}`, status: 400, code: codeInvalid},
-		"a key in two cases":     {body: `{"path":"a","Path":"b"}`, status: 400, code: codeInvalid},
-		"deep":                   {body: deep, status: 400, code: codeInvalid},
-		"not UTF-8":              {body: "{\"path\":\"\xff\"}", status: 400, code: codeInvalid},
-		"too long":               {body: `{"path":"` + strings.Repeat("x", maxMessage) + `"}`, status: 429, code: codeExhausted},
-		"gzip":                   {body: "{}", header: map[string]string{"Content-Encoding": "gzip"}, status: 501, code: codeUnimplemented},
-		"another protocol":       {body: "{}", header: map[string]string{"Connect-Protocol-Version": "2"}, status: 400, code: codeInvalid},
-		"a timeout in words":     {body: "{}", header: map[string]string{"Connect-Timeout-Ms": "soon"}, status: 400, code: codeInvalid},
-		"protobuf":               {body: "{}", header: map[string]string{"Content-Type": "application/proto"}, status: 415},
-		"a stream's type":        {body: "{}", header: map[string]string{"Content-Type": typeStream}, status: 415},
-		"latin":                  {body: "{}", header: map[string]string{"Content-Type": "application/json; charset=latin1"}, status: 415},
-		"an unknown call":        {path: processService + "Explode", body: "{}", status: 501},
-		"a selector of nothing":  {path: processService + "SendSignal", body: `{"signal":"SIGNAL_SIGKILL"}`, status: 400, code: codeInvalid},
-		"a selector of too much": {path: processService + "CloseStdin", body: `{"process":{"pid":1,"tag":"a"}}`, status: 400, code: codeInvalid},
-		"a pid as text":          {path: processService + "CloseStdin", body: `{"process":{"pid":"12345678"}}`, status: 404, code: codeNotFound},
-		"a negative pid":         {path: processService + "CloseStdin", body: `{"process":{"pid":-1}}`, status: 400, code: codeInvalid},
-		"a signal of no name":    {path: processService + "SendSignal", body: `{"process":{"pid":1},"signal":"SIGNAL_SIGSEGV"}`, status: 400, code: codeInvalid},
-		"bytes that are none":    {path: processService + "SendInput", body: `{"process":{"pid":1},"input":{"stdin":"!"}}`, status: 400, code: codeInvalid},
-		"a file that is not":     {body: `{"path":"nothing"}`, status: 404, code: codeNotFound},
-		"a path with a zero":     {body: `{"path":"a\u0000b"}`, status: 400, code: codeInvalid},
-		"another user":           {body: `{"path":"."}`, header: map[string]string{"Authorization": "Basic bm9ib2R5Og=="}, status: 401, code: codeUnauthenticated},
+		"an empty message":            {body: "", status: 400, code: codeInvalid}, // Stat of no path
+		"unknown fields":              {path: processService + "List", body: `{"later":{"a":[1,2]}}`, status: 200},
+		"nothing at all":              {path: processService + "List", body: "", status: 200},
+		"not JSON":                    {body: `{"path":`, status: 400, code: codeInvalid},
+		"an array":                    {body: `[]`, status: 400, code: codeInvalid},
+		"two values":                  {body: `{} {}`, status: 400, code: codeInvalid},
+		"a wrong type":                {body: `{"path":7}`, status: 400, code: codeInvalid},
+		"a key twice":                 {body: `{"path":"a","path":"b"}`, status: 400, code: codeInvalid},
+		"a key in two cases":          {body: `{"path":"a","Path":"b"}`, status: 400, code: codeInvalid},
+		"deep":                        {body: deep, status: 400, code: codeInvalid},
+		"not UTF-8":                   {body: "{\"path\":\"\xff\"}", status: 400, code: codeInvalid},
+		"too long":                    {body: `{"path":"` + strings.Repeat("x", maxMessage) + `"}`, status: 429, code: codeExhausted},
+		"gzip":                        {body: "{}", header: map[string]string{"Content-Encoding": "gzip"}, status: 501, code: codeUnimplemented},
+		"another protocol":            {body: "{}", header: map[string]string{"Connect-Protocol-Version": "2"}, status: 400, code: codeInvalid},
+		"a timeout in words":          {body: "{}", header: map[string]string{"Connect-Timeout-Ms": "soon"}, status: 400, code: codeInvalid},
+		"JSON that is said not to be": {body: "{}", header: map[string]string{"Content-Type": typeUnaryProto}, status: 400, code: codeInvalid},
+		"another type":                {body: "{}", header: map[string]string{"Content-Type": "application/grpc"}, status: 415},
+		"a stream's type":             {body: "{}", header: map[string]string{"Content-Type": typeStream}, status: 415},
+		"latin":                       {body: "{}", header: map[string]string{"Content-Type": "application/json; charset=latin1"}, status: 415},
+		"an unknown call":             {path: processService + "Explode", body: "{}", status: 501},
+		"a selector of nothing":       {path: processService + "SendSignal", body: `{"signal":"SIGNAL_SIGKILL"}`, status: 400, code: codeInvalid},
+		"a selector of too much":      {path: processService + "CloseStdin", body: `{"process":{"pid":1,"tag":"a"}}`, status: 400, code: codeInvalid},
+		"a pid as text":               {path: processService + "CloseStdin", body: `{"process":{"pid":"12345678"}}`, status: 404, code: codeNotFound},
+		"a negative pid":              {path: processService + "CloseStdin", body: `{"process":{"pid":-1}}`, status: 400, code: codeInvalid},
+		"a signal of no name":         {path: processService + "SendSignal", body: `{"process":{"pid":1},"signal":"SIGNAL_SIGSEGV"}`, status: 400, code: codeInvalid},
+		"bytes that are none":         {path: processService + "SendInput", body: `{"process":{"pid":1},"input":{"stdin":"!"}}`, status: 400, code: codeInvalid},
+		"a file that is not":          {body: `{"path":"nothing"}`, status: 404, code: codeNotFound},
+		"a path with a zero":          {body: `{"path":"a\u0000b"}`, status: 400, code: codeInvalid},
+		"another user":                {body: `{"path":"."}`, header: map[string]string{"Authorization": "Basic bm9ib2R5Og=="}, status: 401, code: codeUnauthenticated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := c.path
@@ -171,7 +172,7 @@ func TestAStreamsEndTouchesNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowWriter{ResponseRecorder: httptest.NewRecorder(), begun: make(chan struct{}), goOn: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := openStream(ctx, w)
+		s := openStream(ctx, w, nil)
 		cancel()
 		<-w.begun
 		closed := make(chan struct{})

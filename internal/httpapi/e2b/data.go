@@ -51,6 +51,7 @@ type Data struct {
 	launched launches
 	watchers watchers
 	ports    http.RoundTripper
+	codecs   map[string]*codec // by the paths of calls
 }
 
 // NewData makes the handler.
@@ -58,7 +59,7 @@ func NewData(cfg DataConfig) *Data {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
-	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes)}
+	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs()}
 	d.routes.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	d.routes.HandleFunc("GET /metrics", d.rest(d.metrics))
 	d.routes.HandleFunc("GET /files", d.rest(d.download))
@@ -75,8 +76,9 @@ func NewData(cfg DataConfig) *Data {
 // call is a request to a sandbox that was let through.
 type call struct {
 	*http.Request
-	box *sandbox.Sandbox
-	id  string
+	box   *sandbox.Sandbox
+	id    string
+	codec *codec // nil: its messages are JSON
 }
 
 // ServeHTTP routes a request to its sandbox.

@@ -19,7 +19,7 @@ func (d *Data) compose(w http.ResponseWriter, c *call) error {
 		Destination string   `json:"destination"`
 		User        string   `json:"username"`
 	}
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if len(req.Sources) == 0 || len(req.Sources) > maxComposed || req.Destination == "" {

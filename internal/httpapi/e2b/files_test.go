@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,29 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 	})
+}
+
+// TestWritesWhereOnlyRootMay: what a client puts at an absolute path is there, and its
+// user's, as the clients of this wire expect; a relative path stays below the home.
+func TestWritesWhereOnlyRootMay(t *testing.T) {
+	s := newDataStage(t)
+	s.box.Files.Closed = "/top"
+	if status, body := s.post("/files?path=/top/a/f", octetStream, strings.NewReader("x")); status != 200 || s.file("top/a/f") != "x" {
+		t.Errorf("%d %s", status, body)
+	}
+	if made := s.got(filesystemService+"MakeDir", `{"path":"/top/d"}`)["entry"].(map[string]any); made["path"] != "/top/d" {
+		t.Errorf("%v", made)
+	}
+	if status, body := s.post("/files?path=/top/r&username=root", octetStream, strings.NewReader("x")); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := s.box.Files.Given; !slices.Equal(got, []string{"/top/a/f", "/top/d"}) {
+		t.Errorf("given are %v", got)
+	}
+	s.box.Files.Closed = "/home/user/shut"
+	if status, body := s.post("/files?path=shut/f", octetStream, strings.NewReader("x")); status != http.StatusForbidden {
+		t.Errorf("%d %s", status, body)
+	}
 }
 
 func TestUploadsThatAreRefused(t *testing.T) {

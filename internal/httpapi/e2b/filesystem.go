@@ -44,22 +44,22 @@ func (d *Data) file(c *call, f channel.File) (channel.FileInfo, error) {
 
 func (d *Data) statFile(w http.ResponseWriter, c *call) error {
 	var req pathRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	info, err := d.file(c, channel.File{Op: channel.FileStat, Path: req.Path})
 	if err != nil {
 		return err
 	}
-	return writeUnary(w, entryAnswer{entryOf(info)})
+	return writeUnary(w, c, entryAnswer{entryOf(info)})
 }
 
 func (d *Data) makeDirectory(w http.ResponseWriter, c *call) error {
 	var req pathRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	info, err := d.file(c, channel.File{Op: channel.FileMkdir, Path: req.Path})
+	info, err := d.makePath(c, req.Path)
 	if errors.Is(err, fault.ErrConflict) && heldSentence(c.box.Waits()) == "" && !d.gone(c.id) {
 		return &failure{Code: codeExists, Message: failureOf(err).Message}
 	}
@@ -71,7 +71,23 @@ func (d *Data) makeDirectory(w http.ResponseWriter, c *call) error {
 			return err
 		}
 	}
-	return writeUnary(w, entryAnswer{entryOf(info)})
+	return writeUnary(w, c, entryAnswer{entryOf(info)})
+}
+
+// makePath makes a directory with its parents.
+func (d *Data) makePath(c *call, at string) (channel.FileInfo, error) {
+	user, err := c.basicUser()
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
+	f := channel.File{Op: channel.FileMkdir, Path: at, User: user}
+	info, err := d.cfg.Sandboxes.File(c.Context(), c.id, f)
+	if given, ok := givenTo(f, err); ok {
+		if made, again := d.cfg.Sandboxes.File(c.Context(), c.id, given); again == nil {
+			return made, nil
+		}
+	}
+	return info, err
 }
 
 func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
@@ -79,7 +95,7 @@ func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
 		Source      string `json:"source"`
 		Destination string `json:"destination"`
 	}
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if _, err := d.file(c, channel.File{Op: channel.FileMove, Path: req.Source, To: req.Destination}); err != nil {
@@ -89,20 +105,20 @@ func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeUnary(w, entryAnswer{entryOf(info)})
+	return writeUnary(w, c, entryAnswer{entryOf(info)})
 }
 
 // removeFile removes what is there; nothing is fine, too.
 func (d *Data) removeFile(w http.ResponseWriter, c *call) error {
 	var req pathRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	_, err := d.file(c, channel.File{Op: channel.FileRemove, Path: req.Path})
 	if err != nil && (!errors.Is(err, fault.ErrNotFound) || d.gone(c.id)) {
 		return err
 	}
-	return writeUnary(w, struct{}{})
+	return writeUnary(w, c, struct{}{})
 }
 
 // listDirectory lists what is in a directory, and below it to a depth.
@@ -111,7 +127,7 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 		pathRequest
 		Depth number `json:"depth"`
 	}
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if req.Depth > channel.MaxListDepth {
@@ -128,7 +144,7 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 	}
 	defer conn.Close() //nolint:errcheck // it was for reading
 	defer cutOff(c.Context(), conn)()
-	answer := &listing{ctx: c.Context(), w: w}
+	answer := &listing{ctx: c.Context(), w: w, codec: c.codec}
 	for {
 		kind, payload, err := conn.ReadFrame()
 		if err != nil {

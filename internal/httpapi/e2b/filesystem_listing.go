@@ -18,11 +18,12 @@ const listingHeld = 1 << 20
 
 // listing is the answer to a list: the one message of a unary call, written in parts.
 type listing struct {
-	ctx  context.Context //nolint:containedctx // of the one call that it answers
-	w    http.ResponseWriter
-	told int
-	held bytes.Buffer
-	sent bool // some of it: an error breaks the connection
+	ctx   context.Context //nolint:containedctx // of the one call that it answers
+	w     http.ResponseWriter
+	codec *codec
+	told  int
+	held  bytes.Buffer
+	sent  bool // some of it: an error breaks the connection
 }
 
 // add tells of one more entry.
@@ -30,19 +31,14 @@ func (l *listing) add(e entry) error {
 	if l.told++; l.told > channel.MaxListEntries {
 		return refuse(codeExhausted, "the directory has more than %d entries: list it by its parts", channel.MaxListEntries)
 	}
-	data, err := json.Marshal(e)
+	data, err := l.part(e)
 	if err != nil {
-		return fmt.Errorf("encode an answer: %w", err)
+		return err
 	}
 	if !l.sent {
-		if err := backend.Take(l.ctx, len(data)+1); err != nil {
+		if err := backend.Take(l.ctx, len(data)); err != nil {
 			return err
 		}
-	}
-	if l.told == 1 {
-		l.held.WriteString(`{"entries":[`)
-	} else {
-		l.held.WriteByte(',')
 	}
 	l.held.Write(data)
 	if l.held.Len() < listingHeld {
@@ -51,10 +47,25 @@ func (l *listing) add(e entry) error {
 	return l.flush()
 }
 
+// part is one more entry, with what separates it from those before.
+func (l *listing) part(e entry) ([]byte, error) {
+	if l.codec != nil {
+		return l.codec.part(e)
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode an answer: %w", err)
+	}
+	if l.told == 1 {
+		return append([]byte(`{"entries":[`), data...), nil
+	}
+	return append([]byte{','}, data...), nil
+}
+
 // flush sends what is kept back.
 func (l *listing) flush() error {
 	if !l.sent {
-		l.w.Header().Set("Content-Type", typeUnary)
+		l.w.Header().Set("Content-Type", l.codec.unary())
 		l.sent = true
 	}
 	_, err := l.w.Write(l.held.Bytes())
@@ -64,10 +75,12 @@ func (l *listing) flush() error {
 
 // end sends the rest.
 func (l *listing) end() error {
-	if l.told == 0 {
-		l.held.WriteString(`{"entries":[`)
+	if l.codec == nil {
+		if l.told == 0 {
+			l.held.WriteString(`{"entries":[`)
+		}
+		l.held.WriteString(`]}`)
 	}
-	l.held.WriteString(`]}`)
 	_ = l.flush() // a client that is gone is its own loss
 	return nil
 }

@@ -94,7 +94,7 @@ func (w *watch) entry(name string) *entry {
 // watchDirectory streams what changes in a directory.
 func (d *Data) watchDirectory(w http.ResponseWriter, c *call) (feed, error) {
 	var req watchRequest
-	if err := readEnvelope(w, c.Request, &req); err != nil {
+	if err := readEnvelope(w, c, &req); err != nil {
 		return nil, err
 	}
 	timeout, err := timeoutOf(c.Request)

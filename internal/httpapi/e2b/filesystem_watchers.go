@@ -19,6 +19,9 @@ const (
 	maxWatcherBytes  = 1 << 20          // kept for the next poll
 	maxWatchedBytes  = 4 << 20          // kept for the next polls of all watchers of one sandbox
 	watcherLife      = 10 * time.Minute // without a poll
+	// watcherPatience is how long a poll waits for the first change: a client that has just
+	// written asks at once, and what it wrote is on its way.
+	watcherPatience = 50 * time.Millisecond
 )
 
 // watchers are those of all sandboxes, by their ids, which nobody can guess.
@@ -33,6 +36,7 @@ type watcher struct {
 	sandbox string
 	stop    context.CancelFunc
 	expiry  *time.Timer
+	news    chan struct{} // has one element when there is something that nobody asked for yet
 	// Guarded by watchers.mu.
 	events []watchEvent
 	bytes  int // that they take, about
@@ -47,7 +51,7 @@ type watcherRequest struct {
 // createWatcher begins to watch for polls.
 func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 	var req watchRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if d.watchers.count(c.id) >= maxWatchers {
@@ -62,7 +66,7 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	id := hex.EncodeToString(random[:])
-	kept := &watcher{sandbox: c.id, stop: cancel, expiry: errand.After(watcherLife, func() { d.watchers.remove(id) })}
+	kept := &watcher{sandbox: c.id, stop: cancel, news: make(chan struct{}, 1), expiry: errand.After(watcherLife, func() { d.watchers.remove(id) })}
 	d.watchers.add(id, kept)
 	errand.When(ctx, func() { _ = watching.conn.Close() })
 	errand.Go(func() { d.watchers.collect(kept, watching) })
@@ -73,7 +77,7 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 		case <-ctx.Done():
 		}
 	})
-	return writeUnary(w, watcherRequest{WatcherID: id})
+	return writeUnary(w, c, watcherRequest{WatcherID: id})
 }
 
 // collect keeps changes until the stream ends.
@@ -98,6 +102,10 @@ func (ws *watchers) keep(kept *watcher, events []watchEvent, changes channel.Fil
 	defer ws.mu.Unlock()
 	tooMuch := ws.held(kept.sandbox)+sizeOf(events) > maxWatchedBytes
 	kept.add(events, changes.Lost || tooMuch, ended)
+	select {
+	case kept.news <- struct{}{}:
+	default:
+	}
 }
 
 // held is what a sandbox's watchers keep. It needs mu.
@@ -134,17 +142,38 @@ func (w *watcher) add(events []watchEvent, lost bool, ended error) {
 // could not be kept are told once, as data_loss.
 func (d *Data) watcherEvents(w http.ResponseWriter, c *call) error {
 	var req watcherRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	events, err := d.watchers.poll(c.id, req.WatcherID)
+	if err == nil && len(events) == 0 {
+		d.watchers.await(c.Context(), c.id, req.WatcherID)
+		events, err = d.watchers.poll(c.id, req.WatcherID)
+	}
 	if err != nil {
 		return err
 	}
 	answer := struct {
 		Events []watchEvent `json:"events"`
 	}{Events: events}
-	return writeUnary(w, answer)
+	return writeUnary(w, c, answer)
+}
+
+// await returns when a watcher has something to tell, or soon.
+func (ws *watchers) await(ctx context.Context, sandbox, id string) {
+	ws.mu.Lock()
+	kept := ws.all[id]
+	ws.mu.Unlock()
+	if kept == nil || kept.sandbox != sandbox {
+		return
+	}
+	patience := time.NewTimer(watcherPatience)
+	defer patience.Stop()
+	select {
+	case <-kept.news:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
 }
 
 func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
@@ -157,6 +186,10 @@ func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
 	kept.expiry.Reset(watcherLife)
 	events := kept.events
 	kept.events, kept.bytes = nil, 0
+	select {
+	case <-kept.news:
+	default:
+	}
 	switch {
 	case kept.lost:
 		kept.lost = false
@@ -172,13 +205,13 @@ func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
 // removeWatcher ends one; one that is not there has ended.
 func (d *Data) removeWatcher(w http.ResponseWriter, c *call) error {
 	var req watcherRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if d.watchers.has(c.id, req.WatcherID) {
 		d.watchers.remove(req.WatcherID)
 	}
-	return writeUnary(w, struct{}{})
+	return writeUnary(w, c, struct{}{})
 }
 
 func (ws *watchers) add(id string, kept *watcher) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,10 +49,7 @@ type logLine struct {
 }
 
 func (e logEntry) line() (logLine, error) {
-	object := map[string]string{}
-	for name, value := range e.Fields {
-		object[name] = value
-	}
+	object := maps.Clone(e.Fields)
 	object["message"], object["level"] = e.Message, e.Level
 	text, err := json.Marshal(object)
 	return logLine{Timestamp: e.Timestamp, Line: string(text)}, err

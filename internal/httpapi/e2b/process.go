@@ -70,7 +70,7 @@ const maxTag = 256 // bytes
 // client goes away; when its time is over it is killed.
 func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
 	var req startRequest
-	if err := readEnvelope(w, c.Request, &req); err != nil {
+	if err := readEnvelope(w, c, &req); err != nil {
 		return nil, err
 	}
 	timeout, err := timeoutOf(c.Request)
@@ -179,7 +179,7 @@ func (s *selector) String() string {
 // on, or its end.
 func (d *Data) connectProcess(w http.ResponseWriter, c *call) (feed, error) {
 	var req selected
-	if err := readEnvelope(w, c.Request, &req); err != nil {
+	if err := readEnvelope(w, c, &req); err != nil {
 		return nil, err
 	}
 	timeout, err := timeoutOf(c.Request)
@@ -237,7 +237,7 @@ type processInfo struct {
 
 // listProcesses tells of the commands that run and have their pid.
 func (d *Data) listProcesses(w http.ResponseWriter, c *call) error {
-	if err := readUnary(w, c.Request, &struct{}{}); err != nil {
+	if err := readUnary(w, c, &struct{}{}); err != nil {
 		return err
 	}
 	commands, err := d.commands(c)
@@ -253,14 +253,17 @@ func (d *Data) listProcesses(w http.ResponseWriter, c *call) error {
 			answer.Processes = append(answer.Processes, processInfo{Config: what.config, PID: k.PID, Tag: what.tag})
 		}
 	}
-	return writeUnary(w, answer)
+	return writeUnary(w, c, answer)
 }
 
 // unary serves a unary call.
 func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r)
-		err := checkUnary(r)
+		inProto, err := checkUnary(r)
+		if inProto {
+			c.codec = d.codecs[r.URL.Path]
+		}
 		if err == nil {
 			err = withTimeout(w, c, h)
 		}

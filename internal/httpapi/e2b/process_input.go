@@ -22,7 +22,7 @@ type inputRequest struct {
 // sendInput passes input to a command, and returns when it has been taken.
 func (d *Data) sendInput(w http.ResponseWriter, c *call) error {
 	var req inputRequest
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if req.Input == nil || (req.Input.Stdin == nil) == (req.Input.PTY == nil) {
@@ -48,13 +48,13 @@ func (d *Data) sendInput(w http.ResponseWriter, c *call) error {
 			return err
 		}
 	}
-	return writeUnary(w, struct{}{})
+	return writeUnary(w, c, struct{}{})
 }
 
 // closeStdin tells a command that no more input comes.
 func (d *Data) closeStdin(w http.ResponseWriter, c *call) error {
 	var req selected
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	command, what, err := d.find(c, req.Process, false)
@@ -67,7 +67,7 @@ func (d *Data) closeStdin(w http.ResponseWriter, c *call) error {
 	if err := d.sendFrame(c, command, channel.FrameStdin, nil); err != nil {
 		return err
 	}
-	return writeUnary(w, struct{}{})
+	return writeUnary(w, c, struct{}{})
 }
 
 // signalName is a signal of the protocol: by name or by number.
@@ -93,7 +93,7 @@ func (d *Data) sendSignal(w http.ResponseWriter, c *call) error {
 		selected
 		Signal signalName `json:"signal"`
 	}
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	if req.Signal == "" {
@@ -106,7 +106,7 @@ func (d *Data) sendSignal(w http.ResponseWriter, c *call) error {
 	if err := d.sendJSON(c, command, channel.FrameSignal, channel.Signal{Name: string(req.Signal), Tree: req.Signal == "KILL"}); err != nil {
 		return err
 	}
-	return writeUnary(w, struct{}{})
+	return writeUnary(w, c, struct{}{})
 }
 
 // updateProcess resizes a command's terminal.
@@ -115,7 +115,7 @@ func (d *Data) updateProcess(w http.ResponseWriter, c *call) error {
 		selected
 		PTY *terminal `json:"pty"`
 	}
-	if err := readUnary(w, c.Request, &req); err != nil {
+	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
 	command, what, err := d.find(c, req.Process, false)
@@ -134,7 +134,7 @@ func (d *Data) updateProcess(w http.ResponseWriter, c *call) error {
 			return err
 		}
 	}
-	return writeUnary(w, struct{}{})
+	return writeUnary(w, c, struct{}{})
 }
 
 func (d *Data) sendJSON(c *call, command keeper.Command, kind channel.FrameType, v any) error {

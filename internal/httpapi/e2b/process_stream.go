@@ -30,7 +30,10 @@ var errBroken = errors.New("the sandbox ended")
 func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r)
-		err := checkStream(r)
+		inProto, err := checkStream(r)
+		if inProto {
+			c.codec = d.codecs[r.URL.Path]
+		}
 		if media, ok := errors.AsType[*unsupportedMedia](err); ok {
 			http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
 			return
@@ -51,7 +54,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 				cancel(errBroken)
 			}
 		})
-		s := openStream(ctx, w)
+		s := openStream(ctx, w, c.codec)
 		defer s.close()
 		if err == nil {
 			err = run(ctx, s)

@@ -23,6 +23,24 @@ type Files struct {
 	Home string // inside
 	// Full, above 0, is how many bytes a file may have before the disk is full.
 	Full int64
+	// Closed, if not "", is a directory inside in which only root may write.
+	Closed string
+	// Given are the paths of what root wrote for the user.
+	Given []string
+}
+
+// mayWrite refuses the user what only root may, and notes what root gives.
+func (f *Files) mayWrite(op channel.File) error {
+	if f.Closed == "" || !strings.HasPrefix(f.absolute(op.Path), f.Closed+"/") {
+		return nil
+	}
+	if op.User != "root" {
+		return fault.New(fault.ErrForbidden, "%s: permission denied to the user", op.Path)
+	}
+	if op.Give {
+		f.Given = append(f.Given, op.Path)
+	}
+	return nil
 }
 
 // host is where a path of the sandbox lies.
@@ -50,6 +68,9 @@ func (f *Files) Do(op channel.File) (channel.FileInfo, error) {
 	case channel.FileStat:
 		return f.stat(op.Path)
 	case channel.FileMkdir:
+		if err := f.mayWrite(op); err != nil {
+			return channel.FileInfo{}, err
+		}
 		if _, err := os.Stat(at); err == nil {
 			return channel.FileInfo{}, fault.New(fault.ErrConflict, "%s exists already", op.Path)
 		}
@@ -143,6 +164,9 @@ func (f *Files) serve(op channel.File) (func(*channel.Conn), channel.FileInfo, e
 	at := f.host(op.Path)
 	info, err := os.Stat(at)
 	if op.Op == channel.FileWrite {
+		if err := f.mayWrite(op); err != nil {
+			return nil, channel.FileInfo{}, err
+		}
 		if err == nil && info.IsDir() {
 			return nil, channel.FileInfo{}, fault.Invalid("%s is a directory", op.Path)
 		}

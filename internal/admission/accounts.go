@@ -114,6 +114,7 @@ type placed struct {
 type shelf struct {
 	policy    *policy.Policy
 	found     []shelved // what was not there before
+	kept      []shelved // what was, at the same place
 	template  map[pkgref.Ref]bool
 	projects  map[pkgref.Ref]bool // written on a mount before the first command
 	local     map[pkgref.Ref]bool // releases that were installed from a project's directory
@@ -156,7 +157,9 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 		case p.Source:
 			sources[placed{projectOfRef(item.release), p.Path}] = true
 			releases[item.release] = p.Ecosystem == string(pkgref.Node) && p.Version != ""
-		case !before[placed{item.release, p.Path}]:
+		case before[placed{item.release, p.Path}]:
+			s.kept = append(s.kept, item)
+		default:
 			s.found = append(s.found, item)
 		}
 	}

@@ -42,10 +42,11 @@ const (
 )
 
 // Installed records the packages that the inventory shows and that were not
-// there before, each once, joined with what was served to the sandbox. One that
-// was not served, and is not otherwise accounted for, is an alarm unless the
-// policy says other: it is on the disk, and no record says how it got there. All
-// of it is the guest's claim.
+// there before, each once, joined with what was served to the sandbox; and those
+// that were there before and were served to it nevertheless, as clients that
+// install a tree anew ask for. One that was not served, and is not otherwise
+// accounted for, is an alarm unless the policy says other: it is on the disk, and
+// no record says how it got there. All of it is the guest's claim.
 //
 // Accounted for are packages inside of served files, copies of what the template
 // brings, and packages that are written here: those whose name is a project's
@@ -126,12 +127,19 @@ func (t *tenant) news(s *shelf) []finding {
 	ledger := t.projectsServed()
 	var news []finding
 	seen := map[entryKey]bool{}
-	for _, p := range s.found {
-		f := t.account(s, ledger, p)
+	add := func(f finding) {
 		if key := f.key(); !seen[key] && !t.accounts.recorded[key] {
 			seen[key] = true
 			news = append(news, f)
 		}
+	}
+	for _, p := range s.kept {
+		if served := t.ledger[p.release]; served != nil {
+			add(finding{shelved: p, served: served})
+		}
+	}
+	for _, p := range s.found {
+		add(t.account(s, ledger, p))
 	}
 	return news
 }

@@ -63,6 +63,13 @@ func TestWhereAPackageCameFrom(t *testing.T) {
 		"another pip": {Stock{
 			Template: inventory(on("python pip 25.0", "/usr/lib/pip")), Found: inventory(on("python pip 24.0", site+"pip")),
 		}, []string{"alarm pip 24.0 unaccounted true", "installed pip 24.0 unaccounted true"}},
+		"installed anew, where it lay before": {Stock{
+			Before: inventory(on("python requests 2.31.0", site+"r"), on("python six 1.16.0", site+"six")),
+			Found:  inventory(on("python requests 2.31.0", site+"r"), on("python six 1.16.0", site+"six")),
+		}, []string{"installed requests 2.31.0"}},
+		"installed anew, where the template has it": {Stock{
+			Template: inventory(on("python requests 2.31.0", "/usr/lib/r")), Found: inventory(on("python requests 2.31.0", "/usr/lib/r")),
+		}, []string{"installed requests 2.31.0"}},
 		"served": {Stock{Found: inventory(on("python Requests 2.31", site+"r"))}, []string{"installed requests 2.31.0"}},
 		"served, twice on the disk, once without its metadata": {Stock{
 			Found: inventory(on("python requests 2.31.0", "/a"), on("python requests 2.31.0", "/b"), on("python requests", "/c")),

@@ -73,7 +73,7 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 	if w.about.Approvals, err = c.answers(ctx, t, ask.Package); err != nil {
 		return w, err
 	}
-	w.about.Edges = t.edgesTo(ask.Package).edges
+	t.require(&w.about, ask.Package)
 	w.judge = c.judgeOf(t.policy(), w.about)
 	w.said = w.judge.File(ask.facts())
 	w.decision = c.settle(planned(t.run.Plan, w.said))

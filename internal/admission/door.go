@@ -91,6 +91,7 @@ type File struct {
 	FirstSeen time.Time           `json:"first_seen,omitzero"` // by this installation
 	Yanked    bool                `json:"yanked,omitempty"`
 	Scripts   bool                `json:"scripts,omitempty"` // something runs when it is installed
+	PartOf    []string            `json:"part_of,omitempty"` // see policy.FileFacts
 }
 
 // OwnerAsk asks which upstream has a package.

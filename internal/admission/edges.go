@@ -104,12 +104,13 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 		return err
 	}
 	kept := make([]IndexRequirement, 0, len(reqs))
+	telling := c.telling(t, project.Ecosystem)
 	for _, q := range reqs {
 		keep, err := takesRequirement(project, q.Name, q.Specifier)
 		if err != nil {
 			return err
 		}
-		if keep {
+		if keep && telling(q.Name, q.Specifier) {
 			kept = append(kept, q)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func (f File) facts() policy.FileFacts {
 	facts := policy.FileFacts{
 		File: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
-		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts,
+		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts, PartOf: f.PartOf,
 	}
 	if f.Digest != "" {
 		facts.Digests = []string{f.Digest}
@@ -27,7 +27,7 @@ func (f File) facts() policy.FileFacts {
 func fileOfFacts(f policy.FileFacts) File {
 	return File{
 		Name: f.File, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
-		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts,
+		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts, PartOf: f.PartOf,
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *Controller) apart(t *tenant, p pkgref.Ref, upstream string) string {
 	if err != nil {
 		return own
 	}
-	about.Edges = t.edgesTo(p).edges
+	t.require(&about, p)
 	if !c.judgeOf(t.policy(), about).Name().Shown() {
 		return own
 	}

@@ -87,7 +87,8 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 	from := origin{ask.Upstream, ask.Toolchain}
 	edges := t.edgesTo(ask.Package)
 	law := t.policy()
-	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox()}
+	declared := t.declares(ask.Package)
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, declared: declared, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox()}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
@@ -95,7 +96,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 	if err != nil {
 		return unknownVerdict(key, now.Now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
-	about.Edges, about.Listing, about.Approvals = edges.edges, true, answers
+	about.Edges, about.Declared, about.Listing, about.Approvals = edges.edges, declared, true, answers
 	v := c.judge(law, now, key, about, ask.Files)
 	c.indexes.put(v)
 	return v, nil
@@ -106,7 +107,8 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.run.Plan && !t.policy().UsesEdges(ask.Package.Ecosystem) {
+	few := !t.run.Plan && !t.policy().UsesEdges(ask.Package.Ecosystem)
+	if few && !tellsRequirements(ask.Package.Ecosystem) {
 		return false, nil // nothing hangs on what its releases require
 	}
 	if v.shown == 0 && !t.releases.Knows(ask.Package) {
@@ -114,6 +116,9 @@ func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges 
 	}
 	t.origins[ask.Package] = origin{ask.Upstream, ask.Toolchain}
 	withdrawn, ok := t.releases.SetPage(ask.Package, v.page)
+	if !ok && few {
+		return false, nil // nothing is refused for want of it but what few requirements would let in
+	}
 	if !ok {
 		return false, tooMuch(t)
 	}
@@ -132,6 +137,10 @@ func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges 
 func tooMuch(t *tenant) error {
 	return fault.New(fault.ErrForbidden, "what this run was shown and what that requires takes more than the %d MiB that are kept of one run, so no more is shown", t.releases.Most()>>20)
 }
+
+// tellsRequirements tells whether an ecosystem's pages say what releases require, to
+// clients that read it nowhere else.
+func tellsRequirements(e pkgref.Ecosystem) bool { return e == pkgref.Node }
 
 func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 	p.Version = ""

@@ -18,6 +18,8 @@ type indexKey struct {
 	index  string
 	edges  string
 	facts  string // of Controller.generation
+	// declared is policy.Subject's, of the run's own releases.
+	declared bool
 	// answers are people's, by what they say: those of two runs can differ.
 	answers string
 	jump    time.Duration // of the host's clock, to about a second

@@ -176,7 +176,7 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 	if err != nil {
 		return out, false, err
 	}
-	about.Edges = w.t.edgesTo(choice.Package).edges
+	w.t.require(&about, choice.Package)
 	if about.Approvals, err = w.c.answers(ctx, w.t, choice.Package); err != nil {
 		return out, false, err
 	}

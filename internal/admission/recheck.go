@@ -137,7 +137,7 @@ func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref
 	if about.Approvals, err = c.answers(ctx, t, release); err != nil {
 		return nil, err
 	}
-	about.Edges = t.edgesTo(release).edges
+	t.require(&about, release)
 	judge := c.judgeOf(t.policy(), about)
 	for _, digest := range digests {
 		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {

@@ -158,7 +158,7 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 	must(t, g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []IndexRequirement{{Name: "x", Specifier: strings.Repeat("1||", 400), Versions: []string{"1.0.0"}}}))
 	g.expect(t, false, node("x", "1.0.0"))
 	must(t, g.Register(Run{Sandbox: "sb2", Run: "run2", Policy: parse(t, "packages: { default: allow }")}))
-	ask.Sandbox = "sb2"
+	ask.Sandbox, ask.Package = "sb2", python("root", "")
 	if a, err := g.Index(t.Context(), ask); err != nil || a.WantEdges {
 		t.Errorf("a policy to which requirements do not matter: %+v, %v", a, err)
 	}

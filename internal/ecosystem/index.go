@@ -44,6 +44,10 @@ type File struct {
 	Sidecar string `json:"sidecar,omitempty"`
 	// Scripts tells that, by the index, something runs when it is installed.
 	Scripts bool `json:"scripts,omitempty"`
+	// PartOf are the versions of the same project whose releases require exactly this
+	// one, a pre-release of their own number: how some publish what a release has for
+	// one platform.
+	PartOf []string `json:"part_of,omitempty"`
 	// Manifest is the row that an Inspector compares the file with, and Rows
 	// are the protocol's own.
 	Manifest Extent   `json:"manifest,omitzero"`

@@ -17,7 +17,7 @@ import (
 // index or any protocol's rows change their meaning, or what it lists of them:
 // what was kept under another number is fetched again, and only its files' times
 // are taken over.
-const keptFormat = 1
+const keptFormat = 2
 
 // writeKept writes an index as it is kept: the index without its files as one
 // JSON line, then each file as another, so that neither side needs all of the

@@ -77,7 +77,7 @@ func (p *page) doorFiles() []admission.File {
 func doorFile(f ecosystem.File) admission.File {
 	return admission.File{
 		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest, Size: f.Size,
-		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts,
+		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts, PartOf: f.PartOf,
 	}
 }
 

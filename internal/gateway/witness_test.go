@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func TestWitnessedFiles(t *testing.T) {
 	if a := b.get("/foo/1.0.0.pkg"); a.StatusCode != 200 || a.body != string(body) {
 		t.Errorf("without the upstream: %s", status(a))
 	}
-	if again := b.door.Served()[3].File; again != served[0].File {
+	if again := b.door.Served()[3].File; !reflect.DeepEqual(again, served[0].File) {
 		t.Errorf("served %+v, then %+v", served[0].File, again)
 	}
 }

@@ -64,10 +64,21 @@ func (e *judgedEdge) admitsRelease(r release) bool {
 	return e.admits && e.readable && (e.prereleases || !r.preRelease() || e.versions.isNode || e.names(r))
 }
 
-// names tells that a go.mod requires exactly this version: it can be a commit
-// without a tag, whose version has the form of a pre-release.
+// names tells that a requirement takes a pre-release by the ecosystem's own rule. Go's
+// requires exactly it: it can be a commit without a tag, whose version has the form of
+// one. Python's and npm's are written with a pre-release, npm's with one of the same
+// three numbers.
 func (e *judgedEdge) names(r release) bool {
-	return e.edge.Parent.Ecosystem == pkgref.Go && e.edge.Specifier == ">="+r.text
+	switch e.edge.Parent.Ecosystem {
+	case pkgref.Go:
+		return e.edge.Specifier == ">="+r.text
+	case pkgref.Node:
+		return e.readable && e.versions.match(r, false)
+	case pkgref.Python:
+		return e.readable && e.versions.python.NamesPreRelease() && e.versions.match(r, false)
+	case pkgref.Rust:
+	}
+	return false
 }
 
 func (j *Judge) entryThrough(e *entry) string {

@@ -308,6 +308,14 @@ func TestNamesOnNoList(t *testing.T) {
 		if tt.lookalike && d.Suggest != "" {
 			t.Errorf("%s: suggests to allow a name that imitates: %s", tt.packages, d.Suggest)
 		}
+		if tt.lookalike {
+			in.Declared = true
+			in.Edges = []policy.Edge{{Parent: node("other", "1.0.0"), Name: "lodahs", Specifier: "^1.0.0"}}
+			if d := p.Decide(clock(), in); d.Rule != "packages.default" || tt.packages[:14] == "default: allow" && !d.Allowed() {
+				t.Errorf("%s: what an admitted release requires is judged by its name: %+v", tt.packages, d)
+			}
+			in.Declared = false
+		}
 		in.Edges = []policy.Edge{wants(node("root", "1.0.0"), "lodahs", "^1.0.0")}
 		expect(t, tt.packages+", a dependency", p.Decide(clock(), in), policy.Allow, "allowed_packages.node.root.with_dependencies")
 		in.Package.Name = "listed"

@@ -122,7 +122,7 @@ func (j *Judge) ownFile(f FileFacts) Decision {
 	if f.Kind == KindMetadata {
 		return j.metadata(f)
 	}
-	d := j.release(f.Version)
+	d := j.part(f, j.release(f.Version))
 	if d.Effect == Deny {
 		return *d
 	}
@@ -378,7 +378,7 @@ func (j *Judge) unlisted(wanted []*judgedEdge) Decision {
 		return j.toolchainDecision(wanted)
 	}
 	d := j.defaultDecision(wanted)
-	if j.about.Lookalike != nil {
+	if j.about.Lookalike != nil && !j.about.Declared {
 		return j.lookalikeDecision(d)
 	}
 	return d

@@ -21,6 +21,9 @@ type Subject struct {
 	// Lookalike is the popular package whose name this one's is near to; nil if
 	// there is none, or it is popular itself.
 	Lookalike *Lookalike
+	// Declared tells that the name was not made up by whoever asks: a release that was
+	// admitted in this run requires it.
+	Declared bool
 	// Toolchain tells that the package is a toolchain: a package manager or a
 	// compiler, which tools fetch by themselves.
 	Toolchain bool
@@ -57,6 +60,9 @@ type FileFacts struct {
 	Published time.Time // by the upstream or a witness; zero: unknown
 	FirstSeen time.Time // by this installation; zero: never before
 	Scripts   bool      // something runs when it is installed
+	// PartOf are the versions of the same project whose releases require exactly this
+	// one, by the registry's page: see Judge.part.
+	PartOf []string
 }
 
 // Malware is an advisory that a package, or some releases of it, are malicious.

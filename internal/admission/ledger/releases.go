@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -197,7 +198,7 @@ func sizeOf(ref pkgref.Ref, s Standing) int64 {
 
 func factsSize(f *policy.FileFacts) int64 {
 	size := int64(200 + len(f.File) + len(f.Version))
-	for _, d := range f.Digests {
+	for _, d := range slices.Concat(f.Digests, f.PartOf) {
 		size += int64(16 + len(d))
 	}
 	return size

@@ -31,7 +31,8 @@ type packument struct {
 	times    map[string]time.Time
 	created  time.Time
 	modified time.Time
-	about    []byte // the project's own members, as an object that is not closed
+	parts    map[string][]string // by version: who requires exactly it as a part
+	about    []byte              // the project's own members, as an object that is not closed
 	release  release
 }
 
@@ -51,7 +52,7 @@ func (Protocol) ParseIndex(project string, page ecosystem.Page, rows ecosystem.R
 	in := &allowance{r: page.Body}
 	p := &packument{
 		dec: jsontext.NewDecoder(in), in: in, rows: rows, base: base,
-		index: &ecosystem.Index{Project: project}, times: map[string]time.Time{}, about: []byte{'{'},
+		index: &ecosystem.Index{Project: project}, times: map[string]time.Time{}, parts: map[string][]string{}, about: []byte{'{'},
 	}
 	p.in.from(0)
 	if err := p.read(); err != nil {
@@ -218,7 +219,7 @@ func (p *packument) finish() error {
 	}
 	for i := range p.index.Files {
 		f := &p.index.Files[i]
-		f.Published = p.times[f.Version]
+		f.Published, f.PartOf = p.times[f.Version], p.parts[f.Version]
 	}
 	p.index.Tags = listedTags(p.index, p.tags)
 	var created, modified []byte

@@ -362,3 +362,22 @@ func BenchmarkRender(b *testing.B) {
 		}
 	}
 }
+
+// TestParts: a release's page says which pre-releases of its own number and name it
+// requires exactly, whatever it calls them.
+func TestParts(t *testing.T) {
+	ix, _ := parsed(t, document(
+		manifest("1.0.0-linux", ``), manifest("1.0.0", `,"optionalDependencies":{"foo-linux":"npm:foo@1.0.0-linux","foo-win":"npm:foo@1.0.0-win","foo-range":"npm:foo@^1.0.0-range"},"dependencies":{"b":"npm:foo@1.0.0-linux","c":"npm:bar@1.0.0-other","d":"npm:foo@1.0.1-next"}`),
+		manifest("1.0.0-rc", `,"dependencies":{"a":"npm:foo@1.0.0-linux","self":"npm:foo@1.0.0-rc","whole":"npm:foo@1.0.0"}`),
+		manifest("1.0.0-win", ``), manifest("1.0.0-range", ``), manifest("1.0.0-other", ``), manifest("1.0.1-next", ``),
+	))
+	got := map[string]string{}
+	for _, f := range ix.Files {
+		if len(f.PartOf) > 0 {
+			got[f.Version] = strings.Join(f.PartOf, " ")
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"1.0.0-linux": "1.0.0 1.0.0-rc", "1.0.0-win": "1.0.0"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -107,6 +107,9 @@ func (p *packument) list(r *release) error {
 		return err
 	}
 	r.file.Rows = []ecosystem.Extent{short}
+	for _, part := range r.parts() {
+		p.parts[part] = append(p.parts[part], r.version)
+	}
 	p.index.Files = append(p.index.Files, r.file)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
 // maxRequirements bounds the requirements of one release; the largest real
@@ -34,6 +35,25 @@ func (c *claims) requirements() []ecosystem.Requirement {
 		}
 	})
 	return out
+}
+
+// parts are the pre-releases of its own number that a release requires exactly, of
+// its own project: as an alias (npm:NAME@1.2.3-linux-x64), since a manifest can't
+// require its own name.
+func (c *claims) parts() []string {
+	own, ok := semantic.Parse(c.version)
+	if !ok {
+		return nil
+	}
+	var parts []string
+	c.eachSpec(func(name, spec string) {
+		wanted, exact, ok := behindAlias(name, spec)
+		part, isVersion := semantic.Parse(exact)
+		if ok && isVersion && wanted == c.name && exact != c.version && part.PreReleaseOf(own) && !slices.Contains(parts, exact) {
+			parts = append(parts, exact)
+		}
+	})
+	return parts
 }
 
 // eachSpec visits all dependencies by kind and name.

@@ -1,6 +1,9 @@
 package pep440
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // operator of a clause.
 type operator uint8
@@ -137,6 +140,23 @@ func (s Specifier) Match(v Version) bool {
 		}
 	}
 	return true
+}
+
+// NamesPreRelease reports whether a clause that wants versions is written with a
+// pre-release: "==0.50b0", ">=2.0rc1", which is how a requirement says that it takes
+// pre-releases.
+func (s Specifier) NamesPreRelease() bool {
+	return slices.ContainsFunc(s.clauses, func(c clause) bool {
+		switch c.op {
+		case equal, greater, greaterEqual, compatible:
+			return c.written.PreRelease()
+		case arbitrary:
+			v, ok := Parse(c.text)
+			return ok && v.PreRelease()
+		case notEqual, less, lessEqual:
+		}
+		return false
+	})
 }
 
 // Any reports whether it has no clause.

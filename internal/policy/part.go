@@ -1,0 +1,67 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+)
+
+// part judges a release that others of its project are made of. Some publish what a
+// release has for one platform as a pre-release of the same number (1.2.3-linux-x64),
+// which 1.2.3 requires exactly. Nobody asks for such a release by itself, and its
+// version is in nobody's range: it is let in, held or refused as the release is that it
+// is a part of, by all that looks at a version. What looks at its file still does, and
+// what refuses its own version by a list, an advisory or a lockfile stands.
+func (j *Judge) part(f FileFacts, own *Decision) *Decision {
+	if own.Effect != Deny || own.ResolvedBy != ByAllowlist && own.ResolvedBy != ByDefault {
+		return own
+	}
+	r, ok := parseRelease(j.ecosystem, f.Version)
+	if !ok || !r.preRelease() {
+		return own
+	}
+	for _, version := range f.PartOf[:min(len(f.PartOf), maxWholes)] {
+		whole, ok := parseRelease(j.ecosystem, version)
+		if !ok || version == f.Version || !sameNumbers(r, whole) {
+			continue
+		}
+		d := *j.release(version)
+		switch d.Effect {
+		case Allow:
+			d.Reason = reason("it is a part of %s %s, which requires exactly it", short(j.name), clip(version, 40))
+		case Hold:
+		case Deny:
+			continue
+		default:
+			continue
+		}
+		return &d
+	}
+	return own
+}
+
+// maxWholes bounds how many releases one can be a part of.
+const maxWholes = 16
+
+func sameNumbers(a, b release) bool {
+	for i := range 3 {
+		if a.segment(i) != b.segment(i) {
+			return false
+		}
+	}
+	return a.epoch() == b.epoch()
+}
+
+// TakesPreReleases tells whether a requirement may take pre-releases by its ecosystem's
+// own rule. It may say so of one that takes none.
+func TakesPreReleases(ecosystem pkgref.Ecosystem, specifier string) bool {
+	switch ecosystem {
+	case pkgref.Go, pkgref.Node, pkgref.Rust:
+		return strings.Contains(specifier, "-")
+	case pkgref.Python:
+		spec, ok := pep440.ParseSpecifier(specifier)
+		return ok && spec.NamesPreRelease()
+	}
+	return false
+}

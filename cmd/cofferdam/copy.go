@@ -57,7 +57,7 @@ executed. Links of this machine are not followed into a sandbox.`,
 		},
 		ValidArgsFunction: completeCopy,
 	}
-	cmd.Flags().StringVarP(&c.user, "user", "u", "", "user inside whose rights count: root, or the sandbox's own")
+	cmd.Flags().StringVarP(&c.user, "user", "u", "", "user inside whose rights count: root, the sandbox's own, or a user's number")
 	register(cmd, "user", fixed("root"))
 	cmd.Flags().Int64Var(&c.limit, "max-bytes", copyMost, "copy no more than so many bytes out of a sandbox")
 	register(cmd, "max-bytes", cobra.NoFileCompletions)

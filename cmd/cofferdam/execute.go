@@ -33,7 +33,7 @@ func (f *execFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take this shell's value")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which it starts")
-	set.StringVarP(&f.user, "user", "u", "", "user inside: root, or the sandbox's own")
+	set.StringVarP(&f.user, "user", "u", "", "user inside: root, the sandbox's own, or a user's number")
 	register(cmd, "user", fixed("root"))
 	for _, flag := range []string{"env", "workdir"} {
 		register(cmd, flag, cobra.NoFileCompletions)

@@ -189,7 +189,7 @@ type Exec struct {
 	Argv    []string          `json:"argv"`
 	Env     map[string]string `json:"env,omitempty"`  // over Configure.Env
 	Dir     string            `json:"dir,omitempty"`  // "" is the home
-	User    string            `json:"user,omitempty"` // "" is the default user; "root" is root without capabilities
+	User    string            `json:"user,omitempty"` // "" is the default user; "root" is root without capabilities; a number is anyone
 	PTY     *WindowSize       `json:"pty,omitempty"`
 	Stdin   bool              `json:"stdin"`                // false: /dev/null
 	Timeout int64             `json:"timeout_ms,omitempty"` // 0: none; the whole process tree is killed

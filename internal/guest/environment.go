@@ -36,6 +36,8 @@ func trustEnv() map[string]string {
 		"CARGO_HTTP_CAINFO":   bundleFile,
 		"GIT_SSL_CAINFO":      bundleFile,
 		"NODE_EXTRA_CA_CERTS": caFile,
+		// Codex takes this before SSL_CERT_FILE, in place of its own.
+		"CODEX_CA_CERTIFICATE": bundleFile,
 		// npm ignores NODE_EXTRA_CA_CERTS once any cafile is set.
 		"npm_config_cafile": bundleFile,
 	}
@@ -107,10 +109,14 @@ func sideDownloadEnv() map[string]string {
 	}
 }
 
+// agentEnv tells agents that they are in a sandbox: some ask people less then, or do
+// as root what they would refuse.
+func agentEnv() map[string]string { return map[string]string{"IS_SANDBOX": "1"} }
+
 // userEnv is what a login would set.
 func userEnv(user channel.User) map[string]string {
 	path := systemPath + ":" + toolDir
-	if user.UID != 0 {
+	if user.UID != 0 && user.Home != "/" {
 		path = user.Home + "/.local/bin:" + path
 	}
 	return map[string]string{
@@ -128,7 +134,7 @@ func userEnv(user channel.User) map[string]string {
 // tools at its end; a PATH of the command is taken as it is.
 func commandEnv(user channel.User, configured map[string]string, exec *channel.Exec) ([]string, error) {
 	env := trustEnv()
-	for _, layer := range []map[string]string{patienceEnv(), quietEnv(), sideDownloadEnv(), userEnv(user)} {
+	for _, layer := range []map[string]string{patienceEnv(), quietEnv(), sideDownloadEnv(), agentEnv(), userEnv(user)} {
 		maps.Copy(env, layer)
 	}
 	maps.Copy(env, configured)

@@ -25,17 +25,23 @@ type identity struct {
 	lasting   []byte // see lastingOf
 }
 
-// resolve gives the user that a command asks for.
+// resolve gives the user that a command asks for: by name, or anyone by number, as
+// whom nothing has to be known. A number has one spelling, so that root has two.
 func (id *identity) resolve(name string) (channel.User, error) {
 	switch name {
-	case "", id.user.Name:
+	case "", id.user.Name, strconv.Itoa(id.user.UID):
 		return id.user, nil
-	case "root":
+	case "root", "0":
 		return channel.User{Name: "root", Home: "/root"}, nil
-	default:
-		return channel.User{}, fmt.Errorf("there is no user %.80q in the sandbox: it has %q and \"root\"", name, id.user.Name)
 	}
+	if uid, err := strconv.ParseUint(name, 10, 32); err == nil && uid < nobodyAtAll && name == strconv.FormatUint(uid, 10) {
+		return channel.User{Name: name, UID: int(uid), GID: int(uid), Home: "/"}, nil
+	}
+	return channel.User{}, fmt.Errorf("there is no user %.80q in the sandbox: it has %q and \"root\", and any other by its number", name, id.user.Name)
 }
+
+// nobodyAtAll is -1, which no user can have.
+const nobodyAtAll = 1<<32 - 1
 
 // configure gives the sandbox its identity. Done again, after a restore, it
 // changes what differs.

@@ -166,7 +166,7 @@ func TestCommandEnv(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := "\n" + strings.Join(env, "\n") + "\n"
-	for _, want := range []string{"PIP_RETRIES=5", "A=command", "SSL_CERT_FILE=/mine", "PATH=/x:/.cofferdam/bin", "HOME=/home/agent", "COFFERDAM_COMMAND=i", "npm_config_cafile=/run/cofferdam/tls/bundle.pem"} {
+	for _, want := range []string{"PIP_RETRIES=5", "A=command", "SSL_CERT_FILE=/mine", "PATH=/x:/.cofferdam/bin", "HOME=/home/agent", "COFFERDAM_COMMAND=i", "npm_config_cafile=/run/cofferdam/tls/bundle.pem", "CODEX_CA_CERTIFICATE=/run/cofferdam/tls/bundle.pem", "IS_SANDBOX=1"} {
 		if strings.Count(got, "\n"+want+"\n") != 1 {
 			t.Errorf("%s is not in %s", want, got)
 		}
@@ -174,6 +174,25 @@ func TestCommandEnv(t *testing.T) {
 	env, err = commandEnv(user, nil, &channel.Exec{ID: "i", Env: map[string]string{"PATH": "/only"}})
 	if err != nil || !strings.Contains(strings.Join(env, "\n")+"\n", "\nPATH=/only\n") {
 		t.Errorf("a command's own PATH is changed: %q %v", env, err)
+	}
+}
+
+// TestUsers: by name, or by the one spelling of their number.
+func TestUsers(t *testing.T) {
+	id := &identity{user: channel.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}}
+	root := channel.User{Name: "root", Home: "/root"}
+	for name, want := range map[string]channel.User{
+		"": id.user, "agent": id.user, "1000": id.user, "root": root, "0": root,
+		"65534": {Name: "65534", UID: 65534, GID: 65534, Home: "/"},
+	} {
+		if got, err := id.resolve(name); err != nil || got != want {
+			t.Errorf("%q is %+v (%v)", name, got, err)
+		}
+	}
+	for _, name := range []string{"00", "+0", "-1", "01000", "0x0", "4294967295", "4294967296", "1 ", "nobody", "1.0"} {
+		if got, err := id.resolve(name); err == nil {
+			t.Errorf("%q is %+v", name, got)
+		}
 	}
 }
 

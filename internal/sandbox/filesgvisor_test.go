@@ -160,7 +160,7 @@ func TestRealRights(t *testing.T) {
 		}
 	}
 	// The agent has come back to itself: it still starts commands of both.
-	for user, uid := range map[string]string{"": "1000", "root": "0"} {
+	for user, uid := range map[string]string{"": "1000", "root": "0", "0": "0", "65534": "65534"} {
 		c, err := s.Start(t.Context(), id, sandbox.Command{Argv: []string{"/usr/bin/id", "-u"}, Dir: "/", User: user})
 		must(t, err)
 		if out, exit := s.await(id, c.ID, 0); strings.TrimSpace(out) != uid || exit.Code != 0 {

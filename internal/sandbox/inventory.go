@@ -84,7 +84,7 @@ func unchangeable(info Info) []string {
 // asRoot notes that something is done in a sandbox with root's rights, if user
 // is root: from then on no place is closed.
 func (s *Sandbox) asRoot(user string) {
-	if user == "root" {
+	if user == "root" || user == "0" {
 		s.root.Store(true)
 	}
 }

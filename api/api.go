@@ -148,6 +148,7 @@ type RunSummary struct {
 	Served    []Package `json:"served"`
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
+	Missing   []Package `json:"missing"`         // what no upstream has
 	Names     []Name    `json:"names"`           // names that did not resolve
 	Ended     string    `json:"ended,omitempty"` // why the policy ended the sandbox
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which

@@ -57,6 +57,7 @@ func summaryLines(s api.RunSummary) []string {
 		{len(served), "served but not installed"},
 		{len(s.Withheld), "withheld"},
 		{len(s.Refused), "refused"},
+		{len(s.Missing), "missing upstream"},
 		{len(s.Names), "unknown to the sandbox"},
 	} {
 		if part.n > 0 {
@@ -100,7 +101,7 @@ func table(s api.RunSummary, served []api.Package) []string {
 	for _, part := range []struct {
 		what     string
 		packages []api.Package
-	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}} {
+	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}} {
 		for _, p := range part.packages[:min(len(part.packages), reportRows)] {
 			what := part.what
 			if p.Alarm {

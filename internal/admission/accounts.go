@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -18,6 +19,7 @@ const (
 	howBundled     accounting = "bundled"     // it came inside of a file that was served
 	howTemplate    accounting = "template"    // a copy of what the template brings
 	howLocal       accounting = "local"       // written in the sandbox, or on a mount
+	howEarlier     accounting = "earlier"     // byte for byte what was served to an earlier run
 	howUncertain   accounting = "uncertain"   // on a mount that was not listed whole
 	howUnaccounted accounting = "unaccounted" // no record says where it came from
 )
@@ -35,6 +37,7 @@ const (
 type accounts struct {
 	recorded map[entryKey]bool
 	alarmed  map[pkgref.Ref]bool // releases with an alarm
+	known    map[placed]bool     // what was recognised, so that it is not asked about again
 	end      string              // why the sandbox is to be ended; "": it is not
 }
 
@@ -46,7 +49,7 @@ type entryKey struct {
 }
 
 func newAccounts() accounts {
-	return accounts{recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}}
+	return accounts{recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}, known: map[placed]bool{}}
 }
 
 // take notes a record, one just made or one of the log; the tenant's mu is held.
@@ -195,6 +198,8 @@ type finding struct {
 	how    accounting
 	served *servedFile
 	origin string
+	// recognised tells that what lies there was compared, see recognise.
+	recognised bool
 }
 
 func (f finding) key() entryKey { return entryKey{f.release, f.how} }
@@ -210,11 +215,15 @@ func (f finding) record() audit.Record {
 		r.Detail[detailOrigin] = string(f.how)
 	}
 	switch f.how {
-	case howServed:
+	case howServed, howEarlier:
 		s := f.served.record
 		r.InstalledVersion, r.SourceURL, r.SHA256, r.File, r.Size = s.InstalledVersion, s.SourceURL, s.SHA256, s.File, s.Size
 		r.RequestedVersion, r.RequestedClaimed, r.ResolvedBy, r.Rule, r.RequestID = s.RequestedVersion, s.RequestedClaimed, s.ResolvedBy, s.Rule, s.RequestID
 		r.Approval = s.Approval
+		if f.how == howEarlier {
+			r.Detail[detailServed] = strconv.FormatUint(s.Seq, 10)
+			r.Reason = "nothing of it was served to this sandbox, but it is byte for byte what was served to an earlier run"
+		}
 	case howBundled:
 		r.Detail[detailBundledIn] = f.origin
 		r.Reason = "it came inside of " + f.origin

@@ -100,6 +100,7 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w 
 		if r, err = c.record(ctx, t, c.servedOrPlanned(t, ask, w.about, d)); err != nil {
 			return Answer{}, err
 		}
+		c.memory.take(r)
 	}
 	t.mu.Lock()
 	t.plan.sawFile(ask)
@@ -178,7 +179,7 @@ func (t *tenant) servedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 	for key, text := range map[string]string{
 		detailThrough: d.Through, detailUpstreamDigest: upstreamDigest(ask),
 		detailBundled: strings.Join(ask.Bundled, ", "), detailFindings: strings.Join(findings(ask), "; "),
-		detailPart: ask.Part,
+		detailPart: ask.Part, detailConsists: ask.Contents,
 	} {
 		if text != "" {
 			r.Detail[key] = clip(text, 8_192)

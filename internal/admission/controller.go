@@ -98,6 +98,9 @@ type Controller struct {
 	remembered *ledger.Budget
 	ledgers    ledgers
 
+	// memory is what was served to all runs, by which later ones know it again.
+	memory earlierRuns
+
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
 

@@ -153,11 +153,14 @@ type ArtifactAsk struct {
 	Digests []string `json:"digests,omitempty"`
 	// Bundled are other packages inside the file, and Findings fixed sentences
 	// about it; both are recorded with `served`.
-	Bundled   []string `json:"bundled,omitempty"` // "name 1.0.0"
-	Findings  []string `json:"findings,omitempty"`
-	SourceURL string   `json:"source_url"`
-	SHA256    string   `json:"sha256"` // hex; "" unless Serve or Await
-	Size      int64    `json:"size"`
+	Bundled  []string `json:"bundled,omitempty"` // "name 1.0.0"
+	Findings []string `json:"findings,omitempty"`
+	// Contents is the digest of what the file is once it is unpacked; recorded with
+	// `served`. "" is not known.
+	Contents  string `json:"contents,omitempty"`
+	SourceURL string `json:"source_url"`
+	SHA256    string `json:"sha256"` // hex; "" unless Serve or Await
+	Size      int64  `json:"size"`
 	// Serve false asks only for the verdict, before anything is fetched or again
 	// later: a denial is recorded, an allowance is not, and a hold is answered at
 	// once as what it is, so that the gateway goes on and learns the file's digests.

@@ -281,13 +281,30 @@ func verdictKeyOf(d policy.Decision) verdictKey {
 	return k
 }
 
+// extent says how much a range leaves out, in parentheses: versions, or of versions of
+// which there is another file, files.
+func extent(w audit.WithheldRange) string {
+	between := w.From
+	if w.To != w.From {
+		between += " to " + w.To
+	}
+	switch {
+	case w.Versions == 0 && w.Files == 1:
+		return fmt.Sprintf(" (a file of %s, and not all)", between)
+	case w.Versions == 0:
+		return fmt.Sprintf(" (%d files of %s, and not all)", w.Files, between)
+	case w.Versions == 1:
+		return fmt.Sprintf(" (%s)", between)
+	}
+	return fmt.Sprintf(" (%d versions, %s)", w.Versions, between)
+}
+
 // withheldRecord is the record of what an index leaves out.
 func withheldRecord(ask IndexAsk, v *indexVerdict) audit.Record {
 	what, reason := whatPackage, v.refusal.Reason
 	if v.shown > 0 {
 		what = whatIndex
-		last := v.withheld[len(v.withheld)-1]
-		reason = fmt.Sprintf("%s (%d versions, %s to %s)", v.refusal.Reason, last.Versions, last.From, last.To)
+		reason = v.refusal.Reason + extent(v.withheld[len(v.withheld)-1])
 	}
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Withheld, SourceURL: clip(ask.SourceURL, 2_048),

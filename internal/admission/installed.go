@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -21,6 +22,8 @@ type Stock struct {
 	// their directories.
 	Before channel.Inventory
 	Mounts []string
+	// Contents asks the guest about directories; nil: it can't be asked.
+	Contents Contents
 }
 
 // Accounted is what became of a stock.
@@ -64,6 +67,10 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, stock Stock)
 		return Accounted{}, err
 	}
 	news := t.news(newShelf(stock, t.policy()))
+	if err := c.recognise(ctx, t, stock.Contents, news); err != nil {
+		return Accounted{}, err
+	}
+	news = t.once(news)
 	cut := stock.Found.Truncated
 	if most := c.config.Limits.Inventory; len(news) > most {
 		news, cut = news[:most], true
@@ -120,28 +127,43 @@ func (c *Controller) MustEnd(sandbox string) string {
 	return t.ending()
 }
 
-// news are the findings that are not on record yet.
+// news are the findings that may not be on record yet; of a release there may be
+// several.
 func (t *tenant) news(s *shelf) []finding {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ledger := t.projectsServed()
 	var news []finding
-	seen := map[entryKey]bool{}
-	add := func(f finding) {
-		if key := f.key(); !seen[key] && !t.accounts.recorded[key] {
-			seen[key] = true
-			news = append(news, f)
-		}
-	}
 	for _, p := range s.kept {
 		if served := t.ledger[p.release]; served != nil {
-			add(finding{shelved: p, served: served})
+			news = append(news, finding{shelved: p, served: served})
 		}
 	}
 	for _, p := range s.found {
-		add(t.account(s, ledger, p))
+		f := t.account(s, ledger, p)
+		if !t.accounts.recorded[f.key()] && !t.accounts.known[placed{p.release, p.Path}] {
+			news = append(news, f)
+		}
 	}
 	return news
+}
+
+// once leaves out what is on record, or twice among the findings.
+func (t *tenant) once(news []finding) []finding {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := map[entryKey]bool{}
+	return slices.DeleteFunc(news, func(f finding) bool {
+		if f.recognised {
+			t.accounts.known[placed{f.release, f.Path}] = true
+		}
+		key := f.key()
+		if seen[key] || t.accounts.recorded[key] {
+			return true
+		}
+		seen[key] = true
+		return false
+	})
 }
 
 // projectsServed are the projects of which something was served; t.mu is held.

@@ -29,6 +29,7 @@ const (
 const (
 	detailSuggest   = "suggest"   // policy lines that would allow it
 	detailWantedBy  = "wanted_by" // allowed parents, for people
+	detailWants     = "wants"     // the specifiers of the first few, wantsBetween between
 	detailParents   = "parents"   // the projects of those, canonical names with spaces between
 	detailWhat      = "what"      // of a withheld record: package or index
 	detailIndex     = "index_digest"
@@ -40,6 +41,7 @@ const (
 	detailAlarm     = "alarm"      // "true": more than a refusal, see policy.Decision
 	detailBundled   = "bundled"    // of a served record: packages inside the file
 	detailBundledIn = "bundled_in" // of an installed record: the release that brought it
+	detailConsists  = "contents"   // of a served record: the digest of what the file is once it is unpacked
 	detailFindings  = "findings"   // of a served record: peculiarities
 	// detailUpstreamDigest is of a served record: the digest by the upstream or a
 	// witness, where it is not the sha256.
@@ -220,6 +222,9 @@ func explain(r *audit.Record, d policy.Decision) {
 	if wanted := wantedBy(d.WantedBy); wanted != "" {
 		detail[detailWantedBy] = wanted
 		detail[detailParents] = parents(d.WantedBy)
+		if specifiers := wants(d.WantedBy); specifiers != "" {
+			detail[detailWants] = clip(specifiers, 1_024)
+		}
 	}
 	if d.Alarm {
 		detail[detailAlarm] = "true"
@@ -247,6 +252,21 @@ func wantedBy(edges []policy.Edge) string {
 		}
 	}
 	return text
+}
+
+// wantsBetween is between the specifiers of detailWants; none has it.
+const wantsBetween = "; "
+
+// wants are the specifiers of the first few parents, those that take any version left
+// out.
+func wants(edges []policy.Edge) string {
+	var specifiers []string
+	for _, e := range edges[:min(len(edges), 3)] {
+		if e.Specifier != "" && !strings.Contains(e.Specifier, ";") && !slices.Contains(specifiers, e.Specifier) {
+			specifiers = append(specifiers, e.Specifier)
+		}
+	}
+	return strings.Join(specifiers, wantsBetween)
 }
 
 // parents names the projects of the first few parents.

@@ -21,7 +21,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
+	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, had: map[pkgref.Ref][]pkgref.Ref{}, asked: wishes{}, blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -43,9 +43,12 @@ type summary struct {
 	files     lines
 	refused   lines
 	names     []api.Name
-	served    map[pkgref.Ref]version // projects, with the highest version that was served
-	blocked   map[pkgref.Ref]bool    // projects of which a file was refused
-	parents   map[pkgref.Ref]bool    // projects of which a release was taken, as it required another
+	served    map[pkgref.Ref]version      // projects, with the highest version that was served
+	had       map[pkgref.Ref][]pkgref.Ref // by project: the releases that were served
+	asked     wishes                      // what commands named
+	missing   lines                       // what no upstream has
+	blocked   map[pkgref.Ref]bool         // projects of which a file was refused
+	parents   map[pkgref.Ref]bool         // projects of which a release was taken, as it required another
 	withheld  []audit.Record
 	wanted    wantedPaths
 	pending   []audit.Record      // what waited for a person
@@ -65,6 +68,7 @@ func (s *summary) add(r audit.Record) {
 		if r.Kind == audit.KindSandbox && s.out.Task == "" {
 			s.out.Task = r.Task
 		}
+		s.asked.take(r.Command)
 	case audit.Restored:
 		if r.Kind == audit.KindSandbox && s.out.CopyOf == "" {
 			s.out.CopyOf = strings.TrimSuffix(r.Reason+": "+r.Detail[detailCameWith], ": ")
@@ -103,14 +107,16 @@ func (s *summary) serve(r audit.Record) {
 		s.served[p] = v
 	}
 	s.releases[refOf(r)] = true
+	s.had[p] = append(s.had[p], refOf(r))
 }
 
 // ruleLockfile is policy's rule of releases that a lockfile leaves out.
 const ruleLockfile = "packages.lockfile"
 
 // withheldLines are the versions that somebody may miss: of a project that was
-// served, only those above what was served, and none that a lockfile leaves out.
-// The log has them all.
+// served, only those above what was served, and none that a lockfile leaves out;
+// and pre-releases, and what is below, only where a requirement or a command asked
+// for what no served release is. The log has them all.
 func (s *summary) withheldLines() []api.Package {
 	var kept lines
 	for _, r := range s.withheld {
@@ -118,8 +124,10 @@ func (s *summary) withheldLines() []api.Package {
 		if !served && s.blocked[projectOf(r)] {
 			continue // a line among the refused says it
 		}
-		for _, w := range r.Withheld {
-			if w.Versions == 0 || served && w.Rule == ruleLockfile || served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0 {
+		for i, w := range r.Withheld {
+			wanted := s.missed(r, i)
+			below := served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0
+			if w.Versions == 0 || served && w.Rule == ruleLockfile || (below || onlyPreReleases(r, w)) && !wanted {
 				continue
 			}
 			line := packageLine(r)
@@ -134,11 +142,12 @@ func (s *summary) withheldLines() []api.Package {
 }
 
 // refuseWithheld counts a project as refused if nothing of it was served or
-// taken, and no file of it was refused by itself.
+// taken, and no file of it was refused by itself; not where it lacks pre-releases
+// alone, which nobody asked for.
 func (s *summary) refuseWithheld() {
 	for _, r := range s.withheld {
 		p := projectOf(r)
-		if _, served := s.served[p]; served || s.blocked[p] || s.parents[p] || r.Detail[detailEvent] == eventRepeats {
+		if _, served := s.served[p]; served || s.blocked[p] || s.parents[p] || r.Detail[detailEvent] == eventRepeats || s.passedOver(r) {
 			continue
 		}
 		line := packageLine(r)
@@ -164,6 +173,10 @@ func (s *summary) addRefused(r audit.Record) {
 }
 
 func (s *summary) addWanted(r audit.Record) {
+	if r.Rule == RuleMissing {
+		s.missing.add(packageLine(r), max(1, r.Count))
+		return
+	}
 	s.blocked[projectOf(r)], s.releases[refOf(r)] = true, true
 	s.refused.add(packageLine(r), max(1, r.Count))
 }
@@ -216,6 +229,7 @@ func (s *summary) finish() api.RunSummary {
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
+	s.out.Missing = s.missing.sorted()
 	slices.SortFunc(s.names, func(a, b api.Name) int { return cmp.Compare(a.Name, b.Name) })
 	s.out.Names = append([]api.Name{}, s.names...)
 	return s.out

@@ -20,6 +20,7 @@ func layers() []struct {
 		{"internal/errand", 0},
 		{"internal/fault", 0},
 		{"internal/faultpoint", 0},
+		{"internal/contents", 0},
 		{"internal/pkgref", 0},
 		{"internal/process", 0},
 		{"api", 0},

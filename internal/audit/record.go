@@ -158,6 +158,10 @@ type WithheldRange struct {
 	Reason   string `json:"reason"`
 }
 
+// RuleMissing is the rule of a failure that is nobody's refusal: the upstream does not
+// have what was asked for.
+const RuleMissing = "upstream.missing"
+
 // Filter selects records; its zero value selects all.
 type Filter struct {
 	Run      string

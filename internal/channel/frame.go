@@ -113,6 +113,7 @@ const (
 	CallConfigure CallKind = "configure" // once after start, and again after a restore
 	CallExec      CallKind = "exec"      // reply, then exec frames
 	CallInventory CallKind = "inventory" // installed packages; guest-claimed
+	CallContents  CallKind = "contents"  // what directories consist of; guest-claimed
 	CallHold      CallKind = "hold"      // the clocks of commands stop, or go on
 	CallResume    CallKind = "resume"    // after a thaw
 	CallFile      CallKind = "file"      // one operation on files; see File
@@ -128,6 +129,7 @@ type Call struct {
 	Configure *Configure    `json:"configure,omitempty"`
 	Exec      *Exec         `json:"exec,omitempty"`
 	Inventory *InventoryAsk `json:"inventory,omitempty"` // nil: all of it
+	Contents  *ContentsAsk  `json:"contents,omitempty"`
 	Hold      *Hold         `json:"hold,omitempty"`
 	Resume    *Resume       `json:"resume,omitempty"`
 	File      *File         `json:"file,omitempty"`

@@ -38,6 +38,9 @@ type Inspection struct {
 	// Findings are peculiarities that do not refuse the file but are recorded:
 	// one fixed sentence each.
 	Findings []string
+	// Contents is the digest of what the file is once it is unpacked (package contents), for
+	// protocols whose clients change nothing of it; "" for others.
+	Contents string
 	// Sidecar is "sha256:<hex>" of the sidecar inside, for protocols that have
 	// one; the gateway refuses a file whose index offers another.
 	Sidecar string

@@ -84,7 +84,7 @@ func (a *asked) ask() admission.ArtifactAsk {
 	return admission.ArtifactAsk{
 		Sandbox: a.sandbox, Package: a.ref, File: doorFile(a.file), SourceURL: a.url,
 		Release: a.release, Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
-		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Kept: a.kept,
+		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Contents: a.found.Contents, Kept: a.kept,
 	}
 }
 
@@ -96,6 +96,7 @@ func (g *Gateway) refuseFile(a *asked, err error) {
 	g.log.Warn("a file is refused", "sandbox", a.sandbox, "file", a.route.File, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: a.ref.String(), Reason: sentence(err)}
 	r.RequestID = g.failed(a.query, admission.Failure{
+		Rule:    ruleOf(r.Cause),
 		Package: a.ref, File: a.route.File, SourceURL: a.url, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 	})
 	a.refuse(r)

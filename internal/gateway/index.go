@@ -66,6 +66,7 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
 	r.RequestID = g.failed(q, admission.Failure{
+		Rule:    ruleOf(r.Cause),
 		Package: ref, SourceURL: q.source.protocol.IndexAsk(q.source.index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 	})
 	q.refuse(r)

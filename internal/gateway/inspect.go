@@ -17,7 +17,7 @@ import (
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
-const inspectionFormat = 2
+const inspectionFormat = 3
 
 // maxInspections bounds how many inspections are kept over a restart.
 const maxInspections = 50_000
@@ -33,6 +33,7 @@ type described struct {
 	Scripts      []string                `json:"scripts,omitempty"`
 	Bundled      []string                `json:"bundled,omitempty"` // "name 1.0.0"
 	Findings     []string                `json:"findings,omitempty"`
+	Contents     string                  `json:"contents,omitempty"` // see ecosystem.Inspection
 }
 
 // servable refuses what nobody may have.
@@ -132,7 +133,7 @@ func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (describ
 	if err != nil {
 		return described{}, err
 	}
-	d := described{Scripts: found.Scripts, Findings: found.Findings, Sum: a.file.Digest}
+	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: a.file.Digest}
 	if w, ok := a.source.protocol.(ecosystem.Witness); ok && d.Sum == "" {
 		if d.Sum, err = w.SumFile(a.file, blob); err != nil {
 			return described{}, err

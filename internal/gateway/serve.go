@@ -225,6 +225,15 @@ func sentence(err error) string {
 	return "something inside the gateway failed"
 }
 
+// ruleOf is the rule on record of what has no rule of the policy's: that the upstream
+// does not have it is nobody's refusal. "" is the door's to name.
+func ruleOf(cause ecosystem.Cause) string {
+	if cause == ecosystem.Missing {
+		return admission.RuleMissing
+	}
+	return ""
+}
+
 // causeOf sorts an error into what it means to a client.
 func causeOf(err error) ecosystem.Cause {
 	switch {

@@ -151,6 +151,8 @@ func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
 		return a.exec(ctx, stream, call.Exec)
 	case channel.CallAdopt:
 		return a.adopt(ctx, stream, call.Adopt)
+	case channel.CallContents:
+		return a.contents(ctx, stream, call.Contents)
 	case channel.CallInventory:
 		return a.inventory(life, stream, call.Inventory)
 	case channel.CallHold:

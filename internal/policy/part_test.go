@@ -18,19 +18,19 @@ func TestAPartIsJudgedAsTheWhole(t *testing.T) {
 		effect   policy.Effect
 		rule     string
 	}{
-		"by default":                      {"packages: { default: allow }", part, []string{"0.169.0"}, policy.Allow, "packages.default"},
-		"of nothing":                      {"packages: { default: allow }", part, nil, policy.Deny, "packages.prereleases"},
-		"of another number":               {"packages: { default: allow }", part, []string{"0.170.0"}, policy.Deny, "packages.prereleases"},
-		"of itself":                       {"packages: { default: allow }", part, []string{part}, policy.Deny, "packages.prereleases"},
-		"of what is one itself":           {"packages: { default: allow }", part, []string{"0.169.0-alpha"}, policy.Deny, "packages.prereleases"},
-		"no pre-release":                  {"allowed_packages: { node: [ { name: codex, version: '1.0.0' } ] }", "1.0.1", []string{"1.0.0"}, policy.Deny, "allowed_packages.node.codex.version"},
-		"held":                            {"packages: { default: hold }", part, []string{"0.169.0"}, policy.Hold, "packages.default"},
-		"denied":                          {"packages: { default: deny }", part, []string{"0.169.0"}, policy.Deny, "packages.default"},
-		"of an entry's version":           {"allowed_packages: { node: [ { name: codex, version: '0.169.0' } ] }", part, []string{"0.169.0"}, policy.Allow, "allowed_packages.node.codex"},
-		"under an entry's cap":            {"allowed_packages: { node: [ { name: codex, max_version: '0.x' } ] }", part, []string{"0.169.0"}, policy.Allow, "allowed_packages.node.codex"},
-		"outside of an entry's version":   {"allowed_packages: { node: [ { name: codex, version: '^0.170.0' } ] }", part, []string{"0.169.0"}, policy.Deny, "allowed_packages.node.codex.version"},
-		"blocked":                         {"packages: { default: allow }\nblocked_packages: { node: [ { name: codex, version: '0.169.0-linux-x64' } ] }", part, []string{"0.169.0"}, policy.Deny, "blocked_packages.node.codex"},
-		"that runs a script":              {"packages: { default: allow }", part + "-script", []string{"0.169.0"}, policy.Deny, "packages.install_scripts"},
+		"by default":                       {"packages: { default: allow }", part, []string{"0.169.0"}, policy.Allow, "packages.default"},
+		"of nothing":                       {"packages: { default: allow }", part, nil, policy.Deny, "packages.prereleases"},
+		"of another number":                {"packages: { default: allow }", part, []string{"0.170.0"}, policy.Deny, "packages.prereleases"},
+		"of itself":                        {"packages: { default: allow }", part, []string{part}, policy.Deny, "packages.prereleases"},
+		"of what is one itself":            {"packages: { default: allow }", part, []string{"0.169.0-alpha"}, policy.Deny, "packages.prereleases"},
+		"no pre-release":                   {"allowed_packages: { node: [ { name: codex, version: '1.0.0' } ] }", "1.0.1", []string{"1.0.0"}, policy.Deny, "allowed_packages.node.codex.version"},
+		"held":                             {"packages: { default: hold }", part, []string{"0.169.0"}, policy.Hold, "packages.default"},
+		"denied":                           {"packages: { default: deny }", part, []string{"0.169.0"}, policy.Deny, "packages.default"},
+		"of an entry's version":            {"allowed_packages: { node: [ { name: codex, version: '0.169.0' } ] }", part, []string{"0.169.0"}, policy.Allow, "allowed_packages.node.codex"},
+		"under an entry's cap":             {"allowed_packages: { node: [ { name: codex, max_version: '0.x' } ] }", part, []string{"0.169.0"}, policy.Allow, "allowed_packages.node.codex"},
+		"outside of an entry's version":    {"allowed_packages: { node: [ { name: codex, version: '^0.170.0' } ] }", part, []string{"0.169.0"}, policy.Deny, "allowed_packages.node.codex.version"},
+		"blocked":                          {"packages: { default: allow }\nblocked_packages: { node: [ { name: codex, version: '0.169.0-linux-x64' } ] }", part, []string{"0.169.0"}, policy.Deny, "blocked_packages.node.codex"},
+		"that runs a script":               {"packages: { default: allow }", part + "-script", []string{"0.169.0"}, policy.Deny, "packages.install_scripts"},
 		"of one of several that is let in": {"allowed_packages: { node: [ { name: codex, version: '0.169.0' } ] }", part, []string{"0.169.0-a", "0.169.0"}, policy.Allow, "allowed_packages.node.codex"},
 	} {
 		t.Run(what, func(t *testing.T) {

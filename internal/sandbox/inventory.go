@@ -58,6 +58,11 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 		return answer.End, err
 	}
 	stock := admission.Stock{Found: found, Mounts: s.info.WritableMounts, Template: template}
+	if len(s.info.WritableMounts) > 0 {
+		stock.Contents = func(ctx context.Context, paths []string) (map[string][]string, error) {
+			return m.contents(ctx, s.info.ID, paths)
+		}
+	}
 	if len(s.info.WritableMounts)+len(s.info.ReadOnlyMounts) > 0 {
 		stock.Before, err = m.readBaseline(m.mountsPath(s.info.ID))
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
@@ -434,6 +436,36 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := tryAsk(t, "run", report.Question{}, report.Config{}, records...); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("no run: %v", err)
+	}
+}
+
+// TestRunSaysNothingTwice: what was refused again, and the record that stands for more of
+// it, are one row with a count, and no refusals more.
+func TestRunSaysNothingTwice(t *testing.T) {
+	blocked := func(reason string, n int, detail map[string]string) audit.Record {
+		return file("r1", "flask", "3", func(r *audit.Record) {
+			r.Outcome, r.Reason, r.Count, r.Detail = audit.Blocked, reason, n, detail
+		})
+	}
+	gone := file("r1", "gone", "", func(r *audit.Record) { r.Outcome, r.Rule, r.Reason = audit.Failed, audit.RuleMissing, "gone" })
+	name := audit.Record{Kind: audit.KindNetwork, Outcome: audit.Blocked, Run: "r1", Reason: "no", Detail: map[string]string{"name": "evil.example"}}
+	again := name
+	again.Count, again.Detail = 4, map[string]string{"name": "evil.example", "event": "repeats"}
+	r := ask(t, "run", report.Question{Run: "r1"}, report.Config{},
+		blocked("a", 0, nil), blocked("b", 0, nil), blocked("a", 2, map[string]string{"event": "repeats"}), blocked("a", 0, nil), gone, name, again)
+	times := map[string]string{}
+	for _, table := range r.Tables {
+		for _, row := range table.Rows {
+			if row["times"] != "" {
+				times[table.Title+" "+row["reason"]] += row["times"] + ","
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"Refused a": "4,", "Refused b": "1,", "Missing upstream gone": "1,", "Names no": "5,"}, times); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.Contains(r.Verdict, " 4 refused, 1 missing upstream") {
+		t.Errorf("the verdict is %q, of 3 refused files and a name, and one that is gone", r.Verdict)
 	}
 }
 

@@ -18,12 +18,53 @@ type page struct {
 	about    map[string]string
 	sections []*section
 	found    map[audit.Outcome]int
+	missing  int // among those that failed
+}
+
+// missing tells of what no upstream has, which is nobody's refusal.
+func missing(r audit.Record) bool { return r.Outcome == audit.Failed && r.Rule == audit.RuleMissing }
+
+func (p *page) alsoMissing() string {
+	if p.missing == 0 {
+		return " refused"
+	}
+	return fmt.Sprintf(" refused, %d missing upstream", p.missing)
 }
 
 // section is a table of a page, for records that it takes.
 type section struct {
 	table api.AuditTable
 	takes func(audit.Record) bool
+	lines map[string]int // rows by what they say, of a table that counts what is said again; nil: of another
+}
+
+// timesColumn is how often what a row says was the case; its table says nothing twice.
+const timesColumn = "times"
+
+// eventRepeats marks a record that stands for repeats of an earlier one.
+const eventRepeats = "repeats"
+
+// add makes a row, or counts a record in that says what a row says.
+func (s *section) add(r audit.Record) {
+	row := pageCells(r, s.table.Columns)
+	if s.lines == nil {
+		s.table.Rows = append(s.table.Rows, row)
+		return
+	}
+	said := make([]string, 0, len(s.table.Columns))
+	for _, column := range s.table.Columns[2:] { // record and time are of the first
+		said = append(said, row[column])
+	}
+	key, n := strings.Join(said, "\x00"), max(1, r.Count)
+	at, known := s.lines[key]
+	if !known {
+		s.lines[key] = len(s.table.Rows)
+		row[timesColumn] = strconv.Itoa(n)
+		s.table.Rows = append(s.table.Rows, row)
+		return
+	}
+	before, _ := strconv.Atoi(s.table.Rows[at][timesColumn]) // written above
+	s.table.Rows[at][timesColumn] = strconv.Itoa(before + n)
 }
 
 // newPage has a section for everything that a run can have on record; a record
@@ -33,7 +74,11 @@ func newPage() *page {
 	p.about, p.found = map[string]string{}, map[audit.Outcome]int{}
 	add := func(title string, takes func(audit.Record) bool, columns ...string) {
 		t := api.AuditTable{Title: title, Columns: append([]string{"record", "time"}, columns...), Rows: []map[string]string{}}
-		p.sections = append(p.sections, &section{t, takes})
+		s := &section{table: t, takes: takes}
+		if slices.Contains(columns, timesColumn) {
+			s.lines = map[string]int{}
+		}
+		p.sections = append(p.sections, s)
 	}
 	kind := func(k audit.Kind, outcomes ...audit.Outcome) func(audit.Record) bool {
 		return func(r audit.Record) bool {
@@ -44,14 +89,15 @@ func newPage() *page {
 	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
 	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
 	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
-	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", "reason", "rule")
-	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", "reason", "rule")
+	add("Missing upstream", missing, "package", "version", timesColumn, "source", "reason")
+	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", timesColumn, "reason", "rule")
+	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", timesColumn, "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
 	add("Shown", kind(audit.KindPackage, audit.Shown), "package", "version", "kind", "file", "sha256", "source")
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
 	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")
 	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
-	add("Names", kind(audit.KindNetwork), "what", "outcome", "reason")
+	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
 	add("Other", func(r audit.Record) bool {
 		return r.Kind != audit.KindSandbox || r.Outcome != audit.Started && r.Outcome != audit.Finished
 	}, "what", "outcome", "reason")
@@ -86,18 +132,23 @@ func run(ctx context.Context, a *asking) error {
 			a.report.Tables = append(a.report.Tables, s.table)
 		}
 	}
-	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s refused, %s; %s.", of(a.report.Found, "record"),
-		count(p.found[audit.Served]), count(p.found[audit.Installed]), count(p.found[audit.Blocked]+p.found[audit.Failed]),
+	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s, %s; %s.", of(a.report.Found, "record"),
+		count(p.found[audit.Served]), count(p.found[audit.Installed]), count(p.found[audit.Blocked]+p.found[audit.Failed]-p.missing)+p.alsoMissing(),
 		of(p.found[audit.Alarm], "alarm"), p.end())
 	return nil
 }
 
 func (p *page) take(r audit.Record) {
-	p.found[r.Outcome]++
+	if r.Detail["event"] != eventRepeats {
+		p.found[r.Outcome]++
+		if missing(r) {
+			p.missing++
+		}
+	}
 	p.learn(r)
 	for _, s := range p.sections {
 		if s.takes(r) {
-			s.table.Rows = append(s.table.Rows, pageCells(r, s.table.Columns))
+			s.add(r)
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -38,7 +39,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	if !ok {
 		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", clip(file.Name))
 	}
-	p := &unpacking{paths: map[string]bool{}, again: map[string]bool{}}
+	p := &unpacking{paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
 	if err := archive.TarGz(content, content.Size(), limits(), p.visit); err != nil {
 		return ecosystem.Inspection{}, err
 	}
@@ -75,7 +76,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	}
 	return ecosystem.Inspection{
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
-		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings,
+		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings, Contents: p.contents.Digest(),
 	}, nil
 }
 

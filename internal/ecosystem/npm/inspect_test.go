@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
@@ -59,6 +60,10 @@ func TestInspect(t *testing.T) {
 		Bundled:  []ecosystem.Bundled{{Name: "x", Version: "1.2.3"}, {Name: "@s/y"}, {Name: "alias", Version: "1.0.0"}, {Name: "real", Version: "1.0.0"}, {Name: "z"}},
 		Findings: []string{"it brings a lockfile for its own dependencies (npm-shrinkwrap.json)"},
 	}
+	if got.Contents == "" {
+		t.Error("nothing says what it consists of")
+	}
+	got.Contents = "" // TestContentsOfATarball asks for it
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -66,6 +71,35 @@ func TestInspect(t *testing.T) {
 
 // TestManifestConfusion: what the package.json says and the manifest does not is
 // refused; the other way round it is found.
+// TestContentsOfATarball: what a tarball consists of is all its files below its folder,
+// whole, also those that are looked into.
+func TestContentsOfATarball(t *testing.T) {
+	files := [][2]string{
+		{"lib/a.js", "a"},
+		{"lib/.npmignore", "x"},
+		{"binding.gyp", "{}"},
+		{"node_modules/x/package.json", `{"name":"x","version":"1.0.0"}`},
+	}
+	want := contents.Files{}
+	var packed [][2]string
+	for _, f := range append(files, [2]string{"package.json", string(rowOf(""))}) {
+		if err := want.Add(f[0], strings.NewReader(f[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range files {
+		packed = append(packed, [2]string{"package/" + f[0], f[1]})
+	}
+	got, err := inspect(nil, tarballOf(t, "", packed...))
+	if err != nil || got.Contents != want.Digest() {
+		t.Errorf("it consists of %s, want %s (%v)", got.Contents, want.Digest(), err)
+	}
+	packed[0][1] = "b"
+	if other, err := inspect(nil, tarballOf(t, "", packed...)); err != nil || other.Contents == got.Contents {
+		t.Errorf("a changed file changes nothing (%v)", err)
+	}
+}
+
 func TestManifestConfusion(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, row string

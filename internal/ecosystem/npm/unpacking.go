@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"io"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -22,6 +24,7 @@ type unpacking struct {
 	bundled     []ecosystem.Bundled
 	bundledRuns bool // something of a bundled package runs when the package is installed
 	findings    []string
+	contents    contents.Files
 }
 
 func (p *unpacking) find(findings ...string) {
@@ -56,7 +59,16 @@ func (p *unpacking) visit(m archive.Member, content io.Reader) error {
 		p.again[rest] = true
 	}
 	p.paths[rest] = true
-	switch rest {
+	counted := &tee{from: content}
+	if err := p.describe(rest, m, counted); err != nil {
+		return err
+	}
+	return p.contents.Add(rest, counted.whole())
+}
+
+// describe looks at what a file says of the package, or of one inside it.
+func (p *unpacking) describe(path string, m archive.Member, content io.Reader) error {
+	switch path {
 	case "package.json":
 		var err error
 		p.packageJSON, err = readMember(m, content)
@@ -66,8 +78,23 @@ func (p *unpacking) visit(m archive.Member, content io.Reader) error {
 	case "npm-shrinkwrap.json":
 		p.find(findShrinkwrap)
 	}
-	return p.bundle(rest, m, content)
+	return p.bundle(path, m, content)
 }
+
+// tee keeps what was read, which is the few files that describe a package.
+type tee struct {
+	from io.Reader
+	read bytes.Buffer
+}
+
+func (t *tee) Read(p []byte) (int, error) {
+	n, err := t.from.Read(p)
+	t.read.Write(p[:n])
+	return n, err
+}
+
+// whole is everything, what was read already included.
+func (t *tee) whole() io.Reader { return io.MultiReader(&t.read, t.from) }
 
 // link looks at a link. npm leaves links out, others make them; a hard link is
 // an empty file for one client, and a copy for another.

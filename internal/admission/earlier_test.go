@@ -1,0 +1,149 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// servedAs has a release served whose file consists of something.
+func (g *grove) servedAs(tb testing.TB, ref pkgref.Ref, contents string, bundled ...string) {
+	tb.Helper()
+	file := archive(ref)
+	file.Digest = "sha256:" + hexOf(contents)
+	a, err := g.Artifact(tb.Context(), ArtifactAsk{
+		Sandbox: "sb1", Package: ref, File: file, SourceURL: "https://npm.example/f", Serve: true, SHA256: hexOf(contents), Size: 10,
+		Contents: contents, Bundled: bundled,
+	})
+	must(tb, err)
+	if !a.Decision.Allowed() {
+		tb.Fatalf("%s: %+v", ref, a.Decision)
+	}
+}
+
+// lying answers for directories as a guest does: by path, what is there.
+func lying(there map[string]string) Contents {
+	return func(_ context.Context, paths []string) (map[string][]string, error) {
+		digests := map[string][]string{}
+		for _, path := range paths {
+			digests[path] = []string{"", there[path]}
+		}
+		return digests, nil
+	}
+}
+
+// TestAStoreOfAnEarlierRun: what a client's store on a mount gives to a later run is no
+// alarm where it is what was served, byte for byte, and this run may have it; and is one
+// where anything of that is not so.
+func TestAStoreOfAnEarlierRun(t *testing.T) {
+	const at = "/workspace/node_modules/.pnpm/foo@1.0.0/node_modules/foo"
+	found := []channel.InstalledPackage{on("node foo 1.0.0", at)}
+	alarm := []string{"alarm foo 1.0.0 unaccounted true", "installed foo 1.0.0 unaccounted true"}
+	known := []string{"installed foo 1.0.0 earlier"}
+	for what, c := range map[string]struct {
+		policy string // of the later run; "": the same
+		token  string
+		facts  map[string]advisory.Facts
+		found  []channel.InstalledPackage
+		there  map[string]string
+		ask    Contents
+		want   []string
+	}{
+		"as it was served":                {there: map[string]string{at: "sha256:good"}, want: known},
+		"changed":                         {there: map[string]string{at: "sha256:evil"}, want: alarm},
+		"that can't be compared":          {there: map[string]string{}, want: alarm},
+		"of which the guest says nothing": {ask: func(context.Context, []string) (map[string][]string, error) { return nil, errors.New("no") }, want: alarm},
+		"of a token":                      {token: "tk1", there: map[string]string{at: "sha256:good"}, want: alarm},
+		"under another policy that lets it in": {
+			policy: "allowed_packages: { node: [ { name: foo } ] }", there: map[string]string{at: "sha256:good"}, want: known,
+		},
+		"under another policy that does not":   {policy: "packages: { default: deny }", there: map[string]string{at: "sha256:good"}, want: alarm},
+		"under another policy that would hold": {policy: "packages: { default: hold }", there: map[string]string{at: "sha256:good"}, want: alarm},
+		"that is malware by now": {
+			facts: map[string]advisory.Facts{"foo": {Malware: []policy.Malware{{ID: "MAL-2026-9", Every: true}}}}, there: map[string]string{at: "sha256:good"}, want: alarm,
+		},
+		"in another version": {found: []channel.InstalledPackage{on("node foo 1.0.1", at)}, there: map[string]string{at: "sha256:good"}, want: []string{"alarm foo 1.0.1 unaccounted true", "installed foo 1.0.1 unaccounted true"}},
+		"twice, one of them changed": {
+			found: append(found, on("node foo 1.0.0", "/workspace/other/foo")),
+			there: map[string]string{at: "sha256:good", "/workspace/other/foo": "sha256:evil"},
+			want:  []string{"alarm foo 1.0.0 unaccounted true", "installed foo 1.0.0 earlier", "installed foo 1.0.0 unaccounted true"},
+		},
+		"with what it brings": {
+			found: append(found, on("node inner 2.0.0", at+"/node_modules/inner"), on("node beside 2.0.0", "/workspace/node_modules/beside")),
+			there: map[string]string{at: "sha256:bundle"},
+			want:  []string{"alarm beside 2.0.0 unaccounted true", "installed beside 2.0.0 unaccounted true", "installed foo 1.0.0 earlier", "installed inner 2.0.0 bundled node foo 1.0.0"},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newGrove(t, "packages: { default: allow }", Limits{})
+			g.servedAs(t, node("foo", "1.0.0"), "sha256:good")
+			g.servedAs(t, node("foo", "1.0.0"), "sha256:bundle", "inner 2.0.0")
+			g.Unregister("sb1")
+			if c.facts != nil {
+				g.config.Advisories = &gazette{generation: "2", facts: c.facts}
+			}
+			later := Run{Sandbox: "sb2", Run: "run2", Policy: g.policy, Token: c.token}
+			if c.policy != "" {
+				later.Policy = parse(t, c.policy)
+			}
+			must(t, g.Register(later))
+			stock := Stock{Found: inventory(found...), Contents: lying(c.there)}
+			if c.found != nil {
+				stock.Found = inventory(c.found...)
+			}
+			if c.ask != nil {
+				stock.Contents = c.ask
+			}
+			for range 2 {
+				must(t, installed(g.Installed(t.Context(), "sb2", stock)))
+			}
+			if diff := cmp.Diff(c.want, told(t, g.house)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheLogKnowsEarlierRuns: it is read when that is asked for first, and a record of
+// what was recognised names the one that it rests on. What was recognised is not asked
+// about again.
+func TestTheLogKnowsEarlierRuns(t *testing.T) {
+	g := newGrove(t, "packages: { default: allow }", Limits{})
+	g.servedAs(t, node("foo", "1.0.0"), "sha256:good")
+	again := New(Config{Log: g.log, Clock: g.house})
+	must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
+	asked := 0
+	stock := Stock{Found: inventory(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
+		asked++
+		return lying(map[string]string{"/w/foo": "sha256:good"})(t.Context(), paths)
+	}}
+	for range 3 {
+		must(t, installed(again.Installed(t.Context(), "sb2", stock)))
+	}
+	all := g.records(t)
+	last := all[len(all)-1]
+	if last.Detail[detailOrigin] != "earlier" || last.Detail[detailServed] == "" || last.SHA256 != hexOf("sha256:good") || !strings.Contains(last.Reason, "byte for byte") {
+		t.Errorf("the record is %+v", last)
+	}
+	var from string
+	for _, r := range all {
+		if r.Outcome == "served" {
+			from = fmt.Sprint(r.Seq)
+		}
+	}
+	if last.Detail[detailServed] != from {
+		t.Errorf("it rests on record %s, and the file was served by %s", last.Detail[detailServed], from)
+	}
+	if asked != 1 {
+		t.Errorf("the guest was asked %d times", asked)
+	}
+}

@@ -1,0 +1,46 @@
+// Package contents gives what a package consists of, once unpacked, a digest: the same
+// whether it is computed from the archive or from the directory that a client made.
+package contents
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+)
+
+// Files are the digests of a package's files by their paths within it, with slashes.
+// Modes and times are not part of it, for clients set their own.
+type Files map[string][sha256.Size]byte
+
+// Add takes a file, reading it to its end. What clients rename or leave out while
+// unpacking, and nothing runs, counts for nothing.
+func (f Files) Add(name string, content io.Reader) error {
+	h := sha256.New()
+	if _, err := io.Copy(h, content); err != nil {
+		return err
+	}
+	switch path.Base(name) {
+	case ".gitignore", ".npmignore":
+		return nil
+	}
+	f[name] = [sha256.Size]byte(h.Sum(nil))
+	return nil
+}
+
+// Digest names the files, "sha256:<hex>"; "" if there are none.
+func (f Files) Digest() string {
+	if len(f) == 0 {
+		return ""
+	}
+	var all bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		fmt.Fprintf(&all, "%x %d %s\n", f[name], len(name), name)
+	}
+	sum := sha256.Sum256(all.Bytes())
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,121 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/contents"
+)
+
+// Bounds of what is read of one package.
+const (
+	contentsFiles = 50_000
+	contentsBytes = 1 << 30
+	contentsDepth = 64
+)
+
+// contents answers with the digests of directories.
+func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel.ContentsAsk) error {
+	if ask == nil || len(ask.Paths) > channel.MaxContents {
+		return reply(stream, errors.New("there are too many directories to look into, or none"))
+	}
+	ctx, cancel := a.clock.within(ctx, stockTime)
+	defer cancel()
+	answer := channel.ContentsReply{Whole: make([]string, len(ask.Paths)), Own: make([]string, len(ask.Paths))}
+	for i, path := range ask.Paths {
+		answer.Whole[i], answer.Own[i] = contentsOf(ctx, a.config.Root+filepath.Clean("/"+path))
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return reply(stream, err)
+	}
+	return stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Body: body})
+}
+
+// contentsOf are the digests of a directory: of all of it, and of what is not in its
+// node_modules. Both are "" if it can't be read whole: half of it is another package.
+func contentsOf(ctx context.Context, dir string) (whole, own string) {
+	r := &contentsReader{ctx: ctx, whole: contents.Files{}, own: contents.Files{}}
+	if r.walk(dir, "", 0) != nil {
+		return "", ""
+	}
+	if r.links {
+		return "", r.own.Digest()
+	}
+	return r.whole.Digest(), r.own.Digest()
+}
+
+type contentsReader struct {
+	ctx        context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
+	whole, own contents.Files
+	bytes      int64
+	links      bool
+}
+
+var errIncomparable = errors.New("it can't be compared")
+
+func (r *contentsReader) walk(dir, name string, depth int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		inner := entry.Name()
+		if name != "" {
+			inner = name + "/" + inner
+		}
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case r.ctx.Err() != nil, depth > contentsDepth, len(r.whole) >= contentsFiles:
+			return errIncomparable
+		case entry.IsDir():
+			err = r.walk(path, inner, depth+1)
+		case entry.Type().IsRegular():
+			err = r.file(path, inner)
+		case ofModules(inner):
+			r.links = true // to other packages: then only what is its own counts
+		default:
+			return errIncomparable
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file reads one file. It is opened without waiting, and is what it was when it was
+// listed, or is not compared.
+func (r *contentsReader) file(path, name string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if r.bytes += info.Size(); !info.Mode().IsRegular() || r.bytes > contentsBytes {
+		return errIncomparable
+	}
+	if err := r.whole.Add(name, io.LimitReader(f, contentsBytes)); err != nil {
+		return err
+	}
+	if sum, counts := r.whole[name]; counts && !ofModules(name) {
+		r.own[name] = sum
+	}
+	return nil
+}
+
+// ofModules tells what lies in a package's own node_modules: other packages.
+func ofModules(name string) bool { return strings.HasPrefix(name, "node_modules/") }

@@ -73,6 +73,7 @@ type Usage struct {
 	DiskBytes   int64     `json:"disk_bytes"`
 	DiskLimit   int64     `json:"disk_limit"`
 	Processes   int       `json:"processes"`
+	MemoryKills int64     `json:"memory_kills"` // processes that were killed because the memory was full
 }
 
 // Event is one line of GET /v1/events (JSON lines; query: after, the last event's

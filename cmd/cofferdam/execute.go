@@ -194,7 +194,7 @@ func (x *execution) run(ctx context.Context, start api.StartCommand) error {
 	if err != nil {
 		return x.lost(err)
 	}
-	return judge(exit)
+	return deathbed{client: x.client, sandbox: x.box}.obituary(ctx, &exit, judge(exit))
 }
 
 func with(env map[string]string, name, value string) map[string]string {

@@ -81,7 +81,7 @@ These are their own:
   127      the command is not in the sandbox
   128+n    the command ended by signal n: 130 after Ctrl-C, 143 after SIGTERM,
            141 when nobody reads the output any more
-  137      the command was killed, as when the sandbox is out of memory
+  137      the command was killed; a sentence says so where the sandbox is out of memory
 
 cofferdam policy explain exits with 0 for allow, 1 for deny, 3 for hold.
 

@@ -6,6 +6,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 )
 
+// errKilled is what is known without asking the daemon why.
+var errKilled = errors.New("the command was killed (SIGKILL)")
+
 // saidBy begins a sentence that is not ours.
 func saidBy(exit api.Exit) string {
 	if exit.Claimed {
@@ -31,7 +34,7 @@ func judge(exit api.Exit) error {
 		}
 		return &exitError{code: code, err: errors.New(saidBy(exit) + exit.Error)}
 	case code == exitKilled && exit.Signal == "KILL":
-		return &exitError{code: code, err: errors.New("the command was killed, as happens when the sandbox is out of memory (max_memory_mb in the policy)")}
+		return &exitError{code: code, err: errKilled}
 	case code != 0:
 		return &exitError{code: code}
 	}

@@ -17,36 +17,69 @@ import (
 // is dead.
 const obituaryPatience = 3 * time.Second
 
-// obituary adds to a command's end, where its sandbox ended with it, why that
-// was: the command's exit comes before the daemon knows.
-func (r *runner) obituary(ctx context.Context, exit *api.Exit, err error) error {
-	if exit == nil || exit.Code != exitKilled || exit.Error == "" || exit.TimedOut {
+// outOfMemory is the one sentence about that, whichever of a sandbox's processes the
+// kernel chose: the command's own, which leaves the sandbox alive, or the sandbox's,
+// which ends with it.
+const outOfMemory = "the command was killed, because the sandbox is out of memory (max_memory_mb in the policy)"
+
+// deathbed asks why a command was killed.
+type deathbed struct {
+	client       *client.Client
+	run, sandbox string // run may be ""
+}
+
+// obituary adds to a command's end, where it was killed or its sandbox ended with it, why
+// that was: the command's exit comes before the daemon knows.
+func (d deathbed) obituary(ctx context.Context, exit *api.Exit, err error) error {
+	if exit == nil || exit.Code != exitKilled || exit.TimedOut {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, obituaryPatience)
 	defer cancel()
-	why := r.cause(ctx)
-	if why == "" {
-		return err
+	why := ""
+	switch {
+	case exit.Error != "":
+		why = d.cause(ctx)
+	case exit.Signal == "KILL":
+		why = d.killed(ctx)
 	}
-	if why == "out of memory" {
-		why += " (max_memory_mb in the policy)"
+	switch why {
+	case "":
+		return err
+	case endedForMemory:
+		return &exitError{code: exitKilled, err: errors.New(outOfMemory)}
 	}
 	return &exitError{code: exitKilled, err: fmt.Errorf("the sandbox ended: %s", why)}
 }
 
+// killed is why a command of a sandbox that may live on was killed; "" if nobody but the
+// sandbox itself did it.
+func (d deathbed) killed(ctx context.Context) string {
+	usage, err := d.client.Usage(ctx, d.sandbox)
+	switch status := client.StatusOf(err); {
+	case err == nil && usage.MemoryKills > 0:
+		return endedForMemory
+	case status == http.StatusConflict, status == http.StatusNotFound: // it has ended meanwhile
+		return d.cause(ctx)
+	}
+	return ""
+}
+
+// endedForMemory is an engine's word.
+const endedForMemory = "out of memory"
+
 // cause waits until the sandbox is dead or gone for the daemon too; "" if its
 // end is not known.
-func (r *runner) cause(ctx context.Context) string {
+func (d deathbed) cause(ctx context.Context) string {
 	tick := time.NewTicker(daemonPoll)
 	defer tick.Stop()
 	for {
-		box, err := r.client.Sandbox(ctx, r.box.ID)
+		box, err := d.client.Sandbox(ctx, d.sandbox)
 		switch {
 		case box.Ended != "":
 			return box.Ended
 		case client.StatusOf(err) == http.StatusNotFound:
-			return r.recordedCause(ctx)
+			return d.recordedCause(ctx)
 		case errors.Is(err, client.ErrNoDaemon):
 			return ""
 		}
@@ -58,12 +91,12 @@ func (r *runner) cause(ctx context.Context) string {
 	}
 }
 
-func (r *runner) recordedCause(ctx context.Context) string {
+func (d deathbed) recordedCause(ctx context.Context) string {
 	filter := client.RecordFilter{
-		Run: r.box.Run, Sandbox: r.box.ID,
+		Run: d.run, Sandbox: d.sandbox,
 		Kinds: []string{string(audit.KindSandbox)}, Outcomes: []string{string(audit.Finished)},
 	}
-	for line, err := range r.client.Records(ctx, filter) {
+	for line, err := range d.client.Records(ctx, filter) {
 		var record audit.Record
 		if err == nil && json.Unmarshal(line, &record) == nil {
 			return record.Reason

@@ -224,6 +224,9 @@ func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) err
 	case exit.Error != "":
 		why = exit.Error
 	}
+	if err := (deathbed{p.client, p.box.Run, p.box.ID}).obituary(ctx, &exit, nil); err != nil {
+		why = err.Error()
+	}
 	return &exitError{code: exitFailure, err: fmt.Errorf("no plan could be made: %s", why)}
 }
 

@@ -100,7 +100,7 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	}
 	bye, cancel := context.WithTimeout(bye, farewell)
 	defer cancel()
-	err = r.sayNow(r.endedByPolicy(bye, exit, r.obituary(bye, exit, err)))
+	err = r.sayNow(r.endedByPolicy(bye, exit, deathbed{r.client, r.box.Run, r.box.ID}.obituary(bye, exit, err)))
 	if !r.flags.json {
 		r.tell(bye, exit)
 	}

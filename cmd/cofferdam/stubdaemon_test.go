@@ -149,6 +149,7 @@ func (d *stubDaemon) routes() http.Handler {
 		"GET /v1/sandboxes/{id}/holds":                 d.holds,
 		"GET /v1/approvals/{id}":                       d.approval(queue),
 		"GET /v1/sandboxes/{id}":                       d.get,
+		"GET /v1/sandboxes/{id}/usage":                 d.usage,
 		"DELETE /v1/sandboxes/{id}":                    d.destroy,
 		"POST /v1/sandboxes/{id}/commands":             d.start,
 		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": d.attach,
@@ -279,6 +280,19 @@ func (d *stubDaemon) get(w http.ResponseWriter, r *http.Request) {
 	if c, ok := box.commands["c1"]; ok && c.cmd.Args[0] == "eat-all-memory" {
 		box.view.Ended = "out of memory"
 	}
+}
+
+// usage knows whose process the kernel took for the memory.
+func (d *stubDaemon) usage(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var usage api.Usage
+	if box, ok := d.boxes[r.PathValue("id")]; ok {
+		if c, ok := box.commands["c1"]; ok && c.cmd.Args[0] == "lose-to-memory" {
+			usage.MemoryKills = 1
+		}
+	}
+	answer(w, http.StatusOK, usage)
 }
 
 func (d *stubDaemon) destroy(w http.ResponseWriter, r *http.Request) {

@@ -127,6 +127,9 @@ type Stats struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	CPUNanos    int64 `json:"cpu_nanos"`
 	Pids        int   `json:"pids"`
+	// MemoryKills are the processes, of the sandbox or its own, that the host's kernel
+	// killed because the sandbox's memory was full.
+	MemoryKills int64 `json:"memory_kills"`
 }
 
 // Engine makes and re-opens instances. Safe for concurrent use.

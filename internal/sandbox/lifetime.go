@@ -77,6 +77,7 @@ type Usage struct {
 	DiskBytes   int64     `json:"disk_bytes"`
 	DiskLimit   int64     `json:"disk_limit"`
 	Processes   int       `json:"processes"`
+	MemoryKills int64     `json:"memory_kills"` // processes that were killed because the memory was full
 }
 
 // Forked is one copy of a fork: a sandbox, or why there is none.

@@ -38,12 +38,14 @@ func (m *Manager) Usage(ctx context.Context, id string) (Usage, error) {
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()
 	now := time.Now()
-	if !s.usage.at.IsZero() && now.Sub(s.usage.at) < usageAge {
-		return s.usage.last, nil
-	}
 	stats, err := s.instance.Stats(ctx)
 	if err != nil {
 		return Usage{}, err
+	}
+	if !s.usage.at.IsZero() && now.Sub(s.usage.at) < usageAge {
+		last := s.usage.last
+		last.MemoryKills = stats.MemoryKills // what somebody asks right after a command's end
+		return last, nil
 	}
 	usage := s.usage.next(now, stats, s.info.Limits)
 	if disk, err := m.disk(ctx, s); err == nil {
@@ -60,7 +62,7 @@ func (m *Manager) Usage(ctx context.Context, id string) (Usage, error) {
 func (t *meter) next(now time.Time, stats engine.Stats, limits engine.Limits) Usage {
 	usage := Usage{
 		Time: now.UTC(), CPUCount: limits.CPU, CPUNanos: stats.CPUNanos, MemoryBytes: stats.MemoryBytes,
-		MemoryLimit: limits.MemoryBytes, DiskLimit: limits.DiskBytes, Processes: stats.Pids,
+		MemoryLimit: limits.MemoryBytes, DiskLimit: limits.DiskBytes, Processes: stats.Pids, MemoryKills: stats.MemoryKills,
 	}
 	passed, used := now.Sub(t.at), stats.CPUNanos-t.last.CPUNanos
 	if !t.at.IsZero() && passed > 0 && used > 0 {

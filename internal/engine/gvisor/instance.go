@@ -124,7 +124,11 @@ func (i *Instance) Stats(context.Context) (engine.Stats, error) {
 	if err != nil {
 		return engine.Stats{}, fmt.Errorf("stats of sandbox %s: %w", i.id, err)
 	}
-	return engine.Stats{MemoryBytes: s.MemoryBytes, CPUNanos: s.CPUNanos, Pids: s.Pids}, nil
+	kills, err := group.OOMKills()
+	if err != nil {
+		return engine.Stats{}, fmt.Errorf("stats of sandbox %s: %w", i.id, err)
+	}
+	return engine.Stats{MemoryBytes: s.MemoryBytes, CPUNanos: s.CPUNanos, Pids: s.Pids, MemoryKills: kills}, nil
 }
 
 // Destroy ends the sandbox and removes all that was made for it.

@@ -56,3 +56,28 @@ func onHostOnly(arg string, mounts []api.Mount) (string, bool) {
 	}
 	return path, insideOf(path, mounts) == ""
 }
+
+// lockHint names a lockfile that lies in a mount and was not given, where something on no
+// list was refused of its ecosystem; "" if there is none.
+func lockHint(refused []api.Package, request api.CreateSandbox) string {
+	if len(request.Lockfiles) > 0 {
+		return ""
+	}
+	names := map[string][]string{
+		"python": {"uv.lock", "pylock.toml"}, "node": {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml"}, "go": {"go.sum"},
+	}
+	for _, p := range refused {
+		if p.Rule != "packages.default" {
+			continue
+		}
+		for _, name := range names[p.Ecosystem] {
+			for _, m := range request.Mounts {
+				file := filepath.Join(m.Source, name)
+				if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() {
+					return fmt.Sprintf("a lockfile is in a mount; --lockfile %s holds the run to it, and with it says what requires what", file)
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -143,10 +143,7 @@ func (p *planner) create(ctx context.Context) error {
 		return err
 	}
 	p.client = c
-	err = patiently("making a sandbox", func() (err error) {
-		p.box, err = c.CreateSandbox(ctx, p.request)
-		return err
-	})
+	p.box, err = c.CreateSandbox(ctx, p.request)
 	switch status := client.StatusOf(err); {
 	case err == nil:
 	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, status == http.StatusServiceUnavailable:
@@ -185,11 +182,7 @@ func (p *planner) resolve(ctx context.Context) (plan.Documents, error) {
 		return nil, err
 	}
 	out := &heard{}
-	var exit api.Exit
-	err = patiently("resolving", func() (err error) {
-		exit, err = p.listen(ctx, started.ID, out)
-		return err
-	})
+	exit, err := p.listen(ctx, started.ID, out)
 	if err != nil {
 		return nil, p.interrupted(ctx, err)
 	}
@@ -220,7 +213,7 @@ func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) err
 	summary, err := ask(ctx, p.client, func(c *client.Client) (api.RunSummary, error) { return c.RunSummary(ctx, p.box.Run) })
 	if err == nil {
 		summary.Withheld = nil // the resolver passed over these; what it missed is among the refused
-		for _, line := range summaryLines(summary, widthOf(p.voice.w)) {
+		for _, line := range summaryLines(summary) {
 			p.voice.line(line)
 		}
 	}

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -24,11 +25,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		r.voice.say("the summary of run %s can't be had: %s", r.box.Run, err)
 		return
 	}
-	colours := coloured(os.Stderr)
-	for _, line := range summaryLines(summary, widthOf(os.Stderr)) {
-		if colours {
-			line = paint(line)
-		}
+	for _, line := range summaryLines(summary) {
 		r.voice.line(line)
 	}
 	if exit != nil && exit.Code != 0 {
@@ -37,6 +34,9 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 			hints = append(r.templateHints(ctx), hints...)
 		}
 		for _, hint := range hints {
+			r.voice.say("hint: %s", hint)
+		}
+		if hint := lockHint(summary.Refused, r.request); hint != "" {
 			r.voice.say("hint: %s", hint)
 		}
 	}
@@ -48,9 +48,8 @@ func (r *runner) summary(ctx context.Context) (api.RunSummary, error) {
 	})
 }
 
-// summaryLines is the table, printable, for a terminal of that width (0: for none);
-// empty if nothing happened.
-func summaryLines(s api.RunSummary, width int) []string {
+// summaryLines is the table, printable; empty if nothing happened.
+func summaryLines(s api.RunSummary) []string {
 	served := notInstalled(s.Served, s.Installed)
 	parts := []string{}
 	for _, part := range []struct {
@@ -72,7 +71,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 		return nil
 	}
 	lines := []string{fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", "))}
-	lines = append(lines, table(s, served, width)...)
+	lines = append(lines, table(s, served)...)
 	if slices.ContainsFunc(s.Refused, func(p api.Package) bool { return p.Suggest != "" }) {
 		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+printable(s.Run))
 	}
@@ -96,15 +95,11 @@ func shortRange(version string) string {
 	return clip(from) + " .. " + clip(to)
 }
 
-func table(s api.RunSummary, served []api.Package, width int) []string {
-	var rows [][]string
+func table(s api.RunSummary, served []api.Package) []string {
+	var buf bytes.Buffer
+	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
 	row := func(what, name, version, why string) {
-		rows = append(rows, []string{"  " + what, printable(name), shortRange(printable(version)), printable(why)})
-	}
-	more := func(what string, n int) {
-		if n > reportRows {
-			row(what, fmt.Sprintf("and %d more: cofferdam audit list --run %s", n-reportRows, s.Run), "", "")
-		}
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", what, printable(name), shortRange(printable(version)), printable(why))
 	}
 	for _, part := range []struct {
 		what     string
@@ -117,13 +112,24 @@ func table(s api.RunSummary, served []api.Package, width int) []string {
 			}
 			row(what, subject(p), p.Version, why(p))
 		}
-		more(part.what, len(part.packages))
+		more(w, part.what, len(part.packages), s.Run)
 	}
 	for _, n := range s.Names[:min(len(s.Names), reportRows)] {
 		row("no such name", n.Name, times(n.Count), n.Reason)
 	}
-	more("no such name", len(s.Names))
-	return columns(rows, width)
+	more(w, "no such name", len(s.Names), s.Run)
+	_ = w.Flush() // into memory
+	lines := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return lines
+}
+
+func more(w *tabwriter.Writer, what string, n int, run string) {
+	if n > reportRows {
+		_, _ = fmt.Fprintf(w, "  %s\tand %d more: cofferdam audit list --run %s\t\t\n", what, n-reportRows, printable(run))
+	}
 }
 
 // subject is what a line is about: a package, or an address without one.

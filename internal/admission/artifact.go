@@ -40,14 +40,15 @@ func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, err
 		return Answer{}, err
 	}
 	w, err := c.weigh(ctx, t, ask)
-	if err == nil {
-		w, err = c.awaitParents(ctx, t, ask, w)
-	}
 	switch {
-	case errors.Is(err, errFacts):
+	case ask.Walk && err == nil:
+		return Answer{Decision: w.decision}, c.told(t, ask, w)
+	case errors.Is(err, errFacts) && !ask.Walk:
 		return c.refuseUnknown(ctx, t, ask, err)
 	case err != nil:
 		return Answer{}, err
+	case t.unreached(ask, w):
+		return Answer{Decision: w.decision, Unreached: true}, nil
 	case w.decision.Effect != policy.Hold:
 		return c.decided(ctx, t, ask, w)
 	case ask.Await:
@@ -122,6 +123,8 @@ func checkArtifact(ask ArtifactAsk) error {
 		return fault.Invalid("the file that %s describes is not one of %s", clip(ask.File.Name, 80), ask.Package)
 	case ask.whole() && ask.File.Kind == policy.KindMetadata:
 		return fault.Invalid("%s is metadata, which is not served as a file", clip(ask.File.Name, 80))
+	case ask.Walk && (ask.whole() || ask.Sidecar || ask.MayWalk):
+		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", clip(ask.File.Name, 80))
 	case ask.Serve && ask.Await:
 		return fault.Invalid("%s is asked to be waited for and to be served at one time", clip(ask.File.Name, 80))
 	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):

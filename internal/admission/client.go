@@ -134,6 +134,12 @@ func (c *Client) EdgesOfIndex(ctx context.Context, sandbox string, project pkgre
 	return c.call(ctx, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs}, &nothing{})
 }
 
+// Reach implements Door.
+func (c *Client) Reach(ctx context.Context, ask ReachAsk) (a ReachAnswer, err error) {
+	err = c.call(ctx, callReach, ask, &a)
+	return a, err
+}
+
 // Propose implements Door.
 func (c *Client) Propose(ctx context.Context, ask ProposalAsk) (list []Proposed, err error) {
 	err = c.call(ctx, callPropose, ask, &list)

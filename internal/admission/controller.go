@@ -52,9 +52,6 @@ type Limits struct {
 	IndexBytes     int64 // that they take, together; 48 MiB
 	Waiting        int   // requests of one sandbox that are kept waiting for a person; 64
 	AllWaiting     int   // those of all sandboxes; 1,024
-	// Parents is how long what is on no list waits for the metadata that requires it,
-	// where that may admit it; 300 ms.
-	Parents time.Duration
 }
 
 // leastRemembered is what a sandbox may remember however much the others do.
@@ -84,9 +81,6 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Indexes, 1_024)
 	set(&l.Waiting, 64)
 	set(&l.AllWaiting, 1_024)
-	if l.Parents <= 0 {
-		l.Parents = 300 * time.Millisecond
-	}
 	return l
 }
 

@@ -52,6 +52,10 @@ type Door interface {
 	// to be, admitted in this run become edges; the others wait.
 	EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error
 
+	// Reach says what to read so that it shows whether the policy's entries lead to a
+	// package, or that nothing is left to read.
+	Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, error)
+
 	// Propose judges releases that an agent asks for before anything fails, and
 	// files those that would wait for a person. The answer has the items' order.
 	Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error)
@@ -97,7 +101,14 @@ type File struct {
 // OwnerAsk asks which upstream has a package.
 type OwnerAsk struct {
 	Sandbox string     `json:"sandbox"`
-	Package pkgref.Ref `json:"package"` // no version
+	Package pkgref.Ref `json:"package"`           // no version
+	Version string     `json:"version,omitempty"` // that the client asks for, if its request tells
+	// MayWalk tells that the gateway would read what may lead to the package (Reach), and
+	// Metadata that only what resolvers read of it is asked for.
+	MayWalk  bool `json:"may_walk,omitempty"`
+	Metadata bool `json:"metadata,omitempty"`
+	// Walk tells that no client asks: it is on the way to another package.
+	Walk bool `json:"walk,omitempty"`
 }
 
 // OwnerAnswer names the index URL of the only upstream that may be asked; ""
@@ -108,6 +119,12 @@ type OwnerAnswer struct {
 	// Apart is with whom the name's index page may be shared: pages with another
 	// Apart, and the times of their files, are neither read for this nor written.
 	Apart string `json:"apart,omitempty"`
+	// Admitted tells that an entry or a requirement names it: asking about it tells
+	// nobody more than that does.
+	Admitted bool `json:"admitted,omitempty"`
+	// Unreached, of an ask with MayWalk, tells that nothing names it by what was read,
+	// and that something which was not may.
+	Unreached bool `json:"unreached,omitempty"`
 }
 
 // IndexAsk asks about a project's files.
@@ -119,6 +136,9 @@ type IndexAsk struct {
 	Toolchain   bool       `json:"toolchain,omitempty"` // see policy.Subject
 	IndexDigest string     `json:"index_digest"`        // of the upstream's page, and of the files' times if they are asked for
 	Files       []File     `json:"files,omitzero"`      // nil: not sent; empty: there are none
+	// Walk tells that the page is shown to nobody: it is read on the way to another
+	// package, and no record follows.
+	Walk bool `json:"walk,omitempty"`
 }
 
 // IndexAnswer has one verdict per distinct decision and, per file in the order
@@ -179,6 +199,12 @@ type ArtifactAsk struct {
 	// Kept tells that the gateway's cache had the bytes when they were asked for.
 	// It decides nothing, and is counted.
 	Kept bool `json:"kept,omitempty"`
+	// MayWalk tells that the gateway would read what may lead to the release (Reach): a
+	// refusal that this could lift is then no record yet, and has Unreached.
+	MayWalk bool `json:"may_walk,omitempty"`
+	// Walk tells that the release's metadata is shown to nobody: it is read on the way
+	// to another package. The release moves in the ledger as ever; no record follows.
+	Walk bool `json:"walk,omitempty"`
 	// Evidence is what the gateway knows about the release, for who answers.
 	Evidence *approval.Evidence `json:"evidence,omitempty"`
 }
@@ -207,12 +233,18 @@ type Answer struct {
 	RequestID string          `json:"request_id,omitempty"` // of the record, short, to show to the client
 	Seq       uint64          `json:"seq"`
 	Approval  string          `json:"approval,omitempty"` // the request in the queue, of a hold
+	// Unreached, of an ask with MayWalk, tells that what requires it may not have been read.
+	Unreached bool `json:"unreached,omitempty"`
 }
 
 // Requirement is one requirement of a release's metadata.
 type Requirement struct {
 	Name      string `json:"name"`      // canonical
 	Specifier string `json:"specifier"` // "" is any
+	// Optional tells that only those require it who ask the release for more than
+	// itself (Python's extras). It is an edge all the same; a walk passes it by until a
+	// client asks for the name.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // IndexRequirement is one requirement that releases of an index have in common:

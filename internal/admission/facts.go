@@ -110,21 +110,54 @@ func (c *Controller) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, erro
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
 		return OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
 	}
-	upstream, _ := t.policy().Owner(c.config.Namespaces, ask.Package)
-	return OwnerAnswer{Upstream: upstream, Apart: c.apart(t, ask.Package, upstream)}, nil
+	law := t.policy()
+	upstream, _ := law.Owner(c.config.Namespaces, ask.Package)
+	out := OwnerAnswer{Upstream: upstream}
+	if !ask.Walk {
+		t.mu.Lock()
+		t.walk.wants(ask.Package, ask.Version)
+		t.mu.Unlock()
+	}
+	about, err := c.subject(t, ask.Package, origin{upstream: upstream})
+	if err != nil {
+		out.Apart = apart(t, policy.Decision{})
+		return out, nil //nolint:nilerr // it is refused, with a record, once it is judged
+	}
+	t.require(&about, ask.Package)
+	d := c.judgeOf(law, about).Name()
+	out.Apart = apart(t, d)
+	out.Admitted = d.Admitted() && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)
+	out.Unreached = ask.MayWalk && !t.run.Plan && !d.Shown() && !t.leadsOn(ask.Package) &&
+		mayLift(law, ask.Package.Ecosystem, d, ask.Metadata && len(about.Edges) == 0)
+	return out, nil
+}
+
+// leadsOn tells whether a name is the beginning of one that the policy or what was
+// read names: resolvers that know an import and not its module try all of these.
+func (t *tenant) leadsOn(p pkgref.Ref) bool {
+	if p.Ecosystem != pkgref.Go {
+		return false
+	}
+	begins := func(name string) bool { return strings.HasPrefix(name, p.Name+"/") }
+	if slices.ContainsFunc(t.policy().Roots(p.Ecosystem), begins) {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for project := range t.edges.byPackage {
+		if project.Ecosystem == p.Ecosystem && begins(project.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // apart says whose pages of a name a run is not told of, by how soon or with which
 // times one comes: of a name that it may not have, those of all other sandboxes;
 // where ages count from when a file was seen first, those of other tokens.
-func (c *Controller) apart(t *tenant, p pkgref.Ref, upstream string) string {
+func apart(t *tenant, name policy.Decision) string {
 	own := "sandbox " + t.run.Sandbox
-	about, err := c.subject(t, p, origin{upstream: upstream})
-	if err != nil {
-		return own
-	}
-	t.require(&about, p)
-	if !c.judgeOf(t.policy(), about).Name().Shown() {
+	if !name.Shown() {
 		return own
 	}
 	if t.policy().AgesFromFirstSeen() && t.run.Token != "" {

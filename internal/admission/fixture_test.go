@@ -61,9 +61,6 @@ func newHouse(tb testing.TB, limits Limits) *house {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { log.Close() })
-	if limits.Parents == 0 {
-		limits.Parents = time.Millisecond // a test asks for one thing after the other
-	}
 	h := &house{log: log, policy: parse(tb, document), cuts: make(chan string, 10), now: noon()}
 	h.Controller = New(Config{Log: log, Limits: limits, Clock: h, OnExceeded: func(s string) { h.cuts <- s }})
 	if err := h.Register(h.run()); err != nil {

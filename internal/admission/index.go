@@ -59,8 +59,14 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 	if ask.Files != nil && len(ask.Files) != len(v.ofFile) {
 		return IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
 	}
-	t.plan.sawPage(t, ask)
+	if !ask.Walk {
+		t.plan.sawPage(t, ask)
+	}
 	out := IndexAnswer{Epoch: v.epoch, Verdicts: v.verdicts, OfFile: v.ofFile}
+	if ask.Walk {
+		out.WantEdges, err = c.shown(t, ask, v)
+		return out, err
+	}
 	if len(v.withheld) > 0 {
 		r, err := c.refuse(ctx, t, withheldRecord(ask, v))
 		if err != nil {
@@ -88,7 +94,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 	edges := t.edgesTo(ask.Package)
 	law := t.policy()
 	declared := t.declares(ask.Package)
-	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, declared: declared, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox()}
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, declared: declared, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox(), loose: t.loose(ask.Package.Ecosystem)}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
@@ -97,6 +103,9 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 		return unknownVerdict(key, now.Now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
 	about.Edges, about.Declared, about.Listing, about.Approvals = edges.edges, declared, true, answers
+	if key.loose {
+		about.Below = highestRequired(judgeAt(law, now, about), ask)
+	}
 	v := c.judge(law, now, key, about, ask.Files)
 	c.indexes.put(v)
 	return v, nil

@@ -214,6 +214,8 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Request, q.Max) })
 	case callPropose:
 		return decoded(c.body, func(q ProposalAsk) ([]Proposed, error) { return s.door.Propose(ctx, q) })
+	case callReach:
+		return decoded(c.body, func(q ReachAsk) (ReachAnswer, error) { return s.door.Reach(ctx, q) })
 	case callOwner:
 		return decoded(c.body, func(q OwnerAsk) (OwnerAnswer, error) { return s.door.Owner(ctx, q) })
 	case callTrust:

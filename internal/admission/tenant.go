@@ -48,6 +48,7 @@ type tenant struct {
 	running      map[string]audit.Record      // started commands, by id
 	finished     map[string]bool              // commands whose end is on record
 	accounts     accounts                     // of what was found on the disk
+	walk         walk                         // from the policy's entries to what they require
 }
 
 func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
@@ -56,7 +57,7 @@ func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, displayed: map[shownKey]*showing{}, refusals: map[refusalKey]*refusal{},
 		edges: newEdgeSet(), releases: ledger.New(limits.Remembered, shared), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
-		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
+		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(), walk: newWalk(),
 	}
 	t.law.begin(r.Policy)
 	return t

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -270,40 +269,11 @@ func TestEdgesOfAReleaseAreReplaced(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{Requirements: 4})
 	g.mod(t, module("example.com/alone", "v1.0.0"))
 	for i := range 20 {
-		must(t, g.Edges(t.Context(), "sb1", module("example.com/alone", "v1.0.0"), []Requirement{{"example.com/x", ">=v1.0.0"}, {fmt.Sprintf("example.com/x%d", i%2), ">=v1.0.0"}}))
+		must(t, g.Edges(t.Context(), "sb1", module("example.com/alone", "v1.0.0"), []Requirement{{Name: "example.com/x", Specifier: ">=v1.0.0"}, {Name: fmt.Sprintf("example.com/x%d", i%2), Specifier: ">=v1.0.0"}}))
 	}
 	tenant, err := g.tenant("sb1")
 	must(t, err)
 	if diff := cmp.Diff(2, tenant.requirements); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestAChildBeforeItsParent: a client asks for both at once, and which of the two comes
-// first decides nothing. What is not required by then is refused.
-func TestAChildBeforeItsParent(t *testing.T) {
-	g := newGrove(t, treeDocument, Limits{Parents: time.Hour})
-	answered := make(chan policy.Decision)
-	for range 2 {
-		go func() {
-			a, err := g.door.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: archive(module("example.com/a", "v1.0.0")), SourceURL: "https://go.example/a"})
-			if err != nil {
-				t.Error(err)
-			}
-			answered <- a.Decision
-		}()
-	}
-	select {
-	case d := <-answered:
-		t.Fatalf("answered before anything was read: %s (%s)", d.Effect, d.Reason)
-	case <-time.After(20 * time.Millisecond): // far more than an answer takes
-	}
-	if !g.mod(t, module("example.com/root", "v1.0.0"), "example.com/a v1.0.0") {
-		t.Fatal("root is refused")
-	}
-	for range 2 {
-		if d := <-answered; !d.Allowed() || d.Through == "" {
-			t.Errorf("%s (%s)", d.Effect, d.Reason)
-		}
 	}
 }

@@ -41,6 +41,7 @@ const (
 	callPropose
 	callSent
 	callShow
+	callReach
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -51,7 +52,7 @@ func (m method) limit() int {
 		return maxMessage
 	case callEdges, callArtifact, callPropose: // what one file requires, or brings along
 		return 4 << 20
-	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner:
+	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach:
 	}
 	return smallMessage
 }

@@ -105,7 +105,7 @@ func conversation(t *testing.T, d Door) (said []string) {
 	index(indexOf("requests", "d"))
 	index(IndexAsk{Sandbox: "sb1", Package: python("empty", ""), IndexDigest: "e", Files: []File{}})
 	index(IndexAsk{Sandbox: "sb1", Package: python("Bad_", ""), IndexDigest: "e"})
-	note(nil, d.Edges(ctx, "sb1", python("requests", "2.31.0"), []Requirement{{"idna", "<4"}}))
+	note(nil, d.Edges(ctx, "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: "<4"}}))
 	note(nil, d.Edges(ctx, "sb1", python("other", "1"), nil))
 	served, err := d.Artifact(ctx, askFor("requests", "2.31.0", true))
 	note(served.Decision, err)

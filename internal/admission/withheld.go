@@ -46,6 +46,17 @@ func (v version) preRelease() bool {
 	return v.semantic.PreRelease()
 }
 
+// line names the releases that a version is one of, as a range with a caret takes them.
+func (v version) line() [2]int64 {
+	if v.isPython {
+		return [2]int64{v.pep.Epoch(), v.pep.Segment(0)}
+	}
+	if major := v.semantic.Segment(0); major > 0 {
+		return [2]int64{major, 0}
+	}
+	return [2]int64{0, v.semantic.Segment(1)}
+}
+
 func (v version) compare(o version) int {
 	switch {
 	case v.parsed != o.parsed && v.parsed:

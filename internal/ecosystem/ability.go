@@ -56,6 +56,13 @@ type Attacher interface {
 	Attachment(r Route, body []byte) (Attachment, error)
 }
 
+// Requirer is the optional ability of an Attacher one of whose attachments says what a
+// release requires.
+type Requirer interface {
+	// Requires is the route of that attachment.
+	Requires(project, version string) (Route, error)
+}
+
 // Attachment is one of a release's small files.
 type Attachment struct {
 	Version     string // canonical; of a query such as a branch, the release that it led to

@@ -23,6 +23,9 @@ type Requirement struct {
 	// Direct tells that it names a URL or a repository instead of a version:
 	// something that no gateway serves. Name may then be "".
 	Direct bool
+	// Optional tells that only those require it who ask the release for more than
+	// itself (an extra). It decides nothing; it says what is worth reading.
+	Optional bool
 }
 
 // Inspection is what is in a file.

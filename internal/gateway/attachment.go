@@ -58,7 +58,7 @@ func (g *Gateway) serveAttachment(q *query) {
 	if !g.shown(a) {
 		return
 	}
-	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done())
+	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done())
 	if err != nil {
 		g.refuseFile(a, err)
 		return
@@ -97,18 +97,12 @@ func (g *Gateway) sendAttachment(a *asked, found attached) {
 	a.ref.Version, a.file.Version = found.Version, found.Version
 	a.file.Digest, a.digests = found.digest, found.digests
 	if found.Witnessed {
-		a.release = g.fileOf(a, found.Version)
+		a.release = g.fileOf(a.r.Context(), a, found.Version)
 	}
 	if (a.route.Query || len(a.digests) > 0 || a.release != nil) && !g.shown(a) {
 		return
 	}
-	var d described
-	for _, r := range found.Requirements {
-		if !r.Direct { // what it names no gateway serves; that refuses the release's file, not what is said of it
-			d.require([]ecosystem.Requirement{r})
-		}
-	}
-	if len(d.Requirements) > 0 {
+	if d := found.requirements(); len(d.Requirements) > 0 {
 		if err := g.door.Edges(a.r.Context(), a.sandbox, a.ref, d.Requirements); err != nil {
 			g.refuseUndecided(a, err)
 			return
@@ -123,18 +117,28 @@ func (g *Gateway) sendAttachment(a *asked, found attached) {
 	http.ServeContent(a.w, a.r, "", time.Time{}, bytes.NewReader(found.Body))
 }
 
+// requirements are what an attachment says that its release requires.
+func (f attached) requirements() (d described) {
+	for _, r := range f.Requirements {
+		if !r.Direct { // what it names no gateway serves; that refuses the release's file, not what is said of it
+			d.require([]ecosystem.Requirement{r})
+		}
+	}
+	return d
+}
+
 // fileOf is the file of the release that an attachment describes, as far as it is
 // known without its bytes: what the attachment requires counts as that file does, by
 // its age and all else that looks at a file. nil if the protocol's files have no
 // addresses, or the file can't be had: then it admits nothing.
-func (g *Gateway) fileOf(a *asked, version string) *admission.File {
+func (g *Gateway) fileOf(ctx context.Context, a *asked, version string) *admission.File {
 	addresser, ok := a.source.protocol.(ecosystem.Addresser)
 	if !ok {
 		return nil
 	}
 	route := a.route
 	route.Version = version
-	f, err := g.addressed(a.r.Context(), a.source, addresser, route)
+	f, err := g.addressed(ctx, a.source, addresser, route)
 	if err != nil {
 		g.log.Debug("what a release's metadata requires admits nothing: its file is not known", "release", a.ref.String(), "error", err)
 		return nil

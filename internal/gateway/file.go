@@ -64,7 +64,7 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 // serveFound asks for the verdict before anything is fetched. What waits for a
 // person is gone on with: they are shown what the verified bytes say.
 func (g *Gateway) serveFound(a *asked) {
-	answer, err := g.door.Artifact(a.r.Context(), a.ask())
+	answer, err := g.verdict(a)
 	a.settle(kinOf(answer.Decision)) // of an error's zero decision: a stranger
 	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
@@ -77,6 +77,22 @@ func (g *Gateway) serveFound(a *asked) {
 	default:
 		g.serveArtifact(a)
 	}
+}
+
+// verdict asks whether the file may be had. What requires it may not have been read: then
+// that is read first.
+func (g *Gateway) verdict(a *asked) (admission.Answer, error) {
+	ask := a.ask()
+	ask.MayWalk = true
+	answer, err := g.door.Artifact(a.r.Context(), ask)
+	if err != nil || !answer.Unreached {
+		return answer, err
+	}
+	if err := g.reach(a.r.Context(), a.query, destination{ref: a.ref, deep: true, published: a.file.Published}); err != nil {
+		return admission.Answer{}, err
+	}
+	ask.MayWalk = false
+	return g.door.Artifact(a.r.Context(), ask)
 }
 
 // ask is the question whether the file may be had, with all that is known by now.

@@ -14,7 +14,7 @@ import (
 // asking once it knows whether the file may be had: that a name exists makes it
 // no less of a stranger, since anybody can make names that exist.
 func (g *Gateway) find(q *query) (*asked, error) {
-	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done())
+	settle, err := g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done())
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -31,7 +32,8 @@ type guest struct {
 	// those that led to nothing, and those that are being asked for now.
 	friends, waiting, strangers map[string]bool
 	asking                      map[string]int
-	asked                       chan struct{} // closed and replaced when an asking ends
+	asked                       chan struct{}              // closed and replaced when an asking ends
+	walks                       map[pkgref.Ecosystem]*walk // each has a lock of its own
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -45,7 +47,7 @@ func (gs *guests) get(id string) *guest {
 		}
 		g = &guest{
 			seen: now, tokens: float64(2 * gs.limits.Requests),
-			friends: map[string]bool{}, waiting: map[string]bool{}, strangers: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}),
+			friends: map[string]bool{}, waiting: map[string]bool{}, strangers: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}), walks: map[pkgref.Ecosystem]*walk{},
 		}
 		gs.byID[id] = g
 	}
@@ -128,16 +130,17 @@ func kinOf(d policy.Decision) kinship {
 
 // ask begins a request about a project. A guest that has used up its strangers,
 // or what may be shown to it unadmitted, is refused all names that it has not
-// asked for before; while their number is not settled it waits. done settles it.
-func (gs *guests) ask(id, project string, stop <-chan struct{}) (done func(kinship), err error) {
+// asked for before, but those that the policy or what was read names (admitted); while
+// their number is not settled it waits. done settles it.
+func (gs *guests) ask(id, project string, admitted bool, stop <-chan struct{}) (done func(kinship), err error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	for {
 		g := gs.get(id)
-		known := g.friends[project] || g.waiting[project] || g.strangers[project] || g.asking[project] > 0 || g.above(project)
+		known := admitted || g.friends[project] || g.waiting[project] || g.strangers[project] || g.asking[project] > 0 || g.above(project)
 		if known || len(g.strangers)+len(g.asking) < gs.limits.Strangers && len(g.waiting)+len(g.asking) < gs.limits.Waiting {
 			g.asking[project]++
-			return func(kin kinship) { gs.settle(g, project, kin) }, nil
+			return func(kin kinship) { gs.settle(g, project, kin, admitted) }, nil
 		}
 		if len(g.asking) == 0 && len(g.strangers) >= gs.limits.Strangers {
 			return nil, errStrangers
@@ -174,7 +177,7 @@ func (g *guest) above(project string) bool {
 	return false
 }
 
-func (gs *guests) settle(g *guest, project string, kin kinship) {
+func (gs *guests) settle(g *guest, project string, kin kinship, admitted bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if g.asking[project]--; g.asking[project] <= 0 {
@@ -186,7 +189,7 @@ func (gs *guests) settle(g *guest, project string, kin kinship) {
 		delete(g.waiting, project)
 	case kin == waiting && !g.friends[project]:
 		g.waiting[project] = true
-	case kin == stranger && !g.friends[project] && !g.waiting[project] && !g.above(project):
+	case kin == stranger && !admitted && !g.friends[project] && !g.waiting[project] && !g.above(project):
 		g.strangers[project] = true
 	}
 	if kin != stranger {

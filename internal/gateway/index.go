@@ -16,7 +16,7 @@ import (
 // serveIndex answers with a project's page, judged for the guest's run.
 func (g *Gateway) serveIndex(q *query) {
 	ref := pkgref.Ref{Ecosystem: q.source.ecosystem(), Name: q.route.Project}
-	settle, err := g.guests.ask(q.sandbox, ref.String(), q.r.Context().Done())
+	settle, err := g.guests.ask(q.sandbox, ref.String(), q.admitted, q.r.Context().Done())
 	if err != nil {
 		g.refusePage(q, ref, err)
 		return
@@ -92,7 +92,7 @@ func (g *Gateway) verdicts(ctx context.Context, q *query, p *page) (*page, admis
 	s, project := q.source, q.route.Project
 	ask := admission.IndexAsk{
 		Sandbox: q.sandbox, Package: pkgref.Ref{Ecosystem: s.ecosystem(), Name: project},
-		SourceURL: p.url, Upstream: s.index, IndexDigest: p.digest,
+		SourceURL: p.url, Upstream: s.index, IndexDigest: p.digest, Walk: q.walks,
 	}
 	if t, ok := s.protocol.(ecosystem.ToolchainNamer); ok {
 		ask.Toolchain = t.Toolchain(project)

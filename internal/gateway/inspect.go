@@ -57,7 +57,7 @@ func (d described) size() int64 {
 func (d *described) require(reqs []ecosystem.Requirement) {
 	for _, r := range reqs {
 		if !r.Direct {
-			d.Requirements = append(d.Requirements, admission.Requirement{Name: r.Name, Specifier: r.Specifier})
+			d.Requirements = append(d.Requirements, admission.Requirement{Name: r.Name, Specifier: r.Specifier, Optional: r.Optional})
 			continue
 		}
 		name := r.Name

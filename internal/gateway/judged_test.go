@@ -33,7 +33,6 @@ func (b *bench) judges(document string) (log *audit.FileLog, ahead *atomic.Int64
 	ahead = new(atomic.Int64) // of the host's
 	c := admission.New(admission.Config{
 		Log: log, Trust: b.door.Trust, Clock: clock.Plain(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }),
-		Limits: admission.Limits{Parents: time.Millisecond},
 	})
 	if err := c.Register(admission.Run{Sandbox: sandboxA, Run: "run-a", Policy: p}); err != nil {
 		b.t.Fatal(err)

@@ -14,11 +14,12 @@ import (
 // answered with a refusal.
 func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 	ref := q.ref("")
-	answer, err := g.door.Owner(q.r.Context(), admission.OwnerAsk{Sandbox: q.sandbox, Package: ref})
+	answer, err := g.owner(q)
 	if err != nil {
 		g.refuseUndecided(&asked{query: q, ref: ref}, err)
 		return false, false
 	}
+	q.admitted = answer.Admitted
 	if answer.Upstream == "" {
 		q.source = q.source.keptApart(answer.Apart)
 		return false, true
@@ -37,4 +38,24 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 	r.RequestID = g.failed(q, admission.Failure{Package: q.ref(q.route.Version), File: q.route.File, ResolvedBy: policy.ByNamespace, Rule: r.Rule, Reason: r.Reason})
 	q.refuse(r)
 	return true, false
+}
+
+// owner asks the door whose a project is. What nothing names that was read, something may
+// that was not: that is read first, before any upstream hears the name.
+func (g *Gateway) owner(q *query) (admission.OwnerAnswer, error) {
+	file := q.route.Kind == ecosystem.RouteFile || q.route.Kind == ecosystem.RouteSidecar
+	ask := admission.OwnerAsk{Sandbox: q.sandbox, Package: q.ref(""), Version: q.route.Version, MayWalk: true}
+	ask.Metadata = q.route.Kind == ecosystem.RouteAttachment || q.route.Kind == ecosystem.RoutePass
+	if q.route.Query {
+		ask.Version = ""
+	}
+	answer, err := g.door.Owner(q.r.Context(), ask)
+	if err != nil || !answer.Unreached {
+		return answer, err
+	}
+	if err := g.reach(q.r.Context(), q, destination{ref: ask.Package, metadata: ask.Metadata, deep: file}); err != nil {
+		return answer, err
+	}
+	ask.MayWalk = false
+	return g.door.Owner(q.r.Context(), ask)
 }

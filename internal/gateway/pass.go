@@ -46,7 +46,7 @@ func (g *Gateway) servePass(q *query) {
 			return
 		}
 		var err error
-		if settle, err = g.guests.ask(q.sandbox, q.ref("").String(), q.r.Context().Done()); err != nil {
+		if settle, err = g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done()); err != nil {
 			g.refuseFile(a, err)
 			return
 		}

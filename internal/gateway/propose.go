@@ -98,7 +98,7 @@ func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel
 	if !g.guests.admit(ctx, sandbox) {
 		return nil, refused, fault.New(fault.ErrUnavailable, "this run asks faster than the gateway answers one run")
 	}
-	sources, err := g.sourcesFor(ctx, sandbox, ref)
+	sources, err := g.sourcesFor(ctx, admission.OwnerAsk{Sandbox: sandbox, Package: ref})
 	if err != nil {
 		return nil, refused, err
 	}
@@ -121,10 +121,10 @@ func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel
 
 // sourcesFor are the upstreams that may be asked: the name's own, or all of its
 // ecosystem.
-func (g *Gateway) sourcesFor(ctx context.Context, sandbox string, ref pkgref.Ref) ([]*source, error) {
-	name := ref
-	name.Version = ""
-	owner, err := g.door.Owner(ctx, admission.OwnerAsk{Sandbox: sandbox, Package: name})
+func (g *Gateway) sourcesFor(ctx context.Context, ask admission.OwnerAsk) ([]*source, error) {
+	ref := ask.Package
+	ask.Package.Version = ""
+	owner, err := g.door.Owner(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (g *Gateway) sourcesFor(ctx context.Context, sandbox string, ref pkgref.Ref
 func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *admission.ProposedAsk, refused policy.Decision, err error) {
 	name := ref
 	name.Version = ""
-	settle, err := g.guests.ask(sandbox, name.String(), ctx.Done())
+	settle, err := g.guests.ask(sandbox, name.String(), false, ctx.Done())
 	if err != nil {
 		return nil, refused, err
 	}

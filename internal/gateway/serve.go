@@ -23,6 +23,10 @@ type query struct {
 	sandbox string
 	source  *source
 	route   ecosystem.Route
+	// admitted tells that the policy, or what was read for the guest, names the project.
+	admitted bool
+	// walks tells that no guest asks: it is read on the way to another package.
+	walks bool
 }
 
 // ref is what the query is about: its project, in a version or in none.

@@ -146,9 +146,22 @@ func (j *Judge) dependencyDecision(e *judgedEdge) Decision {
 
 const ruleDefault = "packages.default"
 
-// ByNoList tells that a decision is there for want of any entry about the package: one
-// more requirement that becomes known may change it.
-func (d Decision) ByNoList() bool { return d.Rule == ruleDefault }
+// ByNoList tells that a refusal or a hold is there for want of any entry about the
+// package: one more requirement that becomes known may change it.
+func (d Decision) ByNoList() bool {
+	switch d.Rule {
+	case ruleDefault, rulePrereleases, ruleToolchains, ruleSimilar:
+		return !d.Allowed()
+	}
+	return false
+}
+
+// Rules that a requirement of something admitted goes before, as it does before the default.
+const (
+	rulePrereleases = "packages.prereleases"
+	ruleToolchains  = "packages.toolchains"
+	ruleSimilar     = "packages.similar_names"
+)
 
 // defaultDecision is for a name that no list has.
 func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
@@ -175,7 +188,7 @@ func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
 }
 
 func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
-	d := Decision{Effect: Deny, Rule: "packages.toolchains", ResolvedBy: ByToolchain, WantedBy: edgesOf(wanted)}
+	d := Decision{Effect: Deny, Rule: ruleToolchains, ResolvedBy: ByToolchain, WantedBy: edgesOf(wanted)}
 	switch j.policy.packages.toolchains {
 	case Allow:
 		d.Effect = Allow
@@ -199,7 +212,7 @@ func (j *Judge) lookalikeDecision(d Decision) Decision {
 		d.Reason = reason("%s is not on the allowlist; it looks like %s", short(j.name), short(j.about.Lookalike.Name))
 		return d
 	}
-	refusal := Decision{Effect: Deny, Rule: "packages.similar_names", ResolvedBy: ByAdvisory, WantedBy: d.WantedBy}
+	refusal := Decision{Effect: Deny, Rule: ruleSimilar, ResolvedBy: ByAdvisory, WantedBy: d.WantedBy}
 	switch j.policy.packages.similar {
 	case Allow:
 		return d

@@ -331,7 +331,7 @@ func (j *Judge) judgeUnlisted(r release, wanted []*judgedEdge) Decision {
 		}
 		named = named || e.names(r)
 	}
-	if e := j.admittingEdge(); j.about.Listing && e != nil && severalVersions(j.ecosystem) && !r.preRelease() {
+	if e := j.admittingEdge(); j.about.Listing && e != nil && (severalVersions(j.ecosystem) || j.below(r)) && !r.preRelease() {
 		d := j.dependencyDecision(e)
 		d.Through = ""
 		return d
@@ -339,7 +339,7 @@ func (j *Judge) judgeUnlisted(r release, wanted []*judgedEdge) Decision {
 	d := j.unlisted(wanted)
 	switch edge := j.admittingEdge() != nil; {
 	case r.preRelease() && !named && (d.Effect != Deny || edge && d.Rule == ruleDefault):
-		d = Decision{Effect: Deny, Rule: "packages.prereleases", ResolvedBy: ByDefault, WantedBy: d.WantedBy}
+		d = Decision{Effect: Deny, Rule: rulePrereleases, ResolvedBy: ByDefault, WantedBy: d.WantedBy}
 		d.Reason = "this version of " + short(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
 	case edge && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny:
 		d.Reason = reason("this version of %s is none that is required: %s", short(j.name), j.requirers())
@@ -364,6 +364,12 @@ func (j *Judge) requirers() string {
 		all = append(all, short(e.edge.Parent.Name)+" requires "+cmp.Or(clip(e.edge.Specifier, 20), "any"))
 	}
 	return strings.Join(all, ", ")
+}
+
+// below tells whether a page shows a release since a higher one is admitted.
+func (j *Judge) below(r release) bool {
+	highest, ok := parseRelease(j.ecosystem, j.about.Below)
+	return ok && r.isPython && r.python.Compare(highest.python) <= 0
 }
 
 // severalVersions tells whether a tree can have a package in several versions.

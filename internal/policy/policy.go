@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -183,6 +184,20 @@ func (p *Policy) AdmitsDependencies(ecosystem pkgref.Ecosystem) bool {
 		}
 		return false
 	})
+}
+
+// Roots are the names of an ecosystem's allowlist, sorted: where a walk to what they
+// require begins.
+func (p *Policy) Roots(ecosystem pkgref.Ecosystem) []string {
+	roots := map[string]bool{}
+	for _, l := range p.layers() {
+		for key := range l.packages.allowed {
+			if key.ecosystem == ecosystem {
+				roots[key.name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(roots))
 }
 
 // Lockfiles is what the document says of lockfiles.

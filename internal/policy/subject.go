@@ -39,6 +39,10 @@ type Subject struct {
 	// that some edge admits: clients read a page once, and what they read next may
 	// require another version. A file is admitted by the edges there are, always.
 	Listing bool
+	// Below, of such a page in Python, is the highest release that an edge admits: older
+	// ones are shown, too. A client that knows its versions from elsewhere asks for a
+	// page before what requires its version was read.
+	Below string
 	// Otherwise is what time it may be as well, where the host's clock has jumped and
 	// nobody has said which time is right; zero: there is no doubt. What is old enough
 	// by one of the two alone waits for a person.

@@ -84,6 +84,8 @@ func (d watchedDoor) Index(ctx context.Context, ask admission.IndexAsk) (admissi
 func (d watchedDoor) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
 	call := "artifact"
 	switch {
+	case ask.Walk:
+		call = "walk"
 	case ask.Serve:
 		call = "serve"
 	case ask.Await:

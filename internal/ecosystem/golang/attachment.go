@@ -32,6 +32,15 @@ func (Protocol) AttachmentAsk(base string, r ecosystem.Route) ecosystem.Ask {
 	return ecosystem.Ask{URL: module + folder + "/" + escapeVersion(r.Version) + extInfo, Accept: "*/*", Most: maxInfo}
 }
 
+// Requires is the route of a release's .mod.
+func (Protocol) Requires(project, version string) (ecosystem.Route, error) {
+	if !isRelease(project, version) {
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", clip(version), clip(project))
+	}
+	last := escapeVersion(version) + extMod
+	return versionRoute(project, last, "/"+escapePath(project)+"/"+folder+"/"+last)
+}
+
 // Attachment reads a .mod, whose bytes the database knows, or a .info or
 // @latest, of which clients get no more than what was understood.
 func (Protocol) Attachment(r ecosystem.Route, body []byte) (ecosystem.Attachment, error) {

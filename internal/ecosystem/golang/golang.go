@@ -46,6 +46,7 @@ var (
 	_ ecosystem.Inspector      = Protocol{}
 	_ ecosystem.Addresser      = Protocol{}
 	_ ecosystem.Attacher       = Protocol{}
+	_ ecosystem.Requirer       = Protocol{}
 	_ ecosystem.Witness        = Protocol{}
 	_ ecosystem.ToolchainNamer = Protocol{}
 	_ ecosystem.PassThrough    = Protocol{}

@@ -17,7 +17,7 @@ const maxRequirement = 4096
 
 // parseRequirement reads `name [extras] (specifier) ; marker` and
 // `name [extras] @ url ; marker`. Marker and extras are conditions and are
-// dropped: an edge is the fact that something may be required.
+// dropped but for Optional: an edge is the fact that something may be required.
 func parseRequirement(text string) (ecosystem.Requirement, bool) {
 	if len(text) > maxRequirement {
 		return ecosystem.Requirement{}, false
@@ -34,7 +34,7 @@ func parseRequirement(text string) (ecosystem.Requirement, bool) {
 	if strings.HasPrefix(rest, "@") {
 		return ecosystem.Requirement{Name: name, Direct: true}, true
 	}
-	specifier, _, _ := strings.Cut(rest, ";")
+	specifier, marker, _ := strings.Cut(rest, ";")
 	specifier = strings.TrimSpace(specifier)
 	if inner, ok := strings.CutPrefix(specifier, "("); ok {
 		if inner, ok = strings.CutSuffix(inner, ")"); !ok {
@@ -46,5 +46,14 @@ func parseRequirement(text string) (ecosystem.Requirement, bool) {
 	if _, ok := pep440.ParseSpecifier(specifier); !ok {
 		return ecosystem.Requirement{}, false
 	}
-	return ecosystem.Requirement{Name: name, Specifier: specifier}, true
+	return ecosystem.Requirement{Name: name, Specifier: specifier, Optional: ofExtra(marker)}, true
+}
+
+// asksExtra finds the condition that only an extra fulfils. Written once; regexps are
+// constant.
+var asksExtra = regexp.MustCompile(`\bextra\s*==`)
+
+// ofExtra tells that a requirement counts only for whoever names an extra.
+func ofExtra(marker string) bool {
+	return asksExtra.MatchString(marker) && !strings.Contains(marker, " or ")
 }

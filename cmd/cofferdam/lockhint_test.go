@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// TestALockfileInAMountIsNamed: only of the ecosystem of what was refused, for want of a
+// list, and only if none was given.
+func TestALockfileInAMountIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "package-lock.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := api.Package{Ecosystem: "node", Name: "ms", Rule: "packages.default"}
+	request := api.CreateSandbox{Mounts: []api.Mount{{Source: dir, Destination: "/work"}}}
+	if hint := lockHint([]api.Package{refused}, request); !strings.Contains(hint, "--lockfile "+file) {
+		t.Errorf("the hint is %q", hint)
+	}
+	other, blocked, given := refused, refused, request
+	other.Ecosystem, blocked.Rule = "python", "blocked_packages.node.ms"
+	given.Lockfiles = []api.Lockfile{{Source: file}}
+	for _, hint := range []string{lockHint([]api.Package{other, blocked}, request), lockHint([]api.Package{refused}, given), lockHint(nil, request)} {
+		if hint != "" {
+			t.Errorf("the hint is %q", hint)
+		}
+	}
+}

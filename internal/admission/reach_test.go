@@ -1,0 +1,209 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// walkTo does what the gateway does: it reads what it is told to, from pages that say
+// what all their releases require, until the package is reached or nothing is left.
+func (g *grove) walkTo(tb testing.TB, ask ReachAsk, pages map[string]map[string][]string) (read []string) {
+	tb.Helper()
+	ask.Sandbox, ask.Pages = "sb1", true
+	for range 1000 {
+		a, err := g.door.Reach(tb.Context(), ask)
+		must(tb, err)
+		if a.Reached || len(a.Next) == 0 {
+			return read
+		}
+		for _, next := range a.Next {
+			read = append(read, next.Project.Name)
+			g.readPage(tb, next.Project.Name, pages[next.Project.Name])
+		}
+	}
+	tb.Fatal("the walk does not end")
+	return nil
+}
+
+// readPage reads a page as a walk does.
+func (g *grove) readPage(tb testing.TB, name string, releases map[string][]string) {
+	tb.Helper()
+	ask := IndexAsk{Sandbox: "sb1", Package: node(name, ""), SourceURL: "https://npm.example/" + name, IndexDigest: "of " + name, Files: []File{}, Walk: true}
+	for v := range releases {
+		ask.Files = append(ask.Files, archive(node(name, v)))
+	}
+	a, err := g.door.Index(tb.Context(), ask)
+	must(tb, err)
+	if !a.WantEdges {
+		return
+	}
+	var reqs []IndexRequirement
+	for i, f := range ask.Files {
+		for _, r := range releases[f.Version] {
+			if child, specifier, _ := strings.Cut(r, " "); a.Verdicts[a.OfFile[i]].Shown() {
+				reqs = append(reqs, IndexRequirement{Name: child, Specifier: specifier, Versions: []string{f.Version}})
+			}
+		}
+	}
+	must(tb, g.door.EdgesOfIndex(tb.Context(), "sb1", node(name, ""), ask.IndexDigest, reqs))
+}
+
+// lockedTree is what root requires, and beside it what nothing admits.
+func lockedTree() map[string]map[string][]string {
+	return map[string]map[string][]string{
+		"root":  {"1.0.0": {"a ^1.0.0", "loop *"}, "1.1.0": {"a ^2.0.0", "loop *"}, "2.0.0": {"outside *"}},
+		"a":     {"1.2.0": {"old ^1.0.0"}, "2.1.0": {"b ^1.0.0"}, "3.0.0": {"never *"}},
+		"b":     {"1.0.0": {"deep 1.0.0"}},
+		"deep":  {"1.0.0": nil, "1.0.1": nil},
+		"old":   {"1.0.0": nil},
+		"loop":  {"1.0.0": {"root *", "loop *", "b ^1.0.0"}},
+		"alone": {"1.0.0": {"stranger *"}},
+	}
+}
+
+// TestTheWayToALockedRelease: what a client asks for first is reached from the entries,
+// in just the versions that admitted releases require, whatever the client has read.
+func TestTheWayToALockedRelease(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		t.Run(fmt.Sprintf("remote %v", remote), func(t *testing.T) {
+			g := newGrove(t, treeDocument, Limits{})
+			if remote {
+				g.door, _ = serve(t, g.Controller)
+			}
+			g.expect(t, false, node("deep", "1.0.0")) // before anything is read
+			for _, c := range []struct {
+				ref     pkgref.Ref
+				allowed bool
+			}{
+				{node("deep", "1.0.0"), true},
+				{node("old", "1.0.0"), true},
+				{node("a", "1.2.0"), true},
+				{node("loop", "1.0.0"), true},
+				{node("deep", "1.0.1"), false},
+				{node("a", "3.0.0"), false},
+				{node("never", "1.0.0"), false},
+				{node("outside", "1.0.0"), false},
+				{node("stranger", "1.0.0"), false},
+				{node("nobody", "1.0.0"), false},
+			} {
+				g.walkTo(t, ReachAsk{Package: c.ref, Deep: true}, lockedTree())
+				g.expect(t, c.allowed, c.ref)
+			}
+			if read := g.walkTo(t, ReachAsk{Package: node("nobody", "2.0.0"), Deep: true}, lockedTree()); len(read) != 0 {
+				t.Errorf("what was read is read again: %v", read)
+			}
+			for _, r := range g.records(t, audit.Shown, audit.Withheld, audit.Served) {
+				t.Errorf("what nobody was shown is on record as %s: %s", r.Outcome, r.Package)
+			}
+		})
+	}
+}
+
+// TestNothingPassesARefusal: below what waits, is too young, denied or capped nothing is
+// admitted, and nothing is read.
+func TestNothingPassesARefusal(t *testing.T) {
+	const roots = "allowed_packages: { node: [ { name: root, with_dependencies: true }, { name: capped, version: \"^1.0.0\" } ] }\n"
+	pages := func() map[string]map[string][]string {
+		return map[string]map[string][]string{
+			"root": {"1.0.0": {"middle *", "capped *", "open *"}}, "middle": {"1.0.0": {"below *"}}, "below": {"1.0.0": {"bottom *"}},
+			"capped": {"2.0.0": {"below *"}}, "open": {"1.0.0": nil}, "bottom": {"1.0.0": nil},
+		}
+	}
+	for name, document := range map[string]string{
+		"blocked":         roots + "blocked_packages: { node: [ { name: middle } ] }\n",
+		"blocked release": roots + "blocked_packages: { node: [ { name: middle, version: \"<2\" } ] }\n",
+		"too young":       roots + "packages: { min_release_age: 3650d }\n",
+		"root too young":  roots + "packages: { min_release_age: 3650d, default: hold }\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrove(t, document, Limits{})
+			read := g.walkTo(t, ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages())
+			g.expect(t, false, node("middle", "1.0.0"), node("below", "1.0.0"), node("bottom", "1.0.0"), node("capped", "2.0.0"))
+			if slices.Contains(read, "below") {
+				t.Errorf("read: %v", read)
+			}
+		})
+	}
+	g := newGrove(t, roots, Limits{}) // positive control
+	g.walkTo(t, ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages())
+	g.expect(t, true, node("bottom", "1.0.0"), node("middle", "1.0.0"))
+}
+
+// TestWhatRequiresItIsReadFirst: what clients asked for and what the newest releases
+// require comes before what only old releases do; and a page is not worth those.
+func TestWhatRequiresItIsReadFirst(t *testing.T) {
+	g := newGrove(t, treeDocument, Limits{})
+	pages := map[string]map[string][]string{"root": {"1.9.0": {"new *"}, "1.0.0": {"aged *", "asked *"}}, "new": {"1.0.0": nil}, "aged": {"1.0.0": {"x 1.0.0"}}, "asked": {"1.0.0": nil}}
+	_, err := g.door.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node("asked", ""), Version: "1.0.0"})
+	must(t, err)
+	light := g.walkTo(t, ReachAsk{Package: node("x", "")}, pages)
+	if diff := cmp.Diff([]string{"alone", "root", "asked", "new"}, light); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"aged"}, g.walkTo(t, ReachAsk{Package: node("x", "1.0.0"), Deep: true}, pages)); diff != "" {
+		t.Error(diff)
+	}
+	g.expect(t, true, node("x", "1.0.0"))
+}
+
+// TestAWalkIsBounded: however much is required, so many projects are read and no more,
+// and what clients read themselves has room after that.
+func TestAWalkIsBounded(t *testing.T) {
+	g := newGrove(t, treeDocument, Limits{})
+	pages := map[string]map[string][]string{"root": {"1.0.0": nil, "1.9.0": {"alone *"}}}
+	for i := range 500 {
+		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], fmt.Sprintf("old%d *", i))
+	}
+	if read := g.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxWalkedBy {
+		t.Errorf("%d projects are read for what nothing requires", len(read))
+	}
+	chain := newGrove(t, treeDocument, Limits{})
+	pages = map[string]map[string][]string{"root": {"1.0.0": {"c0 *"}}}
+	for i := range 200 {
+		pages[fmt.Sprint("c", i)] = map[string][]string{"1.0.0": {fmt.Sprintf("c%d *", i+1)}}
+	}
+	if read := chain.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxDepth {
+		t.Errorf("a chain is followed for %d projects", len(read))
+	}
+}
+
+// TestARefusalMayNotBeTheLastWord: who would read what leads to a file is told so, once,
+// and nothing is on record before that was read.
+func TestARefusalMayNotBeTheLastWord(t *testing.T) {
+	g := newGrove(t, treeDocument, Limits{})
+	ask := ArtifactAsk{Sandbox: "sb1", Package: node("deep", "1.0.0"), File: archive(node("deep", "1.0.0")), SourceURL: "https://npm.example/f", MayWalk: true}
+	a, err := g.door.Artifact(t.Context(), ask)
+	must(t, err)
+	if !a.Unreached || a.Decision.Allowed() || len(g.records(t, audit.Blocked)) != 0 {
+		t.Errorf("%+v, %d records", a, len(g.records(t, audit.Blocked)))
+	}
+	ask.MayWalk = false
+	if a, err = g.door.Artifact(t.Context(), ask); err != nil || a.Unreached || a.Decision.Effect != policy.Deny || len(g.records(t, audit.Blocked)) != 1 {
+		t.Errorf("%+v, %v, %d records", a, err, len(g.records(t, audit.Blocked)))
+	}
+	for name, more := range map[string]OwnerAsk{
+		"no name of any entry": {Package: node("deep", ""), MayWalk: true},
+		"nobody would read":    {Package: node("deep", "")},
+		"a root":               {Package: node("root", ""), MayWalk: true},
+		"another ecosystem":    {Package: python("deep", ""), MayWalk: true},
+		"a module's beginning": {Package: module("example.com", ""), MayWalk: true},
+	} {
+		more.Sandbox = "sb1"
+		o, err := g.door.Owner(t.Context(), more)
+		if want := name == "no name of any entry"; err != nil || o.Unreached != want || o.Admitted != (name == "a root") {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
+	}
+	allows := newGrove(t, "packages: { default: allow }", Limits{})
+	if o, err := allows.door.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node("anything", ""), MayWalk: true}); err != nil || o.Admitted || o.Unreached {
+		t.Errorf("names that only the default allows are a way out: %+v, %v", o, err)
+	}
+}

@@ -1,0 +1,305 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Limits of a walk from the policy's entries to what they require.
+const (
+	maxBatch    = 16               // projects that are read at one time
+	maxWalked   = 3_000            // projects of a run, and of
+	maxWalkedBy = 400              // these such as only older releases lead to
+	maxDepth    = 64               // requirements from an entry
+	maxRounds   = 8                // in which ever more releases of a project are read, where it requires what is wanted
+	minRounds   = 2                // and where it does not
+	walkedFor   = 10 * time.Minute // after which a page is read again
+	maxHints    = 16               // versions of a project that clients asked for
+)
+
+// walk is what a run's walks have read. The tenant's mu guards it.
+type walk struct {
+	asked  map[pkgref.Ref][]string // projects that clients asked for, with versions
+	visits map[pkgref.Ref]*visit
+	mains  map[pkgref.Ref]*mains
+	aside  int // visits that only older releases led to
+	// loose are the ecosystems in which a client asked for what nothing read required:
+	// it knows its versions from elsewhere.
+	loose map[pkgref.Ecosystem]bool
+}
+
+// visit is when and with what a project was given out to be read.
+type visit struct {
+	at     time.Time
+	edges  string // the epoch of those that lead to it
+	hints  int
+	depth  int
+	rounds int
+}
+
+func newWalk() walk {
+	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}}
+}
+
+// wants notes what a client asks for.
+func (w *walk) wants(project pkgref.Ref, version string) {
+	versions, known := w.asked[project]
+	if !known && len(w.asked) >= maxWalked || len(versions) >= maxHints || slices.Contains(versions, version) {
+		return
+	}
+	if version != "" {
+		versions = append(versions, version)
+	}
+	w.asked[project] = versions
+}
+
+// How soon a project is read: what clients ask for, and what the newest releases
+// require, leads to most of what lockfiles pin.
+const (
+	rankAsked = iota
+	rankMain
+	rankAside  // only other releases lead to it
+	rankAnew   // it was read, and may show more now
+	rankDeeper // a release of it requires what is wanted, and others were not read
+	rankWider  // nothing that was read requires that; other releases may
+)
+
+// candidate is a project that could be read next.
+type candidate struct {
+	ToRead
+	rank, depth int
+}
+
+// toRead gives out what to read next; t.mu is held.
+func (t *tenant) toRead(ask ReachAsk, roots []string, now time.Time) []ToRead {
+	w := &t.walk
+	for _, project := range ask.Again {
+		delete(w.visits, project)
+	}
+	if ask.Package.Version == "" && !ask.Metadata {
+		w.loose[ask.Package.Ecosystem] = true
+	}
+	all := t.candidates(ask, roots, now)
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.depth, b.depth), cmp.Compare(a.Project.Name, b.Project.Name))
+	})
+	var next []ToRead
+	for _, c := range all {
+		if len(next) == maxBatch || c.rank != all[0].rank || !t.roomFor(c) {
+			break
+		}
+		v := w.visits[c.Project]
+		if v == nil {
+			v = &visit{depth: c.depth}
+			w.visits[c.Project] = v
+			if c.rank == rankAside {
+				w.aside++
+			}
+		}
+		v.at, v.edges, v.hints = now, t.edges.byPackage[c.Project].epoch, len(c.Versions)
+		if c.rank != rankAnew {
+			v.rounds++
+		}
+		next = append(next, c.ToRead)
+	}
+	return next
+}
+
+// roomFor leaves room in the run's memory for what clients read themselves.
+func (t *tenant) roomFor(c candidate) bool {
+	w, most, size := &t.walk, t.releases.Most(), t.releases.Size()
+	switch {
+	case w.visits[c.Project] == nil && len(w.visits) >= maxWalked:
+		return false
+	case c.rank == rankAside:
+		return w.aside < maxWalkedBy && size < most/2
+	case c.rank != rankAsked:
+		return size < most/4*3
+	}
+	return true
+}
+
+func (t *tenant) candidates(ask ReachAsk, roots []string, now time.Time) (all []candidate) {
+	e, seen := ask.Package.Ecosystem, map[pkgref.Ref]bool{}
+	wanted := map[string]bool{} // projects of which a release requires the wanted name
+	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
+		wanted[edge.Parent.Name] = true
+	}
+	main := t.mainly(ask)
+	add := func(project pkgref.Ref, depth int) {
+		if seen[project] {
+			return
+		}
+		seen[project] = true
+		if c, ok := t.candidate(ask, project, depth, main, wanted, now); ok {
+			all = append(all, c)
+		}
+	}
+	for _, name := range roots {
+		add(pkgref.Ref{Ecosystem: e, Name: name}, 0)
+	}
+	for project, to := range t.edges.byPackage {
+		if project.Ecosystem != e {
+			continue
+		}
+		if depth, ok := t.depth(ask, to.edges); ok && depth <= maxDepth {
+			add(project, depth)
+		}
+	}
+	return all
+}
+
+// depth is how far from an entry a project is, by the edges that admit it.
+func (t *tenant) depth(ask ReachAsk, edges []policy.Edge) (depth int, ok bool) {
+	for _, e := range edges {
+		if e.Through == "" && !ask.Metadata {
+			continue
+		}
+		d := 1
+		if v := t.walk.visits[projectOfRef(e.Parent)]; v != nil {
+			d = v.depth + 1
+		}
+		if !ok || d < depth {
+			depth, ok = d, true
+		}
+	}
+	return depth, ok
+}
+
+// candidate tells whether a project is worth reading for what is asked, and how soon.
+func (t *tenant) candidate(ask ReachAsk, project pkgref.Ref, depth int, main map[string]bool, wanted map[string]bool, now time.Time) (c candidate, ok bool) {
+	hints := t.hints(project)
+	c = candidate{ToRead: ToRead{Project: project, Versions: hints}, rank: rankAside, depth: depth}
+	_, asked := t.walk.asked[project]
+	v := t.walk.visits[project]
+	if v == nil || now.Sub(v.at) > walkedFor {
+		switch {
+		case asked || depth == 0:
+			c.rank = rankAsked
+		case main[project.Name]:
+			c.rank = rankMain
+		}
+		return c, c.rank == rankAsked || !ask.Metadata && (c.rank == rankMain || ask.Deep && ask.Pages)
+	}
+	c.Round = v.rounds
+	anew := v.edges != t.edges.byPackage[project].epoch
+	switch {
+	case ask.Pages:
+		c.rank = rankAnew
+		return c, anew && asked
+	case len(hints) > v.hints:
+		c.rank, c.Round = rankAsked, 0
+		return c, true
+	case ask.Metadata:
+		return c, false
+	case anew:
+		c.rank, c.Round = rankAnew, 0
+		return c, true
+	case ask.Deep && wanted[project.Name] && v.rounds < maxRounds:
+		c.rank = rankDeeper
+		return c, true
+	}
+	c.rank = rankWider
+	return c, v.rounds < minRounds && len(wanted) == 0
+}
+
+// hints are the versions of a project that are wanted most: clients asked for them, or
+// lockfiles pin them.
+func (t *tenant) hints(project pkgref.Ref) []string {
+	hints := slices.Clone(t.walk.asked[project])
+	if t.run.Lock == nil {
+		return hints
+	}
+	for _, pin := range t.run.Lock.For(project).Pins {
+		if len(hints) < 2*maxHints && !slices.Contains(hints, pin.Version) {
+			hints = append(hints, pin.Version)
+		}
+	}
+	return hints
+}
+
+// mains are a project's main releases: the newest admitted one of each line.
+type mains struct {
+	key      string
+	versions []string
+}
+
+const maxMains = 12
+
+// mainly are the names that the main releases of what was read require, or such as
+// clients asked for. Where metadata is read release by release, that is all of it.
+func (t *tenant) mainly(ask ReachAsk) map[string]bool {
+	names := map[string]bool{}
+	for project, r := range t.required {
+		if project.Ecosystem != ask.Package.Ecosystem {
+			continue
+		}
+		versions := r.versions
+		if ask.Pages {
+			versions = append(t.hints(project), t.mainsOf(project, r)...)
+		}
+		for _, version := range versions {
+			for _, q := range r.own[version] {
+				names[q.Name] = names[q.Name] || !q.Optional
+			}
+			for _, place := range r.places[version] {
+				names[r.list[place].Name] = true
+			}
+		}
+	}
+	return names
+}
+
+func (t *tenant) mainsOf(project pkgref.Ref, r *requirements) []string {
+	key := strings.Join([]string{r.epoch, t.edges.byPackage[project].epoch}, " ")
+	if m := t.walk.mains[project]; m != nil && m.key == key {
+		return m.versions
+	}
+	lines := map[[2]int64]version{}
+	for _, text := range r.versions {
+		release := project
+		release.Version = text
+		v := parseVersion(project.Ecosystem, text)
+		if !v.parsed || v.preRelease() || t.releases.Of(release).Admits() == "" {
+			continue
+		}
+		if old, known := lines[v.line()]; !known || v.compare(old) > 0 {
+			lines[v.line()] = v
+		}
+	}
+	newest := make([]version, 0, len(lines))
+	for _, v := range lines {
+		newest = append(newest, v)
+	}
+	slices.SortFunc(newest, func(a, b version) int { return b.compare(a) })
+	m := &mains{key: key}
+	for _, v := range newest[:min(len(newest), maxMains)] {
+		m.versions = append(m.versions, v.text)
+	}
+	t.walk.mains[project] = m
+	return m.versions
+}
+
+// loose tells whether pages also show what is older than what is required.
+func (t *tenant) loose(e pkgref.Ecosystem) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return e == pkgref.Python && t.walk.loose[e]
+}
+
+// highestRequired is the highest release on a page that a requirement admits.
+func highestRequired(j *policy.Judge, ask IndexAsk) string {
+	var highest version
+	for _, f := range ask.Files {
+		v := parseVersion(ask.Package.Ecosystem, f.Version)
+		if v.parsed && v.compare(highest) > 0 && j.Release(f.Version).ResolvedBy == policy.ByDependency {
+			highest = v
+		}
+	}
+	return highest.text
+}

@@ -1,0 +1,278 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Limits of what is read of a project at one time, where each release has to be asked.
+const (
+	firstReleases   = 3 // beside those that are wanted
+	furtherReleases = 6
+	maxWalkedFile   = 32 << 20 // bytes of a file that is fetched for its metadata
+)
+
+// readProject reads what a project's releases require: of its page, or of the metadata
+// of some of them. The door judges what is read, as it does for clients.
+func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item admission.ToRead, to destination) error {
+	sources, err := g.sourcesFor(ctx, admission.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
+	if err != nil {
+		return err
+	}
+	for _, s := range sources {
+		q := &query{sandbox: sandbox, source: s, route: ecosystem.Route{Project: item.Project.Name}, walks: true}
+		err = g.readProjectAt(ctx, w, q, item, to)
+		if !errors.Is(err, fault.ErrNotFound) {
+			break
+		}
+	}
+	if errors.Is(err, fault.ErrUnavailable) {
+		return err // and is tried again
+	}
+	if err != nil {
+		g.log.Debug("nothing is known of what a project requires", "project", item.Project.String(), "error", err)
+	}
+	return nil
+}
+
+func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item admission.ToRead, to destination) error {
+	if requirer, ok := q.source.protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
+		return g.readEach(w, item.Project, item.Versions, func(version string) error { return g.readRequires(ctx, q, requirer, version) })
+	}
+	p, err := g.page(ctx, q.source, item.Project.Name)
+	if err != nil {
+		return err
+	}
+	p, answer, err := g.verdicts(ctx, q, p)
+	if err != nil {
+		return err
+	}
+	switch s := q.source.protocol.(type) {
+	case ecosystem.Lister:
+		return g.listEdges(ctx, q, p, answer)
+	case ecosystem.Requirer:
+		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) error { return g.readRequires(ctx, q, s, version) })
+	case ecosystem.Describer:
+		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) error { return g.readSidecar(ctx, q, p, answer, version) })
+	}
+	return nil
+}
+
+// readEach reads the metadata of some releases, each once. An error is of one that
+// could not be had now.
+func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read func(string) error) error {
+	failed := make([]error, len(versions))
+	places := make([]int, len(versions))
+	for i := range places {
+		places[i] = i
+	}
+	together(places, func(i int) {
+		if !w.reads(project, versions[i]) {
+			return
+		}
+		failed[i] = read(versions[i])
+		if errors.Is(failed[i], fault.ErrUnavailable) {
+			w.forgets(project, versions[i])
+			return
+		}
+		if failed[i] != nil {
+			g.log.Debug("what a release requires is not known", "project", project.String(), "version", versions[i], "error", failed[i])
+			failed[i] = nil
+		}
+	})
+	return errors.Join(failed...)
+}
+
+// readSidecar reads the metadata of one file of a release that may be had. What waits
+// or is refused admits nothing, and is not read.
+func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer admission.IndexAnswer, version string) error {
+	f := fileToRead(p, answer, version)
+	if f == nil {
+		return nil
+	}
+	a := q.reading(*f, version)
+	if f.Published.IsZero() {
+		a.file.Published = p.published[version]
+	}
+	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
+		return err
+	}
+	data, err := g.sidecar(ctx, q.source, q.route.Project, *f)
+	if err != nil {
+		return err
+	}
+	d, err := g.describe(q.source, q.route.Project, *f, data)
+	if err == nil {
+		err = d.servable()
+	}
+	if err != nil {
+		return err
+	}
+	return g.door.Edges(ctx, q.sandbox, a.ref, d.Requirements)
+}
+
+// fileToRead is the file of a release whose metadata costs least.
+func fileToRead(p *page, answer admission.IndexAnswer, version string) *ecosystem.File {
+	var best *ecosystem.File
+	cost := func(f *ecosystem.File) int64 {
+		if f.Sidecar != "" {
+			return 0
+		}
+		return max(f.Size, 1)
+	}
+	for i := range p.index.Files {
+		f := &p.index.Files[i]
+		if f.Version != version || f.Kind != policy.KindWheel || !answer.Verdicts[answer.OfFile[i]].Allowed() || cost(f) > maxWalkedFile {
+			continue
+		}
+		if best == nil || cost(f) < cost(best) {
+			best = f
+		}
+	}
+	return best
+}
+
+// readRequires reads the attachment of a release that tells what it requires.
+func (g *Gateway) readRequires(ctx context.Context, q *query, requirer ecosystem.Requirer, version string) error {
+	attacher, ok := q.source.protocol.(ecosystem.Attacher)
+	route, err := requirer.Requires(q.route.Project, version)
+	if err != nil || !ok {
+		return err
+	}
+	at := *q
+	at.route = route
+	a := at.reading(ecosystem.File{Name: route.File, Version: version, Kind: policy.KindMetadata}, version)
+	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
+		return err
+	}
+	found, err := g.attachment(ctx, q.source, attacher, route)
+	if err != nil {
+		return err
+	}
+	a.file.Digest, a.digests = found.digest, found.digests
+	if found.Witnessed {
+		a.release = g.fileOf(ctx, a, found.Version)
+	}
+	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
+		return err
+	}
+	return g.door.Edges(ctx, q.sandbox, a.ref, found.requirements().Requirements)
+}
+
+// reading is a question about what is read on the way to another package.
+func (q *query) reading(f ecosystem.File, version string) *asked {
+	return &asked{query: q, file: f, ref: q.ref(version), url: f.URL}
+}
+
+func (g *Gateway) mayRead(ctx context.Context, a *asked) (bool, error) {
+	ask := a.ask()
+	ask.Walk = true
+	answer, err := g.door.Artifact(ctx, ask)
+	return err == nil && answer.Decision.Allowed(), err
+}
+
+// releasesToRead chooses releases whose requirements are not known: those that are
+// wanted, the newest, and those nearest in time to what is looked for, since what is
+// pinned together was published together. Where no time is known, some of all ages.
+func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer admission.IndexAnswer, item admission.ToRead, to destination) []string {
+	all := readableReleases(q.source.ecosystem(), p, answer)
+	var chosen []string
+	take := func(version string) {
+		if !slices.Contains(chosen, version) && !w.knows(item.Project, version) {
+			chosen = append(chosen, version)
+		}
+	}
+	for _, r := range all {
+		if slices.Contains(item.Versions, r.text) {
+			take(r.text)
+		}
+	}
+	most := len(chosen) + firstReleases
+	if item.Round > 0 {
+		most = len(chosen) + furtherReleases
+	}
+	if len(all) > 0 && len(item.Versions) == 0 {
+		take(all[0].text)
+	}
+	if item.Round == 0 && len(item.Versions) > 0 {
+		return chosen
+	}
+	for _, version := range inOrderOf(all, to.published, item.Round) {
+		if len(chosen) >= most {
+			break
+		}
+		take(version)
+	}
+	return chosen
+}
+
+// readable is a release with when it was published.
+type readable struct {
+	*release
+	published time.Time
+}
+
+// readableReleases are those of which a file may be had, the newest first, pre-releases last.
+func readableReleases(e pkgref.Ecosystem, p *page, answer admission.IndexAnswer) []readable {
+	byText := map[string]int{}
+	var out []readable
+	for i, f := range p.index.Files {
+		if !answer.Verdicts[answer.OfFile[i]].Allowed() {
+			continue
+		}
+		if _, known := byText[f.Version]; known {
+			continue
+		}
+		published := f.Published
+		if published.IsZero() {
+			published = p.published[f.Version]
+		}
+		byText[f.Version] = len(out)
+		out = append(out, readable{newRelease(e, f.Version), published})
+	}
+	slices.SortFunc(out, func(a, b readable) int {
+		if a.stable() != b.stable() {
+			if a.stable() {
+				return -1
+			}
+			return 1
+		}
+		return b.compare(a.release)
+	})
+	return out
+}
+
+// inOrderOf orders releases by how near in time they are; without a time evenly over
+// all of them, from the newest on.
+func inOrderOf(all []readable, published time.Time, round int) []string {
+	dated := !published.IsZero() && slices.ContainsFunc(all, func(r readable) bool { return !r.published.IsZero() })
+	out := make([]string, 0, len(all))
+	if dated {
+		near := slices.Clone(all)
+		slices.SortStableFunc(near, func(a, b readable) int {
+			return cmp.Compare(a.published.Sub(published).Abs(), b.published.Sub(published).Abs())
+		})
+		for _, r := range near {
+			out = append(out, r.text)
+		}
+		return out
+	}
+	if round == 0 {
+		return nil // the newest will do, until it does not
+	}
+	for step := len(all); step > 0; step /= 2 { // each pass is twice as dense
+		for i := 0; i < len(all); i += step {
+			out = append(out, all[i].text)
+		}
+	}
+	return out
+}

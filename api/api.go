@@ -148,9 +148,10 @@ type RunSummary struct {
 	Served    []Package `json:"served"`
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
-	Missing   []Package `json:"missing"`         // what no upstream has
-	Names     []Name    `json:"names"`           // names that did not resolve
-	Ended     string    `json:"ended,omitempty"` // why the policy ended the sandbox
+	Missing   []Package `json:"missing"`            // what no upstream has
+	Names     []Name    `json:"names"`              // names that did not resolve
+	Ended     string    `json:"ended,omitempty"`    // why the policy ended the sandbox
+	Unlisted  string    `json:"unlisted,omitempty"` // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which
 	// packages came in it.
 	CopyOf string `json:"copy_of,omitempty"`

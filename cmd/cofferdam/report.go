@@ -67,11 +67,14 @@ func summaryLines(s api.RunSummary) []string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	if len(parts) == 0 {
-		return nil
+	var lines []string
+	if len(parts) > 0 {
+		lines = append(lines, fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", ")))
+		lines = append(lines, table(s, served)...)
 	}
-	lines := []string{fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", "))}
-	lines = append(lines, table(s, served)...)
+	if s.Unlisted != "" {
+		lines = append(lines, fmt.Sprintf("cofferdam: run %s: what it installed is not known: %s", printable(s.Run), printable(s.Unlisted)))
+	}
 	if slices.ContainsFunc(s.Refused, func(p api.Package) bool { return p.Suggest != "" }) {
 		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+printable(s.Run))
 	}

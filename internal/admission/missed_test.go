@@ -71,8 +71,13 @@ func TestWhatNoUpstreamHasIsNobodysRefusal(t *testing.T) {
 		_, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: name}, ResolvedBy: policy.ByIntegrity, Rule: rule, Reason: "a reason"})
 		must(t, err)
 	}
+	_, err := g.StockUnknown(t.Context(), "sb1", "it is dead", false)
+	must(t, err)
 	sum, err := g.Summary(t.Context(), "run1")
 	must(t, err)
+	if !strings.Contains(sum.Unlisted, "it is dead") {
+		t.Errorf("why the packages were not listed: %q", sum.Unlisted)
+	}
 	if lineOf(sum.Missing) != "gone" || lineOf(sum.Refused) != "broken" {
 		t.Errorf("missing %q, refused %q", lineOf(sum.Missing), lineOf(sum.Refused))
 	}

@@ -163,6 +163,10 @@ func (s *summary) addRefused(r audit.Record) {
 	case audit.KindNetwork:
 		s.addName(r)
 	case audit.KindPackage, audit.KindSandbox:
+		if r.Outcome == audit.Failed && r.Rule == ruleUnaccounted {
+			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
+			return
+		}
 		if mayBeProbe(r) {
 			s.probes = append(s.probes, r)
 			return

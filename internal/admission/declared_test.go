@@ -44,22 +44,18 @@ func TestADependencyIsNotJudgedByItsLikeness(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsDeclaresNothing: anybody can publish a requirement.
-func TestWhatWaitsDeclaresNothing(t *testing.T) {
-	g := newGrove(t, "packages: { default: hold }\nallowed_packages: { node: [ { name: listed } ] }", Limits{})
-	g.config.Advisories = lookalikes("popular2", "popular3")
-	g.page(t, "held", map[string][]string{"1.0.0": {"popular2 ^1.0.0"}}, "1.0.0")
-	g.page(t, "listed", map[string][]string{"1.0.0": {"popular3 ^1.0.0"}}, "1.0.0")
-	if d := g.fetch(t, node("popular2", "1.0.0")); d.Rule != "packages.similar_names" {
-		t.Errorf("required by what waits: %+v", d)
-	}
-	if d := g.fetch(t, node("popular3", "1.0.0")); d.Rule != "packages.default" {
-		t.Errorf("required by what is admitted: %+v", d)
-	}
+// TestMetadataDeclares: Python's requirements are in the release's own metadata. Of one
+// that is only shown they declare nothing: anybody can publish a requirement.
+func TestMetadataDeclares(t *testing.T) {
+	declares(t, wheel("root", "1.0"), true)
+	sdist := wheel("root", "1.0")
+	sdist.Name, sdist.Kind = "root-1.0.tar.gz", policy.KindSdist
+	declares(t, sdist, false)
 }
 
-// TestMetadataDeclares: Python's requirements are in the release's own metadata.
-func TestMetadataDeclares(t *testing.T) {
+// declares has the metadata of a release read whose one file is this.
+func declares(t *testing.T, release File, want bool) {
+	t.Helper()
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	g.config.Advisories = lookalikes("popular2")
 	refused := func() bool {
@@ -70,14 +66,13 @@ func TestMetadataDeclares(t *testing.T) {
 	if !refused() {
 		t.Fatal("asked for by hand, it is not refused")
 	}
-	release := wheel("root", "1.0")
 	metadata := release
 	metadata.Name, metadata.Kind = release.Name+".metadata", policy.KindMetadata
 	_, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: metadata, Release: &release, SourceURL: "https://files.example/m"})
 	must(t, err)
 	must(t, g.Edges(t.Context(), "sb1", python("root", "1.0"), []Requirement{{Name: "popular2", Specifier: ">=1"}}))
-	if refused() {
-		t.Error("required by root, it is refused for its likeness")
+	if refused() == want {
+		t.Errorf("required by root, of which there is %s: refused %v", release.Name, refused())
 	}
 }
 

@@ -141,7 +141,7 @@ func (f *createFlags) create(ctx context.Context) error {
 	if err != nil {
 		return givenUp(ctx, err)
 	}
-	return tellSandbox(box, f.json)
+	return tellSandbox(c, box, f.json)
 }
 
 func (f *createFlags) request() (api.CreateSandbox, error) {
@@ -183,16 +183,16 @@ func parseLabels(specs []string) (map[string]string, error) {
 }
 
 // tellSandbox writes a sandbox that was made: its id, and on stderr what to know.
-func tellSandbox(box api.Sandbox, asJSON bool) error {
+func tellSandbox(c *client.Client, box api.Sandbox, asJSON bool) error {
 	if asJSON {
 		return writeJSON(os.Stdout, box)
 	}
 	for _, note := range box.Notes {
 		_, _ = fmt.Fprintf(os.Stderr, "cofferdam: note: %s\n", printable(note))
 	}
-	for _, missing := range box.Missing {
-		_, _ = fmt.Fprintf(os.Stderr, "cofferdam: missing on this host: %s\n", printable(missing))
-	}
+	tellMissing(c, box.Missing, func(format string, args ...any) {
+		_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s\n", printable(fmt.Sprintf(format, args...)))
+	})
 	_, err := fmt.Println(printable(box.ID))
 	return err
 }

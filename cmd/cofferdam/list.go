@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -114,24 +113,21 @@ func waitsFor(holds []api.Hold) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeTable aligns columns; every cell is made printable here. An empty cell
+// writeTable aligns columns, and fits them into a terminal; every cell is made printable here. An empty cell
 // that is not at the end of its row shows as a dash.
 func writeTable(w io.Writer, rows [][]string) error {
-	var text strings.Builder
-	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
+	shown := make([][]string, len(rows))
+	for n, row := range rows {
+		shown[n] = make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = printable(cell)
+			shown[n][i] = printable(cell)
 			if cell == "" && i < len(row)-1 {
-				cells[i] = "-"
+				shown[n][i] = "-"
 			}
 		}
-		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) // into memory
 	}
-	_ = t.Flush() // into memory
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+	for _, line := range columns(shown, widthOf(w)) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}

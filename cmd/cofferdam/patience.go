@@ -8,13 +8,15 @@ import (
 	"golang.org/x/term"
 )
 
+// moment is how long something may take before a person wonders.
+const moment = time.Second
+
 // patiently does something, and where it takes more than a moment and somebody
-// sits at a terminal, tells on stderr what is being done.
+// sits at a terminal, tells on stderr what is being done and for how long.
 func patiently(what string, do func() error) error {
 	if !term.IsTerminal(descriptor(os.Stderr)) {
 		return do()
 	}
-	const moment = 700 * time.Millisecond
 	done, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(told)

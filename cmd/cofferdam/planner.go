@@ -143,7 +143,10 @@ func (p *planner) create(ctx context.Context) error {
 		return err
 	}
 	p.client = c
-	p.box, err = c.CreateSandbox(ctx, p.request)
+	err = patiently("making a sandbox", func() (err error) {
+		p.box, err = c.CreateSandbox(ctx, p.request)
+		return err
+	})
 	switch status := client.StatusOf(err); {
 	case err == nil:
 	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, status == http.StatusServiceUnavailable:
@@ -182,7 +185,11 @@ func (p *planner) resolve(ctx context.Context) (plan.Documents, error) {
 		return nil, err
 	}
 	out := &heard{}
-	exit, err := p.listen(ctx, started.ID, out)
+	var exit api.Exit
+	err = patiently("resolving", func() (err error) {
+		exit, err = p.listen(ctx, started.ID, out)
+		return err
+	})
 	if err != nil {
 		return nil, p.interrupted(ctx, err)
 	}
@@ -213,7 +220,7 @@ func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) err
 	summary, err := ask(ctx, p.client, func(c *client.Client) (api.RunSummary, error) { return c.RunSummary(ctx, p.box.Run) })
 	if err == nil {
 		summary.Withheld = nil // the resolver passed over these; what it missed is among the refused
-		for _, line := range summaryLines(summary) {
+		for _, line := range summaryLines(summary, widthOf(p.voice.w)) {
 			p.voice.line(line)
 		}
 	}

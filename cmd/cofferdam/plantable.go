@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -75,7 +74,7 @@ func countPlan(made api.Plan) planCount {
 func writePlan(out io.Writer, made api.Plan, now time.Time) error {
 	var b strings.Builder
 	if len(made.Releases) > 0 {
-		planTable(&b, made, now)
+		planTable(&b, made, now, widthOf(out))
 	}
 	for _, line := range planReasons(made) {
 		b.WriteString(line + "\n")
@@ -137,19 +136,21 @@ func planReasons(made api.Plan) []string {
 	return lines
 }
 
-func planTable(out io.Writer, made api.Plan, now time.Time) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "PACKAGE\tVERSION\tKIND\tSIZE\tAGE\tSCRIPTS\tVERDICT\tRULE\tWANTED BY")
+func planTable(out io.Writer, made api.Plan, now time.Time, width int) {
+	rows := [][]string{{"PACKAGE", "VERSION", "KIND", "SIZE", "AGE", "SCRIPTS", "VERDICT", "RULE", "WANTED BY"}}
 	for _, r := range made.Releases {
 		scripts := "-"
 		if r.Scripts {
 			scripts = "yes"
 		}
-		_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			strings.Repeat("  ", min(r.Depth, maxIndent)), printable(r.Name), printable(r.Version), orDash(printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
-			scripts, verdictWord(r.Effect), orDash(printable(r.Rule)), wantedText(r.WantedBy))
+		rows = append(rows, []string{
+			strings.Repeat("  ", min(r.Depth, maxIndent)) + printable(r.Name), printable(r.Version), orDash(printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
+			scripts, verdictWord(r.Effect), orDash(printable(r.Rule)), wantedText(r.WantedBy),
+		})
 	}
-	_ = w.Flush() // into memory
+	for _, line := range columns(rows, width) {
+		_, _ = io.WriteString(out, line+"\n") // into memory
+	}
 }
 
 // maxIndent bounds how far a deep tree is moved to the right.

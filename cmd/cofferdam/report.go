@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -25,7 +24,11 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		r.voice.say("the summary of run %s can't be had: %s", r.box.Run, err)
 		return
 	}
-	for _, line := range summaryLines(summary) {
+	colours := coloured(os.Stderr)
+	for _, line := range summaryLines(summary, widthOf(os.Stderr)) {
+		if colours {
+			line = paint(line)
+		}
 		r.voice.line(line)
 	}
 	if exit != nil && exit.Code != 0 {
@@ -48,8 +51,9 @@ func (r *runner) summary(ctx context.Context) (api.RunSummary, error) {
 	})
 }
 
-// summaryLines is the table, printable; empty if nothing happened.
-func summaryLines(s api.RunSummary) []string {
+// summaryLines is the table, printable, for a terminal of that width (0: for none);
+// empty if nothing happened.
+func summaryLines(s api.RunSummary, width int) []string {
 	served := notInstalled(s.Served, s.Installed)
 	parts := []string{}
 	for _, part := range []struct {
@@ -70,7 +74,7 @@ func summaryLines(s api.RunSummary) []string {
 	var lines []string
 	if len(parts) > 0 {
 		lines = append(lines, fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", ")))
-		lines = append(lines, table(s, served)...)
+		lines = append(lines, table(s, served, width)...)
 	}
 	if s.Unlisted != "" {
 		lines = append(lines, fmt.Sprintf("cofferdam: run %s: what it installed is not known: %s", printable(s.Run), printable(s.Unlisted)))
@@ -98,11 +102,15 @@ func shortRange(version string) string {
 	return clip(from) + " .. " + clip(to)
 }
 
-func table(s api.RunSummary, served []api.Package) []string {
-	var buf bytes.Buffer
-	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
+func table(s api.RunSummary, served []api.Package, width int) []string {
+	var rows [][]string
 	row := func(what, name, version, why string) {
-		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", what, printable(name), shortRange(printable(version)), printable(why))
+		rows = append(rows, []string{"  " + what, printable(name), shortRange(printable(version)), printable(why)})
+	}
+	more := func(what string, n int) {
+		if n > reportRows {
+			row(what, fmt.Sprintf("and %d more: cofferdam audit list --run %s", n-reportRows, s.Run), "", "")
+		}
 	}
 	for _, part := range []struct {
 		what     string
@@ -115,24 +123,13 @@ func table(s api.RunSummary, served []api.Package) []string {
 			}
 			row(what, subject(p), p.Version, why(p))
 		}
-		more(w, part.what, len(part.packages), s.Run)
+		more(part.what, len(part.packages))
 	}
 	for _, n := range s.Names[:min(len(s.Names), reportRows)] {
 		row("no such name", n.Name, times(n.Count), n.Reason)
 	}
-	more(w, "no such name", len(s.Names), s.Run)
-	_ = w.Flush() // into memory
-	lines := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return lines
-}
-
-func more(w *tabwriter.Writer, what string, n int, run string) {
-	if n > reportRows {
-		_, _ = fmt.Fprintf(w, "  %s\tand %d more: cofferdam audit list --run %s\t\t\n", what, n-reportRows, printable(run))
-	}
+	more("no such name", len(s.Names))
+	return columns(rows, width)
 }
 
 // subject is what a line is about: a package, or an address without one.

@@ -35,7 +35,10 @@ func newRoot() *cobra.Command {
 		Short: "Run an agent's code sealed, and let in only what a policy has cleared",
 		Long: `Cofferdam runs code that a model wrote in a sandbox without any network. pip and
 uv just work in it: what they ask for is judged by a policy, verified, recorded,
-and only then handed in.`,
+and only then handed in.
+
+On a terminal tables fit its width and have colours, unless NO_COLOR is set; what takes
+more than a second says so. Where the output goes elsewhere nothing of this is in it.`,
 		Example: `  cofferdam run -- python3 -c 'print("hello")'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam policy check policy.yaml

@@ -135,7 +135,10 @@ func (r *runner) create(ctx context.Context) error {
 		return r.failed(ctx, exitOurs, err)
 	}
 	r.client = c
-	r.box, err = c.CreateSandbox(ctx, r.request)
+	err = patiently("making a sandbox", func() (err error) {
+		r.box, err = c.CreateSandbox(ctx, r.request)
+		return err
+	})
 	switch status := client.StatusOf(err); {
 	case err == nil:
 	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, status == http.StatusServiceUnavailable:
@@ -146,9 +149,7 @@ func (r *runner) create(ctx context.Context) error {
 	for _, note := range r.box.Notes {
 		r.voice.say("note: %s", note)
 	}
-	for _, missing := range r.box.Missing {
-		r.voice.say("missing on this host: %s", missing)
-	}
+	tellMissing(c, r.box.Missing, r.voice.say)
 	return nil
 }
 

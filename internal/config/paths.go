@@ -143,6 +143,9 @@ func (p Paths) Frozen() string { return filepath.Join(p.State, "frozen") }
 // Snapshots holds copies of sandboxes.
 func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }
 
+// Told has what the command line says once: what this host can't enforce.
+func (p Paths) Told() string { return filepath.Join(p.State, "told") }
+
 // Agent holds what every sandbox sees of ours.
 func (p Paths) Agent() string { return filepath.Join(p.State, "agent") }
 

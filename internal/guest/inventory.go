@@ -116,7 +116,7 @@ func (a *Agent) stockPlaces(ask channel.InventoryAsk) []string {
 	mounts := a.mounts()
 	places := slices.Clone(ask.Places)
 	if len(places) == 0 {
-		places = slices.Concat(a.usualPlaces(), mounts)
+		places = slices.Concat(a.usualPlaces(ask.Skip), mounts)
 	}
 	for i, place := range places {
 		places[i] = filepath.Clean(place)
@@ -135,8 +135,9 @@ func (a *Agent) stockPlaces(ask channel.InventoryAsk) []string {
 }
 
 // usualPlaces are the home, the workspace, everything at the top that is not the
-// system's, and where the system keeps packages.
-func (a *Agent) usualPlaces() []string {
+// system's, and where the system keeps packages. A directory that is skipped whole is not
+// read for those: the host's own are large.
+func (a *Agent) usualPlaces(skip []string) []string {
 	places := []string{}
 	if identity, err := a.current(); err == nil {
 		places = append(places, identity.user.Home)
@@ -155,6 +156,9 @@ func (a *Agent) usualPlaces() []string {
 	}
 	places = append(places, "/var/tmp", sharedMemory, "/usr/local/lib/node_modules", "/usr/lib/node_modules")
 	for _, pattern := range []string{"/usr/local/lib/python3*", "/usr/lib/python3*"} {
+		if slices.ContainsFunc(skip, func(dir string) bool { return below(filepath.Dir(pattern), filepath.Clean(dir)) }) {
+			continue
+		}
 		found, _ := filepath.Glob(a.config.Root + pattern) // the pattern is well formed
 		for _, place := range found {
 			places = append(places, strings.TrimPrefix(place, a.config.Root))

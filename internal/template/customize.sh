@@ -121,6 +121,9 @@ cat >"$root/etc/profile.d/cofferdam.sh" <<'PROFILE'
 export VIRTUAL_ENV=/home/agent/.venv
 case ":$PATH:" in *":$VIRTUAL_ENV/bin:"*) ;; *) export PATH="$VIRTUAL_ENV/bin:$HOME/.local/bin:$HOME/go/bin:$PATH:/.cofferdam/bin" ;; esac
 PROFILE
+# Debian's profile starts a program to learn who it is, in every login shell: inside
+# that takes longer than the shell itself. bash knows it, other shells ask as before.
+[ ! -f "$root/etc/profile" ] || sed -i 's/"$(id -u)"/"${EUID:-$(id -u)}"/' "$root/etc/profile"
 if [ -z "$PLAIN" ]; then
 	step venv
 	inside 1000:1000 python3 -m venv "$agent/.venv"

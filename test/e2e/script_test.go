@@ -71,8 +71,7 @@ func binaries(root string) string {
 	return filepath.Join(root, "bin")
 }
 
-// sharedState is the installation whose templates all scripts use; the demo
-// uses it too.
+// sharedState is the installation whose templates all scripts use.
 func sharedState(root string) string { return filepath.Join(root, ".cofferdam") }
 
 // template is the debian template, which is built once for all tests.

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
+
+// maxTold bounds what is kept of what was told; one host misses a few things.
+const maxTold = 64 << 10
+
+// tellMissing says what a host can't enforce: once, as it does not change from one run
+// to the next. What is kept is only that it was said: where that can't be read or
+// written, as of a daemon of somebody else's, it is said each time.
+func tellMissing(c *client.Client, missing []string, say func(format string, args ...any)) {
+	path := ""
+	if paths, err := config.DefaultPaths(); err == nil && !c.Remote() {
+		path = paths.Told()
+	}
+	known := told(path)
+	var fresh []string
+	for _, m := range missing {
+		if line := printable(m); !slices.Contains(known, line) {
+			fresh = append(fresh, line)
+			say("missing on this host: %s", m)
+		}
+	}
+	if len(fresh) > 0 && keepTold(path, fresh) {
+		say("that is said once; cofferdam doctor tells it again")
+	}
+}
+
+// told are the lines of a file; none if it can't be read.
+func told(path string) []string {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxTold))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// keepTold adds lines to the file, and reports whether they are in it.
+func keepTold(path string, lines []string) bool {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return false
+	}
+	_, err = file.WriteString(strings.Join(lines, "\n") + "\n")
+	return file.Close() == nil && err == nil
+}

@@ -7,13 +7,16 @@ import (
 
 // Approval is a request of the queue, as package internal/approval has it: GET
 // /v1/approvals (query: state, run, group, ecosystem, package; newest first) and
-// GET /v1/approvals/{id}.
+// GET /v1/approvals/{id}. One that has "members" is a tree: all that one install brings
+// and that waits. Its members (id, package, depth, digests, state) are requests of their
+// own, which are listed, too, with their "tree"; GET of the tree itself has each of them
+// whole, as "request". An answer to the tree's id is one to all of its members that wait.
 type Approval = json.RawMessage
 
 // AnswerApprovals is the body of POST /v1/approvals/answer: one answer for
 // several requests. All are answered or, on an error, none.
 type AnswerApprovals struct {
-	IDs    []string `json:"ids"`             // of requests; a group's id stands for its pending requests
+	IDs    []string `json:"ids"`             // of requests; a group's or a tree's id stands for its pending requests
 	State  string   `json:"state"`           // approved, denied
 	Scope  string   `json:"scope,omitempty"` // run, policy, everywhere; "" is run
 	Reason string   `json:"reason,omitempty"`
@@ -21,7 +24,9 @@ type AnswerApprovals struct {
 	ExpiresSeconds int64 `json:"expires_seconds,omitempty"`
 	// Digests are, by request, those that the person was shown. A request whose
 	// files are others by now is not answered: 409. Without an entry the answer
-	// is bound to the files that are known now.
+	// is bound to the files that are known now. Of a tree they are given by its
+	// members; each is bound to those of them that are still known, and without an
+	// entry to those that the tree was asked for with.
 	Digests map[string][]string `json:"digests,omitempty"`
 }
 
@@ -38,7 +43,9 @@ type ApprovalEvent struct {
 // Hold is something that a sandbox waits for: Sandbox.Holds, and the lines of
 // GET /v1/sandboxes/{id}/holds?watch=1, each the whole list as it is now.
 type Hold struct {
-	Request string    `json:"request"` // in the approval queue
+	Request string `json:"request"` // in the approval queue
+	// Tree is the request for all that the install brings, of which Request is a member.
+	Tree    string    `json:"tree,omitempty"`
 	Package string    `json:"package"` // "python rich 13.7.1", escaped for a terminal
 	Reason  string    `json:"reason"`
 	Since   time.Time `json:"since"`

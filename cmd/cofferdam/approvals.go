@@ -156,14 +156,74 @@ func readRequest(text api.Approval) (approval.Request, error) {
 
 func writeRequests(w io.Writer, requests []approval.Request, now time.Time) error {
 	rows := [][]string{{"REQUEST", "GROUP", "STATE", "RELEASE", "ASKED BY", "AGE", "NOTES"}}
-	for _, r := range requests {
-		rows = append(rows, []string{r.ID, r.Group, string(r.State), releaseText(r), askedBy(r), age(now.Sub(r.Created)), strings.Join(notesOf(r), "; ")})
+	for _, l := range underTrees(requests) {
+		r := l.Request
+		rows = append(rows, []string{l.indent + r.ID, r.Group, string(r.State), l.indent + releaseText(r), askedBy(r), age(now.Sub(r.Created)), strings.Join(notesOf(r), "; ")})
 	}
 	return writeTable(w, rows)
 }
 
+// listed is a request where it stands in a list.
+type listed struct {
+	approval.Request
+	indent string
+}
+
+// underTrees puts the members of trees below them.
+func underTrees(requests []approval.Request) []listed {
+	byID := map[string]approval.Request{}
+	below := map[string]bool{}
+	for _, r := range requests {
+		byID[r.ID] = r
+	}
+	for _, r := range requests {
+		for _, m := range r.Members {
+			below[m.ID] = true
+		}
+	}
+	var out []listed
+	for _, r := range requests {
+		if below[r.ID] {
+			continue
+		}
+		out = append(out, listed{r, ""})
+		for _, m := range r.Members {
+			if own, there := byID[m.ID]; there {
+				out = append(out, listed{own, "  "})
+				delete(byID, m.ID) // it may be in another tree, too
+			}
+		}
+	}
+	return out
+}
+
 func releaseText(r approval.Request) string {
-	return clip(string(r.Package.Ecosystem)+" "+r.Package.Name+" "+r.Package.Version, 70)
+	text := clip(string(r.Package.Ecosystem)+" "+r.Package.Name+" "+r.Package.Version, 70)
+	if n := len(r.Members) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// expanded are requests with each tree's members that wait in its place.
+func expanded(requests []approval.Request) []approval.Request {
+	var out []approval.Request
+	add := func(r approval.Request) {
+		if !slices.ContainsFunc(out, func(o approval.Request) bool { return o.ID == r.ID }) {
+			out = append(out, r)
+		}
+	}
+	for _, r := range requests {
+		if !r.IsTree() {
+			add(r)
+		}
+		for _, m := range r.Members {
+			if m.Request != nil && m.State == approval.Pending {
+				add(*m.Request)
+			}
+		}
+	}
+	return out
 }
 
 func askedBy(r approval.Request) string {
@@ -179,6 +239,9 @@ func askedBy(r approval.Request) string {
 // notesOf is what a person should see at a glance, worst first.
 func notesOf(r approval.Request) []string {
 	var notes []string
+	if r.IsTree() {
+		notes = append(notes, treeNotes(r)...)
+	}
 	if n := len(r.Evidence.Advisories); n > 0 {
 		notes = append(notes, plural(n, "advisory", "advisories"))
 	}
@@ -204,6 +267,18 @@ func notesOf(r approval.Request) []string {
 		notes = append(notes, r.Ended)
 	}
 	return notes
+}
+
+// treeNotes tell how many of a tree's members have been answered.
+func treeNotes(r approval.Request) []string {
+	counts := map[approval.State]int{}
+	for _, m := range r.Members {
+		counts[m.State]++
+	}
+	if r.State != approval.Pending || counts[approval.Pending] == len(r.Members) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of its %d releases wait for an answer", counts[approval.Pending], len(r.Members))}
 }
 
 // completePending offers requests in some states.

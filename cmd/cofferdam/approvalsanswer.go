@@ -42,7 +42,8 @@ func newApprove() *cobra.Command {
 		Use:   "approve ID...",
 		Short: "Let runs have these releases, bound to the digests that are shown",
 		Long: `Approves requests, all of them or, if one can't be, none. On a terminal it shows
-what is bound and asks first. A group's id stands for its pending requests.
+what is bound and asks first. A group's id stands for its pending requests, and a
+tree's for its releases that wait.
 
 The approval is bound to the files that are shown. If others have come meanwhile
 nothing is approved, and the sentence says which.
@@ -116,7 +117,7 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	if err != nil {
 		return err
 	}
-	edits, err := f.edits(requests)
+	edits, err := f.edits(expanded(requests))
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 		}
 		return true, nil
 	}
-	for _, r := range requests {
+	for _, r := range expanded(requests) {
 		s := &sheet{}
 		_, _ = fmt.Fprintf(&s.b, "%s  %s\n", printable(r.ID), printable(releaseText(r)))
 		s.list("LOOK AT", notesOf(r))
@@ -197,7 +198,7 @@ func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []a
 	for _, r := range requests {
 		body.IDs = append(body.IDs, r.ID)
 		if f.state == approval.Approved {
-			body.Digests[r.ID] = approval.Digests(r.Files)
+			shown(body.Digests, r)
 		}
 	}
 	texts, err := c.AnswerApprovals(ctx, body)
@@ -215,6 +216,20 @@ func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []a
 	return answered, nil
 }
 
+// shown notes the digests that were read of a request; of a tree those of its members
+// that wait.
+func shown(digests map[string][]string, r approval.Request) {
+	if !r.IsTree() {
+		digests[r.ID] = approval.Digests(r.Files)
+		return
+	}
+	for _, m := range r.Members {
+		if m.Request != nil && m.State == approval.Pending {
+			digests[m.ID] = approval.Digests(m.Request.Files)
+		}
+	}
+}
+
 func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, written bool) error {
 	if written {
 		for _, e := range edits {
@@ -224,12 +239,16 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 	if f.json {
 		return writeJSON(os.Stdout, answered)
 	}
-	for _, r := range answered {
+	for _, l := range underTrees(answered) {
+		r := l.Request
+		if r.Answer == nil { // a tree of which a release waits on, or has ended
+			r.Answer = &approval.Answer{Scope: approval.Scope(f.scope)}
+		}
 		until := ""
 		if !r.Answer.Expires.IsZero() {
 			until = ", until " + r.Answer.Expires.Local().Format(time.DateTime)
 		}
-		if _, err := fmt.Fprintf(os.Stdout, "%s %s: %s, scope %s%s\n", r.State, printable(r.ID), printable(releaseText(r)), printable(string(r.Answer.Scope)), until); err != nil {
+		if _, err := fmt.Fprintf(os.Stdout, "%s%s %s: %s, scope %s%s\n", l.indent, r.State, printable(r.ID), printable(releaseText(r)), printable(string(r.Answer.Scope)), until); err != nil {
 			return err
 		}
 	}

@@ -98,8 +98,12 @@ func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 	_, _ = fmt.Fprintf(&s.b, "%s  %s  %s\n", printable(r.ID), printable(releaseText(r)), printable(string(r.State)))
 	showStanding(s, r)
 	showAskers(s, r, now)
-	showEvidence(s, r, now)
-	showFiles(s, r)
+	if r.IsTree() {
+		showMembers(s, r, now)
+	} else {
+		showEvidence(s, r, now)
+		showFiles(s, r)
+	}
 	if r.State == approval.Pending {
 		_, _ = fmt.Fprintln(&s.b)
 		s.words(printable(meaning(r, approval.ScopeRun, 0)))
@@ -127,6 +131,10 @@ func showStanding(s *sheet, r approval.Request) {
 	}
 	s.line("why it waits", "%s [%s]", r.Reason, r.Rule)
 	s.text("group", r.Group)
+	if r.Tree != "" && r.Tree != r.ID {
+		s.line("part of", "%s", r.Tree)
+	}
+	s.list("note", r.Notes)
 	if len(r.Near) > 0 {
 		s.line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(r.Near, ", "))
 	}
@@ -160,26 +168,78 @@ func showEvidence(s *sheet, r approval.Request, now time.Time) {
 	s.list("ADVISORIES", e.Advisories)
 	s.text("SIMILAR TO", e.Similar)
 	s.list("FINDINGS", e.Findings)
+	s.list("NOT CHECKED", e.Unchecked)
 	s.list("runs", e.Scripts)
-	s.text("index", r.Upstream)
-	if !e.Published.IsZero() {
+	s.orUnknown("index", r.Upstream)
+	if e.Published.IsZero() {
+		s.line("published", "%s", unknown)
+	} else {
 		s.line("published", "%s, %s ago", e.Published.UTC().Format(time.DateOnly), age(now.Sub(e.Published)))
 	}
 	if !e.FirstSeen.IsZero() {
 		s.line("first seen", "%s, by this installation", e.FirstSeen.UTC().Format(time.DateOnly))
 	}
-	s.text("popularity", e.Popularity)
-	s.text("maintainer", e.Maintainer)
-	s.text("summary", e.Summary)
-	s.text("homepage", e.Homepage)
-	s.text("license", e.License)
+	popularity := e.Popularity
+	if popularity == "" {
+		popularity = "on no list of popular packages that is known here"
+	}
+	s.text("popularity", popularity)
+	s.orUnknown("maintainer", e.Maintainer)
+	s.orUnknown("summary", e.Summary)
+	s.orUnknown("homepage", e.Homepage)
+	s.orUnknown("license", e.License)
 	if e.Versions > 0 {
 		s.line("versions", "%d", e.Versions)
 	}
 	s.list("requires", e.Requires)
+	showInside(s, e.Inside)
+	showUpgrade(s, e)
 	if e.LastApproved != "" {
 		s.line("last approved", "%s", e.LastApproved)
 		s.list("since then", e.Changes)
+	}
+}
+
+// unknown is what is told where nothing is known.
+const unknown = "unknown"
+
+// orUnknown is line for a value that may not be known.
+func (s *sheet) orUnknown(name, value string) {
+	if value == "" {
+		value = unknown
+	}
+	s.line(name, "%s", value)
+}
+
+// showInside tells what the file brings.
+func showInside(s *sheet, in *approval.Inside) {
+	if in == nil {
+		s.line("inside", "not checked: the file was not looked into yet")
+		return
+	}
+	s.line("inside", "%s", plural(in.Files, "file", "files"))
+	s.list("  modules", in.Modules)
+	s.list("  entry points", in.EntryPoints)
+	s.list("  EACH START", in.Starts)
+	s.list("  NATIVE CODE", in.Native)
+	if len(in.Starts)+len(in.Native) == 0 {
+		s.line("", "no native code, and nothing that runs at each start")
+	}
+}
+
+// showUpgrade tells what differs from the version that the run has.
+func showUpgrade(s *sheet, e approval.Evidence) {
+	if e.Installed == "" {
+		return
+	}
+	s.line("in its place", "the run has %s of it already", e.Installed)
+	switch {
+	case e.FilesUnknown:
+		s.line("  new files", "%s", unknown)
+	case len(e.NewFiles) == 0:
+		s.line("  new files", "none")
+	default:
+		s.list("  new files", e.NewFiles)
 	}
 }
 
@@ -214,6 +274,26 @@ func showFiles(s *sheet, r approval.Request) {
 
 // meaning says what an approval would do, and what it would not.
 func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
+	if r.IsTree() {
+		return treeMeaning(r, scope, lasts)
+	}
+	who := whom(r, scope)
+	long := until(lasts)
+	return fmt.Sprintf("Approving (scope %s) lets %s install exactly %s of %s, by digest, from this index%s. Another file, version, index or run asks again; "+
+		"what it requires is not approved with it, and what the policy denies stays denied.",
+		scope, who, noun(len(r.Files), "this file", fmt.Sprintf("these %d files", len(r.Files))), releaseText(r), long)
+}
+
+// until is the end of an answer that lasts for some time.
+func until(lasts time.Duration) string {
+	if lasts <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" until %s", time.Now().Add(lasts).Format(time.DateTime))
+}
+
+// whom says for whom an answer would be.
+func whom(r approval.Request, scope approval.Scope) string {
 	who := "every run of this installation"
 	switch scope {
 	case approval.ScopeRun:
@@ -222,11 +302,5 @@ func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) stri
 		who = "every run under the same policy, byte for byte, as " + noun(r.Asked, "the run that asked", "one of the runs that asked")
 	case approval.ScopeEverywhere:
 	}
-	long := ""
-	if lasts > 0 {
-		long = fmt.Sprintf(" until %s", time.Now().Add(lasts).Format(time.DateTime))
-	}
-	return fmt.Sprintf("Approving (scope %s) lets %s install exactly %s of %s, by digest, from this index%s. Another file, version, index or run asks again; "+
-		"what it requires is not approved with it, and what the policy denies stays denied.",
-		scope, who, noun(len(r.Files), "this file", fmt.Sprintf("these %d files", len(r.Files))), releaseText(r), long)
+	return who
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,8 +33,26 @@ type holdTeller struct {
 	mu     sync.Mutex // guards what follows
 	holds  []api.Hold
 	frozen bool
-	note   string // why it is not frozen
+	note   string          // why it is not frozen
+	told   map[string]bool // what was said of trees
 }
+
+// once tells whether something is said for the first time.
+func (t *holdTeller) once(text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told[text] {
+		return false
+	}
+	if t.told == nil {
+		t.told = map[string]bool{}
+	}
+	t.told[text] = true
+	return true
+}
+
+// requestOf is what a person answers: the tree, where there is one.
+func requestOf(h api.Hold) string { return cmp.Or(h.Tree, h.Request) }
 
 // waiting is what the person was told last.
 func (t *holdTeller) waiting() []api.Hold {
@@ -51,9 +69,17 @@ func (t *holdTeller) update(now []api.Hold, answer func(api.Hold) string) {
 	t.holds = now
 	t.mu.Unlock()
 	for _, h := range without(before, now) {
-		t.say("%s", answer(h))
+		if text := answer(h); h.Tree == "" || t.once(text) { // of a tree once, not for each of its releases
+			t.say("%s", text)
+		}
 	}
-	if fresh := without(now, before); len(fresh) > 0 {
+	var fresh []api.Hold
+	for _, h := range without(now, before) {
+		if h.Tree == "" || t.once("waits "+h.Tree) {
+			fresh = append(fresh, h)
+		}
+	}
+	if len(fresh) > 0 {
 		t.announce(fresh)
 	}
 	frozen := slices.ContainsFunc(now, func(h api.Hold) bool { return h.Frozen })
@@ -73,6 +99,10 @@ func (t *holdTeller) update(now []api.Hold, answer func(api.Hold) string) {
 
 func (t *holdTeller) announce(fresh []api.Hold) {
 	for _, h := range fresh[:min(len(fresh), holdsShown)] {
+		if h.Tree != "" {
+			t.say("%s and what is installed with it wait for approval as one request (%s): %s", h.Package, h.Tree, h.Reason)
+			continue
+		}
 		t.say("%s waits for approval (%s): %s", h.Package, h.Request, h.Reason)
 	}
 	if more := len(fresh) - holdsShown; more > 0 {
@@ -85,8 +115,8 @@ func (t *holdTeller) announce(fresh []api.Hold) {
 func requests(holds []api.Hold) string {
 	var ids []string
 	for _, h := range holds {
-		if !slices.Contains(ids, h.Request) {
-			ids = append(ids, h.Request)
+		if id := requestOf(h); !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	return strings.Join(ids, " ")
@@ -145,11 +175,12 @@ func (r *runner) tellHolds(ctx context.Context) error {
 func (r *runner) answerTo(ctx context.Context, h api.Hold) string {
 	ctx, cancel := notTooLong(ctx)
 	defer cancel()
-	var request approval.Request
-	data, err := r.client.Approval(ctx, h.Request)
-	if err == nil {
-		err = json.Unmarshal(data, &request)
+	if h.Tree != "" {
+		if whole, err := r.queued(ctx, h.Tree); err == nil && whole.State != approval.Pending {
+			return answered(api.Hold{Request: h.Tree, Package: releaseText(whole)}, whole)
+		}
 	}
+	request, err := r.queued(ctx, h.Request)
 	if err != nil {
 		return fmt.Sprintf("%s: %s does not wait any more (how it was answered can't be had: %s)", h.Request, h.Package, err)
 	}
@@ -163,6 +194,14 @@ func (r *runner) answerTo(ctx context.Context, h api.Hold) string {
 	case approval.Pending:
 	}
 	return fmt.Sprintf("%s: the command does not wait for %s any longer; the request stays, and a retry joins it", h.Request, h.Package)
+}
+
+func (r *runner) queued(ctx context.Context, id string) (request approval.Request, err error) {
+	data, err := r.client.Approval(ctx, id)
+	if err != nil {
+		return request, err
+	}
+	return readRequest(data)
 }
 
 func answered(h api.Hold, request approval.Request) string {

@@ -103,12 +103,18 @@ func ends(b api.Sandbox, now time.Time) string {
 func waitsFor(holds []api.Hold) string {
 	const most = 3
 	var parts []string
-	for i, h := range holds {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more", len(holds)-most))
-			break
+	trees := map[string]bool{}
+	for _, h := range holds {
+		switch {
+		case h.Tree == "":
+			parts = append(parts, h.Request+" ("+h.Package+")")
+		case !trees[h.Tree]:
+			trees[h.Tree] = true
+			parts = append(parts, h.Tree+" ("+h.Package+" and its install)")
 		}
-		parts = append(parts, h.Request+" ("+h.Package+")")
+	}
+	if more := len(parts) - most; more > 0 {
+		parts = append(parts[:most], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, ", ")
 }

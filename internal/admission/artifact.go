@@ -78,6 +78,10 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 	w.judge = c.judgeOf(t.policy(), w.about)
 	w.said = w.judge.File(ask.facts())
 	w.decision = c.settle(planned(t.run.Plan, w.said))
+	if t.run.Rehearsal && ask.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
+		w.decision = w.said
+		w.decision.Effect, w.decision.Reason = policy.Deny, unbuilt
+	}
 	if w.decision.Shown() {
 		w.decision, err = c.judgeBundled(ask, w.decision)
 	}
@@ -108,6 +112,7 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w 
 	if ask.Serve {
 		t.serve(r)
 		t.served[r.Seq].sending = true
+		t.keepPaths(ask)
 	}
 	t.mu.Unlock()
 	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.told(t, ask, w)

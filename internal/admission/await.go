@@ -28,11 +28,15 @@ func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, 
 	if !ask.Sidecar || !slices.ContainsFunc(ask.facts().Digests, policy.StrongDigest) {
 		return a, nil
 	}
-	request, err := c.file(ctx, t.wish(ask, w.decision))
+	wish := t.wish(ask, w.decision)
+	if c.deferred(t, wish) {
+		return a, nil
+	}
+	request, err := c.file(ctx, wish)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) { // a full queue refuses the file, later
 		return Answer{}, err
 	}
-	a.Approval = request.ID
+	a.Approval = shownAs(request)
 	return a, nil
 }
 
@@ -46,26 +50,28 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w we
 	if err := c.told(t, ask, w); err != nil {
 		return Answer{}, err
 	}
-	h := hold{c: c, t: t, mode: policy.HoldFail}
-	if !t.run.Plan {
-		h.mode, h.patience = t.policy().OnHold()
+	notes, err := c.wholeTree(ctx, t, ask.Package)
+	if err != nil {
+		return Answer{}, err
 	}
-	h.until = time.Now().Add(h.patience)
+	h := c.newHold(t)
 	for stale := 0; ; {
-		request, err := c.file(ctx, t.wish(ask, w.decision))
+		wish := t.wish(ask, w.decision)
+		wish.Notes = notes
+		request, err := c.file(ctx, wish)
 		if errors.Is(err, fault.ErrForbidden) {
 			return c.overfull(ctx, t, ask, w.decision, err)
 		}
 		if err != nil {
 			return Answer{}, err
 		}
-		r, err := c.refuse(ctx, t, pendingRecord(ask, w.decision, request.ID))
+		r, err := c.refuse(ctx, t, pendingRecord(ask, w.decision, shownAs(request)))
 		if err != nil {
 			return Answer{}, err
 		}
-		a := Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: request.ID}
+		a := Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: shownAs(request)}
 		if request.State == approval.Pending {
-			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Package: ask.Package, Reason: w.decision.Reason})
+			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Tree: request.Tree, Package: ask.Package, Reason: w.decision.Reason})
 			if err != nil {
 				return Answer{}, err
 			}
@@ -118,6 +124,16 @@ type hold struct {
 	mode     policy.HoldMode
 	patience time.Duration
 	until    time.Time // of HoldWait
+}
+
+// newHold begins to count a client's patience.
+func (c *Controller) newHold(t *tenant) hold {
+	h := hold{c: c, t: t, mode: policy.HoldFail}
+	if !t.run.Plan {
+		h.mode, h.patience = t.policy().OnHold()
+	}
+	h.until = time.Now().Add(h.patience)
+	return h
 }
 
 // wait returns once the request is answered, or when nobody waits for that any

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Config is what a Controller is made of. Log and Trust are needed.
@@ -29,6 +30,9 @@ type Config struct {
 	// Approvals is the queue of held requests; nil: nobody can be asked, and a
 	// hold is a refusal.
 	Approvals Approvals
+	// Trees finds out what an install that waits brings; nil: each release is asked for
+	// by itself.
+	Trees Trees
 	// Holder is told what sandboxes wait for; nil: nobody is.
 	Holder Holder
 	// OnExceeded is called, once and in a goroutine of its own, when a
@@ -52,6 +56,8 @@ type Limits struct {
 	IndexBytes     int64 // that they take, together; 48 MiB
 	Waiting        int   // requests of one sandbox that are kept waiting for a person; 64
 	AllWaiting     int   // those of all sandboxes; 1,024
+	// Tree is how long it may take to find out what an install brings; a minute.
+	Tree time.Duration
 }
 
 // leastRemembered is what a sandbox may remember however much the others do.
@@ -81,6 +87,9 @@ func (l Limits) orDefaults() Limits {
 	set(&l.Indexes, 1_024)
 	set(&l.Waiting, 64)
 	set(&l.AllWaiting, 1_024)
+	if l.Tree <= 0 {
+		l.Tree = time.Minute
+	}
 	return l
 }
 
@@ -98,7 +107,8 @@ type Controller struct {
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
 
-	holding atomic.Int64 // requests that are kept waiting
+	holding    atomic.Int64  // requests that are kept waiting
+	rehearsing *turns.Shares // for the rehearsals at one time
 }
 
 var _ Door = (*Controller)(nil)
@@ -114,6 +124,7 @@ func New(config Config) *Controller {
 		indexes:    newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
 		remembered: ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
 		tenants:    map[string]*tenant{},
+		rehearsing: turns.New(turns.Limits{All: maxRehearsing, Each: maxOfOne}),
 	}
 }
 
@@ -134,6 +145,10 @@ type Run struct {
 	Lock *lockfile.Set
 	// Plan: installs are only weighed, see api.CreateSandbox and Controller.Plan.
 	Plan bool
+	// Rehearsal is a plan that nobody asked for, made to find out what an install brings
+	// (Trees): no code that waits for a person may run in it, so what would be built there
+	// is not shown.
+	Rehearsal bool
 	// First is the number of its first record, for Restore; 0: unknown, and the whole
 	// log is read.
 	First uint64

@@ -524,7 +524,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" || len(before) < 4 {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
-	ignore := cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "mu", "edges", "releases", "refusals", "shown", "origins", "walk")
+	ignore := cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "mu", "edges", "releases", "refusals", "shown", "origins", "walk", "life", "end", "inside", "insidePaths")
 	if diff := cmp.Diff(old, restored, cmp.AllowUnexported(tenant{}, servedFile{}, accounts{}), ignore); diff != "" {
 		t.Errorf("the state differs (-before +after):\n%s", diff)
 	}

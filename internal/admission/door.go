@@ -205,6 +205,9 @@ type ArtifactAsk struct {
 	// Walk tells that the release's metadata is shown to nobody: it is read on the way
 	// to another package. The release moves in the ledger as ever; no record follows.
 	Walk bool `json:"walk,omitempty"`
+	// Paths are those of the files inside, as far as they are known: for who answers,
+	// and to compare with the next version of the package.
+	Paths []string `json:"paths,omitempty"`
 	// Evidence is what the gateway knows about the release, for who answers.
 	Evidence *approval.Evidence `json:"evidence,omitempty"`
 }

@@ -4,20 +4,34 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 )
 
 // file puts a wish into the queue, with what the imported lists say of it for
 // the person who answers.
 func (c *Controller) file(ctx context.Context, w approval.Ask) (approval.Request, error) {
+	w, err := c.known(w)
+	if err != nil {
+		return approval.Request{}, err
+	}
+	return c.config.Approvals.Ask(ctx, w)
+}
+
+// known adds to a wish what the imported lists say of the release.
+func (c *Controller) known(w approval.Ask) (approval.Ask, error) {
 	if c.config.Advisories == nil {
-		return c.config.Approvals.Ask(ctx, w)
+		w.Evidence.Unchecked = append(w.Evidence.Unchecked, "malware and popularity: this installation has no advisories and no lists")
+		return w, nil
+	}
+	if known, tells := c.config.Advisories.(advisory.Coverage); tells && !known.CoversMalware(w.Package.Ecosystem) {
+		w.Evidence.Unchecked = append(slices.Clip(w.Evidence.Unchecked), "malware: no advisories about "+string(w.Package.Ecosystem)+" packages are imported (cofferdam advisory import)")
 	}
 	project := w.Package
 	project.Version = ""
 	facts, err := c.config.Advisories.Facts(project)
 	if err != nil {
-		return approval.Request{}, errUnknown(project, err)
+		return w, errUnknown(project, err)
 	}
 	if facts.Popular {
 		w.Evidence.Popularity = "it is on an imported list of popular packages"
@@ -30,5 +44,5 @@ func (c *Controller) file(ctx context.Context, w approval.Ask) (approval.Request
 			w.Evidence.Advisories = append(w.Evidence.Advisories, text)
 		}
 	}
-	return c.config.Approvals.Ask(ctx, w)
+	return w, nil
 }

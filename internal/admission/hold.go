@@ -15,6 +15,9 @@ type Approvals interface {
 	// adds the files that it did not know. It has recorded that when it returns.
 	// A release whose known file has another digest now supersedes the request.
 	Ask(ctx context.Context, ask approval.Ask) (approval.Request, error)
+	// AskTree files all that an install brings as one request, whose members are
+	// requests of their own: all of it or, on an error, nothing.
+	AskTree(ctx context.Context, tree approval.TreeAsk) (approval.Request, error)
 	// Await returns the request once it is not pending any more; with ctx's end,
 	// ctx's error.
 	Await(ctx context.Context, id string) (approval.Request, error)
@@ -40,6 +43,7 @@ type Holder interface {
 // Hold is one client's request that waits.
 type Hold struct {
 	Approval string // the request's id
+	Tree     string // the request that it is a member of; "": none
 	Package  pkgref.Ref
 	Reason   string
 }

@@ -51,7 +51,8 @@ type readFile struct {
 	digests  []string
 	findings []string
 	evidence *approval.Evidence
-	given    bool // the resolver was given the bytes
+	paths    []string // inside of it
+	given    bool     // the resolver was given the bytes
 }
 
 // newPlan makes the plan of a run, and gives the run the policy that its
@@ -123,7 +124,7 @@ func (p *plan) sawFile(ask ArtifactAsk) {
 	}
 	f := readFile{
 		file: ask.File, source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain},
-		digests: ask.facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, given: ask.Serve,
+		digests: ask.facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
 	}
 	if before, known := of[ask.File.Name]; known {
 		f.file.Scripts = f.file.Scripts || before.file.Scripts
@@ -133,7 +134,7 @@ func (p *plan) sawFile(ask ArtifactAsk) {
 			}
 		}
 		if f.evidence == nil {
-			f.evidence = before.evidence
+			f.evidence, f.paths = before.evidence, before.paths
 		}
 		f.file.Size, f.given = max(f.file.Size, before.file.Size), f.given || before.given
 	}

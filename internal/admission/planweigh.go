@@ -41,6 +41,7 @@ type Weighed struct {
 	Files    []approval.File // that the policy does not refuse, the one that would be installed first
 	Verdict  policy.Decision // of that file
 	Evidence approval.Evidence
+	Paths    []string // inside of the file that would be installed, as far as they are known
 	WantedBy []Wanted
 	// Problem says why there is no verdict: the run was never shown the release,
 	// or another file of it. Files and Verdict are then empty.
@@ -192,7 +193,7 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 			out.Files = append(out.Files, f.approvalFile())
 		}
 	}
-	out.Evidence = first.known()
+	out.Evidence, out.Paths = first.known(), first.paths
 	return out, true, nil
 }
 

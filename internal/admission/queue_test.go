@@ -23,6 +23,7 @@ type queue struct {
 	changed  chan struct{} // closed and replaced at each change
 	fails    error         // of every call
 	full     error         // of Ask
+	trees    []approval.TreeAsk
 }
 
 var _ Approvals = (*queue)(nil)
@@ -54,11 +55,32 @@ func (q *queue) Ask(_ context.Context, ask approval.Ask) (approval.Request, erro
 	}
 	r := approval.Request{
 		ID: fmt.Sprintf("ap-%d", len(q.requests)+1), State: approval.Pending, Package: ask.Package, Upstream: ask.Upstream, Files: ask.Files,
-		Evidence: ask.Evidence, Rule: ask.Rule, Reason: ask.Reason, Asks: []approval.Asker{asker},
+		Evidence: ask.Evidence, Rule: ask.Rule, Reason: ask.Reason, Notes: ask.Notes, Asks: []approval.Asker{asker},
 	}
 	q.requests = append(q.requests, r)
 	q.change()
 	return r, nil
+}
+
+// AskTree makes its members requests of "ap-tree".
+func (q *queue) AskTree(ctx context.Context, tree approval.TreeAsk) (approval.Request, error) {
+	q.mu.Lock()
+	q.trees = append(q.trees, tree)
+	q.mu.Unlock()
+	for _, m := range tree.Members {
+		r, err := q.Ask(ctx, m.Ask)
+		if err != nil {
+			return approval.Request{}, err
+		}
+		q.mu.Lock()
+		for i := range q.requests {
+			if q.requests[i].ID == r.ID {
+				q.requests[i].Tree = "ap-tree"
+			}
+		}
+		q.mu.Unlock()
+	}
+	return approval.Request{ID: "ap-tree", State: approval.Pending}, nil
 }
 
 // change wakes whoever waits; mu is held.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -49,6 +50,13 @@ type tenant struct {
 	finished     map[string]bool              // commands whose end is on record
 	accounts     accounts                     // of what was found on the disk
 	walk         walk                         // from the policy's entries to what they require
+	rehearsals   map[string]*rehearsal        // of its installs, by their keys
+	deferred     []approval.Ask               // wishes that a rehearsal may make part of a tree
+	inside       map[pkgref.Ref][]string      // paths in what was served, by release; not known of what another daemon served
+	insidePaths  int                          // in inside, together
+
+	life context.Context //nolint:containedctx // as long as it is registered: a rehearsal outlives the request that began it
+	end  context.CancelFunc
 }
 
 func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
@@ -59,12 +67,15 @@ func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(), walk: newWalk(),
 	}
+	t.rehearsals, t.inside = map[string]*rehearsal{}, map[pkgref.Ref][]string{}
+	t.life, t.end = context.WithCancel(context.Background())
 	t.law.begin(r.Policy)
 	return t
 }
 
 // forget gives back what a tenant takes that is no more.
 func (t *tenant) forget() {
+	t.end()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.releases.Close()

@@ -63,6 +63,7 @@ func (t *tenant) wish(ask ArtifactAsk, d policy.Decision) approval.Ask {
 	if w.Evidence.FirstSeen.IsZero() {
 		w.Evidence.FirstSeen = ask.File.FirstSeen
 	}
+	t.compareInstalled(&w.Evidence, ask.Package, ask.Paths)
 	for _, text := range findings(ask) {
 		if !slices.Contains(w.Evidence.Findings, text) {
 			w.Evidence.Findings = append(w.Evidence.Findings, text)

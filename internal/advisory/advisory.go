@@ -29,3 +29,9 @@ type Source interface {
 	// Generation names the state: equal generations give equal facts.
 	Generation() string
 }
+
+// Coverage is the optional ability of a Source to tell what it knows nothing of.
+type Coverage interface {
+	// CoversMalware tells whether advisories about packages of an ecosystem were imported.
+	CoversMalware(of pkgref.Ecosystem) bool
+}

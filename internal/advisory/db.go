@@ -68,6 +68,18 @@ func (db *DB) Facts(pkg pkgref.Ref) (Facts, error) { return db.current.Load().fa
 // Generation implements Source.
 func (db *DB) Generation() string { return db.current.Load().name }
 
+var _ Coverage = (*DB)(nil)
+
+// CoversMalware implements Coverage.
+func (db *DB) CoversMalware(of pkgref.Ecosystem) bool {
+	for _, s := range db.current.Load().manifest.Sources {
+		if s.Kind != KindPopular && s.Packages[of] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Damage is why the database can't answer; nil if it can.
 func (db *DB) Damage() error { return db.current.Load().damage }
 

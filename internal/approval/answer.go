@@ -42,27 +42,48 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	if err := q.ready(ctx); err != nil {
 		return nil, err
 	}
-	entries, err := q.addressed(ctx, who, v.IDs)
+	subjects, err := q.addressed(ctx, who, v.IDs)
 	if err != nil {
+		return nil, err
+	}
+	if err := v.about(subjects); err != nil {
 		return nil, err
 	}
 	now := q.now()
 	var changes []change
-	for _, e := range entries {
-		c, err := q.change(v, e, who, now)
+	for _, s := range subjects {
+		if s.IsTree() {
+			continue // it ends with its last member
+		}
+		c, err := q.change(v, s, who, now)
 		if err != nil {
-			return nil, q.refuse(ctx, who, e.ID, &e, err)
+			return nil, q.refuse(ctx, who, s.ID, &s.Entry, err)
 		}
 		changes = append(changes, c)
+	}
+	if len(changes) == 0 {
+		return nil, fault.New(fault.ErrConflict, "none of the releases of %s waits for an answer", subjects[0].ID)
 	}
 	if err := q.commit(ctx, changes...); err != nil {
 		return nil, err
 	}
-	answered := make([]Request, 0, len(entries))
-	for i, e := range entries {
-		answered = append(answered, apply(e, changes[i]).asOf(now))
+	answered := make([]Request, 0, len(subjects))
+	for _, s := range subjects {
+		r, err := q.read(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		answered = append(answered, r)
 	}
 	return answered, nil
+}
+
+// subject is a request that an answer is about. Of a member of a tree that is answered
+// as a whole shown are the digests that the tree was asked for with.
+type subject struct {
+	Entry
+	tree  string
+	shown []string
 }
 
 func (v Verdict) check() error {
@@ -80,21 +101,31 @@ func (v Verdict) check() error {
 	case len(v.IDs) > 2_000:
 		return fault.Invalid("%d requests are named; 2000 at most are answered at once", len(v.IDs))
 	}
+	return nil
+}
+
+// about refuses digests of what is not answered.
+func (v Verdict) about(subjects []subject) error {
 	for id := range v.Digests {
-		if !slices.Contains(v.IDs, id) {
-			return fault.Invalid("digests are given for %q, which is not among the requests", clip(id, maxShort))
+		if !slices.ContainsFunc(subjects, func(s subject) bool { return s.ID == id }) {
+			return fault.Invalid("digests are given for %q, which is not among the requests that wait", clip(id, maxShort))
 		}
 	}
 	return nil
 }
 
-// addressed are the requests that ids name, each once. The caller holds q.write.
-func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]Entry, error) {
-	var entries []Entry
-	add := func(e Entry) {
-		if !slices.ContainsFunc(entries, func(o Entry) bool { return o.ID == e.ID }) {
-			entries = append(entries, e)
+// addressed are the requests that ids name, each once: of a tree, which comes first, its
+// members that wait. The caller holds q.write.
+func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]subject, error) {
+	var subjects []subject
+	add := func(e Entry) error {
+		more, err := q.membersOf(ctx, e)
+		for _, s := range append([]subject{{Entry: e}}, more...) {
+			if !slices.ContainsFunc(subjects, func(o subject) bool { return o.ID == s.ID }) {
+				subjects = append(subjects, s)
+			}
 		}
+		return err
 	}
 	for _, id := range ids {
 		id = clip(id, maxShort)
@@ -103,10 +134,15 @@ func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]Entr
 			if errors.Is(err, fault.ErrNotFound) {
 				err = q.refuse(ctx, who, id, nil, fault.New(fault.ErrNotFound, "there is no request %q", id))
 			}
+			if err == nil && e.IsTree() && e.asOf(q.now()).State != Pending {
+				err = q.refuse(ctx, who, id, &e, fault.New(fault.ErrConflict, "%s", closed(e.asOf(q.now()))))
+			}
+			if err == nil {
+				err = add(e)
+			}
 			if err != nil {
 				return nil, err
 			}
-			add(e)
 			continue
 		}
 		group, err := q.cfg.Store.List(ctx, Filter{Group: id, States: []State{Pending}})
@@ -117,25 +153,51 @@ func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]Entr
 			return nil, q.refuse(ctx, who, id, nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id))
 		}
 		for _, e := range slices.Backward(group) {
-			add(e)
+			if err := add(e); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return entries, nil
+	return subjects, nil
 }
 
-// change is what a verdict makes of one request.
-func (q *Queue) change(v Verdict, e Entry, who string, now time.Time) (c change, err error) {
+// membersOf are a tree's members that wait for an answer.
+func (q *Queue) membersOf(ctx context.Context, e Entry) ([]subject, error) {
+	var subjects []subject
+	for _, m := range e.Members {
+		own, err := q.cfg.Store.Get(ctx, m.ID)
+		if err != nil && !errors.Is(err, fault.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && own.asOf(q.now()).State == Pending {
+			subjects = append(subjects, subject{Entry: own, tree: e.ID, shown: m.Digests})
+		}
+	}
+	return subjects, nil
+}
+
+// change is what a verdict makes of one request. An approval of a tree is bound to what
+// was shown of each member and is still known of it: what came later asks again.
+func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c change, err error) {
 	if r := e.asOf(now); r.State != Pending {
 		return change{}, fault.New(fault.ErrConflict, "%s", closed(r))
 	}
-	if shown, given := v.Digests[e.ID]; given {
+	shown, given := v.Digests[e.ID]
+	bound := Digests(e.Files)
+	switch {
+	case e.tree != "":
+		if !given {
+			shown = e.shown
+		}
+		bound = slices.DeleteFunc(bound, func(d string) bool { return !slices.Contains(shown, d) })
+	case given:
 		if err := asShown(e.Request, shown); err != nil {
 			return change{}, err
 		}
 	}
 	c = change{
 		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort),
-		scope: v.Scope, reason: clip(v.Reason, maxLong), digests: Digests(e.Files),
+		scope: v.Scope, reason: clip(v.Reason, maxLong), digests: bound, tree: e.tree,
 	}
 	if v.State == Denied {
 		c.event = EventDenied
@@ -208,7 +270,8 @@ func (q *Queue) refuse(ctx context.Context, who, id string, e *Entry, why error)
 }
 
 // Revoke ends an answer now: later asks wait for a person again. What it let in
-// before stays where it is. Only an answer that holds can be revoked.
+// before stays where it is. Only an answer that holds can be revoked; of a tree those
+// of all its members are.
 func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, error) {
 	if len(reason) > maxLong {
 		return Request{}, fault.Invalid("the reason has %d bytes; %d are the limit", len(reason), maxLong)
@@ -221,11 +284,13 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	if IsGroup(id) {
 		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", clip(id, maxShort))
 	}
-	entries, err := q.addressed(ctx, who, []string{id})
+	e, err := q.cfg.Store.Get(ctx, clip(id, maxShort))
+	if errors.Is(err, fault.ErrNotFound) {
+		err = q.refuse(ctx, who, clip(id, maxShort), nil, fault.New(fault.ErrNotFound, "there is no request %q", clip(id, maxShort)))
+	}
 	if err != nil {
 		return Request{}, err
 	}
-	e := entries[0]
 	switch r := e.asOf(q.now()); r.State {
 	case Approved, Denied:
 	case Pending:
@@ -233,10 +298,24 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	default:
 		return Request{}, q.refuse(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s", closed(r)))
 	}
-	c := change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort), reason: clip(reason, maxLong)}
-	changes := []change{c}
+	changes := []change{revoked(e, who, reason)}
+	for _, m := range e.Members {
+		own, err := q.cfg.Store.Get(ctx, m.ID)
+		if err != nil && !errors.Is(err, fault.ErrNotFound) {
+			return Request{}, err
+		}
+		if r := own.asOf(q.now()); err == nil && (r.State == Approved || r.State == Denied) {
+			c := revoked(own, who, reason)
+			c.tree = e.ID
+			changes = append(changes, c)
+		}
+	}
 	if err := q.commit(ctx, changes...); err != nil {
 		return Request{}, err
 	}
-	return apply(e, changes[0]).Request, nil
+	return q.read(ctx, e.ID)
+}
+
+func revoked(e Entry, who, reason string) change {
+	return change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort), reason: clip(reason, maxLong)}
 }

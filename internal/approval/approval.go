@@ -7,7 +7,8 @@
 // they were shown; a *scope* says for whom an answer holds; a *grant* is an
 // answer as the policy weighs it (policy.Approval); a *burst* is what one run
 // asks for in one go: its requests share a group, so that they are read and
-// answered together.
+// answered together; a *tree* is all that one install brings and that waits, asked
+// for as one request, whose *members* are requests of one release each.
 //
 // Everything in a request that did not come from this installation (names in
 // metadata, the agent's reasons, a task) is data that others control: it is
@@ -72,6 +73,8 @@ type Ask struct {
 	Rule     string   `json:"rule"`   // that holds it
 	Reason   string   `json:"reason"` // of the policy
 	Evidence Evidence `json:"evidence"`
+	// Notes are what a person should know of a new request beside that, a sentence each.
+	Notes []string `json:"notes,omitempty"`
 	// Group joins what one run asks for in one go; "" is the run's burst of now.
 	Group string `json:"group,omitempty"`
 	// ByPerson tells that User asks for it, and no program: it does not end with the
@@ -95,13 +98,32 @@ type Evidence struct {
 	License    string    `json:"license,omitempty"`
 	Versions   int       `json:"versions,omitempty"` // releases of the project
 	Requires   []string  `json:"requires,omitempty"` // its dependencies, "name specifier"
+	// Inside is what the file brings; nil: it was not looked into.
+	Inside *Inside `json:"inside,omitempty"`
+	// Installed is the version of it that the run has already, and NewFiles those that
+	// this one brings and that one does not. FilesUnknown: they could not be compared.
+	Installed    string   `json:"installed,omitempty"`
+	NewFiles     []string `json:"new_files,omitempty"`
+	FilesUnknown bool     `json:"files_unknown,omitempty"`
+	// Unchecked are checks that could not be made here, a sentence each: that nothing
+	// was found by them means nothing.
+	Unchecked []string `json:"unchecked,omitempty"`
 	// LastApproved is the last version of it that was approved here, and Changes
 	// what differs from that: dependencies added and gone, scripts, maintainer, size.
 	LastApproved string   `json:"last_approved,omitempty"`
 	Changes      []string `json:"changes,omitempty"`
 }
 
-// Request is a release that waits, or was answered.
+// Inside is what a file brings, by names that its publisher wrote.
+type Inside struct {
+	Modules     []string `json:"modules,omitempty"`      // that programs can import
+	EntryPoints []string `json:"entry_points,omitempty"` // programs and hooks that installing it makes known
+	Starts      []string `json:"starts,omitempty"`       // files whose lines run at every start of the interpreter, such as .pth
+	Native      []string `json:"native,omitempty"`       // files of machine code
+	Files       int      `json:"files"`                  // how many there are
+}
+
+// Request is a release that waits, or was answered; or a tree of them.
 type Request struct {
 	ID       string     `json:"id"` // "ap-" and six characters that are hard to confuse
 	State    State      `json:"state"`
@@ -112,13 +134,20 @@ type Request struct {
 	Rule     string     `json:"rule"`
 	Reason   string     `json:"reason"`
 	Group    string     `json:"group,omitempty"`
-	Asks     []Asker    `json:"asks"` // at most MaxAsks; Asked counts all
-	Asked    int        `json:"asked"`
-	Created  time.Time  `json:"created"`
-	Updated  time.Time  `json:"updated"`
-	Expires  time.Time  `json:"expires,omitzero"` // if nobody answers
-	Seen     *Seen      `json:"seen,omitempty"`   // by a person, for the first time; nil: nobody has looked at it
-	Answer   *Answer    `json:"answer,omitempty"` // stays when it has ended
+	// Members are the releases of a tree, in its order; it has no files and no evidence
+	// of its own. Of any other request there are none, and Tree is the tree that it
+	// waits in, or that it was first asked for with.
+	Members []Member `json:"members,omitempty"`
+	Tree    string   `json:"tree,omitempty"`
+	// Notes are what a person should know beside the evidence, a sentence each.
+	Notes   []string  `json:"notes,omitempty"`
+	Asks    []Asker   `json:"asks"` // at most MaxAsks; Asked counts all
+	Asked   int       `json:"asked"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+	Expires time.Time `json:"expires,omitzero"` // if nobody answers
+	Seen    *Seen     `json:"seen,omitempty"`   // by a person, for the first time; nil: nobody has looked at it
+	Answer  *Answer   `json:"answer,omitempty"` // stays when it has ended
 	// Ended says why the request or its answer holds no more: "nobody answered in
 	// time", "the answer's time is over", "revoked by alice: ...".
 	Ended      string `json:"ended,omitempty"`

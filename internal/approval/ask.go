@@ -28,26 +28,47 @@ func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
 		return Request{}, err
 	}
 	now := q.now()
+	s, err := q.step(ctx, ask, now)
+	switch {
+	case err != nil:
+		return Request{}, err
+	case s.answer != nil:
+		return *s.answer, nil
+	case s.joins != nil:
+		return q.join(ctx, *s.joins, ask, now)
+	}
+	return q.begin(ctx, s.closing, ask, now)
+}
+
+// step is what an ask comes to: an answer that holds already, a pending request that it
+// joins, or, with neither, a new one in the place of those that end with it.
+type step struct {
+	answer  *Request
+	joins   *Entry
+	closing []change
+}
+
+// step looks, and changes nothing. The caller holds q.write.
+func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) {
 	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
-		return r, err
+		return step{answer: &r}, err
 	}
-	var closing []change
-	if id, ok := q.waitingFor(release{ask.Package, ask.Upstream}); ok {
-		e, err := q.cfg.Store.Get(ctx, id)
-		if err != nil {
-			return Request{}, err
-		}
-		other := contradicted(e.Files, ask.Files)
-		switch r := e.asOf(now); {
-		case r.State != Pending:
-			closing = []change{expired(e, r)}
-		case other != "":
-			closing = []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: "the file " + other + " has another digest now"}}
-		default:
-			return q.join(ctx, e, ask, now)
-		}
+	id, ok := q.waitingFor(release{ask.Package, ask.Upstream})
+	if !ok {
+		return step{}, nil
 	}
-	return q.begin(ctx, closing, ask, now)
+	e, err := q.cfg.Store.Get(ctx, id)
+	if err != nil {
+		return step{}, err
+	}
+	other := contradicted(e.Files, ask.Files)
+	switch r := e.asOf(now); {
+	case r.State != Pending:
+		return step{closing: []change{expired(e, r)}}, nil
+	case other != "":
+		return step{closing: []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: "the file " + other + " has another digest now"}}}, nil
+	}
+	return step{joins: &e}, nil
 }
 
 func (q *Queue) waitingFor(key release) (id string, ok bool) {
@@ -106,31 +127,41 @@ func covers(shown []string, files []File) bool {
 
 // join adds an ask to a pending request. What it knows already is no change.
 func (q *Queue) join(ctx context.Context, e Entry, ask Ask, now time.Time) (Request, error) {
+	changes, err := q.joining(ctx, e, ask, now)
+	if err != nil {
+		return Request{}, err
+	}
+	if len(changes) > 0 {
+		if err := q.commit(ctx, changes...); err != nil {
+			return Request{}, err
+		}
+	}
+	return q.getFor(ctx, e.ID, ask.Run)
+}
+
+func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([]change, error) {
 	more := unknown(e.Files, ask.Files)
 	evidence, grown := mergeEvidence(e.Evidence, ask.Evidence)
 	if grown {
 		var err error
 		if evidence, err = q.compare(ctx, ask.Package, mergeFiles(e.Files, more), evidence); err != nil {
-			return Request{}, err
+			return nil, err
 		}
 		grown = !evidence.lacks(e.Evidence)
 	}
 	q.burst(ask, now)
 	newcomer := !e.askedBy(ask.Run, ask.Policy) && len(e.Runs) < maxRuns
 	if !newcomer && !grown && len(more) == 0 {
-		return e.Request, nil
+		return nil, nil
 	}
 	if err := fits(mergeFiles(e.Files, more), ask.Package); err != nil {
-		return Request{}, err
+		return nil, err
 	}
 	c := change{event: EventJoined, id: e.ID, pkg: e.Package, upstream: e.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
 	if grown {
 		c.evidence = &evidence
 	}
-	if err := q.commit(ctx, inParts(c, more)...); err != nil {
-		return Request{}, err
-	}
-	return q.get(ctx, e.ID)
+	return inParts(c, more), nil
 }
 
 // unknown are files of seen that a request does not know, or knows less of.
@@ -193,18 +224,31 @@ func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.T
 	if err := fits(ask.Files, ask.Package); err != nil {
 		return Request{}, err
 	}
-	yielding, err := q.admit(ctx, ask, len(closing), now)
+	yielding, err := q.admit(ctx, ask, room{requests: 1, releases: 1, closing: len(closing)}, now)
 	if err != nil {
 		return Request{}, err
 	}
-	closing = append(closing, yielding...)
+	id, changes, err := q.beginning(ctx, append(closing, yielding...), ask, now)
+	if err != nil {
+		return Request{}, err
+	}
+	if err := q.commit(ctx, changes...); err != nil {
+		return Request{}, err
+	}
+	return q.get(ctx, id)
+}
+
+// beginning are the changes of a new request, for which there is room.
+func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now time.Time) (id string, changes []change, err error) {
+	if err := fits(ask.Files, ask.Package); err != nil {
+		return "", nil, err
+	}
 	evidence, err := q.compare(ctx, ask.Package, ask.Files, ask.Evidence)
 	if err != nil {
-		return Request{}, err
+		return "", nil, err
 	}
-	id, err := q.freshID(ctx)
-	if err != nil {
-		return Request{}, err
+	if id, err = q.freshID(ctx); err != nil {
+		return "", nil, err
 	}
 	for i := range closing {
 		if closing[i].event == EventSuperseded {
@@ -213,12 +257,9 @@ func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.T
 	}
 	c := change{
 		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
-		group: q.burst(ask, now), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson,
+		group: q.burst(ask, now), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
 	}
-	if err := q.commit(ctx, slices.Concat(closing, inParts(c, ask.Files))...); err != nil {
-		return Request{}, err
-	}
-	return q.get(ctx, id)
+	return id, slices.Concat(closing, inParts(c, ask.Files)), nil
 }
 
 // freshID is an id that no request ever had.

@@ -28,7 +28,12 @@ type change struct {
 	evidence *Evidence // nil: as it was
 	expires  time.Time // of asked: the request's; of approved, denied: the answer's
 
-	byPerson bool // of asked
+	byPerson bool     // of asked
+	notes    []string // of asked
+	members  []Member // of a tree's asked, and of joined: more of them
+	// tree is what a member's change is part of: nobody is told of it apart from the
+	// tree's own.
+	tree string
 
 	// Of approved and denied.
 	by      string // also of revoked and seen
@@ -69,8 +74,11 @@ func apply(e Entry, c change) Entry {
 	case EventAsked:
 		e = Entry{Born: c.seq, Request: Request{
 			ID: c.id, Package: c.pkg, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
-			Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{},
+			Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{}, Notes: c.notes,
 		}}
+		if len(c.members) == 0 {
+			e.Tree = c.tree
+		}
 		if c.byPerson {
 			e.Seen = &Seen{By: c.asker.User, At: c.at}
 		}
@@ -101,6 +109,15 @@ func apply(e Entry, c change) Entry {
 	return e
 }
 
+// quiet tells that a change of e is no event: the tree's own tells of it. Who was told
+// of a request before it was in a tree is told of its answer, too.
+func (c change) quiet(e Entry) bool {
+	if c.tree == "" {
+		return false
+	}
+	return c.event == EventAsked || c.event == EventJoined || e.Tree != ""
+}
+
 // scopeOf are the runs, or the policies, that an answer given now is for.
 func (e Entry) scopeOf(scope Scope) (runs, policies []string) {
 	for _, w := range e.Runs {
@@ -128,6 +145,7 @@ func (e Entry) joined(c change) Entry {
 		}
 	}
 	e.Files = mergeFiles(e.Files, c.files)
+	e.Members = append(slices.Clip(e.Members), c.members...)
 	if c.evidence != nil {
 		e.Evidence = *c.evidence
 	}

@@ -48,6 +48,7 @@ func clean(ask Ask) (Ask, error) {
 	for _, s := range []*string{&ask.PolicyName, &ask.Task, &ask.Because, &ask.Reason} {
 		*s = clip(*s, maxLong)
 	}
+	ask.Notes = clipList(ask.Notes, maxNotes, maxLong)
 	ask.WantedBy = clipList(ask.WantedBy, maxPlaces, maxShort)
 	if ask.Files, err = cleanFiles(ask.Files); err != nil {
 		return Ask{}, err
@@ -81,6 +82,7 @@ func cleanFiles(files []File) ([]File, error) {
 
 // cleanEvidence bounds each text and then the whole, by shortening all lists.
 func cleanEvidence(e Evidence) Evidence {
+	e = e.apart()
 	e.Published, e.FirstSeen = plain(e.Published), plain(e.FirstSeen)
 	for _, s := range e.texts() {
 		*s = clip(*s, maxShort)
@@ -96,18 +98,38 @@ func cleanEvidence(e Evidence) Evidence {
 	}
 }
 
+// apart is the evidence with an Inside of its own.
+func (e Evidence) apart() Evidence {
+	if e.Inside != nil {
+		own := *e.Inside
+		e.Inside = &own
+	}
+	return e
+}
+
 func (e *Evidence) texts() []*string {
-	return []*string{&e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved}
+	return []*string{&e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
 }
 
 func (e *Evidence) lists() []*[]string {
-	return []*[]string{&e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes}
+	in := e.Inside
+	if in == nil {
+		in = &Inside{} // nothing is kept in it
+	}
+	return []*[]string{
+		&e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
+		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
+	}
 }
 
 // mergeEvidence fills what was not known, and adds to the lists; changed tells
 // whether anything came.
 func mergeEvidence(known, more Evidence) (merged Evidence, changed bool) {
-	merged = known
+	merged = known.apart()
+	if merged.Inside == nil {
+		merged.Inside = more.apart().Inside
+	}
+	merged.FilesUnknown = merged.Installed == "" && more.FilesUnknown || known.FilesUnknown
 	if merged.Published.IsZero() {
 		merged.Published = more.Published
 	}

@@ -21,7 +21,7 @@ func (q *Queue) compare(ctx context.Context, pkg pkgref.Ref, files []File, e Evi
 	if err != nil {
 		return Evidence{}, err
 	}
-	i := slices.IndexFunc(earlier, func(e Entry) bool { return e.Answer != nil && e.Answer.State == Approved })
+	i := slices.IndexFunc(earlier, func(e Entry) bool { return e.Answer != nil && e.Answer.State == Approved && !e.IsTree() })
 	if i < 0 {
 		return e, nil
 	}

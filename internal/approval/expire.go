@@ -15,7 +15,11 @@ const (
 
 // expired is the change that says so; r is e as the clock has it.
 func expired(e Entry, r Request) change {
-	return change{event: EventExpired, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: r.Ended}
+	tree := ""
+	if e.State == Pending {
+		tree = e.Tree // which ends as well
+	}
+	return change{tree: tree, event: EventExpired, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: r.Ended}
 }
 
 // run records what the clock ends, as soon as it does.

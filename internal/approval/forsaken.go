@@ -51,7 +51,7 @@ func (q *Queue) overdue(now time.Time) (ids []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for key, w := range q.pending {
-		switch is := w.forsaken(lives); {
+		switch is := w.forsaken(lives) && !q.seenInTree(w.id); {
 		case !is:
 			w.orphan = false
 		case !w.orphan:
@@ -72,6 +72,12 @@ func (q *Queue) endForsaken(ctx context.Context, id string, now time.Time) error
 	}
 	lives := q.living() // it may have been asked for again meanwhile
 	if w, there := q.waitingAs(id); !there || !w.forsaken(lives) {
+		return nil
+	}
+	q.mu.Lock()
+	seen := q.seenInTree(id)
+	q.mu.Unlock()
+	if seen {
 		return nil
 	}
 	changes, err := q.ending(ctx, id, "its run has ended, and nobody had looked at it", now)

@@ -35,48 +35,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Limits bound what agents can put before people. A zero field is its default.
-type Limits struct {
-	PerRun   int           // pending requests that one run began; 200
-	PerToken int           // that the runs of one token, or the host's own, began; a quarter of Pending
-	Sure     int           // that a token can have when three quarters of the queue are taken; 50, and never more than PerToken
-	Pending  int           // pending requests in all; 2,000
-	Burst    time.Duration // asks of one run that are no further apart share a group; 2 minutes
-}
-
-const week = 7 * 24 * time.Hour
-
-func (c Config) withDefaults() Config {
-	if c.PendingExpires <= 0 {
-		c.PendingExpires = week
-	}
-	if c.Limits.PerRun <= 0 {
-		c.Limits.PerRun = 200
-	}
-	if c.Limits.Pending <= 0 {
-		c.Limits.Pending = 2_000
-	}
-	if c.Limits.PerToken <= 0 {
-		c.Limits.PerToken = max(c.Limits.Pending/4, 1)
-	}
-	if c.Limits.Sure <= 0 {
-		c.Limits.Sure = min(50, c.Limits.PerToken)
-	}
-	if c.AfterRun <= 0 {
-		c.AfterRun = 24 * time.Hour
-	}
-	if c.Limits.Burst <= 0 {
-		c.Limits.Burst = 2 * time.Minute
-	}
-	if c.Clock == nil {
-		c.Clock = clock.Plain(time.Now)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	return c
-}
-
 // Queue is the queue of held requests. It is safe for concurrent use.
 //
 // Guarantees:
@@ -103,7 +61,8 @@ type Queue struct {
 
 	mu      sync.Mutex               // guards what follows; never held over I/O
 	lagging bool                     // behind is not empty
-	pending map[release]waiting      // every pending request
+	pending map[release]waiting      // every pending request of a release
+	trees   map[string]pendingTree   // every pending tree
 	bursts  map[string]burst         // by run
 	capped  map[string]bool          // runs whose excess is on record
 	waiters map[string]chan struct{} // by request; closed when it is not pending any more
@@ -135,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	}
 	q := &Queue{
 		cfg: cfg.withDefaults(), done: make(chan struct{}),
-		pending: map[release]waiting{}, bursts: map[string]burst{}, capped: map[string]bool{},
+		pending: map[release]waiting{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
 		waiters: map[string]chan struct{}{}, changed: make(chan struct{}), wake: make(chan struct{}, 1),
 		grants: newGrantCache(),
 	}
@@ -179,6 +138,7 @@ func (q *Queue) load(ctx context.Context) error {
 func (q *Queue) note(e Entry) {
 	key := release{e.Package, e.Upstream}
 	if e.State != Pending {
+		delete(q.trees, e.ID)
 		if q.pending[key].id == e.ID {
 			delete(q.pending, key)
 		}
@@ -186,6 +146,10 @@ func (q *Queue) note(e Entry) {
 			close(ch)
 			delete(q.waiters, e.ID)
 		}
+		return
+	}
+	if e.IsTree() {
+		q.trees[e.ID] = pendingTreeOf(e)
 		return
 	}
 	w := waitingOf(e)
@@ -205,6 +169,10 @@ func (q *Queue) commit(ctx context.Context, changes ...change) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "nothing was changed")
 	}
 	ctx = context.WithoutCancel(ctx) // what is half done is done
+	changes, err := q.withTrees(ctx, changes)
+	if err != nil {
+		return err
+	}
 	if len(changes) > 1 {
 		id := newID("")
 		for i := range changes {
@@ -250,7 +218,7 @@ func (q *Queue) take(ctx context.Context, changes []change) error {
 			b.Entries = append(b.Entries, e)
 		}
 		b.Entries[i] = apply(b.Entries[i], c)
-		if c.event != eventSeen {
+		if c.event != eventSeen && !c.quiet(b.Entries[i]) {
 			b.Events = append(b.Events, Event{Number: c.seq + 1, At: c.at, Name: c.event, ID: c.id})
 		}
 		b.Position = Position{Seq: c.seq, At: c.at}

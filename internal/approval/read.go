@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -9,12 +10,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Get is one request as it is now; fault.ErrNotFound if there is none.
+// Get is one request as it is now; fault.ErrNotFound if there is none. A tree comes with
+// the requests of its members.
 func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
 	if err := q.current(ctx); err != nil {
 		return Request{}, err
 	}
-	e, err := q.cfg.Store.Get(ctx, clip(id, maxShort))
+	return q.read(ctx, clip(id, maxShort))
+}
+
+func (q *Queue) read(ctx context.Context, id string) (Request, error) {
+	e, err := q.cfg.Store.Get(ctx, id)
 	if err != nil {
 		return Request{}, err
 	}
@@ -22,17 +28,58 @@ func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	r := e.asOf(q.now())
+	r := q.placed(e.asOf(q.now()), "")
 	r.Near = near[e.ID]
+	return q.withMembers(ctx, r, near)
+}
+
+// maxTold bounds the members' requests that come with a tree, in bytes of JSON.
+const maxTold = 4 << 20
+
+// withMembers tells a tree's members as they are now. It changes nothing that r shares.
+func (q *Queue) withMembers(ctx context.Context, r Request, near map[string][]string) (Request, error) {
+	r.Members = slices.Clone(r.Members)
+	told := 0
+	for i, m := range r.Members {
+		e, err := q.cfg.Store.Get(ctx, m.ID)
+		if errors.Is(err, fault.ErrNotFound) {
+			continue // it was erased
+		}
+		if err != nil {
+			return Request{}, err
+		}
+		own := e.asOf(q.now())
+		own.Tree, own.Near = r.ID, near[m.ID]
+		r.Members[i].State = own.State
+		if told += encodedSize(own); told <= maxTold {
+			r.Members[i].Request = &own
+		}
+	}
 	return r, nil
 }
 
-func (q *Queue) get(ctx context.Context, id string) (Request, error) {
+// placed says which tree a pending request is in: of a run's own, if it has one.
+func (q *Queue) placed(r Request, run string) Request {
+	if r.State != Pending || r.IsTree() {
+		return r
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if tree := q.treeOf(r.ID, run); tree != "" {
+		r.Tree = tree
+	}
+	return r
+}
+
+func (q *Queue) get(ctx context.Context, id string) (Request, error) { return q.getFor(ctx, id, "") }
+
+// getFor is a request as the run sees it that asks.
+func (q *Queue) getFor(ctx context.Context, id, run string) (Request, error) {
 	e, err := q.cfg.Store.Get(ctx, id)
 	if err != nil {
 		return Request{}, err
 	}
-	return e.asOf(q.now()), nil
+	return q.placed(e.asOf(q.now()), run), nil
 }
 
 // MaxPage is how many requests one List returns at most.
@@ -64,9 +111,12 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 	}
 	page = make([]Request, 0, len(entries))
 	for _, e := range entries {
-		r := e.asOf(now)
+		r := q.placed(e.asOf(now), f.Run)
 		if len(states) > 0 && !slices.Contains(states, r.State) {
 			continue
+		}
+		if r.Members, err = q.states(ctx, r.Members); err != nil {
+			return nil, 0, err
 		}
 		if r.State == Pending {
 			r.Near = near[r.ID]
@@ -74,6 +124,24 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 		page = append(page, r)
 	}
 	return page, next, nil
+}
+
+// states tells how a tree's members stand.
+func (q *Queue) states(ctx context.Context, members []Member) ([]Member, error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	members = slices.Clone(members)
+	for i, m := range members {
+		e, err := q.cfg.Store.Get(ctx, m.ID)
+		if err != nil && !errors.Is(err, fault.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			members[i].State = e.asOf(q.now()).State
+		}
+	}
+	return members, nil
 }
 
 // reaching are the states on record that a wanted state by the clock can have:

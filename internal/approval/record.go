@@ -30,6 +30,9 @@ const (
 	detailReplacedBy = "replaced_by"
 	detailToken      = "token"
 	detailByPerson   = "by_person" // "true"
+	detailTree       = "tree"
+	detailMembers    = "members" // JSON, []Member
+	detailNotes      = "notes"   // JSON, []string
 )
 
 // Events of records that change nothing.
@@ -69,7 +72,7 @@ func (c change) record() (audit.Record, error) {
 	for key, value := range map[string]string{
 		detailGroup: c.group, detailBecause: c.asker.Because, detailPolicyName: c.asker.PolicyName,
 		detailScope: string(c.scope), detailDigests: strings.Join(c.digests, " "),
-		detailEnded: c.ended, detailReplacedBy: c.replacedBy, detailToken: c.asker.Token,
+		detailEnded: c.ended, detailReplacedBy: c.replacedBy, detailToken: c.asker.Token, detailTree: c.tree,
 	} {
 		if value != "" {
 			r.Detail[key] = value
@@ -97,6 +100,8 @@ func (c change) recordData(r *audit.Record) error {
 		{detailFiles, len(c.files) > 0, c.files},
 		{detailEvidence, c.evidence != nil, c.evidence},
 		{detailWantedBy, len(c.asker.WantedBy) > 0, c.asker.WantedBy},
+		{detailMembers, len(c.members) > 0, c.members},
+		{detailNotes, len(c.notes) > 0, c.notes},
 	} {
 		if !d.given {
 			continue
@@ -127,7 +132,7 @@ func fromRecord(r audit.Record) (c change, ok bool, err error) {
 		pkg:      pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion},
 		upstream: r.SourceURL, rule: r.Rule, reason: r.Reason, group: r.Detail[detailGroup],
 		ended: r.Detail[detailEnded], replacedBy: r.Detail[detailReplacedBy], scope: Scope(r.Detail[detailScope]),
-		digests: strings.Fields(r.Detail[detailDigests]),
+		digests: strings.Fields(r.Detail[detailDigests]), tree: r.Detail[detailTree],
 	}
 	switch c.event {
 	case EventAsked, EventJoined:
@@ -149,7 +154,7 @@ func fromRecord(r audit.Record) (c change, ok bool, err error) {
 }
 
 func (c *change) readData(detail map[string]string) error {
-	for key, into := range map[string]any{detailFiles: &c.files, detailEvidence: &c.evidence, detailWantedBy: &c.asker.WantedBy} {
+	for key, into := range map[string]any{detailFiles: &c.files, detailEvidence: &c.evidence, detailWantedBy: &c.asker.WantedBy, detailMembers: &c.members, detailNotes: &c.notes} {
 		if text := detail[key]; text != "" {
 			if err := json.Unmarshal([]byte(text), into); err != nil {
 				return fmt.Errorf("%s: %w", key, err)

@@ -47,13 +47,36 @@ func (w waiting) forsaken(lives func(run string) bool) bool {
 // count is how many requests wait.
 type count struct{ all, token, run int }
 
+func (n *count) add(in, token, run bool) {
+	if !in {
+		return
+	}
+	n.all++
+	if token {
+		n.token++
+	}
+	if run {
+		n.run++
+	}
+}
+
+// room is what a new request takes: a tree is one, and its releases are counted
+// apart. closing are pending requests that end with it.
+type room struct{ requests, releases, closing int }
+
 // admit finds room for a new request, or refuses it past the limits and records that
 // once for a run. Where a share or the queue is full, the oldest request that nobody
 // waits for any more yields. The caller holds q.write; closing requests make room.
-func (q *Queue) admit(ctx context.Context, ask Ask, closing int, now time.Time) (yielding []change, err error) {
-	n := q.count(ask)
-	n.all, n.token, n.run = n.all-closing, n.token-closing, n.run-closing
+func (q *Queue) admit(ctx context.Context, ask Ask, need room, now time.Time) (yielding []change, err error) {
+	n, releases := q.count(ask)
+	if need.requests == 0 {
+		return nil, nil
+	}
+	n.all, n.token, n.run = n.all-need.closing, n.token-need.closing, n.run-need.closing
 	l := q.cfg.Limits
+	if err := q.admitReleases(releases, need, ask); err != nil {
+		return nil, q.refuseMore(ctx, ask, err)
+	}
 	switch {
 	case n.run >= l.PerRun:
 		return nil, q.refuseMore(ctx, ask, fault.New(fault.ErrForbidden, "the run %s has %d requests that wait for a person, and may have no more; they must be answered first", ask.Run, n.run))
@@ -85,19 +108,41 @@ func holderOf(token string) string {
 	return "the token " + token
 }
 
-func (q *Queue) count(ask Ask) (n count) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n.all = len(q.pending)
-	for _, w := range q.pending {
-		if w.token == ask.Token {
-			n.token++
-		}
-		if w.run == ask.Run {
-			n.run++
+// admitReleases bounds the releases that wait, which members of trees are, too.
+func (q *Queue) admitReleases(n count, need room, ask Ask) error {
+	l := q.cfg.Limits
+	more := need.releases - need.closing
+	for _, of := range []struct {
+		who  string
+		have int
+		most int
+	}{
+		{"the run " + ask.Run, n.run, l.PerRun}, {holderOf(ask.Token), n.token, l.PerToken}, {"the queue", n.all, l.Pending},
+	} {
+		if most := of.most * l.Releases; of.have+more > most {
+			return fault.New(fault.ErrForbidden, "%s has %d releases that wait for a person, and may have no more than %d; they must be answered first", of.who, of.have, most)
 		}
 	}
-	return n
+	return nil
+}
+
+// count is how many requests wait, trees counting as one, and how many releases.
+func (q *Queue) count(ask Ask) (requests, releases count) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	members := map[string]bool{}
+	for _, t := range q.trees {
+		requests.add(true, t.token == ask.Token, t.run == ask.Run)
+		for id := range t.members {
+			members[id] = true
+		}
+	}
+	for _, w := range q.pending {
+		token, run := w.token == ask.Token, w.run == ask.Run
+		releases.add(true, token, run)
+		requests.add(!members[w.id], token, run)
+	}
+	return requests, releases
 }
 
 // yield ends the oldest forsaken request of those that are meant, of the token with
@@ -108,7 +153,7 @@ func (q *Queue) yield(ctx context.Context, meant func(waiting) bool, now time.Ti
 	var idle []waiting
 	of := map[string]int{}
 	for _, w := range q.pending {
-		if meant(w) && w.forsaken(lives) {
+		if meant(w) && w.forsaken(lives) && !q.seenInTree(w.id) {
 			idle = append(idle, w)
 			of[w.token]++
 		}
@@ -120,7 +165,27 @@ func (q *Queue) yield(ctx context.Context, meant func(waiting) bool, now time.Ti
 	first := slices.MinFunc(idle, func(a, b waiting) int {
 		return cmp.Or(cmp.Compare(of[b.token], of[a.token]), cmp.Compare(a.born, b.born))
 	})
-	return q.ending(ctx, first.id, "its run has ended, nobody had looked at it, and another request needed the room", now)
+	ids := []string{first.id}
+	q.mu.Lock()
+	if tree := q.treeOf(first.id, first.run); tree != "" { // one of its members alone makes no room
+		ids = nil
+		for _, w := range idle {
+			if q.trees[tree].members[w.id] {
+				ids = append(ids, w.id)
+			}
+		}
+	}
+	q.mu.Unlock()
+	slices.Sort(ids)
+	var ends []change
+	for _, id := range ids {
+		more, err := q.ending(ctx, id, "its run has ended, nobody had looked at it, and another request needed the room", now)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, more...)
+	}
+	return ends, nil
 }
 
 // ending is the change that ends a pending request early; none if it has ended.

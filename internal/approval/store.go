@@ -88,7 +88,7 @@ func (e Entry) live() bool {
 // Subjects are whom a live answer holds for, as a Store finds it: run ids,
 // policy digests, or one "" for everybody.
 func (e Entry) Subjects() []string {
-	if !e.live() {
+	if !e.live() || e.IsTree() { // what a tree's answer admits are its members' answers
 		return nil
 	}
 	switch e.Answer.Scope {

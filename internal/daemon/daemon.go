@@ -162,6 +162,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.door = admission.New(admission.Config{
 		Log: d.telemetry.Log(d.log), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  d.telemetry.Approvals(d.approvals.queue),
+		Trees:      trees{d},
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 	})

@@ -45,5 +45,8 @@ func (a *asked) evidence(ctx context.Context, g *Gateway) *approval.Evidence {
 		e.Scripts = a.found.Scripts
 	}
 	e.Findings = a.found.Findings
+	if in := a.found.Inside; in != nil {
+		e.Inside = &approval.Inside{Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files}
+	}
 	return &e
 }

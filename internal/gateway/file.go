@@ -35,6 +35,7 @@ type asked struct {
 	settle  func(kinship)   // of a file, until its first verdict
 	kin     kinship         // of its project, by the last answer that shown had
 	waits   bool            // the last verdict was that a person must answer
+	planned bool            // the last verdict only shows it, in a plan
 	kept    bool            // the cache had the bytes when they were asked for
 }
 
@@ -66,7 +67,7 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 func (g *Gateway) serveFound(a *asked) {
 	answer, err := g.verdict(a)
 	a.settle(kinOf(answer.Decision)) // of an error's zero decision: a stranger
-	a.waits = answer.Decision.Effect == policy.Hold
+	a.waits, a.planned = answer.Decision.Effect == policy.Hold, answer.Decision.Unadmitted
 	switch {
 	case err != nil:
 		g.refuseUndecided(a, err)
@@ -102,6 +103,14 @@ func (a *asked) ask() admission.ArtifactAsk {
 		Release: a.release, Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
 		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Contents: a.found.Contents, Kept: a.kept,
 	}
+}
+
+// paths are those of the file's files, as far as they are known.
+func (a *asked) paths() []string {
+	if a.found.Inside == nil {
+		return nil
+	}
+	return a.found.Inside.Paths
 }
 
 // refuseFile answers for a file that can't be had, and records why.
@@ -216,7 +225,11 @@ func (a *asked) learn(v *verified, d described) (stricter bool) {
 
 // shown asks again, knowing more, and refuses what is denied.
 func (g *Gateway) shown(a *asked) bool {
-	answer, err := g.door.Artifact(a.r.Context(), a.ask())
+	ask := a.ask()
+	if a.planned { // a person may be shown what comes of it
+		ask.Evidence, ask.Paths = a.evidence(a.r.Context(), g), a.paths()
+	}
+	answer, err := g.door.Artifact(a.r.Context(), ask)
 	a.waits, a.kin = answer.Decision.Effect == policy.Hold, kinOf(answer.Decision)
 	switch {
 	case err != nil:

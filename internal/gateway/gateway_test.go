@@ -74,6 +74,7 @@ func TestIndexAndArtifact(t *testing.T) {
 		Sandbox: sandboxA, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, SourceURL: b.registry.URL(filesHost, "/p/"+foo.File), SHA256: foo.Digest(), Size: int64(len(foo.Bytes)), Serve: true,
 		File:     admission.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Size: int64(len(foo.Bytes)), Published: foo.Uploaded},
 		Upstream: b.registry.URL(indexHost, "/simple/"), Digests: []string{"sha256:" + foo.Digest(), sha512Of(foo.Bytes)},
+		Paths: []string{"foo-1.0.dist-info/METADATA", "foo-1.0.dist-info/RECORD", "foo-1.0.dist-info/WHEEL", "foo.py"},
 	}
 	served := b.door.Served()
 	if len(served) == 1 && time.Since(served[0].File.FirstSeen) < time.Hour {

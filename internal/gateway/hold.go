@@ -20,6 +20,7 @@ const maxRounds = 3
 // record has to be whole, whether or not the client still is.
 func (g *Gateway) serveRecorded(a *asked, v *verified) {
 	ask := a.ask()
+	ask.Paths = a.paths()
 	ask.Size, ask.SHA256 = v.Size(), strings.TrimPrefix(v.Digest(), "sha256:")
 	var answer admission.Answer
 	for range maxRounds {

@@ -17,7 +17,7 @@ import (
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
-const inspectionFormat = 3
+const inspectionFormat = 4
 
 // maxInspections bounds how many inspections are kept over a restart.
 const maxInspections = 50_000
@@ -34,6 +34,7 @@ type described struct {
 	Bundled      []string                `json:"bundled,omitempty"` // "name 1.0.0"
 	Findings     []string                `json:"findings,omitempty"`
 	Contents     string                  `json:"contents,omitempty"` // see ecosystem.Inspection
+	Inside       *ecosystem.Inside       `json:"inside,omitempty"`   // nil: it was not looked into
 }
 
 // servable refuses what nobody may have.
@@ -133,7 +134,7 @@ func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (describ
 	if err != nil {
 		return described{}, err
 	}
-	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: a.file.Digest}
+	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: a.file.Digest, Inside: &found.Inside}
 	if w, ok := a.source.protocol.(ecosystem.Witness); ok && d.Sum == "" {
 		if d.Sum, err = w.SumFile(a.file, blob); err != nil {
 			return described{}, err

@@ -56,7 +56,7 @@ func viewHolds(v waiting.View) []api.Hold {
 	holds := []api.Hold{}
 	for _, h := range v.Holds {
 		one := api.Hold{
-			Request: h.Approval, Package: string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version,
+			Request: h.Approval, Tree: h.Tree, Package: string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version,
 			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
 		}
 		if h.Freeze {

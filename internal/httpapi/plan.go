@@ -5,9 +5,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
@@ -58,7 +56,7 @@ func (s *Server) makePlan(w http.ResponseWriter, r *http.Request) error {
 	if len(body.Because) > maxBecause {
 		return fault.Invalid("the reason has %d bytes; it may have %d", len(body.Because), maxBecause)
 	}
-	choices, err := choicesOf(body)
+	choices, err := plan.Choices(body)
 	if err != nil {
 		return err
 	}
@@ -78,27 +76,6 @@ func (s *Server) makePlan(w http.ResponseWriter, r *http.Request) error {
 	made := plan.Tree(run, weighed, body.Notes)
 	s.plans.keep(made)
 	return writeJSON(w, http.StatusOK, made)
-}
-
-// choicesOf makes the choices canonical, each once.
-func choicesOf(body api.ResolvedPlan) ([]admission.PlanChoice, error) {
-	if len(body.Releases) > admission.MaxPlanChoices {
-		return nil, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(body.Releases), admission.MaxPlanChoices)
-	}
-	seen := map[pkgref.Ref]bool{}
-	var choices []admission.PlanChoice
-	for _, c := range body.Releases {
-		ref, err := pkgref.New(pkgref.Ecosystem(body.Ecosystem), c.Name, c.Version)
-		if err != nil || ref.Version == "" {
-			return nil, fault.Invalid("%q %q %q is not a release", body.Ecosystem, c.Name, c.Version)
-		}
-		if seen[ref] {
-			return nil, fault.Invalid("%s is named twice", ref)
-		}
-		seen[ref] = true
-		choices = append(choices, admission.PlanChoice{Package: ref, Digests: c.Digests, File: c.File, IfRead: c.IfRead})
-	}
-	return choices, nil
 }
 
 // showPlan gives a run's last plan again.

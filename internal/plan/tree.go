@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,38 +21,16 @@ const (
 	EffectError = "error"
 )
 
-// Tree puts what was weighed into the order of the tree.
+// Tree is a plan as it is told, in the order of the tree.
 func Tree(run string, weighed admission.Plan, notes []string) api.Plan {
-	byRef := map[pkgref.Ref]*admission.Weighed{}
-	children := map[pkgref.Ref][]pkgref.Ref{}
-	for i := range weighed.Releases {
-		w := &weighed.Releases[i]
-		byRef[w.Package] = w
-		for _, by := range w.WantedBy {
-			if !slices.Contains(children[by.Parent], w.Package) {
-				children[by.Parent] = append(children[by.Parent], w.Package)
-			}
-		}
+	out := api.Plan{Run: run, Notes: slices.Clone(notes)}
+	for _, p := range weighed.Tree() {
+		out.Releases = append(out.Releases, release(p.Weighed, p.Depth))
 	}
-	t := &tree{byRef: byRef, children: children, seen: map[pkgref.Ref]bool{}}
-	refs := slices.SortedFunc(maps.Keys(byRef), compareRefs)
-	for _, ref := range refs {
-		if len(byRef[ref].WantedBy) == 0 {
-			t.add(ref, 0)
-		}
-	}
-	for _, ref := range refs { // what only requires each other
-		t.add(ref, 0)
-	}
-	out := api.Plan{Run: run, Releases: t.out, Notes: slices.Clone(notes)}
 	if len(weighed.Read) > 0 {
 		out.Notes = append(out.Notes, "the resolver also read "+listed(weighed.Read)+", which are not among the releases above; a build may need them")
 	}
 	return out
-}
-
-func compareRefs(a, b pkgref.Ref) int {
-	return cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 }
 
 // listed names a few releases.
@@ -67,26 +44,6 @@ func listed(refs []pkgref.Ref) string {
 		names = append(names, fmt.Sprintf("%d more", len(refs)-most))
 	}
 	return strings.Join(names, ", ")
-}
-
-type tree struct {
-	byRef    map[pkgref.Ref]*admission.Weighed
-	children map[pkgref.Ref][]pkgref.Ref
-	seen     map[pkgref.Ref]bool
-	out      []api.PlanRelease
-}
-
-// add appends a release and what it requires. Requirements may go in circles.
-// The depth of the tree is bounded by the number of its releases, which is.
-func (t *tree) add(ref pkgref.Ref, depth int) {
-	if t.seen[ref] {
-		return
-	}
-	t.seen[ref] = true
-	t.out = append(t.out, release(t.byRef[ref], depth))
-	for _, child := range slices.SortedFunc(slices.Values(t.children[ref]), compareRefs) {
-		t.add(child, depth+1)
-	}
 }
 
 func release(w *admission.Weighed, depth int) api.PlanRelease {

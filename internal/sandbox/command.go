@@ -51,7 +51,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 	if state, _ := s.State(); !state.usable() {
 		return keeper.Command{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
-	cmd := &command{id: newID("cmd"), settled: make(chan struct{})}
+	cmd := &command{id: newID("cmd"), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: orDir(c.Dir, s.info.Workdir)}
 	answer, err := m.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged)
 	if err != nil {
 		return keeper.Command{}, err

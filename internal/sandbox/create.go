@@ -99,7 +99,7 @@ func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Leas
 func (m *Manager) bear(ctx context.Context, plan *plan, req Request) (*Sandbox, error) {
 	run := admission.Run{
 		Sandbox: plan.info.ID, Run: plan.info.Run, Task: req.Task, User: req.User, Token: req.Owner.Token,
-		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan,
+		Policy: req.Policy, Lock: plan.lock, Template: plan.info.Template, Started: plan.info.Created, Plan: req.Plan, Rehearsal: req.Rehearsal,
 		Narrowing: req.Narrowing, Kept: m.loadPolicy,
 	}
 	if err := m.register(ctx, run, req.from); err != nil {
@@ -158,7 +158,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	p.info = Info{
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
-		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Created: time.Now().UTC(),
+		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
 	_, p.info.TemplateMounts = destinations(tpl.Mounts)

@@ -38,7 +38,7 @@ func (m *Manager) Released(ctx context.Context, sandbox string, h admission.Hold
 }
 
 func heldAs(h admission.Hold) waiting.Hold {
-	return waiting.Hold{Approval: h.Approval, Package: h.Package, Reason: h.Reason}
+	return waiting.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Reason: h.Reason}
 }
 
 // Waits is what the sandbox waits for now, and a channel that tells when that

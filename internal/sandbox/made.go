@@ -25,6 +25,8 @@ const (
 type made struct {
 	Spec engine.Spec       `json:"spec"`
 	Env  map[string]string `json:"env,omitempty"` // of the request
+	// Mounts are those of the request; nil, too, for what an older version made.
+	Mounts []Mount `json:"mounts,omitempty"`
 	// Agent is the digest of the guest agent's binary: a copy's memory is of no use
 	// with another one.
 	Agent string `json:"agent"`
@@ -41,7 +43,7 @@ func (m *Manager) keepMade(p *plan, req Request) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(made{Spec: p.spec, Env: req.Env, Agent: agent})
+	data, err := json.Marshal(made{Spec: p.spec, Env: req.Env, Mounts: req.Mounts, Agent: agent})
 	if err != nil {
 		return err
 	}

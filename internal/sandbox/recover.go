@@ -145,7 +145,7 @@ func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	}
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User, Token: info.Owner.Token,
-		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Ancestors: info.Ancestors, First: first, Kept: m.loadPolicy,
+		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Rehearsal: info.Rehearsal, Ancestors: info.Ancestors, First: first, Kept: m.loadPolicy,
 	}
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (m *Manager) followAgain(ctx context.Context, s *Sandbox, commands []keeper
 		if finished[kc.ID] {
 			continue
 		}
-		c := &command{id: kc.ID, settled: make(chan struct{})}
+		c := &command{id: kc.ID, settled: make(chan struct{}), argv: kc.Argv, dir: s.info.Workdir}
 		s.hold(c)
 		errand.In(&m.background, func() { m.follow(s, c, 0) })
 	}

@@ -83,7 +83,7 @@ func (m *Manager) takeUp(ctx context.Context, s *Sandbox, from *origin) ([]*comm
 		if err != nil {
 			return nil, fmt.Errorf("the command %s goes on in the copy and can't be taken over: %w", c.ID, err)
 		}
-		cmd := &command{id: c.ID, settled: make(chan struct{})}
+		cmd := &command{id: c.ID, settled: make(chan struct{}), argv: c.Argv, dir: s.info.Workdir}
 		s.hold(cmd)
 		all = append(all, cmd)
 	}

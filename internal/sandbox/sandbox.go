@@ -40,6 +40,8 @@ type Request struct {
 	Workdir string
 	Linger  bool
 	Plan    bool // installs are only weighed: see admission.Run
+	// Rehearsal is a plan that nobody asked for: see admission.Run.
+	Rehearsal bool
 	// Snapshot, an id or name, is what the sandbox is made from; "": the template.
 	// Template, Engine and Mounts are the snapshot's then, and must be empty.
 	Snapshot string
@@ -85,6 +87,7 @@ type Info struct {
 	Ancestors []admission.Ancestor `json:"ancestors,omitempty"`
 	Labels    map[string]string    `json:"labels,omitempty"`
 	Plan      bool                 `json:"plan,omitempty"`
+	Rehearsal bool                 `json:"rehearsal,omitempty"`
 	Created   time.Time            `json:"created"`
 	Notes     []string             `json:"notes,omitempty"`
 	Missing   []string             `json:"missing,omitempty"`
@@ -158,8 +161,12 @@ func (s *Sandbox) setState(to State) {
 	s.state = to
 }
 
-// command is one started process; settled is closed when its end is on record.
+// command is one started process; settled is closed when its end is on record. How it
+// was started is not known of one that another daemon started.
 type command struct {
 	id      string
 	settled chan struct{}
+	argv    []string
+	env     map[string]string
+	dir     string
 }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Format is how an event is told.
@@ -29,6 +30,7 @@ type Body struct {
 	ID       string             `json:"id"`
 	State    approval.State     `json:"state"` // as it is when this is sent
 	Group    string             `json:"group,omitempty"`
+	Members  []Member           `json:"members,omitempty"` // of a tree, whose package is the one that the install names
 	Package  Package            `json:"package"`
 	Rule     string             `json:"rule"`
 	Reason   string             `json:"reason"`
@@ -42,6 +44,12 @@ type Body struct {
 	Answer   *Answered          `json:"answer,omitempty"`
 	Ended    string             `json:"ended,omitempty"`
 	Replaced string             `json:"replaced_by,omitempty"`
+}
+
+// Member is a release of a tree, and the request of its own.
+type Member struct {
+	ID      string  `json:"id"`
+	Package Package `json:"package"`
 }
 
 // Package is the release.
@@ -67,11 +75,14 @@ func (f Format) body(e approval.Event) ([]byte, error) {
 	r := e.Request
 	b := Body{
 		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, State: r.State, Group: r.Group,
-		Package: Package{Ecosystem: string(r.Package.Ecosystem), Name: r.Package.Name, Version: r.Package.Version},
+		Package: packageOf(r.Package),
 		Rule:    r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
 	}
 	if len(r.Asks) > 0 {
 		b.Run, b.Task, b.Because = r.Asks[0].Run, r.Asks[0].Task, r.Asks[0].Because
+	}
+	for _, m := range r.Members {
+		b.Members = append(b.Members, Member{ID: m.ID, Package: packageOf(m.Package)})
 	}
 	for _, file := range r.Files {
 		b.Scripts = b.Scripts || file.Scripts
@@ -80,6 +91,10 @@ func (f Format) body(e approval.Event) ([]byte, error) {
 		b.Answer = &Answered{State: a.State, By: a.By, Scope: a.Scope, Reason: a.Reason, Expires: a.Expires}
 	}
 	return json.Marshal(b)
+}
+
+func packageOf(p pkgref.Ref) Package {
+	return Package{Ecosystem: string(p.Ecosystem), Name: p.Name, Version: p.Version}
 }
 
 type slackMessage struct {
@@ -93,6 +108,9 @@ type slackMessage struct {
 func slackText(e approval.Event) string {
 	r := e.Request
 	what := fmt.Sprintf("%s %s %s", r.Package.Ecosystem, r.Package.Name, r.Package.Version)
+	if n := len(r.Members) - 1; n > 0 {
+		what += fmt.Sprintf(" with %d other releases", n)
+	}
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, slackEscape(fmt.Sprintf(format, args...))) }
 	switch e.Name {

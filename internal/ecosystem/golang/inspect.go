@@ -44,6 +44,7 @@ func (Protocol) Inspect(file ecosystem.File, _ []byte, content ecosystem.Content
 	if err == nil {
 		err = z.Visit(func(archive.Member, io.Reader) error { return nil })
 	}
+	in.Inside = t.inside()
 	return in, err
 }
 
@@ -78,6 +79,18 @@ func readTree(members []archive.Member, version string) (*tree, error) {
 		t.byName[name] = i
 	}
 	return t, nil
+}
+
+// inside is what the module brings: its packages, and files that are no source.
+func (t *tree) inside() (in ecosystem.Inside) {
+	for name := range t.byName {
+		in.AddPath(name, nil)
+		if dir := path.Dir(name); path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
+			in.AddModule(path.Join(t.project, dir))
+		}
+	}
+	in.Sorted()
+	return in
 }
 
 // begin takes the module's path from the first file's.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -64,7 +65,7 @@ func TestInspect(t *testing.T) {
 		t.Error("nothing says what it consists of")
 	}
 	got.Contents = "" // TestContentsOfATarball asks for it
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ecosystem.Inspection{}, "Inside")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -319,5 +320,19 @@ func TestBundledBound(t *testing.T) {
 	got, err := inspect(rowOf(""), tarballOf(t, "", files...))
 	if err != nil || len(got.Bundled) != ecosystem.MaxBundled {
 		t.Errorf("listed %d, %v; want %d", len(got.Bundled), err, ecosystem.MaxBundled)
+	}
+}
+
+func TestWhatIsInsideOfATarball(t *testing.T) {
+	got, err := inspect(nil, tarballOf(t, `,"bin":{"foo":"bin/foo"}`, [2]string{"package/bin/foo", "\x7fELF..."}, [2]string{"package/build/x.node", "x"}, [2]string{"package/index.js", "MZ"[:1]}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ecosystem.Inside{
+		EntryPoints: []string{"bin: foo = bin/foo"}, Native: []string{"bin/foo", "build/x.node"},
+		Paths: []string{"bin/foo", "build/x.node", "index.js", "package.json"}, Files: 4,
+	}
+	if diff := cmp.Diff(want, got.Inside); diff != "" {
+		t.Errorf("the inside differs (-want +got):\n%s", diff)
 	}
 }

@@ -25,6 +25,19 @@ type unpacking struct {
 	bundledRuns bool // something of a bundled package runs when the package is installed
 	findings    []string
 	contents    contents.Files
+	inside      ecosystem.Inside
+}
+
+// told is what the package brings.
+func (p *unpacking) told(own *claims) ecosystem.Inside {
+	for name, file := range own.bins {
+		p.inside.AddEntryPoint("bin: " + name + " = " + file)
+	}
+	if own.binFolder != "" {
+		p.inside.AddEntryPoint("bin: all in " + own.binFolder)
+	}
+	p.inside.Sorted()
+	return p.inside
 }
 
 func (p *unpacking) find(findings ...string) {
@@ -59,6 +72,11 @@ func (p *unpacking) visit(m archive.Member, content io.Reader) error {
 		p.again[rest] = true
 	}
 	p.paths[rest] = true
+	head, content, err := ecosystem.Head(content)
+	if err != nil {
+		return err
+	}
+	p.inside.AddPath(rest, head)
 	counted := &tee{from: content}
 	if err := p.describe(rest, m, counted); err != nil {
 		return err

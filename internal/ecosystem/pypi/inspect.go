@@ -59,9 +59,11 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	if err := w.checkLanding(); err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	if err := w.checkRecord(); err != nil {
+	if err := w.checkRecord(&found.Inside); err != nil {
 		return ecosystem.Inspection{}, err
 	}
+	entryPoints(&found.Inside, w)
+	found.Inside.Sorted()
 	var seen contents
 	for _, m := range w.members {
 		seen.add(m.Path, w.info)
@@ -103,8 +105,8 @@ func (w *openedWheel) checkFormat() error {
 }
 
 // checkRecord reads every file and compares it with RECORD, which must list all
-// of them and nothing else.
-func (w *openedWheel) checkRecord() error {
+// of them and nothing else. in learns what they bring.
+func (w *openedWheel) checkRecord(in *ecosystem.Inside) error {
 	data, err := w.read("RECORD", maxRecord)
 	if err != nil {
 		return err
@@ -114,6 +116,13 @@ func (w *openedWheel) checkRecord() error {
 		return err
 	}
 	err = w.zip.Visit(func(m archive.Member, content io.Reader) error {
+		head, content, err := ecosystem.Head(content)
+		if err != nil {
+			return err
+		}
+		if m.Mode.IsRegular() {
+			inside(in, m.Path, w.info, head)
+		}
 		line, listed := list[m.Path]
 		delete(list, m.Path)
 		if name, inside := strings.CutPrefix(m.Path, w.info+"/"); inside && unlisted(name) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
@@ -68,7 +69,7 @@ func TestInspectWheel(t *testing.T) {
 		Bundled:     []ecosystem.Bundled{{Name: "bar-baz", Version: "2.1"}},
 		Sidecar:     "sha256:" + hex.EncodeToString(sum[:]),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ecosystem.Inspection{}, "Inside")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -218,7 +219,7 @@ func TestInspectSdist(t *testing.T) {
 	}
 	for name, r := range map[string]*bytes.Reader{"foo-1.0.tar.gz": tarGz(t, good), "foo-1.0.tgz": tarGz(t, good), "foo-1.0.zip": wheel(t, good[:6]...)} {
 		got, err := pypi.New().Inspect(sdist(name), nil, r)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ecosystem.Inspection{}, "Inside")); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
@@ -254,4 +255,28 @@ func FuzzInspect(f *testing.F) {
 			t.Errorf("not the file's fault: %v", err)
 		}
 	})
+}
+
+// What a wheel brings is told by its paths, its entry points and its files' first bytes.
+func TestWhatIsInsideOfAWheel(t *testing.T) {
+	got, err := inspectWheel(t, foo(
+		"foo/__init__.py", "", "foo/_speed.cpython-312-x86_64-linux-gnu.so", "x", "single.py", "", "native_top.abi3.so", "",
+		"foo.pth", "import foo", "foo/data.bin", "\x7fELF and more", "foo-1.0.data/scripts/run-foo", "#!", "foo-1.0.data/purelib/other/__init__.py", "",
+		"foo-1.0.dist-info/entry_points.txt", "[console_scripts]\nfoo = foo:main\n# no\n[pytest11]\nhook=foo.hook\n",
+	).recorded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := got.Inside
+	in.Paths = nil
+	want := ecosystem.Inside{
+		Modules: []string{"foo", "native_top", "other", "single"}, EntryPoints: []string{"console_scripts: foo = foo:main", "pytest11: hook=foo.hook", "script: run-foo"},
+		Starts: []string{"foo.pth"}, Native: []string{"foo/_speed.cpython-312-x86_64-linux-gnu.so", "foo/data.bin", "native_top.abi3.so"}, Files: 12,
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("the inside differs (-want +got):\n%s", diff)
+	}
+	if len(got.Inside.Paths) != 12 || got.Inside.Paths[0] != "foo-1.0.data/purelib/other/__init__.py" {
+		t.Errorf("the paths are %q", got.Inside.Paths)
+	}
 }

@@ -24,7 +24,8 @@ func inspectSdist(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	return ecosystem.Inspection{Description: d, Bundled: s.seen.bundled}, nil
+	s.inside.Sorted()
+	return ecosystem.Inspection{Description: d, Bundled: s.seen.bundled, Inside: s.inside}, nil
 }
 
 // sdist is what is collected while a source distribution is read.
@@ -32,6 +33,7 @@ type sdist struct {
 	top      string
 	metadata []byte
 	seen     contents
+	inside   ecosystem.Inside // of its source; what a build makes of it is not known
 }
 
 func (s *sdist) unpack(name string, content ecosystem.Content) error {
@@ -59,6 +61,9 @@ func (s *sdist) visit(m archive.Member, content io.Reader) error {
 		return fault.Invalid("the source distribution has more than one folder at its top")
 	}
 	s.seen.add(rest, "")
+	if m.Mode.IsRegular() && rest != "" {
+		s.inside.AddPath(rest, nil)
+	}
 	if rest != "PKG-INFO" {
 		return nil
 	}

@@ -51,7 +51,8 @@ const (
 
 // Hold is something that the sandbox waits for.
 type Hold struct {
-	Approval string     `json:"approval"` // the request in the queue
+	Approval string     `json:"approval"`       // the request in the queue
+	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of
 	Package  pkgref.Ref `json:"package"`
 	Reason   string     `json:"reason,omitempty"`
 	Since    time.Time  `json:"since"`

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+)
+
+// showMembers prints the releases of a tree: first all of them in its order, then what is
+// known of each.
+func showMembers(s *sheet, r approval.Request, now time.Time) {
+	rows := make([][]string, 0, len(r.Members))
+	for _, m := range r.Members {
+		rows = append(rows, memberRow(m))
+	}
+	_, _ = fmt.Fprintf(&s.b, "\n  %d releases, each a request of its own:\n", len(r.Members))
+	var table strings.Builder
+	_ = writeTable(&table, append([][]string{{"REQUEST", "STATE", "RELEASE", "FILE", "LOOK AT"}}, rows...)) // a Builder takes all
+	for line := range strings.Lines(table.String()) {
+		s.b.WriteString("  " + line)
+	}
+	for _, m := range r.Members {
+		if m.Request == nil {
+			_, _ = fmt.Fprintf(&s.b, "\n%s  %s\n  this is too much to print: cofferdam approvals show %s\n", printable(m.ID), printable(m.Package.String()), printable(m.ID))
+			continue
+		}
+		own := *m.Request
+		_, _ = fmt.Fprintf(&s.b, "\n%s  %s  %s\n", printable(own.ID), printable(releaseText(own)), printable(string(own.State)))
+		if len(own.Asks) > 0 {
+			s.list("wanted by", own.Asks[0].WantedBy)
+		}
+		if len(own.Near) > 0 {
+			s.line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(own.Near, ", "))
+		}
+		showEvidence(s, own, now)
+		showFiles(s, own)
+	}
+}
+
+// memberRow is a release of a tree in one line, indented by its place in the tree.
+func memberRow(m approval.Member) []string {
+	const deepest = 8
+	row := []string{m.ID, string(m.State), strings.Repeat("  ", min(max(m.Depth, 0), deepest)) + m.Package.Name + " " + m.Package.Version, "", ""}
+	if m.Request == nil {
+		return row
+	}
+	if files := m.Request.Files; len(files) > 0 {
+		row[3] = files[0].Kind
+		if files[0].Size > 0 {
+			row[3] += ", " + bytesText(files[0].Size)
+		}
+		if len(files) > 1 {
+			row[3] = plural(len(files), "file", "files")
+		}
+	}
+	row[4] = strings.Join(notesOf(*m.Request), "; ")
+	return row
+}
+
+// treeMeaning is meaning for a tree.
+func treeMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
+	waiting := len(expanded([]approval.Request{r}))
+	return fmt.Sprintf("Approving %s (scope %s) lets %s install exactly the files of the %s above, by digest, from these indexes%s. Another "+
+		"file, version, index, release or run asks again, and what the policy denies stays denied. Each release can be approved or denied by its own id.",
+		r.ID, scope, whom(r, scope), noun(waiting, "release", fmt.Sprintf("%d releases", waiting)), until(lasts))
+}

@@ -1,0 +1,383 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Bounds of a tree.
+const (
+	MaxMembers  = 500     // releases of one tree
+	maxTreeData = 400_000 // bytes of its members, as JSON within JSON
+	maxNotes    = 20
+)
+
+// Member is a release of a tree. What it is, who wants it and its evidence are in
+// its own request.
+type Member struct {
+	ID      string     `json:"id"` // of its own request
+	Package pkgref.Ref `json:"package"`
+	Depth   int        `json:"depth"` // in the tree; 0: the install names it, or nothing in the tree requires it
+	// Digests are of its files as they were when the tree was asked for. An answer to
+	// the tree that does not say what was shown is bound to these.
+	Digests []string `json:"digests"`
+	// State and Request are as they are when the tree is read. List gives no Request,
+	// and Get those of a very large tree's last members not.
+	State   State    `json:"state,omitempty"`
+	Request *Request `json:"request,omitempty"`
+}
+
+// TreeAsk is one install's wish for everything that it brings and that waits.
+type TreeAsk struct {
+	Root    pkgref.Ref // the release that stands for the tree
+	Members []TreeMember
+	Reason  string   // why it is asked for; "": that its releases wait
+	Notes   []string // what a person should know of the tree beside its members, a sentence each
+}
+
+// TreeMember is one release of it. All members are asked for by one run.
+type TreeMember struct {
+	Ask
+	Depth int
+}
+
+// IsTree tells a request that stands for a tree: its members are requests of their
+// own, which can be answered one by one, and an answer to it is one to all of
+// them that wait.
+func (r Request) IsTree() bool { return len(r.Members) > 0 }
+
+// AskTree files all that an install brings as one request: all of it, or on an error
+// nothing. A member that waits already is joined, one that was answered is left out.
+// Where only one is left that is the request. Past the limits, and for what no
+// answer could be bound to, it is fault.ErrForbidden.
+func (q *Queue) AskTree(ctx context.Context, tree TreeAsk) (Request, error) {
+	asks, err := cleanTree(&tree)
+	if err != nil {
+		return Request{}, err
+	}
+	q.write.Lock()
+	defer q.write.Unlock()
+	if err := q.ready(ctx); err != nil {
+		return Request{}, err
+	}
+	now := q.now()
+	steps, err := q.treeSteps(ctx, asks, now)
+	switch {
+	case err != nil:
+		return Request{}, err
+	case len(steps.waiting) == 0:
+		return steps.last, nil
+	}
+	return q.fileTree(ctx, tree, steps, now)
+}
+
+// cleanTree checks the members and bounds them, each release once.
+func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
+	switch {
+	case len(tree.Members) == 0:
+		return nil, fault.Invalid("a tree without a release can't be asked for")
+	case len(tree.Members) > MaxMembers:
+		return nil, fault.New(fault.ErrForbidden, "%d releases are more than a person can be asked about at once (%d)", len(tree.Members), MaxMembers)
+	}
+	var asks []TreeMember
+	seen := map[release]bool{}
+	for _, m := range tree.Members {
+		ask, err := clean(m.Ask)
+		if err != nil {
+			return nil, err
+		}
+		switch key := (release{ask.Package, ask.Upstream}); {
+		case ask.Run != tree.Members[0].Run || ask.Group != tree.Members[0].Group:
+			return nil, fault.Invalid("the releases of a tree are asked for by one run")
+		case len(strong(Digests(ask.Files))) == 0:
+			return nil, fault.New(fault.ErrForbidden, "no digest of %s is known that an approval could be bound to", clip(ask.Package.String(), maxShort))
+		case !seen[key]:
+			seen[key] = true
+			asks = append(asks, TreeMember{Ask: ask, Depth: max(m.Depth, 0)})
+		}
+	}
+	tree.Notes = clipList(tree.Notes, maxNotes, maxLong)
+	return asks, nil
+}
+
+// steps are what filing a tree comes to.
+type steps struct {
+	waiting []waitingMember
+	closing int     // pending requests that end with it
+	fresh   int     // new ones
+	last    Request // an answer that holds, where nothing is left to ask
+}
+
+// waitingMember is a release that no answer holds for.
+type waitingMember struct {
+	TreeMember
+	step
+}
+
+func (q *Queue) treeSteps(ctx context.Context, asks []TreeMember, now time.Time) (out steps, err error) {
+	for _, m := range asks {
+		s, err := q.step(ctx, m.Ask, now)
+		if err != nil {
+			return steps{}, err
+		}
+		if s.answer != nil {
+			out.last = *s.answer
+			continue
+		}
+		if s.joins == nil {
+			out.fresh++
+		}
+		out.closing += len(s.closing)
+		out.waiting = append(out.waiting, waitingMember{m, s})
+	}
+	return out, nil
+}
+
+// fileTree makes the changes of a tree and its members. The caller holds q.write.
+func (q *Queue) fileTree(ctx context.Context, tree TreeAsk, s steps, now time.Time) (Request, error) {
+	first := s.waiting[0].Ask
+	alone := len(s.waiting) == 1
+	need := room{requests: 1, releases: s.fresh, closing: s.closing}
+	if alone {
+		need.requests = s.fresh
+	}
+	changes, err := q.admit(ctx, first, need, now)
+	if err != nil {
+		return Request{}, err
+	}
+	id := ""
+	if !alone {
+		if id, err = q.freshID(ctx); err != nil {
+			return Request{}, err
+		}
+	}
+	var members []Member
+	for _, m := range s.waiting {
+		own, more, err := q.member(ctx, id, m, now)
+		if err != nil {
+			return Request{}, err
+		}
+		changes = append(changes, more...)
+		members = append(members, own)
+	}
+	if alone {
+		if len(changes) > 0 {
+			err = q.commit(ctx, changes...)
+		}
+		if err != nil {
+			return Request{}, err
+		}
+		return q.get(ctx, members[0].ID)
+	}
+	whole, err := q.treeChanges(id, tree, first, members, now)
+	if err != nil {
+		return Request{}, err
+	}
+	if err := q.commit(ctx, slices.Concat(changes, whole)...); err != nil {
+		return Request{}, err
+	}
+	return q.read(ctx, id)
+}
+
+// member joins or begins the request of one release of the tree.
+func (q *Queue) member(ctx context.Context, tree string, m waitingMember, now time.Time) (Member, []change, error) {
+	var id string
+	var changes []change
+	var err error
+	digests := Digests(m.Files)
+	if m.joins != nil {
+		id = m.joins.ID
+		digests = Digests(mergeFiles(m.joins.Files, m.Files))
+		changes, err = q.joining(ctx, *m.joins, m.Ask, now)
+	} else {
+		id, changes, err = q.beginning(ctx, m.closing, m.Ask, now)
+	}
+	for i := range changes {
+		if changes[i].id == id {
+			changes[i].tree = tree
+		}
+	}
+	return Member{ID: id, Package: m.Package, Depth: m.Depth, Digests: digests}, changes, err
+}
+
+// treeChanges are the records of the tree itself, small enough each.
+func (q *Queue) treeChanges(id string, tree TreeAsk, first Ask, members []Member, now time.Time) ([]change, error) {
+	root := first.Package
+	for _, m := range members {
+		if m.Package == tree.Root {
+			root = tree.Root
+		}
+	}
+	asker := first.asker()
+	asker.WantedBy = nil
+	reason := clip(tree.Reason, maxLong)
+	if reason == "" {
+		reason = "it and what it brings wait for approval: " + strconv.Itoa(len(members)) + " releases"
+	}
+	whole := []change{{
+		event: EventAsked, id: id, pkg: root, upstream: first.Upstream, asker: asker, rule: first.Rule,
+		reason: reason,
+		group:  q.burst(first, now), expires: now.Add(q.cfg.PendingExpires), byPerson: first.ByPerson, notes: tree.Notes,
+	}}
+	size, total := 0, 0
+	for _, m := range members {
+		n := encodedSize(m) + 1
+		if total += n; total > maxTreeData {
+			return nil, fault.New(fault.ErrForbidden, "the %d releases have more files than a person can be asked about at once", len(members))
+		}
+		last := &whole[len(whole)-1]
+		if len(last.members) > 0 && size+n > maxFileData {
+			whole = append(whole, change{event: EventJoined, id: id, pkg: root, upstream: first.Upstream, tree: id})
+			last, size = &whole[len(whole)-1], 0
+		}
+		last.members = append(last.members, m)
+		size += n
+	}
+	return whole, nil
+}
+
+// pendingTree is a tree that nobody has answered as a whole.
+type pendingTree struct {
+	run, token string
+	born       uint64
+	group      string
+	seen       bool
+	members    map[string]bool
+}
+
+func pendingTreeOf(e Entry) pendingTree {
+	t := pendingTree{born: e.Born, group: e.Group, seen: e.Seen != nil, members: map[string]bool{}}
+	if len(e.Asks) > 0 {
+		t.run, t.token = e.Asks[0].Run, e.Asks[0].Token
+	}
+	for _, m := range e.Members {
+		t.members[m.ID] = true
+	}
+	return t
+}
+
+// treeOf is the oldest pending tree that a request is in, one of the run's own first;
+// "" if it is in none. The caller holds q.mu.
+func (q *Queue) treeOf(id, run string) (tree string) {
+	var best pendingTree
+	for name, t := range q.trees {
+		if !t.members[id] {
+			continue
+		}
+		own, known := t.run == run, best.run == run
+		if tree == "" || own && !known || own == known && t.born < best.born {
+			tree, best = name, t
+		}
+	}
+	return tree
+}
+
+// seenInTree tells that a person has looked at a tree that a request is in. The
+// caller holds q.mu.
+func (q *Queue) seenInTree(id string) bool {
+	for _, t := range q.trees {
+		if t.seen && t.members[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// withTrees adds the ends of trees none of whose members waits after the changes. The
+// caller holds q.write.
+func (q *Queue) withTrees(ctx context.Context, changes []change) ([]change, error) {
+	ended := map[string]change{}
+	for _, c := range changes {
+		if c.state() != Pending {
+			ended[c.id] = c
+		}
+	}
+	q.mu.Lock()
+	open := map[string]bool{}
+	for _, w := range q.pending {
+		if _, ends := ended[w.id]; !ends {
+			open[w.id] = true
+		}
+	}
+	var over []string
+	for id, t := range q.trees {
+		touched, waits := false, false
+		for member := range t.members {
+			_, ends := ended[member]
+			touched, waits = touched || ends, waits || open[member]
+		}
+		if _, ends := ended[id]; touched && !waits && !ends {
+			over = append(over, id)
+		}
+	}
+	q.mu.Unlock()
+	slices.Sort(over)
+	for _, id := range over {
+		c, err := q.overTree(ctx, id, ended)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+// overTree is the end of a tree: denied if one of its members is, else approved if one
+// is.
+func (q *Queue) overTree(ctx context.Context, id string, ended map[string]change) (change, error) {
+	e, err := q.cfg.Store.Get(ctx, id)
+	if err != nil {
+		return change{}, err
+	}
+	counts := map[State]int{}
+	c := change{event: EventExpired, id: id, pkg: e.Package, upstream: e.Upstream}
+	var last Answer
+	for _, m := range e.Members {
+		end, now := ended[m.ID]
+		state := end.state()
+		if !now {
+			member, err := q.cfg.Store.Get(ctx, m.ID)
+			if err != nil && !errors.Is(err, fault.ErrNotFound) {
+				return change{}, err
+			}
+			state = member.State
+			if a := member.Answer; a != nil && a.At.After(last.At) && last.At.Before(a.At) && c.by == "" {
+				last = *a
+			}
+		} else if end.by != "" {
+			c.by, c.scope, c.reason, c.expires = end.by, end.scope, end.reason, end.expires
+		}
+		counts[state]++
+	}
+	if c.by == "" {
+		c.by, c.scope, c.reason, c.expires = last.By, last.Scope, last.Reason, last.Expires
+	}
+	switch {
+	case counts[Denied] > 0:
+		c.event = EventDenied
+	case counts[Approved] > 0:
+		c.event = EventApproved
+	default:
+		c.by, c.scope, c.reason, c.expires = "", "", "", time.Time{}
+		c.ended = "its releases have ended: " + countsText(counts)
+	}
+	return c, nil
+}
+
+// countsText is "3 approved, 1 expired".
+func countsText(counts map[State]int) string {
+	var parts []string
+	for _, s := range []State{Pending, Approved, Denied, Expired, Superseded} {
+		if counts[s] > 0 {
+			parts = append(parts, strconv.Itoa(counts[s])+" "+string(s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// trees finds out what installs bring, in sandboxes of their own: the door asks, the
+// manager has the sandboxes, package plan has the resolvers' commands and results.
+type trees struct{ daemon *Daemon }
+
+var _ admission.Trees = trees{}
+
+// installKey names an install of a sandbox: its command's id, and its place there.
+func installKey(command string, n int) string { return fmt.Sprintf("%s/%d", command, n) }
+
+// Installs implements admission.Trees.
+func (t trees) Installs(id string, of pkgref.Ecosystem) []admission.Install {
+	var all []admission.Install
+	t.each(id, func(key string, in plan.Install, _ sandbox.Started) bool {
+		if in.Rewrite.Client.Ecosystem() == of {
+			all = append(all, admission.Install{Key: key, Command: strings.Join(in.Argv, " ")})
+		}
+		return true
+	})
+	return all
+}
+
+// each gives the installs that run in a sandbox until do says that it was enough.
+func (t trees) each(id string, do func(key string, in plan.Install, started sandbox.Started) bool) {
+	s, err := t.daemon.sandboxes.Get(id)
+	if err != nil {
+		return // it is gone
+	}
+	commands, err := t.daemon.sandboxes.Started(id)
+	if err != nil {
+		return
+	}
+	mounts := slices.Concat(s.Info().WritableMounts, s.Info().ReadOnlyMounts)
+	for _, c := range commands {
+		for n, in := range plan.Installs(c.Argv, c.Dir, mounts) {
+			if !do(installKey(c.ID, n), in, c) {
+				return
+			}
+		}
+	}
+}
+
+// Rehearse implements admission.Trees.
+func (t trees) Rehearse(ctx context.Context, id string, what admission.Install, weigh func(context.Context, string, []admission.PlanChoice, []string) error) error {
+	var install plan.Install
+	var started sandbox.Started
+	t.each(id, func(key string, in plan.Install, c sandbox.Started) bool {
+		if key == what.Key {
+			install, started = in, c
+		}
+		return key != what.Key
+	})
+	if started.ID == "" {
+		return fault.New(fault.ErrNotFound, "the command has ended")
+	}
+	r, err := t.daemon.sandboxes.Rehearse(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := r.End(ctx); err != nil {
+			t.daemon.opts.Log.ErrorContext(ctx, "the sandbox in which an install was resolved can't be taken away yet", "for", id, "err", err)
+		}
+	}()
+	choices, notes, err := resolved(ctx, r, install, started)
+	if err != nil {
+		return err
+	}
+	return weigh(ctx, r.Run(), choices, notes)
+}
+
+// resolved runs an install's resolver and has the gateway look into what it chose.
+func resolved(ctx context.Context, r *sandbox.Rehearsal, in plan.Install, as sandbox.Started) ([]admission.PlanChoice, []string, error) {
+	env := maps.Clone(as.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, unbuilt())
+	run := func(argv []string) ([]byte, error) {
+		return r.Output(ctx, sandbox.Command{Argv: argv, Env: env, CapBytes: plan.MaxOutput})
+	}
+	out, err := run(in.Rewrite.Argv)
+	if err != nil {
+		return nil, nil, err
+	}
+	docs, err := plan.ReadOutput(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := plan.Read(in.Rewrite.Client, docs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if look := plan.Look(in.Rewrite.Client, result.Choices); look != nil {
+		if _, err := run(look); err != nil {
+			result.Notes = append(result.Notes, "not all of its files could be looked into")
+		}
+	}
+	choices, err := choicesOf(result)
+	return choices, result.Notes, err
+}
+
+// unbuilt tells clients to look for what need not be built; the door refuses the rest.
+func unbuilt() map[string]string {
+	return map[string]string{"PIP_ONLY_BINARY": ":all:", "UV_NO_BUILD": "1", "npm_config_ignore_scripts": "true"}
+}
+
+// choicesOf makes the choices canonical.
+func choicesOf(result plan.Result) ([]admission.PlanChoice, error) {
+	return plan.Choices(api.ResolvedPlan{Ecosystem: string(result.Ecosystem), Releases: result.Choices})
+}

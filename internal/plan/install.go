@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Install is an install command that was found in another command: in its words, or in
+// a text that it hands to a shell.
+type Install struct {
+	Argv []string
+	Dir  string // where it starts, absolute
+	// Rewrite is the command that resolves it.
+	Rewrite Rewrite
+}
+
+// maxInstalls bounds what is looked for in one command.
+const maxInstalls = 8
+
+// Installs finds the installs in a command that starts in dir, of which mounts (the
+// directories of the sandbox on which the host's lie) are shown to another sandbox,
+// too. Whatever a shell would work out first (variables, patterns, other commands'
+// output) is not understood, and such a command is passed over: what is found is tried
+// in a sandbox of its own, and counts only as far as the gateway shows it.
+func Installs(argv []string, dir string, mounts []string) []Install {
+	var found []Install
+	for _, c := range commands(argv, dir) {
+		own := slices.Clone(c.argv)
+		if strings.Contains(own[0], "/") { // of a virtual environment that only this sandbox has
+			own[0] = path.Base(own[0])
+		}
+		rewrite, err := Of(own, projectAt(c.dir, mounts))
+		if err == nil && len(found) < maxInstalls {
+			found = append(found, Install{Argv: c.argv, Dir: c.dir, Rewrite: rewrite})
+		}
+	}
+	return found
+}
+
+// Ecosystem is that of what a client installs.
+func (c Client) Ecosystem() pkgref.Ecosystem {
+	switch c {
+	case Pip, UVPip, UVProject:
+		return pkgref.Python
+	case NPM, PNPM:
+		return pkgref.Node
+	case GoGet, GoModules:
+	}
+	return pkgref.Go
+}
+
+// projectAt is the mount that covers a directory.
+func projectAt(dir string, mounts []string) Project {
+	var p Project
+	for _, m := range mounts {
+		rel, err := filepath.Rel(m, dir)
+		if dir == "" || err != nil || rel == ".." || strings.HasPrefix(rel, "../") || len(m) <= len(p.Top) {
+			continue
+		}
+		p = Project{Top: m, Here: rel}
+	}
+	return p
+}
+
+// simple is one command of a shell's text.
+type simple struct {
+	argv []string
+	dir  string
+}
+
+// commands are those that a command starts, as far as its words tell.
+func commands(argv []string, dir string) []simple {
+	if len(argv) == 0 {
+		return nil
+	}
+	switch path.Base(argv[0]) {
+	case "sh", "bash", "dash":
+	case "env", "exec", "time", "nice":
+		return commands(withoutVariables(argv[1:]), dir)
+	default:
+		return []simple{{argv, dir}}
+	}
+	for i, w := range argv[1:] {
+		switch {
+		case strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.HasSuffix(w, "c") && i+2 < len(argv):
+			return script(argv[i+2], dir)
+		case !strings.HasPrefix(w, "-"):
+			return nil // a file
+		}
+	}
+	return nil
+}
+
+// withoutVariables leaves out what stands before a command: NAME=VALUE.
+func withoutVariables(words []string) []string {
+	for len(words) > 0 && strings.Contains(words[0], "=") && !strings.HasPrefix(words[0], "-") {
+		words = words[1:]
+	}
+	return words
+}
+
+// maxScript bounds a shell's text that is read, in bytes.
+const maxScript = 16 << 10
+
+// script are the commands of a shell's text.
+func script(text, dir string) []simple {
+	if len(text) > maxScript {
+		return nil
+	}
+	var out []simple
+	for _, words := range shellCommands(text) {
+		words = withoutVariables(words)
+		switch {
+		case len(words) == 0:
+		case words[0] == "cd" && len(words) == 2:
+			if dir = path.Join(dir, words[1]); path.IsAbs(words[1]) {
+				dir = path.Clean(words[1])
+			}
+		default:
+			out = append(out, commands(words, dir)...)
+		}
+	}
+	return out
+}

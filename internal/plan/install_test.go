@@ -1,0 +1,49 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+)
+
+func TestInstallsAreFoundInCommands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		argv []string
+		want string // "DIR: WORDS", with "; " between
+	}{
+		{[]string{"pip", "install", "rich"}, "/w: pip install rich"},
+		{[]string{"/w/.venv/bin/pip", "install", "rich"}, "/w: /w/.venv/bin/pip install rich"},
+		{[]string{"env", "A=b", "npm", "i", "express"}, "/w: npm i express"},
+		{[]string{"bash", "-l", "-c", "pip install 'rich>13' \"six\""}, "/w: pip install rich>13 six"},
+		{[]string{"sh", "-c", "cd /job && npm install -q express 2>&1 >/dev/null; code=$?; exit $code"}, "/job: npm install -q express"},
+		{[]string{"sh", "-c", "cd sub\npip install a || pip install b | cat"}, "/w/sub: pip install a; /w/sub: pip install b"},
+		{[]string{"sh", "-ec", "PIP_NO_INPUT=1 pip install uvicorn[standard]"}, "/w: pip install uvicorn[standard]"},
+		{[]string{"sh", "-c", "pip install $NAME && pip install six"}, "/w: pip install six"},
+		{[]string{"sh", "-c", "pip install `cat x`"}, ""},
+		{[]string{"sh", "-c", "pip install \"a$b\""}, ""},
+		{[]string{"sh", "-c", "pip install *.whl"}, ""},
+		{[]string{"sh", "-c", "pip install 'a"}, ""},
+		{[]string{"sh", "install.sh"}, ""},
+		{[]string{"sh", "-c", "bash -c 'go get example.com/m@latest'"}, "/w: go get example.com/m@latest"},
+		{[]string{"sh", "-c", strings.Repeat(" ", 17<<10) + "pip install rich"}, ""},
+		{[]string{"python3", "task.py"}, ""},
+		{nil, ""},
+	} {
+		var got []string
+		for _, i := range plan.Installs(c.argv, "/w", []string{"/job"}) {
+			got = append(got, i.Dir+": "+strings.Join(i.Argv, " "))
+		}
+		if text := strings.Join(got, "; "); text != c.want {
+			t.Errorf("in %q is %q, not %q", c.argv, text, c.want)
+		}
+	}
+	if found := plan.Installs([]string{"sh", "-c", strings.Repeat("pip install a;", 100)}, "/", nil); len(found) != 8 {
+		t.Errorf("%d installs are taken of one text", len(found))
+	}
+	job := plan.Installs([]string{"sh", "-c", "cd /job/deep && npm ci"}, "/w", []string{"/job", "/"})
+	if len(job) != 1 || !strings.Contains(job[0].Rewrite.Argv[2], "top=/job here=deep") {
+		t.Errorf("the project of the mount is not copied: %+v", job)
+	}
+}

@@ -29,7 +29,7 @@ func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, 
 		return a, nil
 	}
 	wish := t.wish(ask, w.decision)
-	if c.deferred(t, wish) {
+	if c.deferred(t, &wish) {
 		return a, nil
 	}
 	request, err := c.file(ctx, wish)

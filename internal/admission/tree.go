@@ -92,20 +92,28 @@ func (c *Controller) installs(t *tenant, of pkgref.Ecosystem) []*rehearsal {
 }
 
 // deferred takes a wish that a rehearsal may make part of a tree; if that has no tree,
-// it is filed then.
-func (c *Controller) deferred(t *tenant, wish approval.Ask) bool {
+// it is filed then. One that is not taken notes why there was none.
+func (c *Controller) deferred(t *tenant, wish *approval.Ask) bool {
 	for _, r := range c.installs(t, wish.Package.Ecosystem) {
 		t.mu.Lock()
 		defers := !r.over() && len(t.deferred) < maxDeferred
 		if defers {
-			t.deferred = append(t.deferred, wish)
+			t.deferred = append(t.deferred, *wish)
 		}
 		t.mu.Unlock()
 		if defers || r.over() && r.releases[releaseOf(wish.Package)] {
 			return true
 		}
+		if r.over() && r.problem != "" {
+			wish.Notes = append(wish.Notes, r.alone())
+		}
 	}
 	return false
+}
+
+// alone says why what the install brings is asked for one by one. It has a problem.
+func (r *rehearsal) alone() string {
+	return "it is asked for by itself, since it is not known what else " + quoted(r.install.Command) + " brings: " + r.problem
 }
 
 // wholeTree returns once the tree that a release is part of is in the queue, or with the
@@ -120,14 +128,13 @@ func (c *Controller) wholeTree(ctx context.Context, t *tenant, p pkgref.Ref) (no
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		command := quoted(r.install.Command)
 		switch {
 		case r.releases[releaseOf(p)]:
 			return nil, nil
 		case r.problem != "":
-			notes = append(notes, "it is asked for by itself, since it is not known what else "+command+" brings: "+r.problem)
+			notes = append(notes, r.alone())
 		case r.tree != "":
-			notes = append(notes, "it is asked for by itself: it was not among what "+command+" was found to bring ("+r.tree+")")
+			notes = append(notes, "it is asked for by itself: it was not among what "+quoted(r.install.Command)+" was found to bring ("+r.tree+")")
 		}
 	}
 	if len(notes) == 0 {
@@ -153,7 +160,7 @@ func (c *Controller) rehearse(t *tenant, r *rehearsal) {
 		return // what its resolver read and did not choose is asked for when it is wanted
 	}
 	for _, wish := range deferred {
-		wish.Notes = []string{"it is asked for by itself, since it is not known what else " + quoted(r.install.Command) + " brings: " + r.problem}
+		wish.Notes = []string{r.alone()}
 		if _, err := c.file(t.life, wish); err != nil {
 			return // its file asks again
 		}

@@ -179,7 +179,11 @@ func TestAnInstallThatCannotBeResolved(t *testing.T) {
 		if r.idle {
 			continue // its metadata was filed as it was read
 		}
-		if text := strings.Join(filed[0].Notes, ""); !strings.Contains(text, c.why) {
+		rich := slices.IndexFunc(filed, func(r approval.Request) bool { return r.ID == a.Approval })
+		if rich < 0 {
+			t.Fatalf("%s: what waits is not among what was filed: %+v", c.why, filed)
+		}
+		if text := strings.Join(filed[rich].Notes, ""); !strings.Contains(text, c.why) {
 			t.Errorf("it says %q, not %q", text, c.why)
 		}
 	}

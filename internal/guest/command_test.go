@@ -75,7 +75,7 @@ func TestRefusedCalls(t *testing.T) {
 	}{
 		"nothing":       {nil, "needs an id"},
 		"no argv":       {&channel.Exec{ID: "x"}, "needs an id"},
-		"unknown user":  {&channel.Exec{ID: "x", Argv: []string{"true"}, User: "9999"}, "no user \"9999\""},
+		"unknown user":  {&channel.Exec{ID: "x", Argv: []string{"true"}, User: "nobody-here"}, "no user \"nobody-here\""},
 		"user in words": {&channel.Exec{ID: "x", Argv: []string{"true"}, User: "a b"}, "no user"},
 		"bad variable":  {&channel.Exec{ID: "x", Argv: []string{"true"}, Env: map[string]string{"A=B": "c"}}, "environment variable"},
 		"zero byte":     {&channel.Exec{ID: "x", Argv: []string{"true"}, Env: map[string]string{"A": "\x00"}}, "environment variable"},

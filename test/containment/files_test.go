@@ -246,7 +246,7 @@ func testControlGroups(t *testing.T, s *stage) {
 			t.Log(err)
 		}
 	})
-	files = limits(t, fmt.Sprintf("cofferdam-control-%d/control", os.Getpid()))
+	files = limits(t, fmt.Sprintf("cofferdam-control-%d/*/control", os.Getpid()))
 	before = contents(files)
 	script := `for f in ` + strings.Join(group.Joins(), " ") + `; do echo $$ > $f; done; exec ` + filepath.Join(probeDir(), "probe") + ` cgroup own`
 	got := s.outside(t, func(cmd *exec.Cmd) { cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", script} })

@@ -95,7 +95,7 @@ func (r *bareRun) once(ctx context.Context) (took time.Duration, err error) {
 		}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(bundle)) }()
-	if err := os.WriteFile(filepath.Join(bundle, bootFile), r.boot, 0o444); err != nil { //nolint:gosec // as it is in the model
+	if err := os.WriteFile(filepath.Join(bundle, bootFile), r.boot, 0o444); err != nil {
 		return 0, err
 	}
 	config := bytes.ReplaceAll(r.config, []byte(r.origin), []byte(bundle))

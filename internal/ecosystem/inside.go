@@ -43,7 +43,7 @@ func (in *Inside) AddPath(p string, head []byte) {
 	}
 }
 
-// AddModule, AddEntryPoint and AddStart take a name once.
+// AddModule takes a name once, as AddEntryPoint and AddStart do.
 func (in *Inside) AddModule(name string) { add(&in.Modules, name) }
 
 // AddEntryPoint is AddModule for an entry point.
@@ -90,7 +90,7 @@ func machineCode(p string, head []byte) bool {
 func Head(content io.Reader) (head []byte, all io.Reader, err error) {
 	head = make([]byte, 4)
 	n, err := io.ReadFull(content, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // ReadFull gives these as they are
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = nil
 	}
 	return head[:n], io.MultiReader(bytes.NewReader(head[:n]), content), err

@@ -78,8 +78,11 @@ func Harden() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid tracing: %w", err)
 	}
-	if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
-		return fmt.Errorf("forbid new privileges: %w", err)
+	// Set before the first thread, all have it, and it can't be taken back.
+	if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || set == 0 {
+		if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+			return fmt.Errorf("forbid new privileges: %w", err)
+		}
 	}
 	for c := range unix.CAP_LAST_CAP + 1 {
 		bound, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -130,5 +131,21 @@ func TestAskedMountsWinOverOurs(t *testing.T) {
 	}
 	if at["/tmp"] != 1 || at["/run"] != 1 || at["/dev/shm"] != 1 {
 		t.Errorf("mounts by place: %v", at)
+	}
+}
+
+// TestNothingIsInTheBoundingSet: no program inside can gain a capability, from the first
+// moment on; the agent has its own by inheritance, until it gives that up. A rootless
+// one, which is not the sandbox's root, needs them as ambient, too.
+func TestNothingIsInTheBoundingSet(t *testing.T) {
+	for _, ids := range []identity{{}, {single: true}} {
+		p := firstProcess(engine.Spec{Init: []string{"/init"}, Limits: engine.Limits{Pids: 9}}, ids)
+		c := p.Capabilities
+		if len(c.Bounding) != 0 || !p.NoNewPrivileges {
+			t.Errorf("single %t: bounding %v, no new privileges %t", ids.single, c.Bounding, p.NoNewPrivileges)
+		}
+		if !slices.Contains(c.Inheritable, "CAP_SETUID") || !slices.Equal(c.Inheritable, c.Permitted) || (len(c.Ambient) > 0) != ids.single {
+			t.Errorf("single %t: %+v", ids.single, c)
+		}
 	}
 }

@@ -75,6 +75,7 @@ func testCommandPosture(t *testing.T, s *stage) {
 			t.Errorf("ESCAPED: %v gave %q", argv, text)
 		}
 	}
+	agentPosture(t, b)
 	s.goldenPath(t, b)
 	// The control runs the setuid program as an unprivileged user, from a file
 	// system that permits it, as root of the stage would let it.
@@ -101,6 +102,26 @@ func testCommandPosture(t *testing.T, s *stage) {
 	}, "posture")
 	if status := statusOf(got.text); status["Uid"] != "0 0 0 0" || status["CapEff"] == commandPosture()["CapEff"] {
 		t.Errorf("INCONCLUSIVE: outside the setuid program gains nothing either: %s", got.text)
+	}
+}
+
+// agentPosture: PID 1 has what it needs to change users and files, which the commands'
+// processes don't have, and nothing that any program could inherit of it.
+func agentPosture(t *testing.T, b *sandbox) {
+	t.Helper()
+	text, _ := b.command(t, api.StartCommand{Argv: []string{"cat", "/proc/1/status"}})
+	got := statusOf(text)
+	for name, want := range commandPosture() {
+		switch name {
+		case "CapPrm", "CapEff":
+			if sets, err := strconv.ParseUint(got[name], 16, 64); err != nil || sets&(1<<unix.CAP_SETUID) == 0 || sets&(1<<unix.CAP_SETPCAP|1<<unix.CAP_NET_ADMIN) != 0 {
+				t.Errorf("the agent's %s is %q", name, got[name])
+			}
+		default:
+			if got[name] != want {
+				t.Errorf("the agent's %s is %q, want %q", name, got[name], want)
+			}
+		}
 	}
 }
 

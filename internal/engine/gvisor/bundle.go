@@ -127,16 +127,16 @@ func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
 // firstProcess is PID 1: root inside, with what the guest agent needs and no more.
 func firstProcess(spec engine.Spec, ids identity) *specs.Process {
 	caps := []string{
-		"CAP_NET_BIND_SERVICE", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
+		"CAP_NET_BIND_SERVICE", "CAP_SETUID", "CAP_SETGID",
 		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",
 		"CAP_SYS_RESOURCE", // Its threads don't count against the limit of a user that is also a command's.
 		"CAP_NET_ADMIN",    // A second address on lo, before anything else runs; then given up.
 	}
 	p := &specs.Process{
 		Args: spec.Init, Env: spec.Env, Cwd: "/", NoNewPrivileges: true,
-		// The bounding set is empty from the start: to empty it, which the agent does on each
-		// of its threads for each of these, would take a third of its own start. So it has
-		// them by inheritance, which it gives up with the rest before anything else runs.
+		// The bounding set is empty from the start, so that nothing needs CAP_SETPCAP to empty
+		// it; on each of the agent's threads, for each of these, that took a third of its own
+		// start. So it has them by inheritance, which it gives up before anything else runs.
 		Capabilities: &specs.LinuxCapabilities{Effective: caps, Permitted: caps, Inheritable: caps},
 		Rlimits: []specs.POSIXRlimit{
 			{Type: "RLIMIT_NOFILE", Soft: noFile, Hard: noFile},

@@ -144,6 +144,9 @@ func TestNothingIsInTheBoundingSet(t *testing.T) {
 		if len(c.Bounding) != 0 || !p.NoNewPrivileges {
 			t.Errorf("single %t: bounding %v, no new privileges %t", ids.single, c.Bounding, p.NoNewPrivileges)
 		}
+		if slices.Contains(c.Permitted, "CAP_SETPCAP") {
+			t.Errorf("single %t: may set the sets of others: %v", ids.single, c.Permitted)
+		}
 		if !slices.Contains(c.Inheritable, "CAP_SETUID") || !slices.Equal(c.Inheritable, c.Permitted) || (len(c.Ambient) > 0) != ids.single {
 			t.Errorf("single %t: %+v", ids.single, c)
 		}

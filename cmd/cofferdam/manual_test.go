@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestManual: docs/cli.md is the help texts. UPDATE=1 writes it anew.
+// TestManual: docs/cli.md is the help texts. COFFERDAM_UPDATE=1 writes it anew.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "..", "docs", "cli.md")
 	var b bytes.Buffer
-	b.WriteString("# The command line\n\nMade from the help texts (`cofferdam COMMAND --help`) by a test of cmd/cofferdam; UPDATE=1 writes it anew.\n")
+	b.WriteString("# The command line\n\nMade from the help texts (`cofferdam COMMAND --help`) by a test of cmd/cofferdam; COFFERDAM_UPDATE=1 writes it anew.\n")
 	chapters(&b, newRoot())
-	if os.Getenv("UPDATE") != "" {
+	if os.Getenv("COFFERDAM_UPDATE") != "" {
 		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(have), b.String()); diff != "" {
-		t.Errorf("docs/cli.md is not the help texts; UPDATE=1 writes it:\n%s", diff)
+		t.Errorf("docs/cli.md is not the help texts; COFFERDAM_UPDATE=1 writes it:\n%s", diff)
 	}
 }
 

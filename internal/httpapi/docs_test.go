@@ -13,7 +13,7 @@ import (
 )
 
 // TestTheRoutesAreInTheDocs: the table of docs/api.md is that of the routes.
-// UPDATE=1 writes it anew.
+// COFFERDAM_UPDATE=1 writes it anew.
 func TestTheRoutesAreInTheDocs(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- routes: made by a test of internal/httpapi -->\n", "<!-- end -->\n"
@@ -50,13 +50,13 @@ func TestTheRoutesAreInTheDocs(t *testing.T) {
 		t.Fatal("docs/api.md has no place for the table")
 	}
 	want := before + begin + b.String() + end + after
-	if os.Getenv("UPDATE") != "" {
+	if os.Getenv("COFFERDAM_UPDATE") != "" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(string(have), want); diff != "" {
-		t.Errorf("UPDATE=1 writes the table:\n%s", diff)
+		t.Errorf("COFFERDAM_UPDATE=1 writes the table:\n%s", diff)
 	}
 }

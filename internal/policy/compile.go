@@ -130,7 +130,7 @@ func (c *compiler) version(v value) {
 
 func (c *compiler) description(v value) {
 	if n := v.node; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
-		return // the toolkit writes an empty one
+		return // agent-sandbox policies have an empty one
 	}
 	if _, ok := c.text(v); ok {
 		c.says(v, "for people only")
@@ -178,7 +178,7 @@ func (c *compiler) scope(v value) {
 }
 
 func (c *compiler) environment(v value) {
-	o := c.object(v, "mode", "baseline")
+	o := c.object(v, keysOf[environmentKeys]()...)
 	if o == nil {
 		return
 	}

@@ -3,7 +3,7 @@ package policy
 import "strings"
 
 func (c *compiler) credentials(v value) {
-	o := c.object(v, "mode", "inject", "secret_scanning")
+	o := c.object(v, keysOf[credentialsKeys]()...)
 	if o == nil {
 		return
 	}
@@ -33,7 +33,7 @@ func (c *compiler) credentials(v value) {
 
 // injection is checked although nothing injects yet, so that a slip shows now.
 func (c *compiler) injection(v value) {
-	o := c.object(v, "host", "header", "secret")
+	o := c.object(v, keysOf[injectKeys]()...)
 	if o == nil {
 		return
 	}

@@ -46,7 +46,7 @@ func (c *compiler) packageLists(v value, read func(pkgref.Ecosystem, value)) {
 }
 
 func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
-	o := c.object(v, "name", "version", "max_version", "with_dependencies", "prereleases", "install_scripts")
+	o := c.object(v, keysOf[allowedKeys]()...)
 	if o == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func allowedMeaning(name string, e entry) string {
 }
 
 func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
-	o := c.object(v, "name", "version")
+	o := c.object(v, keysOf[blockedKeys]()...)
 	if o == nil {
 		return
 	}

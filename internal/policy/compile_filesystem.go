@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// filesystem reads the article's form: a workspace in the sandbox, and mounts.
+// filesystem reads a sandbox configuration's form: a workspace in the sandbox, and mounts.
 func (c *compiler) filesystem(v value) {
-	o := c.object(v, "workspace", "mode", "host_mounts")
+	o := c.object(v, keysOf[filesystemKeys]()...)
 	if o == nil {
 		return
 	}
@@ -19,7 +19,7 @@ func (c *compiler) filesystem(v value) {
 		}
 	}
 	if f, given := o.fields["mode"]; given {
-		if s, ok := c.word(f, "read_write", "read_only"); ok {
+		if s, ok := c.word(f, "read_only", "read_write"); ok {
 			w.ReadOnly = s == "read_only"
 			c.says(f, "the workspace is %s", strings.ReplaceAll(s, "_", "-"))
 		}
@@ -38,7 +38,7 @@ func (c *compiler) hostMounts(v value) {
 		c.says(v, "nothing of the host is visible in the sandbox")
 	}
 	for _, e := range elements {
-		o := c.object(e, "source", "destination", "mode")
+		o := c.object(e, keysOf[hostMountKeys]()...)
 		if o == nil {
 			continue
 		}
@@ -62,9 +62,9 @@ func (c *compiler) hostMounts(v value) {
 	}
 }
 
-// sandboxMounts reads the toolkit's form; its places in the sandbox are fixed.
+// sandboxMounts reads an agent-sandbox policy's form; its places in the sandbox are fixed.
 func (c *compiler) sandboxMounts(v value) {
-	o := c.object(v, "input_dir", "output_dir")
+	o := c.object(v, keysOf[sandboxMountsKeys]()...)
 	if o == nil || !c.claim("mounts", v) {
 		return
 	}

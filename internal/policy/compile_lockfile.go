@@ -8,7 +8,7 @@ import (
 )
 
 func (c *compiler) lockfile(v value) {
-	o := c.object(v, "files", "mode", "trust")
+	o := c.object(v, keysOf[lockfileKeys]()...)
 	if o == nil {
 		return
 	}

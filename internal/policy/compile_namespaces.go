@@ -28,7 +28,7 @@ func (c *compiler) readNamespaces(v value) {
 }
 
 func (c *compiler) namespace(v value) {
-	o := c.object(v, "ecosystem", "pattern", "upstream")
+	o := c.object(v, keysOf[namespaceKeys]()...)
 	if o == nil {
 		return
 	}

@@ -111,9 +111,9 @@ func (c *compiler) networkDefault(v value) {
 	}
 }
 
-// network reads the article's form.
+// network reads a sandbox configuration's form.
 func (c *compiler) network(v value) {
-	o := c.object(v, "mode", "egress_allowlist", "ingress")
+	o := c.object(v, keysOf[networkKeys]()...)
 	if o == nil {
 		return
 	}

@@ -3,7 +3,7 @@ package policy
 import "strings"
 
 func (c *compiler) packages(v value) {
-	o := c.object(v, "default", "on_hold", "min_release_age", "age_source", "sdist", "install_scripts", "require_hashes", "toolchains", "similar_names", "unaccounted", "lockfile")
+	o := c.object(v, keysOf[packagesKeys]()...)
 	if o == nil {
 		return
 	}

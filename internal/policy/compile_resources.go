@@ -14,8 +14,7 @@ const (
 )
 
 func (c *compiler) defaults(v value) {
-	o := c.object(v, "action", "network_default", "timeout_seconds", "max_memory_mb", "max_cpu", "max_disk_mb", "max_pids",
-		"max_tokens", "max_tool_calls", "confidence_threshold")
+	o := c.object(v, keysOf[defaultsKeys]()...)
 	if o == nil {
 		return
 	}
@@ -49,7 +48,7 @@ func (c *compiler) defaultAction(v value) {
 	c.says(v, "a command, code or tool that no rule matches is denied; packages and the network do not read this")
 }
 
-// limits reads the native keys; the toolkit writes null for "not set".
+// limits reads the native keys; agent-sandbox policies have null for "not set".
 func (c *compiler) limits(o *object) {
 	r := &c.policy.resources
 	if f, given := o.fields["max_cpu"]; given && !isNull(f) && c.claim("cpu", f) {
@@ -91,9 +90,9 @@ func (c *compiler) timeout(v value) {
 	}
 }
 
-// resources reads the article's form: Kubernetes quantities.
+// resources reads a sandbox configuration's form: Kubernetes quantities.
 func (c *compiler) resources(v value) {
-	o := c.object(v, "cpu_limit", "memory_limit", "timeout_seconds")
+	o := c.object(v, keysOf[resourcesKeys]()...)
 	if o == nil {
 		return
 	}

@@ -43,7 +43,7 @@ func (c *compiler) finishCommands(o *object) {
 }
 
 func (c *compiler) rule(v value, names map[string]int) {
-	o := c.object(v, "name", "condition", "action", "priority", "message", "dynamic_condition", "override", "description")
+	o := c.object(v, keysOf[ruleKeys]()...)
 	if o == nil {
 		return
 	}
@@ -121,7 +121,7 @@ func knownField(field string) bool {
 }
 
 func (c *compiler) condition(v value, r *rule) {
-	o := c.object(v, "field", "operator", "value")
+	o := c.object(v, keysOf[conditionKeys]()...)
 	if o == nil {
 		return
 	}

@@ -8,34 +8,51 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// TestDocumentation: every example in docs/policy.md is a policy, and every
-// key that a document may begin with is in it.
-func TestDocumentation(t *testing.T) {
-	data, err := os.ReadFile("../../docs/policy.md")
+// page is a text of docs/.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(data), "```")
-	count := 0
-	for _, block := range blocks {
-		if document, ok := strings.CutPrefix(block, "yaml\n"); ok {
-			count++
-			if _, err := policy.Parse("docs/policy.md", []byte(document)); err != nil {
-				t.Errorf("%v\n%s", err, document)
+	return string(data)
+}
+
+// pageExamples are the documents in the pages about policies.
+func pageExamples(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, name := range []string{"policy.md", "policy-compatibility.md"} {
+		count := len(all)
+		for _, block := range strings.Split(page(t, name), "```") {
+			if document, ok := strings.CutPrefix(block, "yaml\n"); ok {
+				all = append(all, document)
 			}
 		}
+		if len(all) == count {
+			t.Errorf("no example in docs/%s", name)
+		}
 	}
-	if count == 0 {
-		t.Error("no example in docs/policy.md")
+	return all
+}
+
+// TestDocumentation: every example in the pages about policies is a policy, and every
+// key that a document may begin with is explained.
+func TestDocumentation(t *testing.T) {
+	for _, document := range pageExamples(t) {
+		if _, err := policy.Parse("docs", []byte(document)); err != nil {
+			t.Errorf("%v\n%s", err, document)
+		}
 	}
-	_, err = policy.Parse("p", []byte("no_such_key_at_all: 1\n"))
+	_, err := policy.Parse("p", []byte("no_such_key_at_all: 1\n"))
 	if err == nil {
 		t.Fatal("an unknown key is accepted")
 	}
+	text := page(t, "policy.md") + page(t, "policy-compatibility.md")
 	_, known, _ := strings.Cut(err.Error(), "known here: ")
 	for key := range strings.SplitSeq(known, ", ") {
-		if !strings.Contains(string(data), "`"+key) {
-			t.Errorf("docs/policy.md does not explain %s", key)
+		if !strings.Contains(text, "`"+key) {
+			t.Errorf("no page explains %s", key)
 		}
 	}
 }

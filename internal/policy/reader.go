@@ -123,7 +123,7 @@ func (c *compiler) list(v value) (elements []value, ok bool) {
 
 // text reads a non-empty text. What YAML takes for a number, a date or a
 // boolean is not text until it is quoted: 1.10 would otherwise be 1.1. Nor is
-// what only YAML 1.1 takes for one, which the toolkit reads its documents by.
+// what only YAML 1.1 takes for one: agent-sandbox policies are read by it elsewhere.
 func (c *compiler) text(v value) (string, bool) {
 	if what := inYAML11(v.node); what != "" {
 		c.fail(v.node, "%s must be text, and is %s in YAML 1.1; quote it: \"%s\"", v.path, what, clip(v.node.Value, 40))
@@ -216,7 +216,7 @@ func (c *compiler) integer(v value, least, most int64) (int64, bool) {
 	return int64(f), ok
 }
 
-// isNull accepts the toolkit's way of writing "not set".
+// isNull accepts an agent-sandbox policy's way of writing "not set".
 func isNull(v value) bool {
 	return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!null"
 }

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What plain text is something else in YAML 1.1. The toolkit reads documents by
+// What plain text is something else in YAML 1.1. Other readers of agent-sandbox policies go by
 // that version, so that "value: on" is a boolean there, which no text equals.
 var (
 	boolean11 = regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|true|True|TRUE|false|False|FALSE)$`)

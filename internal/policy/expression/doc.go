@@ -1,5 +1,5 @@
 // Package expression finds regular expressions in text as Python's re.search
-// does: that is the language of the toolkit's rules, and a rule that means
+// does: that is the language of agent-sandbox policies' rules, and a rule that means
 // less here than there loses a denial. It reads Python's own syntax with a
 // reader of its own, as no expression of another language is quite the same,
 // and runs it in time that is linear in the text.

@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"reflect"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// The types of this file are the shape of a document: which keys an object has, and what
+// is written at each. The compiler takes an object's keys from them, and Schema is made of
+// them. No value of these types is ever made. "means" is what an editor shows.
+
+// document is the whole of it.
+type document struct {
+	Name             text                               `key:"name" means:"Names the policy in records."`
+	Version          text                               `key:"version" means:"The policy's version in records. Quote it."`
+	Description      anyText                            `key:"description" means:"For people only."`
+	Isolation        engineName                         `key:"isolation" means:"The engine that sandboxes run under. A host that does not have it refuses the run."`
+	Defaults         defaultsKeys                       `key:"defaults" means:"Limits, and what holds where no rule matches."`
+	Packages         packagesKeys                       `key:"packages" means:"How packages are judged."`
+	AllowedPackages  map[pkgref.Ecosystem][]allowedKeys `key:"allowed_packages" means:"Packages that may be installed, by ecosystem."`
+	BlockedPackages  map[pkgref.Ecosystem][]blockedKeys `key:"blocked_packages" means:"Packages that are denied, whatever else allows them."`
+	Namespaces       []namespaceKeys                    `key:"namespaces" means:"Private names, each with the one upstream that it comes from."`
+	NetworkAllowlist []networkName                      `key:"network_allowlist" means:"Names on the network. Not forwarded yet: none of them resolves."`
+	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`
+	Credentials      credentialsKeys                    `key:"credentials" means:"Not enforced yet: no credential is handed out."`
+	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Tools that may be called. None is offered to the sandbox yet."`
+	Rules            []ruleKeys                         `key:"rules" means:"Rules for the commands, code and tools that Cofferdam itself starts. They never judge packages."`
+	Environment      environmentKeys                    `key:"environment" means:"What is kept after a run."`
+	Network          networkKeys                        `key:"network" means:"The network, in the form of a sandbox configuration."`
+	Filesystem       filesystemKeys                     `key:"filesystem" means:"Files, in the form of a sandbox configuration."`
+	Resources        resourcesKeys                      `key:"resources" means:"Limits, in the form of a sandbox configuration."`
+	SandboxMounts    sandboxMountsKeys                  `key:"sandbox_mounts" means:"Mounts, in the form of an agent-sandbox policy."`
+	Inherit          bool                               `key:"inherit" means:"Has no effect: one document is the whole policy."`
+	Scope            null                               `key:"scope" means:"Only null: a policy applies to the whole run."`
+}
+
+type defaultsKeys struct {
+	Action              action          `key:"action" means:"For a command, code or tool that no rule matches. Packages and the network never read it."`
+	NetworkDefault      networkDefault  `key:"network_default" means:"For names that the policy does not list. An open network (allow) is not offered."`
+	TimeoutSeconds      *timeoutSeconds `key:"timeout_seconds" means:"A command is killed after so many seconds."`
+	MaxMemoryMB         *megabytes      `key:"max_memory_mb" means:"Memory, in MiB."`
+	MaxCPU              *cores          `key:"max_cpu" means:"CPU cores."`
+	MaxDiskMB           *megabytes      `key:"max_disk_mb" means:"New files, in MiB."`
+	MaxPids             *pids           `key:"max_pids" means:"Processes and threads."`
+	MaxTokens           amount          `key:"max_tokens" means:"Not enforced: it counts what a model does outside the sandbox."`
+	MaxToolCalls        amount          `key:"max_tool_calls" means:"Not enforced: it counts what a model does outside the sandbox."`
+	ConfidenceThreshold amount          `key:"confidence_threshold" means:"Not enforced: it is about what a model does outside the sandbox."`
+}
+
+type packagesKeys struct {
+	Default        effect       `key:"default" means:"For a package that no list names. Deny if absent."`
+	OnHold         onHold       `key:"on_hold" means:"What an install does that waits for a person: fail, \"wait 20s\" or freeze. Fail if absent."`
+	MinReleaseAge  duration     `key:"min_release_age" means:"A file that was published more recently is denied."`
+	AgeSource      ageWord      `key:"age_source" means:"Where a file's age comes from. Trusted if absent."`
+	Sdist          effect       `key:"sdist" means:"Source distributions. Building one runs its publisher's code. Deny if absent."`
+	InstallScripts effect       `key:"install_scripts" means:"Packages that run something when they are installed. Deny if absent."`
+	RequireHashes  bool         `key:"require_hashes" means:"Denies a file of which nobody gives a strong digest."`
+	Toolchains     effect       `key:"toolchains" means:"Package managers and compilers that tools fetch by themselves. Deny if absent."`
+	SimilarNames   effect       `key:"similar_names" means:"Names that look like a popular package's. Deny if absent."`
+	Unaccounted    unaccounted  `key:"unaccounted" means:"What follows when a package on the disk was never served. Alarm if absent."`
+	Lockfile       lockfileKeys `key:"lockfile" means:"Holds installs to the files that lockfiles name."`
+}
+
+type lockfileKeys struct {
+	Files someLockfiles `key:"files" means:"Lockfiles, absolute or relative to this document. Without this key a run brings its own with --lockfile."`
+	Mode  lockWord      `key:"mode" means:"frozen: nothing outside the lockfiles. prefer: only the names in them are held to their pins."`
+	Trust bool          `key:"trust" means:"What a lockfile pins needs no entry in allowed_packages."`
+}
+
+type allowedKeys struct {
+	Name             text `key:"name" needed:"yes" means:"The package."`
+	Version          text `key:"version" means:"A version specifier, in the ecosystem's own language."`
+	MaxVersion       text `key:"max_version" means:"The highest version: \"2.x\" is every 2.*, \"2.31.0\" is that version."`
+	WithDependencies bool `key:"with_dependencies" means:"Also admits what the package's verified metadata requires."`
+	Prereleases      bool `key:"prereleases" means:"Also admits pre-releases in the range."`
+	InstallScripts   bool `key:"install_scripts" means:"Admits the package although it runs scripts when it is installed."`
+}
+
+type blockedKeys struct {
+	Name    text `key:"name" needed:"yes" means:"The package."`
+	Version text `key:"version" means:"Which versions. All of them if absent."`
+}
+
+type namespaceKeys struct {
+	Ecosystem ecosystem `key:"ecosystem" needed:"yes" means:"Whose names they are."`
+	Pattern   text      `key:"pattern" needed:"yes" means:"A name, or the beginning of one followed by *."`
+	Upstream  indexURL  `key:"upstream" needed:"yes" means:"The index that these names come from, without credentials."`
+}
+
+type credentialsKeys struct {
+	Mode           justInTime   `key:"mode" means:"Not enforced yet."`
+	Inject         []injectKeys `key:"inject" means:"Not enforced yet: no credential is injected."`
+	SecretScanning bool         `key:"secret_scanning" means:"Not enforced yet: nothing is scanned."`
+}
+
+type injectKeys struct {
+	Host   networkName `key:"host" needed:"yes" means:"The host that gets the credential."`
+	Header token       `key:"header" needed:"yes" means:"The header that it is sent in."`
+	Secret token       `key:"secret" needed:"yes" means:"The secret's name."`
+}
+
+type ruleKeys struct {
+	Name             text          `key:"name" needed:"yes" means:"Names the rule in refusals and records."`
+	Condition        conditionKeys `key:"condition" needed:"yes" means:"When the rule applies."`
+	Action           action        `key:"action" needed:"yes" means:"allow and audit permit, deny and block refuse."`
+	Priority         priority      `key:"priority" means:"The highest comes first. 0 if absent."`
+	Message          anyText       `key:"message" means:"Told to whoever is refused."`
+	DynamicCondition null          `key:"dynamic_condition" means:"Only null."`
+	Override         never         `key:"override" means:"Only false: there is no parent document."`
+	Description      anyText       `key:"description" means:"For people only."`
+}
+
+type conditionKeys struct {
+	Field    text     `key:"field" needed:"yes" means:"command, code, tool or action."`
+	Operator operator `key:"operator" needed:"yes" means:"How the field is compared with the value."`
+	Value    operand  `key:"value" needed:"yes" means:"A text; a list of texts for in and not_in; a regular expression for matches."`
+}
+
+type environmentKeys struct {
+	Mode     environmentMode `key:"mode" needed:"yes" means:"ephemeral: the sandbox is gone after the run. persistent is not offered yet."`
+	Baseline text            `key:"baseline" means:"The snapshot that a persistent environment is compared with."`
+}
+
+type networkKeys struct {
+	Mode            restricted    `key:"mode" means:"No name is reachable that the policy does not list."`
+	EgressAllowlist []networkName `key:"egress_allowlist" means:"The same as network_allowlist."`
+	Ingress         denyAll       `key:"ingress" means:"No port of the sandbox is published."`
+}
+
+type filesystemKeys struct {
+	Workspace  absolutePath    `key:"workspace" means:"The directory in the sandbox that commands start in."`
+	Mode       mountMode       `key:"mode" means:"Whether the workspace can be written."`
+	HostMounts []hostMountKeys `key:"host_mounts" means:"Paths of the host that are visible in the sandbox."`
+}
+
+type hostMountKeys struct {
+	Source      absolutePath `key:"source" needed:"yes" means:"A path of the host."`
+	Destination absolutePath `key:"destination" needed:"yes" means:"A path in the sandbox."`
+	Mode        mountMode    `key:"mode" means:"read_only if absent."`
+}
+
+type resourcesKeys struct {
+	CPULimit       quantity       `key:"cpu_limit" means:"CPU cores, as a Kubernetes quantity."`
+	MemoryLimit    quantity       `key:"memory_limit" means:"Memory, as a Kubernetes quantity."`
+	TimeoutSeconds timeoutSeconds `key:"timeout_seconds" means:"A command is killed after so many seconds."`
+}
+
+type sandboxMountsKeys struct {
+	InputDir  *absolutePath `key:"input_dir" means:"A path of the host that is at /input, read-only."`
+	OutputDir *absolutePath `key:"output_dir" means:"A path of the host that is at /output, read-write."`
+}
+
+// keysOf lists the keys of an object, in the order of its type.
+func keysOf[T any]() []string {
+	var keys []string
+	for f := range reflect.TypeFor[T]().Fields() {
+		keys = append(keys, f.Tag.Get("key"))
+	}
+	return keys
+}

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"reflect"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// The kinds of values in a document. Each says how it is written, as far as a JSON Schema
+// can tell; the compiler asks for more.
+type (
+	text            string
+	anyText         string // may be empty
+	engineName      string
+	networkName     string
+	token           string
+	absolutePath    string
+	indexURL        string
+	duration        string
+	onHold          string
+	effect          string
+	action          string
+	networkDefault  string
+	ageWord         string
+	unaccounted     string
+	lockWord        string
+	ecosystem       string
+	operator        string
+	mountMode       string
+	environmentMode string
+	justInTime      string
+	restricted      string
+	denyAll         string
+	someLockfiles   []string
+	operand         string
+	quantity        string
+	ports           string
+	null            struct{}
+	never           bool
+	timeoutSeconds  float64
+	cores           float64
+	amount          float64
+	megabytes       int64
+	pids            int64
+	priority        int64
+)
+
+const (
+	durationPattern = `([0-9]{1,10}[wdhms])+`
+	namePattern     = `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?$`
+	lockfilePattern = `(^|/)(uv\.lock|pylock\.([^/]*\.)?toml|[^/]*\.txt|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go(\.work)?\.sum)$`
+	quantityPattern = `^[0-9][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`
+)
+
+// plainForms are the kinds that are one type of JSON, and a pattern or a range.
+func plainForms() map[reflect.Type]node {
+	return map[reflect.Type]node{
+		reflect.TypeFor[bool]():           {{"type", "boolean"}},
+		reflect.TypeFor[text]():           {{"type", "string"}, {"minLength", 1}},
+		reflect.TypeFor[anyText]():        {{"type", "string"}},
+		reflect.TypeFor[engineName]():     matching(`^[a-z][a-z0-9-]{0,39}$`),
+		reflect.TypeFor[networkName]():    matching(namePattern),
+		reflect.TypeFor[token]():          matching(`^[A-Za-z0-9_-]{1,128}$`),
+		reflect.TypeFor[absolutePath]():   matching(`^/`),
+		reflect.TypeFor[indexURL]():       matching(`^[Hh][Tt][Tt][Pp][Ss]?://`),
+		reflect.TypeFor[duration]():       matching("^" + durationPattern + "$"),
+		reflect.TypeFor[onHold]():         matching("^(fail|freeze|wait " + durationPattern + ")$"),
+		reflect.TypeFor[null]():           {{"type", "null"}},
+		reflect.TypeFor[never]():          {{"const", false}},
+		reflect.TypeFor[timeoutSeconds](): ranging("number", 0.001, maxSeconds),
+		reflect.TypeFor[cores]():          ranging("number", 0.01, maxCores),
+		reflect.TypeFor[amount]():         ranging("number", 0, 1e12),
+		reflect.TypeFor[megabytes]():      ranging("integer", 1, maxMB),
+		reflect.TypeFor[pids]():           ranging("integer", 1, maxPids),
+		reflect.TypeFor[priority]():       ranging("integer", -1_000_000, 1_000_000),
+		reflect.TypeFor[someLockfiles]():  {{"type", "array"}, {"items", matching(lockfilePattern)}, {"minItems", 1}, {"uniqueItems", true}},
+		reflect.TypeFor[operand]():        either(node{{"type", "string"}, {"minLength", 1}}, node{{"type", "array"}, {"items", node{{"type", "string"}, {"minLength", 1}}}}),
+		reflect.TypeFor[quantity]():       either(node{{"type", "number"}}, matching(quantityPattern)),
+		reflect.TypeFor[ports]():          either(ranging("integer", 1, maxPort), matching(`^[1-9][0-9]{0,4}-[1-9][0-9]{0,4}$`)),
+	}
+}
+
+// words are the kinds that are one of a few words.
+func words() map[reflect.Type][]string {
+	ecosystems := []string{}
+	for _, e := range pkgref.Ecosystems() {
+		ecosystems = append(ecosystems, string(e))
+	}
+	return map[reflect.Type][]string{
+		reflect.TypeFor[effect]():          {"deny", "hold", "allow"},
+		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
+		reflect.TypeFor[networkDefault]():  {"deny", "allow"},
+		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
+		reflect.TypeFor[unaccounted]():     {string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd)},
+		reflect.TypeFor[lockWord]():        {string(LockFrozen), string(LockPrefer)},
+		reflect.TypeFor[ecosystem]():       ecosystems,
+		reflect.TypeFor[operator]():        {"eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains"},
+		reflect.TypeFor[mountMode]():       {"read_only", "read_write"},
+		reflect.TypeFor[environmentMode](): {"ephemeral", "persistent"},
+		reflect.TypeFor[justInTime]():      {"just_in_time"},
+		reflect.TypeFor[restricted]():      {"restricted"},
+		reflect.TypeFor[denyAll]():         {"deny_all"},
+	}
+}
+
+func matching(pattern string) node { return node{{"type", "string"}, {"pattern", pattern}} }
+
+func ranging(kind string, least, most float64) node {
+	return node{{"type", kind}, {"minimum", least}, {"maximum", most}}
+}
+
+func either(forms ...node) node { return node{{"anyOf", forms}} }

@@ -18,7 +18,7 @@ type pin struct {
 	links    map[string]string // path below usr/local/bin -> program
 }
 
-// The versions of the tools. docs/decisions/0013-toolchains-from-pypi.md says
+// The versions of the tools. docs/decisions/0008-toolchains-from-pypi.md says
 // where they come from and how they were compared with their makers' own.
 const (
 	uvVersion    = "0.13.8"

@@ -11,12 +11,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// longList is a guest's list of links with long names and targets, as many as there
-// may be; it counts the bytes that were taken of it.
-func longList(wrote *atomic.Int64, entries int) func(*channel.Conn) {
-	long := strings.Repeat("x", 4000)
+// longList is a guest's list of links whose names and targets have so many letters;
+// it counts the bytes that were taken of it.
+func longList(wrote *atomic.Int64, entries, letters int) func(*channel.Conn) {
+	long := strings.Repeat("x", letters)
 	return func(c *channel.Conn) {
-		part := channel.FileEntries{Entries: make([]channel.FileInfo, 5)}
+		// A part is one frame.
+		part := channel.FileEntries{Entries: make([]channel.FileInfo, 20_000/(letters+100))}
 		for i := range part.Entries {
 			part.Entries[i] = channel.FileInfo{Path: "/home/user/" + long, Kind: channel.KindSymlink, Target: long}
 		}
@@ -35,7 +36,7 @@ func longList(wrote *atomic.Int64, entries int) func(*channel.Conn) {
 func TestALongListIsNotHeld(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
 		var wrote atomic.Int64
-		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, 99_000)}
+		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, 99_000, 4000)}
 		r := s.request(http.MethodPost, filesystemService+"ListDir", strings.NewReader(`{"path":"."}`))
 		r.Header.Set("Content-Type", typeUnary)
 		res, err := s.server.Client().Do(r)
@@ -64,11 +65,11 @@ func TestALongListIsNotHeld(t *testing.T) {
 func TestALongListIsWhole(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
 		var wrote atomic.Int64
-		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, 1000)}
+		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, 1000, 4000)}
 		if all := s.got(filesystemService+"ListDir", `{"path":"."}`)["entries"].([]any); len(all) != 1000 {
 			t.Errorf("%d entries", len(all))
 		}
-		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, channel.MaxListEntries+5)}
+		s.data.cfg.Sandboxes = &liar{s.boxes, longList(&wrote, channel.MaxListEntries+5, 40)}
 		r := s.request(http.MethodPost, filesystemService+"ListDir", strings.NewReader(`{"path":"."}`))
 		r.Header.Set("Content-Type", typeUnary)
 		res, err := s.server.Client().Do(r)

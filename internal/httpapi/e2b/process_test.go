@@ -233,10 +233,14 @@ func TestASlowReaderHoldsTheCommandBack(t *testing.T) {
 	})
 }
 
-// mute attaches to what never says a word.
-type mute struct{ *backendtest.Boxes }
+// mute attaches to what never says a word, and tells that it did.
+type mute struct {
+	*backendtest.Boxes
+	attached func()
+}
 
-func (mute) Attach(context.Context, string, string, int64) (net.Conn, error) {
+func (m mute) Attach(context.Context, string, string, int64) (net.Conn, error) {
+	m.attached()
 	near, _ := net.Pipe()
 	return near, nil
 }
@@ -245,9 +249,9 @@ func (mute) Attach(context.Context, string, string, int64) (net.Conn, error) {
 // has started keeps no client waiting.
 func TestAFreezeBeforeTheFirstEvent(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
-		s.data.cfg.Sandboxes = mute{s.boxes}
+		// Nothing is sent before the stream's end, so its client can't freeze it meanwhile.
+		s.data.cfg.Sandboxes = mute{s.boxes, func() { s.freezes("ap-1") }}
 		e := s.open(processService+"Start", shell("true"))
-		s.freezes("ap-1")
 		if _, problem := e.finish(); problem == nil || problem.Code != codePrecondition || !strings.Contains(problem.Message, "ap-1") {
 			t.Errorf("the stream ended with %v", problem)
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,33 @@ func Suite(t *testing.T, factory Factory) {
 	if s.Files {
 		t.Run("snapshot of files", func(t *testing.T) { testFilesSnapshot(t, s) })
 	}
+	s.endsEmpty(t)
+}
+
+// SuiteOfRoots runs what of the contract depends on the form that a root has.
+func SuiteOfRoots(t *testing.T, factory Factory) {
+	t.Helper()
+	s := factory(t)
+	t.Run("life", func(t *testing.T) { testLife(t, s) })
+	t.Run("read-only root", func(t *testing.T) { testReadOnlyRoot(t, s) })
+	t.Run("mounts", func(t *testing.T) { testUserMapping(t, s) })
+	caps, err := s.Engine.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(caps.Enforces, engine.ControlFreeze) {
+		t.Run("freeze", func(t *testing.T) { testCountsOn(t, s) })
+	}
+	if slices.Contains(caps.Enforces, engine.ControlSnapshot) {
+		t.Run("snapshot", func(t *testing.T) { testCopyGoesOn(t, s) })
+		t.Run("files", func(t *testing.T) { testFilesOnly(t, s) })
+	}
+	s.endsEmpty(t)
+}
+
+// endsEmpty: what the tests made they have ended.
+func (s *Subject) endsEmpty(t *testing.T) {
+	t.Helper()
 	if ids, err := s.Engine.List(t.Context()); err != nil || len(ids) > 0 {
 		t.Errorf("after all tests the engine lists %v (%v)", ids, err)
 	}

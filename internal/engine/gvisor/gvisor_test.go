@@ -23,16 +23,19 @@ import (
 // siteVariable names a site that a parent test has laid out for this process.
 const siteVariable = "ENGINETEST_SITE"
 
-// kinds are the forms of a root that every test of a sandbox is run with.
-func kinds() []engine.RootKind { return []engine.RootKind{engine.RootImage, engine.RootDir} }
+// form is a form of a root, and how much of the contract is tested with it.
+type form struct {
+	kind  engine.RootKind
+	tests func(*testing.T, enginetest.Factory)
+}
 
 func TestSuite(t *testing.T) {
 	s := newSite(t)
-	for _, kind := range kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			enginetest.Suite(t, func(t *testing.T) *enginetest.Subject {
+	for _, f := range forms() {
+		t.Run(string(f.kind), func(t *testing.T) {
+			f.tests(t, func(t *testing.T) *enginetest.Subject {
 				t.Helper()
-				return s.subject(t, kind)
+				return s.subject(t, f.kind)
 			})
 		})
 	}
@@ -68,15 +71,15 @@ func TestRootless(t *testing.T) {
 func rootless(t *testing.T) {
 	t.Helper()
 	s := newSite(t)
-	for _, kind := range kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			subject := s.subject(t, kind)
+	for _, f := range forms() {
+		t.Run(string(f.kind), func(t *testing.T) {
+			subject := s.subject(t, f.kind)
 			subject.NoWeak = true
 			caps, err := subject.Engine.Capabilities(t.Context())
 			if err != nil || !caps.Rootless {
 				t.Fatalf("capabilities %+v, %v", caps, err)
 			}
-			enginetest.Suite(t, func(*testing.T) *enginetest.Subject { return subject })
+			f.tests(t, func(*testing.T) *enginetest.Subject { return subject })
 			other := subject.Spec("for-another")
 			other.Owner.HostUID++
 			if _, err := subject.Engine.Create(t.Context(), other); !errors.Is(err, fault.ErrForbidden) {

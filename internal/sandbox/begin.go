@@ -47,10 +47,11 @@ func (b *birth) live(ctx context.Context, s *Sandbox) {
 	m := b.manager
 	defer b.leave()
 	s.key, s.request, s.first, s.ends = b.entry.Key, b.entry.Request, m.cfg.Door.FirstRecord(s.info.ID), m.ends
-	m.ends.Start(s.info.ID, terms(s.lifetime), s.lifetime.TTL, false)
+	m.ends.Start(s.info.ID, terms(s.lifetime), s.lifetime.TTL)
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	m.add(s) // before anybody hears of it
+	m.ends.Announce(s.info.ID)
 	m.correct(ctx, s, Running, "")
 	faultpoint.Hit(faultpoint.CreateRunning)
 }

@@ -1,6 +1,22 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"runtime"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+)
 
 // Lives is lives, for tests outside of the package.
 func (m *Manager) Lives(ctx context.Context, s *Sandbox) bool { return m.lives(ctx, s) }
+
+// AwaitEnds returns when all clocks that are announced and over have been told of.
+func (m *Manager) AwaitEnds() {
+	const last = "the last that is over"
+	m.ends.Start(last, ends.Terms{TTL: 1}, 0)
+	m.ends.Announce(last)
+	defer m.ends.Drop(last)
+	for m.ends.Set(last, ends.Terms{TTL: 1}) == nil { // it takes no new terms once it is over
+		runtime.Gosched()
+	}
+}

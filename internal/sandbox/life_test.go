@@ -429,33 +429,3 @@ func TestExtensionsOnRecord(t *testing.T) {
 		t.Errorf("on record are %v, want %v", got, want)
 	}
 }
-
-// TestClockOverRestarts: what is left is counted by the machine's boot time, whatever
-// happens to the wall clock; paused time does not count.
-func TestClockOverRestarts(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	since := time.Hour
-	w.Boot = func() (string, time.Duration) { return "this boot", since }
-	d := w.daemon(t)
-	runs := d.create(t, sandbox.Request{Lifetime: sandbox.Lifetime{TTL: time.Hour}})
-	rests := d.create(t, sandbox.Request{Lifetime: sandbox.Lifetime{TTL: time.Hour}})
-	if err := d.Pause(t.Context(), rests.Info().ID); err != nil {
-		t.Fatal(err)
-	}
-	since += 20 * time.Minute
-	d.next(t)
-	for id, want := range map[string]time.Duration{runs.Info().ID: 40 * time.Minute, rests.Info().ID: time.Hour} {
-		s, err := d.Get(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left := time.Until(s.Ends()); left > want || left < want-time.Minute {
-			t.Errorf("%s are left, want %s", left, want)
-		}
-	}
-	since += 24 * time.Hour
-	d.next(t)
-	await(t, "the time of the one is over", func() bool { return len(d.List()) == 1 })
-	d.wantOnly(t, rests.Info().ID)
-}

@@ -114,7 +114,7 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox, e Entry, journale
 	if journaled {
 		s.lifetime, left = e.Clock.Lifetime, e.Clock.left(m.cfg.Boot())
 	}
-	m.ends.Start(info.ID, terms(s.lifetime), left, false) // the list tells whether it stands still
+	m.ends.Start(info.ID, terms(s.lifetime), left) // the list tells whether it stands still
 	if err := m.takeOver(ctx, s, k, meta.Waiting); err != nil {
 		m.ends.Drop(info.ID)
 		m.cfg.Door.Unregister(info.ID)
@@ -122,6 +122,7 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox, e Entry, journale
 	}
 	m.adopted(ctx, s)
 	m.followAgain(ctx, s, k.Commands)
+	m.ends.Announce(info.ID) // now it can be found, and whether it is busy is known
 	return nil
 }
 

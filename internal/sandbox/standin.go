@@ -41,5 +41,5 @@ func (s StandIn) Lives(l Lifetime) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lifetime = l
-	s.ends.Start(s.info.ID, ends.Terms{TTL: l.TTL, Idle: l.Idle}, l.TTL, false)
+	s.ends.Start(s.info.ID, ends.Terms{TTL: l.TTL, Idle: l.Idle}, l.TTL)
 }

@@ -39,6 +39,7 @@ type world struct {
 	Journal     func(sandbox.Journal) sandbox.Journal `json:"-"`
 	Queue       waiting.Queue                         `json:"-"`
 	Boot        func() (string, time.Duration)        `json:"-"`
+	Made        func(*sandbox.Manager)                `json:"-"` // told of each before it takes over
 	Log         *slog.Logger                          `json:"-"`
 	FreezeAfter time.Duration
 	Reserve     int64
@@ -122,6 +123,9 @@ func (w *world) start(ctx context.Context) (*daemon, error) {
 		Queue: queue, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
 		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Boot: w.Boot, EndRetry: w.EndRetry,
 	})
+	if w.Made != nil {
+		w.Made(d.Manager)
+	}
 	return d, d.Recover(ctx)
 }
 

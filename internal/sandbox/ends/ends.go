@@ -4,7 +4,8 @@
 // Vocabulary: the *terms* of a sandbox are how long it lives (its TTL) and how
 // long it may be idle; a *clock* counts both down; it *stands still* while the
 // sandbox does not run or waits for a person; a clock that came to its end is
-// *over*, and stays so until it is set anew.
+// *over*, and stays so until it is set anew; it is *announced* once whoever is told
+// of its end knows the sandbox.
 //
 // All of it is monotonic time: setting the wall clock changes nothing. There is
 // one goroutine, whatever the number of clocks.
@@ -50,15 +51,25 @@ func New(expired func(id string, why Cause)) *Schedule {
 	return &Schedule{expired: expired, wake: make(chan struct{}, 1), clocks: map[string]*clock{}}
 }
 
-// Start begins a clock; left is what is left of the TTL. One that is there is
-// replaced.
-func (s *Schedule) Start(id string, terms Terms, left time.Duration, still bool) {
+// Start begins a clock, whose end nobody is told of before it is announced; left is
+// what is left of the TTL. One that is there is replaced.
+func (s *Schedule) Start(id string, terms Terms, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(id)
-	c := &clock{id: id, terms: terms, ttl: left, idle: terms.Idle, since: time.Now(), still: still, at: -1}
+	c := &clock{id: id, terms: terms, ttl: left, idle: terms.Idle, since: time.Now(), at: -1}
 	s.clocks[id] = c
-	s.place(c)
+}
+
+// Announce has Run tell of a clock's end, which may have been long ago.
+func (s *Schedule) Announce(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clocks[id]; c != nil && !c.announced {
+		c.count()
+		c.announced = true
+		s.place(c)
+	}
 }
 
 // Set gives a clock new terms, from now on. One that is over is a
@@ -219,7 +230,7 @@ func (s *Schedule) drop(id string) {
 // place puts a clock where it belongs in the queue, after a count. Needs mu.
 func (s *Schedule) place(c *clock) {
 	left, _, some := c.next()
-	runs := some && !c.still && !c.over
+	runs := some && c.announced && !c.still && !c.over
 	c.due = c.since.Add(left)
 	switch {
 	case runs && c.at < 0:
@@ -243,6 +254,7 @@ type clock struct {
 	terms     Terms
 	ttl, idle time.Duration // what was left of both at since
 	since     time.Time
+	announced bool
 	still     bool
 	over      bool
 	due       time.Time

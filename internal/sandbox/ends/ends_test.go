@@ -46,14 +46,20 @@ func (b *bench) want(t *testing.T, want ...string) {
 	}
 }
 
+// start begins a clock that is announced.
+func (b *bench) start(id string, terms ends.Terms, left time.Duration) {
+	b.Start(id, terms, left)
+	b.Announce(id)
+}
+
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }
 
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.Start("late", ends.Terms{TTL: minutes(3)}, minutes(3), false)
-		b.Start("soon", ends.Terms{TTL: minutes(2)}, minutes(1), false)
-		b.Start("never", ends.Terms{}, 0, false)
+		b.start("late", ends.Terms{TTL: minutes(3)}, minutes(3))
+		b.start("soon", ends.Terms{TTL: minutes(2)}, minutes(1))
+		b.start("never", ends.Terms{}, 0)
 		b.pass(minutes(1) - 1)
 		b.want(t)
 		b.pass(1)
@@ -63,10 +69,35 @@ func TestTTL(t *testing.T) {
 	})
 }
 
+// TestAnEndBeforeItIsAnnounced is told when it is, once; what happened meanwhile counts.
+func TestAnEndBeforeItIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.Start("over", ends.Terms{TTL: minutes(3)}, -minutes(1))
+		b.Start("soon", ends.Terms{TTL: minutes(3)}, minutes(2))
+		b.Start("still", ends.Terms{TTL: minutes(3)}, minutes(2))
+		b.Still("still", true)
+		b.pass(minutes(1))
+		b.want(t)
+		for _, id := range []string{"over", "soon", "still", "over", "unknown"} {
+			b.Announce(id)
+		}
+		b.pass(0)
+		b.want(t, "over ttl")
+		b.pass(minutes(1))
+		b.want(t, "over ttl", "soon ttl")
+		b.pass(minutes(9))
+		b.want(t, "over ttl", "soon ttl")
+		b.Still("still", false)
+		b.pass(minutes(2))
+		b.want(t, "over ttl", "soon ttl", "still ttl")
+	})
+}
+
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.Start("a", ends.Terms{TTL: minutes(60), Idle: minutes(5)}, minutes(60), false)
+		b.start("a", ends.Terms{TTL: minutes(60), Idle: minutes(5)}, minutes(60))
 		for range 10 {
 			b.pass(minutes(4))
 			b.Touch("a")
@@ -95,7 +126,7 @@ func TestIdle(t *testing.T) {
 func TestStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.Start("a", ends.Terms{TTL: minutes(10), Idle: minutes(8)}, minutes(10), false)
+		b.start("a", ends.Terms{TTL: minutes(10), Idle: minutes(8)}, minutes(10))
 		b.pass(minutes(7))
 		b.Still("a", true)
 		b.pass(minutes(600))
@@ -117,7 +148,7 @@ func TestStill(t *testing.T) {
 func TestSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.Start("a", ends.Terms{TTL: minutes(1)}, minutes(1), false)
+		b.start("a", ends.Terms{TTL: minutes(1)}, minutes(1))
 		b.pass(minutes(1) - 1)
 		if err := b.Set("a", ends.Terms{TTL: minutes(5)}); err != nil {
 			t.Fatal(err)
@@ -144,7 +175,7 @@ func TestRace(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
-			b.Start("a", ends.Terms{TTL: minutes(1)}, minutes(1), false)
+			b.start("a", ends.Terms{TTL: minutes(1)}, minutes(1))
 			time.Sleep(minutes(1))
 			err := b.Set("a", ends.Terms{TTL: minutes(1)})
 			synctest.Wait()
@@ -166,7 +197,7 @@ func TestMany(t *testing.T) {
 		var want []string
 		for i := range 200 {
 			id := fmt.Sprint("sb", i)
-			b.Start(id, ends.Terms{TTL: minutes(5)}, minutes(5), false)
+			b.start(id, ends.Terms{TTL: minutes(5)}, minutes(5))
 			switch i % 4 {
 			case 0:
 				b.Drop(id)

@@ -16,7 +16,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differen
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build install uninstall deps template demo test test-unit test-all check bench clean lint fmt
+.PHONY: build install uninstall deps template demo test test-unit test-all check bench release clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -69,6 +69,7 @@ test-all: build template
 	@$(FLAKY) forget
 	$(FLAKY) unit $(PACKAGES) -- -count=1 -race -tags long -timeout 30m
 	$(FLAKY) containment ./test/containment/... -- -count=1
+	COFFERDAM_LONG=1 $(FLAKY) release ./packaging/... -- -count=1 -timeout 60m
 	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 20m
@@ -79,12 +80,12 @@ check: deps build lint
 	$(GO) test -race -count=1 $(PACKAGES)
 
 lint:
-	@test -z "$$($(TOOL) gofumpt -l api client cmd internal runsc test bench)" || { $(TOOL) gofumpt -l api client cmd internal runsc test bench; exit 1; }
+	@test -z "$$($(TOOL) gofumpt -l api client cmd internal packaging runsc test bench)" || { $(TOOL) gofumpt -l api client cmd internal packaging runsc test bench; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run ./...
 
 fmt:
-	$(TOOL) gofumpt -w api client cmd internal runsc test bench
+	$(TOOL) gofumpt -w api client cmd internal packaging runsc test bench
 
 # All of it, or some parts: make bench PART=run,exec (ROUNDS=0.2: a quick look).
 PART   ?=
@@ -92,5 +93,11 @@ ROUNDS ?= 1
 bench: deps build template
 	CGO_ENABLED=0 $(GO) run ./bench -only "$(PART)" -rounds "$(ROUNDS)"
 
+# Of a commit, not of the working tree: make release COMMIT=v1.2.0 ARCHES=amd64
+COMMIT ?= HEAD
+ARCHES ?= amd64,arm64
+release: deps
+	$(GO) run ./packaging/release -commit "$(COMMIT)" -arch "$(ARCHES)" -out dist
+
 clean:
-	rm -rf $(BIN) $(AGENT)
+	rm -rf $(BIN) $(AGENT) dist

@@ -64,6 +64,7 @@ func layers() []struct {
 		{"cmd", 8},
 		{"test", 9},
 		{"bench", 9},
+		{"packaging", 9},
 	}
 }
 

@@ -176,7 +176,9 @@ func (m *materials) keys() []string {
 	return keys
 }
 
-func purl(p part) string { return "pkg:golang/" + p.name + "@" + strings.ReplaceAll(p.version, "+", "%2B") }
+func purl(p part) string {
+	return "pkg:golang/" + p.name + "@" + strings.ReplaceAll(p.version, "+", "%2B")
+}
 
 func choices(ids []string) []licenceChoice {
 	var all []licenceChoice

@@ -66,7 +66,7 @@ func (c *Controller) telling(t *tenant, e pkgref.Ecosystem) func(name, specifier
 	}
 	alike := map[string]bool{}
 	return func(name, specifier string) bool {
-		if policy.TakesPreReleases(e, specifier) {
+		if pkgref.MayTakePreReleases(e, specifier) {
 			return true
 		}
 		near, known := alike[name]

@@ -101,19 +101,6 @@ func CanonicalVersion(ecosystem Ecosystem, version string) (string, error) {
 	return "", fault.Invalid("%q is not a version that %s packages can have", clip(version), clip(string(ecosystem)))
 }
 
-// SameVersion reports whether two spellings name one release.
-func SameVersion(ecosystem Ecosystem, a, b string) bool {
-	if a == b {
-		return true
-	}
-	if ecosystem != Python {
-		return false
-	}
-	va, okA := pep440.Parse(a)
-	vb, okB := pep440.Parse(b)
-	return okA && okB && va.Compare(vb) == 0
-}
-
 // clip keeps hostile text in messages short.
 func clip(s string) string {
 	const most = 80

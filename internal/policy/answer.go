@@ -45,41 +45,27 @@ func (p *Policy) through(ecosystem pkgref.Ecosystem, id string) (admits, prerele
 	return admits, prereleases
 }
 
-func (e *entry) covers(r release) bool {
-	return e.versions.match(r, e.prereleases) && e.limit.match(r, true)
+func (e *entry) covers(r pkgref.Version) bool {
+	return match(e.versions, r, e.prereleases) && e.limit.admits(r)
 }
 
 // admits: a pre-release also by a node range that names it.
-func (e *entry) admits(r release) bool {
-	return e.covers(r) && (e.prereleases || !r.preRelease() || e.versions.isNode)
+func (e *entry) admits(r pkgref.Version) bool {
+	return e.covers(r) && (e.prereleases || !r.PreRelease() || e.versions.SelectsPreReleases())
 }
 
 // satisfiedBy is also true if nobody can read the specifier.
-func (e *judgedEdge) satisfiedBy(r release) bool {
-	return !e.readable || e.versions.match(r, e.prereleases)
+func (e *judgedEdge) satisfiedBy(r pkgref.Version) bool {
+	return !e.readable || match(e.versions, r, e.prereleases)
 }
 
 // admitsRelease is asked about an edge that the release satisfies.
-func (e *judgedEdge) admitsRelease(r release) bool {
-	return e.admits && e.readable && (e.prereleases || !r.preRelease() || e.versions.isNode || e.names(r))
+func (e *judgedEdge) admitsRelease(r pkgref.Version) bool {
+	return e.admits && e.readable && (e.prereleases || !r.PreRelease() || e.versions.SelectsPreReleases() || e.names(r))
 }
 
-// names tells that a requirement takes a pre-release by the ecosystem's own rule. Go's
-// requires exactly it: it can be a commit without a tag, whose version has the form of
-// one. Python's and npm's are written with a pre-release, npm's with one of the same
-// three numbers.
-func (e *judgedEdge) names(r release) bool {
-	switch e.edge.Parent.Ecosystem {
-	case pkgref.Go:
-		return e.edge.Specifier == ">="+r.text
-	case pkgref.Node:
-		return e.readable && e.versions.match(r, false)
-	case pkgref.Python:
-		return e.readable && e.versions.python.NamesPreRelease() && e.versions.match(r, false)
-	case pkgref.Rust:
-	}
-	return false
-}
+// names tells that a requirement takes a pre-release by the ecosystem's own rule.
+func (e *judgedEdge) names(r pkgref.Version) bool { return e.readable && e.versions.Takes(r) }
 
 func (j *Judge) entryThrough(e *entry) string {
 	if e.withDependencies {
@@ -99,7 +85,7 @@ func (j *Judge) ownThrough() string {
 
 // admittingThrough is the entry through which an edge admits the release too:
 // an entry of its own does not cut a package's dependencies off.
-func admittingThrough(wanted []*judgedEdge, r release) string {
+func admittingThrough(wanted []*judgedEdge, r pkgref.Version) string {
 	for _, e := range wanted {
 		if e.admitsRelease(r) {
 			return e.edge.Through
@@ -234,7 +220,7 @@ func (j *Judge) namespaceDecision() Decision {
 }
 
 // entryDecision is for a release that an entry admits.
-func (j *Judge) entryDecision(e *entry, r release, wanted []*judgedEdge) Decision {
+func (j *Judge) entryDecision(e *entry, r pkgref.Version, wanted []*judgedEdge) Decision {
 	d := Decision{
 		Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
 		Reason: short(j.name) + " is on the allowlist", WantedBy: edgesOf(wanted),
@@ -247,7 +233,7 @@ func (j *Judge) entryDecision(e *entry, r release, wanted []*judgedEdge) Decisio
 
 // outsideDecision is for a name on the allowlist whose entries do not admit
 // the release, whoever else wants it; limit is whichLimit's.
-func (j *Judge) outsideDecision(limit string, r release, wanted []*judgedEdge) Decision {
+func (j *Judge) outsideDecision(limit string, r pkgref.Version, wanted []*judgedEdge) Decision {
 	return Decision{
 		Effect: Deny, ResolvedBy: ByAllowlist, WantedBy: edgesOf(wanted),
 		Rule:    entryRule("allowed_packages", j.ecosystem, j.name) + "." + limit,
@@ -264,13 +250,13 @@ const (
 )
 
 // whichLimit is the key to blame; of several entries, the versions as a whole.
-func (j *Judge) whichLimit(r release) string {
+func (j *Judge) whichLimit(r pkgref.Version) string {
 	for i := range j.allowed {
-		if e := &j.allowed[i]; r.preRelease() && e.versions.match(r, true) && e.limit.match(r, true) {
+		if e := &j.allowed[i]; r.PreRelease() && match(e.versions, r, true) && e.limit.admits(r) {
 			return limitPrereleases
 		}
 	}
-	if len(j.allowed) == 1 && j.allowed[0].versions.match(r, true) {
+	if len(j.allowed) == 1 && match(j.allowed[0].versions, r, true) {
 		return limitMax
 	}
 	return limitVersion

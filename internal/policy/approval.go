@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Approval is a person's answer about a release, as a fact: only those that
@@ -75,7 +77,7 @@ func (j *Judge) answered(d Decision, f FileFacts) Decision {
 	if d.Effect != Hold || len(j.answers) == 0 {
 		return d
 	}
-	r, _ := parseRelease(j.ecosystem, f.Version) // it was judged before
+	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
 	var approved *answer
 	for i := range j.answers {
 		a := &j.answers[i]
@@ -109,16 +111,12 @@ func (j *Judge) deniedBy(a *answer, d Decision) Decision {
 // answer is an Approval with its version parsed.
 type answer struct {
 	Approval
-	release  release
-	readable bool
+	release pkgref.Version
 }
 
 // of tells whether the answer is about a release.
-func (a *answer) of(r release) bool {
-	if r.isPython {
-		return a.readable && r.compare(a.release) == 0
-	}
-	return a.Version == r.text
+func (a *answer) of(r pkgref.Version) bool {
+	return r.Same(a.release)
 }
 
 // from tells whether the answer is about what this index has.

@@ -104,7 +104,7 @@ func allowedMeaning(name string, e entry) string {
 	}
 	if e.prereleases {
 		b.WriteString(", pre-releases too")
-	} else if e.versions.isNode {
+	} else if e.versions.SelectsPreReleases() {
 		b.WriteString(", no pre-releases but those that the range names")
 	} else {
 		b.WriteString(", no pre-releases")
@@ -163,7 +163,7 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 			return "", e, false
 		}
 		e.versionText = s
-		if e.versions, isText = parseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
+		if e.versions, isText = pkgref.ParseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
 			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, clip(s, 60), ecosystem, specifierExample(ecosystem))
 			return "", e, false
 		}

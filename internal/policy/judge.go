@@ -55,7 +55,7 @@ const (
 type judgedEdge struct {
 	edge        Edge
 	readable    bool
-	versions    versionRange
+	versions    pkgref.Range
 	admits      bool // its Through is an entry with with_dependencies
 	prereleases bool // which the entry also admits
 }
@@ -92,7 +92,7 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 	j.pins = parsePins(pkg.Ecosystem, about.Lock)
 	for _, a := range about.Approvals {
 		parsed := answer{Approval: a}
-		parsed.release, parsed.readable = parseRelease(pkg.Ecosystem, a.Version)
+		parsed.release, _ = pkgref.ParseVersion(pkg.Ecosystem, a.Version)
 		j.answers = append(j.answers, parsed)
 	}
 	for _, e := range edges {
@@ -105,7 +105,7 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 
 func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) *judgedEdge {
 	je := &judgedEdge{edge: e}
-	je.versions, je.readable = parseRange(ecosystem, e.Specifier)
+	je.versions, je.readable = pkgref.ParseRange(ecosystem, e.Specifier)
 	je.admits, je.prereleases = p.through(ecosystem, e.Through)
 	return je
 }
@@ -221,8 +221,8 @@ const maxRemembered = 10_000
 // judgeRelease takes the steps that do not look at the file: canonical form,
 // blocklist, malware, namespace, lockfile, allowlist, dependency edges, default.
 func (j *Judge) judgeRelease(version string) *Decision {
-	r, ok := parseRelease(j.ecosystem, version)
-	if !ok || !isCanonicalVersion(j.ecosystem, version, r) {
+	r, _ := pkgref.ParseVersion(j.ecosystem, version)
+	if !r.Canonical() {
 		d := j.notCanonical()
 		return &d
 	}
@@ -261,9 +261,9 @@ func (j *Judge) notCanonical() Decision {
 
 // refusedRelease is the refusal by a list, an advisory, a namespace or a
 // lockfile; nil: there is none.
-func (j *Judge) refusedRelease(r release) *Decision {
+func (j *Judge) refusedRelease(r pkgref.Version) *Decision {
 	for _, b := range j.blocked {
-		if b.versions.covers(r) {
+		if b.versions.Covers(r) {
 			d := j.blockedDecision(b)
 			return &d
 		}
@@ -280,8 +280,8 @@ func (j *Judge) refusedRelease(r release) *Decision {
 	return j.lockedRelease(r)
 }
 
-func (j *Judge) keyOf(r release) sharedKey {
-	key := sharedKey{entry: unlisted, pre: r.preRelease(), epoch: r.epoch(), major: r.segment(0), minor: r.segment(1)}
+func (j *Judge) keyOf(r pkgref.Version) sharedKey {
+	key := sharedKey{entry: unlisted, pre: r.PreRelease(), epoch: r.Epoch(), major: r.Segment(0), minor: r.Segment(1)}
 	if len(j.allowed) == 0 {
 		return key
 	}
@@ -294,7 +294,7 @@ func (j *Judge) keyOf(r release) sharedKey {
 	return key
 }
 
-func (j *Judge) judgeListed(key sharedKey, r release, wanted []*judgedEdge) Decision {
+func (j *Judge) judgeListed(key sharedKey, r pkgref.Version, wanted []*judgedEdge) Decision {
 	switch key.entry {
 	case unlisted:
 		return j.judgeUnlisted(r, wanted)
@@ -304,13 +304,9 @@ func (j *Judge) judgeListed(key sharedKey, r release, wanted []*judgedEdge) Deci
 	return j.entryDecision(&j.allowed[key.entry], r, wanted)
 }
 
-func isCanonicalVersion(ecosystem pkgref.Ecosystem, version string, r release) bool {
-	return ecosystem != pkgref.Python || r.python.Is(version)
-}
-
 // wanted are the edges that this release would satisfy, or whose specifier
 // nobody can read.
-func (j *Judge) wanted(r release) []*judgedEdge {
+func (j *Judge) wanted(r pkgref.Version) []*judgedEdge {
 	var wanted []*judgedEdge
 	for _, e := range j.edges {
 		if e.satisfiedBy(r) {
@@ -321,7 +317,7 @@ func (j *Judge) wanted(r release) []*judgedEdge {
 }
 
 // judgeUnlisted judges a name that only edges or the default can admit.
-func (j *Judge) judgeUnlisted(r release, wanted []*judgedEdge) Decision {
+func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 	named := len(j.pins) > 0 // by now the release is pinned
 	for _, e := range wanted {
 		if e.admitsRelease(r) {
@@ -331,14 +327,14 @@ func (j *Judge) judgeUnlisted(r release, wanted []*judgedEdge) Decision {
 		}
 		named = named || e.names(r)
 	}
-	if e := j.admittingEdge(); j.about.Listing && e != nil && (severalVersions(j.ecosystem) || j.below(r)) && !r.preRelease() {
+	if e := j.admittingEdge(); j.about.Listing && e != nil && (severalVersions(j.ecosystem) || j.below(r)) && !r.PreRelease() {
 		d := j.dependencyDecision(e)
 		d.Through = ""
 		return d
 	}
 	d := j.unlisted(wanted)
 	switch edge := j.admittingEdge() != nil; {
-	case r.preRelease() && !named && (d.Effect != Deny || edge && d.Rule == ruleDefault):
+	case r.PreRelease() && !named && (d.Effect != Deny || edge && d.Rule == ruleDefault):
 		d = Decision{Effect: Deny, Rule: rulePrereleases, ResolvedBy: ByDefault, WantedBy: d.WantedBy}
 		d.Reason = "this version of " + short(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
 	case edge && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny:
@@ -367,9 +363,9 @@ func (j *Judge) requirers() string {
 }
 
 // below tells whether a page shows a release since a higher one is admitted.
-func (j *Judge) below(r release) bool {
-	highest, ok := parseRelease(j.ecosystem, j.about.Below)
-	return ok && r.isPython && r.python.Compare(highest.python) <= 0
+func (j *Judge) below(r pkgref.Version) bool {
+	highest, ok := pkgref.ParseVersion(j.ecosystem, j.about.Below)
+	return ok && j.ecosystem == pkgref.Python && r.Compare(highest) <= 0
 }
 
 // severalVersions tells whether a tree can have a package in several versions.

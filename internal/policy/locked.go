@@ -17,8 +17,7 @@ const (
 // pin is a Pin with its version parsed.
 type pin struct {
 	Pin
-	release  release
-	readable bool
+	release pkgref.Version
 }
 
 func parsePins(ecosystem pkgref.Ecosystem, lock *Lock) []pin {
@@ -28,21 +27,16 @@ func parsePins(ecosystem pkgref.Ecosystem, lock *Lock) []pin {
 	pins := make([]pin, len(lock.Pins))
 	for i, p := range lock.Pins {
 		pins[i].Pin = p
-		pins[i].release, pins[i].readable = parseRelease(ecosystem, p.Version)
+		pins[i].release, _ = pkgref.ParseVersion(ecosystem, p.Version)
 	}
 	return pins
 }
 
-func (p *pin) of(r release) bool {
-	if r.isPython {
-		return p.readable && r.compare(p.release) == 0
-	}
-	return p.Version == r.text
-}
+func (p *pin) of(r pkgref.Version) bool { return r.Same(p.release) }
 
 // pinned are the pins of a release: those with digests of its files, or with
 // metadata those with digests of that.
-func (j *Judge) pinned(r release, metadata bool) []pin {
+func (j *Judge) pinned(r pkgref.Version, metadata bool) []pin {
 	var pins []pin
 	for i := range j.pins {
 		p := &j.pins[i]
@@ -70,7 +64,7 @@ func (j *Judge) pinnedVersions() string {
 
 // pinnedVersionOf is the release's version as a lockfile writes it, "" if none
 // pins it.
-func (j *Judge) pinnedVersionOf(r release) string {
+func (j *Judge) pinnedVersionOf(r pkgref.Version) string {
 	if pins := j.pinned(r, false); len(pins) > 0 {
 		return clip(pins[0].Version, 80)
 	}
@@ -102,7 +96,7 @@ func (j *Judge) lockedName() *Decision {
 }
 
 // lockedRelease is the refusal of a release that the lockfiles leave out.
-func (j *Judge) lockedRelease(r release) *Decision {
+func (j *Judge) lockedRelease(r pkgref.Version) *Decision {
 	if d := j.lockedName(); d != nil {
 		return d
 	}
@@ -120,7 +114,7 @@ func (j *Judge) judgeDigest(f FileFacts, d Decision) Decision {
 	if len(j.pins) == 0 {
 		return Decision{}
 	}
-	r, _ := parseRelease(j.ecosystem, f.Version) // it was judged before
+	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
 	pins := j.pinned(r, false)
 	switch compareDigests(pins, f.Digests, func(p pin) []string { return p.Digests }) {
 	case digestSame:
@@ -190,7 +184,7 @@ func strongKind(digest string) string {
 
 // trusted is the allowance of a release in a trusted lockfile, which stands for
 // the allowlist.
-func (j *Judge) trusted(r release, wanted []*judgedEdge) *Decision {
+func (j *Judge) trusted(r pkgref.Version, wanted []*judgedEdge) *Decision {
 	if j.about.Lock == nil || !j.about.Lock.Trusted {
 		return nil
 	}

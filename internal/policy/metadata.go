@@ -1,10 +1,12 @@
 package policy
 
+import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
+
 // metadata judges what resolvers read of releases that they may then not want.
 // Nothing is installed by it, so the name decides; without a version it alone.
 func (j *Judge) metadata(f FileFacts) Decision {
-	r, ok := parseRelease(j.ecosystem, f.Version)
-	if f.Version != "" && (!ok || !isCanonicalVersion(j.ecosystem, f.Version, r)) {
+	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version)
+	if f.Version != "" && !r.Canonical() {
 		return j.notCanonical()
 	}
 	if d := j.refusedName(); d != nil {

@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
 
 // narrow applies what looks at the file to a release that is not denied: the
 // strictest of its digest, kind, age, scripts and what was decided stands.
@@ -107,7 +111,7 @@ func (j *Judge) ageAt(f FileFacts, now time.Time) Decision {
 
 func (j *Judge) judgeScripts(f FileFacts) Decision {
 	refusal := Decision{Effect: Deny, Rule: "packages.install_scripts", ResolvedBy: ByAllowlist}
-	r, _ := parseRelease(j.ecosystem, f.Version) // it was judged before
+	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
 	for i := range j.allowed {
 		if e := &j.allowed[i]; e.installScripts && e.admits(r) {
 			return Decision{}

@@ -1,11 +1,6 @@
 package policy
 
-import (
-	"strings"
-
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
-)
+import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
 
 // part judges a release that others of its project are made of. Some publish what a
 // release has for one platform as a pre-release of the same number (1.2.3-linux-x64),
@@ -17,13 +12,13 @@ func (j *Judge) part(f FileFacts, own *Decision) *Decision {
 	if own.Effect != Deny || own.ResolvedBy != ByAllowlist && own.ResolvedBy != ByDefault {
 		return own
 	}
-	r, ok := parseRelease(j.ecosystem, f.Version)
-	if !ok || !r.preRelease() {
+	r, ok := pkgref.ParseVersion(j.ecosystem, f.Version)
+	if !ok || !r.PreRelease() {
 		return own
 	}
 	for _, version := range f.PartOf[:min(len(f.PartOf), maxWholes)] {
-		whole, ok := parseRelease(j.ecosystem, version)
-		if !ok || version == f.Version || !sameNumbers(r, whole) {
+		whole, ok := pkgref.ParseVersion(j.ecosystem, version)
+		if !ok || version == f.Version || !r.SameNumbers(whole) {
 			continue
 		}
 		d := *j.release(version)
@@ -43,25 +38,3 @@ func (j *Judge) part(f FileFacts, own *Decision) *Decision {
 
 // maxWholes bounds how many releases one can be a part of.
 const maxWholes = 16
-
-func sameNumbers(a, b release) bool {
-	for i := range 3 {
-		if a.segment(i) != b.segment(i) {
-			return false
-		}
-	}
-	return a.epoch() == b.epoch()
-}
-
-// TakesPreReleases tells whether a requirement may take pre-releases by its ecosystem's
-// own rule. It may say so of one that takes none.
-func TakesPreReleases(ecosystem pkgref.Ecosystem, specifier string) bool {
-	switch ecosystem {
-	case pkgref.Go, pkgref.Node, pkgref.Rust:
-		return strings.Contains(specifier, "-")
-	case pkgref.Python:
-		spec, ok := pep440.ParseSpecifier(specifier)
-		return ok && spec.NamesPreRelease()
-	}
-	return false
-}

@@ -74,7 +74,7 @@ func TestWhatTakesAPreRelease(t *testing.T) {
 		if d := p.Decide(clock(), in); d.Allowed() != c.taken {
 			t.Errorf("%s %s, required as %q: %s (%s)", c.ecosystem, c.version, c.specifier, d.Effect, d.Rule)
 		}
-		if c.taken && !policy.TakesPreReleases(c.ecosystem, c.specifier) {
+		if c.taken && !pkgref.MayTakePreReleases(c.ecosystem, c.specifier) {
 			t.Errorf("%s %q is said to take none", c.ecosystem, c.specifier)
 		}
 	}

@@ -114,15 +114,9 @@ func highestFirst(a, b pkgref.Ref) int {
 	if c := cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name)); c != 0 {
 		return c
 	}
-	ra, okA := parseRelease(a.Ecosystem, a.Version)
-	rb, okB := parseRelease(b.Ecosystem, b.Version)
-	if okA && okB {
-		if ra.isPython {
-			return cmp.Or(rb.python.Compare(ra.python), cmp.Compare(a.Version, b.Version))
-		}
-		return cmp.Or(rb.semantic.Compare(ra.semantic), cmp.Compare(a.Version, b.Version))
-	}
-	return cmp.Compare(b.Version, a.Version)
+	ra, _ := pkgref.ParseVersion(a.Ecosystem, a.Version)
+	rb, _ := pkgref.ParseVersion(b.Ecosystem, b.Version)
+	return cmp.Or(rb.Compare(ra), cmp.Compare(a.Version, b.Version))
 }
 
 // standing is how a document stands to a package before it is edited.
@@ -149,7 +143,7 @@ func (p *Policy) suggestionFor(w Wish) (suggestion, standing) {
 // withDependencies is for a package that is allowed: where none of its entries admits
 // what it requires, the one that it comes by gets that key.
 func (p *Policy) withDependencies(ref pkgref.Ref) (suggestion, standing) {
-	r, _ := parseRelease(ref.Ecosystem, ref.Version)
+	r, _ := pkgref.ParseVersion(ref.Ecosystem, ref.Version)
 	var by *entry
 	for _, e := range p.packages.allowed[packageKey{ref.Ecosystem, ref.Name}] {
 		switch admits := ref.Version == "" || e.admits(r); {
@@ -183,7 +177,7 @@ func (p *Policy) entryFor(ref pkgref.Ref) (suggestion, standing) {
 	if j.always != nil {
 		return suggestion{}, standsBeyond
 	}
-	r, ok := parseRelease(ref.Ecosystem, ref.Version)
+	r, ok := pkgref.ParseVersion(ref.Ecosystem, ref.Version)
 	switch d := j.release(ref.Version); {
 	case d.Effect == Allow:
 		return suggestion{}, standsAllowed

@@ -23,32 +23,32 @@ type suggestion struct {
 }
 
 // addition is for a name on no list: up to the release's own major version.
-func addition(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
-	if r.preRelease() {
+func addition(ecosystem pkgref.Ecosystem, name string, r pkgref.Version) suggestion {
+	if r.PreRelease() {
 		return widening(ecosystem, name, r)
 	}
-	return suggestion{ecosystem: ecosystem, name: name, limit: r.epochPrefix() + strconv.FormatInt(r.segment(0), 10) + ".x"}
+	return suggestion{ecosystem: ecosystem, name: name, limit: epochPrefix(r) + strconv.FormatInt(r.Segment(0), 10) + ".x"}
 }
 
 // widening is for a name whose entries do not admit the release: a further
 // entry for the release's major and minor version alone.
-func widening(ecosystem pkgref.Ecosystem, name string, r release) suggestion {
+func widening(ecosystem pkgref.Ecosystem, name string, r pkgref.Version) suggestion {
 	if ecosystem == pkgref.Node {
-		major, minor := strconv.FormatInt(r.segment(0), 10), r.segment(1)
+		major, minor := strconv.FormatInt(r.Segment(0), 10), r.Segment(1)
 		version := major + "." + strconv.FormatInt(minor, 10)
-		if r.preRelease() {
+		if r.PreRelease() {
 			version = ">=" + version + ".0-0 <" + major + "." + strconv.FormatInt(minor+1, 10) + ".0"
 		} else {
 			version += ".x"
 		}
-		return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.preRelease()}
+		return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.PreRelease()}
 	}
-	version := "==" + r.epochPrefix() + strconv.FormatInt(r.segment(0), 10) + "." + strconv.FormatInt(r.segment(1), 10) + ".*"
-	return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.preRelease()}
+	version := "==" + epochPrefix(r) + strconv.FormatInt(r.Segment(0), 10) + "." + strconv.FormatInt(r.Segment(1), 10) + ".*"
+	return suggestion{ecosystem: ecosystem, name: name, version: version, prereleases: r.PreRelease()}
 }
 
-func (r release) epochPrefix() string {
-	if epoch := r.epoch(); epoch != 0 {
+func epochPrefix(r pkgref.Version) string {
+	if epoch := r.Epoch(); epoch != 0 {
 		return strconv.FormatInt(epoch, 10) + "!"
 	}
 	return ""

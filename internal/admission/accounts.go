@@ -54,7 +54,7 @@ func newAccounts() accounts {
 
 // take notes a record, one just made or one of the log; the tenant's mu is held.
 func (a *accounts) take(r audit.Record) {
-	release := releaseOf(refOf(r))
+	release := refOf(r).Release()
 	if r.Outcome == audit.Installed {
 		how := accounting(r.Detail[detailOrigin])
 		if r.Detail[detailUnaccounted] != "" && how == "" {
@@ -104,7 +104,7 @@ type shelved struct {
 
 func shelve(p channel.InstalledPackage) shelved {
 	ref := installedRef(p)
-	return shelved{p, ref, releaseOf(ref)}
+	return shelved{p, ref, ref.Release()}
 }
 
 // placed is a release where it lies.

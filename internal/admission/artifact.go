@@ -151,11 +151,11 @@ func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "s
 func (t *tenant) serve(r audit.Record) {
 	f := &servedFile{record: r}
 	t.served[r.Seq] = f
-	t.ledger[releaseOf(refOf(r))] = f
+	t.ledger[refOf(r).Release()] = f
 	for text := range strings.SplitSeq(r.Detail[detailBundled], ", ") {
 		name, version, _ := strings.Cut(text, " ")
 		if inner, err := pkgref.New(pkgref.Ecosystem(r.Ecosystem), name, version); err == nil && version != "" && len(t.brought) < maxBrought {
-			t.brought[releaseOf(inner)] = refOf(r).String()
+			t.brought[inner.Release()] = refOf(r).String()
 		}
 	}
 	t.hideWithheld(refOf(r))

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
 // claims reads which versions a command asks for: `pip install requests==2.31.0`,
@@ -161,10 +159,10 @@ func parseClaim(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bo
 // readsClaim tells a version, or a range where there are such, from a tag.
 func readsClaim(ecosystem pkgref.Ecosystem, specifier string) bool {
 	if ecosystem == pkgref.Go {
-		_, ok := semantic.ParseGo(specifier)
+		_, ok := pkgref.ParseVersion(ecosystem, specifier)
 		return ok
 	}
-	_, ok := semantic.ParseNodeRange(specifier)
+	_, ok := pkgref.ParseRange(ecosystem, specifier)
 	return ok && specifier != ""
 }
 
@@ -177,7 +175,7 @@ func parsePythonClaim(word string) (pkgref.Ref, string, bool) {
 	name, _, _ := strings.Cut(word[:at], "[")
 	specifier := strings.TrimSpace(word[at:])
 	p, err := pkgref.New(pkgref.Python, strings.TrimSpace(name), "")
-	if _, ok := pep440.ParseSpecifier(specifier); err != nil || !ok {
+	if _, ok := pkgref.ParseRange(pkgref.Python, specifier); err != nil || !ok {
 		return pkgref.Ref{}, "", false
 	}
 	return p, specifier, true
@@ -185,17 +183,13 @@ func parsePythonClaim(word string) (pkgref.Ref, string, bool) {
 
 // claimMeets says whether a release is one that a claimed specifier asks for.
 func claimMeets(specifier string, p pkgref.Ref) bool {
-	switch {
+	switch r, ok := pkgref.ParseRange(p.Ecosystem, specifier); {
 	case specifier == "":
 		return false
-	case p.Ecosystem == pkgref.Python:
-		s, ok := pep440.ParseSpecifier(specifier)
-		v, valid := pep440.Parse(p.Version)
-		return ok && valid && s.Match(v)
-	case p.Ecosystem == pkgref.Node:
-		s, ok := semantic.ParseNodeRange(specifier)
-		v, valid := semantic.Parse(p.Version)
-		return ok && valid && s.Match(v)
+	case p.Ecosystem == pkgref.Go: // a command names a version there
+		return specifier == p.Version
+	default:
+		v, readable := pkgref.ParseVersion(p.Ecosystem, p.Version)
+		return ok && readable && r.Match(v)
 	}
-	return specifier == p.Version
 }

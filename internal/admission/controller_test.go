@@ -471,14 +471,6 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 	}
 }
 
-func TestReleaseOf(t *testing.T) {
-	for in, want := range map[string]string{"1.0": "1", "1.0.0": "1", "1": "1", "0": "0", "0.0": "0", "1!2.0": "1!2", "1.0rc1": "1rc1", "1.0.post1": "1.post1", "10.10": "10.10"} {
-		if got := releaseOf(python("x", in)).Version; got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 func (h *house) busy(tb testing.TB) {
 	tb.Helper()
 	ctx := tb.Context()

@@ -44,7 +44,7 @@ func (e *earlierRuns) add(r audit.Record) {
 	if r.Detail[detailConsists] == "" {
 		return
 	}
-	release := releaseOf(refOf(r))
+	release := refOf(r).Release()
 	known := e.served[release]
 	if known == nil && len(e.served) >= mostEarlier {
 		return

@@ -183,7 +183,7 @@ func (t *tenant) account(s *shelf, names map[pkgref.Ref]*servedFile, p shelved) 
 	if f.served == nil && p.release.Version == "" {
 		if f.served = names[projectOfRef(p.release)]; f.served != nil {
 			f.ref = refOf(f.served.record)
-			f.release = releaseOf(f.ref)
+			f.release = f.ref.Release()
 		}
 	}
 	switch outer, inside := t.brought[p.release]; {

@@ -141,11 +141,11 @@ func (w *weighing) pageFiles(release pkgref.Ref) []File {
 		for _, f := range w.t.plan.pages[project].files {
 			of := project
 			of.Version = f.Version
-			byRelease[releaseOf(of)] = append(byRelease[releaseOf(of)], f)
+			byRelease[of.Release()] = append(byRelease[of.Release()], f)
 		}
 		w.pages[project] = byRelease
 	}
-	return byRelease[releaseOf(release)]
+	return byRelease[release.Release()]
 }
 
 // shownFile is a file of a release as the run was shown it, with its verdict.

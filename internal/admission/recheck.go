@@ -38,7 +38,7 @@ func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
 		if r != nil || err != nil {
 			return r, err
 		}
-		return c.rejudgeFiles(ctx, t, release, others[releaseOf(release)])
+		return c.rejudgeFiles(ctx, t, release, others[release.Release()])
 	})
 }
 
@@ -91,7 +91,7 @@ func (t *tenant) has() []pkgref.Ref {
 		all[release] = release
 	}
 	for _, f := range t.served {
-		all[releaseOf(refOf(f.record))] = refOf(f.record)
+		all[refOf(f.record).Release()] = refOf(f.record)
 	}
 	return slices.SortedFunc(maps.Values(all), compareRefs)
 }
@@ -155,7 +155,7 @@ func (t *tenant) underOthers() map[pkgref.Ref][]string {
 	files := map[pkgref.Ref][]string{}
 	own := t.policy().Digest()
 	for _, f := range t.served {
-		if release := releaseOf(refOf(f.record)); f.record.Policy != own {
+		if release := refOf(f.record).Release(); f.record.Policy != own {
 			files[release] = append(files[release], f.record.SHA256)
 		}
 	}

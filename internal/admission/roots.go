@@ -35,7 +35,7 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 	if err != nil {
 		return Roots{}, err
 	}
-	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]version{}}
+	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}}
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
 			return Roots{}, err
@@ -48,8 +48,8 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 // rootsSearch is what a run's records say of who wanted what.
 type rootsSearch struct {
 	template string
-	parents  map[pkgref.Ref][]pkgref.Ref // of refused projects
-	served   map[pkgref.Ref]version      // projects, with the highest version
+	parents  map[pkgref.Ref][]pkgref.Ref   // of refused projects
+	served   map[pkgref.Ref]pkgref.Version // projects, with the highest version
 	asked    []askedWord
 }
 
@@ -60,8 +60,9 @@ func (s *rootsSearch) take(r audit.Record) {
 	case r.Kind == audit.KindCommand && r.Outcome == audit.Started:
 		s.asked = append(s.asked, askedWords(r.Command)...)
 	case r.Kind == audit.KindPackage && r.Outcome == audit.Served:
-		p, v := projectOf(r), parseVersion(pkgref.Ecosystem(r.Ecosystem), r.InstalledVersion)
-		if best, known := s.served[p]; !known || v.compare(best) > 0 {
+		p := projectOf(r)
+		v, _ := pkgref.ParseVersion(p.Ecosystem, r.InstalledVersion)
+		if best, known := s.served[p]; !known || v.Compare(best) > 0 {
 			s.served[p] = v
 		}
 	case r.Kind == audit.KindPackage:
@@ -123,12 +124,12 @@ func (s *rootsSearch) root(roots []Root, p pkgref.Ref) []Root {
 	if i < 0 {
 		root := Root{Package: p, Asked: s.wordFor(project)}
 		if v, served := s.served[project]; served {
-			root.Had, root.Package.Version = true, v.text
+			root.Had, root.Package.Version = true, v.String()
 		}
 		return append(roots, root)
 	}
 	have := &roots[i]
-	if !have.Had && parseVersion(p.Ecosystem, p.Version).compare(parseVersion(p.Ecosystem, have.Package.Version)) > 0 && p.Version != "" {
+	if !have.Had && pkgref.Compare(p.Ecosystem, p.Version, have.Package.Version) > 0 && p.Version != "" {
 		have.Package.Version = p.Version
 	}
 	return roots

@@ -53,7 +53,7 @@ func TestRootsAreAtTheTop(t *testing.T) {
 	wanted := func(name, parents string) audit.Record {
 		return audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: name, Detail: map[string]string{detailParents: parents}}
 	}
-	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]version{}}
+	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}}
 	for _, r := range []audit.Record{wanted("mdurl", "markdown-it-py"), wanted("markdown-it-py", "rich mdit"), wanted("mdit", "markdown-it-py mdit"), wanted("a", "b"), wanted("b", "a")} {
 		s.take(r)
 	}

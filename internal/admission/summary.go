@@ -21,7 +21,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]version{}, had: map[pkgref.Ref][]pkgref.Ref{}, asked: wishes{}, blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
+	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]pkgref.Version{}, had: map[pkgref.Ref][]pkgref.Ref{}, asked: wishes{}, blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -43,12 +43,12 @@ type summary struct {
 	files     lines
 	refused   lines
 	names     []api.Name
-	served    map[pkgref.Ref]version      // projects, with the highest version that was served
-	had       map[pkgref.Ref][]pkgref.Ref // by project: the releases that were served
-	asked     wishes                      // what commands named
-	missing   lines                       // what no upstream has
-	blocked   map[pkgref.Ref]bool         // projects of which a file was refused
-	parents   map[pkgref.Ref]bool         // projects of which a release was taken, as it required another
+	served    map[pkgref.Ref]pkgref.Version // projects, with the highest version that was served
+	had       map[pkgref.Ref][]pkgref.Ref   // by project: the releases that were served
+	asked     wishes                        // what commands named
+	missing   lines                         // what no upstream has
+	blocked   map[pkgref.Ref]bool           // projects of which a file was refused
+	parents   map[pkgref.Ref]bool           // projects of which a release was taken, as it required another
 	withheld  []audit.Record
 	wanted    wantedPaths
 	pending   []audit.Record      // what waited for a person
@@ -102,8 +102,9 @@ func projectOf(r audit.Record) pkgref.Ref {
 }
 
 func (s *summary) serve(r audit.Record) {
-	p, v := projectOf(r), parseVersion(pkgref.Ecosystem(r.Ecosystem), r.InstalledVersion)
-	if best, known := s.served[p]; !known || v.compare(best) > 0 {
+	p := projectOf(r)
+	v, _ := pkgref.ParseVersion(p.Ecosystem, r.InstalledVersion)
+	if best, known := s.served[p]; !known || v.Compare(best) > 0 {
 		s.served[p] = v
 	}
 	s.releases[refOf(r)] = true
@@ -126,7 +127,8 @@ func (s *summary) withheldLines() []api.Package {
 		}
 		for i, w := range r.Withheld {
 			wanted := s.missed(r, i)
-			below := served && parseVersion(pkgref.Ecosystem(r.Ecosystem), w.To).compare(best) <= 0
+			to, _ := pkgref.ParseVersion(pkgref.Ecosystem(r.Ecosystem), w.To)
+			below := served && to.Compare(best) <= 0
 			if w.Versions == 0 || served && w.Rule == ruleLockfile || (below || onlyPreReleases(r, w)) && !wanted {
 				continue
 			}
@@ -268,7 +270,7 @@ func (l *lines) sorted() []api.Package {
 		return cmp.Or(
 			alarmFirst(a.Alarm, b.Alarm),
 			strings.Compare(a.Ecosystem, b.Ecosystem), strings.Compare(a.Name, b.Name),
-			parseVersion(pkgref.Ecosystem(a.Ecosystem), a.Version).compare(parseVersion(pkgref.Ecosystem(b.Ecosystem), b.Version)),
+			pkgref.Compare(pkgref.Ecosystem(a.Ecosystem), a.Version, b.Version), strings.Compare(a.Version, b.Version),
 			strings.Compare(a.File, b.File), strings.Compare(a.Rule, b.Rule),
 		)
 	})

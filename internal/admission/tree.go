@@ -101,7 +101,7 @@ func (c *Controller) deferred(t *tenant, wish *approval.Ask) bool {
 			t.deferred = append(t.deferred, *wish)
 		}
 		t.mu.Unlock()
-		if defers || r.over() && r.releases[releaseOf(wish.Package)] {
+		if defers || r.over() && r.releases[wish.Package.Release()] {
 			return true
 		}
 		if r.over() && r.problem != "" {
@@ -129,7 +129,7 @@ func (c *Controller) wholeTree(ctx context.Context, t *tenant, p pkgref.Ref) (no
 			return nil, ctx.Err()
 		}
 		switch {
-		case r.releases[releaseOf(p)]:
+		case r.releases[p.Release()]:
 			return nil, nil
 		case r.problem != "":
 			notes = append(notes, r.alone())
@@ -213,7 +213,7 @@ func (c *Controller) fileTree(ctx context.Context, t *tenant, r *rehearsal, p Pl
 				return err
 			}
 			tree.Members = append(tree.Members, approval.TreeMember{Ask: wish, Depth: placed.Depth})
-			releases[releaseOf(w.Package)] = true
+			releases[w.Package.Release()] = true
 		}
 	}
 	if len(tree.Members) == 0 {

@@ -18,7 +18,7 @@ const (
 // keepPaths remembers what is inside of a file that is served; t.mu is held. What is not
 // kept is told as unknown.
 func (t *tenant) keepPaths(ask ArtifactAsk) {
-	release := releaseOf(ask.Package)
+	release := ask.Package.Release()
 	if len(ask.Paths) == 0 || t.inside[release] != nil || t.insidePaths+len(ask.Paths) > maxInsidePaths {
 		return
 	}
@@ -33,10 +33,10 @@ func (t *tenant) compareInstalled(e *approval.Evidence, p pkgref.Ref, paths []st
 	before := t.projectsServed()[projectOfRef(p)]
 	var had []string
 	if before != nil {
-		had = t.inside[releaseOf(refOf(before.record))]
+		had = t.inside[refOf(before.record).Release()]
 	}
 	t.mu.Unlock()
-	if before == nil || releaseOf(refOf(before.record)) == releaseOf(p) {
+	if before == nil || refOf(before.record).Release() == p.Release() {
 		return
 	}
 	e.Installed = before.record.InstalledVersion

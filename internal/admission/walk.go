@@ -260,26 +260,26 @@ func (t *tenant) mainsOf(project pkgref.Ref, r *requirements) []string {
 	if m := t.walk.mains[project]; m != nil && m.key == key {
 		return m.versions
 	}
-	lines := map[[2]int64]version{}
+	lines := map[[2]int64]pkgref.Version{}
 	for _, text := range r.versions {
 		release := project
 		release.Version = text
-		v := parseVersion(project.Ecosystem, text)
-		if !v.parsed || v.preRelease() || t.releases.Of(release).Admits() == "" {
+		v, _ := pkgref.ParseVersion(project.Ecosystem, text)
+		if !v.Stable() || t.releases.Of(release).Admits() == "" {
 			continue
 		}
-		if old, known := lines[v.line()]; !known || v.compare(old) > 0 {
-			lines[v.line()] = v
+		if old, known := lines[v.Compatible()]; !known || v.CompareSpelled(old) > 0 {
+			lines[v.Compatible()] = v
 		}
 	}
-	newest := make([]version, 0, len(lines))
+	newest := make([]pkgref.Version, 0, len(lines))
 	for _, v := range lines {
 		newest = append(newest, v)
 	}
-	slices.SortFunc(newest, func(a, b version) int { return b.compare(a) })
+	slices.SortFunc(newest, func(a, b pkgref.Version) int { return b.CompareSpelled(a) })
 	m := &mains{key: key}
 	for _, v := range newest[:min(len(newest), maxMains)] {
-		m.versions = append(m.versions, v.text)
+		m.versions = append(m.versions, v.String())
 	}
 	t.walk.mains[project] = m
 	return m.versions
@@ -294,12 +294,12 @@ func (t *tenant) loose(e pkgref.Ecosystem) bool {
 
 // highestRequired is the highest release on a page that a requirement admits.
 func highestRequired(j *policy.Judge, ask IndexAsk) string {
-	var highest version
+	var highest pkgref.Version
 	for _, f := range ask.Files {
-		v := parseVersion(ask.Package.Ecosystem, f.Version)
-		if v.parsed && v.compare(highest) > 0 && j.Release(f.Version).ResolvedBy == policy.ByDependency {
+		v, ok := pkgref.ParseVersion(ask.Package.Ecosystem, f.Version)
+		if ok && v.CompareSpelled(highest) > 0 && j.Release(f.Version).ResolvedBy == policy.ByDependency {
 			highest = v
 		}
 	}
-	return highest.text
+	return highest.String()
 }

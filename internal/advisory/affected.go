@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -168,21 +166,7 @@ func compareVersions(ecosystem pkgref.Ecosystem, a, b string) int {
 	if a == "0" || b == "0" {
 		return cmp.Compare(boolInt(a != "0"), boolInt(b != "0"))
 	}
-	switch ecosystem {
-	case pkgref.Python:
-		x, _ := pep440.Parse(a)
-		y, _ := pep440.Parse(b)
-		return x.Compare(y)
-	case pkgref.Go:
-		x, _ := semantic.ParseGo(a)
-		y, _ := semantic.ParseGo(b)
-		return x.Compare(y)
-	case pkgref.Node, pkgref.Rust:
-		x, _ := semantic.Parse(a)
-		y, _ := semantic.Parse(b)
-		return x.Compare(y)
-	}
-	return 0
+	return pkgref.Compare(ecosystem, a, b)
 }
 
 func boolInt(b bool) int {

@@ -133,6 +133,25 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestVersionsHaveOneParser: the languages of versions and ranges are known to
+// pkgref alone; all others use its Version and Range.
+func TestVersionsHaveOneParser(t *testing.T) {
+	seen := false
+	for _, f := range tree(t) {
+		home := below(f.pkg, "internal/pkgref")
+		for _, imp := range f.imports {
+			rel, ours := strings.CutPrefix(imp, module+"/internal/pkgref/")
+			seen = seen || ours && home
+			if ours && !home {
+				t.Errorf("%s imports pkgref's %s: use pkgref.Version and pkgref.Range", f.path, rel)
+			}
+		}
+	}
+	if !seen {
+		t.Error("pkgref imports no parser; the test looks for the wrong names")
+	}
+}
+
 // TestOnlyTelemetryMeasures: no other package knows how metrics and traces are
 // made, so that none has to.
 func TestOnlyTelemetryMeasures(t *testing.T) {

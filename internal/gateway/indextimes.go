@@ -61,10 +61,10 @@ func untimed(s *source, p *page) []string {
 			releases = append(releases, newRelease(s.ecosystem(), f.Version))
 		}
 	}
-	slices.SortFunc(releases, func(a, b *release) int { return b.compare(a) })
+	slices.SortFunc(releases, func(a, b *release) int { return b.CompareSpelled(a.Version) })
 	versions := make([]string, 0, maxTimed)
 	for _, r := range releases[:min(len(releases), maxTimed)] {
-		versions = append(versions, r.text)
+		versions = append(versions, r.String())
 	}
 	return versions
 }

@@ -185,19 +185,19 @@ func choose(ref pkgref.Ref, ix *ecosystem.Index, a admission.IndexAnswer) (versi
 		}
 		r := newRelease(ref.Ecosystem, f.Version)
 		r.refusal = d
-		if highest == nil || r.compare(highest) > 0 {
+		if highest == nil || r.CompareSpelled(highest.Version) > 0 {
 			highest = r
 		}
 		if !d.Shown() {
 			continue
 		}
-		if best == nil || r.stable() && !best.stable() || r.stable() == best.stable() && r.compare(best) > 0 {
+		if best == nil || r.Stable() && !best.Stable() || r.Stable() == best.Stable() && r.CompareSpelled(best.Version) > 0 {
 			best = r
 		}
 	}
 	switch {
 	case best != nil:
-		return best.text, policy.Decision{}
+		return best.String(), policy.Decision{}
 	case highest != nil:
 		return "", highest.refusal
 	}

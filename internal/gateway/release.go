@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -9,8 +8,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -26,50 +23,17 @@ type withheld struct {
 	decision policy.Decision
 }
 
-// release is a version of an index that can be ordered. What its ecosystem
-// can't parse comes before what it can, by its text.
+// release is a version of an index, and what was decided about it.
 type release struct {
-	text    string
-	parsed  bool
-	pre     bool
-	line    int64 // the first number: releases with the same one are a line
-	pep     pep440.Version
-	sem     semantic.Version
+	pkgref.Version
 	shown   bool            // some file of it
 	refusal policy.Decision // of a file that is not
 }
 
 func newRelease(e pkgref.Ecosystem, text string) *release {
-	r := &release{text: text}
-	switch e {
-	case pkgref.Python:
-		if r.pep, r.parsed = pep440.Parse(text); r.parsed {
-			r.pre, r.line = r.pep.PreRelease(), r.pep.Segment(0)
-		}
-		return r
-	case pkgref.Go:
-		r.sem, r.parsed = semantic.ParseGo(text)
-	case pkgref.Node, pkgref.Rust:
-		r.sem, r.parsed = semantic.Parse(text)
-	}
-	if r.parsed {
-		r.pre, r.line = r.sem.PreRelease(), r.sem.Segment(0)
-	}
-	return r
+	v, _ := pkgref.ParseVersion(e, text)
+	return &release{Version: v}
 }
-
-func (r *release) compare(o *release) int {
-	if r.parsed != o.parsed {
-		if r.parsed {
-			return 1
-		}
-		return -1
-	}
-	return cmp.Or(r.pep.Compare(o.pep), r.sem.Compare(o.sem), cmp.Compare(r.text, o.text))
-}
-
-// stable tells whether an open requirement may take it.
-func (r *release) stable() bool { return r.parsed && !r.pre }
 
 // releasesOf are an index's releases, the highest first, under the verdicts.
 func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) []*release {
@@ -88,7 +52,7 @@ func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer
 			r.refusal = d
 		}
 	}
-	slices.SortFunc(out, func(a, b *release) int { return b.compare(a) })
+	slices.SortFunc(out, func(a, b *release) int { return b.CompareSpelled(a.Version) })
 	return out
 }
 
@@ -104,7 +68,7 @@ func highestWithheld(releases []*release) *release {
 		case r.shown:
 		case r.wanted():
 			return r
-		case highest == nil || r.stable() && !highest.stable():
+		case highest == nil || r.Stable() && !highest.Stable():
 			highest = r
 		}
 	}
@@ -121,25 +85,25 @@ func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) 
 	if highest == nil || !missed(releases, ix.Tags[latest]) {
 		return nil
 	}
-	return &withheld{pkgref.Ref{Ecosystem: e, Name: ix.Project, Version: highest.text}, highest.refusal}
+	return &withheld{pkgref.Ref{Ecosystem: e, Name: ix.Project, Version: highest.String()}, highest.refusal}
 }
 
 // missed tells that the release of the tag "latest" is withheld, or the whole
 // of the highest line.
 func missed(releases []*release, latest string) bool {
-	var line int64
+	var line [2]int64
 	found, some := false, false
 	for _, r := range releases {
-		if r.text == latest && !r.shown {
+		if r.String() == latest && !r.shown {
 			return true
 		}
-		if !r.stable() {
+		if !r.Stable() {
 			continue
 		}
 		if !found {
-			found, line = true, r.line
+			found, line = true, r.Major()
 		}
-		some = some || r.line == line && r.shown
+		some = some || r.Major() == line && r.shown
 	}
 	return found && !some
 }
@@ -155,7 +119,7 @@ func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, n
 		version = tagged
 	}
 	for _, r := range releases {
-		if r.text == version && !r.shown {
+		if r.String() == version && !r.shown {
 			ref.Version = version
 			return &withheld{ref, r.refusal}, nil
 		}

@@ -192,8 +192,8 @@ func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer admission.In
 		}
 	}
 	for _, r := range all {
-		if slices.Contains(item.Versions, r.text) {
-			take(r.text)
+		if slices.Contains(item.Versions, r.String()) {
+			take(r.String())
 		}
 	}
 	most := len(chosen) + firstReleases
@@ -201,7 +201,7 @@ func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer admission.In
 		most = len(chosen) + furtherReleases
 	}
 	if len(all) > 0 && len(item.Versions) == 0 {
-		take(all[0].text)
+		take(all[0].String())
 	}
 	if item.Round == 0 && len(item.Versions) > 0 {
 		return chosen
@@ -240,13 +240,13 @@ func readableReleases(e pkgref.Ecosystem, p *page, answer admission.IndexAnswer)
 		out = append(out, readable{newRelease(e, f.Version), published})
 	}
 	slices.SortFunc(out, func(a, b readable) int {
-		if a.stable() != b.stable() {
-			if a.stable() {
+		if a.Stable() != b.Stable() {
+			if a.Stable() {
 				return -1
 			}
 			return 1
 		}
-		return b.compare(a.release)
+		return b.CompareSpelled(a.Version)
 	})
 	return out
 }
@@ -262,7 +262,7 @@ func inOrderOf(all []readable, published time.Time, round int) []string {
 			return cmp.Compare(a.published.Sub(published).Abs(), b.published.Sub(published).Abs())
 		})
 		for _, r := range near {
-			out = append(out, r.text)
+			out = append(out, r.String())
 		}
 		return out
 	}
@@ -271,7 +271,7 @@ func inOrderOf(all []readable, published time.Time, round int) []string {
 	}
 	for step := len(all); step > 0; step /= 2 { // each pass is twice as dense
 		for i := 0; i < len(all); i += step {
-			out = append(out, all[i].text)
+			out = append(out, all[i].String())
 		}
 	}
 	return out

@@ -1,5 +1,7 @@
 package pkgref
 
+import "strings"
+
 // pythonName normalises by PEP 503: ASCII letters, digits and runs of "-_.",
 // beginning and ending with a letter or digit; lower case, each run one "-".
 func pythonName(name string) (string, bool) {
@@ -35,3 +37,28 @@ func pythonName(name string) (string, bool) {
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// Release is the one key of a release. Python's "1.0" and "1.0.0" are one release,
+// whatever a file's name and its metadata say. The version is canonical.
+func (r Ref) Release() Ref {
+	if r.Ecosystem != Python {
+		return r
+	}
+	epoch, rest, found := strings.Cut(r.Version, "!")
+	if !found {
+		epoch, rest = "", r.Version
+	} else {
+		epoch += "!"
+	}
+	suffix := strings.TrimLeft(rest, "0123456789.")
+	release := rest[:len(rest)-len(suffix)]
+	release, dot := strings.CutSuffix(release, ".") // of ".dev1", ".post1"
+	for strings.HasSuffix(release, ".0") {
+		release = strings.TrimSuffix(release, ".0")
+	}
+	if dot {
+		release += "."
+	}
+	r.Version = epoch + release + suffix
+	return r
+}

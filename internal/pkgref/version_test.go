@@ -145,3 +145,11 @@ func TestAtMost(t *testing.T) {
 		}
 	}
 }
+
+func TestRelease(t *testing.T) {
+	for in, want := range map[string]string{"1.0": "1", "1.0.0": "1", "1": "1", "0": "0", "0.0": "0", "1!2.0": "1!2", "1.0rc1": "1rc1", "1.0.post1": "1.post1", "10.10": "10.10"} {
+		if got := (pkgref.Ref{Ecosystem: pkgref.Python, Name: "x", Version: in}).Release().Version; got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

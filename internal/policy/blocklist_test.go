@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -182,8 +181,8 @@ func cutPreRelease(ecosystem pkgref.Ecosystem, version string) (release string, 
 func orderOf(ecosystem pkgref.Ecosystem) func(a, b string) int {
 	if ecosystem == pkgref.Python {
 		return func(a, b string) int {
-			x, _ := pep440.Parse(a)
-			y, _ := pep440.Parse(b)
+			x, _ := pkgref.ParseVersion(pkgref.Python, a)
+			y, _ := pkgref.ParseVersion(pkgref.Python, b)
 			return x.Compare(y)
 		}
 	}

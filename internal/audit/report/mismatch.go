@@ -3,12 +3,9 @@ package report
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
 // versionMismatch finds installs of a version that was not asked for: by a pin of
@@ -88,27 +85,10 @@ func satisfies(ref pkgref.Ref, wanted string) (meets, told bool) {
 	if pkgref.SameVersion(ref.Ecosystem, wanted, ref.Version) {
 		return true, true
 	}
-	switch ref.Ecosystem {
-	case pkgref.Python:
-		v, valid := pep440.Parse(ref.Version)
-		if s, ok := pep440.ParseSpecifier(wanted); ok && valid {
-			return s.Match(v), true
-		}
-		_, exact := pep440.Parse(wanted)
-		return false, exact && valid
-	case pkgref.Node:
-		v, valid := semantic.Parse(ref.Version)
-		s, ok := semantic.ParseNodeRange(wanted)
-		return ok && valid && s.MatchPreReleases(v), ok && valid
-	case pkgref.Go:
-		least, atLeast := strings.CutPrefix(wanted, ">=")
-		v, valid := semantic.ParseGo(ref.Version)
-		w, ok := semantic.ParseGo(least)
-		return atLeast && ok && valid && v.Compare(w) >= 0, ok && valid
-	case pkgref.Rust:
-		v, valid := semantic.Parse(ref.Version)
-		s, ok := semantic.ParseRange(wanted)
-		return ok && valid && s.Match(v), ok && valid
+	v, valid := pkgref.ParseVersion(ref.Ecosystem, ref.Version)
+	if r, ok := pkgref.ParseRange(ref.Ecosystem, wanted); ok && valid {
+		return r.MatchPreReleases(v), true
 	}
-	return false, false
+	_, exact := pkgref.ParseVersion(ref.Ecosystem, wanted)
+	return false, exact && valid
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
 // maxRequirements bounds the requirements of one release; the largest real
@@ -41,15 +40,15 @@ func (c *claims) requirements() []ecosystem.Requirement {
 // its own project: as an alias (npm:NAME@1.2.3-linux-x64), since a manifest can't
 // require its own name.
 func (c *claims) parts() []string {
-	own, ok := semantic.Parse(c.version)
+	own, ok := pkgref.ParseVersion(pkgref.Node, c.version)
 	if !ok {
 		return nil
 	}
 	var parts []string
 	c.eachSpec(func(name, spec string) {
 		wanted, exact, ok := behindAlias(name, spec)
-		part, isVersion := semantic.Parse(exact)
-		if ok && isVersion && wanted == c.name && exact != c.version && part.PreReleaseOf(own) && !slices.Contains(parts, exact) {
+		part, isVersion := pkgref.ParseVersion(pkgref.Node, exact)
+		if ok && isVersion && wanted == c.name && exact != c.version && part.PreRelease() && part.SameNumbers(own) && !slices.Contains(parts, exact) {
 			parts = append(parts, exact)
 		}
 	})

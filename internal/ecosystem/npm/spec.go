@@ -6,7 +6,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
 // packedFile is how npm tells a file from a tag. Written once; regexps are
@@ -36,7 +35,7 @@ func readSpec(name, spec string) (ecosystem.Requirement, specKind) {
 	case isDirect(name, spec):
 		return ecosystem.Requirement{Name: name, Direct: true}, specDirect
 	}
-	if _, isRange := semantic.ParseNodeRange(spec); !isRange && !tagName.MatchString(spec) {
+	if _, isRange := pkgref.ParseRange(pkgref.Node, spec); !isRange && !tagName.MatchString(spec) {
 		return ecosystem.Requirement{}, specBroken
 	}
 	if spec == "*" {

@@ -1,27 +1,19 @@
 package npm
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 const latestTag = "latest"
 
-// ordered is a version that parses.
-type ordered struct {
-	text   string
-	number semantic.Version
-}
-
 // ladder are the versions that a tag may point to, each list ascending.
 type ladder struct {
 	has    map[string]bool
-	stable []ordered
-	pre    []ordered
+	stable []pkgref.Version
+	pre    []pkgref.Version
 }
 
 // ladderOf makes a ladder of the files that pass.
@@ -31,21 +23,19 @@ func ladderOf(ix *ecosystem.Index, pass func(i int) bool) ladder {
 		if !pass(i) {
 			continue
 		}
-		n, ok := semantic.Parse(f.Version)
+		n, ok := pkgref.ParseVersion(pkgref.Node, f.Version)
 		if !ok {
 			continue // not reached: versions of an index are canonical
 		}
 		l.has[f.Version] = true
 		if n.PreRelease() {
-			l.pre = append(l.pre, ordered{f.Version, n})
+			l.pre = append(l.pre, n)
 		} else {
-			l.stable = append(l.stable, ordered{f.Version, n})
+			l.stable = append(l.stable, n)
 		}
 	}
-	for _, versions := range [][]ordered{l.stable, l.pre} {
-		slices.SortFunc(versions, func(a, b ordered) int {
-			return cmp.Or(a.number.Compare(b.number), strings.Compare(a.text, b.text))
-		})
+	for _, versions := range [][]pkgref.Version{l.stable, l.pre} {
+		slices.SortFunc(versions, pkgref.Version.CompareSpelled)
 	}
 	return l
 }
@@ -57,19 +47,19 @@ func (l ladder) point(target string) string {
 	if l.has[target] {
 		return target
 	}
-	n, ok := semantic.Parse(target)
+	n, ok := pkgref.ParseVersion(pkgref.Node, target)
 	if !ok {
 		return ""
 	}
-	for _, versions := range [][]ordered{l.stable, l.pre} {
-		i, _ := slices.BinarySearchFunc(versions, n, func(o ordered, n semantic.Version) int {
-			if o.number.Compare(n) <= 0 {
+	for _, versions := range [][]pkgref.Version{l.stable, l.pre} {
+		i, _ := slices.BinarySearchFunc(versions, n, func(o, n pkgref.Version) int {
+			if o.Compare(n) <= 0 {
 				return -1
 			}
 			return 1
 		})
 		if i > 0 {
-			return versions[i-1].text
+			return versions[i-1].String()
 		}
 	}
 	return ""
@@ -77,9 +67,9 @@ func (l ladder) point(target string) string {
 
 // top is the highest version, a pre-release only if there is nothing else.
 func (l ladder) top() string {
-	for _, versions := range [][]ordered{l.stable, l.pre} {
+	for _, versions := range [][]pkgref.Version{l.stable, l.pre} {
 		if len(versions) > 0 {
-			return versions[len(versions)-1].text
+			return versions[len(versions)-1].String()
 		}
 	}
 	return ""

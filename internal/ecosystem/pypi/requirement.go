@@ -6,7 +6,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
 )
 
 // requirementName is the name and extras with which a requirement begins.
@@ -43,7 +42,7 @@ func parseRequirement(text string) (ecosystem.Requirement, bool) {
 		specifier = inner
 	}
 	specifier = strings.Join(strings.Fields(specifier), "")
-	if _, ok := pep440.ParseSpecifier(specifier); !ok {
+	if _, ok := pkgref.ParseRange(pkgref.Python, specifier); !ok {
 		return ecosystem.Requirement{}, false
 	}
 	return ecosystem.Requirement{Name: name, Specifier: specifier, Optional: ofExtra(marker)}, true

@@ -67,9 +67,6 @@ func ParseGo(s string) (Version, bool) {
 // PreRelease reports whether it has a part after "-". Go's pseudo-versions do.
 func (v Version) PreRelease() bool { return v.pre != "" }
 
-// PreReleaseOf reports a pre-release with the three numbers of another version.
-func (v Version) PreReleaseOf(o Version) bool { return v.PreRelease() && v.compareCore(o) == 0 }
-
 // Segment is major, minor or patch (0, 1, 2); 0 beyond.
 func (v Version) Segment(i int) int64 {
 	if i < len(v.numbers) {

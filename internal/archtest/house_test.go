@@ -84,22 +84,53 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 }
 
-// TestMap: ARCHITECTURE.md has every package, and names no file that is not there.
+// TestMap: ARCHITECTURE.md has every package, and neither it nor CONTRIBUTING.md names a file
+// that is not there.
 func TestMap(t *testing.T) {
 	root := filepath.Join("..", "..")
 	doc := read(t, filepath.Join(root, "ARCHITECTURE.md"))
+	howTo := read(t, filepath.Join(root, "CONTRIBUTING.md"))
 	for _, f := range tree(t) {
 		if f.pkg != "" && !strings.Contains(doc, "`"+f.pkg+"`") {
 			t.Errorf("ARCHITECTURE.md does not name %s", f.pkg)
 		}
 	}
-	named := regexp.MustCompile("`((?:api|client|cmd|internal|runsc|test)(?:/[a-z0-9_.-]+)*)`").FindAllStringSubmatch(doc, -1)
+	named := regexp.MustCompile("`((?:api|client|cmd|internal|runsc|test)(?:/[a-z0-9_.-]+)*)`").FindAllStringSubmatch(doc+howTo, -1)
 	if len(named) < 100 {
 		t.Errorf("only %d places are named; the pattern is broken", len(named))
 	}
 	for _, place := range named {
 		if _, err := os.Stat(filepath.Join(root, place[1])); err != nil {
-			t.Errorf("ARCHITECTURE.md names %s, which is not there", place[1])
+			t.Errorf("ARCHITECTURE.md or CONTRIBUTING.md names %s, which is not there", place[1])
 		}
+	}
+}
+
+// TestEcosystemsPlacesAreListed: CONTRIBUTING.md has every package in which an ecosystem
+// is named, so that who adds one finds them all.
+func TestEcosystemsPlacesAreListed(t *testing.T) {
+	root := filepath.Join("..", "..")
+	_, list, found := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "## Add an ecosystem")
+	list, _, ended := strings.Cut(list, "\n## ")
+	if !found || !ended {
+		t.Fatal("CONTRIBUTING.md does not say how to add an ecosystem")
+	}
+	names := regexp.MustCompile(`\bpkgref\.(Python|Node|Go|Rust)\b`)
+	places := map[string]bool{}
+	for _, f := range tree(t) {
+		if f.test || below(f.pkg, "internal/ecosystem") || strings.HasSuffix(f.pkg, "test") {
+			continue
+		}
+		if names.MatchString(read(t, filepath.Join(root, f.path))) {
+			places[f.pkg] = true
+		}
+	}
+	for place := range places {
+		if !strings.Contains(list, "| `"+place+"` |") {
+			t.Errorf("CONTRIBUTING.md does not say that %s names ecosystems", place)
+		}
+	}
+	if len(places) < 5 {
+		t.Errorf("only %d packages name an ecosystem; the pattern is broken", len(places))
 	}
 }

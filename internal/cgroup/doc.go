@@ -8,7 +8,8 @@
 // each controller being in one of them. The *parent* is the group under which
 // all of an installation's groups are made; a *share* is a group below it for
 // the sandboxes of one owner, so that the processors' time is divided between
-// owners and not by how many sandboxes each has; a *group* is one sandbox's.
+// owners and not by how many sandboxes each has, and Balance has those that use
+// little go first; a *group* is one sandbox's.
 //
 // One use, end to end: New finds out which controllers can be used and why the
 // others can't, Create makes a group, its Joins are the files into which a

@@ -2,10 +2,12 @@ package cgroup_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -261,5 +263,54 @@ func TestSharesDivideTheProcessors(t *testing.T) {
 	alone, others = used(t, "a", "a", "a", "a")
 	if ratio := float64(alone) / float64(others); ratio > 0.55 {
 		t.Errorf("INCONCLUSIVE: without shares one had %.2f of what three had; want a third", ratio)
+	}
+}
+
+// A share whose process is busy is put behind one that rests, and beside it again when
+// it rests too: what the kernel says of the groups is what counts.
+func TestBalancePutsTheBusyBehindTheLight(t *testing.T) {
+	h := host(t)
+	groups := map[string]*cgroup.Group{}
+	for _, share := range []string{"busy", "light"} {
+		g, err := h.Create(share, share+"-one", cgroup.Limits{CPU: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups[share] = g
+	}
+	idle := func(share string) string {
+		for _, join := range groups[share].Joins() {
+			if data, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(join)), "cpu.idle")); err == nil {
+				return strings.TrimSpace(string(data))
+			}
+		}
+		t.Fatal("this kernel has no cpu.idle (Linux 5.15)")
+		return ""
+	}
+	busy := start(t, groups["busy"], "while :; do :; done & while :; do :; done")
+	ctx, stop := context.WithCancel(t.Context())
+	var balanced sync.WaitGroup
+	balanced.Go(func() { h.Balance(ctx) })
+	for idle("busy") != "1" && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if got := idle("light"); got != "0" {
+		t.Errorf("the light share has cpu.idle %s", got)
+	}
+	reaped := make(chan error, 1)
+	go func() { reaped <- busy.Wait() }()
+	if err := groups["busy"].Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-reaped
+	for idle("busy") != "0" && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	stop()
+	balanced.Wait()
+	for _, g := range groups {
+		if err := g.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package cgroup_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
@@ -143,5 +145,38 @@ func TestNoHierarchyAtAll(t *testing.T) {
 		if got := len(h.Missing()); got != len(cgroup.Controllers()) {
 			t.Errorf("%s: %d controllers missing", path, got)
 		}
+	}
+}
+
+// A kernel that has no cpu.idle takes a weight.
+func TestBalanceByWeightOnAnOlderKernel(t *testing.T) {
+	tr := newTree(t, 0, "/", map[string]string{"": "cpu io memory pids", "cofferdam": "cpu memory pids"})
+	cgroup.New(tr.cfg)
+	write(t, filepath.Join(tr.root, "cofferdam/cgroup.subtree_control"), "cpu memory pids")
+	h := cgroup.New(tr.cfg)
+	busy, light := filepath.Join(tr.root, "cofferdam/b.share"), filepath.Join(tr.root, "cofferdam/l.share")
+	for _, dir := range []string{busy, light} {
+		write(t, filepath.Join(dir, "cpu.stat"), "usage_usec 0\n")
+		write(t, filepath.Join(dir, "cpu.weight"), "100")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var balanced sync.WaitGroup
+	balanced.Go(func() { h.Balance(ctx) })
+	for used := 0; read(t, filepath.Join(busy, "cpu.weight")) != "3" && t.Context().Err() == nil; used += 1_000_000 {
+		replace(t, filepath.Join(busy, "cpu.stat"), fmt.Sprintf("usage_usec %d\n", used))
+	}
+	stop()
+	balanced.Wait()
+	if got := read(t, filepath.Join(light, "cpu.weight")); got != "100" {
+		t.Errorf("the light share has the weight %s", got)
+	}
+}
+
+// replace writes a file that others read meanwhile.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	write(t, path+".new", text)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
 	}
 }

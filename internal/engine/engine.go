@@ -230,3 +230,10 @@ type Restorer interface {
 	// be configured again before it is used.
 	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
 }
+
+// Tender is an Engine that looks after what its instances share.
+type Tender interface {
+	Engine
+	// Tend does so until ctx ends. It is called once in the life of a daemon.
+	Tend(ctx context.Context)
+}

@@ -135,6 +135,11 @@ func New(cfg Config) *Manager {
 	if cfg.Snapshots != nil {
 		m.stay(func() { cfg.Snapshots.Tend(ctx) })
 	}
+	for _, eng := range cfg.Engines {
+		if t, ok := eng.(engine.Tender); ok {
+			m.stay(func() { t.Tend(ctx) })
+		}
+	}
 	return m
 }
 

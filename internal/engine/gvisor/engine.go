@@ -75,7 +75,10 @@ type Engine struct {
 	probed os.FileInfo
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var (
+	_ engine.Engine = (*Engine)(nil)
+	_ engine.Tender = (*Engine)(nil)
+)
 
 // New makes the engine; the host is looked at when it is first used.
 func New(cfg Config, k sandboxKeeper) *Engine {
@@ -95,6 +98,9 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 
 // Name is "gvisor".
 func (*Engine) Name() string { return Name }
+
+// Tend divides the processors between those whose sandboxes run, until ctx ends.
+func (e *Engine) Tend(ctx context.Context) { e.groups().Balance(ctx) }
 
 // List returns the ids of all instances that have files, running or not.
 func (e *Engine) List(context.Context) ([]string, error) {

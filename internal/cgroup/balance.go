@@ -4,40 +4,53 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// How often Balance looks: while there are shares, and while there are none.
+// How often a Balance looks: while there are shares, and while there are none.
 const (
 	balanceEvery = 100 * time.Millisecond
 	balanceRest  = time.Second
 )
 
-// Balance has the shares that use little of the processors go before those that use
-// much, until ctx ends. Even weights alone divide the time evenly, but they do not
-// make a short step of one share run at once beside the busy processes of another: a
-// create is many short steps, and each waited for a time slice. What is low is so
-// only beside a share that is not: where all are busy, all are equal.
+// Balance divides the processors between the shares of a hierarchy by when each may
+// go first. Even weights alone divide the time evenly, but they do not make a short
+// step of one share run at once beside the busy processes of another: a create is many
+// short steps, and each waited for a time slice.
+//
+// A share is *low* when others go before it. It is so while it uses more than nearly
+// all of its even part beside one that does not, and while another *hurries*. Where
+// all are busy, all are equal.
 //
 // It needs the kernel's cpu.idle (Linux 5.15); before that it lowers the weight, which
-// helps less. One caller at a time.
-func (h *Hierarchy) Balance(ctx context.Context) {
-	p := h.places[CPU]
-	if p.missing != "" {
+// helps less. Without the controller it does nothing. Safe for concurrent use.
+type Balance struct {
+	h *Hierarchy
+
+	mu     sync.Mutex // guards what follows, and is held over the writes
+	loads  loads
+	hurry  map[string]*hurry // by the share's directory
+	lowers map[string]bool   // what the kernel was told
+}
+
+// NewBalance makes the balance of a hierarchy. There is one for each parent.
+func NewBalance(h *Hierarchy) *Balance {
+	return &Balance{h: h, loads: loads{}, hurry: map[string]*hurry{}, lowers: map[string]bool{}}
+}
+
+// Run keeps the balance until ctx ends.
+func (b *Balance) Run(ctx context.Context) {
+	if b.h.places[CPU].missing != "" {
 		return
 	}
-	b := newBalance(float64(runtime.NumCPU()))
 	for ctx.Err() == nil {
 		pause := balanceRest
-		if used := h.used(); len(used) > 0 {
-			for share, low := range b.step(time.Now(), used) {
-				lower(p.version, filepath.Join(p.parent, share), low)
-			}
+		if b.look() {
 			pause = balanceEvery
 		}
 		timer := time.NewTimer(pause)
@@ -47,6 +60,95 @@ func (h *Hierarchy) Balance(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+// look brings everything up to date; false: there are no shares.
+func (b *Balance) look() bool {
+	used := b.h.used()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.loads.count(time.Now(), used)
+	b.settle(time.Now())
+	return len(used) > 0
+}
+
+// Hurry has a share go before all others that don't hurry, until done is called: for
+// the short time in which somebody waits for a sandbox. Who hurries all the time has
+// no more of it than a part of the time.
+func (b *Balance) Hurry(share string) (done func()) {
+	if b.h.places[CPU].missing != "" {
+		return func() {}
+	}
+	name := shareDir(share)
+	b.change(name, +1)
+	return sync.OnceFunc(func() { b.change(name, -1) })
+}
+
+func (b *Balance) change(name string, by int) {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.hurry[name]
+	if one == nil {
+		one = &hurry{at: now, credit: hurryMost}
+		b.hurry[name] = one
+	}
+	one.spend(now)
+	one.count += by
+	b.settle(now)
+}
+
+// settle tells the kernel who is low now. Needs b.mu.
+func (b *Balance) settle(now time.Time) {
+	p := b.h.places[CPU]
+	hurries := false
+	for name, one := range b.hurry {
+		one.spend(now)
+		hurries = hurries || one.first()
+		if one.count == 0 && one.credit == hurryMost {
+			delete(b.hurry, name)
+		}
+	}
+	low := b.loads.low()
+	for name, there := range b.loads.there() {
+		one := b.hurry[name]
+		want := low[name]
+		if hurries {
+			want = one == nil || !one.first()
+		}
+		if !there {
+			delete(b.lowers, name) // its groups are made anew, and are not low then
+		} else if want != b.lowers[name] {
+			b.lowers[name] = want
+			lower(p.version, filepath.Join(p.parent, name), want)
+		}
+	}
+}
+
+// How much a share may hurry.
+const (
+	hurryMost = time.Second // in one go
+	hurryPart = 0.1         // of all time
+)
+
+// hurry is a share's.
+type hurry struct {
+	count  int // those that wait now
+	at     time.Time
+	credit time.Duration
+}
+
+// first tells whether the share goes first.
+func (o *hurry) first() bool { return o.count > 0 && o.credit > 0 }
+
+// spend brings the credit up to date.
+func (o *hurry) spend(now time.Time) {
+	passed := max(0, now.Sub(o.at))
+	o.credit += time.Duration(hurryPart * float64(passed))
+	if o.count > 0 {
+		o.credit -= passed
+	}
+	o.credit, o.at = max(0, min(hurryMost, o.credit)), now
 }
 
 // used is what each share used of the processors so far, in nanoseconds, by its
@@ -97,89 +199,94 @@ func lower(version int, dir string, low bool) {
 	}
 }
 
-// What balance goes by.
+// What a Balance goes by.
 const (
 	balanceWindow = time.Second // the use of a share is a mean that fades in this time
 	balanceMemory = time.Minute // so long a share that is gone still counts
 	balanceActive = 0.02        // processors; who uses less wants nothing now
+	balancePart   = 0.9         // of its even part a share may use and go first
+	balanceLeast  = 0.1         // processors; who uses less is never low
 	balanceSlack  = 0.8         // who was low is so until its use falls below this part of the bound
 )
 
-// balance knows how much of the processors each share used lately, and which are low.
-// It does no input or output. Not safe for concurrent use.
-type balance struct {
-	cpus   float64
-	shares map[string]*load
-}
+// loads know how much of the processors each share used lately. They do no input or
+// output. Not safe for concurrent use.
+type loads map[string]*load
 
 // load is one share's use.
 type load struct {
 	nanos int64     // the kernel's count at the last look
 	at    time.Time // of the last look
 	seen  time.Time // when its groups were last there
-	use   float64   // processors, a fading mean
+	gone  bool
+	use   float64 // processors, a fading mean
 	low   bool
 }
 
-func newBalance(cpus float64) *balance { return &balance{cpus: cpus, shares: map[string]*load{}} }
-
-// step takes the kernel's counts of now and tells which shares change, to what.
+// low tells which shares use so much that others go first.
 //
-// A share is low whose use is above half of its even part, beside one that is not. So
-// each is sure of that half at once, and what is beyond it is divided between those
-// that are low.
-func (b *balance) step(now time.Time, used map[string]int64) (changes map[string]bool) {
-	b.count(now, used)
-	active := 0
-	for _, l := range b.shares {
+// So is one whose use is above nearly all of its even part of what all of them use,
+// beside one whose is not. Each is sure of that much at once. Those that want more are equals: at their even
+// parts all are above, and none is low.
+func (all loads) low() map[string]bool {
+	active, sum := 0, 0.0
+	for _, l := range all {
+		sum += l.use
 		if l.use > balanceActive {
 			active++
 		}
 	}
-	bound := b.cpus / float64(2*max(2, active))
+	bound := max(balanceLeast, balancePart*sum/float64(max(2, active)))
 	above := func(l *load) bool { return l.use > bound || l.low && l.use > balanceSlack*bound }
 	light := false
-	for _, l := range b.shares {
+	for _, l := range all {
 		light = light || !above(l)
 	}
-	changes = map[string]bool{}
-	for share := range used {
-		l := b.shares[share]
-		if low := light && above(l); low != l.low {
-			l.low, changes[share] = low, low
-		}
+	low := map[string]bool{}
+	for share, l := range all {
+		l.low = light && above(l) && !l.gone
+		low[share] = l.low
 	}
-	return changes
+	return low
 }
 
-// count brings the uses up to date, and forgets what is gone for long.
-func (b *balance) count(now time.Time, used map[string]int64) {
+// there tells of each share whether its groups are there.
+func (all loads) there() map[string]bool {
+	there := map[string]bool{}
+	for share, l := range all {
+		there[share] = !l.gone
+	}
+	return there
+}
+
+// count takes the kernel's counts of now, and forgets what is gone for long.
+func (all loads) count(now time.Time, used map[string]int64) {
 	for share, nanos := range used {
-		l := b.shares[share]
+		l := all[share]
 		if l == nil {
-			b.shares[share] = &load{nanos: nanos, at: now, seen: now}
+			all[share] = &load{nanos: nanos, at: now, seen: now}
 			continue
 		}
+		l.seen, l.gone = now, false
 		passed := now.Sub(l.at)
 		if passed <= 0 {
 			continue
 		}
 		grown := nanos - l.nanos
-		if grown < 0 { // its groups went, and came again: they count from zero and are not low
-			grown, l.low = nanos, false
+		if grown < 0 { // its groups went, and came again: they count from zero
+			grown = nanos
 		}
 		l.use += faded(passed) * (float64(grown)/float64(passed) - l.use)
 		l.nanos, l.at = nanos, now
 	}
-	for share, l := range b.shares {
+	for share, l := range all {
 		if _, there := used[share]; there {
-			l.seen = now
 			continue
 		}
 		l.use -= faded(now.Sub(l.at)) * l.use
-		l.nanos, l.at, l.low = 0, now, false
+		l.nanos, l.at, l.gone = 0, now, true
 		if now.Sub(l.seen) > balanceMemory {
-			delete(b.shares, share)
+			delete(all, share)
 		}
 	}
 }

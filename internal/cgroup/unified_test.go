@@ -161,7 +161,7 @@ func TestBalanceByWeightOnAnOlderKernel(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var balanced sync.WaitGroup
-	balanced.Go(func() { h.Balance(ctx) })
+	balanced.Go(func() { cgroup.NewBalance(h).Run(ctx) })
 	for used := 0; read(t, filepath.Join(busy, "cpu.weight")) != "3" && t.Context().Err() == nil; used += 1_000_000 {
 		replace(t, filepath.Join(busy, "cpu.stat"), fmt.Sprintf("usage_usec %d\n", used))
 	}

@@ -236,4 +236,8 @@ type Tender interface {
 	Engine
 	// Tend does so until ctx ends. It is called once in the life of a daemon.
 	Tend(ctx context.Context)
+	// Hurry has the instances of a share (Spec.Share) go before those of others until
+	// done is called, as far as the share has not hurried too much: somebody waits for
+	// one of them.
+	Hurry(share string) (done func())
 }

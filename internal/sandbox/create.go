@@ -69,6 +69,9 @@ func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Leas
 	if err != nil {
 		return nil, err
 	}
+	if t, ok := plan.engine.(engine.Tender); ok {
+		defer t.Hurry(req.Owner.Token)()
+	}
 	if err := m.keepPolicy(req); err != nil {
 		return nil, err
 	}

@@ -61,10 +61,11 @@ type Engine struct {
 	cfg    Config
 	keeper sandboxKeeper
 	uid    int
-	// groups and ids are found out once, at first use: what a host offers
+	// groups, balance and ids are found out once, at first use: what a host offers
 	// does not change under a running daemon.
-	groups func() *cgroup.Hierarchy
-	ids    func() idSource
+	groups  func() *cgroup.Hierarchy
+	balance func() *cgroup.Balance
+	ids     func() idSource
 	// images knows which snapshots have not changed since they were verified.
 	images   image.Checker
 	restores chan struct{} // a slot for each restore that is under way
@@ -86,7 +87,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		cfg.CgroupParent = "cofferdam-" + shortHash(cfg.StateDir)
 	}
 	uid := os.Geteuid()
-	return &Engine{
+	e := &Engine{
 		cfg: cfg, keeper: k, uid: uid,
 		groups: sync.OnceValue(func() *cgroup.Hierarchy {
 			return cgroup.New(cgroup.Config{Parent: cfg.CgroupParent, UID: uid})
@@ -94,13 +95,18 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		ids:      sync.OnceValue(func() idSource { return findIDs(uid) }),
 		restores: make(chan struct{}, restoresAtOnce),
 	}
+	e.balance = sync.OnceValue(func() *cgroup.Balance { return cgroup.NewBalance(e.groups()) })
+	return e
 }
 
 // Name is "gvisor".
 func (*Engine) Name() string { return Name }
 
 // Tend divides the processors between those whose sandboxes run, until ctx ends.
-func (e *Engine) Tend(ctx context.Context) { e.groups().Balance(ctx) }
+func (e *Engine) Tend(ctx context.Context) { e.balance().Run(ctx) }
+
+// Hurry has somebody's sandboxes go first for the time of a create.
+func (e *Engine) Hurry(share string) (done func()) { return e.balance().Hurry(share) }
 
 // List returns the ids of all instances that have files, running or not.
 func (e *Engine) List(context.Context) ([]string, error) {

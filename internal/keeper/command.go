@@ -74,9 +74,9 @@ func clipArgv(argv []string) []string {
 	return kept
 }
 
-// relay takes what the guest sends until the command has ended. live is closed
-// when the sandbox's channel is.
-func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
+// relay takes what the guest sends until the command has ended. gone is closed
+// when the sandbox's channel is, and why tells of that.
+func (c *command) relay(stream *channel.Conn, gone <-chan struct{}, why func() string) {
 	released := make(chan struct{})
 	errand.Go(func() { // a sandbox that is gone waits for no reader
 		patience := time.NewTimer(ReaderPatience)
@@ -93,7 +93,7 @@ func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
 			}
 		}
 	})
-	exit := c.read(stream, gone)
+	exit := c.read(stream, gone, why)
 	close(released)
 	exit.StdoutBytes, exit.StderrBytes, exit.Truncated = c.stdout, c.stderr, c.truncated
 	c.out.close()
@@ -105,11 +105,11 @@ func (c *command) relay(stream *channel.Conn, gone <-chan struct{}) {
 	_ = stream.Close()
 }
 
-func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit {
+func (c *command) read(stream *channel.Conn, gone <-chan struct{}, why func() string) channel.Exit {
 	for {
 		kind, payload, err := stream.ReadFrame()
 		if err != nil {
-			return lost(err, gone)
+			return lost(err, gone, why)
 		}
 		switch kind {
 		case channel.FrameStdout:
@@ -121,17 +121,17 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}) channel.Exit 
 		case channel.FrameStarted:
 			var started channel.Started
 			if err := channel.DecodeJSON(kind, payload, &started); err != nil {
-				return lost(err, gone)
+				return lost(err, gone, why)
 			}
 			c.begin(max(started.PID, 0))
 		case channel.FrameExit:
 			var exit channel.Exit
 			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
-				return lost(err, gone)
+				return lost(err, gone, why)
 			}
 			return c.believe(exit)
 		default:
-			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, gone)
+			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, gone, why)
 		}
 	}
 }
@@ -160,10 +160,10 @@ func (c *command) keep(kind channel.FrameType, p []byte, count *int64) {
 }
 
 // lost is the exit of a command that sent none.
-func lost(err error, gone <-chan struct{}) channel.Exit {
+func lost(err error, gone <-chan struct{}, why func() string) channel.Exit {
 	select {
 	case <-gone:
-		return channel.Exit{Code: endedCode, Error: "the sandbox ended"}
+		return channel.Exit{Code: endedCode, Error: why()}
 	default:
 		return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + clip(err.Error(), maxErrorText)}
 	}

@@ -32,8 +32,11 @@ import (
 // end, and the guest has read whole frames, so that a copy of it that a step
 // makes can be launched with Reset.
 type Freeze struct {
-	ID    string     `json:"id"`
-	Keep  bool       `json:"keep,omitempty"`  // needs steps
+	ID   string `json:"id"`
+	Keep bool   `json:"keep,omitempty"` // needs steps
+	// Fresh: nothing is kept but what the steps write; commands and streams end, and
+	// only a Launch with Fresh thaws it. It needs steps.
+	Fresh bool       `json:"fresh,omitempty"` // FeatureFresh
 	Steps [][]string `json:"steps,omitempty"` // programs by absolute path
 	Undo  [][]string `json:"undo,omitempty"`
 	Env   []string   `json:"env,omitempty"`
@@ -168,6 +171,9 @@ func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
 	if err != nil {
 		return err
 	}
+	if f.Fresh {
+		box.part()
+	}
 	s.log.Info("sandbox frozen", slog.String("sandbox", box.id), slog.Bool("goes on", f.Keep), slog.Duration("took", time.Since(began)))
 	return nil
 }
@@ -178,6 +184,9 @@ func checkFreeze(f *Freeze) error {
 	}
 	if f.Keep && len(f.Steps) == 0 {
 		return fault.Invalid("sandbox %s: a freeze after which it goes on needs steps", f.ID)
+	}
+	if f.Fresh && (f.Keep || len(f.Steps) == 0) {
+		return fault.Invalid("sandbox %s: a freeze that keeps no memory needs steps, and does not go on", f.ID)
 	}
 	for _, argv := range slices.Concat(f.Steps, f.Undo) {
 		if len(argv) == 0 || !filepath.IsAbs(argv[0]) {
@@ -309,7 +318,7 @@ func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
 	began := time.Now()
 	if err := s.goOn(box, l); err != nil {
 		end(frozen)
-		if box.over() {
+		if box.finished() {
 			return fault.New(fault.ErrConflict, "sandbox %s ended while it was being thawed", box.id)
 		}
 		return err
@@ -320,6 +329,12 @@ func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
 }
 
 func (s *Server) goOn(box *sandbox, l *Launch) error {
+	switch parted := box.isParted(); {
+	case parted && !l.Fresh:
+		return fault.New(fault.ErrConflict, "of sandbox %s only files were kept, so that it is started anew", box.id)
+	case l.Fresh:
+		return s.thawFresh(box, l)
+	}
 	if len(l.Argv) == 0 {
 		if err := box.signal(int(syscall.SIGCONT)); err != nil {
 			return err

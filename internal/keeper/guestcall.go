@@ -174,7 +174,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	c.mu.Unlock()
 	errand.Go(func() {
 		defer s.release()
-		c.relay(o.stream, s.session.Done())
+		c.relay(o.stream, s.session.Done(), s.goneBecause)
 		s.prune()
 	})
 	return nil

@@ -43,6 +43,9 @@ type Launch struct {
 	// told to start the channel anew before the launch returns; the commands that
 	// run in it are then to be adopted.
 	Reset bool `json:"reset,omitempty"`
+	// Fresh, of a thaw: what is started is a new guest, which knows nothing of what was
+	// before. It takes over the sandbox's id, meta and ended commands.
+	Fresh bool `json:"fresh,omitempty"` // FeatureFresh
 }
 
 // Sandbox is the keeper's view of one sandbox.

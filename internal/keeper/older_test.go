@@ -116,8 +116,10 @@ func TestAnOlderDaemonIsUnderstood(t *testing.T) {
 // TestWhatIsNewHasAFeature: every field of a request that protocol 0 did not have
 // is named by a feature, without which it is not sent.
 func TestWhatIsNewHasAFeature(t *testing.T) {
-	since := map[string]Feature{".processes.pid": FeatureProcesses, ".processes.start": FeatureProcesses}
-	samples := map[Feature]Request{FeatureProcesses: {Processes: []process.ID{{Pid: 2}}}}
+	since := map[string]Feature{
+		".processes.pid": FeatureProcesses, ".processes.start": FeatureProcesses, ".freeze.fresh": FeatureFresh, ".launch.fresh": FeatureFresh,
+	}
+	samples := map[Feature]Request{FeatureProcesses: {Processes: []process.ID{{Pid: 2}}}, FeatureFresh: {Freeze: &Freeze{Fresh: true}}}
 	old := recordedFields(t, "request")
 	for _, f := range fields(reflect.TypeFor[Request](), "") {
 		if slices.Contains(old, f) || strings.HasPrefix(f, ".adopt.exit.") { // which no client sends

@@ -16,7 +16,7 @@ import (
 
 // Protocol counts the changes of this package's protocol. 0 are the keepers that
 // tell nothing of themselves.
-const Protocol = 1
+const Protocol = 2
 
 // Feature is something that requests may carry since a protocol.
 type Feature string
@@ -24,10 +24,11 @@ type Feature string
 // The features, and since when.
 const (
 	FeatureProcesses Feature = "processes" // 1: Request.Processes
+	FeatureFresh     Feature = "fresh"     // 2: Freeze.Fresh and Launch.Fresh
 )
 
 // Features are those of this release.
-func Features() []Feature { return []Feature{FeatureProcesses} }
+func Features() []Feature { return []Feature{FeatureProcesses, FeatureFresh} }
 
 // Hello is what a keeper tells of itself.
 type Hello struct {
@@ -57,6 +58,9 @@ func (r *Request) needs() []Feature {
 	var needed []Feature
 	if len(r.Processes) > 0 {
 		needed = append(needed, FeatureProcesses)
+	}
+	if r.Freeze != nil && r.Freeze.Fresh || r.Launch != nil && r.Launch.Fresh {
+		needed = append(needed, FeatureFresh)
 	}
 	return needed
 }

@@ -38,6 +38,9 @@ type sandbox struct {
 	phase     phase
 	inPlace   bool          // frozen with its processes, which may still end
 	rebuilt   bool          // thawed once: that nothing is tracked does not last
+	parted    bool          // frozen with Fresh: its session is over
+	coming    *sandbox      // is being started in its place; nil: none is
+	heir      *sandbox      // has taken its place; nil: none has
 	stirred   chan struct{} // closed, and made anew, when the phase or what is tracked changes
 	commands  []*command    // oldest first; those that are starting included
 	keepEnded int
@@ -201,8 +204,14 @@ func (s *sandbox) signal(sig int) error {
 func (s *sandbox) kill(ctx context.Context) error {
 	s.mu.Lock()
 	s.killed = true
-	starter, tracked := s.starter, slices.Clone(s.tracked)
+	starter, tracked, coming, heir := s.starter, slices.Clone(s.tracked), s.coming, s.heir
 	s.mu.Unlock()
+	if heir != nil {
+		return heir.kill(ctx)
+	}
+	if coming != nil {
+		coming.doom()
+	}
 	var errs []error
 	if starter != nil {
 		errs = append(errs, s.reaper.signal(starter, syscall.SIGKILL, true))
@@ -244,6 +253,9 @@ func awaitEnd(ctx context.Context, id string, processes []*child) error {
 // sandbox is frozen. After a thaw the first of the new ones counts.
 func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
 	for {
+		if heir := s.successor(); heir != nil {
+			return heir.wait(ctx)
+		}
 		exit, ended, stirred, err := s.ending()
 		if exit != nil || err != nil {
 			return exit, err
@@ -262,6 +274,11 @@ func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
 func (s *sandbox) ending() (exit *ProcessExit, ended, stirred <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.heir != nil { // since the last look
+		stirred := make(chan struct{})
+		close(stirred)
+		return nil, nil, stirred, nil
+	}
 	if s.bodiless() {
 		return nil, nil, s.stirred, nil
 	}

@@ -184,10 +184,15 @@ type Freezer interface {
 	// being frozen or is frozen to dir, by a daemon that died meanwhile, it waits
 	// and completes what is missing.
 	Freeze(ctx context.Context, dir string) error
+	// FreezeFiles is Freeze, and keeps what was written to the root and nothing else:
+	// no memory, and of memory file systems no files. What is open on the channel
+	// ends. Thaw then starts a new PID 1 on those files, as the first time, which must
+	// be configured. fault.ErrUnavailable of an engine that can't do that here.
+	FreezeFiles(ctx context.Context, dir string) error
 	// Thaw starts the instance again from dir, which may be another daemon's
-	// Freeze; an image that is not whole or was changed is a fault.ErrConflict,
-	// and nothing starts. The image stays, and can't be thawed from a second
-	// time. On an error the instance is frozen as before, or has ended and Wait
+	// Freeze or FreezeFiles; an image that is not whole or was changed is a
+	// fault.ErrConflict, and nothing starts. The image stays, and can't be thawed from a
+	// second time. On an error the instance is frozen as before, or has ended and Wait
 	// says so. It goes on when ctx ends. Of one that runs it does nothing.
 	Thaw(ctx context.Context, dir string) error
 }

@@ -24,6 +24,7 @@ func testFreeze(t *testing.T, s *Subject) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, *Subject){
 		"a process counts on":      testCountsOn,
+		"files alone":              testFreezeFiles,
 		"much output":              testMuchOutput,
 		"a terminal":               testTerminal,
 		"twice, by other daemons":  testFreezeTwice,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -58,4 +59,9 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 		return err
 	}
 	return i.engine.keeper.Thaw(context.WithoutCancel(ctx), keeper.Launch{ID: i.id})
+}
+
+// FreezeFiles is refused: the image of a process that was stopped is the process.
+func (*Instance) FreezeFiles(context.Context, string) error {
+	return fault.New(fault.ErrUnavailable, "the fake engine starts no process anew")
 }

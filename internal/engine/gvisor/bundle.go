@@ -38,6 +38,7 @@ func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
 func (b bundle) log() string    { return filepath.Join(b.dir, "runsc.log") }
 func (b bundle) bootID() string { return filepath.Join(b.dir, "boot_id") }
+func (b bundle) refill() string { return filepath.Join(b.dir, "refilled") }
 func (b bundle) store(n int) string {
 	return filepath.Join(b.dir, "tmpfs-"+strconv.Itoa(n))
 }
@@ -81,12 +82,32 @@ func (b bundle) save(config *specs.Spec) error {
 	return os.WriteFile(b.config(), data, 0o600)
 }
 
+// fill has the next start fill the root's writable layer from a tar.
+func (b bundle) fill(upper string) error {
+	// It is remembered as long as the bundle lives: what is frozen later names the tar.
+	if err := os.WriteFile(b.refill(), nil, 0o600); err != nil {
+		return err
+	}
+	return b.annotate(func(annotations map[string]string) { annotations[tarHint] = upper })
+}
+
+// refilled tells whether a start since the first filled the root's writable layer.
+func (b bundle) refilled() bool {
+	_, err := os.Lstat(b.refill())
+	return err == nil
+}
+
 // emptied takes the tar out of config.json once the instance has started: it is
 // no part of what a thaw starts, and may be gone by then.
 func (b bundle) emptied(upper string) error {
 	if upper == "" {
 		return nil
 	}
+	return b.annotate(func(annotations map[string]string) { delete(annotations, tarHint) })
+}
+
+// annotate changes the annotations of config.json.
+func (b bundle) annotate(change func(annotations map[string]string)) error {
 	data, err := os.ReadFile(b.config())
 	if err != nil {
 		return err
@@ -95,7 +116,10 @@ func (b bundle) emptied(upper string) error {
 	if err := json.Unmarshal(data, &config); err != nil {
 		return err
 	}
-	delete(config.Annotations, tarHint)
+	if config.Annotations == nil {
+		config.Annotations = map[string]string{}
+	}
+	change(config.Annotations)
 	return b.save(&config)
 }
 

@@ -231,7 +231,7 @@ func (e *Engine) flags(st state, b bundle) []string {
 		"--gofer-network-namespace=new",
 		"--overlay2=root:dir=" + b.dir + ",size=" + strconv.FormatInt(st.DiskBytes, 10),
 	}
-	if st.Filled {
+	if st.Filled || b.refilled() {
 		flags = append(flags, "--allow-rootfs-tar-annotation")
 	}
 	return flags

@@ -28,6 +28,11 @@ const freezePatience = 10 * time.Minute
 // An instance that is frozen already gets its seal, if a daemon died before it
 // had written it.
 func (i *Instance) Freeze(ctx context.Context, dir string) error {
+	return i.freeze(ctx, dir, i.freezing(dir))
+}
+
+// freeze has the keeper do what f says, and seals what that wrote.
+func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) error {
 	if i.state.DiskBytes == 0 || i.state.Weak {
 		return fault.New(fault.ErrUnavailable, "sandbox %s can't be frozen: it was made by an older version, or for a test", i.id)
 	}
@@ -48,7 +53,7 @@ func (i *Instance) Freeze(ctx context.Context, dir string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezePatience)
 	defer cancel()
-	if err := i.engine.keeper.Freeze(ctx, i.freezing(dir)); err != nil {
+	if err := i.engine.keeper.Freeze(ctx, f); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	i.dropStores()
@@ -118,7 +123,11 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	launch, err := i.restoring(dir)
+	again := i.restoring
+	if filesOnly(dir) {
+		again = i.anew
+	}
+	launch, err := again(dir)
 	if err != nil {
 		return err
 	}
@@ -131,6 +140,9 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 			e.keeper.Kill(ctx, i.id), e.killStrays(ctx, i.id),
 		)
 	}
+	if launch.Fresh {
+		return bundle{dir: e.dir(i.id)}.emptied(filepath.Join(dir, upperName))
+	}
 	return nil
 }
 
@@ -142,18 +154,24 @@ func (i *Instance) restoring(dir string) (keeper.Launch, error) {
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(),
 		Argv: i.engine.flags(i.state, b),
 	}
-	if i.state.Filled { // the frozen spec names the tar, the bundle's no longer does
+	if i.filled(b) { // the frozen spec names the tar, the bundle's no longer does
 		launch.Argv = append(launch.Argv, "--restore-spec-validation=ignore")
 	}
 	launch.Argv = append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id)
-	if i.state.Grouped {
-		group, err := i.engine.groups().Open(i.id)
-		if err != nil {
-			return launch, err
-		}
-		launch.CgroupProcs = group.Joins()
+	return launch, i.join(&launch)
+}
+
+// join puts what is launched into the instance's control group.
+func (i *Instance) join(launch *keeper.Launch) error {
+	if !i.state.Grouped {
+		return nil
 	}
-	return launch, nil
+	group, err := i.engine.groups().Open(i.id)
+	if err != nil {
+		return err
+	}
+	launch.CgroupProcs = group.Joins()
+	return nil
 }
 
 // canFreeze says why not: runsc can write a sandbox as any user, and restores

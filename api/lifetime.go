@@ -9,7 +9,7 @@ import "time"
 type Lifetime struct {
 	TTLSeconds  int64  `json:"ttl_seconds,omitempty"`  // 0: no end
 	IdleSeconds int64  `json:"idle_seconds,omitempty"` // without a command, a client or a file operation; 0: no end
-	AtEnd       string `json:"at_end,omitempty"`       // destroy, pause; "" is destroy
+	AtEnd       string `json:"at_end,omitempty"`       // destroy, pause, pause-files (without memory); "" is destroy
 }
 
 // SandboxPage is GET /v1/sandboxes (query: state, run, template, snapshot, and

@@ -93,7 +93,7 @@ func ends(b api.Sandbox, now time.Time) string {
 		return ""
 	}
 	what := "in "
-	if b.Lifetime.AtEnd == "pause" {
+	if strings.HasPrefix(b.Lifetime.AtEnd, "pause") {
 		what = "pauses in "
 	}
 	return what + age(b.Ends.Sub(now))

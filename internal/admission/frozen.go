@@ -16,6 +16,7 @@ type FreezeChange struct {
 	Bytes     int64         // of its image on disk
 	Took      time.Duration // to freeze or to thaw
 	Frozen    time.Duration // how long it was
+	Files     bool          // of a pause: only the files are kept, and it starts anew
 	Reason    string        // of Failed
 }
 
@@ -32,6 +33,9 @@ func (c *Controller) SandboxFroze(ctx context.Context, sandbox string, change Fr
 	if len(change.Approvals) > 0 {
 		r.Approval = change.Approvals[0]
 		r.Detail["approvals"] = clip(strings.Join(change.Approvals, " "), 4_096)
+	}
+	if change.Files {
+		r.Detail["contents"] = "files"
 	}
 	if change.Bytes > 0 {
 		r.Detail["image_bytes"] = strconv.FormatInt(change.Bytes, 10)

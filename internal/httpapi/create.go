@@ -99,8 +99,10 @@ func lifetime(l api.Lifetime) (sandbox.Lifetime, error) {
 	case "", "destroy":
 	case "pause":
 		made.Then = sandbox.ThenPause
+	case "pause-files":
+		made.Then = sandbox.ThenPauseFiles
 	default:
-		return sandbox.Lifetime{}, fault.Invalid("at_end is %.40q; it is destroy or pause", l.AtEnd)
+		return sandbox.Lifetime{}, fault.Invalid("at_end is %.40q; it is destroy, pause or pause-files", l.AtEnd)
 	}
 	return made, nil
 }

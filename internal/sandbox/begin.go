@@ -19,7 +19,7 @@ type birth struct {
 // begin takes what a sandbox needs before anything of it is made. Whoever has a
 // birth ends it with live or die.
 func (m *Manager) begin(ctx context.Context, p *plan, req Request, digest string) (*birth, error) {
-	if req.Lifetime.Then == ThenPause {
+	if req.Lifetime.Then.Pauses() {
 		if err := m.canPause(ctx, p.info.Engine); err != nil {
 			return nil, err
 		}

@@ -109,6 +109,10 @@ func (s *subject) Freeze(ctx context.Context, dir string) error {
 	return s.Instance.(engine.Freezer).Freeze(ctx, dir) //nolint:forcetypeassert // the fake engine's are
 }
 
+func (s *subject) FreezeFiles(ctx context.Context, dir string) error {
+	return s.Instance.(engine.Freezer).FreezeFiles(ctx, dir) //nolint:forcetypeassert // the fake engine's are
+}
+
 func (s *subject) Thaw(ctx context.Context, dir string) error {
 	return s.Instance.(engine.Freezer).Thaw(ctx, dir) //nolint:forcetypeassert // the fake engine's are
 }

@@ -70,6 +70,7 @@ func (m *Manager) waitsOf(s *Sandbox) waiting.Config {
 		Sandbox: id, Queue: m.cfg.Queue, Shelf: m.cfg.Shelf, After: m.cfg.FreezeAfter, Log: m.cfg.Log,
 		Clocks:   func(ctx context.Context, stopped bool) error { return m.stopClocks(ctx, id, stopped) },
 		Woken:    func(ctx context.Context) error { return m.wake(ctx, id) },
+		Anew:     func(ctx context.Context) error { return m.beginAnew(ctx, s) },
 		Remember: func(ctx context.Context, saved *waiting.Saved) error { return m.remember(ctx, s.info, saved) },
 		Record:   func(ctx context.Context, c waiting.Change) { m.recordFreeze(ctx, id, c) },
 		Lost:     func(reason string) { m.lose(s, reason) },
@@ -118,7 +119,7 @@ func (m *Manager) stoodStill(s *Sandbox, still bool) {
 }
 
 func (m *Manager) recordFreeze(ctx context.Context, id string, c waiting.Change) {
-	change := admission.FreezeChange{Outcome: audit.Thawed, Approvals: c.Approvals, Bytes: c.Bytes, Took: c.Took, Frozen: c.Frozen, Reason: c.Problem}
+	change := admission.FreezeChange{Outcome: audit.Thawed, Approvals: c.Approvals, Bytes: c.Bytes, Took: c.Took, Frozen: c.Frozen, Files: c.Files, Reason: c.Problem}
 	switch {
 	case c.Problem != "":
 		change.Outcome = audit.Failed

@@ -122,7 +122,7 @@ func (m *Manager) SetLifetime(ctx context.Context, id string, l Lifetime) error 
 	if err := checkLifetime(l); err != nil {
 		return err
 	}
-	if l.Then == ThenPause {
+	if l.Then.Pauses() {
 		if err := m.canPause(ctx, s.info.Engine); err != nil {
 			return err
 		}
@@ -234,8 +234,8 @@ func (m *Manager) timeOver(s *Sandbox, why ends.Cause) {
 	if why == ends.CauseIdle {
 		reason = "nobody used it for its idle time"
 	}
-	if s.Lifetime().Then == ThenPause {
-		err := m.Pause(m.ctx, id)
+	if then := s.Lifetime().Then; then.Pauses() {
+		err := m.pause(m.ctx, id, then == ThenPauseFiles)
 		if err == nil || s.waits.View().State == waiting.Paused { // a client was faster
 			m.ends.Renew(id)
 			return

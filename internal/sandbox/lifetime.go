@@ -22,7 +22,12 @@ type AtEnd string
 const (
 	ThenDestroy AtEnd = ""
 	ThenPause   AtEnd = "pause"
+	// ThenPauseFiles is a pause of which only the files are kept.
+	ThenPauseFiles AtEnd = "pause-files"
 )
+
+// Pauses tells whether it is paused then, in one way or the other.
+func (a AtEnd) Pauses() bool { return a == ThenPause || a == ThenPauseFiles }
 
 // Owner is the token whose sandbox it is; the zero Owner is a caller on the Unix
 // socket, who has no quota.

@@ -16,7 +16,14 @@ import (
 // or being destroyed, and a fault.ErrUnavailable where the engine can't, there is no
 // room, or it failed: the sandbox goes on then. One that is frozen because it waits for
 // a person is paused besides. It goes on when ctx ends.
-func (m *Manager) Pause(ctx context.Context, id string) (err error) {
+func (m *Manager) Pause(ctx context.Context, id string) error { return m.pause(ctx, id, false) }
+
+// PauseFiles is Pause, and keeps the sandbox's files alone, without those of memory
+// file systems such as /tmp: its commands end, and a resume starts it anew. What waits
+// for a person, and is on disk with its memory for that, is a fault.ErrConflict.
+func (m *Manager) PauseFiles(ctx context.Context, id string) error { return m.pause(ctx, id, true) }
+
+func (m *Manager) pause(ctx context.Context, id string, files bool) (err error) {
 	ctx, done := m.observe(ctx, VerbPause, id)
 	defer func() { done(nil, "", err) }()
 	s, err := m.Get(id)
@@ -29,7 +36,14 @@ func (m *Manager) Pause(ctx context.Context, id string) (err error) {
 	if err := m.canPause(ctx, s.info.Engine); err != nil {
 		return err
 	}
-	if err := s.waits.Pause(ctx); err != nil {
+	pause := s.waits.Pause
+	if files {
+		if _, err := m.loadMade(id); err != nil { // what a resume needs
+			return err
+		}
+		pause = s.waits.PauseFiles
+	}
+	if err := pause(ctx); err != nil {
 		return err
 	}
 	faultpoint.Hit(faultpoint.PauseDone)
@@ -79,6 +93,11 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err := m.cfg.Door.Recheck(ctx, id); err != nil {
 		return true, err
 	}
+	if v.Files { // of what can't be started nothing is to be lost
+		if _, _, err := m.planAnew(ctx, s); err != nil {
+			return true, err
+		}
+	}
 	if err := m.quotas.Wake(id, s.info.Owner.Quota); err != nil {
 		return true, err
 	}
@@ -91,6 +110,44 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	s.used()
 	faultpoint.Hit(faultpoint.ResumeDone)
 	return was, nil
+}
+
+// FilesAlone tells that the sandbox is paused and its memory was not kept: only a
+// Resume that somebody asked for starts it, anew.
+func (s *Sandbox) FilesAlone() bool {
+	s.mu.Lock()
+	pretends := s.pretends
+	s.mu.Unlock()
+	return pretends || s.waits.View().Files
+}
+
+// beginAnew gives the guest its identity that was started on a sandbox's files.
+func (m *Manager) beginAnew(ctx context.Context, s *Sandbox) error {
+	p, req, err := m.planAnew(ctx, s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	defer cancel()
+	if err := m.configure(ctx, p, req); err != nil {
+		return err
+	}
+	return m.keepMade(p, req) // its agent may be of another version than the one before
+}
+
+// planAnew is what beginAnew needs to know.
+func (m *Manager) planAnew(ctx context.Context, s *Sandbox) (*plan, Request, error) {
+	kept, err := m.loadMade(s.info.ID)
+	if err != nil {
+		return nil, Request{}, err
+	}
+	tpl, err := m.cfg.Templates.Generation(ctx, s.info.Template, s.info.Digest)
+	if err != nil {
+		return nil, Request{}, err
+	}
+	p := &plan{info: s.info, template: tpl, spec: kept.Spec, account: account(s.info.Account, tpl), workspace: s.policy.Workspace()}
+	p.caPEM, p.names, err = m.cfg.Trust(ctx)
+	return p, Request{Env: kept.Env, Mounts: kept.Mounts, Account: s.info.Account}, err
 }
 
 // awaitPaused returns the view when no pause is under way.

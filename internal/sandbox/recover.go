@@ -189,13 +189,17 @@ func (m *Manager) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, sa
 		return errors.New("it is frozen, and there is no image of it")
 	case k.Frozen:
 		// Of what is frozen this only makes the image whole, should it not be.
-		if err := cfg.Body.Freeze(ctx, m.cfg.Shelf.Path(k.ID)); err != nil {
+		freeze := cfg.Body.Freeze
+		if saved.Files {
+			freeze = cfg.Body.FreezeFiles
+		}
+		if err := freeze(ctx, m.cfg.Shelf.Path(k.ID)); err != nil {
 			return fmt.Errorf("it is frozen, and its image is not whole: %w", err)
 		}
 		s.waits = waiting.TakeOver(m.ctx, cfg, *saved)
 		return nil
 	case saved != nil:
-		if err := m.takeBack(ctx, s, cfg.Body); err != nil {
+		if err := m.takeBack(ctx, s, cfg.Body, saved); err != nil {
 			return err
 		}
 	}
@@ -205,12 +209,17 @@ func (m *Manager) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, sa
 
 // takeBack is for a sandbox that runs though the previous daemon was freezing or
 // thawing it: what is left of an image is dropped.
-func (m *Manager) takeBack(ctx context.Context, s *Sandbox, body waiting.Body) error {
+func (m *Manager) takeBack(ctx context.Context, s *Sandbox, body waiting.Body, saved *waiting.Saved) error {
 	m.cfg.Log.Warn("a freeze or thaw was interrupted by the daemon's end; the sandbox runs", "sandbox", s.info.ID)
 	if body != nil {
 		// Of what runs this only makes sure that the keeper knows its processes.
 		if err := body.Thaw(ctx, m.cfg.Shelf.Path(s.info.ID)); err != nil {
 			return fmt.Errorf("its thaw was interrupted: %w", err)
+		}
+	}
+	if saved.Files { // it may have been started anew, and not been told who it is
+		if err := m.beginAnew(ctx, s); err != nil {
+			return fmt.Errorf("its start was interrupted: %w", err)
 		}
 	}
 	return errors.Join(m.cfg.Shelf.Drop(s.info.ID), m.remember(ctx, s.info, nil))

@@ -56,8 +56,8 @@ func checkLifetime(l Lifetime) error {
 			return fault.Invalid("the sandbox's %s is %s; it must be between 0 (no end) and %s", name, d, maxLifetime)
 		}
 	}
-	if l.Then != ThenDestroy && l.Then != ThenPause {
-		return fault.Invalid("a sandbox whose time is over can't be made %.20q; it is destroyed, or paused with %q", l.Then, ThenPause)
+	if l.Then != ThenDestroy && !l.Then.Pauses() {
+		return fault.Invalid("a sandbox whose time is over can't be made %.20q; it is destroyed, or paused with %q or %q", l.Then, ThenPause, ThenPauseFiles)
 	}
 	return nil
 }

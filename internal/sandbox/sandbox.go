@@ -132,6 +132,7 @@ type Sandbox struct {
 	unseen   bool          // a command has ended and nobody was attached since
 	gone     chan struct{} // closed when the instance has been destroyed
 	removal  removal
+	pretends bool // a stand-in of which only files are kept
 }
 
 // Info returns what does not change.

@@ -29,6 +29,13 @@ func (s StandIn) Become(to State) {
 	s.state = to
 }
 
+// KeepsFiles has it be one that is paused without its memory, or not.
+func (s StandIn) KeepsFiles(alone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pretends = alone
+}
+
 // Sticks has it be one that could not be taken away.
 func (s StandIn) Sticks(how Stuck) {
 	s.mu.Lock()

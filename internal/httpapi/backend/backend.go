@@ -38,6 +38,9 @@ type Sandboxes interface {
 	// Pause writes the sandbox to disk and frees its memory. It is a
 	// fault.ErrConflict for one that is paused already, or being destroyed.
 	Pause(ctx context.Context, id string) error
+	// PauseFiles is Pause, and keeps the files alone: what runs ends, and a resume starts
+	// the sandbox anew. A fault.ErrConflict, too, for one that is on disk with its memory.
+	PauseFiles(ctx context.Context, id string) error
 	// Resume lets a paused sandbox go on; true if it was paused. What its policy
 	// and advisories would refuse today is a fault.ErrForbidden, and it stays
 	// paused. A sandbox that is frozen because it waits for a person is a

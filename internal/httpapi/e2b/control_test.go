@@ -146,7 +146,7 @@ func TestCreateRefuses(t *testing.T) {
 		{400, `{"templateID":"base","mcp":{"x":{}}}`, "no MCP gateway"},
 		{400, `{"templateID":"base","iam":{"tokens":{"aws":{"audience":"a","tokenType":"JWT-SVID"}}}}`, "no workload identity"},
 		{400, `{"templateID":"base","volumeMounts":[{"name":"a","path":"/a"}]}`, "no volumes"},
-		{400, `{"templateID":"base","autoPauseMemory":false}`, "keeps memory"},
+		{400, `{"templateID":"base","autoPause":true,"autoPauseMemory":false,"autoResume":{"enabled":true}}`, "does not go on by itself"},
 		{400, `{"templateID":"base","metadata":{"cofferdam.policy":"data"}}`, "the server's own"},
 		{400, `{"templateID":"base","network":{"allowOut":["a.example"]}}`, "denyOut"},
 		{400, `{"templateID":"base","network":{"allowOut":["192.0.2.1"],"denyOut":["0.0.0.0/0"]}}`, "addresses have no route"},
@@ -267,13 +267,12 @@ func TestPauseAndConnect(t *testing.T) {
 		t.Errorf("it lives for %v", h.livesFor(id))
 	}
 	h.refused(409, "runs already", h.ann, "POST /sandboxes/"+id+"/resume", "")
-	h.refused(400, "keeps memory", h.ann, "POST /sandboxes/"+id+"/pause", `{"memory":false}`)
 	h.must(204, nil, h.ann, "POST /sandboxes/"+id+"/pause", `{"memory":true}`)
 	h.refused(409, "paused already", h.ann, "POST /sandboxes/"+id+"/pause", "")
 	if state := h.info(id).State; state != "paused" {
 		t.Error(state)
 	}
-	h.refused(400, "goes on with its memory", h.ann, "POST /sandboxes/"+id+"/connect", `{"memory":false}`)
+	h.refused(400, "goes on with that", h.ann, "POST /sandboxes/"+id+"/connect", `{"memory":false}`)
 	h.life.RefuseResume(id, errInside)
 	h.refused(403, "known to be malicious now", h.ann, "POST /v2/sandboxes/"+id+"/connect", "")
 	h.life.RefuseResume(id, nil)
@@ -285,6 +284,37 @@ func TestPauseAndConnect(t *testing.T) {
 	h.must(201, &got, h.ann, "POST /sandboxes/"+id+"/resume", `{"timeout":60,"autoPause":true}`)
 	if got != box || h.livesFor(id) != time.Minute {
 		t.Errorf("%+v; it lives for %v", got, h.livesFor(id))
+	}
+}
+
+// TestPauseOfFilesAlone: connecting starts it anew, however that is asked for; at its
+// end it is paused so if it was made so.
+func TestPauseOfFilesAlone(t *testing.T) {
+	h := newHouse(t)
+	box := h.create(`,"autoPause":true,"autoPauseMemory":false`)
+	id := box.SandboxID
+	if then := h.life.Requests()[0].Lifetime.Then; then != sandbox.ThenPauseFiles {
+		t.Errorf("at its end: %q", then)
+	}
+	if got := h.info(id).Lifecycle.OnTimeout; got != "pause" {
+		t.Errorf("at its end it is said to be %q", got)
+	}
+	alone := func(want bool) {
+		t.Helper()
+		sb, err := h.life.Get(id)
+		if err != nil || sb.FilesAlone() != want {
+			t.Errorf("files alone: %v, %v", sb.FilesAlone(), err)
+		}
+	}
+	for _, body := range []string{"", `{"memory":false}`, `{"memory":true}`} {
+		h.must(204, nil, h.ann, "POST /sandboxes/"+id+"/pause", `{"memory":false}`)
+		alone(true)
+		h.refused(409, "paused already", h.ann, "POST /sandboxes/"+id+"/pause", `{"memory":false}`)
+		var got made
+		if h.must(201, &got, h.ann, "POST /v2/sandboxes/"+id+"/connect", body); got != box {
+			t.Errorf("%+v", got)
+		}
+		alone(false)
 	}
 }
 

@@ -67,11 +67,14 @@ func (n newSandbox) unsupported() string {
 		return "iam: sandboxes have no workload identity here, and no credential is handed to them"
 	case asks(n.VolumeMounts):
 		return "volumeMounts: there are no volumes here; write files into the sandbox, and snapshot it to keep them"
-	case n.AutoPauseMemory != nil && !*n.AutoPauseMemory:
-		return "autoPauseMemory: a pause always keeps memory here; leave keepMemory out"
+	case n.filesAtEnd() && n.AutoResume != nil && n.AutoResume.Enabled:
+		return "autoResume: a sandbox of which a pause keeps no memory does not go on by itself; resume it, or leave autoPauseMemory out"
 	}
 	return ""
 }
+
+// filesAtEnd tells whether a pause at the sandbox's end is to keep files alone.
+func (n newSandbox) filesAtEnd() bool { return n.AutoPauseMemory != nil && !*n.AutoPauseMemory }
 
 // asks tells whether a field has more than nothing in it.
 func asks(v jsontext.Value) bool {
@@ -113,6 +116,9 @@ func (c *Control) request(r *client, body newSandbox, timeout time.Duration) (sa
 	}
 	if body.AutoPause != nil && *body.AutoPause {
 		life.Then = sandbox.ThenPause
+		if body.filesAtEnd() {
+			life.Then = sandbox.ThenPauseFiles
+		}
 	}
 	key := r.Header.Get(idempotencyHeader)
 	if len(key) > maxKeyLength {

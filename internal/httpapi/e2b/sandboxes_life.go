@@ -110,8 +110,8 @@ func (c *Control) connectRequest(r *client) (*sandbox.Sandbox, time.Duration, er
 	if err != nil {
 		return nil, 0, err
 	}
-	if body.Memory != nil && !*body.Memory && stateOf(sb) == statePaused {
-		return nil, 0, fault.Invalid("memory: a paused sandbox goes on with its memory here, and can't be started from its files alone; snapshot it while it runs")
+	if body.Memory != nil && !*body.Memory && stateOf(sb) == statePaused && !sb.FilesAlone() {
+		return nil, 0, fault.Invalid("memory: the sandbox was paused with its memory and goes on with that; to start from its files alone, pause it with keepMemory: false")
 	}
 	return sb, life.TTL, nil
 }
@@ -194,14 +194,15 @@ func (c *Control) pause(w http.ResponseWriter, r *client) error {
 	if err := readJSON(r, &body); err != nil {
 		return err
 	}
+	pause := c.cfg.Sandboxes.Pause
 	if body.Memory != nil && !*body.Memory {
-		return fault.Invalid("memory: a pause always keeps memory here; leave keepMemory out")
+		pause = c.cfg.Sandboxes.PauseFiles
 	}
 	id := sb.Info().ID
 	if state, _ := sb.State(); state == sandbox.Paused {
 		return fault.New(fault.ErrConflict, "the sandbox %s is paused already", id)
 	}
-	if err := c.cfg.Sandboxes.Pause(r.Context(), id); err != nil {
+	if err := pause(r.Context(), id); err != nil {
 		state, _ := sb.State()
 		switch conflict := errors.Is(err, fault.ErrConflict); {
 		case conflict && state == sandbox.Paused: // another one's pause was just done

@@ -98,7 +98,7 @@ func listed(sb *sandbox.Sandbox) listedSandbox {
 func (c *Control) detail(sb *sandbox.Sandbox) sandboxDetail {
 	info := sb.Info()
 	onTimeout := "kill"
-	if sb.Lifetime().Then == sandbox.ThenPause {
+	if sb.Lifetime().Then.Pauses() {
 		onTimeout = "pause"
 	}
 	return sandboxDetail{

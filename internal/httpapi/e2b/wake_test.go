@@ -68,6 +68,27 @@ func TestAutoResume(t *testing.T) {
 	}
 }
 
+// TestFilesAloneSleepOn: a request wakes no sandbox whose programs are gone.
+func TestFilesAloneSleepOn(t *testing.T) {
+	h := newHouse(t)
+	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Clients: h.book, Log: slog.New(slog.DiscardHandler)})
+	box := h.create(`,"timeout":600,"autoPause":true,"autoResume":{"enabled":true}`)
+	ask := func() {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/files?path=/none", nil)
+		r.Header.Set("E2b-Sandbox-Id", box.SandboxID)
+		r.Header.Set("X-Access-Token", box.EnvdAccessToken)
+		data.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for _, c := range []struct{ body, want string }{{`{"memory":false}`, "paused"}, {"", "running"}} {
+		h.must(204, nil, h.ann, "POST /sandboxes/"+box.SandboxID+"/pause", c.body)
+		ask()
+		if got := h.info(box.SandboxID).State; got != c.want {
+			t.Errorf("paused with %q, after a request it is %s", c.body, got)
+		}
+		h.ask(h.ann, "POST /v2/sandboxes/"+box.SandboxID+"/connect", "")
+	}
+}
+
 // TestAutoResumeRefused: what may not go on says why.
 func TestAutoResumeRefused(t *testing.T) {
 	h := newHouse(t)

@@ -22,6 +22,7 @@ type body struct {
 	mu       sync.Mutex
 	frozen   bool
 	freezes  int
+	bare     int // of them, without memory
 	thaws    int
 	badFrost []error       // what the next freezes return
 	badThaw  []error       // what the next thaws return
@@ -30,6 +31,13 @@ type body struct {
 }
 
 func (b *body) Freeze(ctx context.Context, _ string) error {
+	return b.change(ctx, true, &b.freezes, &b.badFrost)
+}
+
+func (b *body) FreezeFiles(ctx context.Context, _ string) error {
+	b.mu.Lock()
+	b.bare++
+	b.mu.Unlock()
 	return b.change(ctx, true, &b.freezes, &b.badFrost)
 }
 
@@ -115,6 +123,8 @@ type stage struct {
 	keeps   int
 	clocks  []bool
 	woken   int
+	anew    int
+	badAnew error
 	lost    []string
 	moves   []State
 	stills  []bool
@@ -143,6 +153,12 @@ func stageOn(t *testing.T, shelf *Shelf, saved *Saved, open ...string) *stage {
 			defer s.mu.Unlock()
 			s.woken++
 			return nil
+		},
+		Anew: func(context.Context) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.anew++
+			return s.badAnew
 		},
 		Remember: func(_ context.Context, k *Saved) error {
 			s.mu.Lock()

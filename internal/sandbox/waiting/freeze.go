@@ -37,7 +37,7 @@ func (t *trouble) Unwrap() error { return t.cause }
 
 // freeze writes the sandbox to disk, for a pause or for its holds. With an error it
 // goes on; or, if ctx is over, who ended that takes care of it.
-func (l *List) freeze(ctx context.Context, pausing bool) error {
+func (l *List) freeze(ctx context.Context, pausing, files bool) error {
 	if l.cfg.Body == nil {
 		return &trouble{note: "its engine can't freeze sandboxes"}
 	}
@@ -48,7 +48,10 @@ func (l *List) freeze(ctx context.Context, pausing bool) error {
 	defer done()
 	l.steady.Lock()
 	l.move(Freezing)
-	if err := l.write(ctx, pausing); err != nil {
+	if err := l.write(ctx, pausing, files); err != nil {
+		l.mu.Lock()
+		l.files = false
+		l.mu.Unlock()
 		if l.kill.Err() == nil {
 			l.move(Running)
 			l.steady.Unlock()
@@ -57,6 +60,9 @@ func (l *List) freeze(ctx context.Context, pausing bool) error {
 	}
 	l.mu.Lock()
 	l.paused, l.rested = pausing, pausing
+	if files {
+		l.waits = nil // who waited has ended with the guest
+	}
 	l.mu.Unlock()
 	l.move(Frozen)
 	return nil
@@ -64,7 +70,7 @@ func (l *List) freeze(ctx context.Context, pausing bool) error {
 
 // write makes the image: room is taken first, then the keeper remembers what is
 // waited for, so that a daemon that dies from here on is understood by the next.
-func (l *List) write(ctx context.Context, pausing bool) error {
+func (l *List) write(ctx context.Context, pausing, files bool) error {
 	shelf, id := l.cfg.Shelf, l.cfg.Sandbox
 	if err := shelf.take(id, l.estimate(ctx)); err != nil {
 		return &trouble{noRoom, err}
@@ -72,7 +78,7 @@ func (l *List) write(ctx context.Context, pausing bool) error {
 	faultpoint.Hit(faultpoint.FreezeRoom)
 	began := time.Now()
 	l.mu.Lock()
-	l.since = began.UTC()
+	l.since, l.files = began.UTC(), files
 	l.mu.Unlock()
 	err := l.remember(l.kill, pausing)
 	faultpoint.Hit(faultpoint.FreezeRemembered)
@@ -80,7 +86,7 @@ func (l *List) write(ctx context.Context, pausing bool) error {
 		err = shelf.Drop(id) // what an interrupted freeze left
 	}
 	if err == nil {
-		err = l.cfg.Body.Freeze(l.kill, shelf.Path(id))
+		err = l.toShelf(files)
 	}
 	if err != nil {
 		if l.kill.Err() == nil { // otherwise Close has come; who closes takes all of it away
@@ -94,9 +100,17 @@ func (l *List) write(ctx context.Context, pausing bool) error {
 	if pausing {
 		to = Paused
 	}
-	l.record(Change{To: to, Approvals: approvals(l.View().Holds), Bytes: size, Took: time.Since(began)})
+	l.record(Change{To: to, Approvals: approvals(l.View().Holds), Bytes: size, Files: files, Took: time.Since(began)})
 	faultpoint.Hit(faultpoint.FreezeRecorded)
 	return nil
+}
+
+func (l *List) toShelf(files bool) error {
+	path := l.cfg.Shelf.Path(l.cfg.Sandbox)
+	if files {
+		return l.cfg.Body.FreezeFiles(l.kill, path)
+	}
+	return l.cfg.Body.Freeze(l.kill, path)
 }
 
 // forget drops the image, and what the keeper remembers of the freeze.
@@ -134,9 +148,11 @@ func (l *List) record(c Change) { l.cfg.Record(context.WithoutCancel(l.life), c)
 // remember has the holds kept as they are now.
 func (l *List) remember(ctx context.Context, paused bool) error {
 	l.mu.Lock()
-	s := &Saved{Since: l.since, Paused: paused}
+	s := &Saved{Since: l.since, Paused: paused, Files: l.files}
 	for _, w := range l.waits {
-		s.Holds = append(s.Holds, w.Hold)
+		if !l.files { // else nobody waits any more when it goes on
+			s.Holds = append(s.Holds, w.Hold)
+		}
 	}
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
@@ -215,14 +231,13 @@ func (l *List) thaw(ctx context.Context) (done, ok bool) {
 	}
 	faultpoint.Hit(faultpoint.ThawRunning)
 	took := time.Since(began)
-	woken, cancel := context.WithTimeout(l.kill, guestPatience)
-	defer cancel()
-	if err := l.cfg.Woken(woken); err != nil && l.kill.Err() == nil {
-		l.cfg.Log.Warn("a guest was not told that it was frozen", "sandbox", l.cfg.Sandbox, "err", err)
+	if !l.wake() {
+		return true, false
 	}
 	faultpoint.Hit(faultpoint.ThawWoken)
 	l.mu.Lock()
-	c := Change{To: Running, Approvals: l.ids(), Took: took, Frozen: began.Sub(l.since), Pause: l.rested}
+	c := Change{To: Running, Approvals: l.ids(), Took: took, Frozen: began.Sub(l.since), Pause: l.rested, Files: l.files}
+	l.files = false
 	l.mu.Unlock()
 	l.forget()
 	faultpoint.Hit(faultpoint.ThawForgotten)
@@ -231,6 +246,26 @@ func (l *List) thaw(ctx context.Context) (done, ok bool) {
 	l.move(Running)
 	l.steady.Unlock()
 	return true, true
+}
+
+// wake tells the guest of its thaw. False: it was started anew, and can't be used.
+func (l *List) wake() bool {
+	l.mu.Lock()
+	files := l.files
+	l.mu.Unlock()
+	if files {
+		err := l.cfg.Anew(l.kill)
+		if err != nil && l.kill.Err() == nil {
+			l.cfg.Lost("it was started on the files of its pause and can't be used: " + err.Error())
+		}
+		return err == nil
+	}
+	woken, cancel := context.WithTimeout(l.kill, guestPatience)
+	defer cancel()
+	if err := l.cfg.Woken(woken); err != nil && l.kill.Err() == nil {
+		l.cfg.Log.Warn("a guest was not told that it was frozen", "sandbox", l.cfg.Sandbox, "err", err)
+	}
+	return true
 }
 
 // leaveShelf begins a thaw, unless somebody wants the sandbox paused: a pause that

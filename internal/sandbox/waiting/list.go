@@ -16,7 +16,7 @@
 //	Frozen   --none pending any more-->      Thawing
 //	Thawing  --processes run-->              Running
 //	Thawing  --it failed four times-->       lost: Config.Lost is told
-//	Running  --Pause-->                      Freezing, and then Paused
+//	Running  --Pause, PauseFiles-->          Freezing, and then Paused
 //	Frozen   --Pause-->                      Paused
 //	Paused   --Resume, none pending-->       Thawing
 //	Paused   --Resume, one is pending-->     Frozen
@@ -65,6 +65,7 @@ type Saved struct {
 	Holds  []Hold    `json:"holds"`
 	Since  time.Time `json:"since"`            // when the freeze began
 	Paused bool      `json:"paused,omitempty"` // a resume is waited for, too
+	Files  bool      `json:"files,omitempty"`  // of what is paused only the files are kept
 }
 
 // maxReason bounds what is kept of a hold's reason.
@@ -73,6 +74,7 @@ const maxReason = 512
 // Body is a sandbox that can be frozen; engine.Freezer has more.
 type Body interface {
 	Freeze(ctx context.Context, dir string) error
+	FreezeFiles(ctx context.Context, dir string) error // keeps no memory; Thaw starts it anew
 	Thaw(ctx context.Context, dir string) error
 }
 
@@ -92,6 +94,7 @@ type Change struct {
 	Took      time.Duration // to freeze or to thaw
 	Frozen    time.Duration // how long it was, at a thaw
 	Pause     bool          // it was paused meanwhile, at a thaw; or a pause is what failed
+	Files     bool          // of a pause: its memory is not kept, and it starts anew
 	Problem   string        // why it was not frozen; "": it was
 }
 
@@ -107,6 +110,9 @@ type Config struct {
 	Clocks func(ctx context.Context, stopped bool) error
 	// Woken tells the guest that it was thawed.
 	Woken func(ctx context.Context) error
+	// Anew gives a guest its identity that was started on the files of a pause. One that
+	// has none can't be used: an error means that the sandbox is lost.
+	Anew func(ctx context.Context) error
 	// Remember keeps what must outlive the daemon; nil: nothing is frozen.
 	Remember func(ctx context.Context, s *Saved) error
 	// Record puts a change on record.
@@ -141,6 +147,7 @@ type List struct {
 	state    State      // never Paused: that is Frozen, and paused
 	paused   bool
 	rested   bool   // paused at some time since the freeze
+	files    bool   // on the shelf are only its files
 	pausing  *pause // asked for and not there yet; nil: none
 	still    bool   // what Still was told last
 	waits    []*wait
@@ -173,7 +180,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 		l.waits = append(l.waits, &wait{Hold: h})
 	}
 	l.state, l.since, l.stopped = Frozen, s.Since, true
-	l.paused, l.rested = s.Paused, s.Paused
+	l.paused, l.rested, l.files = s.Paused, s.Paused, s.Files
 	l.mu.Lock()
 	l.tell()
 	l.mu.Unlock()
@@ -198,7 +205,7 @@ func TakeOverRunning(ctx context.Context, cfg Config) *List {
 func (l *List) Held(h Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || l.files && l.state == Frozen { // of a guest that is no more
 		return
 	}
 	if len(h.Reason) > maxReason {
@@ -277,6 +284,7 @@ func (l *List) Steadily(ctx context.Context, f func()) error {
 type View struct {
 	State   State
 	Pausing bool            // a pause is asked for, and is not there yet
+	Files   bool            // it is paused, and only its files are kept
 	Holds   []Hold          // oldest first
 	Note    string          // why it is not frozen, though it should be
 	Changed <-chan struct{} // closed when there is another
@@ -286,7 +294,7 @@ type View struct {
 func (l *List) View() View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := View{State: l.shown(), Pausing: l.pausing != nil, Note: l.note, Changed: l.changed}
+	v := View{State: l.shown(), Pausing: l.pausing != nil, Files: l.files && l.state == Frozen, Note: l.note, Changed: l.changed}
 	for _, w := range l.waits {
 		v.Holds = append(v.Holds, w.Hold)
 	}

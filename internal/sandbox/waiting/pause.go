@@ -11,16 +11,24 @@ import (
 // pause is one that was asked for; done is closed when it is there, or err says
 // why it is not.
 type pause struct {
-	done chan struct{}
-	err  error
+	files bool
+	done  chan struct{}
+	err   error
 }
 
 // Pause writes the sandbox to disk, where it stays until Resume. It goes on when
 // ctx ends. Who asks while it is being paused joins that pause. A fault.ErrConflict
 // for one that is paused already; a fault.ErrUnavailable if its engine can't, if there is no room, or if it
 // failed: the sandbox goes on then.
-func (l *List) Pause(ctx context.Context) error {
-	p, err := l.ask()
+func (l *List) Pause(ctx context.Context) error { return l.pauseWith(ctx, false) }
+
+// PauseFiles is Pause, and keeps the sandbox's files alone: what runs in it ends, and
+// a resume starts it anew on them. Of what is on disk with its memory, for a person, it
+// is a fault.ErrConflict.
+func (l *List) PauseFiles(ctx context.Context) error { return l.pauseWith(ctx, true) }
+
+func (l *List) pauseWith(ctx context.Context, files bool) error {
+	p, err := l.ask(files)
 	if err != nil {
 		return err
 	}
@@ -32,7 +40,7 @@ func (l *List) Pause(ctx context.Context) error {
 	}
 }
 
-func (l *List) ask() (*pause, error) {
+func (l *List) ask(files bool) (*pause, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -40,16 +48,26 @@ func (l *List) ask() (*pause, error) {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s has ended", l.cfg.Sandbox)
 	case l.paused && l.state == Frozen:
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is paused already", l.cfg.Sandbox)
+	case l.pausing != nil && l.pausing.files != files:
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s is being paused already, and another part of it is to be kept", l.cfg.Sandbox)
 	case l.pausing != nil:
 		return l.pausing, nil
+	case files && l.state != Running:
+		return nil, l.hasMemory()
 	case l.cfg.Body == nil:
 		return nil, fault.New(fault.ErrUnavailable, "the sandbox %s can't be paused: its engine can't write sandboxes to disk", l.cfg.Sandbox)
 	}
-	l.pausing = &pause{done: make(chan struct{})}
+	l.pausing = &pause{files: files, done: make(chan struct{})}
 	p := l.pausing
 	l.tell()
 	l.attend()
 	return p, nil
+}
+
+// hasMemory refuses to keep the files alone of what is on disk, or on its way there or
+// back, for a person.
+func (l *List) hasMemory() error {
+	return fault.New(fault.ErrConflict, "the sandbox %s waits for a person and is on disk with its memory; pause it with that, or keep its files alone when it runs", l.cfg.Sandbox)
 }
 
 // settle ends the pause that was asked for, if there is one. Needs mu.
@@ -73,12 +91,15 @@ func (l *List) settled(err error) {
 // and everything that it is frozen for answered. False ends the tending.
 func (l *List) pause(ctx context.Context) bool {
 	faultpoint.Hit(faultpoint.PauseAsked)
-	if err := l.freeze(ctx, true); err != nil {
+	l.mu.Lock()
+	files := l.pausing != nil && l.pausing.files
+	l.mu.Unlock()
+	if err := l.freeze(ctx, true, files); err != nil {
 		if l.over(ctx) {
 			return false // leave tells who asked
 		}
 		l.cfg.Log.Warn("a sandbox can't be paused", "sandbox", l.cfg.Sandbox, "err", err)
-		l.record(Change{To: Running, Pause: true, Problem: err.Error()})
+		l.record(Change{To: Running, Pause: true, Files: files, Problem: err.Error()})
 		l.settled(fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be paused", l.cfg.Sandbox))
 		return true
 	}
@@ -89,6 +110,13 @@ func (l *List) pause(ctx context.Context) bool {
 // pauseFrozen pauses what is on disk for a hold already: there is nothing to do
 // but to remember it.
 func (l *List) pauseFrozen(ctx context.Context) {
+	l.mu.Lock()
+	files := l.pausing != nil && l.pausing.files
+	l.mu.Unlock()
+	if files { // asked for just before
+		l.settled(l.hasMemory())
+		return
+	}
 	if err := l.remember(ctx, true); err != nil {
 		l.settled(fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be paused: the keeper does not remember it", l.cfg.Sandbox))
 		return

@@ -64,7 +64,7 @@ func (l *List) turn(ctx context.Context, v View) bool {
 	if !l.grace(ctx) {
 		return ctx.Err() == nil
 	}
-	if err := l.freeze(ctx, false); err != nil {
+	if err := l.freeze(ctx, false, false); err != nil {
 		if l.over(ctx) {
 			return false
 		}

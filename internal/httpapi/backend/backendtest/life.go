@@ -213,6 +213,18 @@ func (l *Life) Pause(_ context.Context, id string) error {
 	return nil
 }
 
+// PauseFiles implements backend.Sandboxes.
+func (l *Life) PauseFiles(ctx context.Context, id string) error {
+	if err := l.Pause(ctx, id); err != nil {
+		return err
+	}
+	box, err := l.box(id)
+	if err == nil {
+		box.KeepsFiles(true)
+	}
+	return err
+}
+
 // Resume implements backend.Sandboxes.
 func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 	box, err := l.box(id)
@@ -232,6 +244,7 @@ func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 		onResume(box.Sandbox)
 	}
 	box.Become(sandbox.Running)
+	box.KeepsFiles(false)
 	return true, nil
 }
 

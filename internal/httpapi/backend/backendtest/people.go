@@ -53,8 +53,9 @@ func (p *People) Answer() {
 // stopped is a body for which to be frozen means nothing.
 type stopped struct{}
 
-func (stopped) Freeze(context.Context, string) error { return nil }
-func (stopped) Thaw(context.Context, string) error   { return nil }
+func (stopped) Freeze(context.Context, string) error      { return nil }
+func (stopped) FreezeFiles(context.Context, string) error { return nil }
+func (stopped) Thaw(context.Context, string) error        { return nil }
 
 // Waits is the list of holds of a box that is frozen as soon as a hold asks for it.
 func (p *People) Waits(ctx context.Context, id, dir string) *waiting.List {

@@ -266,19 +266,46 @@ func TestSharesDivideTheProcessors(t *testing.T) {
 	}
 }
 
-// A share whose process is busy is put behind one that rests, and beside it again when
-// it rests too: what the kernel says of the groups is what counts.
-func TestBalancePutsTheBusyBehindTheLight(t *testing.T) {
+// until waits for a condition; half a minute without it is a failure.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	over, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !is() {
+		if over.Err() != nil {
+			t.Fatalf("in half a minute it never was so: %s", what)
+		}
+		time.Sleep(time.Millisecond) // between two looks: the processors are what is divided here
+	}
+}
+
+// balanced are two shares with a group each, and a Balance that runs. idle is what the
+// kernel says of a share.
+func balanced(t *testing.T) (b *cgroup.Balance, groups map[string]*cgroup.Group, idle func(share string) string) {
+	t.Helper()
 	h := host(t)
-	groups := map[string]*cgroup.Group{}
-	for _, share := range []string{"busy", "light"} {
-		g, err := h.Create(share, share+"-one", cgroup.Limits{CPU: 2})
+	groups = map[string]*cgroup.Group{}
+	for _, share := range []string{"one", "two"} {
+		g, err := h.Create(share, share+"-group", cgroup.Limits{CPU: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		groups[share] = g
 	}
-	idle := func(share string) string {
+	b = cgroup.NewBalance(h)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		for _, g := range groups {
+			if err := errors.Join(g.Kill(context.Background()), g.Remove(context.Background())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return b, groups, func(share string) string {
 		for _, join := range groups[share].Joins() {
 			if data, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(join)), "cpu.idle")); err == nil {
 				return strings.TrimSpace(string(data))
@@ -287,30 +314,42 @@ func TestBalancePutsTheBusyBehindTheLight(t *testing.T) {
 		t.Fatal("this kernel has no cpu.idle (Linux 5.15)")
 		return ""
 	}
-	busy := start(t, groups["busy"], "while :; do :; done & while :; do :; done")
-	ctx, stop := context.WithCancel(t.Context())
-	var balanced sync.WaitGroup
-	balanced.Go(func() { cgroup.NewBalance(h).Run(ctx) })
-	for idle("busy") != "1" && t.Context().Err() == nil {
-		time.Sleep(time.Millisecond) // between two looks: the processors are what is divided here
-	}
-	if got := idle("light"); got != "0" {
+}
+
+// A share whose process is busy is put behind one that rests, and beside it again when
+// it rests too: what the kernel says of the groups is what counts.
+func TestBalancePutsTheBusyBehindTheLight(t *testing.T) {
+	_, groups, idle := balanced(t)
+	busy := start(t, groups["one"], "while :; do :; done & while :; do :; done")
+	until(t, "the busy share is low", func() bool { return idle("one") == "1" })
+	if got := idle("two"); got != "0" {
 		t.Errorf("the light share has cpu.idle %s", got)
 	}
 	reaped := make(chan error, 1)
 	go func() { reaped <- busy.Wait() }()
-	if err := groups["busy"].Kill(t.Context()); err != nil {
+	if err := groups["one"].Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-reaped
-	for idle("busy") != "0" && t.Context().Err() == nil {
-		time.Sleep(time.Millisecond) // between two looks: the processors are what is divided here
+	until(t, "who rests is beside the other again", func() bool { return idle("one") == "0" })
+}
+
+// Who hurries goes before all who don't, and only meanwhile.
+func TestHurryPutsTheOthersBehind(t *testing.T) {
+	b, _, idle := balanced(t)
+	if idle("one") != "0" || idle("two") != "0" {
+		t.Fatal("one of two that rest is low") // control
 	}
-	stop()
-	balanced.Wait()
-	for _, g := range groups {
-		if err := g.Remove(t.Context()); err != nil {
-			t.Error(err)
-		}
+	done := b.Hurry("one")
+	until(t, "the other is low", func() bool { return idle("two") == "1" })
+	if got := idle("one"); got != "0" {
+		t.Errorf("the one that hurries has cpu.idle %s", got)
 	}
+	both := b.Hurry("two")
+	until(t, "both hurry, and none is low", func() bool { return idle("one") == "0" && idle("two") == "0" })
+	both()
+	until(t, "the other is low again", func() bool { return idle("two") == "1" })
+	done()
+	done() // no more than once
+	until(t, "nobody hurries, and none is low", func() bool { return idle("one") == "0" && idle("two") == "0" })
 }

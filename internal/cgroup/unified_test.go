@@ -160,13 +160,16 @@ func TestBalanceByWeightOnAnOlderKernel(t *testing.T) {
 		write(t, filepath.Join(dir, "cpu.weight"), "100")
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var balanced sync.WaitGroup
-	balanced.Go(func() { cgroup.NewBalance(h).Run(ctx) })
-	for used := 0; read(t, filepath.Join(busy, "cpu.weight")) != "3" && t.Context().Err() == nil; used += 1_000_000 {
+	var running sync.WaitGroup
+	running.Go(func() { cgroup.NewBalance(h).Run(ctx) })
+	used := 0
+	until(t, "the busy share has a small weight", func() bool {
+		used += 1_000_000
 		replace(t, filepath.Join(busy, "cpu.stat"), fmt.Sprintf("usage_usec %d\n", used))
-	}
+		return read(t, filepath.Join(busy, "cpu.weight")) == "3"
+	})
 	stop()
-	balanced.Wait()
+	running.Wait()
 	if got := read(t, filepath.Join(light, "cpu.weight")); got != "100" {
 		t.Errorf("the light share has the weight %s", got)
 	}

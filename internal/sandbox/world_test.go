@@ -333,6 +333,7 @@ type plainEngine struct {
 	Before func(engine.Spec)
 	// Stays, if not nil, is why a sandbox can't be taken away.
 	Stays func() error
+	haste haste
 }
 
 // clinging is an instance that its engine may not be able to take away.

@@ -141,14 +141,14 @@ func parseClaim(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bo
 	if ecosystem == pkgref.Python {
 		return parsePythonClaim(word)
 	}
-	if _, behind, alias := strings.Cut(word, "@npm:"); alias && ecosystem == pkgref.Node {
-		word = behind
-	}
-	at := strings.LastIndexByte(word, '@')
+	at := strings.IndexByte(word[1:], '@') + 1 // a scope begins with one
 	if at <= 0 {
 		return pkgref.Ref{}, "", false
 	}
 	name, specifier := word[:at], word[at+1:]
+	if ecosystem == pkgref.Node {
+		name, specifier = pkgref.NodeAlias(name, specifier)
+	}
 	p, err := pkgref.New(ecosystem, name, "")
 	if err != nil || p.Name != name || !readsClaim(ecosystem, specifier) {
 		return pkgref.Ref{}, "", false

@@ -403,8 +403,8 @@ func TestClaims(t *testing.T) {
 		{[]string{"bash", "-lc", "cd x && pip3 install 'a==1' \"b>=2\"; echo c==3"}, map[pkgref.Ref]string{python("a", ""): "==1", python("b", ""): ">=2"}},
 		{[]string{"pip", "install", "--index-url=https://x.example", "x @ https://x.example/a==1", "a==?"}, map[pkgref.Ref]string{}},
 		{[]string{"pip", "uninstall", "a==1"}, map[pkgref.Ref]string{}},
-		{[]string{"npm", "install", "--save-dev", "left-pad@^1.2", "@s/x@2.x", "y@latest", "z", "w@npm:real@1.0.0", "https://x.example/a@1"}, map[pkgref.Ref]string{
-			node("left-pad", ""): "^1.2", node("@s/x", ""): "2.x", node("real", ""): "1.0.0",
+		{[]string{"npm", "install", "--save-dev", "left-pad@^1.2", "@s/x@2.x", "y@latest", "z", "w@npm:real@1.0.0", "v@NPM:@s/real@2.0.0", "https://x.example/a@1"}, map[pkgref.Ref]string{
+			node("left-pad", ""): "^1.2", node("@s/x", ""): "2.x", node("real", ""): "1.0.0", node("@s/real", ""): "2.0.0",
 		}},
 		{[]string{"npm10", "run", "x@1.0.0"}, map[pkgref.Ref]string{}},
 		{[]string{"sh", "-c", "pnpm add 'a@>=1 <2' && go get example.com/m/v2@v2.1.0 example.com/q@latest"}, map[pkgref.Ref]string{

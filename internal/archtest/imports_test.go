@@ -22,6 +22,7 @@ func layers() []struct {
 		{"internal/faultpoint", 0},
 		{"internal/contents", 0},
 		{"internal/pkgref", 0},
+		{"internal/integrity", 0},
 		{"internal/process", 0},
 		{"api", 0},
 		{"internal/policy", 1},

@@ -1,10 +1,11 @@
 package lockfile
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/integrity"
 )
 
 // strength orders the algorithms that nobody can forge by their length in
@@ -44,30 +45,14 @@ func (b *builder) colonDigest(line int, hash string) (digest string, ok bool, er
 	return b.hexDigest(line, algorithm, sum)
 }
 
-// integrity reads subresource integrity: "algorithm-base64", several with blanks
-// between. Only the strongest algorithm's count, as for those who check it.
+// integrity reads subresource integrity of which the strongest algorithm can't be
+// forged.
 func (b *builder) integrity(line int, name, sri string) ([]string, error) {
-	var digests []string
-	best := 0
-	for field := range strings.FieldsSeq(sri) {
-		hash, _, _ := strings.Cut(field, "?")
-		algorithm, encoded, _ := strings.Cut(hash, "-")
-		n := strength(algorithm)
-		if n == 0 && weak(algorithm) {
-			continue
-		}
-		sum, err := base64.StdEncoding.DecodeString(encoded)
-		if n == 0 || err != nil || len(sum) != n {
-			return nil, b.wrong(line, "%q is not an integrity hash", clip(field))
-		}
-		if n > best {
-			best, digests = n, nil
-		}
-		if n == best {
-			digests = append(digests, algorithm+":"+hex.EncodeToString(sum))
-		}
+	digests, malformed := integrity.Strongest(sri)
+	if malformed != "" {
+		return nil, b.wrong(line, "%q is not an integrity hash", clip(malformed))
 	}
-	if len(digests) == 0 {
+	if len(digests) == 0 || strings.HasPrefix(digests[0], "sha1:") {
 		return nil, b.wrong(line, "%s has only a weak hash, which can be forged; %s", name, lockAgain)
 	}
 	return digests, nil

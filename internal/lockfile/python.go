@@ -3,7 +3,6 @@ package lockfile
 import (
 	"net/url"
 	"path"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -23,26 +22,6 @@ func (b *builder) pythonFile(line int, location string, ref pkgref.Ref) error {
 }
 
 func isFileOf(file string, ref pkgref.Ref) bool {
-	if stem, ok := strings.CutSuffix(file, ".whl"); ok {
-		parts := strings.Split(stem, "-")
-		return (len(parts) == 5 || len(parts) == 6) && isRelease(parts[0], strings.ReplaceAll(parts[1], "_", "-"), ref)
-	}
-	for _, suffix := range []string{".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz", ".tar"} {
-		stem, ok := strings.CutSuffix(file, suffix)
-		if !ok {
-			continue
-		}
-		for i := range len(stem) {
-			if stem[i] == '-' && isRelease(stem[:i], stem[i+1:], ref) {
-				return true
-			}
-		}
-		return false
-	}
-	return false
-}
-
-func isRelease(name, version string, ref pkgref.Ref) bool {
-	other, err := pkgref.New(pkgref.Python, name, version)
-	return err == nil && other.Name == ref.Name && pkgref.SameVersion(pkgref.Python, other.Version, ref.Version)
+	f, err := pkgref.ParsePythonFile(file, ref.Name)
+	return err == nil && pkgref.SameVersion(pkgref.Python, f.Version, ref.Version)
 }

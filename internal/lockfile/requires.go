@@ -46,16 +46,8 @@ func (b *builder) requireRanges(parent pkgref.Ref, entry *value, keys ...string)
 			continue
 		}
 		for i, name := range ranges.keys {
-			specifier := ranges.values[i].text
-			if behind, ok := strings.CutPrefix(specifier, "npm:"); ok {
-				if at := strings.LastIndexByte(behind, '@'); at > 0 {
-					behind, specifier = behind[:at], behind[at+1:]
-				} else {
-					specifier = ""
-				}
-				name = behind
-			}
-			b.require(parent, name, specifier)
+			of, specifier := pkgref.NodeAlias(name, ranges.values[i].text)
+			b.require(parent, of, specifier)
 		}
 	}
 }

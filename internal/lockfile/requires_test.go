@@ -24,7 +24,7 @@ func TestRequires(t *testing.T) {
 	}{
 		"package-lock.json": {
 			pkgref.Node, `{ "lockfileVersion": 3, "packages": { "node_modules/a": { "version": "1.0.0", "integrity": "` + sri + `",
-			"dependencies": { "b": "^2.0.0", "c": "npm:@s/real@~3.1", "bad name": "1" }, "optionalDependencies": { "d": "*" }, "peerDependencies": { "e": ">=4" }, "devDependencies": { "f": "1" } } } }`,
+			"dependencies": { "b": "^2.0.0", "c": "NPM: @s/real@~3.1 ", "bad name": "1" }, "optionalDependencies": { "d": "*" }, "peerDependencies": { "e": ">=4" }, "devDependencies": { "f": "1" } } } }`,
 			[]lockfile.Requirement{{"b", "^2.0.0"}, {"@s/real", "~3.1"}, {"d", "*"}, {"e", ">=4"}},
 		},
 		"pnpm-lock.yaml": {

@@ -34,3 +34,23 @@ func nodePart(s string) bool {
 	}
 	return true
 }
+
+// NodeAlias gives the package that a manifest's dependency really is of, and its
+// range, without white space around them: of `"a": "npm:b@^1"` that is b and ^1.
+// The prefix counts in any case, as for the clients. An alias of what is no package
+// has the name "".
+func NodeAlias(name, spec string) (of, rang string) {
+	const alias = "npm:"
+	spec = strings.TrimSpace(spec)
+	if len(spec) < len(alias) || !strings.EqualFold(spec[:len(alias)], alias) {
+		return name, spec
+	}
+	of = strings.TrimSpace(spec[len(alias):])
+	if at := strings.LastIndexByte(of, '@'); at > 0 {
+		of, rang = of[:at], strings.TrimSpace(of[at+1:])
+	}
+	if !IsCanonicalName(Node, of) {
+		of = ""
+	}
+	return of, rang
+}

@@ -48,21 +48,10 @@ func readSpec(name, spec string) (ecosystem.Requirement, specKind) {
 // of what is no package has the name "" and is direct. ok is false for what is
 // too long to be looked at.
 func behindAlias(name, spec string) (string, string, bool) {
-	const alias = "npm:"
 	if len(spec) > maxSpec {
 		return "", "", false
 	}
-	spec = strings.TrimSpace(spec)
-	if len(spec) < len(alias) || !strings.EqualFold(spec[:len(alias)], alias) {
-		return name, spec, true
-	}
-	name, spec = strings.TrimSpace(spec[len(alias):]), ""
-	if at := strings.LastIndexByte(name, '@'); at > 0 {
-		name, spec = name[:at], strings.TrimSpace(name[at+1:])
-	}
-	if !pkgref.IsCanonicalName(pkgref.Node, name) {
-		name = ""
-	}
+	name, spec = pkgref.NodeAlias(name, spec)
 	return name, spec, true
 }
 

@@ -78,8 +78,8 @@ func describeAs(file ecosystem.File, metadata []byte) (ecosystem.Description, er
 	if err != nil {
 		return d, err
 	}
-	named, err := parseFilename(file.Name, d.Name)
-	if err != nil || !pkgref.SameVersion(pkgref.Python, named.version, d.Version) {
+	named, err := pkgref.ParsePythonFile(file.Name, d.Name)
+	if err != nil || !pkgref.SameVersion(pkgref.Python, named.Version, d.Version) {
 		return ecosystem.Description{}, fault.Invalid("the metadata in the file is of another release than the file's name says")
 	}
 	return d, nil
@@ -162,7 +162,7 @@ func (c *contents) add(path, own string) {
 		if folder == own || !strings.HasSuffix(folder, infoSuffix) {
 			continue
 		}
-		ref, ok := releaseOf(folder)
+		ref, ok := pkgref.ParseDistInfo(folder)
 		b := ecosystem.Bundled{Name: ref.Name, Version: ref.Version}
 		if !ok || c.listed[b] || len(c.bundled) == ecosystem.MaxBundled {
 			continue

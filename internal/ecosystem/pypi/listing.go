@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Written once; regexps are constant.
@@ -52,12 +53,12 @@ func (l *listing) add(e entry) error {
 	if len(l.index.Files)+len(l.index.LeftOut) >= ecosystem.MaxFiles {
 		return fault.Invalid("the index lists more than %d files", ecosystem.MaxFiles)
 	}
-	d, err := parseFilename(e.name, l.index.Project)
+	d, err := pkgref.ParsePythonFile(e.name, l.index.Project)
 	if err != nil {
 		l.leaveOut(e.name, "its name is not that of a distribution file of this project")
 		return nil //nolint:nilerr // a file that is none is no fault of the page
 	}
-	if alone, err := parseFilename(e.name, ""); err != nil || alone != d {
+	if alone, err := pkgref.ParsePythonFile(e.name, ""); err != nil || alone != d {
 		l.leaveOut(e.name, "its name can be read in two ways")
 		return nil //nolint:nilerr // a file that is none is no fault of the page
 	}
@@ -74,7 +75,7 @@ func (l *listing) add(e entry) error {
 		l.leaveOut(e.name, "the index gives no sha256 for it")
 		return nil
 	}
-	f.Name, f.Version, f.Kind = e.name, d.version, d.kind
+	f.Name, f.Version, f.Kind = e.name, d.Version, kindOf(d)
 	f.URL, f.Path = location, path
 	f.Digest = "sha256:" + strings.ToLower(e.sha256)
 	if sha256Hex.MatchString(e.sidecar) {

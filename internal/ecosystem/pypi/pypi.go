@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // The media types of a project's page.
@@ -103,6 +104,14 @@ func statusOf(r ecosystem.Refusal) int {
 		return legalReasons
 	}
 	return forbidden
+}
+
+// kindOf is policy's word for what a file is.
+func kindOf(f pkgref.PythonFile) policy.ArtifactKind {
+	if f.Wheel {
+		return policy.KindWheel
+	}
+	return policy.KindSdist
 }
 
 // clip keeps hostile text in messages short.

@@ -42,7 +42,7 @@ func indexRoute(place ecosystem.Place, path string) (ecosystem.Route, bool, erro
 		return ecosystem.Route{Kind: ecosystem.RouteRoot}, true, nil
 	}
 	name, below, slashed := strings.Cut(rest, "/")
-	if below != "" || (!slashed && isDistribution(strings.TrimSuffix(name, sidecarSuffix))) {
+	if below != "" || (!slashed && pkgref.IsPythonFile(strings.TrimSuffix(name, sidecarSuffix))) {
 		return ecosystem.Route{}, false, nil
 	}
 	project, err := pkgref.CanonicalName(pkgref.Python, name)
@@ -58,19 +58,19 @@ func indexRoute(place ecosystem.Place, path string) (ecosystem.Route, bool, erro
 func fileRoute(segments []string) (ecosystem.Route, error) {
 	last := segments[len(segments)-1]
 	name, isSidecar := strings.CutSuffix(last, sidecarSuffix)
-	if !isDistribution(name) {
+	if !pkgref.IsPythonFile(name) {
 		return ecosystem.Route{}, fault.New(fault.ErrNotFound, "the path names neither a project's page nor a distribution file")
 	}
-	d, err := parseFilename(name, "")
+	d, err := pkgref.ParsePythonFile(name, "")
 	if err != nil {
 		return ecosystem.Route{}, err
 	}
 	segments[len(segments)-1] = name
 	route := ecosystem.Route{
 		Kind:    ecosystem.RouteFile,
-		Project: d.project,
+		Project: d.Project,
 		File:    name,
-		Version: d.version,
+		Version: d.Version,
 		Path:    "/" + strings.Join(segments, "/"),
 	}
 	if isSidecar {

@@ -83,21 +83,10 @@ func readAll(r io.Reader, name string, most int64) ([]byte, error) {
 
 // infoOf reports whether a dist-info folder is the file's own release's.
 func infoOf(file ecosystem.File, folder string) bool {
-	ref, ok := releaseOf(folder)
+	ref, ok := pkgref.ParseDistInfo(folder)
 	if !ok {
 		return false
 	}
-	d, err := parseFilename(file.Name, "")
-	return err == nil && ref.Name == d.project && pkgref.SameVersion(pkgref.Python, ref.Version, d.version)
-}
-
-// releaseOf reads the name of a dist-info folder.
-func releaseOf(folder string) (pkgref.Ref, bool) {
-	stem, isInfo := strings.CutSuffix(folder, infoSuffix)
-	name, version, ok := strings.Cut(stem, "-")
-	if !ok || !isInfo {
-		return pkgref.Ref{}, false
-	}
-	ref, err := pkgref.New(pkgref.Python, name, strings.ReplaceAll(version, "_", "-"))
-	return ref, err == nil
+	d, err := pkgref.ParsePythonFile(file.Name, "")
+	return err == nil && ref.Name == d.Project && pkgref.SameVersion(pkgref.Python, ref.Version, d.Version)
 }

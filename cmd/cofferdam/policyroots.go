@@ -51,7 +51,7 @@ func projectRoots(project string) (map[pkgref.Ecosystem][]string, []string, erro
 		}
 		from = append(from, f.name)
 		for _, name := range names {
-			if canonical, err := pkgref.CanonicalName(f.ecosystem, name); err == nil {
+			if canonical, ok := rootName(f.ecosystem, name); ok {
 				roots[f.ecosystem] = append(roots[f.ecosystem], canonical)
 			}
 		}
@@ -63,9 +63,25 @@ func projectRoots(project string) (map[pkgref.Ecosystem][]string, []string, erro
 	return roots, from, nil
 }
 
-// requirement matches the name with which a requirement begins.
+// rootName is a name as an entry has it: of Python with the extras that are asked for.
+func rootName(ecosystem pkgref.Ecosystem, name string) (string, bool) {
+	var extras []string
+	if ecosystem == pkgref.Python {
+		var ok bool
+		if name, extras, ok = pkgref.CutExtras(name); !ok {
+			return "", false
+		}
+	}
+	canonical, err := pkgref.CanonicalName(ecosystem, name)
+	if len(extras) > 0 {
+		canonical += "[" + strings.Join(extras, ",") + "]"
+	}
+	return canonical, err == nil
+}
+
+// requirement matches the name with which a requirement begins, with its extras.
 func requirement(line string) string {
-	found := regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[|[<>=!~;#,]|$|\s+[<>=!~;#@\\(]|\s+--hash)`).FindStringSubmatch(line)
+	found := regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[A-Za-z0-9._,\s-]*\])?)\s*(?:[<>=!~;#,]|$|\s+[<>=!~;#@\\(]|\s+--hash)`).FindStringSubmatch(line)
 	if found == nil || strings.Contains(line, "://") {
 		return ""
 	}

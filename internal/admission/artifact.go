@@ -95,6 +95,9 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
 	d := w.decision
 	if !d.Allowed() {
+		if !ask.MayWalk && !ask.Walk {
+			d = t.bounded(ask.Package, d)
+		}
 		_ = c.told(t, ask, w) // the refusal stands, whatever becomes of what rested on the release
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 		return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err

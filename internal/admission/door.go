@@ -244,10 +244,11 @@ type Answer struct {
 type Requirement struct {
 	Name      string `json:"name"`      // canonical
 	Specifier string `json:"specifier"` // "" is any
-	// Optional tells that only those require it who ask the release for more than
-	// itself (Python's extras). It is an edge all the same; a walk passes it by until a
-	// client asks for the name.
-	Optional bool `json:"optional,omitempty"`
+	// Under are the release's extras (Python's) of which each alone brings this
+	// requirement, with commas between; "": it counts for everybody. Asks are the extras
+	// that it asks of Name.
+	Under string `json:"under,omitempty"`
+	Asks  string `json:"asks,omitempty"`
 }
 
 // IndexRequirement is one requirement that releases of an index have in common:

@@ -50,14 +50,14 @@ func (s edgeSet) add(b *batch) {
 func compareEdges(a, b policy.Edge) int {
 	return cmp.Or(
 		cmp.Compare(a.Parent.Name, b.Parent.Name), cmp.Compare(a.Parent.Version, b.Parent.Version),
-		cmp.Compare(a.Specifier, b.Specifier), cmp.Compare(a.Through, b.Through),
+		cmp.Compare(a.Specifier, b.Specifier), cmp.Compare(a.Through, b.Through), cmp.Compare(a.Unasked, b.Unasked),
 	)
 }
 
 func epochOf(edges []policy.Edge) string {
 	h := sha256.New()
 	for _, e := range edges {
-		for _, field := range []string{e.Parent.Name, e.Parent.Version, e.Specifier, e.Through, "\n"} {
+		for _, field := range []string{e.Parent.Name, e.Parent.Version, e.Specifier, e.Through, e.Unasked, "\n"} {
 			h.Write([]byte(field))
 			h.Write([]byte{0})
 		}
@@ -82,7 +82,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 		if err != nil {
 			return err
 		}
-		if keep {
+		if keep && len(q.Under) <= maxExtrasText && len(q.Asks) <= maxExtrasText {
 			kept = append(kept, q)
 		}
 	}
@@ -126,9 +126,12 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 	return c.spread(t, project)
 }
 
-// maxSpecifier is the longest specifier that is read, in bytes. A longer one
-// admits nothing.
-const maxSpecifier = 512
+// maxSpecifier is the longest specifier that is read, in bytes, and maxExtrasText are
+// the longest names of extras. What is longer admits nothing.
+const (
+	maxSpecifier  = 512
+	maxExtrasText = 4 << 10
+)
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {

@@ -56,6 +56,11 @@ func (c *Controller) NarrowPolicy(ctx context.Context, sandbox string, by *polic
 		return err
 	}
 	t.law.now.Store(next)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := c.respread(t); err != nil { // what can't be reached anew is refused, and says so
+		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s is narrowed, but what its packages require could not be weighed anew", sandbox)
+	}
 	return nil
 }
 

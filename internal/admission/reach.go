@@ -23,6 +23,8 @@ type ReachAsk struct {
 	Deep bool `json:"deep,omitempty"`
 	// Look asks for Reached alone.
 	Look bool `json:"look,omitempty"`
+	// Late, with Look, tells that no more is read for now: the request has waited long.
+	Late bool `json:"late,omitempty"`
 	// Again are projects that were to be read and could not be had.
 	Again []pkgref.Ref `json:"again,omitempty"`
 }
@@ -42,6 +44,8 @@ type ToRead struct {
 	Versions []string `json:"versions,omitempty"`
 	// Round counts how often it was to be read before.
 	Round int `json:"round"`
+	// Anew: more leads to it now, so that releases may be had that could not.
+	Anew bool `json:"anew,omitempty"`
 }
 
 // Reach implements Door. What is read in its course is asked about as ever, with Walk:
@@ -58,12 +62,15 @@ func (c *Controller) Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, erro
 	if err != nil || !open {
 		return ReachAnswer{Reached: err == nil}, err
 	}
-	if ask.Look {
-		return ReachAnswer{}, nil
-	}
 	roots, now := t.policy().Roots(ask.Package.Ecosystem), c.config.Clock.Read().Now
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if ask.Late {
+		t.walk.stops(projectOfRef(ask.Package), "a request waits no longer for that", false)
+	}
+	if ask.Look {
+		return ReachAnswer{}, nil
+	}
 	return ReachAnswer{Next: t.toRead(ask, roots, now)}, nil
 }
 

@@ -31,6 +31,7 @@ const (
 	detailWantedBy  = "wanted_by" // allowed parents, for people
 	detailWants     = "wants"     // the specifiers of the first few, wantsBetween between
 	detailParents   = "parents"   // the projects of those, canonical names with spaces between
+	detailExtras    = "extras"    // what only extras bring that nothing asks for: "rich[jupyter]", with spaces between
 	detailWhat      = "what"      // of a withheld record: package or index
 	detailIndex     = "index_digest"
 	detailName      = "name"       // of a network record
@@ -203,6 +204,9 @@ func alarmFirst(a, b bool) int {
 // withParents names who wanted a package, in place of the policy's shorter word
 // for it.
 func withParents(reason, parents string) string {
+	if strings.HasSuffix(reason, ", which nothing asks for") {
+		return reason // it names the parent, and why that does not do
+	}
 	if i := strings.LastIndex(reason, "; "); i >= 0 && strings.HasSuffix(reason, " requires it") {
 		reason = reason[:i]
 	}
@@ -222,6 +226,9 @@ func explain(r *audit.Record, d policy.Decision) {
 	if wanted := wantedBy(d.WantedBy); wanted != "" {
 		detail[detailWantedBy] = wanted
 		detail[detailParents] = parents(d.WantedBy)
+		if unasked := extrasOf(d.WantedBy); unasked != "" {
+			detail[detailExtras] = unasked
+		}
 		if specifiers := wants(d.WantedBy); specifiers != "" {
 			detail[detailWants] = clip(specifiers, 1_024)
 		}

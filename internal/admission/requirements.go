@@ -53,7 +53,7 @@ func (t *tenant) takes(n, limit int, bytes int64) error {
 // is perVersion, and what one requirement of it that a page lists is perPlace.
 func bytesOf(reqs []Requirement) (bytes int64) {
 	for _, q := range reqs {
-		bytes += int64(48 + len(q.Name) + len(q.Specifier))
+		bytes += int64(48 + len(q.Name) + len(q.Specifier) + len(q.Under) + len(q.Asks))
 	}
 	return bytes
 }

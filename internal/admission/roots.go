@@ -16,6 +16,7 @@ import (
 type Root struct {
 	Package pkgref.Ref // with the version that was served, or else that the client chose; "": it got to none
 	Asked   string     // the word of a command that asked for it, with what that says of versions; "": none is known
+	Extras  []string   // of it that are wanted
 	Had     bool       // a file of it was served
 }
 
@@ -27,6 +28,8 @@ type Roots struct {
 	Template string // of the run's first sandbox
 	Roots    []Root
 	Required []policy.Wish
+	// Asking are packages of which only an extra brings what was refused.
+	Asking []policy.Wish
 }
 
 // Roots finds a run's roots.
@@ -35,7 +38,7 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 	if err != nil {
 		return Roots{}, err
 	}
-	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}}
+	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}, extras: map[pkgref.Ref][]string{}}
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
 			return Roots{}, err
@@ -48,8 +51,9 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 // rootsSearch is what a run's records say of who wanted what.
 type rootsSearch struct {
 	template string
-	parents  map[pkgref.Ref][]pkgref.Ref   // of refused projects
-	served   map[pkgref.Ref]pkgref.Version // projects, with the highest version
+	parents  map[pkgref.Ref][]pkgref.Ref // of refused projects
+	served   map[pkgref.Ref]pkgref.Version      // projects, with the highest version
+	extras   map[pkgref.Ref][]string     // by which alone refused projects come: "rich[jupyter]"
 	asked    []askedWord
 }
 
@@ -67,6 +71,7 @@ func (s *rootsSearch) take(r audit.Record) {
 		}
 	case r.Kind == audit.KindPackage:
 		p := projectOf(r)
+		s.extras[p] = strings.Fields(r.Detail[detailExtras])
 		for name := range strings.FieldsSeq(r.Detail[detailParents]) {
 			if parent := (pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}); parent != p && !slices.Contains(s.parents[p], parent) {
 				s.parents[p] = append(s.parents[p], parent)
@@ -91,6 +96,11 @@ func (s *rootsSearch) find(refused []api.Package) Roots {
 			out.Roots = s.root(out.Roots, ref)
 			continue
 		}
+		asking := s.asking(ref)
+		for _, wish := range asking {
+			tops = append(tops, wish.Package)
+		}
+		out.Asking = append(out.Asking, asking...)
 		out.Required = append(out.Required, policy.Wish{Package: ref, Through: tops})
 		for _, top := range tops {
 			out.Roots = s.root(out.Roots, top)
@@ -117,12 +127,30 @@ func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
 	return tops
 }
 
+// asking are the packages of which only an extra brings a refused one, with one that
+// does. What a command named itself is better known from there.
+func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wish) {
+	for _, spelt := range s.extras[projectOfRef(p)] {
+		name, extras, ok := pkgref.CutExtras(spelt)
+		parent := pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}
+		if !ok || len(askedExtras(s.wordFor(parent))) > 0 {
+			continue
+		}
+		if v, served := s.served[parent]; served {
+			parent.Version = v.String()
+		}
+		wishes = append(wishes, policy.Wish{Package: parent, WithDependencies: true, Extras: extras})
+	}
+	return wishes
+}
+
 // root adds a root, or what is known of it now.
 func (s *rootsSearch) root(roots []Root, p pkgref.Ref) []Root {
 	project := projectOfRef(p)
 	i := slices.IndexFunc(roots, func(r Root) bool { return projectOfRef(r.Package) == project })
 	if i < 0 {
 		root := Root{Package: p, Asked: s.wordFor(project)}
+		root.Extras = askedExtras(root.Asked)
 		if v, served := s.served[project]; served {
 			root.Had, root.Package.Version = true, v.String()
 		}
@@ -166,6 +194,16 @@ func askedWords(argv []string) []askedWord {
 		}
 	}
 	return found
+}
+
+// askedExtras are the extras in a word such as requests[socks]>=2.
+func askedExtras(word string) []string {
+	before, _, found := strings.Cut(word, "]")
+	if !found {
+		return nil
+	}
+	_, extras, _ := pkgref.CutExtras(before + "]")
+	return extras
 }
 
 // askedName is the name in a word such as requests[socks]>=2, @scope/name@1, path@latest;

@@ -38,7 +38,7 @@ func TestRootsAreWhatWasAskedFor(t *testing.T) {
 			{Package: python("evil", "1.0"), Asked: "evil"},
 			{Package: python("numpy", "1.26.4"), Asked: "numpy", Had: true},
 			{Package: python("pandas", "")},
-			{Package: python("rich", "13.7.1"), Asked: "rich[jupyter]>=13"},
+			{Package: python("rich", "13.7.1"), Asked: "rich[jupyter]>=13", Extras: []string{"jupyter"}},
 		},
 		Required: []policy.Wish{{Package: python("mkl", "2024.1.0"), Through: []pkgref.Ref{python("numpy", "")}}},
 	}
@@ -53,7 +53,7 @@ func TestRootsAreAtTheTop(t *testing.T) {
 	wanted := func(name, parents string) audit.Record {
 		return audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: name, Detail: map[string]string{detailParents: parents}}
 	}
-	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}}
+	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}, extras: map[pkgref.Ref][]string{}}
 	for _, r := range []audit.Record{wanted("mdurl", "markdown-it-py"), wanted("markdown-it-py", "rich mdit"), wanted("mdit", "markdown-it-py mdit"), wanted("a", "b"), wanted("b", "a")} {
 		s.take(r)
 	}

@@ -44,6 +44,12 @@ func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
 		for _, child := range order {
 			queue = append(queue, task{child, more[child]})
 		}
+		for _, child := range slices.SortedFunc(maps.Keys(fresh.asks), compareRefs) {
+			if r := t.required[child]; t.ask(child, fresh.asks[child]) && r != nil {
+				r.anew()
+				queue = append(queue, task{child, t.edges.byPackage[child].edges})
+			}
+		}
 	}
 	return nil
 }
@@ -51,7 +57,7 @@ func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
 // edgesFrom are the edges that a project's releases give, as they stand, and that
 // there are not yet; t.mu is held.
 func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
-	b := &batch{t: t, most: c.config.Limits.Edges, known: map[policy.Edge]bool{}}
+	b := &batch{t: t, most: c.config.Limits.Edges, known: map[policy.Edge]bool{}, asks: map[pkgref.Ref]string{}}
 	r := t.required[from.project]
 	if r == nil {
 		return b, nil
@@ -90,7 +96,8 @@ type batch struct {
 	most  int
 	many  bool
 	edges []policy.Edge
-	known map[policy.Edge]bool // keys
+	known map[policy.Edge]bool  // keys
+	asks  map[pkgref.Ref]string // extras of projects, with commas between
 }
 
 // take takes what a release requires. Of pages and lockfiles, equal requirements of many
@@ -99,6 +106,12 @@ type batch struct {
 func (b *batch) take(parent pkgref.Ref, through string, reqs []Requirement) error {
 	for _, q := range reqs {
 		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
+		if !b.t.counts(projectOfRef(parent), q) {
+			e.Through, e.Unasked = "", q.Under
+		}
+		if child := (pkgref.Ref{Ecosystem: parent.Ecosystem, Name: q.Name}); e.Through != "" && q.Asks != "" {
+			b.asks[child] += "," + q.Asks
+		}
 		key := e
 		if b.many {
 			if q.Name == parent.Name {
@@ -110,7 +123,7 @@ func (b *batch) take(parent pkgref.Ref, through string, reqs []Requirement) erro
 			continue
 		}
 		switch total := len(b.t.edges.known) + len(b.known); {
-		case b.many && through == "" && total >= b.most/2:
+		case b.many && e.Through == "" && total >= b.most/2:
 			continue
 		case total >= b.most:
 			return fault.New(fault.ErrForbidden, "this run's packages require more than %d packages, so no more are taken", b.most)

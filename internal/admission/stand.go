@@ -79,7 +79,7 @@ func (c *Controller) move(t *tenant, ref pkgref.Ref, e ledger.Event) error {
 // there could be, and never more. t.mu is held.
 func (c *Controller) respread(t *tenant) error {
 	t.releases.Loosen()
-	t.edges = newEdgeSet()
+	t.edges, t.extras = newEdgeSet(), extras{}
 	for _, r := range t.required {
 		r.made = map[string]string{}
 	}

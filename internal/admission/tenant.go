@@ -37,6 +37,7 @@ type tenant struct {
 	shown        []*refusal            // for `cofferdam why`, oldest first
 	names        map[string]bool       // refused names that have a record of their own
 	edges        edgeSet
+	extras       extras
 	releases     *ledger.Releases             // where each release stands
 	holding      int                          // requests that are kept waiting
 	origins      map[pkgref.Ref]origin        // where projects were found
@@ -63,7 +64,7 @@ func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
 	p := newPlan(&r)
 	t := &tenant{
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, displayed: map[shownKey]*showing{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), releases: ledger.New(limits.Remembered, shared), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
+		edges: newEdgeSet(), extras: extras{}, releases: ledger.New(limits.Remembered, shared), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
 		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(), walk: newWalk(),
 	}

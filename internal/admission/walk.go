@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +17,7 @@ const (
 	maxWalked   = 3_000            // projects of a run, and of
 	maxWalkedBy = 400              // these such as only older releases lead to
 	maxDepth    = 64               // requirements from an entry
-	maxRounds   = 8                // in which ever more releases of a project are read, where it requires what is wanted
-	minRounds   = 2                // and where it does not
+	maxRounds   = 8                // in which ever more releases of a project are read
 	walkedFor   = 10 * time.Minute // after which a page is read again
 	maxHints    = 16               // versions of a project that clients asked for
 )
@@ -31,6 +31,8 @@ type walk struct {
 	// loose are the ecosystems in which a client asked for what nothing read required:
 	// it knows its versions from elsewhere.
 	loose map[pkgref.Ecosystem]bool
+	// bounds are what kept a walk to a project from reading on, in words.
+	bounds map[pkgref.Ref]string
 }
 
 // visit is when and with what a project was given out to be read.
@@ -40,10 +42,11 @@ type visit struct {
 	hints  int
 	depth  int
 	rounds int
+	wider  bool // more of its releases were read since nothing required what was wanted
 }
 
 func newWalk() walk {
-	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}}
+	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}, bounds: map[pkgref.Ref]string{}}
 }
 
 // wants notes what a client asks for.
@@ -84,13 +87,19 @@ func (t *tenant) toRead(ask ReachAsk, roots []string, now time.Time) []ToRead {
 	if ask.Package.Version == "" && !ask.Metadata {
 		w.loose[ask.Package.Ecosystem] = true
 	}
-	all := t.candidates(ask, roots, now)
+	q := t.search(ask, now)
+	q.from(roots)
+	all := q.found
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.depth, b.depth), cmp.Compare(a.Project.Name, b.Project.Name))
 	})
 	var next []ToRead
 	for _, c := range all {
-		if len(next) == maxBatch || c.rank != all[0].rank || !t.roomFor(c) {
+		if len(next) == maxBatch || c.rank != all[0].rank {
+			break
+		}
+		if full := t.full(c); full != "" {
+			q.bound = full
 			break
 		}
 		v := w.visits[c.Project]
@@ -102,42 +111,81 @@ func (t *tenant) toRead(ask ReachAsk, roots []string, now time.Time) []ToRead {
 			}
 		}
 		v.at, v.edges, v.hints = now, t.edges.byPackage[c.Project].epoch, len(c.Versions)
-		if c.rank != rankAnew {
-			v.rounds++
+		v.rounds++
+		if c.rank == rankWider {
+			v.wider = true
 		}
 		next = append(next, c.ToRead)
 	}
+	w.stops(projectOfRef(ask.Package), q.bound, len(next) > 0)
 	return next
 }
 
-// roomFor leaves room in the run's memory for what clients read themselves.
-func (t *tenant) roomFor(c candidate) bool {
-	w, most, size := &t.walk, t.releases.Most(), t.releases.Size()
-	switch {
-	case w.visits[c.Project] == nil && len(w.visits) >= maxWalked:
-		return false
-	case c.rank == rankAside:
-		return w.aside < maxWalkedBy && size < most/2
-	case c.rank != rankAsked:
-		return size < most/4*3
+// stops notes what keeps the walk to a project from reading on, if it does not go on.
+func (w *walk) stops(project pkgref.Ref, bound string, goesOn bool) {
+	if goesOn || bound == "" || len(w.bounds) >= maxWalked {
+		delete(w.bounds, project)
+		return
 	}
-	return true
+	w.bounds[project] = bound
 }
 
-func (t *tenant) candidates(ask ReachAsk, roots []string, now time.Time) (all []candidate) {
-	e, seen := ask.Package.Ecosystem, map[pkgref.Ref]bool{}
-	wanted := map[string]bool{} // projects of which a release requires the wanted name
-	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
-		wanted[edge.Parent.Name] = true
+// bounded adds to a refusal that a walk's bound may have caused that it may, and what to do.
+func (t *tenant) bounded(p pkgref.Ref, d policy.Decision) policy.Decision {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if bound := t.walk.bounds[projectOfRef(p)]; bound != "" && mayLift(t.policy(), p.Ecosystem, d, false) {
+		d.Reason += "; not all that may require it was read, since " + bound + "; a lockfile given with --lockfile is read first"
 	}
-	main := t.mainly(ask)
+	return d
+}
+
+// full says why nothing more of a kind is read; "": it is. It leaves room in the run's
+// memory for what clients read themselves.
+func (t *tenant) full(c candidate) string {
+	w, most, size := &t.walk, t.releases.Most(), t.releases.Size()
+	const memory = "what was read takes the memory that a run has for it"
+	switch {
+	case w.visits[c.Project] == nil && len(w.visits) >= maxWalked:
+		return fmt.Sprintf("%d projects were read, which is the most", maxWalked)
+	case c.rank == rankAside && w.aside >= maxWalkedBy:
+		return fmt.Sprintf("%d projects that only older releases require were read, which is the most", maxWalkedBy)
+	case c.rank == rankAside && size >= most/2, c.rank != rankAsked && size >= most/4*3:
+		return memory
+	}
+	return ""
+}
+
+// search is for what to read next on the way to a package; t.mu is held as long as it
+// lives.
+type search struct {
+	t      *tenant
+	ask    ReachAsk
+	now    time.Time
+	main   map[string]bool // names that main releases require
+	wanted map[string]bool // projects of which a release requires the wanted name
+	found  []candidate
+	bound  string // what kept something from being found, in words
+}
+
+func (t *tenant) search(ask ReachAsk, now time.Time) *search {
+	q := &search{t: t, ask: ask, now: now, main: t.mainly(ask), wanted: map[string]bool{}}
+	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
+		q.wanted[edge.Parent.Name] = true
+	}
+	return q
+}
+
+// from finds what is worth reading of the entries, and of what these lead to.
+func (q *search) from(roots []string) {
+	t, e, seen := q.t, q.ask.Package.Ecosystem, map[pkgref.Ref]bool{}
 	add := func(project pkgref.Ref, depth int) {
 		if seen[project] {
 			return
 		}
 		seen[project] = true
-		if c, ok := t.candidate(ask, project, depth, main, wanted, now); ok {
-			all = append(all, c)
+		if c, ok := q.candidate(project, depth); ok {
+			q.found = append(q.found, c)
 		}
 	}
 	for _, name := range roots {
@@ -147,11 +195,13 @@ func (t *tenant) candidates(ask ReachAsk, roots []string, now time.Time) (all []
 		if project.Ecosystem != e {
 			continue
 		}
-		if depth, ok := t.depth(ask, to.edges); ok && depth <= maxDepth {
+		switch depth, ok := t.depth(q.ask, to.edges); {
+		case ok && depth <= maxDepth:
 			add(project, depth)
+		case ok && !seen[project]:
+			q.bound = fmt.Sprintf("it may be more than %d requirements away from every entry", maxDepth)
 		}
 	}
-	return all
 }
 
 // depth is how far from an entry a project is, by the edges that admit it.
@@ -172,40 +222,58 @@ func (t *tenant) depth(ask ReachAsk, edges []policy.Edge) (depth int, ok bool) {
 }
 
 // candidate tells whether a project is worth reading for what is asked, and how soon.
-func (t *tenant) candidate(ask ReachAsk, project pkgref.Ref, depth int, main map[string]bool, wanted map[string]bool, now time.Time) (c candidate, ok bool) {
+func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool) {
+	t, ask, wanted := q.t, q.ask, q.wanted
 	hints := t.hints(project)
 	c = candidate{ToRead: ToRead{Project: project, Versions: hints}, rank: rankAside, depth: depth}
 	_, asked := t.walk.asked[project]
 	v := t.walk.visits[project]
-	if v == nil || now.Sub(v.at) > walkedFor {
+	c.Anew = v != nil && (q.now.Sub(v.at) > walkedFor || v.edges != t.edges.byPackage[project].epoch)
+	if v == nil || q.now.Sub(v.at) > walkedFor {
 		switch {
 		case asked || depth == 0:
 			c.rank = rankAsked
-		case main[project.Name]:
+		case q.main[project.Name]:
 			c.rank = rankMain
 		}
 		return c, c.rank == rankAsked || !ask.Metadata && (c.rank == rankMain || ask.Deep && ask.Pages)
 	}
 	c.Round = v.rounds
-	anew := v.edges != t.edges.byPackage[project].epoch
 	switch {
 	case ask.Pages:
 		c.rank = rankAnew
-		return c, anew && asked
+		return c, c.Anew && asked
 	case len(hints) > v.hints:
 		c.rank, c.Round = rankAsked, 0
 		return c, true
 	case ask.Metadata:
 		return c, false
-	case anew:
-		c.rank, c.Round = rankAnew, 0
+	case c.Anew:
+		c.rank, c.Round = rankAnew, min(1, max(0, maxRounds-v.rounds)) // past them the newest alone
 		return c, true
-	case ask.Deep && wanted[project.Name] && v.rounds < maxRounds:
+	case ask.Deep && wanted[project.Name]:
 		c.rank = rankDeeper
-		return c, true
+		if ok = v.rounds < maxRounds; !ok && t.unread(project) {
+			q.bound = fmt.Sprintf("of %s only %d releases were read", project.Name, t.readOf(project))
+		}
+		return c, ok
 	}
 	c.rank = rankWider
-	return c, v.rounds < minRounds && len(wanted) == 0
+	return c, !v.wider && len(wanted) == 0
+}
+
+// unread tells that a project's page shows releases of which nothing was read.
+func (t *tenant) unread(project pkgref.Ref) bool {
+	page := t.releases.Page(project)
+	return page != nil && page.Shown() > t.readOf(project)
+}
+
+// readOf counts the releases of a project whose metadata was read.
+func (t *tenant) readOf(project pkgref.Ref) int {
+	if r := t.required[project]; r != nil {
+		return len(r.own)
+	}
+	return 0
 }
 
 // hints are the versions of a project that are wanted most: clients asked for them, or
@@ -245,7 +313,7 @@ func (t *tenant) mainly(ask ReachAsk) map[string]bool {
 		}
 		for _, version := range versions {
 			for _, q := range r.own[version] {
-				names[q.Name] = names[q.Name] || !q.Optional
+				names[q.Name] = names[q.Name] || t.counts(project, q)
 			}
 			for _, place := range r.places[version] {
 				names[r.list[place].Name] = true

@@ -15,17 +15,18 @@ type Description struct {
 	Requirements []Requirement
 }
 
-// Requirement is one requirement of a release. Conditions (markers, extras)
-// are not evaluated: that a release may require something is the fact.
+// Requirement is one requirement of a release. Conditions of the system that it is
+// installed on are not evaluated: that a release may require something is the fact.
 type Requirement struct {
 	Name      string // canonical
 	Specifier string // in the ecosystem's own syntax; "" is any
 	// Direct tells that it names a URL or a repository instead of a version:
 	// something that no gateway serves. Name may then be "".
 	Direct bool
-	// Optional tells that only those require it who ask the release for more than
-	// itself (an extra). It decides nothing; it says what is worth reading.
-	Optional bool
+	// Under are the release's extras (Python's), canonical and with commas between, of
+	// which each alone brings this requirement, the one that brings least first; "": it
+	// counts for everybody. Asks are those that it asks of Name.
+	Under, Asks string
 }
 
 // Inspection is what is in a file.

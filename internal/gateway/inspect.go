@@ -17,7 +17,7 @@ import (
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
-const inspectionFormat = 4
+const inspectionFormat = 5
 
 // maxInspections bounds how many inspections are kept over a restart.
 const maxInspections = 50_000
@@ -58,7 +58,7 @@ func (d described) size() int64 {
 func (d *described) require(reqs []ecosystem.Requirement) {
 	for _, r := range reqs {
 		if !r.Direct {
-			d.Requirements = append(d.Requirements, admission.Requirement{Name: r.Name, Specifier: r.Specifier, Optional: r.Optional})
+			d.Requirements = append(d.Requirements, admission.Requirement{Name: r.Name, Specifier: r.Specifier, Under: r.Under, Asks: r.Asks})
 			continue
 		}
 		name := r.Name

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type walk struct {
 	stepped chan struct{}
 	busy    bool
 	failed  map[pkgref.Ref]time.Time       // what could not be had, and since when
-	read    map[pkgref.Ref]map[string]bool // releases whose metadata was read, by project
+	read    map[pkgref.Ref]map[string]bool // releases whose metadata was read, by project; false: it may not be, as things stand
 }
 
 // begin gives the step to the caller, or what to wait for.
@@ -76,18 +77,34 @@ func (w *walk) reads(project pkgref.Ref, version string) bool {
 		versions = map[string]bool{}
 		w.read[project] = versions
 	}
-	if versions[version] {
+	if _, known := versions[version]; known {
 		return false
 	}
 	versions[version] = true
 	return true
 }
 
-// knows tells whether a release's metadata was read.
+// waits notes that a release's metadata may not be read, as things stand.
+func (w *walk) waits(project pkgref.Ref, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.read[project][version] = false
+}
+
+// asks has it asked again whether metadata of a project may be read that might not be:
+// more leads to the project now.
+func (w *walk) asks(project pkgref.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.read[project], func(_ string, read bool) bool { return !read })
+}
+
+// knows tells whether a release's metadata was read, or may not be.
 func (w *walk) knows(project pkgref.Ref, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.read[project][version]
+	_, known := w.read[project][version]
+	return known
 }
 
 // forgets has a release's metadata read again when there is another reason to.
@@ -142,8 +159,11 @@ func (g *Gateway) reach(ctx context.Context, q *query, to destination) error {
 		}
 		select {
 		case <-stepped:
-		case <-over.C:
-			return nil // what was read counts; the next request goes on
+		case <-over.C: // what was read counts; the next request goes on
+			late := ask
+			late.Look, late.Late = true, true
+			_, err := g.door.Reach(ctx, late)
+			return err
 		case <-ctx.Done():
 			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
 		}

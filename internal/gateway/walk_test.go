@@ -115,16 +115,74 @@ func TestAPinnedWheel(t *testing.T) {
 	if a := b.get("/simple/child/"); a.StatusCode != http.StatusOK || !strings.Contains(a.body, one.File) || !strings.Contains(a.body, two.File) {
 		t.Errorf("the page of what is asked for first: %s", status(a))
 	}
-	for _, d := range []pypitest.Dist{one} {
+	for _, d := range []pypitest.Dist{grand, one} {
 		if a := b.get("/p/" + d.File); a.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", d.File, status(a))
 		}
 	}
-	if a := b.get("/p/" + below.File); a.StatusCode != http.StatusForbidden {
-		t.Errorf("what only an extra leads to, before that was asked for: %s", status(a))
+	for _, d := range []pypitest.Dist{below, extra} {
+		if a := b.get("/p/" + d.File); a.StatusCode != http.StatusForbidden {
+			t.Errorf("what only an extra leads to that nothing asks for: %s", status(a))
+		}
 	}
-	if n := b.registry.Count(indexHost + "/simple/extra/"); n != 0 {
+	if n := b.registry.Count(indexHost + "/simple/extra/"); n > 1 { // for its own file
 		t.Errorf("an extra's page was read %d times", n)
+	}
+}
+
+// TestAnExtraThatIsAskedFor: by the policy's own spelling, and by a requirement on the way;
+// what another extra brings is refused in a sentence that leads on.
+func TestAnExtraThatIsAskedFor(t *testing.T) {
+	b := newBench(t, nil)
+	root := pypitest.Wheel(t, "root", "1.0", "widget ; extra == 'more'", "child[fast]>=1", "other ; extra == 'rest'")
+	child := pypitest.Wheel(t, "child", "1.0", "speedup ; extra == 'fast'", "slow ; extra == 'slow'")
+	widget, speedup := pypitest.Wheel(t, "widget", "1.0", "deep"), pypitest.Wheel(t, "speedup", "1.0")
+	deep, other, slow := pypitest.Wheel(t, "deep", "1.0"), pypitest.Wheel(t, "other", "1.0"), pypitest.Wheel(t, "slow", "1.0")
+	for _, d := range []pypitest.Dist{root, child, widget, speedup, deep, other, slow} {
+		b.publish(d)
+	}
+	b.judges("allowed_packages: { python: [ { name: \"root[more]\", with_dependencies: true } ] }")
+	for _, d := range []pypitest.Dist{deep, speedup, widget, child, root} {
+		if a := b.get("/p/" + d.File); a.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", d.File, status(a))
+		}
+	}
+	for name, d := range map[string]pypitest.Dist{"root requires it for its extra rest, which nothing asks for": other, "child requires it for its extra slow, which nothing asks for": slow} {
+		if a := b.get("/p/" + d.File); a.StatusCode != http.StatusForbidden || !strings.Contains(a.Status, name) {
+			t.Errorf("%s: %s", d.File, status(a))
+		}
+	}
+}
+
+// TestAParentOfManyReleases: so many of them are read and no more; the refusal says so. One
+// that the client asked for is read whatever was read before.
+func TestAParentOfManyReleases(t *testing.T) {
+	b := newBench(t, nil)
+	var roots, children []pypitest.Dist
+	for i := range 70 {
+		version := fmt.Sprintf("%d.0", i+1)
+		roots = append(roots, pypitest.Wheel(t, "root", version, "child (=="+version+")"))
+		children = append(children, pypitest.Wheel(t, "child", version))
+	}
+	b.publish(roots...)
+	b.publish(children...)
+	b.judges(lockedRoots)
+	first := func() answer { return b.get("/p/" + children[0].File) }
+	if a := first(); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "since of root only 4") || !strings.Contains(a.body, "--lockfile is read first") {
+		t.Errorf("past the bound: %s", status(a))
+	}
+	read := 0
+	for _, d := range roots {
+		read += min(1, b.registry.Count(filesHost+"/p/"+d.File+".metadata"))
+	}
+	if read > 51 {
+		t.Errorf("%d releases are read", read)
+	}
+	if a := b.get("/p/" + roots[0].File); a.StatusCode != http.StatusOK {
+		t.Errorf("the release that requires it: %s", status(a))
+	}
+	if a := first(); a.StatusCode != http.StatusOK {
+		t.Errorf("and then: %s", status(a))
 	}
 }
 

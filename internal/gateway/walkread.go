@@ -45,8 +45,11 @@ func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item
 }
 
 func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item admission.ToRead, to destination) error {
+	if item.Anew {
+		w.asks(item.Project)
+	}
 	if requirer, ok := q.source.protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
-		return g.readEach(w, item.Project, item.Versions, func(version string) error { return g.readRequires(ctx, q, requirer, version) })
+		return g.readEach(w, item.Project, item.Versions, func(version string) (bool, error) { return g.readRequires(ctx, q, requirer, version) })
 	}
 	p, err := g.page(ctx, q.source, item.Project.Name)
 	if err != nil {
@@ -60,16 +63,16 @@ func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item adm
 	case ecosystem.Lister:
 		return g.listEdges(ctx, q, p, answer)
 	case ecosystem.Requirer:
-		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) error { return g.readRequires(ctx, q, s, version) })
+		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) (bool, error) { return g.readRequires(ctx, q, s, version) })
 	case ecosystem.Describer:
-		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) error { return g.readSidecar(ctx, q, p, answer, version) })
+		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) (bool, error) { return g.readSidecar(ctx, q, p, answer, version) })
 	}
 	return nil
 }
 
-// readEach reads the metadata of some releases, each once. An error is of one that
-// could not be had now.
-func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read func(string) error) error {
+// readEach reads the metadata of some releases, each once; read tells whether it may be
+// had at all. An error is of one that could not be had now.
+func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read func(string) (bool, error)) error {
 	failed := make([]error, len(versions))
 	places := make([]int, len(versions))
 	for i := range places {
@@ -79,7 +82,11 @@ func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read 
 		if !w.reads(project, versions[i]) {
 			return
 		}
-		failed[i] = read(versions[i])
+		var allowed bool
+		allowed, failed[i] = read(versions[i])
+		if failed[i] == nil && !allowed {
+			w.waits(project, versions[i])
+		}
 		if errors.Is(failed[i], fault.ErrUnavailable) {
 			w.forgets(project, versions[i])
 			return
@@ -94,30 +101,30 @@ func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read 
 
 // readSidecar reads the metadata of one file of a release that may be had. What waits
 // or is refused admits nothing, and is not read.
-func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer admission.IndexAnswer, version string) error {
+func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer admission.IndexAnswer, version string) (allowed bool, err error) {
 	f := fileToRead(p, answer, version)
 	if f == nil {
-		return nil
+		return true, nil
 	}
 	a := q.reading(*f, version)
 	if f.Published.IsZero() {
 		a.file.Published = p.published[version]
 	}
 	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
-		return err
+		return false, err
 	}
 	data, err := g.sidecar(ctx, q.source, q.route.Project, *f)
 	if err != nil {
-		return err
+		return true, err
 	}
 	d, err := g.describe(q.source, q.route.Project, *f, data)
 	if err == nil {
 		err = d.servable()
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
-	return g.door.Edges(ctx, q.sandbox, a.ref, d.Requirements)
+	return true, g.door.Edges(ctx, q.sandbox, a.ref, d.Requirements)
 }
 
 // fileToRead is the file of a release whose metadata costs least.
@@ -142,30 +149,30 @@ func fileToRead(p *page, answer admission.IndexAnswer, version string) *ecosyste
 }
 
 // readRequires reads the attachment of a release that tells what it requires.
-func (g *Gateway) readRequires(ctx context.Context, q *query, requirer ecosystem.Requirer, version string) error {
+func (g *Gateway) readRequires(ctx context.Context, q *query, requirer ecosystem.Requirer, version string) (allowed bool, err error) {
 	attacher, ok := q.source.protocol.(ecosystem.Attacher)
 	route, err := requirer.Requires(q.route.Project, version)
 	if err != nil || !ok {
-		return err
+		return true, err
 	}
 	at := *q
 	at.route = route
 	a := at.reading(ecosystem.File{Name: route.File, Version: version, Kind: policy.KindMetadata}, version)
 	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
-		return err
+		return false, err
 	}
 	found, err := g.attachment(ctx, q.source, attacher, route)
 	if err != nil {
-		return err
+		return true, err
 	}
 	a.file.Digest, a.digests = found.digest, found.digests
 	if found.Witnessed {
 		a.release = g.fileOf(ctx, a, found.Version)
 	}
 	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
-		return err
+		return false, err
 	}
-	return g.door.Edges(ctx, q.sandbox, a.ref, found.requirements().Requirements)
+	return true, g.door.Edges(ctx, q.sandbox, a.ref, found.requirements().Requirements)
 }
 
 // reading is a question about what is read on the way to another package.

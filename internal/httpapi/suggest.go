@@ -85,8 +85,9 @@ func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []poli
 				p.Version, depth = r.Version, r.Depth
 			}
 		}
-		wishes = append(wishes, policy.Wish{Package: *p, WithDependencies: true})
+		wishes = append(wishes, policy.Wish{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
 	}
+	wishes = append(wishes, roots.Asking...)
 	if releases == nil {
 		return append(wishes, roots.Required...), nil
 	}

@@ -168,7 +168,7 @@ func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
 		d.Reason = short(j.name) + " is not on the allowlist"
 	}
 	if d.Effect != Allow && len(wanted) > 0 {
-		d.Reason = reason("%s; %s requires it", d.Reason, short(wanted[0].edge.Parent.Name))
+		d.Reason = reason("%s; %s", d.Reason, requires(wanted))
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -71,13 +72,17 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 	if !ok {
 		return
 	}
+	if len(e.extras) > 0 && !e.withDependencies {
+		c.fail(v.node, "%s: the extras of %s say what with_dependencies admits, which it lacks; write with_dependencies: true", v.path, clip(name, 60))
+		return
+	}
 	key := packageKey{ecosystem, name}
 	if len(c.policy.packages.allowed[key]) == maxEntries {
 		c.fail(v.node, "%s: %s has more than %d entries", v.path, clip(name, 60), maxEntries)
 		return
 	}
 	for _, other := range c.policy.packages.allowed[key] {
-		if other.versionText == e.versionText && other.limitText == e.limitText {
+		if other.versionText == e.versionText && other.limitText == e.limitText && slices.Equal(other.extras, e.extras) {
 			c.fail(v.node, "%s: %s is already on line %d with the same versions", v.path, clip(name, 60), other.line)
 			return
 		}
@@ -112,6 +117,9 @@ func allowedMeaning(name string, e entry) string {
 	if e.withDependencies {
 		b.WriteString(", with what its verified metadata requires")
 	}
+	if len(e.extras) > 0 {
+		b.WriteString(", also for " + extrasText(e.extras))
+	}
 	if e.installScripts {
 		b.WriteString(", with its install scripts")
 	}
@@ -132,6 +140,10 @@ func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
 		c.fail(v.node, "%s: %s has more than %d entries", v.path, clip(name, 60), maxEntries)
 		return
 	}
+	if len(e.extras) > 0 {
+		c.fail(v.node, "%s: an extra of %s can't be blocked; name the package that it brings", v.path, clip(name, 60))
+		return
+	}
 	c.policy.packages.blocked[key] = append(c.policy.packages.blocked[key], e)
 	if e.versionText == "" {
 		c.says(v, "%s is denied in every version, whatever else says otherwise", clip(name, 60))
@@ -140,7 +152,8 @@ func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
 	c.says(v, "%s is denied in versions %s and their pre-releases, whatever else says otherwise", clip(name, 60), clip(e.versionText, 60))
 }
 
-// entry reads what the two lists share: a canonical name and a range.
+// entry reads what the two lists share: a canonical name, of Python with extras, and a
+// range.
 func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e entry, ok bool) {
 	e.line = o.node.Line
 	f, given := o.fields["name"]
@@ -152,11 +165,16 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 	if !ok {
 		return "", e, false
 	}
-	name, err := pkgref.CanonicalName(ecosystem, written)
-	if err != nil {
+	bare, extras, isName := written, []string(nil), true
+	if ecosystem == pkgref.Python {
+		bare, extras, isName = pkgref.CutExtras(written)
+	}
+	name, err := pkgref.CanonicalName(ecosystem, bare)
+	if err != nil || !isName {
 		c.fail(f.node, "%s: %q is not a %s package name", f.path, clip(written, 60), ecosystem)
 		return "", e, false
 	}
+	e.extras = extras
 	if f, given := o.fields["version"]; given {
 		s, isText := c.text(f)
 		if !isText {

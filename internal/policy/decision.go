@@ -58,6 +58,9 @@ type Edge struct {
 	Through   string     `json:"through"` // Decision.Through of Parent; "" if its entry has no with_dependencies
 	Name      string     `json:"name"`    // canonical
 	Specifier string     `json:"specifier"`
+	// Unasked are the extras of Parent of which each alone brings Name, with commas
+	// between, where nothing asks for one of them: then the edge admits nothing.
+	Unasked string `json:"unasked,omitempty"`
 }
 
 // Input is one question about one file of one release.

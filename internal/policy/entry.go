@@ -17,6 +17,7 @@ type entry struct {
 	withDependencies bool
 	prereleases      bool
 	installScripts   bool
+	extras           []string // of a Python package, whose requirements count too; sorted
 }
 
 // limit is a max_version. The zero value is none.

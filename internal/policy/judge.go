@@ -107,6 +107,7 @@ func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) *judgedEdge {
 	je := &judgedEdge{edge: e}
 	je.versions, je.readable = pkgref.ParseRange(ecosystem, e.Specifier)
 	je.admits, je.prereleases = p.through(ecosystem, e.Through)
+	je.admits = je.admits && e.Unasked == ""
 	return je
 }
 
@@ -171,7 +172,11 @@ func (j *Judge) ownName() Decision {
 	}
 	d := j.unlisted(j.edges)
 	if d.Effect != Allow && j.about.Lookalike == nil {
-		d.Suggest = suggestion{ecosystem: j.ecosystem, name: j.name}.document()
+		s := suggestion{ecosystem: j.ecosystem, name: j.name}
+		if more, ok := j.wanting(j.edges); ok {
+			s = more
+		}
+		d.Suggest = s.document()
 	}
 	return d
 }
@@ -341,7 +346,11 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 		d.Reason = reason("this version of %s is none that is required: %s", short(j.name), j.requirers())
 	}
 	if d.Effect != Allow && j.about.Lookalike == nil {
-		d.Suggest = addition(j.ecosystem, j.name, r).document()
+		s, ok := j.wanting(wanted)
+		if !ok || r.PreRelease() {
+			s = addition(j.ecosystem, j.name, r)
+		}
+		d.Suggest = s.document()
 	}
 	return d
 }

@@ -23,6 +23,8 @@ type Wish struct {
 	Package pkgref.Ref // without a version: in any that is no pre-release
 	// WithDependencies: and all that it requires, by the key of that name.
 	WithDependencies bool
+	// Extras, of a Python package WithDependencies: and what these bring.
+	Extras []string
 	// Through are packages that require it: where one of them gets an entry with
 	// WithDependencies, that admits this one too, and it needs no entry of its own.
 	Through []pkgref.Ref
@@ -137,6 +139,17 @@ func (p *Policy) suggestionFor(w Wish) (suggestion, standing) {
 		s, standing = p.withDependencies(w.Package)
 	}
 	s.withDependencies = true
+	if len(w.Extras) == 0 || standing == standsBeyond {
+		return s, standing
+	}
+	if standing == standsRefused && s.within == 0 {
+		s.extras = w.Extras
+		return s, standing
+	}
+	missing := slices.ContainsFunc(w.Extras, func(extra string) bool { return !p.AsksExtra(w.Package, extra) })
+	if s, ok := p.withExtras(w.Package, w.Extras); ok && missing {
+		return s, standsRefused
+	}
 	return s, standing
 }
 

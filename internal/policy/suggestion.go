@@ -18,6 +18,7 @@ type suggestion struct {
 
 	installScripts   bool
 	withDependencies bool
+	extras           []string
 	// within is the line of the entry that gets with_dependencies; 0: it is a new entry.
 	within int
 }
@@ -57,7 +58,11 @@ func epochPrefix(r pkgref.Version) string {
 // fields are the entry's "key: value" pairs. Names are data from outside:
 // quoted unless YAML can only read them as the text they are.
 func (s suggestion) fields() []string {
-	fields := []string{"name: " + quoteName(s.name)}
+	name := s.name
+	if len(s.extras) > 0 {
+		name += "[" + strings.Join(s.extras, ",") + "]"
+	}
+	fields := []string{"name: " + quoteName(name)}
 	if s.limit != "" {
 		fields = append(fields, `max_version: "`+s.limit+`"`)
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -67,7 +68,7 @@ func (p *Policy) sameEntries(before *Policy, s suggestion) bool {
 			o := old[i]
 			o.withDependencies = o.withDependencies || key == packageKey{s.ecosystem, s.name} && o.versionText == s.version && o.limitText == s.limit
 			if e.versionText != o.versionText || e.limitText != o.limitText || e.withDependencies != o.withDependencies ||
-				e.prereleases != o.prereleases || e.installScripts != o.installScripts {
+				e.prereleases != o.prereleases || e.installScripts != o.installScripts || !slices.Equal(e.extras, o.extras) {
 				return false
 			}
 		}

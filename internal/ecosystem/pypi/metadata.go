@@ -47,6 +47,7 @@ func (Protocol) Describe(metadata []byte) (ecosystem.Description, error) {
 			d.Requirements = append(d.Requirements, r)
 		}
 	}
+	narrowestFirst(d.Requirements)
 	return d, nil
 }
 

@@ -216,7 +216,7 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ecosystem.Description{Name: "foo-bar", Version: "1.0", Requirements: []ecosystem.Requirement{
-		{Name: "a-b", Specifier: ">=1.0,<2"}, {Name: "c"}, {Name: "d", Direct: true}, {Name: "e", Specifier: ">=1.0", Optional: true}, {Name: "g", Specifier: "~=1.4.2"},
+		{Name: "a-b", Specifier: ">=1.0,<2", Asks: "x,y"}, {Name: "c"}, {Name: "d", Direct: true}, {Name: "e", Specifier: ">=1.0", Under: "z"}, {Name: "g", Specifier: "~=1.4.2"},
 	}}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -172,6 +174,87 @@ func TestAWalkIsBounded(t *testing.T) {
 	}
 	if read := chain.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxDepth {
 		t.Errorf("a chain is followed for %d projects", len(read))
+	}
+}
+
+// TestAWalkLeavesRoom: however many projects one entry leads to, so many are read, and
+// not more than a part of the run's memory is taken; clients read on.
+func TestAWalkLeavesRoom(t *testing.T) {
+	many := newGrove(t, treeDocument, Limits{})
+	pages := map[string]map[string][]string{"root": {"1.0.0": nil}}
+	for i := range maxWalked + 200 {
+		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], fmt.Sprintf("c%d *", i))
+	}
+	if read := many.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != maxWalked {
+		t.Errorf("%d projects are read", len(read))
+	}
+	many.saysWhy(t, node("nobody", "1.0.0"), "since 3000 projects were read, which is the most")
+
+	g := newGrove(t, treeDocument, Limits{Remembered: 1 << 20})
+	pages = map[string]map[string][]string{"root": {"1.0.0": nil}, "alone": {"1.0.0": nil}}
+	for i := range 400 {
+		name := fmt.Sprint("c", i)
+		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], name+" *")
+		pages[name] = map[string][]string{}
+		for v := range 20 {
+			pages[name][fmt.Sprintf("1.%d.0", v)] = []string{"leaf ^1.0.0"}
+		}
+	}
+	read := g.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages)
+	if len(read) < 50 || len(read) > 350 {
+		t.Errorf("%d projects are read in a megabyte", len(read))
+	}
+	g.saysWhy(t, node("nobody", "1.0.0"), "takes the memory that a run has for it")
+	g.page(t, "alone", map[string][]string{"1.0.0": nil}, "1.0.0")
+	g.expect(t, true, node("alone", "1.0.0"))
+}
+
+// saysWhy expects a refusal that says which bound the walk met.
+func (g *grove) saysWhy(tb testing.TB, ref pkgref.Ref, bound string) {
+	tb.Helper()
+	a, err := g.door.Artifact(tb.Context(), ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
+	must(tb, err)
+	if a.Decision.Allowed() || !strings.Contains(a.Decision.Reason, bound) || !strings.Contains(a.Decision.Reason, "--lockfile") {
+		tb.Errorf("%+v", a.Decision)
+	}
+}
+
+// TestWhatWaitsLeadsNowhere: the requirements of a held release are known, and neither
+// read nor admitted, until it is had.
+func TestWhatWaitsLeadsNowhere(t *testing.T) {
+	g := newGrove(t, "packages: { default: hold }\nallowed_packages: { node: [ { name: root, with_dependencies: true } ] }\n", Limits{})
+	pages := map[string]map[string][]string{"root": {"1.0.0": {"open *"}}, "held": {"1.0.0": {"below *"}}, "below": {"1.0.0": {"bottom *"}}, "open": {"1.0.0": nil}}
+	g.readPage(t, "held", pages["held"])
+	read := g.walkTo(t, ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages)
+	if slices.Contains(read, "below") || slices.Contains(read, "held") || !slices.Contains(read, "open") {
+		t.Errorf("read: %v", read)
+	}
+	g.expect(t, false, node("below", "1.0.0"), node("bottom", "1.0.0"))
+	g.expect(t, true, node("open", "1.0.0"))
+}
+
+// TestAWalkServesNothing: what is asked for on the way is neither sent nor waited for.
+func TestAWalkServesNothing(t *testing.T) {
+	g := newGrove(t, treeDocument, Limits{})
+	for _, change := range []func(*ArtifactAsk){
+		func(a *ArtifactAsk) { a.Serve, a.SHA256, a.Size = true, hexOf("x"), 10 },
+		func(a *ArtifactAsk) { a.Await, a.SHA256, a.Size = true, hexOf("x"), 10 },
+		func(a *ArtifactAsk) { a.MayWalk = true },
+	} {
+		ask := ArtifactAsk{Sandbox: "sb1", Package: node("root", "1.0.0"), File: archive(node("root", "1.0.0")), SourceURL: "https://npm.example/f", Walk: true}
+		if _, err := g.door.Artifact(t.Context(), ask); err != nil { // positive control
+			t.Fatal(err)
+		}
+		change(&ask)
+		if a, err := g.door.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}
+	for _, ask := range []ReachAsk{{Package: node("Not Canonical", "")}, {Package: node("x", ""), Again: make([]pkgref.Ref, maxBatch+1)}} {
+		ask.Sandbox = "sb1"
+		if _, err := g.door.Reach(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%+v: %v", ask.Package, err)
+		}
 	}
 }
 

@@ -51,9 +51,9 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 // rootsSearch is what a run's records say of who wanted what.
 type rootsSearch struct {
 	template string
-	parents  map[pkgref.Ref][]pkgref.Ref // of refused projects
-	served   map[pkgref.Ref]pkgref.Version      // projects, with the highest version
-	extras   map[pkgref.Ref][]string     // by which alone refused projects come: "rich[jupyter]"
+	parents  map[pkgref.Ref][]pkgref.Ref   // of refused projects
+	served   map[pkgref.Ref]pkgref.Version // projects, with the highest version
+	extras   map[pkgref.Ref][]string       // by which alone refused projects come: "rich[jupyter]"
 	asked    []askedWord
 }
 

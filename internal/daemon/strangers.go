@@ -160,13 +160,18 @@ func known(ctx context.Context) {
 
 // sortOut makes a connection somebody's by its request, or has a stranger's end with
 // the answer. Visitors of a sandbox's ports keep theirs, and stay strangers: they show
-// nothing, and a page has many parts.
+// nothing, and a page has many parts. So does who speaks HTTP/2: one connection is all
+// that a client of it has, and some of them take its announced end for the end of the
+// answer that is on its way.
 func sortOut(w http.ResponseWriter, r *http.Request, who string) {
 	switch who {
 	case fromToken, fromSandbox:
 		known(r.Context())
 	case fromPort:
 	default:
+		if r.ProtoMajor >= 2 {
+			return
+		}
 		w.Header().Set("Connection", "close")
 	}
 }

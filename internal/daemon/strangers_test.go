@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 
@@ -120,6 +122,38 @@ func TestStrangersKeepNoConnection(t *testing.T) {
 		if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
 			t.Errorf("with %q the connection goes on: %v", secret, err)
 		}
+	}
+}
+
+// TestStrangersOfHTTP2AreAnswered: who shows no valid token keeps the one connection that a
+// client of HTTP/2 has, on which other answers may be on their way, and stays a stranger.
+func TestStrangersOfHTTP2AreAnswered(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(listen(t), 10)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sortOut(w, r, "")
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	must(t, s.Listener.Close())
+	s.Listener, s.EnableHTTP2, s.Config.ConnContext = g, true, guardContext
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	for i := range 3 {
+		reused := false
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+		must(t, err)
+		res, err := s.Client().Do(r)
+		must(t, err)
+		res.Body.Close()
+		if res.ProtoMajor != 2 || reused != (i > 0) {
+			t.Errorf("request %d: %s, on the connection of the one before: %t", i, res.Proto, reused)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := g.strangers.Len(); n != 1 {
+		t.Errorf("%d strangers, want the one", n)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestOthers(t *testing.T) {
 func TestCreate(t *testing.T) {
 	h := newHouse(t)
 	m := h.create(`,"metadata":{"a":"1","policy":"data"},"envVars":{"K":"v"},"timeout":60,"autoPause":true,"autoResume":{"enabled":true},` +
-		`"secure":false,"network":{"allowOut":["api.example"],"denyOut":["0.0.0.0/0"],"allowPublicTraffic":false},"mcp":null,"iam":{"tokens":{}},"volumeMounts":[]`)
+		`"secure":false,"network":{"allowOut":["api.example"],"denyOut":["0.0.0.0/0"],"allowPublicTraffic":false},"mcp":{"exa":{"apiKey":"k"}},"iam":{"tokens":{}},"volumeMounts":[]`)
 	req := h.life.Requests()[0]
 	if req.Env["K"] != "v" || req.Template != "debian" || req.Owner.Token != h.annToken.ID || req.User != "token ann" || !req.Linger ||
 		req.Account != (sandbox.Account{Name: "user", Home: "/home/user"}) || req.HostUID != 65534 || req.HostGID != 65533 ||
@@ -143,7 +143,6 @@ func TestCreateRefuses(t *testing.T) {
 		{400, `{}`, "templateID is missing"},
 		{400, `{"templateID":"base","timeout":-1}`, "from 0 to 86400"},
 		{400, `{"templateID":"base","timeout":86401}`, "from 0 to 86400"},
-		{400, `{"templateID":"base","mcp":{"x":{}}}`, "no MCP gateway"},
 		{400, `{"templateID":"base","iam":{"tokens":{"aws":{"audience":"a","tokenType":"JWT-SVID"}}}}`, "no workload identity"},
 		{400, `{"templateID":"base","volumeMounts":[{"name":"a","path":"/a"}]}`, "no volumes"},
 		{400, `{"templateID":"base","autoPause":true,"autoPauseMemory":false,"autoResume":{"enabled":true}}`, "does not go on by itself"},

@@ -47,8 +47,10 @@ type newSandbox struct {
 	AutoPause           *bool             `json:"autoPause"`
 	AutoPauseMemory     *bool             `json:"autoPauseMemory"`
 	AutoResume          *autoResume       `json:"autoResume"`
+	// MCP is the client's own matter: it starts the gateway in the sandbox by a command,
+	// and tells its user if the template has none.
+	MCP jsontext.Value `json:"mcp"`
 	// What is asked with these is refused: see unsupported.
-	MCP          jsontext.Value `json:"mcp"`
 	IAM          jsontext.Value `json:"iam"`
 	VolumeMounts jsontext.Value `json:"volumeMounts"`
 }
@@ -61,8 +63,6 @@ type autoResume struct {
 // unsupported says what a create asks for that no sandbox here has; "": nothing.
 func (n newSandbox) unsupported() string {
 	switch {
-	case asks(n.MCP):
-		return "mcp: no MCP gateway runs in the sandboxes of this server; start your MCP server with commands.run"
 	case asks(n.IAM):
 		return "iam: sandboxes have no workload identity here, and no credential is handed to them"
 	case asks(n.VolumeMounts):

@@ -236,6 +236,20 @@ func askedBy(r approval.Request) string {
 	return fmt.Sprintf("%s +%d", clip(r.Asks[0].Run, 30), r.Asked-1)
 }
 
+// runsAtInstallation names the scripts or files that run when a release is installed; ""
+// if nothing does.
+func runsAtInstallation(r approval.Request) string {
+	var names []string
+	for _, script := range r.Evidence.Scripts {
+		name, _, _ := strings.Cut(script, ":")
+		names = append(names, clip(name, 40))
+	}
+	if len(names) == 0 && slices.ContainsFunc(r.Files, func(f approval.File) bool { return f.Scripts }) {
+		return "it is not known what"
+	}
+	return strings.Join(names, ", ")
+}
+
 // notesOf is what a person should see at a glance, worst first.
 func notesOf(r approval.Request) []string {
 	var notes []string
@@ -251,8 +265,8 @@ func notesOf(r approval.Request) []string {
 	if r.Evidence.Similar != "" {
 		notes = append(notes, "like "+r.Evidence.Similar)
 	}
-	if len(r.Evidence.Scripts) > 0 || slices.ContainsFunc(r.Files, func(f approval.File) bool { return f.Scripts }) {
-		notes = append(notes, "runs something at installation")
+	if what := runsAtInstallation(r); what != "" {
+		notes = append(notes, "runs something at installation: "+what)
 	}
 	if n := len(r.Evidence.Findings); n > 0 {
 		notes = append(notes, plural(n, "finding", "findings"))

@@ -87,6 +87,14 @@ func TestTreeIsOneRequest(t *testing.T) {
 	if in.has(t, "r1", "lib") {
 		t.Error("a tree that waits admits a member")
 	}
+	in.mustWish(t, "", "r1", "alone")
+	if n := in.Waiting(); n != 2 {
+		t.Errorf("%d requests wait, of a tree and one more", n)
+	}
+	in.approve(t, approval.ScopeRun, 0, r.ID)
+	if n := in.Waiting(); n != 1 {
+		t.Errorf("%d requests wait, of one", n)
+	}
 }
 
 func TestTreeIsAnsweredAndRevokedAsOne(t *testing.T) {

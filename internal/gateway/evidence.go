@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -41,12 +43,20 @@ func (g *Gateway) evidenceOf(ctx context.Context, s *source, project string, f e
 // evidence is evidenceOf for a file that a guest asks for and that waits.
 func (a *asked) evidence(ctx context.Context, g *Gateway) *approval.Evidence {
 	e := g.evidenceOf(ctx, a.source, a.route.Project, a.file, a.row)
-	if len(e.Scripts) == 0 {
-		e.Scripts = a.found.Scripts
-	}
+	e.Scripts = withFound(e.Scripts, a.found.Scripts)
 	e.Findings = a.found.Findings
 	if in := a.found.Inside; in != nil {
 		e.Inside = &approval.Inside{Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files}
 	}
 	return &e
+}
+
+// withFound adds what was found to run in a file to what the index tells, by name.
+func withFound(told, found []string) []string {
+	for _, name := range found {
+		if !slices.ContainsFunc(told, func(script string) bool { return script == name || strings.HasPrefix(script, name+":") }) {
+			told = append(told, name)
+		}
+	}
+	return told
 }

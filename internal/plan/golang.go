@@ -19,8 +19,16 @@ func goGet(words []string, p Project) (Rewrite, error) {
 	if err := refuseAny("go get", words, "the module can't be another folder's", "-C"); err != nil {
 		return Rewrite{}, err
 	}
-	return Rewrite{Client: GoGet, Argv: p.script(slices.Concat([]string{keepSum, command(append([]string{"go", "get"}, words...)...)}, goSums())...)}, nil
+	lines := []string{keepSum}
+	if p.Top == "" {
+		lines = append(lines, emptyModule)
+	}
+	return Rewrite{Client: GoGet, Argv: p.script(slices.Concat(lines, []string{command(append([]string{"go", "get"}, words...)...)}, goSums())...)}, nil
 }
+
+// emptyModule stands for a module that only another sandbox has: what its go.mod requires
+// is not known, and what is asked for can be resolved all the same.
+const emptyModule = "[ -f go.mod ] || go mod init plan.invalid/plan 2>/dev/null || exit"
 
 // goInstall resolves "package@version" in an empty module, and what has no
 // version in the project's copy. Nothing is built.

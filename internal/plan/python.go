@@ -151,8 +151,15 @@ func uvProject(word string, words []string, p Project) (Rewrite, error) {
 			}
 		}
 	}
-	return Rewrite{Client: UVProject, Argv: p.script(uvLines(word, frozen, locked, exported)...)}, nil
+	lines := uvLines(word, frozen, locked, exported)
+	if word == "add" && p.Top == "" {
+		lines = append([]string{emptyProject}, lines...)
+	}
+	return Rewrite{Client: UVProject, Argv: p.script(lines...)}, nil
 }
+
+// emptyProject stands for a project that only another sandbox has, as emptyModule does.
+const emptyProject = "[ -f pyproject.toml ] || uv init -q --bare --no-workspace --name plan-invalid || exit"
 
 func uvLines(word string, frozen bool, locked, exported []string) []string {
 	var lines []string

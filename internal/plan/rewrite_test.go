@@ -33,7 +33,7 @@ func TestRewrites(t *testing.T) {
 			`printf '%s\n' 'rich>=13' >"$out/wanted.in" || exit`,
 			`uv pip compile -q --generate-hashes --no-header --no-annotate -c c.txt -o "$out/requirements.txt" "$out/wanted.in" in.txt || exit`,
 		}, "--system"},
-		{"uv add rich --frozen", UVProject, []string{"uv add --no-sync rich || exit"}, "--frozen --no-sync"},
+		{"uv add rich --frozen", UVProject, []string{emptyProject, "uv add --no-sync rich || exit"}, "--frozen --no-sync"},
 		{"uv sync --group dev -U", UVProject, []string{
 			"uv lock -U || exit",
 			`uv export -q --frozen --no-hashes --no-header --no-annotate --no-emit-workspace --group=dev >"$out/wanted.in" || exit`,
@@ -44,7 +44,7 @@ func TestRewrites(t *testing.T) {
 		{"npm ci", NPM, nil, "npm install"},
 		{"pnpm add express", PNPM, []string{"pnpm add --lockfile-only --ignore-scripts express || exit"}, ""},
 		{"pnpm install --frozen-lockfile", PNPM, []string{"pnpm install --lockfile-only --ignore-scripts --no-frozen-lockfile || exit"}, " --frozen-lockfile"},
-		{"go get a.example/m@latest", GoGet, []string{"go get a.example/m@latest || exit"}, ""},
+		{"go get a.example/m@latest", GoGet, []string{emptyModule, "go get a.example/m@latest || exit"}, ""},
 		{"go install -v a.example/m@v1.2.3", GoGet, []string{"go get a.example/m@v1.2.3 || exit"}, "go install"},
 		{"go mod download -json", GoModules, []string{`go mod download -json >"$out/download.json" || exit`}, ""},
 	} {

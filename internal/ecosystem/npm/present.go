@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 )
 
@@ -25,13 +27,31 @@ func (Protocol) Present(_ ecosystem.File, row, _ []byte) ecosystem.Publication {
 		License:    textOf(fields["license"], "type"),
 		Requires:   pairsOf(fields["dependencies"], " "),
 	}
+	p.Scripts = runsOf(fields)
+	return p.Clipped()
+}
+
+// runsOf are the scripts that run when a release is installed from its archive, and what
+// else its manifest says that runs then. (prepare runs for a repository's copy alone.)
+func runsOf(fields map[string]json.RawMessage) (runs []string) {
+	builds := true // without a script of its own a binding.gyp is built
 	for _, s := range pairsOf(fields["scripts"], ": ") {
-		name, _, _ := strings.Cut(s, ":")
-		if slices.Contains([]string{"preinstall", "install", "postinstall", "prepare"}, name) {
-			p.Scripts = append(p.Scripts, s)
+		switch name, _, _ := strings.Cut(s, ":"); name {
+		case "preinstall", "install":
+			builds = false
+			runs = append(runs, s)
+		case "postinstall":
+			runs = append(runs, s)
 		}
 	}
-	return p.Clipped()
+	claims := func(name string) bool { return len(fields[name]) > 0 && !empty(jsontext.Value(fields[name])) }
+	if claims("gypfile") && builds {
+		runs = append(runs, gypFile+": node-gyp rebuild")
+	}
+	if claims("hasInstallScript") && len(runs) == 0 {
+		runs = append(runs, "something: its page says so (hasInstallScript), and not what")
+	}
+	return runs
 }
 
 // textOf is a string, or the field with one of these names of an object.

@@ -21,9 +21,17 @@ func TestPresent(t *testing.T) {
 				Requires: []string{"x *", "z ^1"}, Scripts: []string{"postinstall: node x.js"},
 			},
 		},
-		"other shapes": {`{"description":{},"maintainers":"x","license":["a"],"dependencies":[],"scripts":1}`, ecosystem.Publication{}},
-		"no JSON":      {`{`, ecosystem.Publication{}},
-		"nothing":      {``, ecosystem.Publication{}},
+		"what runs for a repository's copy alone": {`{"scripts":{"prepare":"husky","prepublish":"x","preuninstall":"y"}}`, ecosystem.Publication{}},
+		"all that runs": {
+			`{"scripts":{"install":"a","preinstall":"b","postinstall":"c","prepare":"d"},"gypfile":true,"hasInstallScript":true}`,
+			ecosystem.Publication{Scripts: []string{"install: a", "postinstall: c", "preinstall: b"}},
+		},
+		"a build without a script": {`{"gypfile":true,"hasInstallScript":true}`, ecosystem.Publication{Scripts: []string{"binding.gyp: node-gyp rebuild"}}},
+		"no build":                 {`{"gypfile":false,"hasInstallScript":false}`, ecosystem.Publication{}},
+		"a page that says no more": {`{"hasInstallScript":true}`, ecosystem.Publication{Scripts: []string{"something: its page says so (hasInstallScript), and not what"}}},
+		"other shapes":             {`{"description":{},"maintainers":"x","license":["a"],"dependencies":[],"scripts":1}`, ecosystem.Publication{}},
+		"no JSON":                  {`{`, ecosystem.Publication{}},
+		"nothing":                  {``, ecosystem.Publication{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, Protocol{}.Present(ecosystem.File{}, []byte(tt.row), nil)); diff != "" {

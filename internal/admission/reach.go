@@ -34,6 +34,9 @@ type ReachAsk struct {
 type ReachAnswer struct {
 	Reached bool     `json:"reached"`
 	Next    []ToRead `json:"next,omitempty"`
+	// Open, where nothing is left to read, tells that what the client asks for next may
+	// lead to the package.
+	Open bool `json:"open,omitempty"`
 }
 
 // ToRead is a project whose page is to be read, and, where pages do not say what
@@ -58,10 +61,11 @@ func (c *Controller) Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, erro
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > maxBatch {
 		return ReachAnswer{}, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", clip(ask.Package.String(), 200))
 	}
-	open, err := c.mayBeRequired(t, ask)
+	d, open, err := c.mayBeRequired(t, ask)
 	if err != nil || !open {
 		return ReachAnswer{Reached: err == nil}, err
 	}
+	near := d.ByLikeness() && !t.policy().AdmitsDependencies(ask.Package.Ecosystem)
 	roots, now := t.policy().Roots(ask.Package.Ecosystem), c.config.Clock.Read().Now
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,30 +75,33 @@ func (c *Controller) Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, erro
 	if ask.Look {
 		return ReachAnswer{}, nil
 	}
-	return ReachAnswer{Next: t.toRead(ask, roots, now)}, nil
+	next := t.toRead(ask, near, roots, now)
+	return ReachAnswer{Next: next, Open: near && ask.Deep && len(next) == 0}, nil
 }
 
 // mayBeRequired tells that a package is on no list and nothing that was read requires
-// it, where that would let it in.
-func (c *Controller) mayBeRequired(t *tenant, ask ReachAsk) (bool, error) {
+// it, where that would let it in, with the decision as things stand.
+func (c *Controller) mayBeRequired(t *tenant, ask ReachAsk) (d policy.Decision, open bool, err error) {
 	law := t.policy()
 	owner, _ := law.Owner(c.config.Namespaces, ask.Package)
 	about, err := c.subject(t, ask.Package, origin{upstream: owner})
 	if err != nil {
-		return false, err
+		return d, false, err
 	}
 	t.require(&about, ask.Package)
 	j := c.judgeOf(law, about)
 	if ask.Package.Version == "" {
-		return mayLift(law, ask.Package.Ecosystem, j.Name(), ask.Metadata && len(about.Edges) == 0), nil
+		d = j.Name()
+		return d, mayLift(law, ask.Package.Ecosystem, d, ask.Metadata && len(about.Edges) == 0), nil
 	}
-	return mayLift(law, ask.Package.Ecosystem, j.Release(ask.Package.Version), false), nil
+	d = j.Release(ask.Package.Version)
+	return d, mayLift(law, ask.Package.Ecosystem, d, false), nil
 }
 
 // mayLift tells whether one more requirement can change a decision: let it in, or, of
 // metadata that nothing requires, have it read.
 func mayLift(law *policy.Policy, e pkgref.Ecosystem, d policy.Decision, metadata bool) bool {
-	return d.ByNoList() && (law.AdmitsDependencies(e) || metadata && law.UsesEdges(e) && len(law.Roots(e)) > 0)
+	return d.ByNoList() && (law.AdmitsDependencies(e) || d.ByLikeness() || metadata && law.UsesEdges(e) && len(law.Roots(e)) > 0)
 }
 
 // unreached tells that a file's answer is not the last word: what requires the file may

@@ -79,7 +79,7 @@ type candidate struct {
 }
 
 // toRead gives out what to read next; t.mu is held.
-func (t *tenant) toRead(ask ReachAsk, roots []string, now time.Time) []ToRead {
+func (t *tenant) toRead(ask ReachAsk, near bool, roots []string, now time.Time) []ToRead {
 	w := &t.walk
 	for _, project := range ask.Again {
 		delete(w.visits, project)
@@ -88,7 +88,11 @@ func (t *tenant) toRead(ask ReachAsk, roots []string, now time.Time) []ToRead {
 		w.loose[ask.Package.Ecosystem] = true
 	}
 	q := t.search(ask, now)
-	q.from(roots)
+	if q.near = near; near {
+		q.fromAsked()
+	} else {
+		q.from(roots)
+	}
 	all := q.found
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.depth, b.depth), cmp.Compare(a.Project.Name, b.Project.Name))
@@ -156,54 +160,6 @@ func (t *tenant) full(c candidate) string {
 	return ""
 }
 
-// search is for what to read next on the way to a package; t.mu is held as long as it
-// lives.
-type search struct {
-	t      *tenant
-	ask    ReachAsk
-	now    time.Time
-	main   map[string]bool // names that main releases require
-	wanted map[string]bool // projects of which a release requires the wanted name
-	found  []candidate
-	bound  string // what kept something from being found, in words
-}
-
-func (t *tenant) search(ask ReachAsk, now time.Time) *search {
-	q := &search{t: t, ask: ask, now: now, main: t.mainly(ask), wanted: map[string]bool{}}
-	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
-		q.wanted[edge.Parent.Name] = true
-	}
-	return q
-}
-
-// from finds what is worth reading of the entries, and of what these lead to.
-func (q *search) from(roots []string) {
-	t, e, seen := q.t, q.ask.Package.Ecosystem, map[pkgref.Ref]bool{}
-	add := func(project pkgref.Ref, depth int) {
-		if seen[project] {
-			return
-		}
-		seen[project] = true
-		if c, ok := q.candidate(project, depth); ok {
-			q.found = append(q.found, c)
-		}
-	}
-	for _, name := range roots {
-		add(pkgref.Ref{Ecosystem: e, Name: name}, 0)
-	}
-	for project, to := range t.edges.byPackage {
-		if project.Ecosystem != e {
-			continue
-		}
-		switch depth, ok := t.depth(q.ask, to.edges); {
-		case ok && depth <= maxDepth:
-			add(project, depth)
-		case ok && !seen[project]:
-			q.bound = fmt.Sprintf("it may be more than %d requirements away from every entry", maxDepth)
-		}
-	}
-}
-
 // depth is how far from an entry a project is, by the edges that admit it.
 func (t *tenant) depth(ask ReachAsk, edges []policy.Edge) (depth int, ok bool) {
 	for _, e := range edges {
@@ -251,6 +207,8 @@ func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool)
 	case c.Anew:
 		c.rank, c.Round = rankAnew, min(1, max(0, maxRounds-v.rounds)) // past them the newest alone
 		return c, true
+	case q.near:
+		return c, false
 	case ask.Deep && wanted[project.Name]:
 		c.rank = rankDeeper
 		if ok = v.rounds < maxRounds; !ok && t.unread(project) {

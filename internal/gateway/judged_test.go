@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
@@ -21,6 +22,12 @@ import (
 // can be moved, and gives its log.
 func (b *bench) judges(document string) (log *audit.FileLog, ahead *atomic.Int64) {
 	b.t.Helper()
+	return b.judgesBy(document, nil)
+}
+
+// judgesBy is judges with imported facts.
+func (b *bench) judgesBy(document string, facts advisory.Source) (log *audit.FileLog, ahead *atomic.Int64) {
+	b.t.Helper()
 	log, err := audit.Open(b.t.TempDir(), audit.Options{})
 	if err != nil {
 		b.t.Fatal(err)
@@ -32,7 +39,7 @@ func (b *bench) judges(document string) (log *audit.FileLog, ahead *atomic.Int64
 	}
 	ahead = new(atomic.Int64) // of the host's
 	c := admission.New(admission.Config{
-		Log: log, Trust: b.door.Trust, Clock: clock.Plain(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }),
+		Log: log, Trust: b.door.Trust, Advisories: facts, Clock: clock.Plain(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }),
 	})
 	if err := c.Register(admission.Run{Sandbox: sandboxA, Run: "run-a", Policy: p}); err != nil {
 		b.t.Fatal(err)

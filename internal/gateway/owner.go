@@ -50,6 +50,7 @@ func (g *Gateway) owner(q *query) (admission.OwnerAnswer, error) {
 		ask.Version = ""
 	}
 	answer, err := g.door.Owner(q.r.Context(), ask)
+	g.guests.walkOf(q.sandbox, ask.Package.Ecosystem).tells()
 	if err != nil || !answer.Unreached {
 		return answer, err
 	}

@@ -27,6 +27,7 @@ type walk struct {
 	mu      sync.Mutex // guards all below
 	stepped chan struct{}
 	busy    bool
+	news    chan struct{}                  // closed and replaced when the guest asks for something
 	failed  map[pkgref.Ref]time.Time       // what could not be had, and since when
 	read    map[pkgref.Ref]map[string]bool // releases whose metadata was read, by project; false: it may not be, as things stand
 }
@@ -47,6 +48,21 @@ func (w *walk) end() {
 	defer w.mu.Unlock()
 	w.busy = false
 	close(w.stepped)
+}
+
+// hears is what is closed once the guest asks for something more.
+func (w *walk) hears() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.news
+}
+
+// tells wakes those that wait for what the guest asks for next.
+func (w *walk) tells() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.news)
+	w.news = make(chan struct{})
 }
 
 // again are some projects that could not be had and may be by now.
@@ -121,7 +137,7 @@ func (gs *guests) walkOf(id string, e pkgref.Ecosystem) *walk {
 	g := gs.get(id)
 	w := g.walks[e]
 	if w == nil {
-		w = &walk{failed: map[pkgref.Ref]time.Time{}, read: map[pkgref.Ref]map[string]bool{}}
+		w = &walk{news: make(chan struct{}), failed: map[pkgref.Ref]time.Time{}, read: map[pkgref.Ref]map[string]bool{}}
 		g.walks[e] = w
 	}
 	return w
@@ -146,19 +162,26 @@ func (g *Gateway) reach(ctx context.Context, q *query, to destination) error {
 	over := time.NewTimer(g.cfg.Limits.WalkTime)
 	defer over.Stop()
 	for first := true; ; {
+		news := w.hears()
 		mine, stepped := w.begin()
+		var quiet <-chan time.Time
 		if mine {
 			if first {
 				ask.Again = w.again(time.Now())
 			}
-			more, err := g.step(ctx, w, ask, to)
-			if err != nil || !more {
+			more, open, err := g.step(ctx, w, ask, to)
+			if err != nil || !more && !open {
 				return err
+			}
+			if !more { // what comes next may lead to it
+				stepped, quiet = news, time.After(g.cfg.Limits.QuietTime)
 			}
 			ask.Again, first = nil, false
 		}
 		select {
 		case <-stepped:
+		case <-quiet:
+			return nil
 		case <-over.C: // what was read counts; the next request goes on
 			late := ask
 			late.Look, late.Late = true, true
@@ -179,12 +202,13 @@ func (g *Gateway) reach(ctx context.Context, q *query, to destination) error {
 }
 
 // step asks what is to be read next and begins to read it; the step ends when that has
-// been read, whether or not the client still waits. more is false if nothing is left.
-func (g *Gateway) step(ctx context.Context, w *walk, ask admission.ReachAsk, to destination) (more bool, err error) {
+// been read, whether or not the client still waits. more is false if nothing is left,
+// open if what the guest asks for next may lead on.
+func (g *Gateway) step(ctx context.Context, w *walk, ask admission.ReachAsk, to destination) (more, open bool, err error) {
 	a, err := g.door.Reach(ctx, ask)
 	if err != nil || a.Reached || len(a.Next) == 0 {
 		w.end()
-		return false, err
+		return false, a.Open, err
 	}
 	life, cancel := context.WithTimeout(g.lifeFor(ctx), stepTime)
 	started := g.tasks.run(func() {
@@ -202,7 +226,7 @@ func (g *Gateway) step(ctx context.Context, w *walk, ask admission.ReachAsk, to 
 	if !started {
 		cancel()
 		w.end()
-		return false, fault.New(fault.ErrUnavailable, "the gateway is stopping")
+		return false, false, fault.New(fault.ErrUnavailable, "the gateway is stopping")
 	}
-	return true, nil
+	return true, false, nil
 }

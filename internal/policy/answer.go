@@ -142,6 +142,10 @@ func (d Decision) ByNoList() bool {
 	return false
 }
 
+// ByLikeness tells that a refusal or a hold is for the name alone, which looks like a
+// popular one: what an admitted release requires is not judged so.
+func (d Decision) ByLikeness() bool { return d.Rule == ruleSimilar && !d.Allowed() }
+
 // Rules that a requirement of something admitted goes before, as it does before the default.
 const (
 	rulePrereleases = "packages.prereleases"

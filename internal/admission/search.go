@@ -1,0 +1,85 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// search is for what to read next on the way to a package; t.mu is held as long as it
+// lives.
+type search struct {
+	t      *tenant
+	ask    ReachAsk
+	now    time.Time
+	main   map[string]bool // names that main releases require
+	wanted map[string]bool // projects of which a release requires the wanted name
+	near   bool            // only what was asked for or is locked leads to it
+	found  []candidate
+	bound  string // what kept something from being found, in words
+}
+
+func (t *tenant) search(ask ReachAsk, now time.Time) *search {
+	q := &search{t: t, ask: ask, now: now, main: t.mainly(ask), wanted: map[string]bool{}}
+	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
+		q.wanted[edge.Parent.Name] = true
+	}
+	return q
+}
+
+// from finds what is worth reading of the entries, and of what these lead to.
+func (q *search) from(roots []string) {
+	t, e, seen := q.t, q.ask.Package.Ecosystem, map[pkgref.Ref]bool{}
+	add := func(project pkgref.Ref, depth int) {
+		if seen[project] {
+			return
+		}
+		seen[project] = true
+		if c, ok := q.candidate(project, depth); ok {
+			q.found = append(q.found, c)
+		}
+	}
+	for _, name := range roots {
+		add(pkgref.Ref{Ecosystem: e, Name: name}, 0)
+	}
+	for project, to := range t.edges.byPackage {
+		if project.Ecosystem != e {
+			continue
+		}
+		switch depth, ok := t.depth(q.ask, to.edges); {
+		case ok && depth <= maxDepth:
+			add(project, depth)
+		case ok && !seen[project]:
+			q.bound = fmt.Sprintf("it may be more than %d requirements away from every entry", maxDepth)
+		}
+	}
+}
+
+// fromAsked finds what is worth reading for a name that only its likeness refuses: the
+// releases that the client asks for, as far as they may be had, and those that a lockfile
+// of the run says to require it. They are what the run lets in anyway.
+func (q *search) fromAsked() {
+	t, wanted := q.t, projectOfRef(q.ask.Package)
+	parents := map[pkgref.Ref]bool{}
+	for project, versions := range t.walk.asked {
+		parents[project] = len(versions) > 0
+	}
+	if t.run.Lock != nil {
+		for parent, list := range t.run.Lock.Requires() {
+			if slices.ContainsFunc(list, func(r lockfile.Requirement) bool { return r.Name == wanted.Name }) {
+				parents[projectOfRef(parent)] = true
+			}
+		}
+	}
+	for project, may := range parents {
+		if !may || project == wanted || project.Ecosystem != wanted.Ecosystem {
+			continue
+		}
+		if c, ok := q.candidate(project, 0); ok {
+			q.found = append(q.found, c)
+		}
+	}
+}

@@ -56,6 +56,7 @@ func (s *sandbox) exchange(ctx context.Context, first []byte) (*channel.Conn, []
 		_ = stream.Close()
 		return nil, nil, s.unreachable(err)
 	}
+	s.met.Store(true)
 	return stream, reply, nil
 }
 
@@ -74,14 +75,20 @@ func converse(ctx context.Context, stream *channel.Conn, first []byte) ([]byte, 
 	return reply, err
 }
 
+// unreachable says why the guest does not answer. Of one that never did, its log is
+// all that knows.
 func (s *sandbox) unreachable(err error) error {
 	if !s.over() {
 		return fault.Wrap(fault.ErrUnavailable, err, "the agent of sandbox %s did not answer", s.id)
 	}
-	if v, _ := s.view(); v.Exit != nil {
-		return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d", s.id, v.Exit.Code)
+	told := ""
+	if !s.met.Load() {
+		told = tail(s.began.path, s.began.size)
 	}
-	return fault.New(fault.ErrUnavailable, "sandbox %s has ended", s.id)
+	if v, _ := s.view(); v.Exit != nil {
+		return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d%s", s.id, v.Exit.Code, told)
+	}
+	return fault.New(fault.ErrUnavailable, "sandbox %s has ended%s", s.id, told)
 }
 
 // call is one question to the guest and its reply, verbatim.

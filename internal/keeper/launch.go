@@ -87,7 +87,7 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		return nil, err
 	}
 	defer guest.Close()
-	box, err := s.newSandbox(l, meta, host)
+	box, err := s.newSandbox(l, meta, host, logMark{path: l.Log, size: before})
 	if err != nil {
 		_ = host.Close()
 		return nil, err
@@ -137,8 +137,14 @@ func openLog(path string) (*os.File, error) {
 	return log, nil
 }
 
+// logMark is a log, and how long it was.
+type logMark struct {
+	path string
+	size int64
+}
+
 // newSandbox makes a sandbox whose wire is host, or of a copy is to be.
-func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, error) {
+func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn, began logMark) (*sandbox, error) {
 	wire := channel.UnpluggedWire()
 	if !l.Reset {
 		if err := wire.Plug(host); err != nil {
@@ -152,7 +158,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 	return &sandbox{
 		id: l.ID, started: time.Now(), reaper: s.reaper, log: s.log, session: session, wire: wire, meta: meta,
 		calls: make(chan struct{}, maxCalls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
-		moving: make(chan struct{}, 1), stirred: make(chan struct{}),
+		moving: make(chan struct{}, 1), stirred: make(chan struct{}), began: began,
 	}, nil
 }
 

@@ -197,6 +197,22 @@ func TestFailedStarterTellsItsLog(t *testing.T) {
 	}
 }
 
+// TestGuestThatNeverAnsweredTellsItsLog: one that ends at its start, and nothing
+// else knows why.
+func TestGuestThatNeverAnsweredTellsItsLog(t *testing.T) {
+	s := newStage(t)
+	self, err := os.Executable()
+	s.must(err)
+	log := filepath.Join(s.dir, "log")
+	s.must(os.WriteFile(log, []byte("of the run before\n"), 0o600))
+	_, err = s.Launch(t.Context(), Launch{ID: "x", Argv: []string{self}, Env: []string{roleVar + "=failing starter"}, Log: log, Attached: true})
+	s.must(err)
+	_, err = s.Call(t.Context(), "x", channel.Call{Kind: channel.CallPing})
+	if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "no such image") || strings.Contains(err.Error(), "before") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCgroupExec: the child is in the files before it runs, with its argv
 // whole and no descriptor but three. A plain file stands for a cgroup.
 func TestCgroupExec(t *testing.T) {

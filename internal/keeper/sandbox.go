@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +28,9 @@ type sandbox struct {
 	wire    *channel.Wire    // under the session
 	calls   chan struct{}    // one slot for each stream that the keeper has open
 	settled chan struct{}    // closed when the launch has succeeded or failed
+	met     atomic.Bool      // the guest has answered once
 	moving  chan struct{}    // a slot for the freeze or thaw that is under way
+	began   logMark          // what its log told before the launch
 
 	mu        sync.Mutex // guards what follows
 	meta      json.RawMessage

@@ -19,7 +19,7 @@ const reportRows = 16
 
 // tell says what became of the run's packages, and what may have been missing.
 func (r *runner) tell(ctx context.Context, exit *api.Exit) {
-	summary, err := r.summary(ctx)
+	summary, err := r.ending(ctx)
 	if err != nil {
 		r.voice.say("the summary of run %s can't be had: %s", r.box.Run, err)
 		return
@@ -43,6 +43,14 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 			r.voice.say("hint: %s", hint)
 		}
 	}
+}
+
+// ending is the summary as it was when the command's end was judged, if that was done.
+func (r *runner) ending(ctx context.Context) (api.RunSummary, error) {
+	if r.summed != nil {
+		return *r.summed, nil
+	}
+	return r.summary(ctx)
 }
 
 func (r *runner) summary(ctx context.Context) (api.RunSummary, error) {

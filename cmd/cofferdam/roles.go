@@ -36,7 +36,7 @@ func newKeeperRole() *cobra.Command {
 			// The link, not the path, survives an upgrade in place.
 			return keeper.NewServer(keeper.Config{
 				Socket: paths.KeeperSocket(), Uplink: paths.Uplink(),
-				CgroupExec: []string{"/proc/self/exe", "cgroup-exec"}, Logger: log, Release: version,
+				CgroupExec: keeper.Joiner("/proc/self/exe", "cgroup-exec"), Logger: log, Release: version,
 			}).Run(ctx)
 		},
 	}

@@ -37,6 +37,7 @@ type runner struct {
 	attach  *attachment // nil: the run is ours from its beginning
 
 	published []publication
+	summed    *api.RunSummary // nil: not asked for yet, or not had
 
 	phase atomic.Int32            // what a signal means depends on it
 	end   context.CancelCauseFunc // ends the run, with why

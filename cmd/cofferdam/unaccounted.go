@@ -18,7 +18,11 @@ func (r *runner) endedByPolicy(ctx context.Context, exit *api.Exit, err error) e
 	}
 	// The summary waits until what is installed is on record; it is the run's,
 	// which may have had other sandboxes.
-	if summary, failure := r.summary(ctx); failure != nil || summary.Ended == "" {
+	summary, failure := r.summary(ctx)
+	if failure == nil {
+		r.summed = &summary // nothing is added to it before it is told
+	}
+	if failure != nil || summary.Ended == "" {
 		return err
 	}
 	why := r.endingRecord(ctx)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -59,13 +60,7 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 	// A sandbox of the pool had all that lasts before it was claimed, and nothing
 	// has run in it since.
 	if !same || a.commands.any() {
-		if err := a.writeIdentity(c); err != nil {
-			return err
-		}
-		if err := limitProcess(c.Limits); err != nil {
-			return err
-		}
-		if err := a.names.know(ctx, c.Names); err != nil {
+		if err := a.settleIn(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -76,6 +71,24 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 	defer a.mu.Unlock()
 	a.identity = &identity{user: c.User, env: c.Env, workspace: c.Workspace, lasting: lasting}
 	return nil
+}
+
+// settleIn writes the identity's files and sets what lasts: side by side what neither
+// needs nor touches the other, because the start of a sandbox waits for all of it.
+func (a *Agent) settleIn(ctx context.Context, c *channel.Configure) error {
+	parts := []func() error{
+		func() error { return a.writeIdentity(c) },
+		func() error { return a.writeTrust(c.CAPEM) },
+		a.writeHooks,
+		func() error { return errors.Join(limitProcess(c.Limits), a.names.know(ctx, c.Names)) },
+	}
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() { errs[i] = part() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // lastingOf is what of a configuration is written to files and set on the agent.
@@ -117,7 +130,7 @@ func isUserName(name string) bool {
 	return name != "" && len(name) <= 32 && name[0] != '-'
 }
 
-// writeIdentity writes the files of the identity.
+// writeIdentity writes what says who this is: names, the user, its directories.
 func (a *Agent) writeIdentity(c *channel.Configure) error {
 	if a.config.Root == "" {
 		a.setHostname(c.Hostname)
@@ -134,12 +147,6 @@ func (a *Agent) writeIdentity(c *channel.Configure) error {
 		if err := replaceFile(a.config.Root+file.path, []byte(file.content)); err != nil {
 			return err
 		}
-	}
-	if err := a.writeTrust(c.CAPEM); err != nil {
-		return err
-	}
-	if err := a.writeHooks(); err != nil {
-		return err
 	}
 	a.addUser(c.User)
 	if err := a.makeHome(c.User); err != nil {

@@ -13,12 +13,29 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// joinByShell does what CgroupExec does, in a process of one thread that is there in a
+// fifth of the time that it takes to start a binary of this size. Its arguments are
+// never looked at as text of a shell.
+const joinByShell = `while [ "$1" != -- ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"`
+
+// shell is what every system has that runsc runs on, or nearly.
+const shell = "/bin/sh"
+
+// Joiner is the argv of the program that joins cgroups (Config.CgroupExec): the
+// system's shell, and where there is none own, whose body is CgroupExec.
+func Joiner(own ...string) []string {
+	if unix.Access(shell, unix.X_OK) != nil {
+		return own
+	}
+	return []string{shell, "-c", joinByShell, "sh"}
+}
+
 // CgroupExec makes this process a member of cgroups and then another program:
 // args are FILE... -- PROGRAM ARG..., each FILE a cgroup.procs (or, in version
 // 1, tasks) to join, PROGRAM an absolute path. It returns only with an error.
 //
-// It is the body of a hidden command of the binary that runs the keeper
-// (Config.CgroupExec): version 1 knows no way to fork into a cgroup, and a
+// It is the body of a hidden command of the binary that runs the keeper, for where
+// there is no shell (Joiner): version 1 knows no way to fork into a cgroup, and a
 // starter has forked before anybody could move it from outside. It must be
 // called early, in a process that does nothing else.
 func CgroupExec(args []string) error {

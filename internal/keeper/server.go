@@ -27,8 +27,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Release of the binary, which clients are told.
 	Release string
-	// CgroupExec is the argv of a program whose body is CgroupExec: FILE... --
-	// PROGRAM ARG... is appended. Empty: a Launch with CgroupProcs is refused.
+	// CgroupExec is the argv of a program that does as CgroupExec (see Joiner): FILE...
+	// -- PROGRAM ARG... is appended. Empty: a Launch with CgroupProcs is refused.
 	CgroupExec []string
 	// GuestStreams of one sandbox at once. 0: 256.
 	GuestStreams int

@@ -61,7 +61,7 @@ func keep(socket string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
 	return keeper.NewServer(keeper.Config{
-		Socket: socket, Uplink: uplinkOf(socket), CgroupExec: []string{self, roleJoin},
+		Socket: socket, Uplink: uplinkOf(socket), CgroupExec: keeper.Joiner(self, roleJoin),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}).Run(ctx)
 }

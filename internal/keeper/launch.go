@@ -80,14 +80,13 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		return nil, err
 	}
 	defer log.Close()
-	before, _ := log.Seek(0, io.SeekEnd)
 
 	host, guest, err := channel.SocketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer guest.Close()
-	box, err := s.newSandbox(l, meta, host, logMark{path: l.Log, size: before})
+	box, err := s.newSandbox(l, meta, host)
 	if err != nil {
 		_ = host.Close()
 		return nil, err
@@ -108,7 +107,7 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		_ = box.session.Close()
 		_ = host.Close()
 		close(box.settled)
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be launched%s", l.ID, tail(l.Log, before))
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be launched%s", l.ID, tail(box.began.path, box.began.size))
 	}
 	close(box.settled)
 	s.log.Info("sandbox launched", slog.String("sandbox", l.ID))
@@ -143,8 +142,17 @@ type logMark struct {
 	size int64
 }
 
+// markOf is a log as it is now; one that is not there yet is empty.
+func markOf(path string) logMark {
+	m := logMark{path: path}
+	if info, err := os.Stat(path); err == nil {
+		m.size = info.Size()
+	}
+	return m
+}
+
 // newSandbox makes a sandbox whose wire is host, or of a copy is to be.
-func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn, began logMark) (*sandbox, error) {
+func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, error) {
 	wire := channel.UnpluggedWire()
 	if !l.Reset {
 		if err := wire.Plug(host); err != nil {
@@ -158,7 +166,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn, began logMark
 	return &sandbox{
 		id: l.ID, started: time.Now(), reaper: s.reaper, log: s.log, session: session, wire: wire, meta: meta,
 		calls: make(chan struct{}, maxCalls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
-		moving: make(chan struct{}, 1), stirred: make(chan struct{}), began: began,
+		moving: make(chan struct{}, 1), stirred: make(chan struct{}), began: markOf(l.Log),
 	}, nil
 }
 

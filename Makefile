@@ -32,8 +32,9 @@ $(BIN)/runsc: $(wildcard runsc/*.go) runsc/go.mod runsc/go.sum
 	@echo "building runsc from the pinned gVisor (a minute the first time)"
 	cd runsc && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X gvisor.dev/gvisor/runsc/version.version=$(GVISOR)' -o ../$@ .
 
-# Where programs, completions and the unit go: PREFIX, with DESTDIR in front.
-install: build
+# Where programs, completions and the unit go: PREFIX, with DESTDIR in front. A package
+# is made where its builder says what is there.
+install: $(if $(DESTDIR),,deps) build
 	@DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" sh scripts/install
 
 uninstall:

@@ -146,16 +146,22 @@ func (b *debianBuild) prepare() error {
 
 // checkRootless says what a normal user needs for a build.
 func (b *debianBuild) checkRootless() error {
-	instead := "build it once as root (sudo cofferdam template build " + b.layout.name + "), or use the template host"
+	instead := asRoot(b.layout.name)
 	switch {
 	case filepath.Base(b.tool) != "mmdebstrap":
 		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with mmdebstrap: apt-get install -y mmdebstrap erofs-utils; or %s", instead)
 	case b.mkfs == "":
 		return fault.New(fault.ErrUnavailable, "a normal user can build this template only as an image: apt-get install -y erofs-utils; or %s", instead)
 	case findTool("newuidmap") == "":
-		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with subordinate user ids: apt-get install -y uidmap; or %s", instead)
+		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with subordinate user ids: apt-get install -y uidmap, and a line for the user in /etc/subuid and /etc/subgid; or %s", instead)
 	}
 	return nil
+}
+
+// asRoot is what else a normal user can do. Each user's templates are their own, so that
+// one of root's is of no use to another.
+func asRoot(name string) string {
+	return "do all of it as root (sudo cofferdam template build " + name + ", then sudo cofferdam run), or use the template host"
 }
 
 func (b *debianBuild) describe() string {

@@ -69,7 +69,7 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 		return ended
 	}
 	if err != nil {
-		return toolFault(err, filepath.Base(c.path), meter.complaints, b.log.path, b.store.dir)
+		return toolFault(err, filepath.Base(c.path), b.layout.name, meter.complaints, b.log.path, b.store.dir)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func watch(r io.Reader, m *meter, log io.Writer) {
 }
 
 // toolFault says what a failed tool's complaints mean.
-func toolFault(err error, tool string, complaints []string, logPath, dir string) error {
+func toolFault(err error, tool, name string, complaints []string, logPath, dir string) error {
 	all := strings.Join(complaints, "\n")
 	says := "nothing"
 	if len(complaints) > 0 {
@@ -123,7 +123,7 @@ func toolFault(err error, tool string, complaints []string, logPath, dir string)
 	case has("Could not resolve", "Temporary failure resolving", "Could not connect", "Unable to connect", "Failed to fetch", "Connection failed", "Connection timed out"):
 		return fault.Wrap(fault.ErrUnavailable, err, "the Debian mirror cannot be reached (%s): check the network, or the proxy that apt uses", says)
 	case has("newuidmap", "newgidmap", "/etc/subuid", "unprivileged_userns_clone", "unshare"):
-		return fault.Wrap(fault.ErrUnavailable, err, "this user may not make the namespaces that a build needs (%s): build it once as root (sudo cofferdam template build), or use the template host", says)
+		return fault.Wrap(fault.ErrUnavailable, err, "this user may not make the namespaces that a build needs (%s): apt-get install -y uidmap, and see that /etc/subuid and /etc/subgid have a line for the user; or %s", says, asRoot(name))
 	case has("not have a Release file", "404  Not Found"):
 		return fault.Wrap(fault.ErrUnavailable, err, "the mirror does not have the suite or a package (%s): run apt-get update, and check apt's sources on this host", says)
 	case has("NO_PUBKEY", "is not signed"):

@@ -1,0 +1,37 @@
+package template
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// TestWhatANormalUserLacks: a normal user is told what to install, and what else there
+// is. A template of root's is not among that: each user has their own.
+func TestWhatANormalUserLacks(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	b := &debianBuild{layout: layout{name: "dev"}}
+	for lacks, paths := range map[string][2]string{
+		"install -y mmdebstrap":  {"/usr/sbin/debootstrap", "/usr/bin/mkfs.erofs"},
+		"install -y erofs-utils": {"/usr/bin/mmdebstrap", ""},
+		"install -y uidmap":      {"/usr/bin/mmdebstrap", "/usr/bin/mkfs.erofs"},
+	} {
+		b.tool, b.mkfs = paths[0], paths[1]
+		told(t, b.checkRootless(), lacks)
+	}
+	told(t, toolFault(errors.New("exit status 25"), "mmdebstrap", "dev", []string{"E: invalid /etc/subuid"}, "log", t.TempDir()), "line for the user")
+}
+
+func told(t *testing.T, err error, what string) {
+	t.Helper()
+	if !errors.Is(err, fault.ErrUnavailable) {
+		t.Fatalf("%s: %v", what, err)
+	}
+	for _, want := range []string{what, "sudo cofferdam template build dev, then sudo cofferdam run", "use the template host"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}

@@ -18,7 +18,7 @@ import (
 // never looked at as text of a shell.
 const joinByShell = `while [ "$1" != -- ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"`
 
-// shell is what every system has that runsc runs on, or nearly.
+// shell is what nearly every system has that sandboxes run on.
 const shell = "/bin/sh"
 
 // Joiner is the argv of the program that joins cgroups (Config.CgroupExec): the

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/pmezard/go-difflib/difflib"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // fileEdit is a change of a file that a person sees before it is made.
@@ -136,46 +136,25 @@ func (f *answerFlags) policyFile(requests []approval.Request) (path string, dige
 // write replaces the file in one step, with its mode and owner, if it is still
 // what was shown.
 func (e fileEdit) write() error {
-	info, err := os.Stat(e.path)
-	switch {
-	case e.isNew && errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		return fmt.Errorf("%s: %w", e.path, err)
-	case e.isNew:
-		return fault.Invalid("%s has come to be there meanwhile; nothing was written", e.path)
-	default:
-		now, err := os.ReadFile(e.path)
+	if e.isNew {
+		err := wholefile.Create(e.path, e.after, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			return fault.Invalid("%s has come to be there meanwhile; nothing was written", e.path)
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("write %s: %w", e.path, err)
 		}
-		if !bytes.Equal(now, e.before) {
-			return fault.Invalid("%s was changed while you looked at the difference; nothing was written", e.path)
-		}
+		return nil
 	}
-	draft, err := os.CreateTemp(filepath.Dir(e.path), ".cofferdam-*")
+	now, err := os.ReadFile(e.path)
 	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, e.before) {
+		return fault.Invalid("%s was changed while you looked at the difference; nothing was written", e.path)
+	}
+	if err := wholefile.ReplaceLike(e.path, e.after); err != nil {
 		return fmt.Errorf("write %s: %w", e.path, err)
 	}
-	_, err = draft.Write(e.after)
-	err = errors.Join(err, likeness(draft, info), draft.Sync(), draft.Close())
-	if err == nil {
-		err = os.Rename(draft.Name(), e.path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", e.path, err), os.Remove(draft.Name()))
-	}
 	return nil
-}
-
-// likeness gives a file the mode and owner of another; of none, the usual mode.
-func likeness(f *os.File, info os.FileInfo) error {
-	if info == nil {
-		return f.Chmod(0o644)
-	}
-	if was, ok := info.Sys().(*syscall.Stat_t); ok && (int(was.Uid) != os.Geteuid() || int(was.Gid) != os.Getegid()) {
-		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
-			return err
-		}
-	}
-	return f.Chmod(info.Mode().Perm())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 func newEnv() *cobra.Command {
@@ -164,7 +165,7 @@ func newKept(ctx context.Context, c *client.Client, file, policy string) (string
 	if err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)
 	}
-	if err := replaceFile(file, text); err != nil {
+	if err := wholefile.Replace(file, text, 0o600); err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)
 	}
 	return made.Secret, nil
@@ -175,20 +176,4 @@ func plainInName(r rune) rune {
 		return r
 	}
 	return '-'
-}
-
-// replaceFile writes a file that only this user can read, whole or not at all.
-func replaceFile(path string, data []byte) error {
-	fresh, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = fresh.Write(data)
-	if err = errors.Join(err, fresh.Close()); err == nil {
-		err = os.Rename(fresh.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(fresh.Name())
-	}
-	return err
 }

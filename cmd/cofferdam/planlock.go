@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // lockTarget is the file of --lock.
@@ -91,32 +92,12 @@ func agrees(question string) bool {
 // write puts the file there whole or not at all. One that came to be there
 // meanwhile is left alone.
 func (t *lockTarget) write(data []byte) error {
-	path, mode := t.path, fs.FileMode(0o644)
-	if t.exists {
-		followed, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(followed)
-		if err != nil {
-			return err
-		}
-		path, mode = followed, info.Mode().Perm()
+	if !t.exists {
+		return wholefile.Create(t.path, data, 0o644)
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".cofferdam-lock-*")
+	followed, err := filepath.EvalSymlinks(t.path)
 	if err != nil {
 		return err
 	}
-	_, err = draft.Write(data)
-	err = errors.Join(err, draft.Chmod(mode), draft.Sync(), draft.Close())
-	switch {
-	case err != nil:
-	case t.exists:
-		if err = os.Rename(draft.Name(), path); err == nil {
-			return nil
-		}
-	default:
-		err = os.Link(draft.Name(), path)
-	}
-	return errors.Join(err, os.Remove(draft.Name()))
+	return wholefile.ReplaceLike(followed, data)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 //go:embed starter.yaml
@@ -77,16 +78,12 @@ func initPolicy(file, project string) error {
 
 // writeNew makes a file that is not there, durably; one that is there stays.
 func writeNew(path, text string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a policy is no secret
+	err := wholefile.Create(path, []byte(text), 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return fault.New(fault.ErrConflict, "%s is there already, and is not written over; name another file", path)
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "%s can't be written", path)
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(path))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 func newPolicySuggest() *cobra.Command {
@@ -93,21 +93,8 @@ func rewrite(s api.Suggestion) error {
 	if !bytes.Equal(now, s.Document) {
 		return fault.Invalid("the policy %s was changed since the run; apply the diff by hand", s.Source)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("look at the policy: %w", err)
-	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".cofferdam-policy-*")
-	if err != nil {
+	if err := wholefile.ReplaceLike(path, s.Suggested); err != nil {
 		return fmt.Errorf("write the policy: %w", err)
-	}
-	_, err = draft.Write(s.Suggested)
-	err = errors.Join(err, draft.Chmod(info.Mode().Perm()), draft.Sync(), draft.Close())
-	if err == nil {
-		err = os.Rename(draft.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write the policy: %w", err), os.Remove(draft.Name()))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // disk is where the database lives. The tests put one under it that fails at a
@@ -33,13 +35,7 @@ func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) remove(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
 
 // replace writes a file whole beside its place and puts it there, durably:
 // after a crash there is the old one or the new one.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // disk is how the log changes files; it reads them directly. The tests put one
@@ -43,13 +45,7 @@ func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) remove(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error {
-	d, err := os.Open(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
 
 type osFile struct{ *os.File }
 

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // generation is one CA. Its files are ca-N.key, the issuer's, and ca-N.root.pem,
@@ -164,25 +165,16 @@ func (g *generation) write(dir string) error {
 	if err := os.Remove(keyPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
 	}
-	if err := errors.Join(
-		create(keyPath, keyPEM), create(rootPath, encodeCertificate(g.root)), create(certPath+".new", encodeCertificate(g.issuer)),
-	); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
-	}
-	if err := os.Rename(certPath+".new", certPath); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
+	// In this order: the issuer is what makes a generation.
+	for _, file := range []struct {
+		path string
+		raw  []byte
+	}{{keyPath, keyPEM}, {rootPath, encodeCertificate(g.root)}, {certPath, encodeCertificate(g.issuer)}} {
+		if err := wholefile.Replace(file.path, file.raw, 0o600); err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
+		}
 	}
 	return nil
-}
-
-// create writes a file that only its owner may read.
-func create(path string, raw []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // certificateFile matches a complete generation's certificate.

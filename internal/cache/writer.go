@@ -2,13 +2,13 @@ package cache
 
 import (
 	"crypto/sha1" //nolint:gosec // for indexes that give nothing better: such a digest counts as weak
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // spaceEvery is how many bytes are written between two looks at the free space.
@@ -157,11 +157,7 @@ func (w *Writer) Abort() {
 }
 
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+	if err := wholefile.SyncDir(dir); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
 	return nil

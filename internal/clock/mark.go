@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Mark is what time it was at a moment of progress. One that is handed to another
@@ -97,7 +98,7 @@ func (c *Clock) keep() error {
 	m.Since += m.Time.Sub(c.mark.Time)
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = replace(c.file, append(text, '\n'))
+		err = wholefile.Replace(c.file, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what time it is can't be kept in %s", c.file)
@@ -124,18 +125,4 @@ func readMark(file string) (m Mark, err error) {
 		return m, fault.Wrap(fault.ErrUnavailable, err, "what time it was can't be read from %s; if the host's clock is right, remove that file", file)
 	}
 	return m, nil
-}
-
-// replace writes a file anew, whole and durable or not at all.
-func replace(path string, text []byte) error {
-	fresh := path + ".new"
-	f, err := os.OpenFile(filepath.Clean(fresh), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, path)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // emptyName is the file that is laid over hidden files of a mount.
@@ -42,11 +43,5 @@ func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 		return os.Chmod(path, mode)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, werr := tmp.Write(content)
-	return errors.Join(werr, tmp.Chmod(mode), tmp.Close(), os.Rename(tmp.Name(), path))
+	return wholefile.ReplaceVolatile(path, content, mode) // the next start looks again
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 const (
@@ -93,7 +94,7 @@ func (o *ownCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFile(o.publish, o.ca.CAPEM()); err != nil {
+	if err := wholefile.Replace(o.publish, o.ca.CAPEM(), 0o644); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the CA's certificate can't be put where clients find it")
 	}
 	o.now, o.ends = &pair, pair.Leaf.NotAfter
@@ -105,15 +106,6 @@ func (o *ownCertificate) issue() (authority.Leaf, error) {
 		return o.ca.Certificate(context.Background(), o.hosts)
 	}
 	return o.ca.Below(context.Background(), o.hosts, o.domain)
-}
-
-// writeFile replaces a file in one step, for all to read.
-func writeFile(path string, data []byte) error {
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, data, 0o644); err != nil { //nolint:gosec // a certificate is public
-		return err
-	}
-	return os.Rename(fresh, path)
 }
 
 // fileCertificate is the operator's own, read again when its files change. While

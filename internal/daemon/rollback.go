@@ -3,11 +3,8 @@ package daemon
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"os/user"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // rememberEvery is how often the log's last checkpoint is kept apart from the log.
@@ -133,7 +131,7 @@ func (d *Daemon) remember() {
 	if note == nil || bytes.Equal(note, d.seen.note) {
 		return
 	}
-	if err := keepNote(d.opts.Paths.AuditSeen(), note); err != nil {
+	if err := wholefile.Replace(d.opts.Paths.AuditSeen(), slices.Concat(note, []byte{'\n'}), 0o600); err != nil {
 		d.opts.Log.Error("the log's last checkpoint can't be kept apart from it, so a log that was rolled back may not be noticed", "err", err)
 		return
 	}
@@ -145,18 +143,4 @@ func (d *Daemon) rememberNowAndThen() {
 		d.seen.at = time.Now()
 		d.remember()
 	}
-}
-
-// keepNote writes a file whole or not at all.
-func keepNote(path string, note []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".seen-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, werr := io.WriteString(file, string(note)+"\n")
-	if err := errors.Join(werr, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // identity is what the last Configure said.
@@ -275,16 +276,7 @@ func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // system directories are readable
 		return err
 	}
-	temporary := path + ".cofferdam-" + strconv.Itoa(os.Getpid())
-	err := os.WriteFile(temporary, content, 0o644) //nolint:gosec // everybody reads these
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err == nil {
-		return nil
-	}
-	_ = os.Remove(temporary)
-	if !errors.Is(err, unix.EBUSY) {
+	if err := wholefile.ReplaceVolatile(path, content, 0o644); !errors.Is(err, unix.EBUSY) {
 		return err
 	}
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // everybody reads these

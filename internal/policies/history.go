@@ -12,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Change is a line of a policy's history.
@@ -65,7 +66,7 @@ func (s *Store) publish(name, origin string, text []byte) error {
 	if err := s.note(name, Change{Time: time.Now().UTC(), Digest: p.Digest(), Origin: origin}); err != nil {
 		return err
 	}
-	return replace(s.path(name), text)
+	return wholefile.Replace(s.path(name), text, 0o600)
 }
 
 // note appends a line to a policy's history. A torn last line is ended first.
@@ -95,27 +96,4 @@ func (s *Store) note(name string, c Change) (err error) {
 		return err
 	}
 	return f.Sync()
-}
-
-// replace writes a file whole or not at all; the rename has survived a loss of
-// power when it returns.
-func replace(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, werr := tmp.Write(data)
-	if err := errors.Join(werr, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

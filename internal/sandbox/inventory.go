@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Bounds of what a guest may say about its disk.
@@ -286,7 +287,7 @@ func writeBaseline(path string, inv channel.Inventory) error {
 	if err != nil {
 		return err
 	}
-	return publish(path, data)
+	return wholefile.Replace(path, data, 0o600)
 }
 
 // forgetMounts takes the list of what lay on a sandbox's mounts away.

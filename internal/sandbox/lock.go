@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // readLock reads a run's lockfiles; nil for a run without.
@@ -41,7 +42,7 @@ func (m *Manager) keepLock(given *lockfile.Given, set *lockfile.Set) error {
 	}
 	data, err := given.Encode()
 	if err == nil {
-		err = publish(path, data)
+		err = wholefile.Replace(path, data, 0o600)
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the lockfiles can't be kept in %s", m.cfg.PolicyDir)

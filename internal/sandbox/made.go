@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 const (
@@ -47,11 +48,10 @@ func (m *Manager) keepMade(p *plan, req Request) error {
 	if err != nil {
 		return err
 	}
-	path := m.madePath(p.info.ID)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+	if err := wholefile.ReplaceVolatile(m.madePath(p.info.ID), data, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox is made with can't be kept")
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 func (m *Manager) loadMade(id string) (made, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // adoptsAtOnce is how many sandboxes are taken over at one time: it is waiting for
@@ -297,21 +298,10 @@ func (m *Manager) keepText(digest string, text []byte) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	if err := publish(path, text); err != nil {
+	if err := wholefile.Replace(path, text, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the policy can't be kept in %s", m.cfg.PolicyDir)
 	}
 	return nil
-}
-
-// publish writes a file whole or not at all.
-func publish(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, werr := tmp.Write(data)
-	return errors.Join(werr, tmp.Sync(), tmp.Close(), os.Rename(tmp.Name(), path))
 }
 
 func (m *Manager) policyPath(digest string) string {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Build makes a template and publishes it; report (may be nil) hears of each
@@ -77,7 +78,7 @@ func (s *Store) publish(ctx context.Context, t Template, made string) (Template,
 	if err != nil {
 		return Template{}, err
 	}
-	if err := writeDurably(filepath.Join(made, "template.json"), raw); err != nil {
+	if err := wholefile.Replace(filepath.Join(made, "template.json"), raw, 0o644); err != nil {
 		return Template{}, diskFault(err, s.dir)
 	}
 	home := filepath.Join(s.dir, t.Name)
@@ -155,22 +156,6 @@ func (s *Store) clearStale(ctx context.Context, name string) {
 	for _, dir := range stale {
 		_ = removeTree(ctx, dir)
 	}
-}
-
-func writeDurably(path string, raw []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644) //nolint:gosec // not secret
-	if err != nil {
-		return err
-	}
-	if _, err := f.Write(raw); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
 }
 
 // syncFile makes a file, or a folder's names, survive a crash of the host.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // keptDebs begins the names of the folders in the store that have the
@@ -66,7 +68,7 @@ func (b *debianBuild) keepDebs(ctx context.Context) error {
 		}
 		fmt.Fprintf(&sums, "%s  %s\n", strings.TrimPrefix(sum, "sha256:"), e.Name())
 	}
-	if err := writeDurably(filepath.Join(b.debs, debSums), []byte(sums.String())); err != nil {
+	if err := wholefile.Replace(filepath.Join(b.debs, debSums), []byte(sums.String()), 0o644); err != nil {
 		return err
 	}
 	kept := filepath.Join(b.store.dir, keptDebs+b.layout.name)

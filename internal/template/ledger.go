@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Ledger is what was installed in a template before any sandbox ran: its
@@ -82,7 +83,7 @@ func (b *debianBuild) writeLedger() error {
 	for _, f := range []string{"packages.tsv", "python.tsv"} {
 		_ = os.Remove(filepath.Join(b.made, f))
 	}
-	if err := writeDurably(filepath.Join(b.made, "ledger.json"), raw); err != nil {
+	if err := wholefile.Replace(filepath.Join(b.made, "ledger.json"), raw, 0o644); err != nil {
 		return diskFault(err, b.store.dir)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // keptTools is the folder in the store where fetched artifacts stay for later
@@ -104,7 +105,7 @@ func keep(ctx context.Context, a Artifact, origin Origin, from, to string) error
 	}
 	raw, err := json.Marshal(origin)
 	if err == nil {
-		err = errors.Join(writeDurably(to+originSuffix, raw), os.Rename(from, to))
+		err = errors.Join(wholefile.Replace(to+originSuffix, raw, 0o644), os.Rename(from, to))
 	}
 	if err != nil {
 		return diskFault(err, to)

@@ -1,10 +1,11 @@
 package export
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // disk is where outputs and cursors are. The tests put one under them that dies
@@ -42,29 +43,9 @@ func (osDisk) open(path string, mustBeNew bool) (file, error) {
 
 func (osDisk) read(path string) ([]byte, error) { return os.ReadFile(path) }
 
-func (osDisk) replace(path string, data []byte) error {
-	temporary := path + ".new"
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
-}
+func (osDisk) replace(path string, data []byte) error { return wholefile.Replace(path, data, 0o600) }
 
-func (osDisk) syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
 
 type osFile struct{ *os.File }
 

@@ -14,13 +14,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Config says what goes where. At least one of File, Command and URL is set.
@@ -201,8 +201,5 @@ func (p *Publisher) save() error {
 		return err
 	}
 	path := filepath.Join(p.config.Dir, audit.PublishedName)
-	if err := os.WriteFile(path+".tmp", append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return wholefile.ReplaceVolatile(path, append(text, '\n'), 0o600)
 }

@@ -24,6 +24,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // sealName is the seal's file in an image.
@@ -74,11 +75,11 @@ func Seal(dir, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	fresh := filepath.Join(dir, "."+sealName)
-	if err := os.WriteFile(fresh, data, 0o600); err != nil {
+	// Whoever keeps the image brings its files to the disk, the seal with them.
+	if err := wholefile.ReplaceVolatile(filepath.Join(dir, sealName), data, 0o600); err != nil {
 		return fmt.Errorf("seal the image of sandbox %s: %w", sandbox, err)
 	}
-	return os.Rename(fresh, filepath.Join(dir, sealName))
+	return nil
 }
 
 // Whole tells whether an image has its seal, without looking at its files.

@@ -9,11 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Keys makes the access tokens of sandboxes. They are not kept anywhere: each is
@@ -95,13 +95,7 @@ func guessable(key []byte) bool {
 func makeKey(path string) ([]byte, error) {
 	key := make([]byte, keyBytes)
 	rand.Read(key) // never fails: it ends the process instead
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(tmp.Name())
-	_, werr := tmp.Write(key)
-	return key, errors.Join(werr, tmp.Sync(), tmp.Close(), os.Rename(tmp.Name(), path))
+	return key, wholefile.Replace(path, key, 0o600)
 }
 
 // Token implements Access: 64 hexadecimal digits.

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // coldWindow is how far back compression looks. The daemon's memory grows by a few
@@ -152,7 +153,7 @@ func (s *Store) compress(ctx context.Context, k *kept) error {
 		err = os.Rename(fresh, filepath.Join(dir, coldName))
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = wholefile.SyncDir(dir)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(fresh), os.RemoveAll(filepath.Join(dir, coldName)))
@@ -164,7 +165,7 @@ func (s *Store) compress(ctx context.Context, k *kept) error {
 	s.mu.Lock()
 	k.cold = true
 	s.mu.Unlock()
-	return errors.Join(syncDir(dir), os.RemoveAll(old))
+	return errors.Join(wholefile.SyncDir(dir), os.RemoveAll(old))
 }
 
 // warm gives a snapshot its plain form back, if it is cold, in a turn of whoever wants
@@ -217,7 +218,7 @@ func (s *Store) decompress(ctx context.Context, k *kept) error {
 		}
 		return fault.Wrap(fault.ErrConflict, err, "the compressed snapshot %s can't be read", id)
 	}
-	if err := errors.Join(syncDir(dir), os.RemoveAll(filepath.Join(dir, coldName))); err != nil {
+	if err := errors.Join(wholefile.SyncDir(dir), os.RemoveAll(filepath.Join(dir, coldName))); err != nil {
 		s.log.Error("the compressed form of a snapshot is left", "snapshot", id, "err", err)
 	}
 	s.mu.Lock()
@@ -244,7 +245,7 @@ func convert(from, to string, rename func(string) string, each func(to, from *os
 			return err
 		}
 	}
-	return syncDir(to)
+	return wholefile.SyncDir(to)
 }
 
 func convertFile(from, to string, each func(to, from *os.File) error) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // newPrefix and gonePrefix begin the names of what Sweep removes.
@@ -107,7 +108,7 @@ func (d *Draft) Publish(m Manifest, record uint64) error {
 	if err := errors.Join(
 		writeState(d.dir, mutable{Record: record}),
 		writeSynced(filepath.Join(d.dir, manifestName), file),
-		syncDir(d.dir),
+		wholefile.SyncDir(d.dir),
 	); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be written", d.id)
 	}
@@ -117,7 +118,7 @@ func (d *Draft) Publish(m Manifest, record uint64) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be published", d.id)
 	}
 	d.over = true
-	err = syncDir(s.dir)
+	err = wholefile.SyncDir(s.dir)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.drafts, d.id)

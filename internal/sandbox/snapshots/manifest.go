@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 const (
@@ -132,14 +133,7 @@ func writeState(dir string, s mutable) error {
 	if err != nil {
 		return err
 	}
-	fresh := filepath.Join(dir, "."+stateName)
-	if err := writeSynced(fresh, data); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh, filepath.Join(dir, stateName)); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return wholefile.Replace(filepath.Join(dir, stateName), data, 0o600)
 }
 
 // writeSynced writes a file that has survived a loss of power when it returns.
@@ -150,15 +144,6 @@ func writeSynced(path string, data []byte) error {
 	}
 	_, werr := f.Write(data)
 	return errors.Join(werr, f.Sync(), f.Close())
-}
-
-// syncDir makes the names in a directory survive a loss of power.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // syncFiles does the same for all files of a flat directory.
@@ -176,5 +161,5 @@ func syncFiles(dir string) error {
 			return err
 		}
 	}
-	return syncDir(dir)
+	return wholefile.SyncDir(dir)
 }

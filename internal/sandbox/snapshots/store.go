@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Config is what a Store is made of. Dir and Log are needed; Dir must exist and
@@ -247,7 +248,7 @@ func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 		return Snapshot{}, fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
 	}
 	delete(s.known, id)
-	if err := errors.Join(syncDir(s.dir), os.RemoveAll(gone)); err != nil {
+	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
 		s.log.Error("the files of a removed snapshot are left", "snapshot", id, "err", err)
 	}
 	return k.view(), nil

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // kept is the file's content.
@@ -189,17 +190,7 @@ func write(dir string, k kept) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return unsaved(err)
 	}
-	f, err := os.CreateTemp(dir, ".upstream-") // mode 0600
-	if err != nil {
-		return unsaved(err)
-	}
-	_, err = f.Write(raw)
-	if err := errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(f.Name())
-		return unsaved(err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		_ = os.Remove(f.Name())
+	if err := wholefile.Replace(path, raw, 0o600); err != nil {
 		return unsaved(err)
 	}
 	return nil

@@ -77,6 +77,23 @@ func (c *Controller) SnapshotRemoved(ctx context.Context, owner string, gone Cop
 	return err
 }
 
+// SnapshotNamed records that a snapshot is given names, or loses them, before it is so.
+func (c *Controller) SnapshotNamed(ctx context.Context, owner string, of Copy, names []string, given bool) error {
+	of.Name = strings.Join(names, " ")
+	detail, what := of.detail(), "loses the names"
+	detail[detailEvent] = "snapshot_unnamed"
+	if given {
+		detail[detailEvent], what = "snapshot_named", "is also called"
+	}
+	if owner != "" {
+		detail["token"] = owner
+	}
+	_, err := c.config.Log.Append(ctx, audit.Record{
+		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, clip(of.Name, 256)),
+	})
+	return err
+}
+
 // SandboxRestored records that a sandbox is a copy, before it starts, with what
 // came in it.
 func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from Copy) error {

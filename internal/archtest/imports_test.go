@@ -54,6 +54,7 @@ func layers() []struct {
 		{"internal/ecosystem", 4},
 		{"internal/sandbox", 5},
 		{"internal/plan", 5},
+		{"internal/build", 5},
 		{"internal/gateway", 5},
 		{"internal/egress", 5},
 		{"internal/config", 6},

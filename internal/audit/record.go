@@ -97,6 +97,7 @@ const (
 	KindSandbox Kind = "sandbox"
 	KindNetwork Kind = "network" // a name asked for that does not resolve, a stream refused
 	KindDaemon  Kind = "daemon"  // start, policy loaded, torn tail repaired
+	KindBuild   Kind = "build"   // of a template: begun, a step of it, ended
 	// KindApproval: a change of a request in the approval queue.
 	KindApproval Kind = "approval"
 	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.

@@ -49,6 +49,9 @@ type Config struct {
 	Snapshots Snapshots `yaml:"snapshots"`
 	// Pool is what is kept ready for them.
 	Pool []Pool `yaml:"pool"`
+	// Images are templates by the names of images for which they stand where a client
+	// builds a template from one: with a tag ("python:3"), or for all tags.
+	Images map[string]string `yaml:"images"`
 	// Listen is where clients with tokens reach the daemon.
 	Listen Listen `yaml:"listen"`
 	// Telemetry is what leaves the daemon about itself; Log is how it writes what

@@ -143,6 +143,9 @@ func (p Paths) Frozen() string { return filepath.Join(p.State, "frozen") }
 // Snapshots holds copies of sandboxes.
 func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }
 
+// Builds has what clients upload for the templates that they build, and how builds ended.
+func (p Paths) Builds() string { return filepath.Join(p.State, "builds") }
+
 // Told has what the command line says once: what this host can't enforce.
 func (p Paths) Told() string { return filepath.Join(p.State, "told") }
 

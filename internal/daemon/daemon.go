@@ -22,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
+	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -79,6 +80,7 @@ type Daemon struct {
 	tcp         *server   // one of them; nil: there is none
 	used        use       // of what tcp serves
 	clients     clients
+	builds      *build.Builder                       // nil: no client can build templates
 	runs        atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
 	stop        chan struct{}
 	stopOnce    sync.Once
@@ -259,6 +261,9 @@ func (d *Daemon) idle() bool {
 // sandbox; otherwise it lives on for the next daemon.
 func (d *Daemon) close() {
 	closeAll(d.serves)
+	if d.builds != nil {
+		d.builds.Close()
+	}
 	if d.quietKeeper != nil {
 		d.quietKeeper()
 	}

@@ -36,7 +36,9 @@ type wires struct {
 	owns func(r *http.Request) bool
 	// holds tells that a request shows the access token of a sandbox; nil: all do.
 	holds func(r *http.Request, sandbox string) bool
-	v1    http.Handler // our own API; Authorization: Bearer
+	// uploader is the token for which a request without a key brings files; nil: none does.
+	uploader func(r *http.Request) (token string, ok bool)
+	v1       http.Handler // our own API; Authorization: Bearer
 }
 
 // openTCP opens the listener for clients with tokens, if one is configured. Nothing

@@ -54,6 +54,11 @@ func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key stri
 			return fromToken, t.ID, 1
 		}
 	}
+	if !data && f.wires.uploader != nil {
+		if id, ok := f.wires.uploader(r); ok {
+			return fromToken, id, 1
+		}
+	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
@@ -63,10 +64,24 @@ func (d *Daemon) openWires() (wires, error) {
 		return wires{}, err
 	}
 	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Room: d.clients.room, Log: d.opts.Log})
+	if err := d.openBuilds(); err != nil {
+		return wires{}, err
+	}
 	uid := guestUID()
 	control := e2b.NewControl(e2b.Config{
-		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys,
+		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys, Builds: d.builds, Images: d.opts.Config.Images,
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: uid, Room: d.clients.room, Log: d.opts.Log,
 	})
-	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, v1: d.api}, nil
+	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api}, nil
+}
+
+// openBuilds makes what builds clients' templates.
+func (d *Daemon) openBuilds() (err error) {
+	if err := os.MkdirAll(d.opts.Paths.Builds(), 0o700); err != nil {
+		return err
+	}
+	d.builds, err = build.Open(build.Config{
+		Sandboxes: d.sandboxes, Recorder: d.door, During: d.clients.tokens.During, Dir: d.opts.Paths.Builds(), Log: d.opts.Log,
+	})
+	return err
 }

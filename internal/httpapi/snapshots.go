@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -59,7 +60,7 @@ func (s *Server) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
 		switch {
 		case snap.ID == ref:
 			return snap, nil
-		case snap.Name != ref:
+		case !slices.Contains(snap.Names(), ref):
 		case snap.Owner.Token == by.owner().Token:
 			named = []sandbox.Snapshot{snap}
 		case len(named) != 1 || named[0].Owner.Token != by.owner().Token:

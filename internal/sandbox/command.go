@@ -59,6 +59,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 	if !answer.Decision.Allowed() {
 		return keeper.Command{}, fault.New(fault.ErrForbidden, "%s (rule %s, request %s)", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
 	}
+	c.User = s.userOf(c.User)
 	timeout := shorter(c.Timeout, s.policy.Resources().Timeout)
 	exec := channel.Exec{
 		ID: cmd.id, Argv: c.Argv, Env: c.Env, Dir: orDir(c.Dir, s.info.Workdir), User: c.User,
@@ -90,6 +91,14 @@ func checkCommand(c Command) error {
 		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", c.Dir)
 	}
 	return checkEnv(c.Env)
+}
+
+// userOf is who does what names no user.
+func (s *Sandbox) userOf(asked string) string {
+	if asked == "" {
+		return s.info.Account.Default
+	}
+	return asked
 }
 
 func orDir(dir, fallback string) string {

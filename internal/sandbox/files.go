@@ -32,6 +32,7 @@ func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.
 		return channel.FileInfo{}, err
 	}
 	defer s.use()()
+	f.User = s.userOf(f.User)
 	s.asRoot(f.User)
 	if err := checkFile(f); err != nil {
 		return channel.FileInfo{}, err
@@ -62,6 +63,7 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 	if err != nil {
 		return nil, info, err
 	}
+	f.User = s.userOf(f.User)
 	s.asRoot(f.User)
 	if err := checkFile(f); err != nil {
 		return nil, info, err

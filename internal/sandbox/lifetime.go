@@ -40,6 +40,8 @@ type Owner struct {
 type Account struct {
 	Name string `json:"name,omitempty"`
 	Home string `json:"home,omitempty"`
+	// Default is who runs what names no user: "" for this one, or "root".
+	Default string `json:"default,omitempty"`
 }
 
 // Snapshot is a copy of a sandbox that others can be made from. It never
@@ -57,6 +59,38 @@ type Snapshot struct {
 	Of Info `json:"of"`
 	// Compressed tells that it lies cold and takes longer to start from.
 	Compressed bool `json:"compressed,omitempty"`
+	// Also are names that it was given beside Name.
+	Also []string `json:"also,omitempty"`
+	// Built is what it knows as a template's build; nil: it is none.
+	Built *Built `json:"built,omitempty"`
+}
+
+// Names are all that lead to a snapshot, its maker's first.
+func (s Snapshot) Names() []string {
+	if s.Name == "" {
+		return s.Also
+	}
+	return append([]string{s.Name}, s.Also...)
+}
+
+// Built is what a template's build settles for the sandboxes that are made of its
+// result.
+type Built struct {
+	Build    string            `json:"build"`    // its id
+	Template string            `json:"template"` // the template's, which all builds of one name share
+	Env      map[string]string `json:"env,omitempty"`
+	Workdir  string            `json:"workdir,omitempty"`
+	User     string            `json:"user,omitempty"` // as Account.Default
+	// Start and Ready are the commands that were run before it was written.
+	Start string `json:"start,omitempty"`
+	Ready string `json:"ready,omitempty"`
+}
+
+// Keep says what a snapshot is to be.
+type Keep struct {
+	Names    []string // the first is its own; see snapshots.Store
+	Contents engine.Contents
+	Built    *Built
 }
 
 // Event is a change of a sandbox's state.

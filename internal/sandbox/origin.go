@@ -39,6 +39,8 @@ type body struct {
 	Ancestors []admission.Ancestor `json:"ancestors"`
 	// Narrowing is what its client had given up of the network.
 	Narrowing policy.Narrowing `json:"narrowing,omitzero"`
+	// Built is there if it came of a template's build.
+	Built *Built `json:"built,omitempty"`
 }
 
 // factsFile is the attachment with admission.Facts.
@@ -112,13 +114,14 @@ func (m *Manager) fill(req Request) (Request, error) {
 		return req, fault.Invalid("a plan is made in a sandbox of its own, not in a copy")
 	}
 	req.Engine, req.Template, req.Account = from.Of.Engine, from.Of.Template, from.Of.Account
-	req.Workdir = orDir(req.Workdir, from.Of.Workdir)
-	env := maps.Clone(from.Made.Env)
-	if env == nil {
-		env = map[string]string{}
+	workdir, env := from.Of.Workdir, map[string]string{}
+	maps.Copy(env, from.Made.Env)
+	if b := from.Built; b != nil {
+		workdir, req.Account.Default = orDir(b.Workdir, workdir), b.User
+		maps.Copy(env, b.Env)
 	}
 	maps.Copy(env, req.Env)
-	req.Env = env
+	req.Env, req.Workdir = env, orDir(req.Workdir, workdir)
 	if req.Narrowing.IsZero() {
 		req.Narrowing = from.Narrowing
 	}

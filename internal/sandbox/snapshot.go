@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -22,28 +22,38 @@ import (
 // installs, or works on files of the host: these would be in no snapshot, and two
 // copies would write to them. fault.ErrExhausted where there is no room.
 func (m *Manager) Snapshot(ctx context.Context, id, name string, contents engine.Contents) (_ Snapshot, err error) {
+	keep := Keep{Contents: contents}
+	if name != "" {
+		keep.Names = []string{name}
+	}
+	return m.Keep(ctx, id, keep)
+}
+
+// Keep is Snapshot with several names, or of a template's build.
+func (m *Manager) Keep(ctx context.Context, id string, keep Keep) (_ Snapshot, err error) {
 	ctx, done := m.observe(ctx, VerbSnapshot, id)
 	defer func() { done(nil, "", err) }()
 	s, err := m.Get(id)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if name != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(:[A-Za-z0-9][A-Za-z0-9._-]{0,127})?$`).MatchString(name) {
-		return Snapshot{}, fault.Invalid("the snapshot's name %.80q is not valid: up to 128 letters, digits, dots, dashes and underscores, starting with a letter or digit, and a tag of the same form behind a colon if you like", name)
+	if err := checkNames(keep.Names); err != nil {
+		return Snapshot{}, err
 	}
-	if contents == "" {
-		contents = engine.ContentsMemory
+	if keep.Contents == "" {
+		keep.Contents = engine.ContentsMemory
 	}
 	written, err := m.mayKeep(ctx, s)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer written()
-	draft, from, err := m.write(ctx, s, "snap"+hex.EncodeToString(seed()[:8]), contents, true)
+	draft, from, err := m.write(ctx, s, "snap"+hex.EncodeToString(seed()[:8]), keep.Contents, true)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snap, err := m.publish(ctx, draft, from, name)
+	from.Built = keep.Built
+	snap, err := m.publish(ctx, draft, from, keep.Names)
 	return snap, errors.Join(err, draft.Drop())
 }
 
@@ -187,7 +197,11 @@ func (m *Manager) describe(ctx context.Context, s *Sandbox, from *origin, began 
 }
 
 // publish makes a snapshot of a draft, on record before anybody can use it.
-func (m *Manager) publish(ctx context.Context, draft *snapshots.Draft, from *origin, name string) (Snapshot, error) {
+func (m *Manager) publish(ctx context.Context, draft *snapshots.Draft, from *origin, names []string) (Snapshot, error) {
+	name, also := "", []string(nil)
+	if len(names) > 0 {
+		name, also = names[0], names[1:]
+	}
 	if err := attachFacts(draft, from.facts); err != nil {
 		return Snapshot{}, err
 	}
@@ -202,16 +216,16 @@ func (m *Manager) publish(ctx context.Context, draft *snapshots.Draft, from *ori
 		return Snapshot{}, err
 	}
 	record, err := m.cfg.Door.SandboxSnapshotted(ctx, from.Of.ID, admission.Copy{
-		Snapshot: manifest.ID, Name: name, Digest: digest, Contents: string(manifest.Contents), Bytes: manifest.Bytes,
+		Snapshot: manifest.ID, Name: strings.Join(names, " "), Digest: digest, Contents: string(manifest.Contents), Bytes: manifest.Bytes,
 	})
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := draft.Publish(manifest, record); err != nil {
+	if err := draft.Publish(manifest, record, also...); err != nil {
 		return Snapshot{}, err
 	}
 	faultpoint.Hit(faultpoint.SnapshotPublished)
-	return snapshotOf(snapshots.Snapshot{Manifest: manifest, Digest: digest, Name: name})
+	return snapshotOf(snapshots.Snapshot{Manifest: manifest, Digest: digest, Name: name, Also: also})
 }
 
 // attachFacts keeps what clients have read. Where that is more than a snapshot
@@ -236,7 +250,7 @@ func snapshotOf(k snapshots.Snapshot) (Snapshot, error) {
 	}
 	return Snapshot{
 		ID: k.ID, Name: k.Name, Digest: k.Digest, Contents: k.Contents, Created: k.Created, Bytes: k.Bytes,
-		Owner: b.Owner, Of: b.Of, Compressed: k.Cold,
+		Owner: b.Owner, Of: b.Of, Compressed: k.Cold, Also: k.Also, Built: b.Built,
 	}, nil
 }
 

@@ -51,7 +51,7 @@ func (t *Telemetry) recorded(ctx context.Context, r audit.Record) {
 		if r.Outcome == audit.Finished {
 			t.newest.forget(r.Sandbox)
 		}
-	case audit.KindNetwork, audit.KindDaemon, audit.KindApproval, audit.KindLog:
+	case audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog:
 	}
 }
 

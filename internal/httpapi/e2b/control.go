@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -20,6 +21,9 @@ type Sandboxes interface {
 	// Narrow replaces what a sandbox's client has given up of the network.
 	Narrow(ctx context.Context, id string, n policy.Narrowing) error
 	Narrowing(id string) policy.Narrowing
+	// NameSnapshot gives a snapshot of an owner's further names, UnnameSnapshot takes some.
+	NameSnapshot(ctx context.Context, owner, id string, names []string) (sandbox.Snapshot, error)
+	UnnameSnapshot(ctx context.Context, owner, id string, names []string) (sandbox.Snapshot, error)
 }
 
 // Tokens finds the client of an API key; *token.Book is one.
@@ -39,14 +43,18 @@ type Templates interface {
 	List(ctx context.Context) ([]template.Template, error)
 }
 
-// Config is what the control plane works with. All fields are needed but Domain
-// and MaxTimeout.
+// Config is what the control plane works with. All fields are needed but Domain,
+// MaxTimeout, Builds and Images.
 type Config struct {
 	Sandboxes Sandboxes
 	Tokens    Tokens
 	Policies  Policies
 	Templates Templates
 	Access    Access
+	// Builds makes templates; nil: none are built here.
+	Builds *build.Builder
+	// Images are templates by the images for which they stand; see templateFor.
+	Images map[string]string
 	// DefaultTemplate is what clients get that ask for "base".
 	DefaultTemplate string
 	// Domain is told to clients, who make PORT-ID.Domain of it; it may end in a port.
@@ -88,6 +96,12 @@ func NewControl(cfg Config) *Control {
 	for pattern, h := range c.handlers() {
 		c.routes.HandleFunc(pattern, c.serve(h))
 	}
+	if cfg.Builds != nil {
+		for pattern, h := range c.building() {
+			c.routes.HandleFunc(pattern, c.serve(h))
+		}
+		c.routes.HandleFunc("PUT "+uploadsPath+"{ticket}", c.upload)
+	}
 	for pattern, sentence := range notHere() {
 		c.routes.HandleFunc(pattern, c.serve(func(w http.ResponseWriter, _ *client) error {
 			writeError(w, http.StatusNotImplemented, sentence)
@@ -120,6 +134,9 @@ func (c *Control) handlers() map[string]handler {
 		"POST /sandboxes/{id}/fork":       c.fork,
 		"GET /snapshots":                  c.listSnapshots,
 		"GET /templates":                  c.listTemplates,
+		"GET /v2/templates":               c.listTemplates,
+		"POST /templates/tags":            c.assignTags,
+		"DELETE /templates/tags":          c.removeTags,
 		"GET /templates/{id}":             c.showTemplate,
 		"DELETE /templates/{id}":          c.removeTemplate,
 		"GET /templates/{id}/{part}":      c.partOfTemplate,
@@ -129,32 +146,38 @@ func (c *Control) handlers() map[string]handler {
 	}
 }
 
+// building are the routes of those who build templates.
+func (c *Control) building() map[string]handler {
+	return map[string]handler{
+		"POST /v3/templates":                        c.announce,
+		"POST /v2/templates":                        c.announce,
+		"GET /templates/{id}/files/{hash}":          c.uploadLink,
+		"POST /v2/templates/{id}/builds/{build}":    c.startBuild,
+		"GET /templates/{id}/builds/{build}/status": c.buildStatus,
+		"GET /templates/{id}/builds/{build}/logs":   c.buildLogs,
+	}
+}
+
 // notHere are routes of the protocol that are not served, and why.
 func notHere() map[string]string {
 	const (
-		builds  = "templates are built on the daemon's host: cofferdam template build NAME"
-		tags    = "a tag is given with a name here, when a snapshot is made: createSnapshot({ name: 'NAME:TAG' })"
+		builds  = "this way of building a template is not here: build it by Template.build of an SDK that has it, or on the daemon's host with cofferdam template build NAME"
 		volumes = "there are no volumes here: write files into the sandbox, and snapshot it to keep them"
 		secrets = "there are no secrets here: no credential is handed to a sandbox"
 	)
 	return map[string]string{
-		"POST /templates":                 builds,
-		"POST /v2/templates":              builds,
-		"POST /v3/templates":              builds,
-		"PATCH /templates/{id}":           builds,
-		"PATCH /v2/templates/{id}":        builds,
-		"POST /templates/{id}":            builds,
-		"/templates/{id}/builds/":         builds,
-		"/v2/templates/{id}/builds/":      builds,
-		"GET /templates/{id}/files/{sum}": builds,
-		"POST /templates/tags":            tags,
-		"DELETE /templates/tags":          tags,
-		"/volumes":                        volumes,
-		"/volumes/":                       volumes,
-		"/volumecontent/":                 volumes,
-		"/secrets":                        secrets,
-		"/secrets/":                       secrets,
-		"GET /sandboxes/metrics":          "metrics are had of one sandbox at a time here",
+		"POST /templates":            builds,
+		"PATCH /templates/{id}":      builds,
+		"PATCH /v2/templates/{id}":   builds,
+		"POST /templates/{id}":       builds,
+		"/templates/{id}/builds/":    builds,
+		"/v2/templates/{id}/builds/": builds,
+		"/volumes":                   volumes,
+		"/volumes/":                  volumes,
+		"/volumecontent/":            volumes,
+		"/secrets":                   secrets,
+		"/secrets/":                  secrets,
+		"GET /sandboxes/metrics":     "metrics are had of one sandbox at a time here",
 	}
 }
 
@@ -205,7 +228,7 @@ func (c *Control) ours(r *client) (*sandbox.Sandbox, error) {
 
 // visible reports whether a sandbox is the token's and not about to be gone.
 func visible(sb *sandbox.Sandbox, t token.Token) bool {
-	if sb.Info().Owner.Token != t.ID {
+	if sb.Info().Owner.Token != t.ID || sb.Info().Labels[build.Label] != "" { // a build's own is not a client's to use
 		return false
 	}
 	switch state, _ := sb.State(); state {

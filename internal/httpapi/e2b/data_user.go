@@ -30,14 +30,20 @@ func (c *call) queryUser() (string, error) {
 	return c.basicUser()
 }
 
-// userOf maps a name to what the guest takes.
+// userOf maps a name to what the manager takes; "" is the default user, who is root
+// where a template says so.
 func userOf(a sandbox.Account, name string) (string, error) {
 	own := a.Name
 	if own == "" {
 		own = defaultUser
 	}
 	switch name {
-	case "", own:
+	case own:
+		if a.Default != "" {
+			return own, nil
+		}
+		return "", nil
+	case "":
 		return "", nil
 	case rootUser:
 		return rootUser, nil

@@ -142,7 +142,7 @@ func shellText(argv []string) string {
 func (c *call) absolute(dir, user string) string {
 	home := c.box.Info().Account.Home
 	switch {
-	case user == rootUser:
+	case user == rootUser, user == "" && c.box.Info().Account.Default == rootUser:
 		home = "/root"
 	case home == "":
 		home = "/home/" + defaultUser

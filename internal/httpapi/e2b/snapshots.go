@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -24,8 +25,8 @@ type snapshotInfo struct {
 
 func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
 	view := snapshotInfo{SnapshotID: s.ID, Names: []string{}}
-	if s.Name != "" {
-		view.Names = append(view.Names, nameOf(s.Name).whole())
+	for _, name := range s.Names() {
+		view.Names = append(view.Names, nameOf(name).whole())
 	}
 	return view
 }
@@ -59,13 +60,30 @@ func (c *Control) snapshotOf(ctx context.Context, t token.Token, ref string) (*s
 	if err != nil {
 		return nil, err
 	}
-	name := nameOf(ref)
+	return findSnapshot(own, ref), nil
+}
+
+// findSnapshot finds one of an owner's, the newest first, by id, by name and tag, or by
+// the id of a template that was built: that is its default tag, or without one its
+// newest build.
+func findSnapshot(own []sandbox.Snapshot, ref string) *sandbox.Snapshot {
+	called := nameOf(ref)
+	var newest *sandbox.Snapshot
 	for _, s := range own {
-		if s.ID == name.name && name.tag == "" || s.Name != "" && s.Name == name.kept() {
-			return &s, nil
+		if s.ID == called.name && called.tag == "" || slices.Contains(s.Names(), called.kept()) {
+			return &s
+		}
+		if s.Built == nil || s.Built.Template != called.name || len(s.Names()) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(s.Names(), func(n string) bool { return nameOf(n).tag == called.tag }) {
+			return &s
+		}
+		if newest == nil && !strings.Contains(ref, ":") {
+			newest = &s
 		}
 	}
-	return nil, nil
+	return newest
 }
 
 // snapshots are a token's, the newest first.
@@ -93,7 +111,7 @@ func (c *Control) listSnapshots(w http.ResponseWriter, r *client) error {
 	}
 	name, of := nameOf(q.Get("name")).name, q.Get("sandboxID")
 	own = slices.DeleteFunc(own, func(s sandbox.Snapshot) bool {
-		return of != "" && s.Of.ID != shortID(of) || name != "" && nameOf(s.Name).name != name && s.ID != name
+		return s.Built != nil || of != "" && s.Of.ID != shortID(of) || name != "" && nameOf(s.Name).name != name && s.ID != name
 	})
 	views := []snapshotInfo{}
 	for _, s := range cut(w, p, own, snapshotKey, true) {
@@ -155,12 +173,19 @@ func (c *Control) fork(w http.ResponseWriter, r *client) error {
 	return nil
 }
 
-// removeTemplate removes a snapshot, which clients call a template here. Real
-// templates are the host's.
+// removeTemplate removes a snapshot, which clients call a template here, or all builds
+// of a template of the caller's. Real templates are the host's.
 func (c *Control) removeTemplate(w http.ResponseWriter, r *client) error {
 	id := r.PathValue("id")
 	if c.isTemplate(id) {
 		return fault.New(fault.ErrForbidden, "the template %s is removed on the daemon's host: cofferdam template rm %s", id, id)
+	}
+	if t, err := c.named(r, id); err == nil && !strings.Contains(id, ":") {
+		if err := c.removeBuilds(r, func(s sandbox.Snapshot) bool { return s.Built.Template == t.TemplateID }); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	s, err := c.snapshotOf(r.Context(), r.token, id)
 	if err != nil {

@@ -1,10 +1,14 @@
 package e2b
 
 import (
+	"cmp"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -24,6 +28,9 @@ type templateInfo struct {
 	SpawnCount  int      `json:"spawnCount"`
 	BuildStatus string   `json:"buildStatus"`
 	EnvdVersion string   `json:"envdVersion"`
+	// Nobody's, and not counted; clients want the names.
+	CreatedBy     *struct{} `json:"createdBy"`
+	LastSpawnedAt *stamp    `json:"lastSpawnedAt"`
 }
 
 // offered are the templates that clients may ask for. The one that shows the
@@ -57,7 +64,7 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 			names = append(names, baseTemplates()...)
 		}
 		all = append(all, templateInfo{
-			TemplateID: k.Name, BuildID: k.Name, Public: true, Aliases: names, Names: names, CreatedAt: stamp(made), UpdatedAt: stamp(made),
+			TemplateID: k.Name, BuildID: buildIDOf(k.Name), Public: true, Aliases: names, Names: names, CreatedAt: stamp(made), UpdatedAt: stamp(made),
 			BuildCount: 1, BuildStatus: status, EnvdVersion: EnvdVersion,
 		})
 	}
@@ -65,15 +72,60 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 }
 
 func (c *Control) listTemplates(w http.ResponseWriter, r *client) error {
-	all, err := c.ready(r)
+	p, err := pageOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, all)
+	if r.URL.Path == "/templates" { // the older list has no pages
+		p.limit = math.MaxInt
+	}
+	all, err := c.known(r)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b templateInfo) int { return cmp.Compare(templateKey(a), templateKey(b)) })
+	writeObject(w, http.StatusOK, cut(w, p, all, templateKey, false))
 	return nil
 }
 
-// named finds a template by one of its names.
+func templateKey(t templateInfo) string { return sortKey(time.Time(t.CreatedAt), t.TemplateID) }
+
+// known are the installation's templates and those that the caller has built.
+func (c *Control) known(r *client) ([]templateInfo, error) {
+	all, err := c.ready(r)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.snapshots(r.Context(), r.token)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, builtOf(own)...), nil
+}
+
+// builtOf are the templates of which snapshots, the newest first, are builds.
+func builtOf(own []sandbox.Snapshot) []templateInfo {
+	all := []templateInfo{}
+	for _, s := range own {
+		if s.Built == nil || len(s.Names()) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(all, func(t templateInfo) bool { return t.TemplateID == s.Built.Template })
+		if at < 0 {
+			at = len(all)
+			name := nameOf(s.Names()[0]).name
+			all = append(all, templateInfo{
+				TemplateID: s.Built.Template, BuildID: s.Built.Build, Aliases: []string{name}, Names: []string{name},
+				UpdatedAt: stamp(s.Created), BuildStatus: "ready", EnvdVersion: EnvdVersion,
+			})
+		}
+		all[at].CreatedAt = stamp(s.Created)
+		all[at].BuildCount++
+	}
+	return all
+}
+
+// named finds a template by its id or one of its names; a tag must be there.
 func (c *Control) named(r *client, name string) (templateInfo, error) {
 	all, err := c.ready(r)
 	if err != nil {
@@ -83,6 +135,18 @@ func (c *Control) named(r *client, name string) (templateInfo, error) {
 		if slices.Contains(t.Names, nameOf(name).kept()) {
 			return t, nil
 		}
+	}
+	own, err := c.snapshots(r.Context(), r.token)
+	if err != nil {
+		return templateInfo{}, err
+	}
+	for _, t := range builtOf(own) {
+		if called := nameOf(name); t.TemplateID != called.name && !slices.Contains(t.Names, called.name) {
+			continue
+		} else if strings.Contains(name, ":") && findSnapshot(own, name) == nil {
+			break
+		}
+		return t, nil
 	}
 	return templateInfo{}, notFound("template", name)
 }
@@ -103,30 +167,32 @@ func (c *Control) partOfTemplate(w http.ResponseWriter, r *client) error {
 	return c.tags(w, r)
 }
 
-// tags are those of a template, which has one, or of a snapshot's name.
+// tags are those of a template, which has one, or of the name of a snapshot or of a
+// template that was built.
 func (c *Control) tags(w http.ResponseWriter, r *client) error {
 	ref := r.PathValue("id")
-	of, err := c.snapshotOf(r.Context(), r.token, ref)
-	if err != nil {
-		return err
-	}
-	if of == nil {
-		t, err := c.named(r, ref)
-		if err != nil {
-			return err
-		}
-		writeObject(w, http.StatusOK, []tagInfo{{Tag: defaultTag, BuildID: t.BuildID, CreatedAt: t.CreatedAt}})
-		return nil
-	}
 	own, err := c.snapshots(r.Context(), r.token)
 	if err != nil {
 		return err
 	}
+	name := nameOf(ref).name
+	if of := findSnapshot(own, ref); of != nil && len(of.Names()) > 0 { // it may be called by an id
+		name = nameOf(of.Names()[0]).name
+	}
 	all := []tagInfo{}
 	for _, s := range own {
-		if s.Name != "" && nameOf(s.Name).name == nameOf(of.Name).name {
-			all = append(all, tagInfo{Tag: nameOf(s.Name).tagName(), BuildID: s.ID, CreatedAt: stamp(s.Created)})
+		for _, called := range s.Names() {
+			if tag := nameOf(called); tag.name == name {
+				all = append(all, tagInfo{Tag: tag.tagName(), BuildID: buildOf(s), CreatedAt: stamp(s.Created)})
+			}
 		}
+	}
+	if len(all) == 0 {
+		t, err := c.named(r, ref)
+		if err != nil {
+			return err
+		}
+		all = append(all, tagInfo{Tag: defaultTag, BuildID: t.BuildID, CreatedAt: t.CreatedAt})
 	}
 	writeObject(w, http.StatusOK, all)
 	return nil

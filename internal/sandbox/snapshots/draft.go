@@ -95,9 +95,10 @@ func (d *Draft) Finish(m Manifest) (Manifest, string, error) {
 }
 
 // Publish makes a snapshot of the draft: whole, or not at all. record is the
-// number of its record in the log. Older snapshots of the same owner and name
-// lose the name. On an error the draft is still there.
-func (d *Draft) Publish(m Manifest, record uint64) error {
+// number of its record in the log, also are names that it has beside the manifest's.
+// Older snapshots of the same owner lose these names. On an error the draft is still
+// there.
+func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 	file, digest, err := m.seal()
 	if err != nil {
 		return err
@@ -105,8 +106,9 @@ func (d *Draft) Publish(m Manifest, record uint64) error {
 	if len(file) > maxManifest {
 		return fault.Invalid("the manifest of snapshot %s is %d bytes long; at most %d", d.id, len(file), maxManifest)
 	}
+	state := mutable{Record: record, Also: also}
 	if err := errors.Join(
-		writeState(d.dir, mutable{Record: record}),
+		writeState(d.dir, state),
 		writeSynced(filepath.Join(d.dir, manifestName), file),
 		wholefile.SyncDir(d.dir),
 	); err != nil {
@@ -122,8 +124,8 @@ func (d *Draft) Publish(m Manifest, record uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.drafts, d.id)
-	s.known[d.id] = &kept{manifest: m, digest: digest, state: mutable{Record: record}, disk: diskUse(filepath.Join(s.dir, d.id)), used: s.now()}
-	s.takeName(m)
+	s.known[d.id] = &kept{manifest: m, digest: digest, state: state, disk: diskUse(filepath.Join(s.dir, d.id)), used: s.now()}
+	s.take(d.id, s.known[d.id].names())
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "it is not known whether the snapshot %s survives a loss of power", d.id)
 	}

@@ -54,8 +54,10 @@ type envelope struct {
 type mutable struct {
 	// Record is the number of the snapshot's record in the log.
 	Record uint64 `json:"record"`
-	// Overtaken: a newer snapshot has its name.
+	// Overtaken: the manifest's name is another snapshot's now, or nobody's.
 	Overtaken bool `json:"overtaken,omitempty"`
+	// Also are its other names.
+	Also []string `json:"also,omitempty"`
 }
 
 func digestOf(data []byte) string {

@@ -65,8 +65,9 @@ type Snapshot struct {
 	Manifest
 	Digest string
 	Record uint64 // the number of its record in the log
-	// Name is "" when a newer one has taken it over.
+	// Name is "" when another one has taken it over; Also are further names.
 	Name string
+	Also []string
 	Cold bool
 }
 
@@ -97,9 +98,7 @@ func Open(c Config) (*Store, error) {
 			s.log.Error("a snapshot can't be used", "snapshot", name, "err", err)
 		}
 	}
-	for _, k := range s.known { // a crash may have come between a publication and this
-		s.takeName(k.manifest)
-	}
+	s.settleNames()
 	return s, nil
 }
 
@@ -160,7 +159,7 @@ func (s *Store) List() []Snapshot {
 
 // view needs the store's lock.
 func (k *kept) view() Snapshot {
-	v := Snapshot{Manifest: k.manifest, Digest: k.digest, Record: k.state.Record, Name: k.manifest.Name, Cold: k.cold}
+	v := Snapshot{Manifest: k.manifest, Digest: k.digest, Record: k.state.Record, Name: k.manifest.Name, Also: slices.Clone(k.state.Also), Cold: k.cold}
 	if k.state.Overtaken {
 		v.Name = ""
 	}
@@ -187,11 +186,22 @@ func (s *Store) find(owner, ref string) (*kept, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.known)) {
 		k := s.known[id]
-		if ref != "" && k.manifest.Name == ref && k.manifest.Owner == owner && !k.state.Overtaken {
+		if ref != "" && k.manifest.Owner == owner && slices.Contains(k.names(), ref) {
 			return k, nil
 		}
 	}
 	return nil, fault.New(fault.ErrNotFound, "there is no snapshot %.80q", ref)
+}
+
+// Look returns a snapshot by id, or by name among those of an owner.
+func (s *Store) Look(owner, ref string) (Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.find(owner, ref)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return k.view(), nil
 }
 
 // Find returns a snapshot by id, or by name among those of an owner. One that is
@@ -212,22 +222,6 @@ func (k *kept) free() error {
 		return fault.New(fault.ErrConflict, "the snapshot %s is being read; remove it when that has ended", k.manifest.ID)
 	}
 	return nil
-}
-
-// takeName takes a snapshot's name from older ones of its owner. Needs mu.
-func (s *Store) takeName(m Manifest) {
-	if m.Name == "" {
-		return
-	}
-	for id, k := range s.known {
-		if id == m.ID || k.manifest.Name != m.Name || k.manifest.Owner != m.Owner || k.state.Overtaken || !k.manifest.Created.Before(m.Created) {
-			continue
-		}
-		k.state.Overtaken = true
-		if err := writeState(filepath.Join(s.dir, id), k.state); err != nil {
-			s.log.Error("after a restart an older snapshot may have the name of a newer one", "snapshot", id, "err", err)
-		}
-	}
 }
 
 // Remove removes a snapshot by id, or by name. One that is being read is a

@@ -1,0 +1,130 @@
+package build
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// file is a build on the disk: the build, and its log once it has ended.
+type file struct {
+	Build
+
+	Entries []Entry `json:"entries,omitempty"`
+}
+
+func sortUploads(all []upload) {
+	slices.SortFunc(all, func(a, b upload) int { return a.used.Compare(b.used) })
+}
+
+func (b *Builder) path(id string) string { return filepath.Join(b.cfg.Dir, "records", id+".json") }
+
+// write keeps a build, in one step.
+func (b *Builder) write(f file) error {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	fresh, err := os.CreateTemp(filepath.Join(b.cfg.Dir, "records"), ".new-*")
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the build can't be kept")
+	}
+	_, werr := fresh.Write(data)
+	err = errors.Join(werr, fresh.Sync(), fresh.Close())
+	if err == nil {
+		err = os.Rename(fresh.Name(), b.path(f.ID))
+	}
+	if err != nil {
+		_ = os.Remove(fresh.Name())
+		return fault.Wrap(fault.ErrUnavailable, err, "the build can't be kept")
+	}
+	return nil
+}
+
+func (b *Builder) read(id string) (file, error) {
+	var f file
+	data, err := os.ReadFile(b.path(id))
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	return f, err
+}
+
+// load learns of the builds of earlier daemons. One that had not ended has ended now.
+func (b *Builder) load() error {
+	dir := filepath.Join(b.cfg.Dir, "records")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the folder of builds can't be made")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the builds can't be listed")
+	}
+	for _, e := range entries {
+		id, whole := strings.CutSuffix(e.Name(), ".json")
+		if !whole {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // half a record
+			continue
+		}
+		f, err := b.read(id)
+		if err != nil || f.ID != id {
+			b.cfg.Log.Error("a build can't be read", "build", id, "err", err)
+			continue
+		}
+		if !f.ended() {
+			b.orphan(&f)
+			if err := b.write(f); err != nil {
+				return err
+			}
+		}
+		b.builds[id] = &going{Build: f.Build}
+	}
+	return nil
+}
+
+// orphan ends a build whose daemon is gone. Its result may have been there already.
+func (b *Builder) orphan(f *file) {
+	f.Ended = time.Now().UTC()
+	if all, err := b.cfg.Sandboxes.Snapshots(b.ctx); err == nil {
+		for _, s := range all {
+			if s.Built != nil && s.Built.Build == f.ID && s.Owner.Token == f.Owner {
+				f.Status, f.Snapshot = Ready, s.ID
+				return
+			}
+		}
+	}
+	f.Status, f.Step, f.Reason = Failed, StepFinalize, "the daemon ended while the template was built; nothing of it is left, build it again"
+}
+
+// prune forgets what is old, and of each owner what is too much. It needs mu.
+func (b *Builder) prune() {
+	now := time.Now()
+	all := make([]*going, 0, len(b.builds))
+	for _, g := range b.builds {
+		all = append(all, g)
+	}
+	slices.SortFunc(all, func(x, y *going) int { return cmp.Or(y.Created.Compare(x.Created), strings.Compare(x.ID, y.ID)) })
+	kept := map[string]int{}
+	for _, g := range all {
+		late := g.Status == Waiting && !g.queued && now.Sub(g.Created) > waitingFor
+		if !late {
+			if !g.ended() {
+				continue
+			}
+			if kept[g.Owner]++; kept[g.Owner] <= keptEach && now.Sub(g.Ended) <= keptFor {
+				continue
+			}
+		}
+		delete(b.builds, g.ID)
+		if err := os.Remove(b.path(g.ID)); err != nil {
+			b.cfg.Log.Warn("an old build can't be forgotten", "build", g.ID, "err", err)
+		}
+	}
+}

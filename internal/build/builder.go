@@ -1,0 +1,309 @@
+package build
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// Builder makes templates and remembers how. Safe for concurrent use.
+type Builder struct {
+	cfg     Config
+	uploads *uploads
+	ctx     context.Context //nolint:containedctx // the builder's own life: builds outlive the requests that start them
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	builds map[string]*going
+	turn   chan struct{} // closed and replaced whenever a build ends
+}
+
+// going is a build; its log is there while it goes on. The Builder's lock guards all but
+// the log.
+type going struct {
+	Build
+
+	queued bool
+	log    *journal
+}
+
+// Open makes a builder that knows of the builds of earlier daemons, and ends those that
+// had not ended, with their sandboxes.
+func Open(cfg Config) (*Builder, error) {
+	b := &Builder{cfg: cfg, builds: map[string]*going{}, turn: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	var err error
+	if b.uploads, err = newUploads(filepath.Join(cfg.Dir, "files")); err == nil {
+		err = b.load()
+	}
+	if err != nil {
+		b.cancel()
+		return nil, err
+	}
+	for _, s := range cfg.Sandboxes.List() {
+		if s.Info().Labels[Label] != "" {
+			errand.In(&b.work, func() { b.destroy(s.Info().ID) })
+		}
+	}
+	errand.In(&b.work, func() { errand.Stay(b.ctx, b.tend) })
+	return b, nil
+}
+
+// Close ends what is being built, and waits for that.
+func (b *Builder) Close() {
+	b.cancel()
+	b.work.Wait()
+}
+
+// tend forgets what is old, now and then.
+func (b *Builder) tend() {
+	tick := time.NewTicker(10 * time.Minute)
+	defer tick.Stop()
+	for {
+		b.mu.Lock()
+		b.prune()
+		b.mu.Unlock()
+		b.uploads.sweep()
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Begin announces a build whose result is to have these names.
+func (b *Builder) Begin(owner sandbox.Owner, template, name string, names []string) (Build, error) {
+	if len(names) == 0 || len(names) > maxTags {
+		return Build{}, fault.Invalid("a build gives 1 to %d tags, and not %d", maxTags, len(names))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prune()
+	waiting := 0
+	for _, g := range b.builds {
+		if g.Owner == owner.Token && g.Status == Waiting {
+			waiting++
+		}
+	}
+	if waiting >= maxWaiting {
+		return Build{}, fault.Exhausted(time.Minute, "the token has %d builds that have not begun; at most %d", waiting, maxWaiting)
+	}
+	g := &going{Build: Build{
+		ID: newID(), Template: template, Name: name, Names: names, Owner: owner.Token, Status: Waiting, Created: time.Now().UTC(),
+	}}
+	if err := b.write(file{Build: g.Build}); err != nil {
+		return Build{}, err
+	}
+	b.builds[g.ID] = g
+	return g.Build, nil
+}
+
+// newID is a random UUID: clients read no other ids of builds.
+func newID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails: it ends the process instead
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	text := hex.EncodeToString(id[:])
+	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:]
+}
+
+// Known tells whether an owner has announced a build of a template.
+func (b *Builder) Known(owner, template string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range b.builds {
+		if g.Owner == owner && g.Template == template {
+			return true
+		}
+	}
+	return false
+}
+
+// Link hands out a ticket for an upload, and tells whether it is there already.
+func (b *Builder) Link(owner sandbox.Owner, hash string) (present bool, ticket string, err error) {
+	return b.uploads.link(owner, hash)
+}
+
+// Holder is the token whose a ticket is.
+func (b *Builder) Holder(ticket string) (token string, ok bool) {
+	t, ok := b.uploads.holder(ticket)
+	return t.owner.Token, ok
+}
+
+// Receive takes an upload.
+func (b *Builder) Receive(ticket string, body io.Reader) error {
+	return b.uploads.receive(ticket, body)
+}
+
+// find needs mu.
+func (b *Builder) find(owner, template, id string) (*going, error) {
+	g := b.builds[id]
+	if g == nil || g.Owner != owner || g.Template != template {
+		return nil, fault.New(fault.ErrNotFound, "there is no build %q of the template %q", clip(id, 80), clip(template, 80))
+	}
+	return g, nil
+}
+
+// Start builds what was announced, in the background: req is the sandbox that the steps
+// are done in, workdir its directory.
+func (b *Builder) Start(template, id string, req sandbox.Request, workdir string, recipe Recipe) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g, err := b.find(req.Owner.Token, template, id)
+	if err != nil {
+		return err
+	}
+	if g.Status != Waiting || g.queued {
+		return fault.New(fault.ErrConflict, "the build %s has begun already", id)
+	}
+	if b.ctx.Err() != nil {
+		return fault.New(fault.ErrUnavailable, "the daemon ends")
+	}
+	if _, err := b.admit(g); err != nil { // so that who asks at once hears that it is built
+		return err
+	}
+	g.queued, g.log = true, &journal{}
+	j := &job{b: b, g: g, req: req, workdir: workdir, recipe: recipe}
+	errand.In(&b.work, j.do)
+	return nil
+}
+
+// Refuse ends a build that can't begin: what it is made from is not to be had.
+func (b *Builder) Refuse(owner, template, id string, why error) error {
+	b.mu.Lock()
+	g, err := b.find(owner, template, id)
+	if err == nil && (g.Status != Waiting || g.queued) {
+		err = fault.New(fault.ErrConflict, "the build %s has begun already", id)
+	}
+	if err != nil {
+		b.mu.Unlock()
+		return err
+	}
+	g.queued, g.log = true, &journal{}
+	b.mu.Unlock()
+	(&job{b: b, g: g, req: sandbox.Request{Owner: sandbox.Owner{Token: owner}}}).end("", &stepError{StepBase, why})
+	return nil
+}
+
+// Look tells how a build stands, with entries of its log.
+func (b *Builder) Look(owner, template, id string, offset, most int) (Build, []Entry, error) {
+	b.mu.Lock()
+	g, err := b.find(owner, template, id)
+	if err != nil {
+		b.mu.Unlock()
+		return Build{}, nil, err
+	}
+	now, log := g.Build, g.log
+	b.mu.Unlock()
+	if log != nil {
+		return now, log.from(offset, most), nil
+	}
+	if !now.ended() {
+		return now, []Entry{}, nil
+	}
+	f, err := b.read(id)
+	if err != nil {
+		return Build{}, nil, fault.Wrap(fault.ErrUnavailable, err, "the build %s can't be read", id)
+	}
+	return f.Build, page(f.Entries, offset, most), nil
+}
+
+// Builds are an owner's, of all templates.
+func (b *Builder) Builds(owner string) []Build {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []Build
+	for _, g := range b.builds {
+		if g.Owner == owner {
+			all = append(all, g.Build)
+		}
+	}
+	slices.SortFunc(all, func(x, y Build) int { return y.Created.Compare(x.Created) })
+	return all
+}
+
+// enter waits until a build may begin: a token has so many at once, and so have all.
+func (b *Builder) enter(ctx context.Context, g *going) error {
+	for {
+		b.mu.Lock()
+		begun, err := b.admit(g)
+		turn := b.turn
+		b.mu.Unlock()
+		if begun || err != nil {
+			return err
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// admit has a build begin if there is room. It needs mu.
+func (b *Builder) admit(g *going) (begun bool, err error) {
+	if g.Status == Building {
+		return true, nil
+	}
+	all, own := 0, 0
+	for _, other := range b.builds {
+		if other.Status == Building {
+			all++
+			if other.Owner == g.Owner {
+				own++
+			}
+		}
+	}
+	if all >= atOnceAll || own >= atOnceEach {
+		return false, nil
+	}
+	now := g.Build
+	now.Status = Building
+	if err := b.write(file{Build: now}); err != nil {
+		return false, err
+	}
+	g.Build = now
+	return true, nil
+}
+
+// settle puts the end of a build where it is found.
+func (b *Builder) settle(g *going, now Build) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.write(file{Build: now, Entries: g.log.from(0, math.MaxInt)}); err != nil {
+		b.cfg.Log.Error("the end of a build is not kept; after a restart it is told as one that was cut off", "build", now.ID, "err", err)
+	} else {
+		g.log = nil
+	}
+	g.Build, g.queued = now, false
+	close(b.turn)
+	b.turn = make(chan struct{})
+}
+
+func (b *Builder) destroy(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := b.cfg.Sandboxes.Destroy(ctx, id); err != nil && !errors.Is(err, fault.ErrNotFound) {
+		b.cfg.Log.Error("a build's sandbox can't be destroyed", "sandbox", id, "err", err)
+	}
+}
+
+// record is for the log; what can't be recorded does not happen.
+func (b *Builder) record(ctx context.Context, box string, g *going, r admission.Build) error {
+	r.ID, r.Template, r.Token = g.ID, g.Name, g.Owner
+	return b.cfg.Recorder.RecordBuild(ctx, box, r)
+}

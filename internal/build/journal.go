@@ -1,0 +1,98 @@
+package build
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// Entry is a line of a build's log.
+type Entry struct {
+	Time  time.Time `json:"time"`
+	Level Level     `json:"level"`
+	Step  string    `json:"step,omitempty"`
+	Text  string    `json:"text"`
+}
+
+// Level is how much an entry matters.
+type Level string
+
+// The levels.
+const (
+	Info  Level = "info"
+	Warn  Level = "warn"
+	Error Level = "error"
+)
+
+// Bounds of a log. What comes after is not kept, and the last line says so.
+const (
+	maxLines = 5_000
+	maxLine  = 4 << 10
+	maxLog   = 4 << 20
+)
+
+// journal is the log of a build that goes on. Safe for concurrent use.
+type journal struct {
+	mu      sync.Mutex // guards what follows
+	entries []Entry
+	size    int
+	full    bool
+}
+
+// add writes a line; of the builder's own, which are few, all are kept.
+func (j *journal) add(level Level, step, text string, own bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text = clip(strings.ToValidUTF8(text, "\uFFFD"), maxLine)
+	if !own {
+		if j.full {
+			return
+		}
+		if j.full = len(j.entries) >= maxLines || j.size+len(text) > maxLog; j.full {
+			text = "what the commands of this build write from here on is not kept"
+		}
+	}
+	j.size += len(text)
+	j.entries = append(j.entries, Entry{Time: time.Now().UTC(), Level: level, Step: step, Text: text})
+}
+
+// from are the entries from an offset on, as many as asked for.
+func (j *journal) from(offset, most int) []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return page(j.entries, offset, most)
+}
+
+func page(all []Entry, offset, most int) []Entry {
+	offset = min(max(offset, 0), len(all))
+	part := all[offset : offset+min(most, len(all)-offset)]
+	return append([]Entry{}, part...)
+}
+
+// lines makes lines of what a command writes.
+type lines struct {
+	rest string
+	tell func(line string)
+}
+
+func (l *lines) write(data []byte) {
+	l.rest += string(data)
+	for {
+		line, rest, whole := strings.Cut(l.rest, "\n")
+		if !whole && len(l.rest) <= maxLine {
+			return
+		}
+		if !whole { // a line without an end
+			line, rest = l.rest[:maxLine], l.rest[maxLine:]
+		}
+		l.rest = rest
+		l.tell(strings.TrimSuffix(line, "\r"))
+	}
+}
+
+func (l *lines) end() {
+	if l.rest != "" {
+		l.tell(l.rest)
+		l.rest = ""
+	}
+}

@@ -1,0 +1,237 @@
+package build
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// Recipe is what is built.
+type Recipe struct {
+	Base  string // as the client calls it
+	Steps []Step
+	Start string
+	Ready string
+}
+
+// Step is one of a recipe's.
+type Step struct {
+	Type string   // one of the kinds
+	Args []string // what they mean is the kind's
+	Hash string   // of a copy's upload
+}
+
+// The kinds of steps.
+const (
+	kindRun     = "RUN"     // a command, and a user if it is not the current one
+	kindCopy    = "COPY"    // a source in the upload, a destination, an owner and a mode, which may be ""
+	kindEnv     = "ENV"     // names and values in turn
+	kindWorkdir = "WORKDIR" // a directory, made if it is not there
+	kindUser    = "USER"    // who runs what follows
+)
+
+// setting is what holds for a step and for the sandboxes made of the result.
+type setting struct {
+	user    string // "" or "root"
+	workdir string
+	env     map[string]string
+}
+
+// task is a step that was understood: with the setting in which it is done.
+type task struct {
+	kind    string
+	number  string // of the step
+	title   string
+	hash    string
+	setting setting
+	command string // of a run
+	copy    copying
+}
+
+// copying is a copy's.
+type copying struct {
+	source  string // in the archive; "." is all of it
+	pattern bool   // what matches below source, and not source itself
+	dest    string // from the root; with "/" at its end it is a directory
+	user    string // whose the files are to be, as in setting
+	mode    string
+}
+
+// stepError is why a step can't be done.
+type stepError struct {
+	step string
+	err  error
+}
+
+// Error implements error.
+func (e *stepError) Error() string { return e.err.Error() }
+
+// Unwrap is the fault.
+func (e *stepError) Unwrap() error { return e.err }
+
+// read understands a recipe for an account, whole, before anything is done.
+func (r Recipe) read(account sandbox.Account, workdir string) ([]task, setting, error) {
+	now := setting{user: account.Default, workdir: workdir, env: map[string]string{}}
+	if len(r.Steps) > maxSteps {
+		return nil, now, &stepError{StepBase, fault.Invalid("the template has %d steps; at most %d", len(r.Steps), maxSteps)}
+	}
+	if err := checkText(r.Start, r.Ready); err != nil {
+		return nil, now, &stepError{StepFinalize, err}
+	}
+	var tasks []task
+	for i, s := range r.Steps {
+		t := task{kind: s.Type, number: strconv.Itoa(i + 1), hash: s.Hash, title: clip(s.Type+" "+strings.Join(s.Args, " "), 300)}
+		err := checkText(s.Args...)
+		if err == nil {
+			err = now.apply(s, &t, account)
+		}
+		if err != nil {
+			return nil, now, &stepError{t.number, err}
+		}
+		t.setting.env = maps.Clone(now.env)
+		tasks = append(tasks, t)
+	}
+	return tasks, now, nil
+}
+
+func checkText(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxText || strings.ContainsRune(text, 0) {
+			return fault.Invalid("an argument of %d bytes, or with zero bytes; at most %d and none", len(text), maxText)
+		}
+	}
+	return nil
+}
+
+// apply changes the setting as a step does, and says in t what is to be done.
+func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) {
+	arg := func(n int) string {
+		if n < len(s.Args) {
+			return s.Args[n]
+		}
+		return ""
+	}
+	t.setting = setting{user: now.user, workdir: now.workdir}
+	switch s.Type {
+	case kindRun:
+		if t.command = arg(0); strings.TrimSpace(t.command) == "" {
+			return fault.Invalid("a RUN step without a command")
+		}
+		if arg(1) != "" {
+			t.setting.user, err = userOf(arg(1), account)
+		}
+		if isInstall(t.command) {
+			t.setting.user = ""
+		}
+		if err == nil && strings.HasPrefix(t.command, "apt-get update && ") { // as the SDKs write it
+			err = errApt
+		}
+		return err
+	case kindCopy:
+		return t.readCopy(arg(0), arg(1), arg(2), arg(3), now, account)
+	case kindEnv:
+		return now.setEnv(s.Args)
+	case kindWorkdir:
+		if arg(0) == "" {
+			return fault.Invalid("a WORKDIR step without a directory")
+		}
+		now.workdir = absolute(arg(0), now.workdir)
+		t.setting.workdir = now.workdir
+	case kindUser:
+		now.user, err = userOf(arg(0), account)
+	default:
+		return fault.Invalid("there is no step %q: there are RUN, COPY, ENV, WORKDIR and USER", clip(s.Type, 40))
+	}
+	return err
+}
+
+// isInstall recognises what the SDKs write for an install, which they have root do: the
+// places that are for all here are the sandbox's own user's, and root, who has no
+// capabilities, may not write there.
+func isInstall(command string) bool {
+	return regexp.MustCompile(`^(pip|npm|bun) install( [^;&|()\x60$\n]*)?$`).MatchString(command)
+}
+
+// errApt: there is no gateway for the distribution's packages.
+var errApt = fault.New(fault.ErrForbidden, "apt-get: Debian packages can't be had in a build, because no gateway here decides on them; begin with fromTemplate('dev'), which has compilers and tools, or have the operator build a template")
+
+func (now *setting) setEnv(args []string) error {
+	if len(args) == 0 || len(args)%2 != 0 {
+		return fault.Invalid("an ENV step has names and values in turn")
+	}
+	for i := 0; i < len(args); i += 2 {
+		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(args[i]) {
+			return fault.Invalid("%q can't be the name of a variable", clip(args[i], 80))
+		}
+		now.env[args[i]] = args[i+1]
+	}
+	return nil
+}
+
+// userOf is who a step names.
+func userOf(name string, account sandbox.Account) (string, error) {
+	own := account.Name
+	if own == "" {
+		own = "user"
+	}
+	switch name {
+	case own:
+		return "", nil
+	case "root":
+		return "root", nil
+	}
+	return "", fault.Invalid("there is no user %q: there are %s and root, and a build makes no others", clip(name, 40), own)
+}
+
+func absolute(dir, workdir string) string {
+	if path.IsAbs(dir) {
+		return path.Clean(dir)
+	}
+	return path.Join(workdir, dir)
+}
+
+// readCopy understands a copy's arguments.
+func (t *task) readCopy(source, dest, owner, mode string, now *setting, account sandbox.Account) error {
+	switch {
+	case source == "" || dest == "":
+		return fault.Invalid("a COPY step has a source and a destination")
+	case !validHash(t.hash):
+		return fault.Invalid("a COPY step names its files by a SHA-256 in hexadecimal, and not by %q", clip(t.hash, 80))
+	case mode != "" && !regexp.MustCompile(`^[0-7]{3,5}$`).MatchString(mode):
+		return fault.Invalid("%q is no mode in octal", clip(mode, 40))
+	}
+	c := copying{source: path.Clean(source), dest: absolute(dest, now.workdir), user: now.user, mode: mode}
+	if path.IsAbs(c.source) || c.source == ".." || strings.HasPrefix(c.source, "../") {
+		return fault.Invalid("the source %q is not in the template's directory", clip(source, 200))
+	}
+	if at := strings.IndexAny(c.source, "*?[{!"); at >= 0 {
+		c.source, c.pattern = path.Dir(c.source[:at]+"x"), true
+	}
+	if strings.HasSuffix(dest, "/") && c.dest != "/" {
+		c.dest += "/"
+	}
+	if owner != "" {
+		name, _, _ := strings.Cut(owner, ":") // a group is its user's here
+		var err error
+		if c.user, err = userOf(name, account); err != nil {
+			return err
+		}
+	}
+	t.copy = c
+	return nil
+}
+
+func validHash(hash string) bool { return regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(hash) }
+
+// clip keeps others' text short in messages.
+func clip(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,221 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// step does one.
+func (j *job) step(ctx context.Context, t task) error {
+	if err := j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildStep, Step: t.number, Text: t.title}); err != nil {
+		return err
+	}
+	switch t.kind {
+	case kindRun:
+		return j.run(ctx, t.number, j.shell(t.setting, t.command))
+	case kindWorkdir:
+		return j.makeDir(ctx, t.setting.workdir, t.setting.user)
+	case kindCopy:
+		return j.copy(ctx, t)
+	}
+	return nil // the others are settings
+}
+
+// shell is a command as the SDKs' own are run.
+func (j *job) shell(s setting, command string) sandbox.Command {
+	return sandbox.Command{
+		Argv: []string{"/bin/bash", "-l", "-c", command}, Judged: command, Env: s.env, Dir: s.workdir, User: j.as(s.user), Timeout: longestStep,
+	}
+}
+
+// as is a setting's user for the manager, to whom "" is the one that the base settled.
+func (j *job) as(user string) string {
+	if user == "" && j.req.Account.Default != "" {
+		return j.req.Account.Name
+	}
+	return user
+}
+
+// run does a command to its end, which must be a good one.
+func (j *job) run(ctx context.Context, step string, c sandbox.Command) error {
+	p, err := j.begin(ctx, step, c)
+	if err != nil {
+		return err
+	}
+	exit, err := p.wait(ctx)
+	if err != nil {
+		return err
+	}
+	return p.failure(exit)
+}
+
+// process is a command that runs, whose output becomes the log.
+type process struct {
+	conn *channel.Conn
+	done chan struct{} // closed when the rest is set
+	exit channel.Exit
+	err  error
+
+	mu   sync.Mutex // guards last
+	last string     // line that it wrote
+}
+
+// begin starts a command. Its output is read until it ends, or let go.
+func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*process, error) {
+	started, err := j.b.cfg.Sandboxes.Start(ctx, j.box, c)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := j.b.cfg.Sandboxes.Attach(ctx, j.box, started.ID, 0)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{conn: channel.NewConn(conn), done: make(chan struct{})}
+	tell := func(level Level) *lines {
+		return &lines{tell: func(line string) {
+			j.g.log.add(level, step, line, false)
+			if strings.TrimSpace(line) != "" {
+				p.mu.Lock()
+				p.last = line
+				p.mu.Unlock()
+			}
+		}}
+	}
+	errand.Go(func() {
+		defer close(p.done)
+		p.err = errors.New("the output was not read")
+		p.exit, p.err = p.read(tell(Info), tell(Warn))
+	})
+	return p, nil
+}
+
+func (p *process) read(stdout, stderr *lines) (channel.Exit, error) {
+	for {
+		kind, payload, err := p.conn.ReadFrame()
+		if err != nil {
+			return channel.Exit{}, fault.Wrap(fault.ErrUnavailable, err, "the output of the command was cut short")
+		}
+		switch kind { //nolint:exhaustive // input frames do not come from a keeper
+		case channel.FrameStdout:
+			stdout.write(payload)
+		case channel.FrameStderr:
+			stderr.write(payload)
+		case channel.FrameExit:
+			stdout.end()
+			stderr.end()
+			var exit channel.Exit
+			return exit, json.Unmarshal(payload, &exit)
+		}
+	}
+}
+
+// wait returns how it ended.
+func (p *process) wait(ctx context.Context) (channel.Exit, error) {
+	select {
+	case <-p.done:
+		_ = p.conn.Close()
+		return p.exit, p.err
+	case <-ctx.Done():
+		p.let()
+		return channel.Exit{}, context.Cause(ctx)
+	}
+}
+
+// let lets go of the output; the command goes on.
+func (p *process) let() {
+	_ = p.conn.Close()
+	<-p.done
+}
+
+// failure is why an end is none of the good ones; nil: it is.
+func (p *process) failure(exit channel.Exit) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	why := fmt.Sprintf("the command ended with exit code %d", exit.Code)
+	switch {
+	case exit.TimedOut:
+		why = "the command ran out of time"
+	case exit.Error != "":
+		why += ": " + clip(exit.Error, 300)
+	case exit.Code == 0:
+		return nil
+	case p.last != "":
+		why += ": " + clip(p.last, 300)
+	}
+	return fault.New(fault.ErrConflict, "%s", why)
+}
+
+// await starts the start command and asks the ready command until it says yes.
+func (j *job) await(ctx context.Context, final setting) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fault.New(fault.ErrExhausted, "the template was not ready within %s", readyWithin))
+	defer cancel()
+	var started *process
+	if j.recipe.Start != "" {
+		j.g.log.add(Info, StepFinalize, "start: "+clip(j.recipe.Start, 300), true)
+		c := j.shell(final, j.recipe.Start)
+		c.Timeout = 0 // it lives on in the template
+		var err error
+		if started, err = j.begin(ctx, StepFinalize, c); err != nil {
+			return err
+		}
+		defer started.let()
+	}
+	for {
+		ready, err := j.ready(ctx, final)
+		if err == nil {
+			err = started.broke()
+		}
+		if ready || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(readyPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// broke is how a start command ended that should not have: one may end well, and leave
+// others behind.
+func (p *process) broke() error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.done:
+	default:
+		return nil
+	}
+	if p.err != nil {
+		return p.err
+	}
+	if err := p.failure(p.exit); err != nil {
+		return fault.Wrap(fault.ErrConflict, err, "the start command failed: %s", sentence(err))
+	}
+	return nil
+}
+
+// ready asks once.
+func (j *job) ready(ctx context.Context, final setting) (bool, error) {
+	if j.recipe.Ready == "" {
+		return true, nil
+	}
+	p, err := j.begin(ctx, StepFinalize, j.shell(final, j.recipe.Ready))
+	if err != nil {
+		return false, err
+	}
+	exit, err := p.wait(ctx)
+	return exit.Code == 0 && err == nil, err
+}

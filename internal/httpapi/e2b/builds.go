@@ -1,0 +1,316 @@
+package e2b
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+// newTemplate announces a build. How much a sandbox may have is the policy's affair.
+type newTemplate struct {
+	Name          string   `json:"name"`
+	Alias         string   `json:"alias"` // as older clients call it
+	Tags          []string `json:"tags"`
+	TeamID        string   `json:"teamID"`
+	CPUCount      int      `json:"cpuCount"`
+	MemoryMB      int      `json:"memoryMB"`
+	MinFreeDiskMB int      `json:"minFreeDiskMb"`
+}
+
+// announced is the answer.
+type announced struct {
+	TemplateID string   `json:"templateID"`
+	BuildID    string   `json:"buildID"`
+	Public     bool     `json:"public"`
+	Names      []string `json:"names"`
+	Tags       []string `json:"tags"`
+	Aliases    []string `json:"aliases"`
+}
+
+func (c *Control) announce(w http.ResponseWriter, r *client) error {
+	var body newTemplate
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	ref := cmp.Or(body.Name, body.Alias)
+	if err := c.checkTemplateName(ref); err != nil {
+		return err
+	}
+	name, tag, hasTag := strings.Cut(ref, ":")
+	tags := slices.Clone(body.Tags)
+	if hasTag {
+		tags = append([]string{tag}, tags...)
+	}
+	if len(tags) == 0 {
+		tags = []string{defaultTag}
+	}
+	names, err := namesOf(name, tags)
+	if err != nil {
+		return err
+	}
+	begun, err := c.cfg.Builds.Begin(ownerOf(r.token), templateIDOf(r.token.ID, name), name, names)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusAccepted, announced{
+		TemplateID: begun.Template, BuildID: begun.ID, Names: []string{name}, Tags: tags, Aliases: []string{name},
+	})
+	return nil
+}
+
+// uploadsPath is where uploads are sent, with a ticket behind it.
+const uploadsPath = "/uploads/"
+
+// uploadLink says where a copy's files are to be sent. Who has the link needs no key.
+func (c *Control) uploadLink(w http.ResponseWriter, r *client) error {
+	if !c.cfg.Builds.Known(r.token.ID, r.PathValue("id")) {
+		return notFound("template", r.PathValue("id"))
+	}
+	present, ticket, err := c.cfg.Builds.Link(ownerOf(r.token), r.PathValue("hash"))
+	if err != nil {
+		return err
+	}
+	scheme := "http"
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		scheme = "https"
+	}
+	writeObject(w, http.StatusCreated, map[string]any{"present": present, "url": scheme + "://" + r.Host + uploadsPath + ticket})
+	return nil
+}
+
+// Uploader is the token for which a request brings an upload.
+func (c *Control) Uploader(r *http.Request) (token string, ok bool) {
+	ticket, ok := strings.CutPrefix(r.URL.Path, uploadsPath)
+	if !ok || c.cfg.Builds == nil {
+		return "", false
+	}
+	return c.cfg.Builds.Holder(ticket)
+}
+
+// upload takes the files of a copy, as long as its token counts.
+func (c *Control) upload(w http.ResponseWriter, r *http.Request) {
+	owner, ok := c.Uploader(r)
+	if !ok {
+		writeError(w, http.StatusForbidden, "this upload was not asked for, was sent already, or comes too late")
+		return
+	}
+	ctx, stop := c.cfg.Tokens.During(r.Context(), owner)
+	defer stop()
+	control := http.NewResponseController(w)
+	defer control.SetReadDeadline(time.Time{}) //nolint:errcheck // a writer of tests has no connection
+	body := &heldUpload{patientBody: patientBody{r: r.Body, control: control}, stopped: ctx.Done()}
+	if err := c.cfg.Builds.Receive(r.PathValue("ticket"), body); err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// heldUpload ends when its token does.
+type heldUpload struct {
+	patientBody
+
+	stopped <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (u *heldUpload) Read(p []byte) (int, error) {
+	select {
+	case <-u.stopped:
+		return 0, errors.New("the token does not count any more")
+	default:
+		return u.patientBody.Read(p)
+	}
+}
+
+// buildStart is a recipe as clients send it.
+type buildStart struct {
+	FromImage         string         `json:"fromImage"`
+	FromTemplate      string         `json:"fromTemplate"`
+	FromImageRegistry jsontext.Value `json:"fromImageRegistry"` // credentials, which are not kept
+	Force             bool           `json:"force"`             // nothing is kept of earlier builds anyway
+	StartCmd          string         `json:"startCmd"`
+	ReadyCmd          string         `json:"readyCmd"`
+	Steps             []struct {
+		Type        string   `json:"type"`
+		Args        []string `json:"args"`
+		FilesHash   string   `json:"filesHash"`
+		Force       bool     `json:"force"`
+		ForceUpload *bool    `json:"forceUpload"`
+	} `json:"steps"`
+}
+
+func (c *Control) startBuild(w http.ResponseWriter, r *client) error {
+	var body buildStart
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	recipe := build.Recipe{Base: cmp.Or(body.FromTemplate, body.FromImage), Start: body.StartCmd, Ready: body.ReadyCmd}
+	for _, s := range body.Steps {
+		recipe.Steps = append(recipe.Steps, build.Step{Type: s.Type, Args: s.Args, Hash: s.FilesHash})
+	}
+	template, id := r.PathValue("id"), r.PathValue("build")
+	if _, _, err := c.cfg.Builds.Look(r.token.ID, template, id, 0, 0); err != nil {
+		return err
+	}
+	req, workdir, err := c.base(r, body, id)
+	if err != nil {
+		err = c.cfg.Builds.Refuse(r.token.ID, template, id, err) // a client hears of it where it asks how the build goes
+	} else {
+		err = c.cfg.Builds.Start(template, id, req, workdir, recipe)
+	}
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// base is the sandbox in which a recipe's steps are done, and its directory: of the
+// template or snapshot that it is made from, under the policy that a sandbox of that has.
+func (c *Control) base(r *client, body buildStart, id string) (sandbox.Request, string, error) {
+	from := body.FromTemplate
+	if from == "" {
+		var err error
+		if from, err = c.templateFor(body.FromImage); err != nil {
+			return sandbox.Request{}, "", err
+		}
+	}
+	req := sandbox.Request{
+		Task: "builds a template from " + clip(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
+		Owner: ownerOf(r.token), User: "token " + r.token.Name, HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID,
+	}
+	of, err := c.from(r.Context(), r.token, from, &req)
+	if err != nil {
+		return req, "", err
+	}
+	named, err := c.choosePolicy(r.token, "", of)
+	if err != nil {
+		return req, "", err
+	}
+	req.Policy, req.PolicyText, req.PolicySource = named.Policy, named.Text, named.Path
+	req.Labels = map[string]string{labelPolicy: named.Name, labelTemplate: from, build.Label: id}
+	workdir := userHome
+	if of != nil {
+		req.Account, workdir = of.Of.Account, cmp.Or(of.Of.Workdir, of.Of.Account.Home, userHome) // the manager takes the account from there, too
+		if of.Built != nil {
+			req.Account.Default, workdir = of.Built.User, cmp.Or(of.Built.Workdir, workdir)
+		}
+	}
+	return req, workdir, nil
+}
+
+// longestBuild is when the sandbox of a build ends that nobody ended.
+const longestBuild = 2 * time.Hour
+
+// templateFor is the template that stands for an image, as the operator or we say: no
+// image is pulled here.
+func (c *Control) templateFor(image string) (string, error) {
+	name, tag, _ := strings.Cut(image, ":")
+	named := cmp.Or(c.cfg.Images[image], c.cfg.Images[name])
+	switch {
+	case image == "":
+		return "", fault.Invalid("a template is built from a template: fromTemplate('%s')", baseTemplates()[0])
+	case named != "":
+		return named, nil
+	case name == "e2bdev/base", name == "e2bdev/code-interpreter":
+		return baseTemplates()[0], nil
+	case name == "debian" && slices.Contains([]string{"", "latest", "stable", "slim", "stable-slim"}, tag):
+		return "debian", nil
+	}
+	var names []string
+	for _, k := range c.offered() {
+		names = append(names, "fromTemplate('"+k.Name+"')")
+	}
+	return "", fault.New(fault.ErrNotFound, "the image %q can't be had, because this server pulls no images; begin with one of its own templates: %s", clip(image, 120), strings.Join(names, " or "))
+}
+
+// buildInfo is how a build stands.
+type buildInfo struct {
+	TemplateID string       `json:"templateID"`
+	BuildID    string       `json:"buildID"`
+	Status     build.Status `json:"status"`
+	Logs       []string     `json:"logs"` // of older servers: always empty
+	LogEntries []buildEntry `json:"logEntries"`
+	Reason     *buildReason `json:"reason,omitempty"`
+}
+
+type buildEntry struct {
+	Timestamp stamp       `json:"timestamp"`
+	Level     build.Level `json:"level"`
+	Message   string      `json:"message"`
+	Step      string      `json:"step,omitempty"`
+}
+
+type buildReason struct {
+	Message    string       `json:"message"`
+	Step       string       `json:"step,omitempty"`
+	LogEntries []buildEntry `json:"logEntries"`
+}
+
+// maxEntries of a build's log in one answer.
+const maxEntries = 1_000
+
+func (c *Control) buildStatus(w http.ResponseWriter, r *client) error {
+	info, err := c.look(r)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, info)
+	return nil
+}
+
+// buildLogs is the log alone.
+func (c *Control) buildLogs(w http.ResponseWriter, r *client) error {
+	info, err := c.look(r)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, map[string]any{"logs": info.LogEntries})
+	return nil
+}
+
+func (c *Control) look(r *client) (buildInfo, error) {
+	offset, err := number0(r.URL.Query().Get("logsOffset"), 0)
+	if err != nil {
+		return buildInfo{}, err
+	}
+	limit, err := number0(r.URL.Query().Get("limit"), maxEntries)
+	if err != nil {
+		return buildInfo{}, err
+	}
+	b, entries, err := c.cfg.Builds.Look(r.token.ID, r.PathValue("id"), r.PathValue("build"), offset, min(limit, maxEntries))
+	if err != nil {
+		return buildInfo{}, err
+	}
+	info := buildInfo{TemplateID: b.Template, BuildID: b.ID, Status: b.Status, Logs: []string{}, LogEntries: []buildEntry{}}
+	for _, e := range entries {
+		info.LogEntries = append(info.LogEntries, buildEntry{stamp(e.Time), e.Level, e.Text, e.Step})
+	}
+	if b.Status == build.Failed {
+		info.Reason = &buildReason{Message: b.Reason, Step: b.Step, LogEntries: []buildEntry{}}
+	}
+	return info, nil
+}
+
+// number0 reads a number of a query that is not below 0.
+func number0(text string, absent int) (int, error) {
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fault.Invalid("%q is not a number from 0 on", clip(text, 40))
+	}
+	return n, nil
+}

@@ -1,0 +1,80 @@
+package snapshots
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// TestFurtherNames: a snapshot is found by each name that it was given, another one of
+// its owner's loses it, another owner's does not, and all that over a restart.
+func TestFurtherNames(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	make1(t, s, "snap1", "tok-a", "t")
+	make1(t, s, "snap2", "tok-a", "t:v2")
+	make1(t, s, "snap3", "tok-b", "t:stable")
+	check := func(when string, want map[string]string) {
+		t.Helper()
+		for range 2 {
+			for ref, id := range want {
+				got, err := s.Find("tok-a", ref)
+				if id == "" && errors.Is(err, fault.ErrNotFound) || err == nil && got.ID == id {
+					continue
+				}
+				t.Errorf("%s: %s is %s, %v; want %q", when, ref, got.ID, err, id)
+			}
+			if got, err := s.Find("tok-b", "t:stable"); err != nil || got.ID != "snap3" {
+				t.Errorf("%s: another owner's: %s, %v", when, got.ID, err)
+			}
+			s = open(t, dir, nil)
+		}
+	}
+	got, err := s.Name("tok-a", "t", []string{"t:stable", "t:v1", "t"})
+	must(t, err)
+	if got.Name != "t" || !slices.Equal(got.Also, []string{"t:stable", "t:v1"}) {
+		t.Errorf("%+v", got)
+	}
+	check("named", map[string]string{"t": "snap1", "t:stable": "snap1", "t:v1": "snap1", "t:v2": "snap2"})
+	_, err = s.Name("tok-a", "snap2", []string{"t:stable", "t"})
+	must(t, err)
+	check("moved", map[string]string{"t": "snap2", "t:stable": "snap2", "t:v1": "snap1"})
+	_, err = s.Name("tok-a", "snap1", []string{"t"})
+	must(t, err)
+	check("moved back", map[string]string{"t": "snap1", "t:stable": "snap2"})
+	_, err = s.Unname("tok-a", "snap1", []string{"t", "t:v1", "t:none"})
+	must(t, err)
+	check("taken", map[string]string{"t": "", "t:v1": "", "snap1": "snap1"})
+	if _, err := s.Name("tok-b", "snap1", []string{"mine"}); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("another owner's snapshot: %v", err)
+	}
+	var many []string
+	for i := range maxNames + 1 {
+		many = append(many, fmt.Sprint("t:", i))
+	}
+	if _, err := s.Name("tok-a", "snap2", many); !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("too many names: %v", err)
+	}
+	check("too many", map[string]string{"t:stable": "snap2", "t:0": ""})
+}
+
+// TestTheNewestHasANameAfterACrash: one that was published with names that an older one
+// did not lose yet.
+func TestTheNewestHasANameAfterACrash(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	make1(t, s, "snap1", "", "a")
+	make1(t, s, "snap2", "", "b")
+	must(t, writeState(filepath.Join(dir, "snap1"), mutable{Record: 7, Also: []string{"x", "b"}}))
+	must(t, writeState(filepath.Join(dir, "snap2"), mutable{Record: 7, Also: []string{"x", "a"}}))
+	s = open(t, dir, nil)
+	for _, name := range []string{"a", "b", "x"} {
+		if got, err := s.Find("", name); err != nil || got.ID != "snap2" {
+			t.Errorf("%s: %s, %v", name, got.ID, err)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package sdk
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// TestBuildsOfADaemon: templates that clients build, with sandboxes that are real and
+// packages that come from the machine's own registry; what a build installed stands in
+// the ledger of what is made of it, and nothing of a build is left but what was asked for.
+func TestBuildsOfADaemon(t *testing.T) {
+	d := startDaemon(t)
+	for name, argv := range map[string]func(t *testing.T) ([]string, []string){
+		"python": func(t *testing.T) ([]string, []string) {
+			return nil, []string{python(t, "latest"), "build.py"}
+		},
+		"javascript": func(t *testing.T) ([]string, []string) {
+			return []string{"SDK_DIR=" + javaScript(t, "latest")}, []string{"node", "build.mjs"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, program := argv(t)
+			run(t, append(d.builders(t, name), env...), 6, program...)
+		})
+	}
+	d.leavesNothing(t)
+	for kind, least := range map[string]int{"begun": 2, "step": 10, "ready": 2, "failed": 2} {
+		if n := strings.Count(d.records(t), `"event":"`+kind+`"`); n < least {
+			t.Errorf("%d records of builds say %q, want %d at least", n, kind, least)
+		}
+	}
+	if all, err := d.client.Snapshots(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("snapshots are left: %+v, %v", all, err)
+	}
+}
+
+// builders are two clients under the list of packages.
+func (d *daemon) builders(t *testing.T, run string) []string {
+	t.Helper()
+	env := append([]string{}, d.env...)
+	for variable, name := range map[string]string{"E2B_API_KEY": "build-", "OTHER_KEY": "other-"} {
+		made, err := d.client.MakeToken(t.Context(), api.MakeToken{Name: name + run, Policy: "list"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, variable+"="+made.Secret)
+	}
+	return env
+}
+
+// records are those of builds, as JSON lines.
+func (d *daemon) records(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), d.binary, "audit", "list", "--kind", "build", "--json")
+	cmd.Env = d.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}

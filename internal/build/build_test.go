@@ -3,7 +3,9 @@ package build_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,6 +191,35 @@ func TestReady(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestReadyForAPort: what the SDKs write to wait for a port works without ss, and finds a
+// port that is open and none that is not; another command is asked as it is.
+func TestReadyForAPort(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{`[ -n "$(ss -Htuln sport = :PORT)" ]`, "ss -tuln | grep :PORT", "test PORT = open"} {
+		s := newShop(t)
+		if b, log := s.make(build.Recipe{Ready: strings.Replace(form, "PORT", port, 1)}); b.Status != build.Ready {
+			t.Fatal(log)
+		}
+		for at, open := range map[string]bool{port: true, "1": false} {
+			command := strings.ReplaceAll(s.commands[0].Argv[3], port, at)
+			cmd := exec.CommandContext(t.Context(), "/bin/bash", "-c", command)
+			cmd.Env = []string{"PATH=/nowhere"}
+			if err := cmd.Run(); (err == nil) != (open && strings.Contains(form, "ss ")) {
+				t.Errorf("%s: port %s, open %v: %v", command, at, open, err)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -212,10 +213,22 @@ func (j *job) ready(ctx context.Context, final setting) (bool, error) {
 	if j.recipe.Ready == "" {
 		return true, nil
 	}
-	p, err := j.begin(ctx, StepFinalize, j.shell(final, j.recipe.Ready))
+	p, err := j.begin(ctx, StepFinalize, j.shell(final, readyCommand(j.recipe.Ready)))
 	if err != nil {
 		return false, err
 	}
 	exit, err := p.wait(ctx)
 	return exit.Code == 0 && err == nil, err
+}
+
+// readyCommand is a ready command as it can be asked here. What the SDKs write to wait for
+// a port calls ss, which a template may not have, and to which the sandbox's kernel tells
+// nothing: the port is connected to where that finds none.
+func readyCommand(asked string) string {
+	for _, form := range []string{`^\[ -n "\$\(ss -Htuln sport = :([0-9]{1,5})\)" \]$`, `^ss -tuln \| grep :([0-9]{1,5})$`} {
+		if port := regexp.MustCompile(form).FindStringSubmatch(asked); port != nil {
+			return "{ " + asked + "; } 2>/dev/null || (exec 3<>/dev/tcp/127.0.0.1/" + port[1] + ") 2>/dev/null"
+		}
+	}
+	return asked
 }

@@ -47,12 +47,14 @@ func (c *Control) announce(w http.ResponseWriter, r *client) error {
 		return err
 	}
 	name, tag, hasTag := strings.Cut(ref, ":")
-	tags := slices.Clone(body.Tags)
-	if hasTag {
-		tags = append([]string{tag}, tags...)
+	if !hasTag {
+		tag = defaultTag
 	}
-	if len(tags) == 0 {
-		tags = []string{defaultTag}
+	tags := []string{tag}
+	for _, further := range body.Tags {
+		if !slices.Contains(tags, further) {
+			tags = append(tags, further)
+		}
 	}
 	names, err := namesOf(name, tags)
 	if err != nil {

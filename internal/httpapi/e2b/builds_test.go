@@ -92,6 +92,9 @@ func TestBuildsOfTemplates(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	other := h.announce("other")
+	if h.must(202, &other, h.ann, "POST /v3/templates", `{"name":"other","tags":["v1","default"]}`); !slices.Equal(other.Tags, []string{"default", "v1"}) {
+		t.Errorf("%+v", other)
+	}
 	snaps, err := h.life.Snapshots(t.Context())
 	if err != nil || len(snaps) != 2 {
 		t.Fatalf("%+v %v", snaps, err)

@@ -53,6 +53,7 @@ func TestABuild(t *testing.T) {
 		{Type: "RUN", Args: []string{"second", "user"}},
 		{Type: "RUN", Args: []string{"pip install -U x", "root"}},
 		{Type: "RUN", Args: []string{"pip install x; id", "root"}},
+		{Type: "RUN", Args: []string{"npm install x", "root"}},
 	}})
 	if b.Status != build.Ready || b.Step != "" {
 		t.Fatalf("%+v\n%s", b, log)
@@ -67,10 +68,10 @@ func TestABuild(t *testing.T) {
 	if want := []string{"/var/tmp/.upload", "dir", "true", "/home/user/sub/to", "0644"}; !slices.Equal(unpack.Argv[4:], want) || unpack.User != "" || s.written["/var/tmp/.upload"] != "a tar" {
 		t.Errorf("the copy: %v as %q of %v", unpack.Argv[4:], unpack.User, s.written)
 	}
-	if s.commands[3].User != "" || s.commands[4].User != "root" {
+	if s.commands[3].User != "" || s.commands[4].User != "root" || s.commands[5].User != "root" {
 		t.Errorf("an install is %q's, another command %q's", s.commands[3].User, s.commands[4].User)
 	}
-	if !strings.Contains(log, "output of first") || !strings.Contains(log, "[7/9] RUN second") {
+	if !strings.Contains(log, "output of first") || !strings.Contains(log, "[7/10] RUN second") {
 		t.Errorf("the log: %s", log)
 	}
 	s.nothingLeft(b.Snapshot)
@@ -87,7 +88,7 @@ func TestABuild(t *testing.T) {
 	for _, r := range s.records {
 		stages = append(stages, string(r.Stage)+r.Step)
 	}
-	if want := []string{"begun", "step1", "step2", "step3", "step4", "step5", "step6", "step7", "step8", "step9", "ready"}; !slices.Equal(stages, want) {
+	if want := []string{"begun", "step1", "step2", "step3", "step4", "step5", "step6", "step7", "step8", "step9", "step10", "ready"}; !slices.Equal(stages, want) {
 		t.Errorf("records: %v", stages)
 	}
 	again, _ := s.make(build.Recipe{Base: "debian"}) // takes both names, so that nothing leads to the first

@@ -150,11 +150,11 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 	return err
 }
 
-// isInstall recognises what the SDKs write for an install, which they have root do: the
+// isInstall recognises what the SDKs write for an install for all, which root does: the
 // places that are for all here are the sandbox's own user's, and root, who has no
 // capabilities, may not write there.
 func isInstall(command string) bool {
-	return regexp.MustCompile(`^(pip|npm|bun) install( [^;&|()\x60$\n]*)?$`).MatchString(command)
+	return regexp.MustCompile(`^(pip install|(npm|bun) install -g)( [^;&|()\x60$\n]*)?$`).MatchString(command)
 }
 
 // errApt: there is no gateway for the distribution's packages.

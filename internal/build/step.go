@@ -203,7 +203,7 @@ func (p *process) broke() error {
 		return p.err
 	}
 	if err := p.failure(p.exit); err != nil {
-		return fault.Wrap(fault.ErrConflict, err, "the start command failed: %s", sentence(err))
+		return fault.New(fault.ErrConflict, "the start command failed: %s", sentence(err))
 	}
 	return nil
 }

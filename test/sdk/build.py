@@ -116,7 +116,7 @@ lines = fails(Template().from_template("debian").run_cmd("true").run_cmd("echo s
 assert "seen" in lines, lines
 fails(Template().from_template("debian").pip_install("attrs"), broken, "exit code")
 fails(Template().from_template("debian").set_user("nobody-here"), broken, "no user")
-fails(Template().from_template("debian").set_workdir("/etc/passwd"), broken, "exit code")
+fails(Template().from_template("debian").set_workdir("/etc/passwd"), broken, "no directory")
 fails(Template().from_template("debian").apt_install("cowsay"), broken, "Debian packages")
 fails(Template().from_image("ubuntu:22.04"), broken, "pulls no images")
 fails(Template().from_template("not-there"), broken, "no template")

@@ -106,6 +106,31 @@ func golden(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("diff", "-u", "want.golden", args[0]))
 }
 
+// goldenPart is answers FILE CLIENT: it compares what a client was asked, after
+// normalising it, with the answers to the same questions in its golden file, where not
+// all of them are asked.
+func goldenPart(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: answers FILE CLIENT")
+	}
+	normalise(ts, false, args[:1])
+	golden, err := os.ReadFile(filepath.Join(ts.Getenv("REPO"), "test", "e2e", matrix, args[1]+".golden"))
+	ts.Check(err)
+	asked := strings.Split("\n"+strings.TrimSpace(ts.ReadFile(args[0])), "\n# ")[1:]
+	if len(asked) < 2 {
+		ts.Fatalf("%s has no answers to several questions", args[0])
+	}
+	for _, answer := range asked {
+		if question, _, _ := strings.Cut(answer, "\n"); slices.Contains(matrixAsides(), question) {
+			continue
+		}
+		answer = "\n# " + strings.TrimSpace(answer) + "\n\n"
+		if !strings.Contains("\n"+string(golden), answer) {
+			ts.Fatalf("%s.golden does not have this:%s", args[1], answer)
+		}
+	}
+}
+
 // TestEcosystemsTable: what docs/ecosystems.md says that clients show is what
 // they showed in the matrix. COFFERDAM_UPDATE=1 writes it.
 func TestEcosystemsTable(t *testing.T) {

@@ -15,12 +15,12 @@ func TestControlOfADaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, version := range javaScriptVersions() {
+	for _, version := range withDaemon(javaScriptVersions()) {
 		t.Run("javascript "+version, func(t *testing.T) {
 			run(t, append(d.clientsOf(t, "js-"+version), "SDK_DIR="+javaScript(t, version)), 12, "node", "control.mjs")
 		})
 	}
-	for _, version := range pythonVersions() {
+	for _, version := range withDaemon(pythonVersions()) {
 		t.Run("python "+version, func(t *testing.T) {
 			run(t, d.clientsOf(t, "py-"+version), 11, python(t, version), "control.py")
 		})

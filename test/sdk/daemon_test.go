@@ -162,10 +162,10 @@ func TestDaemon(t *testing.T) {
 	d := startDaemon(t)
 	latest := python(t, "latest")
 	t.Run("what only real sandboxes do", func(t *testing.T) { run(t, d.env, 8, latest, "real.py") })
-	for _, version := range pythonVersions() {
+	for _, version := range withDaemon(pythonVersions()) {
 		t.Run("python "+version, func(t *testing.T) { run(t, d.env, 12, python(t, version), "data.py") })
 	}
-	for _, version := range javaScriptVersions() {
+	for _, version := range withDaemon(javaScriptVersions()) {
 		t.Run("javascript "+version, func(t *testing.T) {
 			run(t, append(d.env, "SDK_DIR="+javaScript(t, version)), 12, "node", "data.mjs")
 		})

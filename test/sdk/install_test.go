@@ -19,6 +19,15 @@ func javaScriptVersions() []string {
 
 func pythonVersions() []string { return []string{"2.31.0", "latest"} }
 
+// withDaemon are those of the versions that are tried with real sandboxes: all of them
+// speak to the wire over pretended ones.
+func withDaemon(versions []string) []string {
+	if os.Getenv("COFFERDAM_LONG") != "" {
+		return versions
+	}
+	return versions[len(versions)-1:]
+}
+
 // installing is held while one is installed: tests of one version share it.
 var installing sync.Mutex
 

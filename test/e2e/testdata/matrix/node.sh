@@ -1,6 +1,6 @@
-# node.sh CLIENT: asks npm or pnpm, under the lists of node.yaml. /locks has
+# node.sh CLIENT [FEW]: asks npm or pnpm, under the lists of node.yaml. /locks has
 # what node-lock.sh made. The older ones are asked only what they may answer in
-# another way.
+# another way; with FEW only the first questions are asked.
 . /matrix/ask.sh
 . /matrix/node-client.sh
 
@@ -10,6 +10,10 @@ project; ask 'pinned, outside the range' add ms@2.1.3
 ask 'cofferdam why, after that' cofferdam why
 project; ask 'open, outside the range' add ms@^2.1.0
 project; ask 'on no list' add left-pad@1.3.0
+if [ -n "$2" ]; then
+	summary
+	exit
+fi
 project; ask 'blocked' add isarray
 project; ask 'a dependency on no list, which an allowed package wants' lock is-even@1.0.0
 project; ask 'with its dependencies' add chalk@4.1.2

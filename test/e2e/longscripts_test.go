@@ -7,10 +7,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestWhatAgentsInstall runs testdata/long/*.txt: installs of hundreds of megabytes.
-func TestWhatAgentsInstall(t *testing.T) {
+// TestLongScripts runs testdata/long/*.txt: installs of hundreds of megabytes, and
+// variations of what testdata/*.txt has.
+func TestLongScripts(t *testing.T) {
 	if os.Getenv("COFFERDAM_LONG") == "" {
-		t.Skip("set COFFERDAM_LONG=1 for it: it fetches some hundred megabytes")
+		t.Skip("set COFFERDAM_LONG=1 for them: they fetch some hundred megabytes")
 	}
 	root := repository(t)
 	buildTemplate(t, root)

@@ -11,6 +11,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 # Runs a part of the tests, and once more what failed; lists that at the end.
 FLAKY    := $(GO) run ./test/flaky
+FLAGS    := -count=1 -p 3 -vet=off
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|sdk)')
 
 # Tests that build something find the same Go.
@@ -52,18 +53,17 @@ demo: deps build
 	@sh scripts/demo
 
 # The template is built beside the tests that do without: one waits for the network,
-# the others compute. These are three packages at a time, since some of them wait for
-# disks and clocks. What drives real sandboxes comes after, and shares the machine
-# with nothing but itself.
+# the others compute. Three packages run at a time, since some of them wait for disks
+# and clocks. What drives real sandboxes comes after, the longest first, and shares the
+# machine with nothing but itself. The vet is lint's.
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template test-unit
-	$(FLAKY) containment ./test/containment/... ./test/differential/... -- -count=1
-	$(FLAKY) clients ./test/e2e/... ./test/sdk/... -- -count=1 -parallel 4 -timeout 20m
+	$(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/differential/... -- $(FLAGS) -parallel 4 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:
-	$(FLAKY) unit $(PACKAGES) -- -count=1 -p 3
+	$(FLAKY) unit $(PACKAGES) -- $(FLAGS)
 
 test-all: build template
 	@sh scripts/deps long
@@ -73,8 +73,8 @@ test-all: build template
 	COFFERDAM_LONG=1 $(FLAKY) release ./packaging/... -- -count=1 -timeout 60m
 	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
-	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 20m
-	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 90m
+	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m
+	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 120m
 	@$(FLAKY) list
 
 check: deps build lint

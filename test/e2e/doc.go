@@ -13,7 +13,8 @@
 // matrix_test.go lists the questions and makes docs/ecosystems.md's tables of
 // them. Scripts ask with testdata/matrix/ask.sh, mounted into the sandbox,
 // gather what was said and end with "golden FILE CLIENT". Each client's newest
-// version is asked always, older ones with COFFERDAM_LONG=1 ("[long]" in a script).
+// version is asked always, but pnpm's, of which the first questions do ("answers FILE
+// CLIENT"); all of its, and older ones, with COFFERDAM_LONG=1 ("[long]" in a script).
 //
 // Some tests drive a daemon through the Go client instead, and count what it has on
 // the host before and after (belongings_test.go): deaths at each fault point, storms

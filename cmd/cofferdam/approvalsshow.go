@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 )
 
 func newApprovalsShow() *cobra.Command {
@@ -212,7 +213,7 @@ func (s *sheet) orUnknown(name, value string) {
 }
 
 // showInside tells what the file brings.
-func showInside(s *sheet, in *approval.Inside) {
+func showInside(s *sheet, in *evidence.Inside) {
 	if in == nil {
 		s.line("inside", "not checked: the file was not looked into yet")
 		return
@@ -228,7 +229,7 @@ func showInside(s *sheet, in *approval.Inside) {
 }
 
 // showUpgrade tells what differs from the version that the run has.
-func showUpgrade(s *sheet, e approval.Evidence) {
+func showUpgrade(s *sheet, e evidence.Evidence) {
 	if e.Installed == "" {
 		return
 	}

@@ -1,6 +1,10 @@
 package admission
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+)
 
 // TestApart: a page of a name that a run may not have is its sandbox's alone;
 // where ages count from when a file was seen first it is the token's.
@@ -17,7 +21,7 @@ func TestApart(t *testing.T) {
 		{"sb2", "requests", "token ci"},
 		{"sb2", "idna", "sandbox sb2"},
 	} {
-		a, err := h.Owner(t.Context(), OwnerAsk{Sandbox: c.sandbox, Package: python(c.name, "")})
+		a, err := h.Owner(t.Context(), door.OwnerAsk{Sandbox: c.sandbox, Package: python(c.name, "")})
 		must(t, err)
 		if a.Apart != c.want {
 			t.Errorf("%s asks for %s: apart as %q, want %q", c.sandbox, c.name, a.Apart, c.want)
@@ -25,8 +29,8 @@ func TestApart(t *testing.T) {
 	}
 	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
 	must(t, err)
-	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna"}}))
-	a, err := h.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: python("idna", "")})
+	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna"}}))
+	a, err := h.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: python("idna", "")})
 	must(t, err)
 	if a.Apart != "" {
 		t.Errorf("what an allowed release requires is kept apart as %q", a.Apart)

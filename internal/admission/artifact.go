@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -31,24 +32,24 @@ type servedFile struct {
 }
 
 // Artifact implements Door.
-func (c *Controller) Artifact(ctx context.Context, ask ArtifactAsk) (Answer, error) {
+func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	if err := checkArtifact(ask); err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	w, err := c.weigh(ctx, t, ask)
 	switch {
 	case ask.Walk && err == nil:
-		return Answer{Decision: w.decision}, c.told(t, ask, w)
+		return door.Answer{Decision: w.decision}, c.told(t, ask, w)
 	case errors.Is(err, errFacts) && !ask.Walk:
 		return c.refuseUnknown(ctx, t, ask, err)
 	case err != nil:
-		return Answer{}, err
+		return door.Answer{}, err
 	case t.unreached(ask, w):
-		return Answer{Decision: w.decision, Unreached: true}, nil
+		return door.Answer{Decision: w.decision, Unreached: true}, nil
 	case w.decision.Effect != policy.Hold:
 		return c.decided(ctx, t, ask, w)
 	case ask.Await:
@@ -67,7 +68,7 @@ type weighed struct {
 }
 
 // weigh judges a file by all that is known now.
-func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w weighed, err error) {
+func (c *Controller) weigh(ctx context.Context, t *tenant, ask door.ArtifactAsk) (w weighed, err error) {
 	if w.about, err = c.subject(t, ask.Package, origin{ask.Upstream, ask.Toolchain}); err != nil {
 		return w, err
 	}
@@ -76,7 +77,7 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 	}
 	t.require(&w.about, ask.Package)
 	w.judge = c.judgeOf(t.policy(), w.about)
-	w.said = w.judge.File(ask.facts())
+	w.said = w.judge.File(ask.Facts())
 	w.decision = c.settle(planned(t.run.Plan, w.said))
 	if t.run.Rehearsal && ask.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
 		w.decision = w.said
@@ -92,7 +93,7 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask ArtifactAsk) (w w
 }
 
 // decided answers what waits for nobody.
-func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
+func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
 	d := w.decision
 	if !d.Allowed() {
 		if !ask.MayWalk && !ask.Walk {
@@ -100,13 +101,13 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w 
 		}
 		_ = c.told(t, ask, w) // the refusal stands, whatever becomes of what rested on the release
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
-		return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
 	var r audit.Record
 	var err error
 	if ask.Serve {
 		if r, err = c.record(ctx, t, c.servedOrPlanned(t, ask, w.about, d)); err != nil {
-			return Answer{}, err
+			return door.Answer{}, err
 		}
 		c.memory.take(r)
 	}
@@ -118,10 +119,10 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask ArtifactAsk, w 
 		t.keepPaths(ask)
 	}
 	t.mu.Unlock()
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.told(t, ask, w)
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.told(t, ask, w)
 }
 
-func checkArtifact(ask ArtifactAsk) error {
+func checkArtifact(ask door.ArtifactAsk) error {
 	switch {
 	case ask.Package.Version == "" && ask.File.Kind != policy.KindMetadata || ask.Package.Version != ask.File.Version || !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name):
 		return fault.Invalid("a file is asked about with its release, not with %q and %q", clip(ask.Package.String(), 200), clip(ask.File.Version, 80))
@@ -129,24 +130,21 @@ func checkArtifact(ask ArtifactAsk) error {
 		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, clip(ask.File.Name, 80))
 	case ask.Release != nil && (ask.File.Kind != policy.KindMetadata || ask.Release.Kind == policy.KindMetadata || ask.Release.Version != ask.Package.Version):
 		return fault.Invalid("the file that %s describes is not one of %s", clip(ask.File.Name, 80), ask.Package)
-	case ask.whole() && ask.File.Kind == policy.KindMetadata:
+	case ask.Whole() && ask.File.Kind == policy.KindMetadata:
 		return fault.Invalid("%s is metadata, which is not served as a file", clip(ask.File.Name, 80))
-	case ask.Walk && (ask.whole() || ask.Sidecar || ask.MayWalk):
+	case ask.Walk && (ask.Whole() || ask.Sidecar || ask.MayWalk):
 		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", clip(ask.File.Name, 80))
 	case ask.Serve && ask.Await:
 		return fault.Invalid("%s is asked to be waited for and to be served at one time", clip(ask.File.Name, 80))
 	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
 		return fault.Invalid("%s has %d digests, or one that is none", clip(ask.File.Name, 80), len(ask.Digests))
-	case ask.whole() && !hexDigest.MatchString(ask.SHA256):
+	case ask.Whole() && !hexDigest.MatchString(ask.SHA256):
 		return fault.Invalid("%s can't be served without its sha256", clip(ask.File.Name, 80))
-	case ask.whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
+	case ask.Whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
 		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", clip(ask.File.Name, 80))
 	}
 	return nil
 }
-
-// whole tells that the ask is about verified bytes.
-func (ask ArtifactAsk) whole() bool { return ask.Serve || ask.Await }
 
 func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "sha256:" }
 
@@ -165,7 +163,7 @@ func (t *tenant) serve(r audit.Record) {
 	t.hidePending(refOf(r))
 }
 
-func artifactRecord(ask ArtifactAsk, outcome audit.Outcome, d policy.Decision) audit.Record {
+func artifactRecord(ask door.ArtifactAsk, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: clip(ask.SourceURL, 2_048),
 		SHA256: ask.SHA256, Size: ask.Size, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
@@ -174,7 +172,7 @@ func artifactRecord(ask ArtifactAsk, outcome audit.Outcome, d policy.Decision) a
 	return r
 }
 
-func blockedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
+func blockedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Record {
 	r := artifactRecord(ask, audit.Blocked, d)
 	if ask.File.Kind == policy.KindMetadata {
 		r.Detail = map[string]string{detailKind: string(policy.KindMetadata)}
@@ -183,7 +181,7 @@ func blockedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 	return r
 }
 
-func (t *tenant) servedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
+func (t *tenant) servedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Record {
 	r := artifactRecord(ask, audit.Served, d)
 	r.RequestedVersion, r.RequestedClaimed = t.requested(ask.Package, d)
 	r.Detail = map[string]string{}
@@ -204,17 +202,17 @@ func (t *tenant) servedRecord(ask ArtifactAsk, d policy.Decision) audit.Record {
 
 // upstreamDigest is what the upstream or a witness says, if it is not the
 // record's own sha256.
-func upstreamDigest(ask ArtifactAsk) string {
-	if d := ask.facts().Digest; d != "sha256:"+ask.SHA256 {
+func upstreamDigest(ask door.ArtifactAsk) string {
+	if d := ask.Facts().Digest; d != "sha256:"+ask.SHA256 {
 		return d
 	}
 	return ""
 }
 
 // findings are the gateway's and what the digests give reason for.
-func findings(ask ArtifactAsk) []string {
+func findings(ask door.ArtifactAsk) []string {
 	all := slices.Clone(ask.Findings)
-	switch digest := ask.facts().Digest; {
+	switch digest := ask.Facts().Digest; {
 	case digest == "":
 		all = append(all, "no digest of it is published; its first bytes count")
 	case !policy.StrongDigest(digest):

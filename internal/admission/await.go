@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -20,12 +21,12 @@ const ruleQueue = "approvals.limit"
 // release of a file whose metadata is read will be wanted with the rest of its
 // tree, so it is filed, that a person sees the whole tree when its first file
 // waits; nobody waits for that here.
-func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
+func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
 	if err := c.told(t, ask, w); err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
-	a := Answer{Decision: w.decision}
-	if !ask.Sidecar || !slices.ContainsFunc(ask.facts().Digests, policy.StrongDigest) {
+	a := door.Answer{Decision: w.decision}
+	if !ask.Sidecar || !slices.ContainsFunc(ask.Facts().Digests, policy.StrongDigest) {
 		return a, nil
 	}
 	wish := t.wish(ask, w.decision)
@@ -34,7 +35,7 @@ func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask ArtifactAsk, 
 	}
 	request, err := c.file(ctx, wish)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) { // a full queue refuses the file, later
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	a.Approval = shownAs(request)
 	return a, nil
@@ -46,13 +47,13 @@ const maxStale = 3
 // await files what waits and waits for the answer as the policy says, and again
 // if the answer was not about all of it. What then is decided is the answer; so
 // is the hold itself, once nobody waits any more.
-func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w weighed) (Answer, error) {
+func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
 	if err := c.told(t, ask, w); err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	notes, err := c.wholeTree(ctx, t, ask.Package)
 	if err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	h := c.newHold(t)
 	for stale := 0; ; {
@@ -63,30 +64,30 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w we
 			return c.overfull(ctx, t, ask, w.decision, err)
 		}
 		if err != nil {
-			return Answer{}, err
+			return door.Answer{}, err
 		}
 		r, err := c.refuse(ctx, t, pendingRecord(ask, w.decision, shownAs(request)))
 		if err != nil {
-			return Answer{}, err
+			return door.Answer{}, err
 		}
-		a := Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: shownAs(request)}
+		a := door.Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: shownAs(request)}
 		if request.State == approval.Pending {
 			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Tree: request.Tree, Package: ask.Package, Reason: w.decision.Reason})
 			if err != nil {
-				return Answer{}, err
+				return door.Answer{}, err
 			}
 			if !answered {
 				a.Decision.Reason += why
 				return a, nil
 			}
 		} else if stale++; stale > maxStale {
-			return Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", ask.Package, request.State, request.ID)
+			return door.Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", ask.Package, request.State, request.ID)
 		}
 		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
-			return Answer{}, err // it may be gone by now
+			return door.Answer{}, err // it may be gone by now
 		}
 		if w, err = c.weigh(ctx, t, ask); err != nil {
-			return Answer{}, err
+			return door.Answer{}, err
 		}
 		if w.decision.Effect != policy.Hold {
 			return c.decided(ctx, t, ask, w)
@@ -95,10 +96,10 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask ArtifactAsk, w we
 }
 
 // overfull refuses what the queue does not take, with its sentence.
-func (c *Controller) overfull(ctx context.Context, t *tenant, ask ArtifactAsk, d policy.Decision, cause error) (Answer, error) {
+func (c *Controller) overfull(ctx context.Context, t *tenant, ask door.ArtifactAsk, d policy.Decision, cause error) (door.Answer, error) {
 	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(cause), "; ")
 	r, err := c.refuse(ctx, t, blockedRecord(ask, d))
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
 // notAsked follows the reason of what the queue does not take.
@@ -110,7 +111,7 @@ func notAsked(cause error) string {
 	return text
 }
 
-func pendingRecord(ask ArtifactAsk, d policy.Decision, id string) audit.Record {
+func pendingRecord(ask door.ArtifactAsk, d policy.Decision, id string) audit.Record {
 	r := artifactRecord(ask, audit.Pending, d)
 	r.Approval = id
 	explain(&r, d)

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -36,7 +37,7 @@ func newWaitingHouse(tb testing.TB, onHold string, limits Limits) *waitingHouse 
 	return w
 }
 
-func awaiting(name, version string) ArtifactAsk {
+func awaiting(name, version string) door.ArtifactAsk {
 	ask := askFor(name, version, true)
 	ask.Serve, ask.Await = false, true
 	return ask
@@ -44,11 +45,11 @@ func awaiting(name, version string) ArtifactAsk {
 
 // begun is an ask that is under way.
 type begun struct {
-	answer Answer
+	answer door.Answer
 	err    error
 }
 
-func (h *waitingHouse) begin(ctx context.Context, ask ArtifactAsk) <-chan begun {
+func (h *waitingHouse) begin(ctx context.Context, ask door.ArtifactAsk) <-chan begun {
 	done := make(chan begun, 1)
 	go func() {
 		a, err := h.Artifact(ctx, ask)
@@ -64,7 +65,7 @@ func TestWhatWaitsIsShownAndServedToNobody(t *testing.T) {
 	if len(a.Verdicts) != 1 || !a.Verdicts[0].Shown() || a.Verdicts[0].Allowed() || a.RequestID != "" || !a.WantEdges {
 		t.Errorf("the page: %+v", a)
 	}
-	for _, ask := range []ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.7.1", true)} {
+	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.7.1", true)} {
 		got, err := h.Artifact(t.Context(), ask)
 		if err != nil || got.Decision.Effect != policy.Hold || got.Approval != "" {
 			t.Errorf("serve %t: %+v, %v", ask.Serve, got, err)
@@ -84,7 +85,7 @@ func TestATreeIsFiledAsItsMetadataIsRead(t *testing.T) {
 	if a.Decision.Effect != policy.Hold || a.Approval != "ap-1" || len(h.records(t)) != 0 {
 		t.Fatalf("%+v, %d records", a, len(h.records(t)))
 	}
-	must(t, h.Edges(t.Context(), "sb1", python("rich", "13.7.1"), []Requirement{{Name: "pygments", Specifier: ">=2"}, {Name: "evil"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("rich", "13.7.1"), []door.Requirement{{Name: "pygments", Specifier: ">=2"}, {Name: "evil"}}))
 	read = askFor("pygments", "2.19.0", false)
 	read.Sidecar = true
 	a, err = h.Artifact(t.Context(), read)
@@ -112,7 +113,7 @@ func TestATreeIsFiledAsItsMetadataIsRead(t *testing.T) {
 // release of it that is had, not through one of which a file waits.
 func TestWhatWaitsAdmitsNothing(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	sdist := func(serve, await bool) ArtifactAsk {
+	sdist := func(serve, await bool) door.ArtifactAsk {
 		ask := askFor("requests", "2.31.0", serve || await)
 		ask.Serve, ask.Await = serve, await
 		ask.File.Name, ask.File.Kind = "requests-2.31.0.tar.gz", policy.KindSdist
@@ -121,7 +122,7 @@ func TestWhatWaitsAdmitsNothing(t *testing.T) {
 	if a, err := h.Artifact(t.Context(), sdist(false, false)); err != nil || a.Decision.Effect != policy.Hold {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: "<4"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna", Specifier: "<4"}}))
 	verdict := func() policy.Decision {
 		a, err := h.Artifact(t.Context(), askFor("idna", "3.6", false))
 		must(t, err)
@@ -143,7 +144,7 @@ func TestWhatWaitsAdmitsNothing(t *testing.T) {
 
 func TestAHoldThatFailsNamesItsRequest(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	var answers []Answer
+	var answers []door.Answer
 	for range 3 {
 		a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
 		must(t, err)
@@ -276,7 +277,7 @@ func TestAnAnswerAboutAnotherFileAsksAgain(t *testing.T) {
 	if got := <-done; got.err != nil || !got.answer.Decision.Allowed() || got.answer.Decision.Approval != "ap-2" {
 		t.Errorf("%+v", got)
 	}
-	for _, ask := range []ArtifactAsk{askFor("rich", "13.7.2", true), askFor("rich", "13.7.0", true)} {
+	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.2", true), askFor("rich", "13.7.0", true)} {
 		if a, err := h.Artifact(t.Context(), ask); err != nil || a.Decision.Effect != policy.Hold {
 			t.Errorf("another version: %+v, %v", a, err)
 		}
@@ -336,7 +337,7 @@ func TestAFullQueueRefusesWithItsSentence(t *testing.T) {
 func TestAQueueThatFailsServesNothing(t *testing.T) {
 	h := newWaitingHouse(t, "wait 10m", Limits{})
 	h.queue.fails = fault.New(fault.ErrUnavailable, "the disk is full")
-	for _, ask := range []ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.7.1", true), awaiting("rich", "13.7.1")} {
+	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.7.1", true), awaiting("rich", "13.7.1")} {
 		if a, err := h.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("serve %t, await %t: %+v, %v", ask.Serve, ask.Await, a, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -13,7 +14,7 @@ import (
 func TestABlocklistedNameIsBlockedEvenIfTheUpstreamHasNone(t *testing.T) {
 	h := newHouse(t, Limits{})
 	for name, want := range map[string]audit.Outcome{"evil": audit.Blocked, "no-such-thing": audit.Failed} {
-		a, err := h.Failed(t.Context(), Failure{
+		a, err := h.Failed(t.Context(), door.Failure{
 			Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name},
 			ResolvedBy: policy.ByIntegrity, Reason: "the upstream has no such project or file",
 		})

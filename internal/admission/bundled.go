@@ -3,13 +3,14 @@ package admission
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // judgeBundled refuses a file that policy allowed, by d, for a package inside it
 // that is known to be malicious. One without a version is if all of its are.
-func (c *Controller) judgeBundled(ask ArtifactAsk, d policy.Decision) (policy.Decision, error) {
+func (c *Controller) judgeBundled(ask door.ArtifactAsk, d policy.Decision) (policy.Decision, error) {
 	if c.config.Advisories == nil {
 		return d, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -23,16 +24,16 @@ const maxCommand = 32 << 10
 // Command judges a command by the policy's rules before it is started. If it is
 // allowed its `started` record is durable when Command returns; if not, its
 // `blocked` record is.
-func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []string) (Answer, error) {
+func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []string) (door.Answer, error) {
 	return c.CommandAs(ctx, sandbox, id, argv, "")
 }
 
 // CommandAs is Command for argv that only carries a text to a shell: the rules see
 // that text as the command. The caller vouches that argv does nothing else.
-func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []string, text string) (Answer, error) {
+func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []string, text string) (door.Answer, error) {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	d := c.settle(t.policy().DecideCommand(commandInput(argv, text)))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
@@ -42,12 +43,12 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []s
 		r.Outcome = audit.Blocked
 	}
 	if r, err = c.record(ctx, t, r); err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.command(r, argv, c.config.Limits)
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
 }
 
 // command takes a command's record; t.mu is held.

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -19,7 +20,7 @@ import (
 // Config is what a Controller is made of. Log and Trust are needed.
 type Config struct {
 	Log   audit.Log
-	Trust func(ctx context.Context, hosts []string) (Certificate, error)
+	Trust func(ctx context.Context, hosts []string) (door.Certificate, error)
 	// Clock is the time that policy judges by; nil is the host's, which is believed.
 	Clock clock.Source
 	// Advisories are the imported facts about packages; nil: none.
@@ -111,7 +112,7 @@ type Controller struct {
 	rehearsing *turns.Shares // for the rehearsals at one time
 }
 
-var _ Door = (*Controller)(nil)
+var _ door.Door = (*Controller)(nil)
 
 // New makes a Controller that knows no sandbox yet.
 func New(config Config) *Controller {
@@ -221,9 +222,9 @@ func (c *Controller) admit(ctx context.Context, sandbox string) (*tenant, error)
 }
 
 // Trust implements Door.
-func (c *Controller) Trust(ctx context.Context, hosts []string) (Certificate, error) {
+func (c *Controller) Trust(ctx context.Context, hosts []string) (door.Certificate, error) {
 	if c.config.Trust == nil {
-		return Certificate{}, fault.New(fault.ErrUnavailable, "this daemon has no certificate authority")
+		return door.Certificate{}, fault.New(fault.ErrUnavailable, "this daemon has no certificate authority")
 	}
 	return c.config.Trust(ctx, hosts)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -90,8 +91,11 @@ func TestWhoIsNotKnownIsRefused(t *testing.T) {
 	calls := map[string]func() error{
 		"index":    func() error { _, err := h.Index(t.Context(), indexOf("requests", "d")); return err },
 		"artifact": func() error { _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); return err },
-		"name":     func() error { _, err := h.Name(t.Context(), NameAsk{Sandbox: "sb1", Name: "x.example"}); return err },
-		"failed":   func() error { _, err := h.Failed(t.Context(), Failure{Sandbox: "sb1"}); return err },
+		"name": func() error {
+			_, err := h.Name(t.Context(), door.NameAsk{Sandbox: "sb1", Name: "x.example"})
+			return err
+		},
+		"failed":   func() error { _, err := h.Failed(t.Context(), door.Failure{Sandbox: "sb1"}); return err },
 		"edges":    func() error { return h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), nil) },
 		"aborted":  func() error { return h.Aborted(t.Context(), "sb1", 0, 0) },
 		"command":  func() error { _, err := h.Command(t.Context(), "sb1", "c", []string{"ls"}); return err },
@@ -139,7 +143,7 @@ func TestAnotherSHA256ThanTheIndexListsIsRefused(t *testing.T) {
 
 func TestAnIndexIsJudgedOnceAndItsWithheldRecordedOnce(t *testing.T) {
 	h := newHouse(t, Limits{})
-	files := []File{wheel("numpy", "1.9.0"), wheel("numpy", "1.26.0"), wheel("numpy", "2.0.0"), wheel("numpy", "2.10.0"), wheel("numpy", "2.9.1")}
+	files := []door.File{wheel("numpy", "1.9.0"), wheel("numpy", "1.26.0"), wheel("numpy", "2.0.0"), wheel("numpy", "2.10.0"), wheel("numpy", "2.9.1")}
 	a, err := h.Index(t.Context(), indexOf("numpy", "d1"))
 	must(t, err)
 	if !a.NeedFiles {
@@ -200,7 +204,7 @@ func TestDependenciesAreAdmittedThroughVerifiedMetadata(t *testing.T) {
 	before, err := h.Index(t.Context(), idna)
 	must(t, err)
 	parent := python("requests", "2.31.0")
-	reqs := []Requirement{{Name: "idna", Specifier: ">=2.5,<4"}}
+	reqs := []door.Requirement{{Name: "idna", Specifier: ">=2.5,<4"}}
 	if err := h.Edges(t.Context(), "sb1", parent, reqs); !errors.Is(err, fault.ErrForbidden) {
 		t.Fatalf("metadata of a release that was not admitted gave %v", err)
 	}
@@ -239,14 +243,14 @@ func TestEdgeLimits(t *testing.T) {
 	parent := python("requests", "2.31.0")
 	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
 	must(t, err)
-	reqs := func(names ...string) (all []Requirement) {
+	reqs := func(names ...string) (all []door.Requirement) {
 		for _, n := range names {
-			all = append(all, Requirement{Name: n})
+			all = append(all, door.Requirement{Name: n})
 		}
 		return all
 	}
 	must(t, h.Edges(t.Context(), "sb1", parent, reqs("a", "b")))
-	for name, bad := range map[string][]Requirement{"many": reqs("c", "d", "e"), "in all": reqs("c", "d"), "name": reqs("Not_Canonical")} {
+	for name, bad := range map[string][]door.Requirement{"many": reqs("c", "d", "e"), "in all": reqs("c", "d"), "name": reqs("Not_Canonical")} {
 		if err := h.Edges(t.Context(), "sb1", parent, bad); err == nil {
 			t.Errorf("too much (%s) was taken", name)
 		}
@@ -265,9 +269,9 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 		name := rapid.SampledFrom(names).Draw(rt, "name")
 		if rapid.Bool().Draw(rt, "edge") {
 			h.admitRequests(t)
-			_ = h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: rapid.SampledFrom([]string{"", "<4", ">=4", "?"}).Draw(rt, "specifier")}})
+			_ = h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna", Specifier: rapid.SampledFrom([]string{"", "<4", ">=4", "?"}).Draw(rt, "specifier")}})
 		}
-		var files []File
+		var files []door.File
 		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(versions), 1, len(versions), rapid.ID).Draw(rt, "versions") {
 			f := wheel(name, v)
 			f.Kind = rapid.SampledFrom([]policy.ArtifactKind{policy.KindWheel, policy.KindSdist, policy.KindOther, ""}).Draw(rt, "kind")
@@ -279,7 +283,7 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for i, f := range files {
-			a, err := h.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: python(name, f.Version), File: f})
+			a, err := h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: python(name, f.Version), File: f})
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -289,7 +293,7 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 			tenant, _ := h.tenant("sb1")
 			d := h.policy.Decide(noon(), policy.Input{
 				Subject:   policy.Subject{Package: python(name, f.Version), Edges: tenant.edgesTo(python(name, "")).edges},
-				FileFacts: f.facts(),
+				FileFacts: f.Facts(),
 			})
 			if d.Effect != a.Decision.Effect || d.Rule != a.Decision.Rule || !strings.HasPrefix(a.Decision.Reason, d.Reason) {
 				rt.Fatalf("the controller says %+v, the policy %+v", a.Decision, d)
@@ -307,13 +311,13 @@ func (h *house) admitRequests(tb testing.TB) {
 func TestPastTheQuotaTheRunIsCut(t *testing.T) {
 	h := newHouse(t, Limits{Records: 5})
 	for i := range 5 {
-		_, err := h.Failed(t.Context(), Failure{Sandbox: "sb1", Reason: fmt.Sprint("bad ", i)})
+		_, err := h.Failed(t.Context(), door.Failure{Sandbox: "sb1", Reason: fmt.Sprint("bad ", i)})
 		must(t, err)
 	}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if _, err := h.Failed(t.Context(), Failure{Sandbox: "sb1", Reason: fmt.Sprint("more ", i)}); !errors.Is(err, fault.ErrForbidden) {
+			if _, err := h.Failed(t.Context(), door.Failure{Sandbox: "sb1", Reason: fmt.Sprint("more ", i)}); !errors.Is(err, fault.ErrForbidden) {
 				t.Errorf("past the quota: %v", err)
 			}
 		})
@@ -341,7 +345,7 @@ func TestNamesAreRecordedUpToALimit(t *testing.T) {
 	h := newHouse(t, Limits{Names: 3})
 	for round := range 2 {
 		for i := range 10 {
-			a, err := h.Name(t.Context(), NameAsk{Sandbox: "sb1", Name: fmt.Sprintf("n%d.example", i), Port: 443 * round})
+			a, err := h.Name(t.Context(), door.NameAsk{Sandbox: "sb1", Name: fmt.Sprintf("n%d.example", i), Port: 443 * round})
 			must(t, err)
 			if a.Decision.Allowed() {
 				t.Fatal("a name is allowed")
@@ -486,9 +490,9 @@ func (h *house) busy(tb testing.TB) {
 		must(tb, err)
 		_, err = h.Artifact(ctx, askFor("numpy", "2.0", false))
 		must(tb, err)
-		_, err = h.Name(ctx, NameAsk{Sandbox: "sb1", Name: "x.example"})
+		_, err = h.Name(ctx, door.NameAsk{Sandbox: "sb1", Name: "x.example"})
 		must(tb, err)
-		_, err = h.Failed(ctx, Failure{Sandbox: "sb1", Reason: "a lying upstream"})
+		_, err = h.Failed(ctx, door.Failure{Sandbox: "sb1", Reason: "a lying upstream"})
 		must(tb, err)
 	}
 	a, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
@@ -575,7 +579,7 @@ func TestManyAtOnce(t *testing.T) {
 				_, err = h.Artifact(ctx, askFor("numpy", fmt.Sprintf("2.%d", i), false))
 				errs = append(errs, err)
 				_, err = h.Index(ctx, indexOf("numpy", fmt.Sprint(i), wheel("numpy", "1.0"), wheel("numpy", "2.0")))
-				errs = append(errs, err, h.Edges(ctx, "sb1", python("requests", "2.31.0"), []Requirement{{Name: fmt.Sprintf("d%d", w*i)}}))
+				errs = append(errs, err, h.Edges(ctx, "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: fmt.Sprintf("d%d", w*i)}}))
 				_, err = h.Refusals(ctx, "sb1", "", 5)
 				if err := errors.Join(append(errs, err)...); err != nil {
 					t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -52,7 +53,7 @@ func (t *tenant) admittedRequires(parent pkgref.Ref, name string) bool {
 
 // requires tells whether a release requires a name in some version.
 func (r *requirements) requires(version, name string) bool {
-	of := func(q Requirement) bool { return q.Name == name }
+	of := func(q door.Requirement) bool { return q.Name == name }
 	return slices.ContainsFunc(r.own[version], of) ||
 		slices.ContainsFunc(r.places[version], func(place int) bool { return of(r.list[place]) })
 }

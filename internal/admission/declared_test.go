@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -54,7 +55,7 @@ func TestMetadataDeclares(t *testing.T) {
 }
 
 // declares has the metadata of a release read whose one file is this.
-func declares(t *testing.T, release File, want bool) {
+func declares(t *testing.T, release door.File, want bool) {
 	t.Helper()
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	g.config.Advisories = lookalikes("popular2")
@@ -68,9 +69,9 @@ func declares(t *testing.T, release File, want bool) {
 	}
 	metadata := release
 	metadata.Name, metadata.Kind = release.Name+".metadata", policy.KindMetadata
-	_, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: metadata, Release: &release, SourceURL: "https://files.example/m"})
+	_, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: metadata, Release: &release, SourceURL: "https://files.example/m"})
 	must(t, err)
-	must(t, g.Edges(t.Context(), "sb1", python("root", "1.0"), []Requirement{{Name: "popular2", Specifier: ">=1"}}))
+	must(t, g.Edges(t.Context(), "sb1", python("root", "1.0"), []door.Requirement{{Name: "popular2", Specifier: ">=1"}}))
 	if refused() == want {
 		t.Errorf("required by root, of which there is %s: refused %v", release.Name, refused())
 	}
@@ -98,7 +99,7 @@ func TestAPartComesWithItsPage(t *testing.T) {
 	whole, part := node("codex", "0.1.0"), node("codex", "0.1.0-linux-x64")
 	file := archive(part)
 	file.PartOf = []string{whole.Version}
-	ask := IndexAsk{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: "codex"}, IndexDigest: "d", Files: []File{archive(whole), file, archive(node("codex", "0.2.0-rc.1"))}}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: "codex"}, IndexDigest: "d", Files: []door.File{archive(whole), file, archive(node("codex", "0.2.0-rc.1"))}}
 	a, err := g.Index(t.Context(), ask)
 	must(t, err)
 	for i, want := range []bool{true, true, false} {
@@ -106,7 +107,7 @@ func TestAPartComesWithItsPage(t *testing.T) {
 			t.Errorf("%s: %+v", ask.Files[i].Version, d)
 		}
 	}
-	got, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: part, File: file, SourceURL: "https://npm.example/f"})
+	got, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: part, File: file, SourceURL: "https://npm.example/f"})
 	must(t, err)
 	if !got.Decision.Allowed() {
 		t.Errorf("the part itself: %+v", got.Decision)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -20,7 +21,7 @@ func (g *grove) servedAs(tb testing.TB, ref pkgref.Ref, contents string, bundled
 	tb.Helper()
 	file := archive(ref)
 	file.Digest = "sha256:" + hexOf(contents)
-	a, err := g.Artifact(tb.Context(), ArtifactAsk{
+	a, err := g.Artifact(tb.Context(), door.ArtifactAsk{
 		Sandbox: "sb1", Package: ref, File: file, SourceURL: "https://npm.example/f", Serve: true, SHA256: hexOf(contents), Size: 10,
 		Contents: contents, Bundled: bundled,
 	})

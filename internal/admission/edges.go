@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -68,7 +69,7 @@ func epochOf(edges []policy.Edge) string {
 // Edges implements Door. The parent must be a release that was admitted in this
 // run, or that waits for a person: what its metadata requires counts through the
 // entry that admitted it, and only tells who wants what while it waits.
-func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error {
+func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []door.Requirement) error {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 	if len(reqs) > c.config.Limits.EdgesPerParent {
 		return fault.Invalid("%s requires %d packages; at most %d are taken", parent, len(reqs), c.config.Limits.EdgesPerParent)
 	}
-	kept := make([]Requirement, 0, len(reqs))
+	kept := make([]door.Requirement, 0, len(reqs))
 	for _, q := range reqs {
 		keep, err := takesRequirement(parent, q.Name, q.Specifier)
 		if err != nil {
@@ -98,12 +99,12 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 }
 
 // EdgesOfIndex implements Door.
-func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error {
+func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []door.IndexRequirement) error {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
 		return err
 	}
-	kept := make([]IndexRequirement, 0, len(reqs))
+	kept := make([]door.IndexRequirement, 0, len(reqs))
 	telling := c.telling(t, project.Ecosystem)
 	for _, q := range reqs {
 		keep, err := takesRequirement(project, q.Name, q.Specifier)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -15,7 +16,7 @@ type extras map[pkgref.Ref]map[string]bool
 // counts tells whether a requirement of a project's releases is one of this run: no
 // extra brings it, something asks for one that does, or whoever gave a lockfile that
 // pins what it requires did. t.mu is held.
-func (t *tenant) counts(project pkgref.Ref, q Requirement) bool {
+func (t *tenant) counts(project pkgref.Ref, q door.Requirement) bool {
 	if q.Under == "" {
 		return true
 	}
@@ -50,7 +51,7 @@ func (t *tenant) ask(project pkgref.Ref, asked string) (news bool) {
 
 // anew has edges made again of the releases that require something for an extra.
 func (r *requirements) anew() {
-	under := func(q Requirement) bool { return q.Under != "" }
+	under := func(q door.Requirement) bool { return q.Under != "" }
 	for version, own := range r.own {
 		if slices.ContainsFunc(own, under) {
 			delete(r.made, version)

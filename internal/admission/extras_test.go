@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -24,11 +25,11 @@ func (g *grove) reads(tb testing.TB, tree toldTree, order ...string) {
 		if _, err := g.door.Artifact(tb.Context(), ask); err != nil {
 			tb.Fatal(err)
 		}
-		var reqs []Requirement
+		var reqs []door.Requirement
 		for _, text := range tree[at] {
 			part := strings.Split(text+"||", "|")
 			child, specifier, _ := strings.Cut(part[0], " ")
-			reqs = append(reqs, Requirement{Name: child, Specifier: specifier, Under: part[1], Asks: part[2]})
+			reqs = append(reqs, door.Requirement{Name: child, Specifier: specifier, Under: part[1], Asks: part[2]})
 		}
 		if err := g.door.Edges(tb.Context(), "sb1", python(name, version), reqs); err != nil && g.allows(tb, name, version) {
 			tb.Fatal(err)
@@ -114,9 +115,9 @@ func TestAnExtraIsGivenUp(t *testing.T) {
 	if g.allows(t, "widget", "1.0") || !g.allows(t, "plain", "1.0") {
 		t.Error("what only an extra brings outlives it")
 	}
-	a, err := g.door.Reach(t.Context(), ReachAsk{Sandbox: "sb1", Package: python("below", "1.0"), Deep: true})
+	a, err := g.door.Reach(t.Context(), door.ReachAsk{Sandbox: "sb1", Package: python("below", "1.0"), Deep: true})
 	must(t, err)
-	if slices.ContainsFunc(a.Next, func(n ToRead) bool { return n.Project.Name == "widget" }) {
+	if slices.ContainsFunc(a.Next, func(n door.ToRead) bool { return n.Project.Name == "widget" }) {
 		t.Errorf("%+v", a.Next)
 	}
 }

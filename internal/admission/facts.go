@@ -6,45 +6,18 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// facts are what policy weighs of a file, before its bytes are here.
-func (f File) facts() policy.FileFacts {
-	facts := policy.FileFacts{
-		File: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
-		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts, PartOf: f.PartOf,
-	}
-	if f.Digest != "" {
-		facts.Digests = []string{f.Digest}
-	}
-	return facts
-}
-
 // fileOfFacts is a file by what policy weighed of it.
-func fileOfFacts(f policy.FileFacts) File {
-	return File{
+func fileOfFacts(f policy.FileFacts) door.File {
+	return door.File{
 		Name: f.File, Version: f.Version, Kind: f.Kind, Digest: f.Digest,
 		Published: f.Published, FirstSeen: f.FirstSeen, Scripts: f.Scripts, PartOf: f.PartOf,
 	}
-}
-
-// facts are those of the ask's file, with all digests that came with it. Once
-// its bytes are here no more will come.
-func (ask ArtifactAsk) facts() policy.FileFacts {
-	facts := ask.File.facts()
-	for _, d := range ask.Digests {
-		if !slices.Contains(facts.Digests, d) {
-			facts.Digests = append(facts.Digests, d)
-		}
-	}
-	if own := "sha256:" + ask.SHA256; ask.whole() && !slices.Contains(facts.Digests, own) {
-		facts.Digests = append(facts.Digests, own)
-	}
-	facts.Complete = ask.whole()
-	return facts
 }
 
 // origin is where a project was found.
@@ -102,17 +75,17 @@ func (c *Controller) generation(t *tenant, from origin) string {
 }
 
 // Owner implements Door.
-func (c *Controller) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error) {
+func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAnswer, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
-		return OwnerAnswer{}, err
+		return door.OwnerAnswer{}, err
 	}
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
-		return OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
+		return door.OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
 	}
 	law := t.policy()
 	upstream, _ := law.Owner(c.config.Namespaces, ask.Package)
-	out := OwnerAnswer{Upstream: upstream}
+	out := door.OwnerAnswer{Upstream: upstream}
 	if !ask.Walk {
 		t.mu.Lock()
 		t.walk.wants(ask.Package, ask.Version)

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -63,11 +64,11 @@ func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
 	if r := g.records(t, audit.Blocked); len(r) != 1 || r[0].Detail["alarm"] != "true" || r[0].ResolvedBy != "advisory" {
 		t.Errorf("blocked: %+v", r)
 	}
-	if _, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: node("b", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"}); err != nil {
+	if _, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: node("b", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"}); err != nil {
 		t.Fatal(err)
 	}
 	news.publish("3", "gone", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}})
-	a, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: node("gone", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"})
+	a, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: node("gone", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"})
 	must(t, err)
 	if a.Decision.Rule != "advisory.MAL-2026-2" {
 		t.Errorf("a burnt name that is gone: %+v", a.Decision)
@@ -93,8 +94,8 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	news := &gazette{err: errors.New("the disk is gone")}
 	g.config.Advisories = news
-	ask := ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}
-	page := IndexAsk{Sandbox: "sb1", Package: node("b", ""), IndexDigest: "d", Files: []File{archive(node("b", "1.0.0"))}}
+	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}
+	page := door.IndexAsk{Sandbox: "sb1", Package: node("b", ""), IndexDigest: "d", Files: []door.File{archive(node("b", "1.0.0"))}}
 	file, err := g.Artifact(t.Context(), ask)
 	must(t, err)
 	index, err := g.Index(t.Context(), page)
@@ -130,7 +131,7 @@ func TestMalwareInsideOfAFile(t *testing.T) {
 		"burnt": {Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}},
 	}}
 	for bundled, allowed := range map[string]bool{"inner 1.0.0": false, "inner 1.0.1": true, "inner": true, "burnt": false, "burnt 7.0.0": false, "other 1.0.0": true} {
-		ask := ArtifactAsk{
+		ask := door.ArtifactAsk{
 			Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5,
 			Bundled: []string{"x 1.0.0", bundled},
 		}
@@ -150,7 +151,7 @@ func TestMalwareInsideOfAFile(t *testing.T) {
 func TestMuchInsideOfAFile(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	client, _ := serve(t, g)
-	ask := ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5}
+	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5}
 	for range 500 {
 		ask.Bundled = append(ask.Bundled, strings.Repeat("n", 500)+" "+strings.Repeat("1", 256))
 	}
@@ -163,7 +164,7 @@ func TestMuchInsideOfAFile(t *testing.T) {
 // file of its own.
 func TestWhatCameInsideIsAccountedFor(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	_, err := g.Artifact(t.Context(), ArtifactAsk{
+	_, err := g.Artifact(t.Context(), door.ArtifactAsk{
 		Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5,
 		Bundled: []string{"@s/inner 2.0.0", "other"},
 	})
@@ -190,11 +191,11 @@ namespaces: [ { ecosystem: node, pattern: "@acme/*", upstream: "https://npm.acme
 `, Limits{})
 	g.config.Namespaces = []policy.Namespace{{Ecosystem: pkgref.Node, Pattern: "@acme/base", Upstream: "https://base.example/"}}
 	for name, want := range map[string]string{"@acme/x": "https://npm.acme.example/", "@acme/base": "https://base.example/", "left-pad": ""} {
-		a, err := g.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node(name, "")})
+		a, err := g.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: node(name, "")})
 		if err != nil || a.Upstream != want {
 			t.Errorf("%s is %q's: %v", name, a.Upstream, err)
 		}
-		ask := ArtifactAsk{Sandbox: "sb1", Package: node(name, "1.0.0"), File: archive(node(name, "1.0.0")), Upstream: "https://npm.example/"}
+		ask := door.ArtifactAsk{Sandbox: "sb1", Package: node(name, "1.0.0"), File: archive(node(name, "1.0.0")), Upstream: "https://npm.example/"}
 		elsewhere, err := g.Artifact(t.Context(), ask)
 		must(t, err)
 		ask.Upstream = want
@@ -204,11 +205,11 @@ namespaces: [ { ecosystem: node, pattern: "@acme/*", upstream: "https://npm.acme
 			t.Errorf("%s elsewhere: %+v; at home: %+v", name, elsewhere.Decision, home.Decision)
 		}
 	}
-	if _, err := g.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node("a b", "")}); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := g.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: node("a b", "")}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("the owner of what is no name: %v", err)
 	}
 	for by, want := range map[policy.ResolvedBy]audit.Outcome{policy.ByNamespace: audit.Blocked, policy.ByToolchain: audit.Blocked, policy.ByIntegrity: audit.Failed, "nonsense": audit.Failed} {
-		_, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: node("@acme/x", ""), ResolvedBy: by, Rule: "rule." + string(by), Reason: "said by " + string(by)})
+		_, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: node("@acme/x", ""), ResolvedBy: by, Rule: "rule." + string(by), Reason: "said by " + string(by)})
 		must(t, err)
 		all := g.records(t)
 		if r := all[len(all)-1]; r.Outcome != want || r.Rule != "rule."+string(by) {
@@ -253,13 +254,13 @@ func TestALockfileIsEnforcedAndOnRecord(t *testing.T) {
 	}
 	right, pinned := strings.Repeat("2a", 64), archive(node("a", "1.2.0"))
 	pinned.Digest = "sha512:" + right
-	ask := IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []File{archive(node("a", "1.1.0")), pinned, archive(node("a", "1.3.0"))}}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []door.File{archive(node("a", "1.1.0")), pinned, archive(node("a", "1.3.0"))}}
 	a, err := g.Index(t.Context(), ask)
 	must(t, err)
 	if a.Verdicts[a.OfFile[0]].Allowed() || !a.Verdicts[a.OfFile[1]].Allowed() || a.Verdicts[a.OfFile[2]].Allowed() {
 		t.Errorf("the page: %+v", a)
 	}
-	serve := ArtifactAsk{
+	serve := door.ArtifactAsk{
 		Sandbox: "sb1", Package: node("a", "1.2.0"), File: pinned, Serve: true, SHA256: hexOf("a"), Size: 5,
 		Digests: []string{pinned.Digest, "sha256:" + hexOf("a")}, Bundled: []string{"b 1.0.0"}, Findings: []string{"it is odd"},
 	}
@@ -274,7 +275,7 @@ func TestALockfileIsEnforcedAndOnRecord(t *testing.T) {
 	}
 	// Another file in its place: refused by the page already, and an alarm.
 	other := ask
-	other.IndexDigest, other.Files = "e", []File{archive(node("a", "1.1.0")), archive(node("a", "1.2.0")), archive(node("a", "1.3.0"))}
+	other.IndexDigest, other.Files = "e", []door.File{archive(node("a", "1.1.0")), archive(node("a", "1.2.0")), archive(node("a", "1.3.0"))}
 	if a, err = g.Index(t.Context(), other); err != nil || a.Verdicts[a.OfFile[1]].Allowed() {
 		t.Errorf("another file in the page: %+v, %v", a, err)
 	}
@@ -301,7 +302,7 @@ func TestIncomparableDigests(t *testing.T) {
 	must(t, g.Register(run))
 	f := archive(node("a", "1.2.0"))
 	f.Digest = "sha1:" + strings.Repeat("a", 40)
-	ask := ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.2.0"), File: f}
+	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.2.0"), File: f}
 	before, err := g.Artifact(t.Context(), ask)
 	must(t, err)
 	if !before.Decision.Allowed() {
@@ -352,7 +353,7 @@ func TestAgeFromWhenAFileWasFirstSeen(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow, min_release_age: 7d, age_source: first-seen }", Limits{})
 	f := archive(node("a", "1.0.0"))
 	f.FirstSeen = noon().Add(-6 * 24 * time.Hour)
-	ask := IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []File{f}}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: node("a", ""), IndexDigest: "d", Files: []door.File{f}}
 	a, err := g.Index(t.Context(), ask)
 	must(t, err)
 	if a.Verdicts[0].Allowed() {
@@ -363,7 +364,7 @@ func TestAgeFromWhenAFileWasFirstSeen(t *testing.T) {
 	if a, err = g.Index(t.Context(), ask); err != nil || !a.NeedFiles || a.NeedTimes {
 		t.Fatalf("at the time: %+v, %v", a, err)
 	}
-	ask.Files = []File{f}
+	ask.Files = []door.File{f}
 	if a, err = g.Index(t.Context(), ask); err != nil || !a.Verdicts[0].Allowed() {
 		t.Errorf("a file of seven days: %+v, %v", a, err)
 	}
@@ -374,7 +375,7 @@ func TestTimesAreAskedFor(t *testing.T) {
 		"packages: { min_release_age: 7d }": true, "packages: { min_release_age: 7d, age_source: ignore }": false, "packages: { default: allow }": false,
 	} {
 		g := newGrove(t, document, Limits{})
-		a, err := g.Index(t.Context(), IndexAsk{Sandbox: "sb1", Package: module("example.com/a", ""), IndexDigest: "d"})
+		a, err := g.Index(t.Context(), door.IndexAsk{Sandbox: "sb1", Package: module("example.com/a", ""), IndexDigest: "d"})
 		if err != nil || !a.NeedFiles || a.NeedTimes != want {
 			t.Errorf("%s: %+v, %v", document, a, err)
 		}
@@ -385,7 +386,7 @@ func TestAWitnessVouches(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow, require_hashes: true }", Limits{})
 	f := archive(module("example.com/a", "v1.0.0"))
 	f.Digest = ""
-	ask := ArtifactAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: f}
+	ask := door.ArtifactAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: f}
 	if a, err := g.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
 		t.Errorf("before the witness is asked: %+v, %v", a, err)
 	}
@@ -413,8 +414,8 @@ func TestAWitnessVouches(t *testing.T) {
 // TestQueriesAreJudgedByTheName: what a branch leads to has no version yet.
 func TestQueriesAreJudgedByTheName(t *testing.T) {
 	g := newGrove(t, "allowed_packages: { go: [ { name: example.com/a, version: \">=v1.0.0,<v2\" } ] }", Limits{})
-	ask := func(name string, kind policy.ArtifactKind) (Answer, error) {
-		return g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: module(name, ""), File: File{Name: "main.info", Kind: kind}})
+	ask := func(name string, kind policy.ArtifactKind) (door.Answer, error) {
+		return g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: module(name, ""), File: door.File{Name: "main.info", Kind: kind}})
 	}
 	if a, err := ask("example.com/a", policy.KindMetadata); err != nil || !a.Decision.Allowed() {
 		t.Errorf("a listed name: %+v, %v", a, err)

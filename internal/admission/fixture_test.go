@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -109,8 +110,8 @@ func python(name, version string) pkgref.Ref {
 	return pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: version}
 }
 
-func wheel(name, version string) File {
-	return File{
+func wheel(name, version string) door.File {
+	return door.File{
 		Name: fmt.Sprintf("%s-%s-py3-none-any.whl", name, version), Version: version, Kind: policy.KindWheel,
 		Digest: "sha256:" + hexOf(name+version), Published: noon().AddDate(-1, 0, 0),
 	}
@@ -121,16 +122,16 @@ func hexOf(text string) string {
 	return (fmt.Sprintf("%x", text) + strings.Repeat("0", 64))[:64]
 }
 
-func askFor(name, version string, serve bool) ArtifactAsk {
-	ask := ArtifactAsk{Sandbox: "sb1", Package: python(name, version), File: wheel(name, version), SourceURL: "https://files.example/" + name, Serve: serve}
+func askFor(name, version string, serve bool) door.ArtifactAsk {
+	ask := door.ArtifactAsk{Sandbox: "sb1", Package: python(name, version), File: wheel(name, version), SourceURL: "https://files.example/" + name, Serve: serve}
 	if serve {
 		ask.SHA256, ask.Size = hexOf(name+version), 1000
 	}
 	return ask
 }
 
-func indexOf(name, digest string, files ...File) IndexAsk {
-	return IndexAsk{Sandbox: "sb1", Package: python(name, ""), SourceURL: "https://index.example/" + name, IndexDigest: digest, Files: files}
+func indexOf(name, digest string, files ...door.File) door.IndexAsk {
+	return door.IndexAsk{Sandbox: "sb1", Package: python(name, ""), SourceURL: "https://index.example/" + name, IndexDigest: digest, Files: files}
 }
 
 func must(tb testing.TB, err error) {

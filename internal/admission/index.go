@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -38,31 +39,31 @@ type indexVerdict struct {
 }
 
 // Index implements Door.
-func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
+func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
-		return IndexAnswer{}, err
+		return door.IndexAnswer{}, err
 	}
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || ask.Package.Version != "" || ask.IndexDigest == "" || len(ask.IndexDigest) > 200 {
-		return IndexAnswer{}, fault.Invalid("an index is asked about by its package's canonical name and the page's digest, not by %q", clip(ask.Package.String(), 200))
+		return door.IndexAnswer{}, fault.Invalid("an index is asked about by its package's canonical name and the page's digest, not by %q", clip(ask.Package.String(), 200))
 	}
 	if len(ask.Files) > maxIndexFiles {
-		return IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
+		return door.IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
 	}
 	v, err := c.verdict(ctx, t, ask)
 	if err != nil {
-		return IndexAnswer{}, err
+		return door.IndexAnswer{}, err
 	}
 	if v == nil {
-		return IndexAnswer{NeedFiles: true, NeedTimes: t.policy().NeedsTimes()}, nil
+		return door.IndexAnswer{NeedFiles: true, NeedTimes: t.policy().NeedsTimes()}, nil
 	}
 	if ask.Files != nil && len(ask.Files) != len(v.ofFile) {
-		return IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
+		return door.IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
 	}
 	if !ask.Walk {
 		t.plan.sawPage(t, ask)
 	}
-	out := IndexAnswer{Epoch: v.epoch, Verdicts: v.verdicts, OfFile: v.ofFile}
+	out := door.IndexAnswer{Epoch: v.epoch, Verdicts: v.verdicts, OfFile: v.ofFile}
 	if ask.Walk {
 		out.WantEdges, err = c.shown(t, ask, v)
 		return out, err
@@ -70,21 +71,21 @@ func (c *Controller) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, erro
 	if len(v.withheld) > 0 {
 		r, err := c.refuse(ctx, t, withheldRecord(ask, v))
 		if err != nil {
-			return IndexAnswer{}, err
+			return door.IndexAnswer{}, err
 		}
 		out.RequestID = r.RequestID
 	} else if err := c.recordShown(ctx, t, shownPage(ask)); err != nil {
-		return IndexAnswer{}, err
+		return door.IndexAnswer{}, err
 	}
 	out.WantEdges, err = c.shown(t, ask, v)
 	if err != nil {
-		return IndexAnswer{}, err
+		return door.IndexAnswer{}, err
 	}
 	return out, nil
 }
 
 // verdict judges a page, or remembers what was judged; nil: its files are needed.
-func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*indexVerdict, error) {
+func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) (*indexVerdict, error) {
 	answers, err := c.answers(ctx, t, ask.Package)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask IndexAsk) (*ind
 
 // shown remembers what the run was shown. wantEdges: what the shown releases
 // require is not known yet.
-func (c *Controller) shown(t *tenant, ask IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
+func (c *Controller) shown(t *tenant, ask door.IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	few := !t.run.Plan && !t.policy().UsesEdges(ask.Package.Ecosystem)
@@ -159,13 +160,13 @@ func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
 }
 
 // judge asks policy about every file; equal decisions share one place.
-func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []File) *indexVerdict {
+func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []door.File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now.Now, ofFile: make([]int, len(files))}
 	var page ledger.PageMaker
 	places := map[verdictKey]int{}
 	j, layers := judgeAt(p, now, about), p.Layers()
 	for i, f := range files {
-		facts := f.facts()
+		facts := f.Facts()
 		said := j.File(facts)
 		d := c.settle(planned(key.plan != "", said))
 		k := verdictKeyOf(d)
@@ -218,7 +219,7 @@ func listed(said policy.Decision) ledger.Event {
 
 // calm takes the alarm back for files that differ from the pinned ones in a
 // release of which another file is a pinned one: a lockfile need not name all.
-func (v *indexVerdict) calm(files []File) {
+func (v *indexVerdict) calm(files []door.File) {
 	some := shownVersions(files, v)
 	calmed := map[int]int{}
 	for i, f := range files {
@@ -309,7 +310,7 @@ func extent(w audit.WithheldRange) string {
 }
 
 // withheldRecord is the record of what an index leaves out.
-func withheldRecord(ask IndexAsk, v *indexVerdict) audit.Record {
+func withheldRecord(ask door.IndexAsk, v *indexVerdict) audit.Record {
 	what, reason := whatPackage, v.refusal.Reason
 	if v.shown > 0 {
 		what = whatIndex

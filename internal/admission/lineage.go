@@ -6,6 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -44,12 +45,12 @@ type ProjectFacts struct {
 	// Releases were admitted, or listed by a page, by version; with what they were
 	// admitted through. Weighed are the files of those releases that have to be weighed
 	// again, and Read are those of which only metadata was read.
-	Releases map[string]string `json:"releases,omitempty"`
-	Weighed  map[string]File   `json:"weighed,omitempty"`
-	Read     []string          `json:"read,omitempty"`
+	Releases map[string]string    `json:"releases,omitempty"`
+	Weighed  map[string]door.File `json:"weighed,omitempty"`
+	Read     []string             `json:"read,omitempty"`
 	// Own are the requirements of releases, by version; Page those of a page.
-	Own  map[string][]Requirement `json:"own,omitempty"`
-	Page []IndexRequirement       `json:"page,omitempty"`
+	Own  map[string][]door.Requirement `json:"own,omitempty"`
+	Page []door.IndexRequirement       `json:"page,omitempty"`
 }
 
 // factsEpoch is the epoch of a page that a copy's source has read: none that
@@ -85,7 +86,7 @@ func (t *tenant) facts() *Facts {
 	of := func(project pkgref.Ref) *ProjectFacts {
 		if all[project] == nil {
 			from := t.origins[project]
-			all[project] = &ProjectFacts{Project: project, Upstream: from.upstream, Toolchain: from.toolchain, Releases: map[string]string{}, Weighed: map[string]File{}, Own: map[string][]Requirement{}}
+			all[project] = &ProjectFacts{Project: project, Upstream: from.upstream, Toolchain: from.toolchain, Releases: map[string]string{}, Weighed: map[string]door.File{}, Own: map[string][]door.Requirement{}}
 		}
 		return all[project]
 	}
@@ -140,7 +141,7 @@ func (f *ProjectFacts) replay(to *ledger.Releases) {
 	}
 	for version, file := range f.Weighed {
 		release.Version = version
-		facts := file.facts()
+		facts := file.Facts()
 		to.Move(release, ledger.Event{Kind: ledger.Read, File: facts.File, Facts: &facts})
 	}
 	for _, version := range f.Read {
@@ -150,13 +151,13 @@ func (f *ProjectFacts) replay(to *ledger.Releases) {
 }
 
 // page gives what a page said as it came.
-func (r *requirements) page() []IndexRequirement {
+func (r *requirements) page() []door.IndexRequirement {
 	if len(r.list) == 0 {
 		return nil
 	}
-	page := make([]IndexRequirement, len(r.list))
+	page := make([]door.IndexRequirement, len(r.list))
 	for i, q := range r.list {
-		page[i] = IndexRequirement{Name: q.Name, Specifier: q.Specifier}
+		page[i] = door.IndexRequirement{Name: q.Name, Specifier: q.Specifier}
 	}
 	for _, version := range r.versions {
 		for _, i := range r.places[version] {

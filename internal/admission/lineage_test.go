@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -52,7 +53,7 @@ func (h *house) of(tb testing.TB, sandbox string, outcomes ...audit.Outcome) []s
 	return lines
 }
 
-func asking(ask ArtifactAsk, sandbox string) ArtifactAsk {
+func asking(ask door.ArtifactAsk, sandbox string) door.ArtifactAsk {
 	ask.Sandbox = sandbox
 	return ask
 }
@@ -135,13 +136,13 @@ func TestACopyKnowsWhatMetadataRequires(t *testing.T) {
 	g.start(t)
 	g.page(t, "root", map[string][]string{"1.0.0": {"leaf ^2.0.0"}}, "1.0.0")
 	g.expect(t, true, node("root", "1.0.0"))
-	must(t, g.Edges(t.Context(), "sb1", node("root", "1.0.0"), []Requirement{{Name: "twig", Specifier: "^3.0.0"}}))
+	must(t, g.Edges(t.Context(), "sb1", node("root", "1.0.0"), []door.Requirement{{Name: "twig", Specifier: "^3.0.0"}}))
 	g.expect(t, true, node("leaf", "2.1.0"), node("twig", "3.1.0"))
 	must(t, g.copyAs(t, "sb2", nil))
 	must(t, g.copyAs(t, "sb3", func(r *Run) { r.Policy = parse(t, "allowed_packages: { node: [ { name: root } ] }") }))
 	for sandbox, want := range map[string]bool{"sb2": true, "sb3": false} {
 		for _, ref := range []pkgref.Ref{node("leaf", "2.1.0"), node("twig", "3.1.0")} {
-			a, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: sandbox, Package: ref, File: archive(ref)})
+			a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: sandbox, Package: ref, File: archive(ref)})
 			must(t, err)
 			if a.Decision.Allowed() != want {
 				t.Errorf("%s in %s: %+v", ref, sandbox, a.Decision)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -26,14 +27,14 @@ func (c *Controller) followLock(t *tenant) error {
 		if !t.policy().UsesEdges(parent.Ecosystem) {
 			continue
 		}
-		reqs := make([]Requirement, 0, len(list))
+		reqs := make([]door.Requirement, 0, len(list))
 		for _, q := range list {
 			child := pkgref.Ref{Ecosystem: parent.Ecosystem, Name: q.Name}
 			if len(t.run.Lock.For(child).Pins) == 0 {
 				continue // a lockfile lets in what it pins, or less
 			}
 			if len(q.Specifier) <= maxSpecifier && len(reqs) < c.config.Limits.EdgesPerParent {
-				reqs = append(reqs, Requirement{Name: q.Name, Specifier: q.Specifier})
+				reqs = append(reqs, door.Requirement{Name: q.Name, Specifier: q.Specifier})
 			}
 		}
 		if err := t.setRelease(parent, reqs, c.config.Limits.Requirements); err != nil {

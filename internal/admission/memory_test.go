@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -22,7 +23,7 @@ func (h *house) browse(tb testing.TB, projects int) (shown int, err error) {
 	tb.Helper()
 	for i := range projects {
 		name := fmt.Sprint("p", i)
-		files := make([]File, 500)
+		files := make([]door.File, 500)
 		for k := range files {
 			files[k] = wheel(name, fmt.Sprintf("%d.%d", i+1, k))
 		}
@@ -68,7 +69,7 @@ func TestARunCannotFillTheMemory(t *testing.T) {
 // fill a run's memory, too.
 func TestRequirementsTakeBytes(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{Remembered: 64 << 10})
-	ask := IndexAsk{Sandbox: "sb1", Package: node("root", ""), IndexDigest: "d"}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: node("root", ""), IndexDigest: "d"}
 	var versions []string
 	for i := range 200 {
 		version := fmt.Sprintf("1.%d.0", i)
@@ -77,9 +78,9 @@ func TestRequirementsTakeBytes(t *testing.T) {
 	}
 	_, err := g.Index(t.Context(), ask)
 	must(t, err)
-	var reqs []IndexRequirement
+	var reqs []door.IndexRequirement
 	for i := range 50 {
-		reqs = append(reqs, IndexRequirement{Name: fmt.Sprint("c", i), Specifier: "^1.0.0", Versions: versions})
+		reqs = append(reqs, door.IndexRequirement{Name: fmt.Sprint("c", i), Specifier: "^1.0.0", Versions: versions})
 	}
 	if err := g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", reqs); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("10,000 requirements in 64 KiB: %v", err)

@@ -8,10 +8,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// RuleMissing is the rule of a failure that is nobody's refusal: the upstream does not
-// have what was asked for.
-const RuleMissing = audit.RuleMissing
-
 // wishes are the projects that a run's commands named, with the specifiers, "" for none
 // that can be read.
 type wishes map[pkgref.Ref][]string

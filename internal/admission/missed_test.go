@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -67,8 +68,8 @@ func TestASummaryNamesWhatIsMissed(t *testing.T) {
 // TestWhatNoUpstreamHasIsNobodysRefusal: it has a word and a count of its own.
 func TestWhatNoUpstreamHasIsNobodysRefusal(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	for name, rule := range map[string]string{"gone": RuleMissing, "broken": ""} {
-		_, err := g.Failed(t.Context(), Failure{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: name}, ResolvedBy: policy.ByIntegrity, Rule: rule, Reason: "a reason"})
+	for name, rule := range map[string]string{"gone": door.RuleMissing, "broken": ""} {
+		_, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: name}, ResolvedBy: policy.ByIntegrity, Rule: rule, Reason: "a reason"})
 		must(t, err)
 	}
 	_, err := g.StockUnknown(t.Context(), "sb1", "it is dead", false)

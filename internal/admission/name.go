@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -18,10 +19,10 @@ const (
 // Name implements Door. This version forwards nothing but registries, and these
 // are not asked about here, so every name is refused: by what the sandbox's own
 // client closed, where that is why it would stay closed under any policy.
-func (c *Controller) Name(ctx context.Context, ask NameAsk) (Answer, error) {
+func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.Answer, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	name := clip(ask.Name, 253)
 	d := policy.Decision{
@@ -40,7 +41,7 @@ func (c *Controller) Name(ctx context.Context, ask NameAsk) (Answer, error) {
 		r.Reason = "more different names were asked for than are recorded one by one"
 	}
 	r, err = c.refuse(ctx, t, r)
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
 // takesName reports whether a refused name may have a record of its own, and
@@ -78,10 +79,10 @@ func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool
 // Failed implements Door. What the policy blocks by name is recorded as
 // blocked: that the upstream has no such project (any more) is then beside the
 // point.
-func (c *Controller) Failed(ctx context.Context, f Failure) (Answer, error) {
+func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
 	t, err := c.admit(ctx, f.Sandbox)
 	if err != nil {
-		return Answer{}, err
+		return door.Answer{}, err
 	}
 	by, outcome := f.ResolvedBy, audit.Failed
 	switch by {
@@ -104,5 +105,5 @@ func (c *Controller) Failed(ctx context.Context, f Failure) (Answer, error) {
 	setRef(&r, f.Package)
 	r.Package, r.InstalledVersion = clip(r.Package, 256), clip(r.InstalledVersion, 256)
 	r, err = c.refuse(ctx, t, r)
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }

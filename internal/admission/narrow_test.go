@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -35,7 +36,7 @@ func rules(t *testing.T, c *Controller, sandbox string, names ...string) string 
 	t.Helper()
 	var rules []string
 	for _, name := range names {
-		a, err := c.Name(t.Context(), NameAsk{Sandbox: sandbox, Name: name})
+		a, err := c.Name(t.Context(), door.NameAsk{Sandbox: sandbox, Name: name})
 		if err != nil || a.Decision.Allowed() {
 			t.Fatalf("%s: %+v %v", name, a, err)
 		}

@@ -4,8 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -40,17 +41,17 @@ type plan struct {
 type plannedPage struct {
 	source string
 	from   origin
-	files  []File
+	files  []door.File
 }
 
 // readFile is a file that the resolver asked for, with all that its bytes told.
 type readFile struct {
-	file     File
+	file     door.File
 	source   string
 	from     origin
 	digests  []string
 	findings []string
-	evidence *approval.Evidence
+	evidence *evidence.Evidence
 	paths    []string // inside of it
 	given    bool     // the resolver was given the bytes
 }
@@ -85,7 +86,7 @@ func (p *plan) sandbox() string {
 }
 
 // sawPage remembers a page that was judged.
-func (p *plan) sawPage(t *tenant, ask IndexAsk) {
+func (p *plan) sawPage(t *tenant, ask door.IndexAsk) {
 	if p == nil || ask.Files == nil {
 		return
 	}
@@ -102,7 +103,7 @@ func (p *plan) sawPage(t *tenant, ask IndexAsk) {
 }
 
 // filesBytes is about what files take in memory.
-func filesBytes(files []File) (bytes int64) {
+func filesBytes(files []door.File) (bytes int64) {
 	for _, f := range files {
 		bytes += int64(180 + len(f.Name) + len(f.Version) + len(f.Digest))
 	}
@@ -110,7 +111,7 @@ func filesBytes(files []File) (bytes int64) {
 }
 
 // sawFile remembers a file that the resolver may read; the tenant's mu is held.
-func (p *plan) sawFile(ask ArtifactAsk) {
+func (p *plan) sawFile(ask door.ArtifactAsk) {
 	if p == nil || ask.File.Kind == policy.KindMetadata {
 		return
 	}
@@ -124,7 +125,7 @@ func (p *plan) sawFile(ask ArtifactAsk) {
 	}
 	f := readFile{
 		file: ask.File, source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain},
-		digests: ask.facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
+		digests: ask.Facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
 	}
 	if before, known := of[ask.File.Name]; known {
 		f.file.Scripts = f.file.Scripts || before.file.Scripts
@@ -146,12 +147,12 @@ func (p *plan) sawFile(ask ArtifactAsk) {
 
 // servedOrPlanned is the record that a file's bytes are given for: in a plan
 // that is no serving, and has the verdict of the run's own policy.
-func (c *Controller) servedOrPlanned(t *tenant, ask ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
+func (c *Controller) servedOrPlanned(t *tenant, ask door.ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
 	r := t.servedRecord(ask, d)
 	if t.plan == nil {
 		return r
 	}
-	verdict := c.judgeOf(t.plan.policy, about).File(ask.facts())
+	verdict := c.judgeOf(t.plan.policy, about).File(ask.Facts())
 	r.Outcome = audit.Planned
 	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
 	r.Detail = maps.Clone(r.Detail)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -34,7 +35,7 @@ blocked_packages: { python: [ { name: evil } ] }
 namespaces: [ { ecosystem: python, pattern: "acme-*", upstream: "https://private.example/simple/" } ]
 `
 
-func (h *house) shows(t *testing.T, ask IndexAsk) []bool {
+func (h *house) shows(t *testing.T, ask door.IndexAsk) []bool {
 	t.Helper()
 	a, err := h.Index(t.Context(), ask)
 	must(t, err)
@@ -59,7 +60,7 @@ func TestAPlanShowsWhatWaits(t *testing.T) {
 		h := planHouse(t, strings.Replace(planPolicy, "DEFAULT", byDefault, 1))
 		young := wheel("rich", "14.0")
 		young.Published = noon().AddDate(0, 0, -1)
-		sdist := File{Name: "rich-13.0.tar.gz", Version: "13.0", Kind: policy.KindSdist, Digest: "sha256:" + hexOf("sdist"), Published: noon().AddDate(-1, 0, 0)}
+		sdist := door.File{Name: "rich-13.0.tar.gz", Version: "13.0", Kind: policy.KindSdist, Digest: "sha256:" + hexOf("sdist"), Published: noon().AddDate(-1, 0, 0)}
 		if got := h.shows(t, indexOf("rich", "d1", wheel("rich", "13.0"), young, sdist)); !slices.Equal(got, []bool{true, false, false}) {
 			t.Errorf("%s: of rich are shown %v", byDefault, got)
 		}
@@ -101,9 +102,9 @@ func TestAPlanIsWeighed(t *testing.T) {
 	h.shows(t, indexOf("rich", "d1", scripts, other, wheel("rich", "12.0")))
 	h.shows(t, indexOf("requests", "d2", wheel("requests", "2.31.0")))
 	h.shows(t, indexOf("idna", "d3", wheel("idna", "3.0")))
-	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []Requirement{{Name: "idna", Specifier: ">=2,<4"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna", Specifier: ">=2,<4"}}))
 	h.shows(t, indexOf("tool", "d4", wheel("tool", "1.0")))
-	must(t, h.Edges(t.Context(), "sb1", python("tool", "1.0"), []Requirement{{Name: "rich", Specifier: ">=13"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("tool", "1.0"), []door.Requirement{{Name: "rich", Specifier: ">=13"}}))
 	a, err := h.Artifact(t.Context(), askFor("setuptools", "80.0", true)) // a build's requirement
 	must(t, err)
 	if !a.Decision.Allowed() {
@@ -192,7 +193,7 @@ func TestAPlanAdmitsNothingLater(t *testing.T) {
 func TestAHostilePlanIsBounded(t *testing.T) {
 	h := planHouse(t, strings.Replace(planPolicy, "DEFAULT", "hold", 1))
 	const many = 300
-	var parents, children []File
+	var parents, children []door.File
 	var versions []string
 	var choices []PlanChoice
 	for i := range many {
@@ -202,7 +203,7 @@ func TestAHostilePlanIsBounded(t *testing.T) {
 	}
 	h.shows(t, indexOf("parent", "d1", parents...))
 	h.shows(t, indexOf("child", "d2", children...))
-	must(t, h.EdgesOfIndex(t.Context(), "sb1", python("parent", ""), "d1", []IndexRequirement{{Name: "child", Versions: versions}}))
+	must(t, h.EdgesOfIndex(t.Context(), "sb1", python("parent", ""), "d1", []door.IndexRequirement{{Name: "child", Versions: versions}}))
 	out, err := h.Plan(t.Context(), "run1", choices)
 	must(t, err)
 	for _, r := range out.Releases {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -40,7 +42,7 @@ type Weighed struct {
 	Source   string          // URL of the file or the page that told of it
 	Files    []approval.File // that the policy does not refuse, the one that would be installed first
 	Verdict  policy.Decision // of that file
-	Evidence approval.Evidence
+	Evidence evidence.Evidence
 	Paths    []string // inside of the file that would be installed, as far as they are known
 	WantedBy []Wanted
 	// Problem says why there is no verdict: the run was never shown the release,
@@ -78,7 +80,7 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice)
 	if len(choices) > MaxPlanChoices {
 		return Plan{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(choices), MaxPlanChoices)
 	}
-	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}, pages: map[pkgref.Ref]map[pkgref.Ref][]File{}}
+	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}, pages: map[pkgref.Ref]map[pkgref.Ref][]door.File{}}
 	var out Plan
 	for _, choice := range choices {
 		if ctx.Err() != nil {
@@ -128,16 +130,16 @@ type weighing struct {
 	c      *Controller
 	t      *tenant
 	chosen map[pkgref.Ref][]pkgref.Ref // releases by project
-	pages  map[pkgref.Ref]map[pkgref.Ref][]File
+	pages  map[pkgref.Ref]map[pkgref.Ref][]door.File
 }
 
 // pageFiles are a release's files on its project's page, which is looked through
 // once; the tenant's mu is held.
-func (w *weighing) pageFiles(release pkgref.Ref) []File {
+func (w *weighing) pageFiles(release pkgref.Ref) []door.File {
 	project := projectOfRef(release)
 	byRelease, known := w.pages[project]
 	if !known {
-		byRelease = map[pkgref.Ref][]File{}
+		byRelease = map[pkgref.Ref][]door.File{}
 		for _, f := range w.t.plan.pages[project].files {
 			of := project
 			of.Version = f.Version
@@ -232,7 +234,7 @@ func chosenOf(files []shownFile, choice PlanChoice) []shownFile {
 }
 
 func (f shownFile) facts() policy.FileFacts {
-	facts := f.file.facts()
+	facts := f.file.Facts()
 	for _, d := range f.digests {
 		if !slices.Contains(facts.Digests, d) {
 			facts.Digests = append(facts.Digests, d)
@@ -266,8 +268,8 @@ func (f shownFile) approvalFile() approval.File {
 
 // known is the evidence about a release: the gateway's, or what the page tells.
 // What the imported lists say is added when it is filed.
-func (f shownFile) known() approval.Evidence {
-	var e approval.Evidence
+func (f shownFile) known() evidence.Evidence {
+	var e evidence.Evidence
 	if f.evidence != nil {
 		e = *f.evidence
 	}
@@ -321,7 +323,7 @@ func (w *weighing) join(releases []Weighed) {
 
 // meant are the releases that meet a requirement; if it can't be told, or none
 // does, all of them: the resolver had its reasons.
-func meant(q Requirement, releases []pkgref.Ref) []pkgref.Ref {
+func meant(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 	var meet []pkgref.Ref
 	for _, r := range releases {
 		if q.Specifier == "" || claimMeets(q.Specifier, r) {

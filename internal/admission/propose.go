@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -18,37 +18,10 @@ const (
 	maxBecause       = 2_000
 )
 
-// ProposalAsk is what an agent asks for before anything fails: releases that
-// the gateway has looked up, with their files. See Door.Propose.
-type ProposalAsk struct {
-	Sandbox string        `json:"sandbox"`
-	Because string        `json:"because,omitempty"` // the agent's own reason: a claim
-	Items   []ProposedAsk `json:"items"`
-}
-
-// ProposedAsk is one release of a proposal.
-type ProposedAsk struct {
-	Package   pkgref.Ref        `json:"package"` // with version
-	Upstream  string            `json:"upstream,omitempty"`
-	Toolchain bool              `json:"toolchain,omitempty"`
-	SourceURL string            `json:"source_url"` // the index page's
-	Files     []File            `json:"files"`
-	Evidence  approval.Evidence `json:"evidence"` // what the index tells
-}
-
-// Proposed is what became of one item of a proposal.
-type Proposed struct {
-	Package  pkgref.Ref    `json:"package"`
-	Effect   policy.Effect `json:"effect"`
-	Rule     string        `json:"rule,omitempty"`
-	Reason   string        `json:"reason"`
-	Approval string        `json:"approval,omitempty"` // the request in the queue, of a hold
-}
-
 // Propose implements Door: each item is judged as if it were asked for, and what
 // would wait for a person is filed. Nothing is served and nothing admitted, and a
 // denial is told, not recorded: nobody was refused anything yet.
-func (c *Controller) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error) {
+func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
 		return nil, err
@@ -56,7 +29,7 @@ func (c *Controller) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, 
 	if len(ask.Items) > maxProposed {
 		return nil, fault.Invalid("a proposal has %d packages; at most %d can be asked for at one time", len(ask.Items), maxProposed)
 	}
-	out := make([]Proposed, 0, len(ask.Items))
+	out := make([]door.Proposed, 0, len(ask.Items))
 	for _, item := range ask.Items {
 		p, err := c.propose(ctx, t, item, clip(ask.Because, maxBecause))
 		if err != nil {
@@ -67,19 +40,19 @@ func (c *Controller) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, 
 	return out, nil
 }
 
-func (c *Controller) propose(ctx context.Context, t *tenant, item ProposedAsk, because string) (Proposed, error) {
-	out := Proposed{Package: item.Package, Effect: policy.Deny, Reason: "it has no file that can be installed"}
+func (c *Controller) propose(ctx context.Context, t *tenant, item door.ProposedAsk, because string) (door.Proposed, error) {
+	out := door.Proposed{Package: item.Package, Effect: policy.Deny, Reason: "it has no file that can be installed"}
 	if len(item.Files) > maxProposedFiles {
 		item.Files = item.Files[:maxProposedFiles]
 	}
 	var wish *approval.Ask
 	for _, f := range item.Files {
-		file := ArtifactAsk{
+		file := door.ArtifactAsk{
 			Sandbox: t.run.Sandbox, Package: item.Package, File: f, Upstream: item.Upstream, Toolchain: item.Toolchain,
 			SourceURL: item.SourceURL, Evidence: &item.Evidence,
 		}
 		if err := checkArtifact(file); err != nil {
-			return Proposed{}, err
+			return door.Proposed{}, err
 		}
 		w, err := c.weigh(ctx, t, file)
 		if errors.Is(err, errFacts) {
@@ -87,10 +60,10 @@ func (c *Controller) propose(ctx context.Context, t *tenant, item ProposedAsk, b
 			return out, nil
 		}
 		if err != nil {
-			return Proposed{}, err
+			return door.Proposed{}, err
 		}
-		out.better(w.decision)
-		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.facts().Digests, policy.StrongDigest) {
+		better(&out, w.decision)
+		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.Facts().Digests, policy.StrongDigest) {
 			continue
 		}
 		if wish == nil {
@@ -108,7 +81,7 @@ func (c *Controller) propose(ctx context.Context, t *tenant, item ProposedAsk, b
 
 // fileProposal files what waits. A release without a strong digest can't be
 // approved before its bytes are here.
-func (c *Controller) fileProposal(ctx context.Context, wish *approval.Ask, because string, out Proposed) (Proposed, error) {
+func (c *Controller) fileProposal(ctx context.Context, wish *approval.Ask, because string, out door.Proposed) (door.Proposed, error) {
 	switch {
 	case c.config.Approvals == nil:
 		out.Effect, out.Reason = policy.Deny, out.Reason+"; nobody can be asked here"
@@ -129,7 +102,7 @@ func (c *Controller) fileProposal(ctx context.Context, wish *approval.Ask, becau
 
 // better takes a file's decision over if it promises more than what there is:
 // one file of a release is enough to install it.
-func (p *Proposed) better(d policy.Decision) {
+func better(p *door.Proposed, d policy.Decision) {
 	rank := func(e policy.Effect) int {
 		return slices.Index([]policy.Effect{policy.Deny, policy.Hold, policy.Allow}, e)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -17,7 +18,7 @@ import (
 
 // walkTo does what the gateway does: it reads what it is told to, from pages that say
 // what all their releases require, until the package is reached or nothing is left.
-func (g *grove) walkTo(tb testing.TB, ask ReachAsk, pages map[string]map[string][]string) (read []string) {
+func (g *grove) walkTo(tb testing.TB, ask door.ReachAsk, pages map[string]map[string][]string) (read []string) {
 	tb.Helper()
 	ask.Sandbox, ask.Pages = "sb1", true
 	for range 1000 {
@@ -38,7 +39,7 @@ func (g *grove) walkTo(tb testing.TB, ask ReachAsk, pages map[string]map[string]
 // readPage reads a page as a walk does.
 func (g *grove) readPage(tb testing.TB, name string, releases map[string][]string) {
 	tb.Helper()
-	ask := IndexAsk{Sandbox: "sb1", Package: node(name, ""), SourceURL: "https://npm.example/" + name, IndexDigest: "of " + name, Files: []File{}, Walk: true}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: node(name, ""), SourceURL: "https://npm.example/" + name, IndexDigest: "of " + name, Files: []door.File{}, Walk: true}
 	for v := range releases {
 		ask.Files = append(ask.Files, archive(node(name, v)))
 	}
@@ -47,11 +48,11 @@ func (g *grove) readPage(tb testing.TB, name string, releases map[string][]strin
 	if !a.WantEdges {
 		return
 	}
-	var reqs []IndexRequirement
+	var reqs []door.IndexRequirement
 	for i, f := range ask.Files {
 		for _, r := range releases[f.Version] {
 			if child, specifier, _ := strings.Cut(r, " "); a.Verdicts[a.OfFile[i]].Shown() {
-				reqs = append(reqs, IndexRequirement{Name: child, Specifier: specifier, Versions: []string{f.Version}})
+				reqs = append(reqs, door.IndexRequirement{Name: child, Specifier: specifier, Versions: []string{f.Version}})
 			}
 		}
 	}
@@ -96,10 +97,10 @@ func TestTheWayToALockedRelease(t *testing.T) {
 				{node("stranger", "1.0.0"), false},
 				{node("nobody", "1.0.0"), false},
 			} {
-				g.walkTo(t, ReachAsk{Package: c.ref, Deep: true}, lockedTree())
+				g.walkTo(t, door.ReachAsk{Package: c.ref, Deep: true}, lockedTree())
 				g.expect(t, c.allowed, c.ref)
 			}
-			if read := g.walkTo(t, ReachAsk{Package: node("nobody", "2.0.0"), Deep: true}, lockedTree()); len(read) != 0 {
+			if read := g.walkTo(t, door.ReachAsk{Package: node("nobody", "2.0.0"), Deep: true}, lockedTree()); len(read) != 0 {
 				t.Errorf("what was read is read again: %v", read)
 			}
 			for _, r := range g.records(t, audit.Shown, audit.Withheld, audit.Served) {
@@ -127,7 +128,7 @@ func TestNothingPassesARefusal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrove(t, document, Limits{})
-			read := g.walkTo(t, ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages())
+			read := g.walkTo(t, door.ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages())
 			g.expect(t, false, node("middle", "1.0.0"), node("below", "1.0.0"), node("bottom", "1.0.0"), node("capped", "2.0.0"))
 			if slices.Contains(read, "below") {
 				t.Errorf("read: %v", read)
@@ -135,7 +136,7 @@ func TestNothingPassesARefusal(t *testing.T) {
 		})
 	}
 	g := newGrove(t, roots, Limits{}) // positive control
-	g.walkTo(t, ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages())
+	g.walkTo(t, door.ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages())
 	g.expect(t, true, node("bottom", "1.0.0"), node("middle", "1.0.0"))
 }
 
@@ -144,13 +145,13 @@ func TestNothingPassesARefusal(t *testing.T) {
 func TestWhatRequiresItIsReadFirst(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
 	pages := map[string]map[string][]string{"root": {"1.9.0": {"new *"}, "1.0.0": {"aged *", "asked *"}}, "new": {"1.0.0": nil}, "aged": {"1.0.0": {"x 1.0.0"}}, "asked": {"1.0.0": nil}}
-	_, err := g.door.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node("asked", ""), Version: "1.0.0"})
+	_, err := g.door.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: node("asked", ""), Version: "1.0.0"})
 	must(t, err)
-	light := g.walkTo(t, ReachAsk{Package: node("x", "")}, pages)
+	light := g.walkTo(t, door.ReachAsk{Package: node("x", "")}, pages)
 	if diff := cmp.Diff([]string{"alone", "root", "asked", "new"}, light); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"aged"}, g.walkTo(t, ReachAsk{Package: node("x", "1.0.0"), Deep: true}, pages)); diff != "" {
+	if diff := cmp.Diff([]string{"aged"}, g.walkTo(t, door.ReachAsk{Package: node("x", "1.0.0"), Deep: true}, pages)); diff != "" {
 		t.Error(diff)
 	}
 	g.expect(t, true, node("x", "1.0.0"))
@@ -164,7 +165,7 @@ func TestAWalkIsBounded(t *testing.T) {
 	for i := range 500 {
 		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], fmt.Sprintf("old%d *", i))
 	}
-	if read := g.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxWalkedBy {
+	if read := g.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxWalkedBy {
 		t.Errorf("%d projects are read for what nothing requires", len(read))
 	}
 	chain := newGrove(t, treeDocument, Limits{})
@@ -172,7 +173,7 @@ func TestAWalkIsBounded(t *testing.T) {
 	for i := range 200 {
 		pages[fmt.Sprint("c", i)] = map[string][]string{"1.0.0": {fmt.Sprintf("c%d *", i+1)}}
 	}
-	if read := chain.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxDepth {
+	if read := chain.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxDepth {
 		t.Errorf("a chain is followed for %d projects", len(read))
 	}
 }
@@ -185,7 +186,7 @@ func TestAWalkLeavesRoom(t *testing.T) {
 	for i := range maxWalked + 200 {
 		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], fmt.Sprintf("c%d *", i))
 	}
-	if read := many.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != maxWalked {
+	if read := many.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != maxWalked {
 		t.Errorf("%d projects are read", len(read))
 	}
 	many.saysWhy(t, node("nobody", "1.0.0"), "since 3000 projects were read, which is the most")
@@ -200,7 +201,7 @@ func TestAWalkLeavesRoom(t *testing.T) {
 			pages[name][fmt.Sprintf("1.%d.0", v)] = []string{"leaf ^1.0.0"}
 		}
 	}
-	read := g.walkTo(t, ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages)
+	read := g.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages)
 	if len(read) < 50 || len(read) > 350 {
 		t.Errorf("%d projects are read in a megabyte", len(read))
 	}
@@ -212,7 +213,7 @@ func TestAWalkLeavesRoom(t *testing.T) {
 // saysWhy expects a refusal that says which bound the walk met.
 func (g *grove) saysWhy(tb testing.TB, ref pkgref.Ref, bound string) {
 	tb.Helper()
-	a, err := g.door.Artifact(tb.Context(), ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
+	a, err := g.door.Artifact(tb.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
 	must(tb, err)
 	if a.Decision.Allowed() || !strings.Contains(a.Decision.Reason, bound) || !strings.Contains(a.Decision.Reason, "--lockfile") {
 		tb.Errorf("%+v", a.Decision)
@@ -225,7 +226,7 @@ func TestWhatWaitsLeadsNowhere(t *testing.T) {
 	g := newGrove(t, "packages: { default: hold }\nallowed_packages: { node: [ { name: root, with_dependencies: true } ] }\n", Limits{})
 	pages := map[string]map[string][]string{"root": {"1.0.0": {"open *"}}, "held": {"1.0.0": {"below *"}}, "below": {"1.0.0": {"bottom *"}}, "open": {"1.0.0": nil}}
 	g.readPage(t, "held", pages["held"])
-	read := g.walkTo(t, ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages)
+	read := g.walkTo(t, door.ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages)
 	if slices.Contains(read, "below") || slices.Contains(read, "held") || !slices.Contains(read, "open") {
 		t.Errorf("read: %v", read)
 	}
@@ -236,12 +237,12 @@ func TestWhatWaitsLeadsNowhere(t *testing.T) {
 // TestAWalkServesNothing: what is asked for on the way is neither sent nor waited for.
 func TestAWalkServesNothing(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
-	for _, change := range []func(*ArtifactAsk){
-		func(a *ArtifactAsk) { a.Serve, a.SHA256, a.Size = true, hexOf("x"), 10 },
-		func(a *ArtifactAsk) { a.Await, a.SHA256, a.Size = true, hexOf("x"), 10 },
-		func(a *ArtifactAsk) { a.MayWalk = true },
+	for _, change := range []func(*door.ArtifactAsk){
+		func(a *door.ArtifactAsk) { a.Serve, a.SHA256, a.Size = true, hexOf("x"), 10 },
+		func(a *door.ArtifactAsk) { a.Await, a.SHA256, a.Size = true, hexOf("x"), 10 },
+		func(a *door.ArtifactAsk) { a.MayWalk = true },
 	} {
-		ask := ArtifactAsk{Sandbox: "sb1", Package: node("root", "1.0.0"), File: archive(node("root", "1.0.0")), SourceURL: "https://npm.example/f", Walk: true}
+		ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("root", "1.0.0"), File: archive(node("root", "1.0.0")), SourceURL: "https://npm.example/f", Walk: true}
 		if _, err := g.door.Artifact(t.Context(), ask); err != nil { // positive control
 			t.Fatal(err)
 		}
@@ -250,7 +251,7 @@ func TestAWalkServesNothing(t *testing.T) {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}
-	for _, ask := range []ReachAsk{{Package: node("Not Canonical", "")}, {Package: node("x", ""), Again: make([]pkgref.Ref, maxBatch+1)}} {
+	for _, ask := range []door.ReachAsk{{Package: node("Not Canonical", "")}, {Package: node("x", ""), Again: make([]pkgref.Ref, maxBatch+1)}} {
 		ask.Sandbox = "sb1"
 		if _, err := g.door.Reach(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%+v: %v", ask.Package, err)
@@ -262,7 +263,7 @@ func TestAWalkServesNothing(t *testing.T) {
 // and nothing is on record before that was read.
 func TestARefusalMayNotBeTheLastWord(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
-	ask := ArtifactAsk{Sandbox: "sb1", Package: node("deep", "1.0.0"), File: archive(node("deep", "1.0.0")), SourceURL: "https://npm.example/f", MayWalk: true}
+	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("deep", "1.0.0"), File: archive(node("deep", "1.0.0")), SourceURL: "https://npm.example/f", MayWalk: true}
 	a, err := g.door.Artifact(t.Context(), ask)
 	must(t, err)
 	if !a.Unreached || a.Decision.Allowed() || len(g.records(t, audit.Blocked)) != 0 {
@@ -272,7 +273,7 @@ func TestARefusalMayNotBeTheLastWord(t *testing.T) {
 	if a, err = g.door.Artifact(t.Context(), ask); err != nil || a.Unreached || a.Decision.Effect != policy.Deny || len(g.records(t, audit.Blocked)) != 1 {
 		t.Errorf("%+v, %v, %d records", a, err, len(g.records(t, audit.Blocked)))
 	}
-	for name, more := range map[string]OwnerAsk{
+	for name, more := range map[string]door.OwnerAsk{
 		"no name of any entry": {Package: node("deep", ""), MayWalk: true},
 		"nobody would read":    {Package: node("deep", "")},
 		"a root":               {Package: node("root", ""), MayWalk: true},
@@ -286,7 +287,7 @@ func TestARefusalMayNotBeTheLastWord(t *testing.T) {
 		}
 	}
 	allows := newGrove(t, "packages: { default: allow }", Limits{})
-	if o, err := allows.door.Owner(t.Context(), OwnerAsk{Sandbox: "sb1", Package: node("anything", ""), MayWalk: true}); err != nil || o.Admitted || o.Unreached {
+	if o, err := allows.door.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: node("anything", ""), MayWalk: true}); err != nil || o.Admitted || o.Unreached {
 		t.Errorf("names that only the default allows are a way out: %+v, %v", o, err)
 	}
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -10,11 +11,11 @@ import (
 // requirements are what releases of one project are known to require, whether
 // or not these are admitted (yet).
 type requirements struct {
-	epoch    string           // of the answer about the page that list was read from; "": no page was read
-	list     []Requirement    // of all releases on the page
-	bytes    int64            // that these take, with their places
-	places   map[string][]int // by version, in list
-	own      map[string][]Requirement
+	epoch    string             // of the answer about the page that list was read from; "": no page was read
+	list     []door.Requirement // of all releases on the page
+	bytes    int64              // that these take, with their places
+	places   map[string][]int   // by version, in list
+	own      map[string][]door.Requirement
 	locked   bool     // a lockfile told some of own
 	versions []string // with requirements of either kind, in the order in which they came
 	met      map[string]bool
@@ -30,7 +31,7 @@ func (r *requirements) many() bool { return r.epoch != "" || r.locked }
 func (t *tenant) requiredBy(project pkgref.Ref) *requirements {
 	r := t.required[project]
 	if r == nil {
-		r = &requirements{places: map[string][]int{}, own: map[string][]Requirement{}, met: map[string]bool{}, made: map[string]string{}}
+		r = &requirements{places: map[string][]int{}, own: map[string][]door.Requirement{}, met: map[string]bool{}, made: map[string]string{}}
 		t.required[project] = r
 	}
 	return r
@@ -51,7 +52,7 @@ func (t *tenant) takes(n, limit int, bytes int64) error {
 
 // bytesOf is about what requirements take in memory; what a version takes that is met
 // is perVersion, and what one requirement of it that a page lists is perPlace.
-func bytesOf(reqs []Requirement) (bytes int64) {
+func bytesOf(reqs []door.Requirement) (bytes int64) {
 	for _, q := range reqs {
 		bytes += int64(48 + len(q.Name) + len(q.Specifier) + len(q.Under) + len(q.Asks))
 	}
@@ -74,7 +75,7 @@ func (r *requirements) unmet(versions ...string) (bytes int64) {
 }
 
 // setRelease takes what the metadata of one release says; t.mu is held.
-func (t *tenant) setRelease(p pkgref.Ref, reqs []Requirement, limit int) error {
+func (t *tenant) setRelease(p pkgref.Ref, reqs []door.Requirement, limit int) error {
 	r := t.requiredBy(projectOfRef(p))
 	if old, known := r.own[p.Version]; known && slices.Equal(old, reqs) {
 		return nil
@@ -91,7 +92,7 @@ func (t *tenant) setRelease(p pkgref.Ref, reqs []Requirement, limit int) error {
 
 // setPage takes what a page says, in place of what an earlier one said; t.mu is
 // held.
-func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []IndexRequirement, limit int) error {
+func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequirement, limit int) error {
 	r := t.requiredBy(project)
 	var bytes, versions int64
 	fresh := map[string]bool{}
@@ -108,10 +109,10 @@ func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []IndexRequireme
 		return err
 	}
 	r.bytes = bytes
-	r.epoch, r.list, r.places = epoch, make([]Requirement, len(reqs)), map[string][]int{}
+	r.epoch, r.list, r.places = epoch, make([]door.Requirement, len(reqs)), map[string][]int{}
 	r.made = map[string]string{} // what is new becomes edges
 	for i, q := range reqs {
-		r.list[i] = Requirement{Name: q.Name, Specifier: q.Specifier}
+		r.list[i] = door.Requirement{Name: q.Name, Specifier: q.Specifier}
 		for _, v := range q.Versions {
 			r.meet(v)
 			r.places[v] = append(r.places[v], i)
@@ -128,7 +129,7 @@ func (r *requirements) meet(version string) {
 }
 
 // of are the requirements of a release.
-func (r *requirements) of(version string) []Requirement {
+func (r *requirements) of(version string) []door.Requirement {
 	reqs := slices.Clone(r.own[version])
 	for _, place := range r.places[version] {
 		reqs = append(reqs, r.list[place])

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -23,8 +24,8 @@ func TestRootsAreWhatWasAskedFor(t *testing.T) {
 			t.Fatal(a, err)
 		}
 	}
-	must(t, h.Edges(ctx, "sb1", python("numpy", "1.26.4"), []Requirement{{Name: "mkl", Specifier: ">=2024"}}))
-	for _, ask := range []ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.6.0", false), askFor("mkl", "2024.1.0", false), askFor("evil", "1.0", false)} {
+	must(t, h.Edges(ctx, "sb1", python("numpy", "1.26.4"), []door.Requirement{{Name: "mkl", Specifier: ">=2024"}}))
+	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.6.0", false), askFor("mkl", "2024.1.0", false), askFor("evil", "1.0", false)} {
 		if a, err := h.Artifact(ctx, ask); err != nil || a.Decision.Allowed() {
 			t.Fatal(a, err)
 		}

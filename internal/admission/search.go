@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -13,7 +14,7 @@ import (
 // lives.
 type search struct {
 	t      *tenant
-	ask    ReachAsk
+	ask    door.ReachAsk
 	now    time.Time
 	main   map[string]bool // names that main releases require
 	wanted map[string]bool // projects of which a release requires the wanted name
@@ -22,7 +23,7 @@ type search struct {
 	bound  string // what kept something from being found, in words
 }
 
-func (t *tenant) search(ask ReachAsk, now time.Time) *search {
+func (t *tenant) search(ask door.ReachAsk, now time.Time) *search {
 	q := &search{t: t, ask: ask, now: now, main: t.mainly(ask), wanted: map[string]bool{}}
 	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
 		q.wanted[edge.Parent.Name] = true

@@ -6,29 +6,10 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
-
-// What is shown to a sandbox without being installed, as records say it
-// (Record.Detail "kind"). An index of which something is withheld has its `withheld`
-// record, and no other.
-const (
-	ShownIndex    = "index"    // a project's page
-	ShownMetadata = "metadata" // of a release: .mod, .info, a wheel's METADATA
-	ShownRelayed  = "relayed"  // what its client verifies itself: attestations, a transparency log's parts
-)
-
-// Showing is metadata that is about to be sent to a sandbox.
-type Showing struct {
-	Sandbox   string     `json:"sandbox"`
-	Package   pkgref.Ref `json:"package,omitzero"` // zero: it is of no project
-	Kind      string     `json:"kind"`             // ShownMetadata or ShownRelayed
-	File      string     `json:"file"`
-	SourceURL string     `json:"source_url,omitempty"`
-	SHA256    string     `json:"sha256"` // hex, of the bytes that are sent
-	Size      int64      `json:"size"`
-}
 
 // shownKey names one thing that was shown. It is made from the record alone, so that
 // a log restores it.
@@ -48,13 +29,13 @@ type showing struct {
 }
 
 // Show implements Door.
-func (c *Controller) Show(ctx context.Context, s Showing) error {
+func (c *Controller) Show(ctx context.Context, s door.Showing) error {
 	t, err := c.admit(ctx, s.Sandbox)
 	if err != nil {
 		return err
 	}
 	switch {
-	case s.Kind != ShownMetadata && s.Kind != ShownRelayed:
+	case s.Kind != door.ShownMetadata && s.Kind != door.ShownRelayed:
 		return fault.Invalid("nothing of the kind %q is shown", clip(s.Kind, 80))
 	case !hexDigest.MatchString(s.SHA256) || s.File == "" || len(s.File) > 512 || s.Size < 0:
 		return fault.Invalid("%q can't be shown without its name and the sha256 of its bytes", clip(s.File, 80))
@@ -114,10 +95,10 @@ func (c *Controller) writeShown(ctx context.Context, t *tenant, r audit.Record, 
 }
 
 // shownPage is the record of a page that is shown whole.
-func shownPage(ask IndexAsk) audit.Record {
+func shownPage(ask door.IndexAsk) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Shown, SourceURL: clip(ask.SourceURL, 2_048),
-		Detail: map[string]string{detailKind: ShownIndex, detailIndex: ask.IndexDigest},
+		Detail: map[string]string{detailKind: door.ShownIndex, detailIndex: ask.IndexDigest},
 	}
 	setRef(&r, ask.Package)
 	return r

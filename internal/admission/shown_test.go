@@ -8,34 +8,35 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-func shows(version, body string) Showing {
-	return Showing{Sandbox: "sb1", Package: python("rich", version), Kind: ShownMetadata, File: "rich-" + version + ".metadata", SourceURL: "https://files.example/rich", SHA256: hexOf(body), Size: 7}
+func shows(version, body string) door.Showing {
+	return door.Showing{Sandbox: "sb1", Package: python("rich", version), Kind: door.ShownMetadata, File: "rich-" + version + ".metadata", SourceURL: "https://files.example/rich", SHA256: hexOf(body), Size: 7}
 }
 
 // TestWhatIsShownIsRecordedOnce for each release, kind and digest of a run, and once
 // more neither after a restart nor by many at once.
 func TestWhatIsShownIsRecordedOnce(t *testing.T) {
 	h := newHouse(t, Limits{})
-	door, _ := serve(t, h.Controller) // as the gateway has it
+	gateway, _ := serve(t, h.Controller) // as the gateway has it
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if err := door.Show(t.Context(), shows("1.0", "a")); err != nil {
+			if err := gateway.Show(t.Context(), shows("1.0", "a")); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
 	other := shows("1.0", "a")
-	other.Kind = ShownRelayed
-	tile := Showing{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Go}, Kind: ShownRelayed, File: "tile/8/0/000", SHA256: hexOf("t"), Size: 32}
+	other.Kind = door.ShownRelayed
+	tile := door.Showing{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Go}, Kind: door.ShownRelayed, File: "tile/8/0/000", SHA256: hexOf("t"), Size: 32}
 	for range 2 {
-		for _, s := range []Showing{shows("1.0", "a"), shows("1.0", "b"), shows("2.0", "a"), other, tile} {
-			must(t, door.Show(t.Context(), s))
+		for _, s := range []door.Showing{shows("1.0", "a"), shows("1.0", "b"), shows("2.0", "a"), other, tile} {
+			must(t, gateway.Show(t.Context(), s))
 		}
 		_, err := h.Index(t.Context(), indexOf("numpy", "d1", wheel("numpy", "1.0")))
 		must(t, err)
@@ -55,7 +56,7 @@ func TestWhatIsShownIsRecordedOnce(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(got) != 7 || kinds[ShownMetadata] != 3 || kinds[ShownRelayed] != 2 || kinds[ShownIndex] != 2 || len(h.records(t, audit.Withheld)) != 1 {
+	if len(got) != 7 || kinds[door.ShownMetadata] != 3 || kinds[door.ShownRelayed] != 2 || kinds[door.ShownIndex] != 2 || len(h.records(t, audit.Withheld)) != 1 {
 		t.Errorf("%d records, %v: %+v", len(got), kinds, got)
 	}
 	if r := got[0]; r.Package != "rich" || r.InstalledVersion != "1.0" || r.File != "rich-1.0.metadata" || r.Size != 7 {
@@ -92,13 +93,13 @@ func TestNothingIsShownThatCannotBeRecorded(t *testing.T) {
 	if n := len(h.records(t, audit.Shown)); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	for name, bad := range map[string]Showing{
+	for name, bad := range map[string]door.Showing{
 		"no kind":        {Sandbox: "sb1", File: "f", SHA256: hexOf("a")},
-		"an index":       {Sandbox: "sb1", Kind: ShownIndex, File: "f", SHA256: hexOf("a")},
-		"no digest":      {Sandbox: "sb1", Kind: ShownMetadata, File: "f"},
-		"no name":        {Sandbox: "sb1", Kind: ShownMetadata, SHA256: hexOf("a")},
-		"no such name":   {Sandbox: "sb1", Kind: ShownMetadata, File: "f", SHA256: hexOf("a"), Package: python("Not_Canonical", "1.0")},
-		"of nobody here": {Sandbox: "sb9", Kind: ShownMetadata, File: "f", SHA256: hexOf("a")},
+		"an index":       {Sandbox: "sb1", Kind: door.ShownIndex, File: "f", SHA256: hexOf("a")},
+		"no digest":      {Sandbox: "sb1", Kind: door.ShownMetadata, File: "f"},
+		"no name":        {Sandbox: "sb1", Kind: door.ShownMetadata, SHA256: hexOf("a")},
+		"no such name":   {Sandbox: "sb1", Kind: door.ShownMetadata, File: "f", SHA256: hexOf("a"), Package: python("Not_Canonical", "1.0")},
+		"of nobody here": {Sandbox: "sb9", Kind: door.ShownMetadata, File: "f", SHA256: hexOf("a")},
 	} {
 		if err := h.Show(t.Context(), bad); err == nil {
 			t.Errorf("%s is shown", name)

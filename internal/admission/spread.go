@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -103,7 +104,7 @@ type batch struct {
 // take takes what a release requires. Of pages and lockfiles, equal requirements of many
 // releases are one edge, whoever has it first. An edge that only explains a
 // refusal is left out when there are many; one that admits is never left out.
-func (b *batch) take(parent pkgref.Ref, through string, reqs []Requirement) error {
+func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement) error {
 	for _, q := range reqs {
 		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
 		if !b.t.counts(projectOfRef(parent), q) {

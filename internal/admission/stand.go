@@ -6,13 +6,14 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // told moves a release by what was said of a file of it, or of its metadata, and
 // follows what that opens or closes.
-func (c *Controller) told(t *tenant, ask ArtifactAsk, w weighed) error {
+func (c *Controller) told(t *tenant, ask door.ArtifactAsk, w weighed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.origins[projectOfRef(ask.Package)] = origin{ask.Upstream, ask.Toolchain}
@@ -25,8 +26,8 @@ func (c *Controller) told(t *tenant, ask ArtifactAsk, w weighed) error {
 // event is what an answer says of a release. Metadata opens what the release's own
 // file would open, by all that looks at a file: that its name may be read admits
 // nothing.
-func (c *Controller) event(ask ArtifactAsk, w weighed) ledger.Event {
-	facts, said := ask.facts(), w.said
+func (c *Controller) event(ask door.ArtifactAsk, w weighed) ledger.Event {
+	facts, said := ask.Facts(), w.said
 	if ask.File.Kind == policy.KindMetadata {
 		switch {
 		case !w.decision.Shown():
@@ -34,7 +35,7 @@ func (c *Controller) event(ask ArtifactAsk, w weighed) ledger.Event {
 		case ask.Release == nil:
 			return ledger.Event{Kind: ledger.Read}
 		}
-		facts = ask.Release.facts()
+		facts = ask.Release.Facts()
 		said = w.judge.File(facts)
 	}
 	e := ledger.Event{Kind: ledger.Denied, File: facts.File, Facts: &facts}

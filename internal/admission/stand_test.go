@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -23,25 +24,25 @@ allowed_packages:
   go: [ { name: example.com/root, with_dependencies: true } ]
 `
 
-func aged(f File, days int) File {
+func aged(f door.File, days int) door.File {
 	f.Published = noon().AddDate(0, 0, -days)
 	return f
 }
 
 // undated is a file whose age nobody knows, so that it waits.
-func undated(f File) File {
+func undated(f door.File) door.File {
 	f.Published = time.Time{}
 	return f
 }
 
 // ripening are releases by how their file stands, with whether their requirements
 // may admit anything.
-func ripening(f File) map[string]struct {
-	file   File
+func ripening(f door.File) map[string]struct {
+	file   door.File
 	admits bool
 } {
 	return map[string]struct {
-		file   File
+		file   door.File
 		admits bool
 	}{
 		"old":     {aged(f, 30), true}, // positive control
@@ -63,7 +64,7 @@ func TestMetadataOpensWhatItsReleaseWould(t *testing.T) {
 			}
 			h.expect(t, c.admits, child)
 			if !c.admits {
-				a, err := h.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: root, File: c.file})
+				a, err := h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: root, File: c.file})
 				must(t, err)
 				if a.Decision.Allowed() {
 					t.Errorf("the release itself: %+v", a.Decision)
@@ -73,12 +74,12 @@ func TestMetadataOpensWhatItsReleaseWould(t *testing.T) {
 		})
 	}
 	h := newRipeHouse(t, "deny") // metadata that comes without a word on its release
-	a, err := h.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: root, File: File{Name: "v.mod", Version: root.Version, Kind: policy.KindMetadata}})
+	a, err := h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: root, File: door.File{Name: "v.mod", Version: root.Version, Kind: policy.KindMetadata}})
 	must(t, err)
 	if !a.Decision.Allowed() {
 		t.Fatalf("%+v", a.Decision)
 	}
-	must(t, h.Edges(t.Context(), "sb1", root, []Requirement{{Name: child.Name}}))
+	must(t, h.Edges(t.Context(), "sb1", root, []door.Requirement{{Name: child.Name}}))
 	h.expect(t, false, child)
 	h.expect(t, true, root) // and then its file is let in
 	h.expect(t, true, child)
@@ -103,9 +104,9 @@ func TestSidecarsAndPagesOfWhatIsNotRipe(t *testing.T) {
 			h := newRipeHouse(t, "deny")
 			_, err := h.Index(t.Context(), indexOf("root", "d", c.file))
 			must(t, err)
-			_, err = h.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: c.file, Sidecar: true})
+			_, err = h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: c.file, Sidecar: true})
 			must(t, err)
-			_ = h.Edges(t.Context(), "sb1", python("root", "1.0"), []Requirement{{Name: "child"}}) // refused, or without effect
+			_ = h.Edges(t.Context(), "sb1", python("root", "1.0"), []door.Requirement{{Name: "child"}}) // refused, or without effect
 			a, err := h.Artifact(t.Context(), askFor("child", "1.0", false))
 			must(t, err)
 			if a.Decision.Allowed() != c.admits {
@@ -116,10 +117,10 @@ func TestSidecarsAndPagesOfWhatIsNotRipe(t *testing.T) {
 	for name, c := range ripening(archive(node("root", "1.0.0"))) {
 		t.Run("node "+name, func(t *testing.T) {
 			h := newRipeHouse(t, "deny")
-			a, err := h.Index(t.Context(), IndexAsk{Sandbox: "sb1", Package: node("root", ""), IndexDigest: "d", Files: []File{c.file}})
+			a, err := h.Index(t.Context(), door.IndexAsk{Sandbox: "sb1", Package: node("root", ""), IndexDigest: "d", Files: []door.File{c.file}})
 			must(t, err)
 			if a.WantEdges {
-				must(t, h.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []IndexRequirement{{Name: "child", Versions: []string{"1.0.0"}}}))
+				must(t, h.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []door.IndexRequirement{{Name: "child", Versions: []string{"1.0.0"}}}))
 			}
 			h.expect(t, c.admits, node("child", "1.0.0"))
 		})
@@ -131,7 +132,7 @@ func TestSidecarsAndPagesOfWhatIsNotRipe(t *testing.T) {
 func TestWhatIsWithdrawnAdmitsNoMore(t *testing.T) {
 	h := newRipeHouse(t, "deny")
 	root := python("root", "1.0")
-	sdist := func() ArtifactAsk {
+	sdist := func() door.ArtifactAsk {
 		ask := askFor("root", "1.0", true)
 		ask.Serve, ask.Await = false, true
 		ask.File.Name, ask.File.Kind = "root-1.0.tar.gz", policy.KindSdist
@@ -152,13 +153,13 @@ func TestWhatIsWithdrawnAdmitsNoMore(t *testing.T) {
 	}
 	a, err := h.Artifact(t.Context(), sdist())
 	must(t, err)
-	must(t, h.Edges(t.Context(), "sb1", root, []Requirement{{Name: "child"}}))
+	must(t, h.Edges(t.Context(), "sb1", root, []door.Requirement{{Name: "child"}}))
 	h.queue.answer(t, a.Approval, approval.Approved)
 	_, err = h.Artifact(t.Context(), sdist())
 	must(t, err)
 	_, err = h.Artifact(t.Context(), askFor("child", "1.0", false))
 	must(t, err)
-	must(t, h.Edges(t.Context(), "sb1", python("child", "1.0"), []Requirement{{Name: "grandchild"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("child", "1.0"), []door.Requirement{{Name: "grandchild"}}))
 	child(true, "approved")
 	h.queue.revoke(a.Approval)
 	again, err := h.Artifact(t.Context(), sdist())
@@ -176,7 +177,7 @@ func TestAnotherFileOfTheReleaseMovesNothing(t *testing.T) {
 	h := newRipeHouse(t, "deny")
 	_, err := h.Artifact(t.Context(), askFor("root", "1.0", false))
 	must(t, err)
-	must(t, h.Edges(t.Context(), "sb1", python("root", "1.0"), []Requirement{{Name: "child"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("root", "1.0"), []door.Requirement{{Name: "child"}}))
 	sdist := askFor("root", "1.0", false)
 	sdist.File.Name, sdist.File.Kind = "root-1.0.tar.gz", policy.KindSdist
 	if a, err := h.Artifact(t.Context(), sdist); err != nil || a.Decision.Effect != policy.Hold {
@@ -233,7 +234,7 @@ type wanderer struct {
 	pages int
 }
 
-func (w *wanderer) file(ref pkgref.Ref) File {
+func (w *wanderer) file(ref pkgref.Ref) door.File {
 	f := wheel(ref.Name, ref.Version)
 	switch rapid.SampledFrom([]string{"old", "young", "undated"}).Draw(w.rt, "age") {
 	case "young":
@@ -248,12 +249,12 @@ func (w *wanderer) step(tb testing.TB, ref pkgref.Ref) {
 	tb.Helper()
 	switch rapid.SampledFrom([]string{"file", "mod", "bare", "page", "edges", "edges", "await", "answer", "revoke", "time"}).Draw(w.rt, "do") {
 	case "file":
-		w.ask(tb, ArtifactAsk{Sandbox: "sb1", Package: ref, File: w.file(ref)})
+		w.ask(tb, door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: w.file(ref)})
 	case "mod":
 		f := w.file(ref)
-		w.ask(tb, ArtifactAsk{Sandbox: "sb1", Package: ref, File: File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}, Release: &f})
+		w.ask(tb, door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: door.File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}, Release: &f})
 	case "bare":
-		w.ask(tb, ArtifactAsk{Sandbox: "sb1", Package: ref, File: File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}})
+		w.ask(tb, door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: door.File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}})
 	case "page":
 		w.pages++
 		digest := fmt.Sprint(w.pages)
@@ -262,10 +263,10 @@ func (w *wanderer) step(tb testing.TB, ref pkgref.Ref) {
 		a, err := w.Index(tb.Context(), indexOf(ref.Name, digest, w.file(python(ref.Name, "1.0")), w.file(other)))
 		must(tb, err)
 		if a.WantEdges {
-			_ = w.EdgesOfIndex(tb.Context(), "sb1", python(ref.Name, ""), digest, []IndexRequirement{{Name: "b", Versions: []string{"1.0", "2.0"}}})
+			_ = w.EdgesOfIndex(tb.Context(), "sb1", python(ref.Name, ""), digest, []door.IndexRequirement{{Name: "b", Versions: []string{"1.0", "2.0"}}})
 		}
 	case "edges":
-		_ = w.Edges(tb.Context(), "sb1", ref, []Requirement{{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(w.rt, "child")}})
+		_ = w.Edges(tb.Context(), "sb1", ref, []door.Requirement{{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(w.rt, "child")}})
 	case "await":
 		ask := askFor(ref.Name, ref.Version, true)
 		ask.Serve, ask.Await, ask.File = false, true, undated(ask.File)
@@ -285,7 +286,7 @@ func (w *wanderer) step(tb testing.TB, ref pkgref.Ref) {
 	}
 }
 
-func (w *wanderer) ask(tb testing.TB, ask ArtifactAsk) {
+func (w *wanderer) ask(tb testing.TB, ask door.ArtifactAsk) {
 	tb.Helper()
 	a, err := w.Artifact(tb.Context(), ask)
 	must(tb, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -179,7 +180,7 @@ func (s *summary) addRefused(r audit.Record) {
 }
 
 func (s *summary) addWanted(r audit.Record) {
-	if r.Rule == RuleMissing {
+	if r.Rule == door.RuleMissing {
 		s.missing.add(packageLine(r), max(1, r.Count))
 		return
 	}

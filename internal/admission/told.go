@@ -7,11 +7,12 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // Refusals implements Door.
-func (c *Controller) Refusals(_ context.Context, sandbox, request string, most int) ([]Refusal, error) {
+func (c *Controller) Refusals(_ context.Context, sandbox, request string, most int) ([]door.Refusal, error) {
 	t, err := c.tenant(sandbox)
 	if err != nil {
 		return nil, err
@@ -21,10 +22,10 @@ func (c *Controller) Refusals(_ context.Context, sandbox, request string, most i
 
 // told are the refusals that are shown, at most most, or those under a request's id,
 // shown or not.
-func (t *tenant) told(request string, most int) []Refusal {
+func (t *tenant) told(request string, most int) []door.Refusal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := []Refusal{}
+	list := []door.Refusal{}
 	if request != "" {
 		for _, r := range t.under(request) {
 			list = append(list, r.public())
@@ -46,7 +47,7 @@ func (t *tenant) told(request string, most int) []Refusal {
 			list = append(list, r.public())
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Refusal) int { return alarmFirst(a.Alarm, b.Alarm) })
+	slices.SortStableFunc(list, func(a, b door.Refusal) int { return alarmFirst(a.Alarm, b.Alarm) })
 	return list
 }
 
@@ -91,7 +92,7 @@ type Sought struct{ Run, Sandbox, Request string }
 // of a sandbox that lives what is known of it, of another what the log has. What a copy
 // inherited is told of its source. fault.ErrNotFound if the log has nothing of the run,
 // or nothing was refused under the request's id.
-func (c *Controller) Told(ctx context.Context, s Sought) ([]Refusal, error) {
+func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error) {
 	if s.Run == "" && s.Sandbox == "" {
 		return nil, fault.Invalid("refusals are of a run or of a sandbox; name one")
 	}
@@ -117,14 +118,14 @@ func (c *Controller) Told(ctx context.Context, s Sought) ([]Refusal, error) {
 	if len(order) == 0 {
 		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", clip(cmp.Or(s.Run, s.Sandbox), 200))
 	}
-	list := []Refusal{}
+	list := []door.Refusal{}
 	for _, t := range order {
 		list = append(list, t.told(s.Request, 0)...)
 	}
 	if s.Request != "" && len(list) == 0 {
 		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", clip(s.Request, 40))
 	}
-	slices.SortStableFunc(list, func(a, b Refusal) int {
+	slices.SortStableFunc(list, func(a, b door.Refusal) int {
 		return cmp.Or(alarmFirst(a.Alarm, b.Alarm), a.Time.Compare(b.Time))
 	})
 	return list, nil
@@ -150,9 +151,9 @@ func (t *tenant) recall(r audit.Record, limits Limits) {
 }
 
 // public is a refusal as its sandbox's agent may read it.
-func (r *refusal) public() Refusal {
+func (r *refusal) public() door.Refusal {
 	rec := r.record
-	out := Refusal{
+	out := door.Refusal{
 		Time: rec.Time, Run: rec.Run, Sandbox: rec.Sandbox, Package: refOf(rec), File: rec.File, What: whatPackage, Name: rec.Detail[detailName],
 		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
 		Suggest: rec.Detail[detailSuggest], RequestID: rec.RequestID, Count: r.count,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -33,7 +34,7 @@ func TestWhatARunWasRefusedIsToldAfterItsEnd(t *testing.T) {
 	for _, r := range live {
 		one, err := h.Told(t.Context(), Sought{Run: "run1", Request: r.RequestID})
 		must(t, err)
-		if diff := cmp.Diff([]Refusal{r}, one); diff != "" {
+		if diff := cmp.Diff([]door.Refusal{r}, one); diff != "" {
 			t.Errorf("%s:\n%s", r.RequestID, diff)
 		}
 	}

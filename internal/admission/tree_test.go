@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -24,7 +25,7 @@ allowed_packages:
 // each release.
 type grove struct {
 	*house
-	door Door
+	door door.Door
 }
 
 func newGrove(tb testing.TB, document string, limits Limits) *grove {
@@ -44,8 +45,8 @@ func module(path, version string) pkgref.Ref {
 	return pkgref.Ref{Ecosystem: pkgref.Go, Name: path, Version: version}
 }
 
-func archive(ref pkgref.Ref) File {
-	return File{
+func archive(ref pkgref.Ref) door.File {
+	return door.File{
 		Name: ref.Name + "-" + ref.Version + ".tgz", Version: ref.Version, Kind: policy.KindPackage,
 		Digest: "sha512:" + hexOf(ref.String()), Published: noon().AddDate(-1, 0, 0),
 	}
@@ -56,14 +57,14 @@ func archive(ref pkgref.Ref) File {
 // that the page shows.
 func (g *grove) page(tb testing.TB, name string, releases map[string][]string, versions ...string) string {
 	tb.Helper()
-	ask := IndexAsk{Sandbox: "sb1", Package: node(name, ""), SourceURL: "https://npm.example/" + name, IndexDigest: "of " + name}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: node(name, ""), SourceURL: "https://npm.example/" + name, IndexDigest: "of " + name}
 	for _, v := range versions {
 		ask.Files = append(ask.Files, archive(node(name, v)))
 	}
 	a, err := g.door.Index(tb.Context(), ask)
 	must(tb, err)
 	var shown []string
-	var reqs []IndexRequirement
+	var reqs []door.IndexRequirement
 	for i, v := range versions {
 		if !a.Verdicts[a.OfFile[i]].Allowed() {
 			continue
@@ -71,7 +72,7 @@ func (g *grove) page(tb testing.TB, name string, releases map[string][]string, v
 		shown = append(shown, v)
 		for _, r := range releases[v] {
 			child, specifier, _ := strings.Cut(r, " ")
-			reqs = append(reqs, IndexRequirement{Name: child, Specifier: specifier, Versions: []string{v}})
+			reqs = append(reqs, door.IndexRequirement{Name: child, Specifier: specifier, Versions: []string{v}})
 		}
 	}
 	if a.WantEdges {
@@ -82,7 +83,7 @@ func (g *grove) page(tb testing.TB, name string, releases map[string][]string, v
 
 func (g *grove) fetch(tb testing.TB, ref pkgref.Ref) policy.Decision {
 	tb.Helper()
-	a, err := g.door.Artifact(tb.Context(), ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
+	a, err := g.door.Artifact(tb.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
 	must(tb, err)
 	return a.Decision
 }
@@ -136,7 +137,7 @@ func TestATreeIsReadFromPages(t *testing.T) {
 // changes nothing gives a page no new epoch.
 func TestPagesAreAskedForOnce(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
-	ask := IndexAsk{Sandbox: "sb1", Package: node("root", ""), IndexDigest: "d", Files: []File{archive(node("root", "1.0.0"))}}
+	ask := door.IndexAsk{Sandbox: "sb1", Package: node("root", ""), IndexDigest: "d", Files: []door.File{archive(node("root", "1.0.0"))}}
 	first, err := g.Index(t.Context(), ask)
 	must(t, err)
 	if !first.WantEdges {
@@ -151,10 +152,10 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 	if err := g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "another", nil); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("the requirements of a page that was not shown: %v", err)
 	}
-	if err := g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []IndexRequirement{{Name: "Not A Name"}}); !errors.Is(err, fault.ErrInvalid) {
+	if err := g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []door.IndexRequirement{{Name: "Not A Name"}}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a requirement of no package: %v", err)
 	}
-	must(t, g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []IndexRequirement{{Name: "x", Specifier: strings.Repeat("1||", 400), Versions: []string{"1.0.0"}}}))
+	must(t, g.EdgesOfIndex(t.Context(), "sb1", node("root", ""), "d", []door.IndexRequirement{{Name: "x", Specifier: strings.Repeat("1||", 400), Versions: []string{"1.0.0"}}}))
 	g.expect(t, false, node("x", "1.0.0"))
 	must(t, g.Register(Run{Sandbox: "sb2", Run: "run2", Policy: parse(t, "packages: { default: allow }")}))
 	ask.Sandbox, ask.Package = "sb2", python("root", "")
@@ -193,11 +194,11 @@ func TestTreeLimits(t *testing.T) {
 	if len(tenant.edges.known) != 4 || tenant.requirements != 6 {
 		t.Errorf("%d edges, %d requirements", len(tenant.edges.known), tenant.requirements)
 	}
-	for name, q := range map[string]IndexRequirement{
+	for name, q := range map[string]door.IndexRequirement{
 		"edges":        {Name: "z", Versions: []string{"1.0.0"}},
 		"requirements": {Name: "z", Versions: []string{"9.0.0"}},
 	} {
-		all := []IndexRequirement{{Name: "y0", Specifier: "*", Versions: []string{"1.0.0"}}, q}
+		all := []door.IndexRequirement{{Name: "y0", Specifier: "*", Versions: []string{"1.0.0"}}, q}
 		if name == "requirements" {
 			all = append(all, q)
 		}
@@ -215,18 +216,18 @@ func (g *grove) mod(tb testing.TB, ref pkgref.Ref, requires ...string) bool {
 }
 
 // modOf is mod for a release whose own file is release.
-func (g *grove) modOf(tb testing.TB, ref pkgref.Ref, release File, requires ...string) bool {
+func (g *grove) modOf(tb testing.TB, ref pkgref.Ref, release door.File, requires ...string) bool {
 	tb.Helper()
-	f := File{Name: "v.mod", Version: ref.Version, Kind: policy.KindMetadata}
-	a, err := g.door.Artifact(tb.Context(), ArtifactAsk{Sandbox: "sb1", Package: ref, File: f, Release: &release})
+	f := door.File{Name: "v.mod", Version: ref.Version, Kind: policy.KindMetadata}
+	a, err := g.door.Artifact(tb.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: f, Release: &release})
 	must(tb, err)
 	if !a.Decision.Allowed() {
 		return false
 	}
-	var reqs []Requirement
+	var reqs []door.Requirement
 	for _, r := range requires {
 		path, version, _ := strings.Cut(r, " ")
-		reqs = append(reqs, Requirement{Name: path, Specifier: ">=" + version})
+		reqs = append(reqs, door.Requirement{Name: path, Specifier: ">=" + version})
 	}
 	must(tb, g.door.Edges(tb.Context(), "sb1", ref, reqs))
 	return true
@@ -256,8 +257,8 @@ func TestGoReadsMetadata(t *testing.T) {
 	if n := len(g.records(t, audit.Served)); n != 0 {
 		t.Errorf("%d records of files that were not served", n)
 	}
-	_, err := g.Artifact(t.Context(), ArtifactAsk{
-		Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: File{Name: "v.mod", Version: "v1.0.0", Kind: policy.KindMetadata}, Serve: true, SHA256: hexOf("x"),
+	_, err := g.Artifact(t.Context(), door.ArtifactAsk{
+		Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: door.File{Name: "v.mod", Version: "v1.0.0", Kind: policy.KindMetadata}, Serve: true, SHA256: hexOf("x"),
 	})
 	if !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("metadata is served as a file: %v", err)
@@ -269,7 +270,7 @@ func TestEdgesOfAReleaseAreReplaced(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{Requirements: 4})
 	g.mod(t, module("example.com/alone", "v1.0.0"))
 	for i := range 20 {
-		must(t, g.Edges(t.Context(), "sb1", module("example.com/alone", "v1.0.0"), []Requirement{{Name: "example.com/x", Specifier: ">=v1.0.0"}, {Name: fmt.Sprintf("example.com/x%d", i%2), Specifier: ">=v1.0.0"}}))
+		must(t, g.Edges(t.Context(), "sb1", module("example.com/alone", "v1.0.0"), []door.Requirement{{Name: "example.com/x", Specifier: ">=v1.0.0"}, {Name: fmt.Sprintf("example.com/x%d", i%2), Specifier: ">=v1.0.0"}}))
 	}
 	tenant, err := g.tenant("sb1")
 	must(t, err)

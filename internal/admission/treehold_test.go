@@ -12,6 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -131,7 +133,7 @@ func TestWhatATreeDidNotShowIsHeld(t *testing.T) {
 	for _, request := range h.queue.list() {
 		h.queue.answer(t, request.ID, approval.Approved)
 	}
-	for _, ask := range []ArtifactAsk{awaiting("surprise", "1.0"), awaiting("mdurl", "2.0")} {
+	for _, ask := range []door.ArtifactAsk{awaiting("surprise", "1.0"), awaiting("mdurl", "2.0")} {
 		a, err = h.Artifact(t.Context(), ask)
 		if err != nil || a.Decision.Effect != policy.Hold || a.Approval == "ap-tree" {
 			t.Fatalf("%s: %+v, %v", ask.Package, a, err)
@@ -302,7 +304,7 @@ func TestAnUpgradeIsComparedWithWhatTheRunHas(t *testing.T) {
 	if a, err := h.Artifact(t.Context(), served); err != nil || !a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	newer := func(version string, paths ...string) approval.Evidence {
+	newer := func(version string, paths ...string) evidence.Evidence {
 		t.Helper()
 		ask := awaiting("requests", version)
 		ask.File.Name, ask.File.Kind, ask.Paths = "requests-"+version+".tar.gz", policy.KindSdist, paths // held for its kind

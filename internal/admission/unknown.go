@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -33,20 +34,20 @@ func unknownDecision() policy.Decision {
 
 // refuseUnknown records that a file was refused since its facts could not be
 // read. The cause goes with the error if that fails too.
-func (c *Controller) refuseUnknown(ctx context.Context, t *tenant, ask ArtifactAsk, cause error) (Answer, error) {
+func (c *Controller) refuseUnknown(ctx context.Context, t *tenant, ask door.ArtifactAsk, cause error) (door.Answer, error) {
 	d := unknownDecision()
 	r := blockedRecord(ask, d)
 	r.Outcome = audit.Failed
 	r, err := c.refuse(ctx, t, r)
 	if err != nil {
-		return Answer{}, errors.Join(cause, err)
+		return door.Answer{}, errors.Join(cause, err)
 	}
-	return Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
 }
 
 // unknownVerdict withholds all of a page. It is not remembered: the facts may be
 // mended at any moment.
-func unknownVerdict(key indexKey, now time.Time, files []File) *indexVerdict {
+func unknownVerdict(key indexKey, now time.Time, files []door.File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files))}
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.epoch = v.name()

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // keepPaths remembers what is inside of a file that is served; t.mu is held. What is not
 // kept is told as unknown.
-func (t *tenant) keepPaths(ask ArtifactAsk) {
+func (t *tenant) keepPaths(ask door.ArtifactAsk) {
 	release := ask.Package.Release()
 	if len(ask.Paths) == 0 || t.inside[release] != nil || t.insidePaths+len(ask.Paths) > maxInsidePaths {
 		return
@@ -28,7 +29,7 @@ func (t *tenant) keepPaths(ask ArtifactAsk) {
 
 // compareInstalled tells what of a release differs from that which the run has already of
 // the same package.
-func (t *tenant) compareInstalled(e *approval.Evidence, p pkgref.Ref, paths []string) {
+func (t *tenant) compareInstalled(e *evidence.Evidence, p pkgref.Ref, paths []string) {
 	t.mu.Lock()
 	before := t.projectsServed()[projectOfRef(p)]
 	var had []string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -74,12 +75,12 @@ const (
 
 // candidate is a project that could be read next.
 type candidate struct {
-	ToRead
+	door.ToRead
 	rank, depth int
 }
 
 // toRead gives out what to read next; t.mu is held.
-func (t *tenant) toRead(ask ReachAsk, near bool, roots []string, now time.Time) []ToRead {
+func (t *tenant) toRead(ask door.ReachAsk, near bool, roots []string, now time.Time) []door.ToRead {
 	w := &t.walk
 	for _, project := range ask.Again {
 		delete(w.visits, project)
@@ -97,7 +98,7 @@ func (t *tenant) toRead(ask ReachAsk, near bool, roots []string, now time.Time) 
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.depth, b.depth), cmp.Compare(a.Project.Name, b.Project.Name))
 	})
-	var next []ToRead
+	var next []door.ToRead
 	for _, c := range all {
 		if len(next) == maxBatch || c.rank != all[0].rank {
 			break
@@ -161,7 +162,7 @@ func (t *tenant) full(c candidate) string {
 }
 
 // depth is how far from an entry a project is, by the edges that admit it.
-func (t *tenant) depth(ask ReachAsk, edges []policy.Edge) (depth int, ok bool) {
+func (t *tenant) depth(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bool) {
 	for _, e := range edges {
 		if e.Through == "" && !ask.Metadata {
 			continue
@@ -181,7 +182,7 @@ func (t *tenant) depth(ask ReachAsk, edges []policy.Edge) (depth int, ok bool) {
 func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool) {
 	t, ask, wanted := q.t, q.ask, q.wanted
 	hints := t.hints(project)
-	c = candidate{ToRead: ToRead{Project: project, Versions: hints}, rank: rankAside, depth: depth}
+	c = candidate{ToRead: door.ToRead{Project: project, Versions: hints}, rank: rankAside, depth: depth}
 	_, asked := t.walk.asked[project]
 	v := t.walk.visits[project]
 	c.Anew = v != nil && (q.now.Sub(v.at) > walkedFor || v.edges != t.edges.byPackage[project].epoch)
@@ -259,7 +260,7 @@ const maxMains = 12
 
 // mainly are the names that the main releases of what was read require, or such as
 // clients asked for. Where metadata is read release by release, that is all of it.
-func (t *tenant) mainly(ask ReachAsk) map[string]bool {
+func (t *tenant) mainly(ask door.ReachAsk) map[string]bool {
 	names := map[string]bool{}
 	for project, r := range t.required {
 		if project.Ecosystem != ask.Package.Ecosystem {
@@ -319,7 +320,7 @@ func (t *tenant) loose(e pkgref.Ecosystem) bool {
 }
 
 // highestRequired is the highest release on a page that a requirement admits.
-func highestRequired(j *policy.Judge, ask IndexAsk) string {
+func highestRequired(j *policy.Judge, ask door.IndexAsk) string {
 	var highest pkgref.Version
 	for _, f := range ask.Files {
 		v, ok := pkgref.ParseVersion(ask.Package.Ecosystem, f.Version)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -48,7 +49,7 @@ const (
 )
 
 // wish is a file that waits, for the queue.
-func (t *tenant) wish(ask ArtifactAsk, d policy.Decision) approval.Ask {
+func (t *tenant) wish(ask door.ArtifactAsk, d policy.Decision) approval.Ask {
 	w := approval.Ask{
 		Package: ask.Package, Upstream: ask.Upstream, Files: []approval.File{fileOf(ask)},
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: clip(t.policy().Source(), 1_024),
@@ -82,9 +83,9 @@ func (t *tenant) wish(ask ArtifactAsk, d policy.Decision) approval.Ask {
 // maxEvidence bounds the findings that a wish tells.
 const maxEvidence = 50
 
-func fileOf(ask ArtifactAsk) approval.File {
+func fileOf(ask door.ArtifactAsk) approval.File {
 	f := approval.File{
-		Name: ask.File.Name, Kind: string(ask.File.Kind), Digests: ask.facts().Digests, Size: ask.Size,
+		Name: ask.File.Name, Kind: string(ask.File.Kind), Digests: ask.Facts().Digests, Size: ask.Size,
 		Scripts: ask.File.Scripts, Published: ask.File.Published,
 	}
 	if f.Size == 0 {
@@ -102,8 +103,7 @@ func requires(e policy.Edge) string {
 	return text
 }
 
-// ApproveCommand is what a person enters on the host to approve a request.
-func ApproveCommand(id string) string { return "cofferdam approvals approve " + id }
-
 // waitsAs follows the reason of what waits.
-func waitsAs(id string) string { return "; it waits as " + id + ", on the host: " + ApproveCommand(id) }
+func waitsAs(id string) string {
+	return "; it waits as " + id + ", on the host: " + door.ApproveCommand(id)
+}

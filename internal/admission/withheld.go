@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -34,7 +35,7 @@ type versionRange struct {
 }
 
 // shownVersions are those with at least one file that is shown.
-func shownVersions(files []File, v *indexVerdict) map[string]bool {
+func shownVersions(files []door.File, v *indexVerdict) map[string]bool {
 	some := map[string]bool{}
 	for i, f := range files {
 		if v.verdicts[v.ofFile[i]].Shown() {
@@ -48,7 +49,7 @@ func shownVersions(files []File, v *indexVerdict) map[string]bool {
 // reaches the highest release last, and returns the decision that says most: an
 // alarm about a lockfile's digest, else that release's. Ranges of no versions
 // come first, then those of pre-releases only, which few people want.
-func withheldRanges(e pkgref.Ecosystem, files []File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
+func withheldRanges(e pkgref.Ecosystem, files []door.File, v *indexVerdict) ([]audit.WithheldRange, policy.Decision) {
 	byRule := map[rangeKey]*versionRange{}
 	parsed := map[string]pkgref.Version{}
 	some := shownVersions(files, v)

@@ -3,6 +3,7 @@ package admission
 import (
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -10,7 +11,7 @@ import (
 // TestAVersionWithAnAllowedFileIsNotWithheld: a source distribution beside an
 // allowed wheel is a withheld file, not a withheld version.
 func TestAVersionWithAnAllowedFileIsNotWithheld(t *testing.T) {
-	files := []File{{Version: "1.0"}, {Version: "1.0"}, {Version: "2.0"}}
+	files := []door.File{{Version: "1.0"}, {Version: "1.0"}, {Version: "2.0"}}
 	v := &indexVerdict{
 		verdicts: []policy.Decision{
 			{Effect: policy.Allow, Rule: "list"},
@@ -42,7 +43,7 @@ func TestWhatIsRequiredSaysMost(t *testing.T) {
 		},
 		ofFile: []int{0, 1, 1, 0, 0},
 	}
-	files := []File{{Version: "0.9.0"}, {Version: "1.0.0"}, {Version: "1.1.0"}, {Version: "3.0.0"}, {Version: "4.0.0-rc.1"}}
+	files := []door.File{{Version: "0.9.0"}, {Version: "1.0.0"}, {Version: "1.1.0"}, {Version: "3.0.0"}, {Version: "4.0.0-rc.1"}}
 	ranges, refusal := withheldRanges(pkgref.Node, files, v)
 	if len(ranges) != 1 || ranges[0].From != "0.9.0" || ranges[0].To != "4.0.0-rc.1" || ranges[0].Reason != "on no list; parent requires it" {
 		t.Errorf("ranges %+v", ranges)
@@ -67,7 +68,7 @@ func TestAWithheldPageIsToldAgain(t *testing.T) {
 		t.Fatalf("%d refusals are shown, want what the page withholds", told())
 	}
 	root := node("root", "1.0.0")
-	if a, err := g.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Package: root, File: archive(root), SourceURL: "https://npm.example/f", Serve: true, SHA256: hexOf("x")}); err != nil || !a.Decision.Allowed() {
+	if a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: root, File: archive(root), SourceURL: "https://npm.example/f", Serve: true, SHA256: hexOf("x")}); err != nil || !a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if told() != 0 {

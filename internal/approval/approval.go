@@ -18,6 +18,7 @@ package approval
 import (
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -69,10 +70,10 @@ type Ask struct {
 	Task       string `json:"task,omitempty"`        // the run's stated task
 	Because    string `json:"because,omitempty"`     // the agent's own reason: a claim
 	// WantedBy is its place in the tree: "rich 13.7.1 requires markdown-it-py >=2.2.0".
-	WantedBy []string `json:"wanted_by,omitempty"`
-	Rule     string   `json:"rule"`   // that holds it
-	Reason   string   `json:"reason"` // of the policy
-	Evidence Evidence `json:"evidence"`
+	WantedBy []string          `json:"wanted_by,omitempty"`
+	Rule     string            `json:"rule"`   // that holds it
+	Reason   string            `json:"reason"` // of the policy
+	Evidence evidence.Evidence `json:"evidence"`
 	// Notes are what a person should know of a new request beside that, a sentence each.
 	Notes []string `json:"notes,omitempty"`
 	// Group joins what one run asks for in one go; "" is the run's burst of now.
@@ -82,58 +83,17 @@ type Ask struct {
 	ByPerson bool `json:"by_person,omitempty"`
 }
 
-// Evidence is what is known about a release, for the person who answers. All of
-// it is told by upstreams and imported lists but for LastApproved.
-type Evidence struct {
-	Published  time.Time `json:"published,omitzero"`
-	FirstSeen  time.Time `json:"first_seen,omitzero"`  // by this installation
-	Popularity string    `json:"popularity,omitempty"` // "rank 812 of 15000 (list top-pypi)", "" if no list has it
-	Similar    string    `json:"similar,omitempty"`    // "requests: one letter differs"
-	Advisories []string  `json:"advisories,omitempty"` // ids, with summaries
-	Scripts    []string  `json:"scripts,omitempty"`    // what runs at installation: "postinstall: node x.js"
-	Findings   []string  `json:"findings,omitempty"`   // what the gateway noticed in the file
-	Maintainer string    `json:"maintainer,omitempty"`
-	Summary    string    `json:"summary,omitempty"` // the publisher's
-	Homepage   string    `json:"homepage,omitempty"`
-	License    string    `json:"license,omitempty"`
-	Versions   int       `json:"versions,omitempty"` // releases of the project
-	Requires   []string  `json:"requires,omitempty"` // its dependencies, "name specifier"
-	// Inside is what the file brings; nil: it was not looked into.
-	Inside *Inside `json:"inside,omitempty"`
-	// Installed is the version of it that the run has already, and NewFiles those that
-	// this one brings and that one does not. FilesUnknown: they could not be compared.
-	Installed    string   `json:"installed,omitempty"`
-	NewFiles     []string `json:"new_files,omitempty"`
-	FilesUnknown bool     `json:"files_unknown,omitempty"`
-	// Unchecked are checks that could not be made here, a sentence each: that nothing
-	// was found by them means nothing.
-	Unchecked []string `json:"unchecked,omitempty"`
-	// LastApproved is the last version of it that was approved here, and Changes
-	// what differs from that: dependencies added and gone, scripts, maintainer, size.
-	LastApproved string   `json:"last_approved,omitempty"`
-	Changes      []string `json:"changes,omitempty"`
-}
-
-// Inside is what a file brings, by names that its publisher wrote.
-type Inside struct {
-	Modules     []string `json:"modules,omitempty"`      // that programs can import
-	EntryPoints []string `json:"entry_points,omitempty"` // programs and hooks that installing it makes known
-	Starts      []string `json:"starts,omitempty"`       // files whose lines run at every start of the interpreter, such as .pth
-	Native      []string `json:"native,omitempty"`       // files of machine code
-	Files       int      `json:"files"`                  // how many there are
-}
-
 // Request is a release that waits, or was answered; or a tree of them.
 type Request struct {
-	ID       string     `json:"id"` // "ap-" and six characters that are hard to confuse
-	State    State      `json:"state"`
-	Package  pkgref.Ref `json:"package"`
-	Upstream string     `json:"upstream"`
-	Files    []File     `json:"files"`
-	Evidence Evidence   `json:"evidence"`
-	Rule     string     `json:"rule"`
-	Reason   string     `json:"reason"`
-	Group    string     `json:"group,omitempty"`
+	ID       string            `json:"id"` // "ap-" and six characters that are hard to confuse
+	State    State             `json:"state"`
+	Package  pkgref.Ref        `json:"package"`
+	Upstream string            `json:"upstream"`
+	Files    []File            `json:"files"`
+	Evidence evidence.Evidence `json:"evidence"`
+	Rule     string            `json:"rule"`
+	Reason   string            `json:"reason"`
+	Group    string            `json:"group,omitempty"`
 	// Members are the releases of a tree, in its order; it has no files and no evidence
 	// of its own. Of any other request there are none, and Tree is the tree that it
 	// waits in, or that it was first asked for with.

@@ -141,13 +141,13 @@ func (q *Queue) join(ctx context.Context, e Entry, ask Ask, now time.Time) (Requ
 
 func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([]change, error) {
 	more := unknown(e.Files, ask.Files)
-	evidence, grown := mergeEvidence(e.Evidence, ask.Evidence)
+	known, grown := mergeEvidence(e.Evidence, ask.Evidence)
 	if grown {
 		var err error
-		if evidence, err = q.compare(ctx, ask.Package, mergeFiles(e.Files, more), evidence); err != nil {
+		if known, err = q.compare(ctx, ask.Package, mergeFiles(e.Files, more), known); err != nil {
 			return nil, err
 		}
-		grown = !evidence.lacks(e.Evidence)
+		grown = !lacks(known, e.Evidence)
 	}
 	q.burst(ask, now)
 	newcomer := !e.askedBy(ask.Run, ask.Policy) && len(e.Runs) < maxRuns
@@ -159,7 +159,7 @@ func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([
 	}
 	c := change{event: EventJoined, id: e.ID, pkg: e.Package, upstream: e.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
 	if grown {
-		c.evidence = &evidence
+		c.evidence = &known
 	}
 	return inParts(c, more), nil
 }

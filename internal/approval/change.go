@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -24,9 +25,9 @@ type change struct {
 	rule     string
 	reason   string
 	group    string
-	files    []File    // new ones, or known ones with more known of them
-	evidence *Evidence // nil: as it was
-	expires  time.Time // of asked: the request's; of approved, denied: the answer's
+	files    []File             // new ones, or known ones with more known of them
+	evidence *evidence.Evidence // nil: as it was
+	expires  time.Time          // of asked: the request's; of approved, denied: the answer's
 
 	byPerson bool     // of asked
 	notes    []string // of asked

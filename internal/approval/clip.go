@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -81,15 +82,15 @@ func cleanFiles(files []File) ([]File, error) {
 }
 
 // cleanEvidence bounds each text and then the whole, by shortening all lists.
-func cleanEvidence(e Evidence) Evidence {
-	e = e.apart()
+func cleanEvidence(e evidence.Evidence) evidence.Evidence {
+	e = e.Apart()
 	e.Published, e.FirstSeen = plain(e.Published), plain(e.FirstSeen)
-	for _, s := range e.texts() {
+	for _, s := range e.Texts() {
 		*s = clip(*s, maxShort)
 	}
 	e.Summary = clip(e.Summary, maxShort)
 	for most := maxList; ; most /= 2 {
-		for _, l := range e.lists() {
+		for _, l := range e.Lists() {
 			*l = clipList(*l, most, maxShort)
 		}
 		if most == 0 || encodedSize(e) <= maxEvidence {
@@ -98,36 +99,12 @@ func cleanEvidence(e Evidence) Evidence {
 	}
 }
 
-// apart is the evidence with an Inside of its own.
-func (e Evidence) apart() Evidence {
-	if e.Inside != nil {
-		own := *e.Inside
-		e.Inside = &own
-	}
-	return e
-}
-
-func (e *Evidence) texts() []*string {
-	return []*string{&e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
-}
-
-func (e *Evidence) lists() []*[]string {
-	in := e.Inside
-	if in == nil {
-		in = &Inside{} // nothing is kept in it
-	}
-	return []*[]string{
-		&e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
-		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
-	}
-}
-
 // mergeEvidence fills what was not known, and adds to the lists; changed tells
 // whether anything came.
-func mergeEvidence(known, more Evidence) (merged Evidence, changed bool) {
-	merged = known.apart()
+func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, changed bool) {
+	merged = known.Apart()
 	if merged.Inside == nil {
-		merged.Inside = more.apart().Inside
+		merged.Inside = more.Apart().Inside
 	}
 	merged.FilesUnknown = merged.Installed == "" && more.FilesUnknown || known.FilesUnknown
 	if merged.Published.IsZero() {
@@ -137,14 +114,14 @@ func mergeEvidence(known, more Evidence) (merged Evidence, changed bool) {
 		merged.FirstSeen = more.FirstSeen
 	}
 	merged.Versions = max(known.Versions, more.Versions)
-	texts := more.texts()
-	for i, s := range merged.texts() {
+	texts := more.Texts()
+	for i, s := range merged.Texts() {
 		if *s == "" {
 			*s = *texts[i]
 		}
 	}
-	lists := more.lists()
-	for i, l := range merged.lists() {
+	lists := more.Lists()
+	for i, l := range merged.Lists() {
 		for _, item := range *lists[i] {
 			if !slices.Contains(*l, item) {
 				*l = append(slices.Clip(*l), item)
@@ -157,9 +134,9 @@ func mergeEvidence(known, more Evidence) (merged Evidence, changed bool) {
 
 // lacks tells that some list is shorter than it was: there is no room for more.
 // What is known only ever grows, or asks in turn would change it for ever.
-func (e *Evidence) lacks(was Evidence) bool {
-	before := was.lists()
-	for i, l := range e.lists() {
+func lacks(e, was evidence.Evidence) bool {
+	before := was.Lists()
+	for i, l := range e.Lists() {
 		if len(*l) < len(*before[i]) {
 			return true
 		}
@@ -167,7 +144,7 @@ func (e *Evidence) lacks(was Evidence) bool {
 	return false
 }
 
-func encoded(e Evidence) string {
+func encoded(e evidence.Evidence) string {
 	text, _ := json.Marshal(e) // strings, numbers and times
 	return string(text)
 }

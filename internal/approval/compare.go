@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -14,12 +15,12 @@ const lookBack = 100
 
 // compare adds to the evidence what differs from the last release of the project
 // that a person approved here.
-func (q *Queue) compare(ctx context.Context, pkg pkgref.Ref, files []File, e Evidence) (Evidence, error) {
+func (q *Queue) compare(ctx context.Context, pkg pkgref.Ref, files []File, e evidence.Evidence) (evidence.Evidence, error) {
 	earlier, err := q.cfg.Store.List(ctx, Filter{
 		States: []State{Approved, Expired}, Ecosystem: pkg.Ecosystem, Package: pkg.Name, Limit: lookBack,
 	})
 	if err != nil {
-		return Evidence{}, err
+		return evidence.Evidence{}, err
 	}
 	i := slices.IndexFunc(earlier, func(e Entry) bool { return e.Answer != nil && e.Answer.State == Approved && !e.IsTree() })
 	if i < 0 {
@@ -60,7 +61,7 @@ func otherFiles(last Entry, files []File) []string {
 
 // differing tells what the evidence of two releases has differently. What one of
 // them does not tell at all is not compared.
-func differing(last Entry, now Evidence) []string {
+func differing(last Entry, now evidence.Evidence) []string {
 	var told []string
 	was := last.Evidence
 	if len(was.Requires) > 0 && len(now.Requires) > 0 {

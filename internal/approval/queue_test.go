@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -147,10 +148,10 @@ func TestChangesSinceLastApproved(t *testing.T) {
 	t.Parallel()
 	in := install(t, approval.Limits{})
 	a := ask("r1", wheel("sha256:aa"))
-	a.Evidence = approval.Evidence{Requires: []string{"pygments >=2", "markdown-it-py"}, Maintainer: "will", Scripts: []string{"old"}}
+	a.Evidence = evidence.Evidence{Requires: []string{"pygments >=2", "markdown-it-py"}, Maintainer: "will", Scripts: []string{"old"}}
 	in.approve(t, approval.ScopeRun, 0, in.ask(t, a).ID)
 	a.Package.Version = "14.0.0"
-	a.Evidence = approval.Evidence{Requires: []string{"pygments >=3", "telemetry"}, Maintainer: "mallory", Scripts: []string{"old", "postinstall: node x.js"}}
+	a.Evidence = evidence.Evidence{Requires: []string{"pygments >=3", "telemetry"}, Maintainer: "mallory", Scripts: []string{"old", "postinstall: node x.js"}}
 	got := in.ask(t, a).Evidence
 	want := []string{
 		"requires telemetry, which it did not before", "requires markdown-it-py no more",

@@ -50,6 +50,8 @@ func layers() []struct {
 		{"internal/policies", 3},
 		{"internal/store", 6},
 		{"internal/archive", 1},
+		{"internal/evidence", 1},
+		{"internal/door", 2},
 		{"internal/admission", 4},
 		{"internal/ecosystem", 4},
 		{"internal/sandbox", 5},
@@ -131,6 +133,41 @@ func TestStrangers(t *testing.T) {
 				if rel, ours := strings.CutPrefix(imp, module+"/"); ours && below(rel, s.to) {
 					t.Errorf("%s imports %s: %s", f.path, rel, s.why)
 				}
+			}
+		}
+	}
+}
+
+// TestTheGatewayKnowsTheDoorAlone: nothing that the gateway or the egress router imports,
+// at whatever remove, decides, records or asks a person.
+func TestTheGatewayKnowsTheDoorAlone(t *testing.T) {
+	imports := map[string][]string{}
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		for _, imp := range f.imports {
+			if rel, ours := strings.CutPrefix(imp, module+"/"); ours {
+				imports[f.pkg] = append(imports[f.pkg], rel)
+			}
+		}
+	}
+	for _, from := range []string{"internal/gateway", "internal/egress"} {
+		through := map[string]string{from: ""}
+		for todo := []string{from}; len(todo) > 0; todo = todo[1:] {
+			for _, next := range imports[todo[0]] {
+				if _, seen := through[next]; !seen {
+					through[next] = todo[0]
+					todo = append(todo, next)
+				}
+			}
+		}
+		if _, ok := through["internal/door"]; !ok {
+			t.Errorf("%s does not import the door; the test looks for the wrong names", from)
+		}
+		for _, stranger := range []string{"internal/admission", "internal/approval", "internal/advisory", "internal/audit"} {
+			if by, ok := through[stranger]; ok {
+				t.Errorf("%s comes to %s, by way of %s: it asks the door", from, stranger, by)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -71,7 +71,7 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 
 // trust issues the gateway's certificate for the hosts that it learnt, and
 // remembers them for new sandboxes. It is admission's Trust.
-func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.Certificate, error) {
+func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (door.Certificate, error) {
 	// Where no registry is known there is still a CA, which every sandbox gets.
 	named := hosts
 	if len(named) == 0 {
@@ -79,9 +79,9 @@ func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (admission.C
 	}
 	leaf, err := g.d.authority.Certificate(ctx, named)
 	if err != nil {
-		return admission.Certificate{}, err
+		return door.Certificate{}, err
 	}
-	cert := admission.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}
+	cert := door.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}
 	g.keepHosts(hosts)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,7 +207,7 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	served := make(chan struct{})
 	errand.Go(func() {
 		defer close(served)
-		if err := errand.Try(func() error { return admission.Serve(serve, ours, g.d.telemetry.Door(g.d.door)) }); err != nil && ctx.Err() == nil {
+		if err := errand.Try(func() error { return door.Serve(serve, ours, g.d.telemetry.Door(g.d.door)) }); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Warn("the gateway's door closed", "err", err)
 		}
 	})
@@ -226,7 +226,7 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 
 // spawn starts the child with its boot document on standard input, the door as
 // descriptor 3 and the uplink's listener as descriptor 4.
-func (g *gatewayProcess) spawn(ctx context.Context, door, uplink *os.File) error {
+func (g *gatewayProcess) spawn(ctx context.Context, questions, uplink *os.File) error {
 	boot, err := json.Marshal(g.bootDocument())
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (g *gatewayProcess) spawn(ctx context.Context, door, uplink *os.File) error
 	cmd := exec.CommandContext(ctx, g.d.opts.Executable, "gateway")
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stderr = in, os.Stderr
-	cmd.ExtraFiles = []*os.File{door, uplink}
+	cmd.ExtraFiles = []*os.File{questions, uplink}
 	cmd.Env = gatewayEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends when its door closes, so when we do
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

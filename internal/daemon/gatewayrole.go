@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -71,7 +71,7 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 	if err := json.NewDecoder(boot).Decode(&b); err != nil {
 		return fmt.Errorf("the gateway is started by the daemon only: read the boot document: %w", err)
 	}
-	door, err := net.FileConn(os.NewFile(doorFD, "door"))
+	questions, err := net.FileConn(os.NewFile(doorFD, "door"))
 	if err != nil {
 		return fmt.Errorf("take the door: %w", err)
 	}
@@ -82,25 +82,25 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 	if err := b.Confinement.enter(); err != nil {
 		return err
 	}
-	return serveGateway(ctx, b, door, uplink, log)
+	return serveGateway(ctx, b, questions, uplink, log)
 }
 
 func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net.Listener, log *slog.Logger) error {
-	door := admission.NewClient(conn)
-	defer door.Close()
+	asks := door.NewClient(conn)
+	defer asks.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errand.When(ctx, func() { door.Close() })
+	errand.When(ctx, func() { asks.Close() })
 	errand.Go(func() {
-		<-door.Done() // the daemon ended; so does its gateway
+		<-asks.Done() // the daemon ended; so does its gateway
 		cancel()
 	})
-	registry, err := registries(ctx, b, door, log)
+	registry, err := registries(ctx, b, asks, log)
 	if err != nil {
 		return err
 	}
 	defer registry.Close()
-	router := egress.NewRouter(egress.Config{Registry: registry, Door: door, Log: log})
+	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log})
 	return router.Serve(ctx, uplink)
 }
 
@@ -111,17 +111,17 @@ type registryServer interface {
 	io.Closer
 }
 
-func registries(ctx context.Context, b bootDocument, door admission.Door, log *slog.Logger) (registryServer, error) {
+func registries(ctx context.Context, b bootDocument, asks door.Door, log *slog.Logger) (registryServer, error) {
 	if len(b.Upstreams) == 0 {
 		log.Warn("no upstream registry is known; packages can't be installed until one is configured or found")
-		if _, err := door.Trust(ctx, nil); err != nil {
+		if _, err := asks.Trust(ctx, nil); err != nil {
 			return nil, err
 		}
 		return noRegistries{}, nil
 	}
 	g, err := gateway.New(gateway.Config{
 		CacheDir: b.CacheDir, Upstreams: b.Upstreams, ProbeProjects: b.ProbeProjects, Version: b.Version, Log: log, Clock: clock.From(b.Clock),
-	}, door)
+	}, asks)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ type noRegistries struct{}
 
 func (noRegistries) IsRegistry(string) bool                { return false }
 func (noRegistries) ServeRegistry(conn net.Conn, _ string) { conn.Close() }
-func (noRegistries) Propose(context.Context, string, channel.Request) ([]admission.Proposed, error) {
+func (noRegistries) Propose(context.Context, string, channel.Request) ([]door.Proposed, error) {
 	return nil, fault.New(fault.ErrUnavailable, "no registry is known here")
 }
 func (noRegistries) Close() error { return nil }

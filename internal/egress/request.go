@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
@@ -51,7 +51,7 @@ func sentenceOf(err error) string {
 	return "the request could not be taken; ask again later"
 }
 
-func proposedText(all []admission.Proposed, asJSON bool) (string, error) {
+func proposedText(all []door.Proposed, asJSON bool) (string, error) {
 	if asJSON {
 		b, err := json.MarshalIndent(all, "", "  ")
 		return string(b) + "\n", err
@@ -70,7 +70,7 @@ func proposedText(all []admission.Proposed, asJSON bool) (string, error) {
 			fmt.Fprintf(&b, "waits    %s: %s\n", what, refusal.Line(p.Reason))
 			if p.Approval != "" {
 				waiting = true
-				fmt.Fprintf(&b, "         request %s; a person approves it on the host: %s\n", p.Approval, admission.ApproveCommand(p.Approval))
+				fmt.Fprintf(&b, "         request %s; a person approves it on the host: %s\n", p.Approval, door.ApproveCommand(p.Approval))
 			}
 		default:
 			fmt.Fprintf(&b, "refused  %s: %s\n", what, refusal.Line(p.Reason))

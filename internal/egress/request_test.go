@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 )
 
 func TestRequest(t *testing.T) {
-	dial := uplink(t, &door{}, egress.Limits{})
+	dial := uplink(t, &fakeDoor{}, egress.Limits{})
 	wish := &channel.Request{Items: []channel.RequestItem{
 		{Ecosystem: "python", Name: "a"}, {Ecosystem: "python", Name: "b"}, {Ecosystem: "node", Name: "c"},
 	}}
@@ -24,7 +24,7 @@ What waits can be installed once it is approved; the install itself waits or fai
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: wish}); !r.OK || r.Text != want {
 		t.Errorf("%+v", r)
 	}
-	var got []admission.Proposed
+	var got []door.Proposed
 	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: wish, JSON: true})
 	if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got) != 3 || got[1].Approval != "ap-test" {
 		t.Errorf("%s: %v", r.Text, err)

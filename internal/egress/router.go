@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -31,7 +31,7 @@ type Registry interface {
 	ServeRegistry(conn net.Conn, sandbox string)
 	// Propose looks up, judges and files what an agent asks for before anything
 	// fails; the answer has the items' order.
-	Propose(ctx context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error)
+	Propose(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error)
 }
 
 // Limits of a router, per sandbox; zero fields take the default.
@@ -62,7 +62,7 @@ func or[T int | time.Duration](v, standard T) T {
 // Config of a Router.
 type Config struct {
 	Registry Registry
-	Door     admission.Door
+	Door     door.Door
 	Limits   Limits
 	Log      *slog.Logger // for the operator; default: none
 }
@@ -73,7 +73,7 @@ const registryPort = 443
 // Router routes guests' streams.
 type Router struct {
 	registry Registry
-	door     admission.Door
+	door     door.Door
 	limits   Limits
 	log      *slog.Logger
 	guests   *guests

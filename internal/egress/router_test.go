@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -26,40 +26,40 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // door records what it is asked; only what egress uses does anything.
-type door struct {
-	admission.Door
+type fakeDoor struct {
+	door.Door
 	mu       sync.Mutex
 	names    []string
 	failed   []string
 	allow    bool
-	refusals []admission.Refusal
+	refusals []door.Refusal
 }
 
-func (d *door) Name(_ context.Context, ask admission.NameAsk) (admission.Answer, error) {
+func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.names = append(d.names, ask.Sandbox+" "+ask.Name)
 	if d.allow {
-		return admission.Answer{Decision: policy.Decision{Effect: policy.Allow}}, nil
+		return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, nil
 	}
-	return admission.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "no such name in the policy"}, RequestID: "n-1"}, nil
+	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "no such name in the policy"}, RequestID: "n-1"}, nil
 }
 
-func (d *door) Failed(_ context.Context, f admission.Failure) (admission.Answer, error) {
+func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failed = append(d.failed, f.Reason)
-	return admission.Answer{}, nil
+	return door.Answer{}, nil
 }
 
-func (d *door) Refusals(_ context.Context, _, request string, _ int) ([]admission.Refusal, error) {
+func (d *fakeDoor) Refusals(_ context.Context, _, request string, _ int) ([]door.Refusal, error) {
 	if request == "" {
 		return d.refusals, nil
 	}
-	return slices.DeleteFunc(slices.Clone(d.refusals), func(r admission.Refusal) bool { return r.RequestID != request }), nil
+	return slices.DeleteFunc(slices.Clone(d.refusals), func(r door.Refusal) bool { return r.RequestID != request }), nil
 }
 
-func (d *door) asked() int {
+func (d *fakeDoor) asked() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.names)
@@ -70,13 +70,13 @@ type registry struct{}
 
 func (registry) IsRegistry(name string) bool { return name == "index.example" }
 
-func (registry) Propose(_ context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error) {
+func (registry) Propose(_ context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
 	if r.Because == "fail" {
 		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up")
 	}
-	var out []admission.Proposed
+	var out []door.Proposed
 	for i, item := range r.Items {
-		p := admission.Proposed{Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(item.Ecosystem), Name: item.Name, Version: sandbox}, Reason: "because\x1b[31m"}
+		p := door.Proposed{Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(item.Ecosystem), Name: item.Name, Version: sandbox}, Reason: "because\x1b[31m"}
 		p.Effect = []policy.Effect{policy.Allow, policy.Hold, policy.Deny}[i%3]
 		if p.Effect == policy.Hold {
 			p.Approval = "ap-test"
@@ -95,7 +95,7 @@ func (registry) ServeRegistry(conn net.Conn, sandbox string) {
 }
 
 // uplink serves a router on a Unix socket, as in production.
-func uplink(t *testing.T, d *door, limits egress.Limits) (dial func() net.Conn) {
+func uplink(t *testing.T, d *fakeDoor, limits egress.Limits) (dial func() net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "uplink.sock")
 	var lc net.ListenConfig
@@ -141,7 +141,7 @@ func open(t *testing.T, conn net.Conn, sandbox string, o channel.Open) channel.R
 }
 
 func TestRegistryStream(t *testing.T) {
-	d := &door{}
+	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{})
 	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: "index.example"})
 	if !r.OK || !r.DNS.Exists || len(r.DNS.Ports) != 1 || r.DNS.Ports[0] != 443 {
@@ -168,7 +168,7 @@ func TestRegistryStream(t *testing.T) {
 
 // TestHangUp: a guest ends its own connections, and no other's.
 func TestHangUp(t *testing.T) {
-	dial := uplink(t, &door{}, egress.Limits{})
+	dial := uplink(t, &fakeDoor{}, egress.Limits{})
 	conn, name := dial(), ""
 	if r := open(t, conn, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 443}); r.OK {
 		name = r.Text
@@ -204,7 +204,7 @@ func TestHangUp(t *testing.T) {
 
 // TestNames is C-NE-05 and C-NE-10 at the host: nothing but the exact name.
 func TestNames(t *testing.T) {
-	d := &door{}
+	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{Names: 1000})
 	canonical := []string{"evil.example", "index.example.evil.example", "evilindex.example", "xn--ndex-2pa.example", "localhost", "127.0.0.1", "169.254.169.254", "2852039166", "metadata.google.internal", "a_b.example"}
 	malformed := []string{
@@ -239,7 +239,7 @@ func TestNames(t *testing.T) {
 
 // TestNothingElseIsReachable: even a name that the door allows has no way out.
 func TestNothingElseIsReachable(t *testing.T) {
-	d := &door{allow: true}
+	d := &fakeDoor{allow: true}
 	dial := uplink(t, d, egress.Limits{})
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "other.example", Port: 443}); r.OK {
 		t.Errorf("%+v", r)
@@ -250,7 +250,7 @@ func TestNothingElseIsReachable(t *testing.T) {
 }
 
 func TestDistinctNamesAreCapped(t *testing.T) {
-	d := &door{}
+	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{Names: 5})
 	for i := range 20 {
 		open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: strings.Repeat("a", i+1) + ".example"})
@@ -265,7 +265,7 @@ func TestDistinctNamesAreCapped(t *testing.T) {
 }
 
 func TestStreamsAreCapped(t *testing.T) {
-	d := &door{}
+	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{Streams: 2})
 	var held []net.Conn
 	for range 2 {
@@ -311,7 +311,7 @@ func openRefused(t *testing.T, conn net.Conn, sandbox string) channel.Reply {
 
 // TestHostileFrames: what is no open ends the stream, with nothing asked.
 func TestHostileFrames(t *testing.T) {
-	d := &door{}
+	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{OpenTime: 200 * time.Millisecond})
 	id := `{"sandbox":"sb-1"}`
 	frame := func(kind byte, n uint32, payload string) string {
@@ -350,7 +350,7 @@ func TestHostileFrames(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
-	d := &door{}
+	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{})
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy}); !r.OK || r.Text != "Nothing was refused in this run.\n" {
 		t.Errorf("%+v", r)
@@ -358,7 +358,7 @@ func TestWhy(t *testing.T) {
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, JSON: true}); r.Text != "[]\n" {
 		t.Errorf("%+v", r)
 	}
-	d.refusals = []admission.Refusal{
+	d.refusals = []door.Refusal{
 		{
 			Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "2.0"}, File: "foo-2.0.tar.gz",
 			Outcome: "blocked", Rule: "cap", Reason: "over the \x1b[31mcap", Suggest: "python:\n  - { name: foo }\n", RequestID: "r-1", Count: 3,
@@ -379,7 +379,7 @@ func TestWhy(t *testing.T) {
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy}); r.Text != want {
 		t.Errorf("got\n%s\nwant\n%s", r.Text, want)
 	}
-	var got []admission.Refusal
+	var got []door.Refusal
 	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, JSON: true})
 	if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got) != 2 {
 		t.Errorf("%s: %v", r.Text, err)

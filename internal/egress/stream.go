@@ -6,8 +6,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -85,7 +85,7 @@ func (s *stream) judge(ctx context.Context, name string, port int) string {
 	if !s.router.guests.name(s.sandbox, name) {
 		return "this run has asked for too many different names"
 	}
-	a, err := s.router.door.Name(ctx, admission.NameAsk{Sandbox: s.sandbox, Name: name, Port: port})
+	a, err := s.router.door.Name(ctx, door.NameAsk{Sandbox: s.sandbox, Name: name, Port: port})
 	switch {
 	case err != nil:
 		s.router.log.Error("a name could not be judged", "sandbox", s.sandbox, "error", err)
@@ -101,7 +101,7 @@ func (s *stream) judge(ctx context.Context, name string, port int) string {
 // recordMalformed records a name that is none, without its text: what a guest
 // writes where a name should be is not worth keeping.
 func (s *stream) recordMalformed(ctx context.Context, problem string) {
-	_, err := s.router.door.Failed(ctx, admission.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Reason: "a name asked for: " + problem})
+	_, err := s.router.door.Failed(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Reason: "a name asked for: " + problem})
 	if err != nil {
 		s.router.log.Error("a refused name could not be recorded", "sandbox", s.sandbox, "error", err)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
 
@@ -35,7 +35,7 @@ func (s *stream) why(ctx context.Context, request string, asJSON bool) {
 
 // explain writes refusals in their order; if they are too many, the alarms and
 // the last.
-func explain(refusals []admission.Refusal, asJSON bool) (string, error) {
+func explain(refusals []door.Refusal, asJSON bool) (string, error) {
 	for {
 		text, err := explainAll(refusals, asJSON)
 		if err != nil || len(text) <= maxWhy || len(refusals) == 0 {
@@ -49,7 +49,7 @@ func explain(refusals []admission.Refusal, asJSON bool) (string, error) {
 	}
 }
 
-func explainAll(refusals []admission.Refusal, asJSON bool) (string, error) {
+func explainAll(refusals []door.Refusal, asJSON bool) (string, error) {
 	if asJSON {
 		return refusal.JSON(refusals)
 	}

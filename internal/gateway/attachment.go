@@ -13,8 +13,8 @@ import (
 	"path"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -108,7 +108,7 @@ func (g *Gateway) sendAttachment(a *asked, found attached) {
 			return
 		}
 	}
-	if !g.show(a, admission.ShownMetadata, a.file.Name, found.Body) {
+	if !g.show(a, door.ShownMetadata, a.file.Name, found.Body) {
 		return
 	}
 	sum := sha256.Sum256(found.Body)
@@ -131,7 +131,7 @@ func (f attached) requirements() (d described) {
 // known without its bytes: what the attachment requires counts as that file does, by
 // its age and all else that looks at a file. nil if the protocol's files have no
 // addresses, or the file can't be had: then it admits nothing.
-func (g *Gateway) fileOf(ctx context.Context, a *asked, version string) *admission.File {
+func (g *Gateway) fileOf(ctx context.Context, a *asked, version string) *door.File {
 	addresser, ok := a.source.protocol.(ecosystem.Addresser)
 	if !ok {
 		return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
@@ -37,13 +37,13 @@ func TestAttachments(t *testing.T) {
 	if n := b.registry.Count(indexHost + "/foo/1.0.0.mod"); n != 1 {
 		t.Errorf("asked for %d times", n)
 	}
-	if diff := cmp.Diff([]admission.Requirement{{Name: "bar"}, {Name: "baz"}}, b.door.edges["go foo 1.0.0"]); diff != "" {
+	if diff := cmp.Diff([]door.Requirement{{Name: "bar"}, {Name: "baz"}}, b.door.edges["go foo 1.0.0"]); diff != "" {
 		t.Errorf("edges (-want +got):\n%s", diff)
 	}
 	if len(b.door.Served()) != 0 || len(b.door.Failures()) != 0 {
 		t.Errorf("served %v, failed %v", b.door.Served(), b.door.Failures())
 	}
-	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(_ pkgref.Ref, f door.File) policy.Decision {
 		if f.Digest != "" && f.Digest != toySum([]byte(mod)) {
 			t.Errorf("the door was told the digest %s", f.Digest)
 		}
@@ -56,7 +56,7 @@ func TestAttachments(t *testing.T) {
 		t.Errorf("metadata with another digest than a lockfile has: %s", status(a))
 	}
 	before := len(b.registry.Requests())
-	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(_ pkgref.Ref, f door.File) policy.Decision {
 		if f.Kind != policy.KindMetadata || f.Name != "1.0.0.mod" || f.Version != "1.0.0" {
 			t.Errorf("the door was asked about %+v", f)
 		}
@@ -102,7 +102,7 @@ func TestLyingAttachments(t *testing.T) {
 func TestQueries(t *testing.T) {
 	b := newWitnessBench(t, nil)
 	b.registry.Script(indexHost+"/foo/main.info", text("1.0.0"), text("2.0.0"))
-	b.door.rule(func(r pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(r pkgref.Ref, f door.File) policy.Decision {
 		if f.Name != "main.info" || r.Version == "main" {
 			t.Errorf("the door was asked about %v, %+v", r, f)
 		}
@@ -193,7 +193,7 @@ func TestRelayedBytes(t *testing.T) {
 			t.Errorf("%s was asked for %d times, want %d", path, n, most)
 		}
 	}
-	b.door.rule(func(pkgref.Ref, admission.File) policy.Decision {
+	b.door.rule(func(pkgref.Ref, door.File) policy.Decision {
 		return policy.Decision{Effect: policy.Deny, Reason: "it is on no list"}
 	})
 	if a := b.get("/sumdb/sum.example/lookup/secret@1.0.0"); a.StatusCode != 403 || b.registry.Count(indexHost+"/sumdb/sum.example/lookup/secret@1.0.0") != 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -126,7 +126,7 @@ func BenchmarkIndex3000(b *testing.B) {
 		dists = append(dists, d)
 	}
 	g.publish(dists...)
-	g.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+	g.door.rule(func(_ pkgref.Ref, f door.File) policy.Decision {
 		if f.Digest > "sha256:8" {
 			return policy.Decision{Effect: policy.Deny, Reason: "over the cap"}
 		}

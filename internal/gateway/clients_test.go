@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -100,7 +100,7 @@ func (r *road) run(env []string, argv ...string) (string, bool) {
 }
 
 // capped allows alpha below 2, and nothing of gone.
-func capped(ref pkgref.Ref, _ admission.File) policy.Decision {
+func capped(ref pkgref.Ref, _ door.File) policy.Decision {
 	switch {
 	case ref.Name == "gone":
 		return policy.Decision{Effect: policy.Deny, Reason: "gone is on no list of the policy", Rule: "packages.default"}
@@ -196,7 +196,7 @@ func TestRealRegistry(t *testing.T) {
 }
 
 // hashed writes a requirements file with the digests that were served.
-func hashed(t *testing.T, r *road, served []admission.ArtifactAsk) string {
+func hashed(t *testing.T, r *road, served []door.ArtifactAsk) string {
 	t.Helper()
 	text := ""
 	for _, s := range served {

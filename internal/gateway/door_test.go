@@ -17,35 +17,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // door is an admission.Door that decides by a function and remembers
 // everything that it was told.
-type door struct {
+type fakeDoor struct {
 	ca    *x509.Certificate
 	caPEM []byte
 	key   *ecdsa.PrivateKey
 
 	mu       sync.Mutex
-	decide   func(pkgref.Ref, admission.File) policy.Decision
+	decide   func(pkgref.Ref, door.File) policy.Decision
 	epoch    int
-	indexes  map[string][]admission.File // by digest
-	asks     []admission.IndexAsk
+	indexes  map[string][]door.File // by digest
+	asks     []door.IndexAsk
 	wants    bool // edges of indexes
 	listed   []listing
 	times    bool // files without a time are asked to be timed
-	served   []admission.ArtifactAsk
-	denied   []admission.ArtifactAsk
-	held     []admission.ArtifactAsk
-	onServed func()                                             // when a serving was recorded; mu is held
-	wait     func(context.Context, admission.ArtifactAsk) error // of an ask with Await
-	failures []admission.Failure
-	edges    map[string][]admission.Requirement
+	served   []door.ArtifactAsk
+	denied   []door.ArtifactAsk
+	held     []door.ArtifactAsk
+	onServed func()                                        // when a serving was recorded; mu is held
+	wait     func(context.Context, door.ArtifactAsk) error // of an ask with Await
+	failures []door.Failure
+	edges    map[string][]door.Requirement
 	aborted  []int64
-	shows    []admission.Showing
+	shows    []door.Showing
 	unshown  error // what Show answers
 	sent     []uint64
 	log      []string          // what happened, in order
@@ -55,32 +55,32 @@ type door struct {
 	broken   bool              // every call fails: nothing can be decided or recorded
 	breaks   error             // with this; nil: errBroken
 	// proposals that were made.
-	proposals []admission.ProposalAsk
+	proposals []door.ProposalAsk
 }
 
 // Reach says that nothing is left to read.
-func (d *door) Reach(context.Context, admission.ReachAsk) (admission.ReachAnswer, error) {
-	return admission.ReachAnswer{}, nil
+func (d *fakeDoor) Reach(context.Context, door.ReachAsk) (door.ReachAnswer, error) {
+	return door.ReachAnswer{}, nil
 }
 
 // Propose tells each item's decision by its first file, and what it was asked.
-func (d *door) Propose(_ context.Context, ask admission.ProposalAsk) ([]admission.Proposed, error) {
+func (d *fakeDoor) Propose(_ context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.proposals = append(d.proposals, ask)
-	var out []admission.Proposed
+	var out []door.Proposed
 	for _, item := range ask.Items {
 		v := d.decide(item.Package, item.Files[0])
-		out = append(out, admission.Proposed{Package: item.Package, Effect: v.Effect, Rule: v.Rule, Reason: v.Reason})
+		out = append(out, door.Proposed{Package: item.Package, Effect: v.Effect, Rule: v.Rule, Reason: v.Reason})
 	}
 	return out, nil
 }
 
-func allowAll(pkgref.Ref, admission.File) policy.Decision {
+func allowAll(pkgref.Ref, door.File) policy.Decision {
 	return policy.Decision{Effect: policy.Allow}
 }
 
-func newDoor(tb testing.TB) *door {
+func newDoor(tb testing.TB) *fakeDoor {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -97,40 +97,42 @@ func newDoor(tb testing.TB) *door {
 	if c, err = x509.ParseCertificate(der); err != nil {
 		tb.Fatal(err)
 	}
-	return &door{
+	return &fakeDoor{
 		ca: c, key: key, caPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		decide: allowAll, indexes: map[string][]admission.File{}, edges: map[string][]admission.Requirement{},
+		decide: allowAll, indexes: map[string][]door.File{}, edges: map[string][]door.Requirement{},
 	}
 }
 
 var errBroken = errors.New("the log is full")
 
 // rule changes the policy.
-func (d *door) rule(f func(pkgref.Ref, admission.File) policy.Decision) {
+func (d *fakeDoor) rule(f func(pkgref.Ref, door.File) policy.Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.decide = f
 	d.epoch++
 }
 
-func (d *door) note(format string, args ...any) { d.log = append(d.log, fmt.Sprintf(format, args...)) }
+func (d *fakeDoor) note(format string, args ...any) {
+	d.log = append(d.log, fmt.Sprintf(format, args...))
+}
 
-func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.IndexAnswer, error) {
+func (d *fakeDoor) Index(_ context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
-		return admission.IndexAnswer{}, cmp.Or(d.breaks, errBroken)
+		return door.IndexAnswer{}, cmp.Or(d.breaks, errBroken)
 	}
 	d.asks = append(d.asks, ask)
 	files, ok := d.indexes[ask.IndexDigest]
 	if ask.Files == nil && !ok {
-		return admission.IndexAnswer{NeedFiles: true, NeedTimes: d.times}, nil
+		return door.IndexAnswer{NeedFiles: true, NeedTimes: d.times}, nil
 	}
 	if ask.Files != nil {
 		files = ask.Files
 		d.indexes[ask.IndexDigest] = files
 	}
-	a := admission.IndexAnswer{Epoch: fmt.Sprint("e", d.epoch), OfFile: make([]int, len(files)), RequestID: "r-index", WantEdges: d.wants}
+	a := door.IndexAnswer{Epoch: fmt.Sprint("e", d.epoch), OfFile: make([]int, len(files)), RequestID: "r-index", WantEdges: d.wants}
 	at := map[string]int{}
 	for i, f := range files {
 		ref := ask.Package
@@ -146,21 +148,21 @@ func (d *door) Index(_ context.Context, ask admission.IndexAsk) (admission.Index
 	return a, nil
 }
 
-func (d *door) Owner(_ context.Context, ask admission.OwnerAsk) (admission.OwnerAnswer, error) {
+func (d *fakeDoor) Owner(_ context.Context, ask door.OwnerAsk) (door.OwnerAnswer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.owned = append(d.owned, ask.Package.Name)
-	return admission.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox]}, nil
+	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox]}, nil
 }
 
 // askedFor tells whether the owner of a name was asked for.
-func (d *door) askedFor(name string) bool {
+func (d *fakeDoor) askedFor(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Contains(d.owned, name)
 }
 
-func (d *door) EdgesOfIndex(_ context.Context, _ string, project pkgref.Ref, digest string, reqs []admission.IndexRequirement) error {
+func (d *fakeDoor) EdgesOfIndex(_ context.Context, _ string, project pkgref.Ref, digest string, reqs []door.IndexRequirement) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
@@ -175,22 +177,22 @@ func (d *door) EdgesOfIndex(_ context.Context, _ string, project pkgref.Ref, dig
 type listing struct {
 	Project pkgref.Ref
 	Digest  string
-	Reqs    []admission.IndexRequirement
+	Reqs    []door.IndexRequirement
 }
 
-func (d *door) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+func (d *fakeDoor) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
 	d.mu.Lock()
 	wait := d.wait
 	d.mu.Unlock()
 	if ask.Await && wait != nil {
 		if err := wait(ctx, ask); err != nil {
-			return admission.Answer{}, err
+			return door.Answer{}, err
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
-		return admission.Answer{}, cmp.Or(d.breaks, errBroken)
+		return door.Answer{}, cmp.Or(d.breaks, errBroken)
 	}
 	dec := d.decide(ask.Package, ask.File)
 	switch {
@@ -198,13 +200,13 @@ func (d *door) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admissi
 		d.held = append(d.held, ask)
 		d.note("held %s: sidecar %t, await %t, serve %t", ask.File.Name, ask.Sidecar, ask.Await, ask.Serve)
 		if !ask.Await {
-			return admission.Answer{Decision: dec}, nil
+			return door.Answer{Decision: dec}, nil
 		}
-		return admission.Answer{Decision: dec, RequestID: "r-held", Approval: "ap-7k2m4q"}, nil
+		return door.Answer{Decision: dec, RequestID: "r-held", Approval: "ap-7k2m4q"}, nil
 	case !dec.Allowed():
 		d.denied = append(d.denied, ask)
 		d.note("denied %s", ask.File.Name)
-		return admission.Answer{Decision: dec, RequestID: fmt.Sprint("r-", len(d.denied))}, nil
+		return door.Answer{Decision: dec, RequestID: fmt.Sprint("r-", len(d.denied))}, nil
 	case ask.Serve:
 		d.served = append(d.served, ask)
 		d.note("served %s", ask.File.Name)
@@ -212,28 +214,28 @@ func (d *door) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admissi
 			d.onServed()
 		}
 	}
-	return admission.Answer{Decision: dec, Seq: uint64(len(d.served))}, nil
+	return door.Answer{Decision: dec, Seq: uint64(len(d.served))}, nil
 }
 
-func (d *door) Name(_ context.Context, ask admission.NameAsk) (admission.Answer, error) {
+func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.note("name %s", ask.Name)
-	return admission.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: ask.Name + " is not a registry"}, RequestID: "r-name"}, nil
+	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: ask.Name + " is not a registry"}, RequestID: "r-name"}, nil
 }
 
-func (d *door) Failed(_ context.Context, f admission.Failure) (admission.Answer, error) {
+func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
-		return admission.Answer{}, errBroken
+		return door.Answer{}, errBroken
 	}
 	d.failures = append(d.failures, f)
 	d.note("failed %s %s", f.Package.Name, f.File)
-	return admission.Answer{RequestID: fmt.Sprint("f-", len(d.failures))}, nil
+	return door.Answer{RequestID: fmt.Sprint("f-", len(d.failures))}, nil
 }
 
-func (d *door) Show(_ context.Context, s admission.Showing) error {
+func (d *fakeDoor) Show(_ context.Context, s door.Showing) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
@@ -243,7 +245,7 @@ func (d *door) Show(_ context.Context, s admission.Showing) error {
 	return d.unshown
 }
 
-func (d *door) Edges(_ context.Context, _ string, parent pkgref.Ref, reqs []admission.Requirement) error {
+func (d *fakeDoor) Edges(_ context.Context, _ string, parent pkgref.Ref, reqs []door.Requirement) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
@@ -254,7 +256,7 @@ func (d *door) Edges(_ context.Context, _ string, parent pkgref.Ref, reqs []admi
 	return nil
 }
 
-func (d *door) Sent(_ context.Context, _ string, seq uint64) error {
+func (d *fakeDoor) Sent(_ context.Context, _ string, seq uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sent = append(d.sent, seq)
@@ -262,21 +264,21 @@ func (d *door) Sent(_ context.Context, _ string, seq uint64) error {
 	return nil
 }
 
-func (d *door) Aborted(_ context.Context, _ string, _ uint64, sent int64) error {
+func (d *fakeDoor) Aborted(_ context.Context, _ string, _ uint64, sent int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.aborted = append(d.aborted, sent)
 	return nil
 }
 
-func (d *door) Refusals(context.Context, string, string, int) ([]admission.Refusal, error) {
+func (d *fakeDoor) Refusals(context.Context, string, string, int) ([]door.Refusal, error) {
 	return nil, nil
 }
 
-func (d *door) Trust(_ context.Context, hosts []string) (admission.Certificate, error) {
+func (d *fakeDoor) Trust(_ context.Context, hosts []string) (door.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return admission.Certificate{}, err
+		return door.Certificate{}, err
 	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -284,13 +286,13 @@ func (d *door) Trust(_ context.Context, hosts []string) (admission.Certificate, 
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, d.ca, &key.PublicKey, d.key)
 	if err != nil {
-		return admission.Certificate{}, err
+		return door.Certificate{}, err
 	}
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return admission.Certificate{}, err
+		return door.Certificate{}, err
 	}
-	return admission.Certificate{
+	return door.Certificate{
 		ChainPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		KeyPEM:   pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 	}, nil
@@ -298,7 +300,7 @@ func (d *door) Trust(_ context.Context, hosts []string) (admission.Certificate, 
 
 // LastAsk is the last question about an index, with the files that the door
 // knows by its digest.
-func (d *door) LastAsk() admission.IndexAsk {
+func (d *fakeDoor) LastAsk() door.IndexAsk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ask := d.asks[len(d.asks)-1]
@@ -307,15 +309,15 @@ func (d *door) LastAsk() admission.IndexAsk {
 }
 
 // Failures are what was recorded as failed.
-func (d *door) Failures() []admission.Failure {
+func (d *fakeDoor) Failures() []door.Failure {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]admission.Failure(nil), d.failures...)
+	return append([]door.Failure(nil), d.failures...)
 }
 
 // Served are the recorded artifacts.
-func (d *door) Served() []admission.ArtifactAsk {
+func (d *fakeDoor) Served() []door.ArtifactAsk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]admission.ArtifactAsk(nil), d.served...)
+	return append([]door.ArtifactAsk(nil), d.served...)
 }

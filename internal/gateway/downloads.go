@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -47,7 +47,7 @@ func (g *Gateway) serveDownload(q *query) {
 		reason = "this is a download from outside the registries, which " + ruleToolchains + " does not allow; build it into the template"
 	}
 	r := ecosystem.Refusal{Cause: ecosystem.ByPolicy, Reason: reason, Rule: ruleToolchains}
-	r.RequestID = g.failed(q, admission.Failure{
+	r.RequestID = g.failed(q, door.Failure{
 		SourceURL: "https://" + DownloadsName + "/" + kind + "/", ResolvedBy: policy.ByToolchain, Rule: r.Rule, Reason: r.Reason,
 	})
 	if r.RequestID != "" {

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 )
 
 // evidenceOf gathers what the gateway knows about a file's release, for the
 // person who answers. It is best effort: what can't be had is left out, since
 // nothing is decided by it.
-func (g *Gateway) evidenceOf(ctx context.Context, s *source, project string, f ecosystem.File, row []byte) approval.Evidence {
-	e := approval.Evidence{Published: f.Published, FirstSeen: f.FirstSeen}
+func (g *Gateway) evidenceOf(ctx context.Context, s *source, project string, f ecosystem.File, row []byte) evidence.Evidence {
+	e := evidence.Evidence{Published: f.Published, FirstSeen: f.FirstSeen}
 	if p := g.havePage(ctx, s, project); p != nil {
 		seen := map[string]bool{}
 		for _, other := range p.index.Files {
@@ -41,12 +41,12 @@ func (g *Gateway) evidenceOf(ctx context.Context, s *source, project string, f e
 }
 
 // evidence is evidenceOf for a file that a guest asks for and that waits.
-func (a *asked) evidence(ctx context.Context, g *Gateway) *approval.Evidence {
+func (a *asked) evidence(ctx context.Context, g *Gateway) *evidence.Evidence {
 	e := g.evidenceOf(ctx, a.source, a.route.Project, a.file, a.row)
 	e.Scripts = withFound(e.Scripts, a.found.Scripts)
 	e.Findings = a.found.Findings
 	if in := a.found.Inside; in != nil {
-		e.Inside = &approval.Inside{Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files}
+		e.Inside = &evidence.Inside{Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files}
 	}
 	return &e
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -31,12 +31,12 @@ type asked struct {
 	url     string     // of the file
 	digests []string   // all that are known, once the bytes are here
 	found   described
-	release *admission.File // of metadata: the file that it describes; nil: not known
-	settle  func(kinship)   // of a file, until its first verdict
-	kin     kinship         // of its project, by the last answer that shown had
-	waits   bool            // the last verdict was that a person must answer
-	planned bool            // the last verdict only shows it, in a plan
-	kept    bool            // the cache had the bytes when they were asked for
+	release *door.File    // of metadata: the file that it describes; nil: not known
+	settle  func(kinship) // of a file, until its first verdict
+	kin     kinship       // of its project, by the last answer that shown had
+	waits   bool          // the last verdict was that a person must answer
+	planned bool          // the last verdict only shows it, in a plan
+	kept    bool          // the cache had the bytes when they were asked for
 }
 
 // serveFile answers with a file or its sidecar. The client need not have asked
@@ -82,7 +82,7 @@ func (g *Gateway) serveFound(a *asked) {
 
 // verdict asks whether the file may be had. What requires it may not have been read: then
 // that is read first.
-func (g *Gateway) verdict(a *asked) (admission.Answer, error) {
+func (g *Gateway) verdict(a *asked) (door.Answer, error) {
 	ask := a.ask()
 	ask.MayWalk = true
 	answer, err := g.door.Artifact(a.r.Context(), ask)
@@ -90,15 +90,15 @@ func (g *Gateway) verdict(a *asked) (admission.Answer, error) {
 		return answer, err
 	}
 	if err := g.reach(a.r.Context(), a.query, destination{ref: a.ref, deep: true, published: a.file.Published}); err != nil {
-		return admission.Answer{}, err
+		return door.Answer{}, err
 	}
 	ask.MayWalk = false
 	return g.door.Artifact(a.r.Context(), ask)
 }
 
 // ask is the question whether the file may be had, with all that is known by now.
-func (a *asked) ask() admission.ArtifactAsk {
-	return admission.ArtifactAsk{
+func (a *asked) ask() door.ArtifactAsk {
+	return door.ArtifactAsk{
 		Sandbox: a.sandbox, Package: a.ref, File: doorFile(a.file), SourceURL: a.url,
 		Release: a.release, Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
 		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Contents: a.found.Contents, Kept: a.kept,
@@ -120,7 +120,7 @@ func (g *Gateway) refuseFile(a *asked, err error) {
 	}
 	g.log.Warn("a file is refused", "sandbox", a.sandbox, "file", a.route.File, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: a.ref.String(), Reason: sentence(err)}
-	r.RequestID = g.failed(a.query, admission.Failure{
+	r.RequestID = g.failed(a.query, door.Failure{
 		Rule:    ruleOf(r.Cause),
 		Package: a.ref, File: a.route.File, SourceURL: a.url, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 	})
@@ -163,7 +163,7 @@ func (g *Gateway) serveSidecar(a *asked) {
 		g.refuseUndecided(a, err)
 		return
 	}
-	if a.waits && !g.announce(a) || !g.show(a, admission.ShownMetadata, a.file.Name+sidecarSuffix, data) {
+	if a.waits && !g.announce(a) || !g.show(a, door.ShownMetadata, a.file.Name+sidecarSuffix, data) {
 		return
 	}
 	g.fetchAhead(ctx, wantFile(a.source, a.route.Project, a.file))
@@ -249,7 +249,7 @@ func (g *Gateway) artifact(ctx context.Context, a *asked) (*verified, error) {
 	v, spoilt, err := g.cached(w)
 	a.kept = err == nil
 	if spoilt {
-		g.failed(a.query, admission.Failure{
+		g.failed(a.query, door.Failure{
 			Package: a.ref, File: a.file.Name, SourceURL: a.url, ResolvedBy: policy.ByIntegrity,
 			Reason: "the cached copy was changed on the disk; it was set aside and is fetched again",
 		})

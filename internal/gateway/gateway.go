@@ -28,9 +28,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -61,7 +61,7 @@ type Config struct {
 // connections with ServeRegistry, Close it.
 type Gateway struct {
 	cfg  Config
-	door admission.Door
+	door door.Door
 	// proposals has a lock of its own.
 	proposals proposals
 	store     *cache.Store
@@ -93,7 +93,7 @@ type Gateway struct {
 }
 
 // New opens the cache and makes the clients. Nothing is sent yet.
-func New(cfg Config, door admission.Door) (*Gateway, error) {
+func New(cfg Config, d door.Door) (*Gateway, error) {
 	if len(cfg.Upstreams) == 0 {
 		return nil, fault.Invalid("no upstream registry is known; set one under upstreams: in the configuration")
 	}
@@ -115,7 +115,7 @@ func New(cfg Config, door admission.Door) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		cfg: cfg, door: door, store: store, log: cfg.Log,
+		cfg: cfg, door: d, store: store, log: cfg.Log,
 		feed:      newFeed(),
 		pages:     newLRU[*page](cfg.Limits.PageMemory),
 		rendered:  newLRU[*rendered](cfg.Limits.RenderedMemory),

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
@@ -70,9 +70,9 @@ func TestIndexAndArtifact(t *testing.T) {
 	if wheel.StatusCode != 200 || wheel.body != string(foo.Bytes) {
 		t.Errorf("wheel: %s", wheel.Status)
 	}
-	want := admission.ArtifactAsk{
+	want := door.ArtifactAsk{
 		Sandbox: sandboxA, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, SourceURL: b.registry.URL(filesHost, "/p/"+foo.File), SHA256: foo.Digest(), Size: int64(len(foo.Bytes)), Serve: true,
-		File:     admission.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Size: int64(len(foo.Bytes)), Published: foo.Uploaded},
+		File:     door.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Size: int64(len(foo.Bytes)), Published: foo.Uploaded},
 		Upstream: b.registry.URL(indexHost, "/simple/"), Digests: []string{"sha256:" + foo.Digest(), sha512Of(foo.Bytes)},
 		Paths: []string{"foo-1.0.dist-info/METADATA", "foo-1.0.dist-info/RECORD", "foo-1.0.dist-info/WHEEL", "foo.py"},
 	}
@@ -81,10 +81,10 @@ func TestIndexAndArtifact(t *testing.T) {
 		want.File.FirstSeen = served[0].File.FirstSeen
 		want.Kept = served[0].Kept // it may have been fetched ahead, or not yet
 	}
-	if diff := cmp.Diff([]admission.ArtifactAsk{want}, served); diff != "" {
+	if diff := cmp.Diff([]door.ArtifactAsk{want}, served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]admission.Requirement{{Name: "bar", Specifier: ">=2"}}, b.door.edges["python foo 1.0"]); diff != "" {
+	if diff := cmp.Diff([]door.Requirement{{Name: "bar", Specifier: ">=2"}}, b.door.edges["python foo 1.0"]); diff != "" {
 		t.Errorf("edges (-want +got):\n%s", diff)
 	}
 	for _, r := range b.registry.Requests() { // C-NE-12, G-PR-04: nothing of the client's goes upstream
@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 	b := newBench(t, nil)
 	one, two := pypitest.Wheel(t, "foo", "1.0"), pypitest.Wheel(t, "foo", "2.0")
 	b.publish(one, two)
-	b.door.rule(func(r pkgref.Ref, _ admission.File) policy.Decision {
+	b.door.rule(func(r pkgref.Ref, _ door.File) policy.Decision {
 		if r.Version == "2.0" {
 			return policy.Decision{Effect: policy.Deny, Rule: "cap", Reason: "foo 2.0 is over max_version 1.x", Suggest: "x: y"}
 		}
@@ -409,7 +409,7 @@ func TestStrangers(t *testing.T) {
 // of a channel: whoever reads them at the other end made them.
 func TestStrangersThatExist(t *testing.T) {
 	b := newBench(t, func(c *gateway.Config) { c.Limits.Strangers = 5 })
-	b.door.rule(func(p pkgref.Ref, _ admission.File) policy.Decision {
+	b.door.rule(func(p pkgref.Ref, _ door.File) policy.Decision {
 		if p.Name == "foo" {
 			return policy.Decision{Effect: policy.Allow}
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
@@ -442,7 +442,7 @@ func TestGoWithheldVersions(t *testing.T) {
 		modules = append(modules, golangtest.New(t, "corp.example/foo", v))
 	}
 	b, _ := newGoBench(t, modules...)
-	b.door.rule(func(ref pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(ref pkgref.Ref, f door.File) policy.Decision {
 		if f.Kind != policy.KindMetadata && ref.Version != "v1.0.0" {
 			return policy.Decision{Effect: policy.Deny, Reason: ref.Version + " is outside the range"}
 		}

@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -38,8 +38,8 @@ const (
 type bench struct {
 	t        testing.TB
 	registry *liar.Server
-	door     *door
-	judge    admission.Door // who decides; nil: the door
+	door     *fakeDoor
+	judge    door.Door // who decides; nil: the door
 	gateway  *gateway.Gateway
 	cfg      gateway.Config
 }
@@ -79,7 +79,7 @@ func testLimits() gateway.Limits {
 
 func (b *bench) start() {
 	b.t.Helper()
-	var judge admission.Door = b.door
+	var judge door.Door = b.door
 	if b.judge != nil {
 		judge = b.judge
 	}

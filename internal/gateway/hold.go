@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -22,7 +22,7 @@ func (g *Gateway) serveRecorded(a *asked, v *verified) {
 	ask := a.ask()
 	ask.Paths = a.paths()
 	ask.Size, ask.SHA256 = v.Size(), strings.TrimPrefix(v.Digest(), "sha256:")
-	var answer admission.Answer
+	var answer door.Answer
 	for range maxRounds {
 		if a.waits && !g.awaited(a, ask) {
 			return
@@ -49,7 +49,7 @@ func (g *Gateway) serveRecorded(a *asked, v *verified) {
 
 // awaited asks for a file that waits until it waits no more, and refuses what is
 // then not allowed.
-func (g *Gateway) awaited(a *asked, ask admission.ArtifactAsk) bool {
+func (g *Gateway) awaited(a *asked, ask door.ArtifactAsk) bool {
 	ctx := a.r.Context()
 	ask.Await, ask.Evidence = true, a.evidence(ctx, g)
 	stop := a.keepPatient(g.cfg.Limits.Interim)
@@ -58,7 +58,7 @@ func (g *Gateway) awaited(a *asked, ask admission.ArtifactAsk) bool {
 	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
 	case ctx.Err() != nil: // nobody is there to be answered; the request stays
-	case errors.Is(err, admission.ErrGone):
+	case errors.Is(err, door.ErrGone):
 		// The daemon ended while a person was waited for. An answer of ours would be
 		// final for the client; a broken connection makes it ask again, and that joins
 		// the request.

@@ -13,19 +13,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-func holdAll(pkgref.Ref, admission.File) policy.Decision {
+func holdAll(pkgref.Ref, door.File) policy.Decision {
 	return policy.Decision{Effect: policy.Hold, Rule: "packages.default", ResolvedBy: policy.ByDefault, Reason: "foo waits for approval"}
 }
 
-func approveAll(pkgref.Ref, admission.File) policy.Decision {
+func approveAll(pkgref.Ref, door.File) policy.Decision {
 	return policy.Decision{Effect: policy.Allow, Rule: "approval", ResolvedBy: policy.ByApproval, Reason: "foo was approved by ann (ap-7k2m4q)"}
 }
 
@@ -66,7 +66,7 @@ func TestAHoldIsRefusedWithItsRequest(t *testing.T) {
 	}
 	b.door.mu.Lock()
 	defer b.door.mu.Unlock()
-	var sidecar, await *admission.ArtifactAsk
+	var sidecar, await *door.ArtifactAsk
 	for i := range b.door.held {
 		switch ask := &b.door.held[i]; {
 		case ask.Sidecar:
@@ -100,7 +100,7 @@ func TestAnApprovedFileIsServedToWhoWaited(t *testing.T) {
 			c.Limits.RequestTime, c.Limits.Interim = 60*time.Millisecond, 20*time.Millisecond
 		})
 		begun, approve := make(chan struct{}), make(chan struct{})
-		b.door.wait = func(ctx context.Context, _ admission.ArtifactAsk) error {
+		b.door.wait = func(ctx context.Context, _ door.ArtifactAsk) error {
 			close(begun)
 			select {
 			case <-approve:
@@ -149,8 +149,8 @@ func TestAnApprovedFileIsServedToWhoWaited(t *testing.T) {
 
 func TestADenialMeetsWhoWaited(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, admission.ArtifactAsk) error {
-		b.door.rule(func(pkgref.Ref, admission.File) policy.Decision {
+	b.door.wait = func(context.Context, door.ArtifactAsk) error {
+		b.door.rule(func(pkgref.Ref, door.File) policy.Decision {
 			return policy.Decision{Effect: policy.Deny, Rule: "approval", ResolvedBy: policy.ByApproval, Reason: "foo was denied by ann (ap-7k2m4q): too new"}
 		})
 		return nil
@@ -169,7 +169,7 @@ func TestAClientThatGoesAwayEndsTheWait(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	b.door.wait = func(ctx context.Context, _ admission.ArtifactAsk) error {
+	b.door.wait = func(ctx context.Context, _ door.ArtifactAsk) error {
 		leave()
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -235,7 +235,7 @@ func TestNoByteAfterAnAdvisory(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, make([]byte, 1_000)); err != nil {
 		t.Fatal(err)
 	}
-	b.door.rule(func(pkgref.Ref, admission.File) policy.Decision {
+	b.door.rule(func(pkgref.Ref, door.File) policy.Decision {
 		return policy.Decision{Effect: policy.Deny, Rule: "advisory", ResolvedBy: policy.ByAdvisory, Reason: "foo is malware"}
 	})
 	if rest, err := io.ReadAll(resp.Body); err == nil || len(rest) > 2<<20 {
@@ -252,7 +252,7 @@ func TestNoByteAfterAnAdvisory(t *testing.T) {
 // byte is met.
 func TestNoFirstByteAfterADenial(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, admission.ArtifactAsk) error {
+	b.door.wait = func(context.Context, door.ArtifactAsk) error {
 		b.door.rule(approveAll)
 		return nil
 	}
@@ -288,8 +288,8 @@ func (b *bench) open(path string) *http.Response {
 // client asks again.
 func TestAHoldWhoseDaemonGoesAwayIsNoAnswer(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, admission.ArtifactAsk) error {
-		return fmt.Errorf("it was killed: %w", admission.ErrGone)
+	b.door.wait = func(context.Context, door.ArtifactAsk) error {
+		return fmt.Errorf("it was killed: %w", door.ErrGone)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+filesHost+"/p/"+foo.File, nil)
 	if err != nil {
@@ -305,9 +305,9 @@ func TestAHoldWhoseDaemonGoesAwayIsNoAnswer(t *testing.T) {
 // shown, and so is it in a plan; how many reach the upstream has an end, until
 // people have approved some.
 func TestWaitingNamesAreCapped(t *testing.T) {
-	shown := map[string]func(pkgref.Ref, admission.File) policy.Decision{
+	shown := map[string]func(pkgref.Ref, door.File) policy.Decision{
 		"held": holdAll,
-		"planned": func(p pkgref.Ref, f admission.File) policy.Decision {
+		"planned": func(p pkgref.Ref, f door.File) policy.Decision {
 			d := holdAll(p, f)
 			d.Effect, d.Unadmitted = policy.Allow, true
 			return d
@@ -355,12 +355,12 @@ func TestWaitingNamesAreCapped(t *testing.T) {
 // fickle is a door that allows a file, and answers the question with which it is to
 // be served otherwise.
 type fickle struct {
-	*door
+	*fakeDoor
 	serve policy.Effect
 }
 
-func (f fickle) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
-	a, err := f.door.Artifact(ctx, ask)
+func (f fickle) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
+	a, err := f.fakeDoor.Artifact(ctx, ask)
 	if ask.Serve && err == nil {
 		a.Decision.Effect = f.serve
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -24,7 +24,7 @@ func (g *Gateway) serveIndex(q *query) {
 	kin := stranger
 	defer func() { settle(kin) }()
 	var out *rendered
-	var a admission.IndexAnswer
+	var a door.IndexAnswer
 	for range 2 { // what is replaced or evicted between two steps is had again, once
 		var p *page
 		if p, err = g.page(q.r.Context(), q.source, q.route.Project); err != nil {
@@ -65,7 +65,7 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	}
 	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
-	r.RequestID = g.failed(q, admission.Failure{
+	r.RequestID = g.failed(q, door.Failure{
 		Rule:    ruleOf(r.Cause),
 		Package: ref, SourceURL: q.source.protocol.IndexAsk(q.source.index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 	})
@@ -73,7 +73,7 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 }
 
 // judged asks the door about a page and gives it rendered under its verdicts.
-func (g *Gateway) judged(q *query, p *page) (*rendered, admission.IndexAnswer, error) {
+func (g *Gateway) judged(q *query, p *page) (*rendered, door.IndexAnswer, error) {
 	ctx := q.r.Context()
 	p, a, err := g.verdicts(ctx, q, p)
 	if err != nil {
@@ -88,9 +88,9 @@ func (g *Gateway) judged(q *query, p *page) (*rendered, admission.IndexAnswer, e
 
 // verdicts asks the door about a page, by its digest first. If the files' times
 // were found out for that the page is given with them.
-func (g *Gateway) verdicts(ctx context.Context, q *query, p *page) (*page, admission.IndexAnswer, error) {
+func (g *Gateway) verdicts(ctx context.Context, q *query, p *page) (*page, door.IndexAnswer, error) {
 	s, project := q.source, q.route.Project
-	ask := admission.IndexAsk{
+	ask := door.IndexAsk{
 		Sandbox: q.sandbox, Package: pkgref.Ref{Ecosystem: s.ecosystem(), Name: project},
 		SourceURL: p.url, Upstream: s.index, IndexDigest: p.digest, Walk: q.walks,
 	}
@@ -116,7 +116,7 @@ func (g *Gateway) verdicts(ctx context.Context, q *query, p *page) (*page, admis
 }
 
 // checkAnswer makes sure that the door judged each of the files.
-func checkAnswer(a admission.IndexAnswer, files int) error {
+func checkAnswer(a door.IndexAnswer, files int) error {
 	if len(a.OfFile) != files {
 		return fmt.Errorf("the door judged %d of %d files", len(a.OfFile), files)
 	}

@@ -11,14 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // deny refuses some versions, each with a reason of its own.
 func (b *bench) deny(versions ...string) {
-	b.door.rule(func(r pkgref.Ref, _ admission.File) policy.Decision {
+	b.door.rule(func(r pkgref.Ref, _ door.File) policy.Decision {
 		for _, v := range versions {
 			if r.Version == v {
 				return policy.Decision{Effect: policy.Deny, Rule: "rule", Reason: "no " + v, Suggest: "allow: " + v}
@@ -171,14 +171,14 @@ func TestListedRequirements(t *testing.T) {
 		t.Errorf("unasked: %v", b.door.listed)
 	}
 	b.door.wants = true
-	all := []admission.IndexRequirement{
+	all := []door.IndexRequirement{
 		{Name: "x", Specifier: "^1", Versions: []string{"1.0.0", "1.1.0"}}, {Name: "y", Specifier: "2", Versions: []string{"1.0.0", "2.0.0"}}, {Name: "x", Specifier: "^2", Versions: []string{"2.0.0"}},
 	}
-	some := []admission.IndexRequirement{{Name: "x", Specifier: "^1", Versions: []string{"1.1.0"}}}
+	some := []door.IndexRequirement{{Name: "x", Specifier: "^1", Versions: []string{"1.1.0"}}}
 	for _, c := range []struct {
 		denied []string
-		want   []admission.IndexRequirement
-	}{{nil, all}, {[]string{"1.0.0", "2.0.0"}, some}, {[]string{"1.0.0", "1.1.0", "2.0.0"}, []admission.IndexRequirement{}}} {
+		want   []door.IndexRequirement
+	}{{nil, all}, {[]string{"1.0.0", "2.0.0"}, some}, {[]string{"1.0.0", "1.1.0", "2.0.0"}, []door.IndexRequirement{}}} {
 		b.deny(c.denied...)
 		b.door.listed = nil
 		if got := b.bulkGet("a"); got.StatusCode != 200 {
@@ -246,7 +246,7 @@ func TestNoNoticeOfALockfile(t *testing.T) {
 	b, _ := newBulk(t, nil)
 	b.bulkPage("a", "tag latest 2.1.0", "1.0.0 - - x", "2.0.0 - - x", "2.1.0 - - x")
 	rules := map[string]string{"2.1.0": "packages.lockfile"}
-	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(_ pkgref.Ref, f door.File) policy.Decision {
 		if rule := rules[f.Version]; rule != "" {
 			return policy.Decision{Effect: policy.Deny, Rule: rule, Reason: "no " + f.Version}
 		}

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -26,15 +26,15 @@ const maxInspections = 50_000
 // as JSON.
 type described struct {
 	// Refused is why nobody may have the file, one sentence, or "".
-	Refused      string                  `json:"refused,omitempty"`
-	Digest       string                  `json:"digest,omitempty"` // of the metadata, if that was read
-	Sum          string                  `json:"sum,omitempty"`    // of the file in a log's own way, for lockfiles
-	Requirements []admission.Requirement `json:"requirements,omitempty"`
-	Scripts      []string                `json:"scripts,omitempty"`
-	Bundled      []string                `json:"bundled,omitempty"` // "name 1.0.0"
-	Findings     []string                `json:"findings,omitempty"`
-	Contents     string                  `json:"contents,omitempty"` // see ecosystem.Inspection
-	Inside       *ecosystem.Inside       `json:"inside,omitempty"`   // nil: it was not looked into
+	Refused      string             `json:"refused,omitempty"`
+	Digest       string             `json:"digest,omitempty"` // of the metadata, if that was read
+	Sum          string             `json:"sum,omitempty"`    // of the file in a log's own way, for lockfiles
+	Requirements []door.Requirement `json:"requirements,omitempty"`
+	Scripts      []string           `json:"scripts,omitempty"`
+	Bundled      []string           `json:"bundled,omitempty"` // "name 1.0.0"
+	Findings     []string           `json:"findings,omitempty"`
+	Contents     string             `json:"contents,omitempty"` // see ecosystem.Inspection
+	Inside       *ecosystem.Inside  `json:"inside,omitempty"`   // nil: it was not looked into
 }
 
 // servable refuses what nobody may have.
@@ -58,7 +58,7 @@ func (d described) size() int64 {
 func (d *described) require(reqs []ecosystem.Requirement) {
 	for _, r := range reqs {
 		if !r.Direct {
-			d.Requirements = append(d.Requirements, admission.Requirement{Name: r.Name, Specifier: r.Specifier, Under: r.Under, Asks: r.Asks})
+			d.Requirements = append(d.Requirements, door.Requirement{Name: r.Name, Specifier: r.Specifier, Under: r.Under, Asks: r.Asks})
 			continue
 		}
 		name := r.Name

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -38,7 +38,7 @@ func TestInspectedFiles(t *testing.T) {
 			t.Errorf("served %+v\n%s", s, diff)
 		}
 	}
-	if diff := cmp.Diff([]admission.Requirement{{Name: "bar"}}, b.door.edges["node compiler 1.0.0"]); diff != "" {
+	if diff := cmp.Diff([]door.Requirement{{Name: "bar"}}, b.door.edges["node compiler 1.0.0"]); diff != "" {
 		t.Errorf("edges (-want +got):\n%s", diff)
 	}
 	b.list(indexHost, "compiler", toyFile{Version: "1.0.0", Requires: []string{"bar", "more"}})
@@ -125,7 +125,7 @@ func TestScriptsThatTheIndexHides(t *testing.T) {
 	}
 	b.file(indexHost, toyPackage{Name: "quiet", Version: "1.0.0", Requires: []string{"bar"}})
 	b.file(indexHost, toyPackage{Name: "loud", Version: "1.0.0", Requires: []string{"bar"}, Scripts: []string{"install"}})
-	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(_ pkgref.Ref, f door.File) policy.Decision {
 		if f.Scripts {
 			return policy.Decision{Effect: policy.Deny, Reason: "it runs install scripts", Rule: "packages.install_scripts"}
 		}

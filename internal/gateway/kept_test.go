@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -60,7 +60,7 @@ func TestKeptIndex(t *testing.T) {
 }
 
 func TestKeptRequirements(t *testing.T) {
-	want := &requirements{list: []admission.Requirement{{Name: "a", Specifier: "^1"}, {Name: "b"}}, files: [][]int32{{0, 2}, {1}}}
+	want := &requirements{list: []door.Requirement{{Name: "a", Specifier: "^1"}, {Name: "b"}}, files: [][]int32{{0, 2}, {1}}}
 	data, err := want.kept()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
@@ -53,8 +53,8 @@ func (b *bench) nodePublish(host string, edit func(string) string, releases ...n
 func nodePage(host, name string) string { return host + "/" + strings.Replace(name, "/", "%2f", 1) }
 
 // deny refuses one name, and notes what the door was asked.
-func deny(name string) func(pkgref.Ref, admission.File) policy.Decision {
-	return func(ref pkgref.Ref, _ admission.File) policy.Decision {
+func deny(name string) func(pkgref.Ref, door.File) policy.Decision {
+	return func(ref pkgref.Ref, _ door.File) policy.Decision {
 		if ref.Name == name {
 			return policy.Decision{Effect: policy.Deny, Reason: name + " is refused"}
 		}
@@ -180,7 +180,7 @@ func TestNodeFilesDecideAlone(t *testing.T) {
 func TestNodeTagsMove(t *testing.T) {
 	b := newNodeBench(t, nil)
 	one, two := npmtest.Pack(t, "foo", "1.0.0", nil), npmtest.Pack(t, "foo", "2.0.0", nil)
-	b.door.rule(func(ref pkgref.Ref, _ admission.File) policy.Decision {
+	b.door.rule(func(ref pkgref.Ref, _ door.File) policy.Decision {
 		if ref.Version == "2.0.0" {
 			return policy.Decision{Effect: policy.Deny, Reason: "2.0.0 is too new"}
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -257,7 +257,7 @@ func TestNodeDigests(t *testing.T) {
 	b.nodePublish(indexHost, func(page string) string {
 		return strings.Replace(page, `"integrity":"`+foo.Integrity()+`"`, `"x":0`, 1)
 	}, foo)
-	b.door.rule(func(_ pkgref.Ref, f admission.File) policy.Decision {
+	b.door.rule(func(_ pkgref.Ref, f door.File) policy.Decision {
 		if !ecosystem.Strong(f.Digest) {
 			return policy.Decision{Effect: policy.Deny, Reason: "no strong digest"}
 		}

@@ -3,7 +3,7 @@ package gateway
 import (
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -35,16 +35,16 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 		Cause: ecosystem.ByPolicy, What: ref.String(), Rule: "namespaces",
 		Reason: "its name belongs to another upstream than those that are configured, and is asked of no other",
 	}
-	r.RequestID = g.failed(q, admission.Failure{Package: q.ref(q.route.Version), File: q.route.File, ResolvedBy: policy.ByNamespace, Rule: r.Rule, Reason: r.Reason})
+	r.RequestID = g.failed(q, door.Failure{Package: q.ref(q.route.Version), File: q.route.File, ResolvedBy: policy.ByNamespace, Rule: r.Rule, Reason: r.Reason})
 	q.refuse(r)
 	return true, false
 }
 
 // owner asks the door whose a project is. What nothing names that was read, something may
 // that was not: that is read first, before any upstream hears the name.
-func (g *Gateway) owner(q *query) (admission.OwnerAnswer, error) {
+func (g *Gateway) owner(q *query) (door.OwnerAnswer, error) {
 	file := q.route.Kind == ecosystem.RouteFile || q.route.Kind == ecosystem.RouteSidecar
-	ask := admission.OwnerAsk{Sandbox: q.sandbox, Package: q.ref(""), Version: q.route.Version, MayWalk: true}
+	ask := door.OwnerAsk{Sandbox: q.sandbox, Package: q.ref(""), Version: q.route.Version, MayWalk: true}
 	ask.Metadata = q.route.Kind == ecosystem.RouteAttachment || q.route.Kind == ecosystem.RoutePass
 	if q.route.Query {
 		ask.Version = ""

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -62,8 +62,8 @@ func (p *page) row(e ecosystem.Extent) ([]byte, error) {
 
 // doorFiles are the index's files as the door wants them; never nil, which
 // would mean "not told".
-func (p *page) doorFiles() []admission.File {
-	files := make([]admission.File, len(p.index.Files))
+func (p *page) doorFiles() []door.File {
+	files := make([]door.File, len(p.index.Files))
 	for i, f := range p.index.Files {
 		files[i] = doorFile(f)
 		if f.Published.IsZero() {
@@ -74,8 +74,8 @@ func (p *page) doorFiles() []admission.File {
 }
 
 // doorFile is a file as far as policy cares.
-func doorFile(f ecosystem.File) admission.File {
-	return admission.File{
+func doorFile(f ecosystem.File) door.File {
+	return door.File{
 		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest, Size: f.Size,
 		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts, PartOf: f.PartOf,
 	}

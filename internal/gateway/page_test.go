@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -131,7 +131,7 @@ func TestWhatTheDoorIsTold(t *testing.T) {
 // later, also after a restart; other bytes are another file.
 func TestFilesKeepTheirTimes(t *testing.T) {
 	b, _ := newBulk(t, impatient)
-	var first []admission.File
+	var first []door.File
 	for i, c := range []struct {
 		lines     []string
 		published []string
@@ -314,7 +314,7 @@ func TestLargePageMemory(t *testing.T) {
 	base := live()
 	var grown []int64
 	p.atEnd = func() { grown = append(grown, live()-base) }
-	b.door.rule(func(r pkgref.Ref, _ admission.File) policy.Decision {
+	b.door.rule(func(r pkgref.Ref, _ door.File) policy.Decision {
 		if strings.HasSuffix(r.Version, "7.0") {
 			return policy.Decision{Effect: policy.Deny, Reason: "not this one"}
 		}

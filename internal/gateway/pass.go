@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -61,7 +61,7 @@ func (g *Gateway) servePass(q *query) {
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, Reason: sentence(err)})
 	case err != nil:
 		g.refuseFile(a, err)
-	case g.show(a, admission.ShownRelayed, a.file.Name, body):
+	case g.show(a, door.ShownRelayed, a.file.Name, body):
 		q.w.Header().Set("Content-Type", passedType(body))
 		http.ServeContent(q.w, q.r, "", time.Time{}, bytes.NewReader(body))
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -42,7 +42,7 @@ func (p *proposals) begin(sandbox string) (end func(), ok bool) {
 // door judge and file it. The names count like those of installs, and each takes
 // its turn in the guest's rate. The answer has one entry for each item, in their
 // order.
-func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request) ([]admission.Proposed, error) {
+func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
 	if len(r.Items) == 0 || len(r.Items) > channel.MaxRequestItems {
 		return nil, fault.Invalid("a request is for 1 to %d packages, not for %d", channel.MaxRequestItems, len(r.Items))
 	}
@@ -55,8 +55,8 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up; wait for its answer")
 	}
 	defer end()
-	out := make([]admission.Proposed, len(r.Items))
-	ask := admission.ProposalAsk{Sandbox: sandbox, Because: r.Because}
+	out := make([]door.Proposed, len(r.Items))
+	ask := door.ProposalAsk{Sandbox: sandbox, Because: r.Because}
 	var place []int // of each asked item in out
 	for i, item := range r.Items {
 		found, refused, err := g.findProposed(ctx, sandbox, item)
@@ -64,7 +64,7 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			out[i] = admission.Proposed{Package: refused.Package, Effect: policy.Deny, Reason: sentence(err)}
+			out[i] = door.Proposed{Package: refused.Package, Effect: policy.Deny, Reason: sentence(err)}
 		case found == nil:
 			out[i] = *refused
 		default:
@@ -88,9 +88,9 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 }
 
 // findProposed finds the release that an item means. refused is never nil if found is.
-func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel.RequestItem) (found *admission.ProposedAsk, refused *admission.Proposed, err error) {
+func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel.RequestItem) (found *door.ProposedAsk, refused *door.Proposed, err error) {
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
-	refused = &admission.Proposed{Effect: policy.Deny}
+	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
 		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", clipped(item.Ecosystem, 32))
 	}
@@ -98,7 +98,7 @@ func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel
 	if !g.guests.admit(ctx, sandbox) {
 		return nil, refused, fault.New(fault.ErrUnavailable, "this run asks faster than the gateway answers one run")
 	}
-	sources, err := g.sourcesFor(ctx, admission.OwnerAsk{Sandbox: sandbox, Package: ref})
+	sources, err := g.sourcesFor(ctx, door.OwnerAsk{Sandbox: sandbox, Package: ref})
 	if err != nil {
 		return nil, refused, err
 	}
@@ -121,7 +121,7 @@ func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel
 
 // sourcesFor are the upstreams that may be asked: the name's own, or all of its
 // ecosystem.
-func (g *Gateway) sourcesFor(ctx context.Context, ask admission.OwnerAsk) ([]*source, error) {
+func (g *Gateway) sourcesFor(ctx context.Context, ask door.OwnerAsk) ([]*source, error) {
 	ref := ask.Package
 	ask.Package.Version = ""
 	owner, err := g.door.Owner(ctx, ask)
@@ -142,7 +142,7 @@ func (g *Gateway) sourcesFor(ctx context.Context, ask admission.OwnerAsk) ([]*so
 
 // findProposedAt asks one upstream. A nil found comes with the decision that refuses
 // all that could be meant.
-func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *admission.ProposedAsk, refused policy.Decision, err error) {
+func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *door.ProposedAsk, refused policy.Decision, err error) {
 	name := ref
 	name.Version = ""
 	settle, err := g.guests.ask(sandbox, name.String(), false, ctx.Done())
@@ -176,7 +176,7 @@ func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string,
 // choose picks the version that is meant: the named one, or the highest that
 // policy does not deny, a stable one if there is any. With "" comes the decision
 // on the named or the highest release, zero if there is none.
-func choose(ref pkgref.Ref, ix *ecosystem.Index, a admission.IndexAnswer) (version string, refused policy.Decision) {
+func choose(ref pkgref.Ref, ix *ecosystem.Index, a door.IndexAnswer) (version string, refused policy.Decision) {
 	var best, highest *release
 	for i, f := range ix.Files {
 		d := a.Verdicts[a.OfFile[i]]
@@ -205,8 +205,8 @@ func choose(ref pkgref.Ref, ix *ecosystem.Index, a admission.IndexAnswer) (versi
 }
 
 // proposed describes a release with all its files.
-func (g *Gateway) proposed(ctx context.Context, s *source, p *page, ref pkgref.Ref) (*admission.ProposedAsk, error) {
-	out := &admission.ProposedAsk{Package: ref, Upstream: s.index, Toolchain: s.toolchain(ref.Name), SourceURL: p.url}
+func (g *Gateway) proposed(ctx context.Context, s *source, p *page, ref pkgref.Ref) (*door.ProposedAsk, error) {
+	out := &door.ProposedAsk{Package: ref, Upstream: s.index, Toolchain: s.toolchain(ref.Name), SourceURL: p.url}
 	doorFiles := p.doorFiles()
 	for i, f := range p.index.Files {
 		if f.Version != ref.Version {
@@ -230,8 +230,8 @@ func (g *Gateway) proposed(ctx context.Context, s *source, p *page, ref pkgref.R
 	return out, nil
 }
 
-func hasWheel(files []admission.File) bool {
-	return slices.ContainsFunc(files, func(f admission.File) bool { return f.Kind == policy.KindWheel })
+func hasWheel(files []door.File) bool {
+	return slices.ContainsFunc(files, func(f door.File) bool { return f.Kind == policy.KindWheel })
 }
 
 func clipped(s string, most int) string {

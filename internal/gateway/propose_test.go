@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -22,7 +22,7 @@ func wished(name, version string) channel.RequestItem {
 	return channel.RequestItem{Ecosystem: "python", Name: name, Version: version}
 }
 
-func effects(all []admission.Proposed) []string {
+func effects(all []door.Proposed) []string {
 	var out []string
 	for _, p := range all {
 		out = append(out, fmt.Sprintf("%s %s", p.Package, p.Effect))
@@ -50,7 +50,7 @@ func TestPropose(t *testing.T) {
 	b := newBench(t, nil)
 	b.publish(pypitest.Wheel(t, "rich", "1.0"), pypitest.Wheel(t, "rich", "2.0"), pypitest.Wheel(t, "rich", "3.0"), pypitest.Wheel(t, "rich", "4.0rc1"))
 	b.publish(pypitest.Wheel(t, "evil", "1.0"))
-	b.door.decide = func(ref pkgref.Ref, f admission.File) policy.Decision {
+	b.door.decide = func(ref pkgref.Ref, f door.File) policy.Decision {
 		switch {
 		case ref.Name == "evil":
 			return policy.Decision{Effect: policy.Deny, Rule: "blocked", Reason: "it is blocked"}
@@ -111,7 +111,7 @@ func TestProposeRefuses(t *testing.T) {
 // TestProposeIsNoWayOut: names that are asked for this way count with all others.
 func TestProposeIsNoWayOut(t *testing.T) {
 	b := newBench(t, nil)
-	b.door.decide = func(pkgref.Ref, admission.File) policy.Decision {
+	b.door.decide = func(pkgref.Ref, door.File) policy.Decision {
 		return policy.Decision{Effect: policy.Deny, Rule: "r", Reason: "no"}
 	}
 	before := len(b.registry.Requests())

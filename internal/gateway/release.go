@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -36,7 +36,7 @@ func newRelease(e pkgref.Ecosystem, text string) *release {
 }
 
 // releasesOf are an index's releases, the highest first, under the verdicts.
-func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) []*release {
+func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a door.IndexAnswer) []*release {
 	byText := map[string]*release{}
 	var out []*release
 	for i, f := range ix.Files {
@@ -79,7 +79,7 @@ func highestWithheld(releases []*release) *release {
 // release, if clients that ask for nothing special would have taken it or one
 // like it. A page from which only old releases are withheld gives no notice, and
 // what a lockfile leaves out is none: that is what it was given for.
-func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer) *withheld {
+func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a door.IndexAnswer) *withheld {
 	releases := slices.DeleteFunc(releasesOf(e, ix, a), func(r *release) bool { return !r.shown && r.refusal.Rule == ruleLockfile })
 	highest := highestWithheld(releases)
 	if highest == nil || !missed(releases, ix.Tags[latest]) {
@@ -111,7 +111,7 @@ func missed(releases []*release, latest string) bool {
 // instead is what a client gets where the protocol has no document for it, and
 // said so with why: the decision on the release that it named, or on the highest
 // release if all are withheld; or that there is no such release.
-func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a admission.IndexAnswer, named string, why error) (refused *withheld, missing error) {
+func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a door.IndexAnswer, named string, why error) (refused *withheld, missing error) {
 	releases := releasesOf(e, ix, a)
 	ref := pkgref.Ref{Ecosystem: e, Name: ix.Project}
 	version := named

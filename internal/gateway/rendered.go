@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -32,7 +32,7 @@ type rendered struct {
 
 // rendering gives a page under the door's verdicts, rendered once however many
 // want it.
-func (g *Gateway) rendering(ctx context.Context, q *query, p *page, a admission.IndexAnswer) (*rendered, error) {
+func (g *Gateway) rendering(ctx context.Context, q *query, p *page, a door.IndexAnswer) (*rendered, error) {
 	form := q.source.protocol.Form(strings.Join(q.r.Header.Values("Accept"), ","))
 	key := strings.Join([]string{q.source.index, p.digest, a.Epoch, string(form), q.route.Release}, " ")
 	if out, ok := g.rendered.get(key); ok {
@@ -59,7 +59,7 @@ func (g *Gateway) rendering(ctx context.Context, q *query, p *page, a admission.
 	})
 }
 
-func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosystem.Form, release string) (*rendered, error) {
+func (g *Gateway) render(s *source, p *page, a door.IndexAnswer, form ecosystem.Form, release string) (*rendered, error) {
 	verdicts, kin := verdictsOf(a)
 	rows, err := p.openRows()
 	if err != nil {
@@ -83,7 +83,7 @@ func (g *Gateway) render(s *source, p *page, a admission.IndexAnswer, form ecosy
 }
 
 // verdictsOf spreads the door's answer over the files, as protocols want it.
-func verdictsOf(a admission.IndexAnswer) (verdicts []ecosystem.Verdict, kin kinship) {
+func verdictsOf(a door.IndexAnswer) (verdicts []ecosystem.Verdict, kin kinship) {
 	verdicts = make([]ecosystem.Verdict, len(a.OfFile))
 	for i, v := range a.OfFile {
 		d := a.Verdicts[v]

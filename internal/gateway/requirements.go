@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -22,7 +22,7 @@ const maxRequirements = 5_000
 // requirements are what the releases of a page require. Reading them from the
 // rows takes a while, and each run asks for them, so they are kept.
 type requirements struct {
-	list  []admission.Requirement
+	list  []door.Requirement
 	files [][]int32 // by requirement: the files that have it, in the index's order
 }
 
@@ -70,7 +70,7 @@ func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister,
 	}
 	defer rows.Close()
 	all := &requirements{}
-	at := map[admission.Requirement]int{}
+	at := map[door.Requirement]int{}
 	for i, f := range p.index.Files {
 		row, err := ecosystem.Slice(rows, f.Manifest)
 		if err != nil {
@@ -84,7 +84,7 @@ func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister,
 			if r.Direct {
 				continue // Inspect's to refuse
 			}
-			required := admission.Requirement{Name: r.Name, Specifier: r.Specifier}
+			required := door.Requirement{Name: r.Name, Specifier: r.Specifier}
 			place, known := at[required]
 			if !known {
 				place = len(all.list)
@@ -101,13 +101,13 @@ func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister,
 }
 
 // of gives the requirements of the files that an answer shows.
-func (r *requirements) of(ix *ecosystem.Index, a admission.IndexAnswer) []admission.IndexRequirement {
+func (r *requirements) of(ix *ecosystem.Index, a door.IndexAnswer) []door.IndexRequirement {
 	most := 0
 	for _, files := range r.files {
 		most += len(files)
 	}
 	versions := make([]string, 0, most)
-	out := make([]admission.IndexRequirement, 0, len(r.list))
+	out := make([]door.IndexRequirement, 0, len(r.list))
 	for i, required := range r.list {
 		begin := len(versions)
 		for _, file := range r.files[i] {
@@ -118,7 +118,7 @@ func (r *requirements) of(ix *ecosystem.Index, a admission.IndexAnswer) []admiss
 			versions = append(versions, version)
 		}
 		if len(versions) > begin {
-			out = append(out, admission.IndexRequirement{Name: required.Name, Specifier: required.Specifier, Versions: versions[begin:len(versions):len(versions)]})
+			out = append(out, door.IndexRequirement{Name: required.Name, Specifier: required.Specifier, Versions: versions[begin:len(versions):len(versions)]})
 		}
 	}
 	return out
@@ -173,7 +173,7 @@ func readRequirements(data []byte, files int) (*requirements, error) {
 		if slices.ContainsFunc(line.Files, func(i int32) bool { return i < 0 || int(i) >= files }) {
 			return nil, fault.Invalid("the kept requirements are of another page")
 		}
-		all.list = append(all.list, admission.Requirement{Name: line.Name, Specifier: line.Specifier})
+		all.list = append(all.list, door.Requirement{Name: line.Name, Specifier: line.Specifier})
 		all.files = append(all.files, slices.Clip(line.Files))
 	}
 }

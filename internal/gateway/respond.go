@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -33,14 +33,14 @@ func (q *query) refuseDecision(what string, d policy.Decision, id string) {
 
 // refuseAnswer answers with a decision on a file, and with the request that a
 // person may approve if it waits.
-func (a *asked) refuseAnswer(answer admission.Answer) {
+func (a *asked) refuseAnswer(answer door.Answer) {
 	d := answer.Decision
 	r := ecosystem.Refusal{
 		Cause: ecosystem.ByPolicy, What: a.ref.String(), Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest,
 		RequestID: answer.RequestID, Approval: answer.Approval,
 	}
 	if r.Approval != "" {
-		r.Approve = admission.ApproveCommand(r.Approval)
+		r.Approve = door.ApproveCommand(r.Approval)
 	}
 	a.refuse(r)
 }
@@ -63,7 +63,7 @@ func (q *query) send(a ecosystem.Answer) {
 
 // sendRecorded sends what was recorded as served, and tells the door whether all
 // of it has left.
-func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, answer admission.Answer) {
+func (g *Gateway) sendRecorded(a *asked, blob *cache.Blob, answer door.Answer) {
 	out := &counted{ResponseWriter: a.w}
 	a.w = out
 	content := &standing{ReadSeeker: blob.Reader(), check: func() bool { return g.stands(a) }, step: allowedBytes, left: allowedBytes}

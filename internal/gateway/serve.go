@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -202,7 +202,7 @@ func (g *Gateway) refuseRoute(q *query, err error) {
 		return
 	}
 	r := ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: sentence(err)}
-	r.RequestID = g.failed(q, admission.Failure{
+	r.RequestID = g.failed(q, door.Failure{
 		Package: pkgref.Ref{Ecosystem: q.source.ecosystem()}, ResolvedBy: policy.ByCanonical, Reason: r.Reason,
 	})
 	q.refuse(r)
@@ -210,7 +210,7 @@ func (g *Gateway) refuseRoute(q *query, err error) {
 
 // failed records what the gateway itself refused, and gives the id to show.
 // What can't be recorded is refused all the same, without an id.
-func (g *Gateway) failed(q *query, f admission.Failure) string {
+func (g *Gateway) failed(q *query, f door.Failure) string {
 	f.Sandbox = q.sandbox
 	f.Reason = ecosystem.Line(f.Reason)
 	a, err := g.door.Failed(context.WithoutCancel(q.r.Context()), f)
@@ -233,7 +233,7 @@ func sentence(err error) string {
 // does not have it is nobody's refusal. "" is the door's to name.
 func ruleOf(cause ecosystem.Cause) string {
 	if cause == ecosystem.Missing {
-		return admission.RuleMissing
+		return door.RuleMissing
 	}
 	return ""
 }

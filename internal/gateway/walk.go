@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -158,7 +158,7 @@ type destination struct {
 func (g *Gateway) reach(ctx context.Context, q *query, to destination) error {
 	_, pages := q.source.protocol.(ecosystem.Lister)
 	w := g.guests.walkOf(q.sandbox, to.ref.Ecosystem)
-	ask := admission.ReachAsk{Sandbox: q.sandbox, Package: to.ref, Pages: pages, Metadata: to.metadata, Deep: to.deep}
+	ask := door.ReachAsk{Sandbox: q.sandbox, Package: to.ref, Pages: pages, Metadata: to.metadata, Deep: to.deep}
 	over := time.NewTimer(g.cfg.Limits.WalkTime)
 	defer over.Stop()
 	for first := true; ; {
@@ -204,7 +204,7 @@ func (g *Gateway) reach(ctx context.Context, q *query, to destination) error {
 // step asks what is to be read next and begins to read it; the step ends when that has
 // been read, whether or not the client still waits. more is false if nothing is left,
 // open if what the guest asks for next may lead on.
-func (g *Gateway) step(ctx context.Context, w *walk, ask admission.ReachAsk, to destination) (more, open bool, err error) {
+func (g *Gateway) step(ctx context.Context, w *walk, ask door.ReachAsk, to destination) (more, open bool, err error) {
 	a, err := g.door.Reach(ctx, ask)
 	if err != nil || a.Reached || len(a.Next) == 0 {
 		w.end()
@@ -214,7 +214,7 @@ func (g *Gateway) step(ctx context.Context, w *walk, ask admission.ReachAsk, to 
 	started := g.tasks.run(func() {
 		defer w.end()
 		defer cancel()
-		together(a.Next, func(item admission.ToRead) {
+		together(a.Next, func(item door.ToRead) {
 			if _, err := contained(life, g, "walk "+item.Project.String(), func(ctx context.Context) (any, error) {
 				return nil, g.readProject(ctx, w, ask.Sandbox, item, to)
 			}); err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -23,8 +23,8 @@ const (
 
 // readProject reads what a project's releases require: of its page, or of the metadata
 // of some of them. The door judges what is read, as it does for clients.
-func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item admission.ToRead, to destination) error {
-	sources, err := g.sourcesFor(ctx, admission.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
+func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item door.ToRead, to destination) error {
+	sources, err := g.sourcesFor(ctx, door.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item
 	return nil
 }
 
-func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item admission.ToRead, to destination) error {
+func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item door.ToRead, to destination) error {
 	if item.Anew {
 		w.asks(item.Project)
 	}
@@ -101,7 +101,7 @@ func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read 
 
 // readSidecar reads the metadata of one file of a release that may be had. What waits
 // or is refused admits nothing, and is not read.
-func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer admission.IndexAnswer, version string) (allowed bool, err error) {
+func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer door.IndexAnswer, version string) (allowed bool, err error) {
 	f := fileToRead(p, answer, version)
 	if f == nil {
 		return true, nil
@@ -128,7 +128,7 @@ func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer adm
 }
 
 // fileToRead is the file of a release whose metadata costs least.
-func fileToRead(p *page, answer admission.IndexAnswer, version string) *ecosystem.File {
+func fileToRead(p *page, answer door.IndexAnswer, version string) *ecosystem.File {
 	var best *ecosystem.File
 	cost := func(f *ecosystem.File) int64 {
 		if f.Sidecar != "" {
@@ -190,7 +190,7 @@ func (g *Gateway) mayRead(ctx context.Context, a *asked) (bool, error) {
 // releasesToRead chooses releases whose requirements are not known: those that are
 // wanted, the newest, and those nearest in time to what is looked for, since what is
 // pinned together was published together. Where no time is known, some of all ages.
-func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer admission.IndexAnswer, item admission.ToRead, to destination) []string {
+func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer door.IndexAnswer, item door.ToRead, to destination) []string {
 	all := readableReleases(q.source.ecosystem(), p, answer)
 	var chosen []string
 	take := func(version string) {
@@ -229,7 +229,7 @@ type readable struct {
 }
 
 // readableReleases are those of which a file may be had, the newest first, pre-releases last.
-func readableReleases(e pkgref.Ecosystem, p *page, answer admission.IndexAnswer) []readable {
+func readableReleases(e pkgref.Ecosystem, p *page, answer door.IndexAnswer) []readable {
 	byText := map[string]int{}
 	var out []readable
 	for i, f := range p.index.Files {

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/fake"
@@ -317,9 +318,9 @@ func (s *studio) read(id, path string) string {
 func (s *studio) serve(id string) {
 	s.t.Helper()
 	sum := strings.Repeat("ab", 32)
-	a, err := s.door.Artifact(s.t.Context(), admission.ArtifactAsk{
+	a, err := s.door.Artifact(s.t.Context(), door.ArtifactAsk{
 		Sandbox: id, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "requests", Version: "2.31.0"}, Serve: true, SHA256: sum, Size: 10, SourceURL: "https://files.example/r",
-		File: admission.File{Name: "requests-2.31.0-py3-none-any.whl", Version: "2.31.0", Kind: policy.KindWheel, Digest: "sha256:" + sum, Published: time.Now().AddDate(-1, 0, 0)},
+		File: door.File{Name: "requests-2.31.0-py3-none-any.whl", Version: "2.31.0", Kind: policy.KindWheel, Digest: "sha256:" + sum, Published: time.Now().AddDate(-1, 0, 0)},
 	})
 	must(s.t, err)
 	if !a.Decision.Allowed() {

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -134,11 +135,11 @@ func (r *rehearsal) install(ctx context.Context, e *Evidence, role string) (exit
 	if role != refused {
 		p.Sent++
 	}
-	answer := admission.Answer{Decision: policy.Decision{Effect: policy.Allow}}
+	answer := door.Answer{Decision: policy.Decision{Effect: policy.Allow}}
 	if role != r.silent {
-		ask := admission.ArtifactAsk{
+		ask := door.ArtifactAsk{
 			Sandbox: e.Sandbox, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: p.Name, Version: version},
-			File:     admission.File{Name: p.File, Version: version, Kind: policy.KindWheel, Digest: "sha256:" + p.SHA256, Published: time.Now().AddDate(-1, 0, 0)},
+			File:     door.File{Name: p.File, Version: version, Kind: policy.KindWheel, Digest: "sha256:" + p.SHA256, Published: time.Now().AddDate(-1, 0, 0)},
 			Upstream: "http://" + registryHost + "/simple/", SourceURL: p.URL, SHA256: p.SHA256, Size: int64(len(p.Bytes)), Await: true,
 		}
 		answer, err = r.door.Artifact(ctx, ask)

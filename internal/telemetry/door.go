@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -15,13 +15,13 @@ import (
 // watchedDoor is a door whose answers are counted and traced. What it does not
 // name here decides nothing.
 type watchedDoor struct {
-	admission.Door
+	door.Door
 	t *Telemetry
 }
 
 // Door counts and traces what the gateway asks. A call's span is a child of the
 // sandbox's newest command.
-func (t *Telemetry) Door(door admission.Door) admission.Door { return watchedDoor{door, t} }
+func (t *Telemetry) Door(d door.Door) door.Door { return watchedDoor{d, t} }
 
 // asked is one call under way.
 type asked struct {
@@ -51,7 +51,7 @@ func (a asked) answered(result string, err error) {
 }
 
 // decided ends it with a decision.
-func (a asked) decided(answer admission.Answer, err error) {
+func (a asked) decided(answer door.Answer, err error) {
 	if err == nil {
 		set(a.span, map[attribute.Key]string{
 			keyEffect: string(answer.Decision.Effect), keyRule: answer.Decision.Rule,
@@ -65,7 +65,7 @@ func (a asked) decided(answer admission.Answer, err error) {
 }
 
 // Index implements admission.Door.
-func (d watchedDoor) Index(ctx context.Context, ask admission.IndexAsk) (admission.IndexAnswer, error) {
+func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
 	ctx, a := d.ask(ctx, "index", ask.Sandbox, ask.Package)
 	answer, err := d.Door.Index(ctx, ask)
 	result := "allow"
@@ -81,7 +81,7 @@ func (d watchedDoor) Index(ctx context.Context, ask admission.IndexAsk) (admissi
 }
 
 // Artifact implements admission.Door.
-func (d watchedDoor) Artifact(ctx context.Context, ask admission.ArtifactAsk) (admission.Answer, error) {
+func (d watchedDoor) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
 	call := "artifact"
 	switch {
 	case ask.Walk:
@@ -100,7 +100,7 @@ func (d watchedDoor) Artifact(ctx context.Context, ask admission.ArtifactAsk) (a
 	return answer, err
 }
 
-func (t *Telemetry) served(ask admission.ArtifactAsk) {
+func (t *Telemetry) served(ask door.ArtifactAsk) {
 	ecosystem, kept := ecosystemOf(string(ask.Package.Ecosystem)), "miss"
 	if ask.Kept {
 		kept = "hit"
@@ -111,7 +111,7 @@ func (t *Telemetry) served(ask admission.ArtifactAsk) {
 
 // Name implements admission.Door. The name is not told: a guest can put anything
 // into it.
-func (d watchedDoor) Name(ctx context.Context, ask admission.NameAsk) (admission.Answer, error) {
+func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.Answer, error) {
 	ctx, a := d.ask(ctx, "name", ask.Sandbox, pkgref.Ref{})
 	answer, err := d.Door.Name(ctx, ask)
 	a.decided(answer, err)
@@ -119,7 +119,7 @@ func (d watchedDoor) Name(ctx context.Context, ask admission.NameAsk) (admission
 }
 
 // Failed implements admission.Door.
-func (d watchedDoor) Failed(ctx context.Context, f admission.Failure) (admission.Answer, error) {
+func (d watchedDoor) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
 	ctx, a := d.ask(ctx, "failed", f.Sandbox, f.Package)
 	answer, err := d.Door.Failed(ctx, f)
 	a.decided(answer, err)
@@ -127,7 +127,7 @@ func (d watchedDoor) Failed(ctx context.Context, f admission.Failure) (admission
 }
 
 // Propose implements admission.Door.
-func (d watchedDoor) Propose(ctx context.Context, ask admission.ProposalAsk) ([]admission.Proposed, error) {
+func (d watchedDoor) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
 	ctx, a := d.ask(ctx, "propose", ask.Sandbox, pkgref.Ref{})
 	list, err := d.Door.Propose(ctx, ask)
 	a.answered("ok", err)
@@ -135,7 +135,7 @@ func (d watchedDoor) Propose(ctx context.Context, ask admission.ProposalAsk) ([]
 }
 
 // Show implements admission.Door.
-func (d watchedDoor) Show(ctx context.Context, s admission.Showing) error {
+func (d watchedDoor) Show(ctx context.Context, s door.Showing) error {
 	ctx, a := d.ask(ctx, "show", s.Sandbox, s.Package)
 	err := d.Door.Show(ctx, s)
 	a.answered("ok", err)

@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -69,7 +69,7 @@ func TestLabelsAreFew(t *testing.T) {
 	t.Parallel()
 	tel, _ := newTelemetry(t, Traces{})
 	log := tel.Log(&approvaltest.Log{})
-	door := tel.Door(answering{})
+	watched := tel.Door(answering{})
 	series := func() int { return strings.Count(scrape(t, tel), "\ncofferdam_") }
 	noise := func(n int) {
 		for i := range n {
@@ -78,9 +78,9 @@ func TestLabelsAreFew(t *testing.T) {
 			must(t, err)
 			_, err = log.Append(t.Context(), audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: name})
 			must(t, err)
-			_, err = door.Artifact(t.Context(), admission.ArtifactAsk{Sandbox: name, Serve: true, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}})
+			_, err = watched.Artifact(t.Context(), door.ArtifactAsk{Sandbox: name, Serve: true, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}})
 			must(t, err)
-			_, err = door.Name(t.Context(), admission.NameAsk{Sandbox: name, Name: name})
+			_, err = watched.Name(t.Context(), door.NameAsk{Sandbox: name, Name: name})
 			must(t, err)
 		}
 	}
@@ -96,14 +96,14 @@ func TestLabelsAreFew(t *testing.T) {
 }
 
 // answering allows everything.
-type answering struct{ admission.Door }
+type answering struct{ door.Door }
 
-func (answering) Artifact(ctx context.Context, _ admission.ArtifactAsk) (admission.Answer, error) {
-	return admission.Answer{Decision: policy.Decision{Effect: policy.Allow}}, ctx.Err()
+func (answering) Artifact(ctx context.Context, _ door.ArtifactAsk) (door.Answer, error) {
+	return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, ctx.Err()
 }
 
-func (answering) Name(ctx context.Context, _ admission.NameAsk) (admission.Answer, error) {
-	return admission.Answer{Decision: policy.Decision{Effect: policy.Deny}}, ctx.Err()
+func (answering) Name(ctx context.Context, _ door.NameAsk) (door.Answer, error) {
+	return door.Answer{Decision: policy.Decision{Effect: policy.Deny}}, ctx.Err()
 }
 
 // refusing is a log that can't be written.
@@ -141,12 +141,12 @@ func TestWhatIsCountedOfTheLog(t *testing.T) {
 func TestWhatIsCountedOfTheDoor(t *testing.T) {
 	t.Parallel()
 	tel, _ := newTelemetry(t, Traces{})
-	door := tel.Door(answering{})
+	watched := tel.Door(answering{})
 	python := pkgref.Ref{Ecosystem: pkgref.Python, Name: "six", Version: "1.0"}
-	for _, ask := range []admission.ArtifactAsk{
+	for _, ask := range []door.ArtifactAsk{
 		{Package: python}, {Package: python, Serve: true, Size: 100}, {Package: python, Serve: true, Size: 11, Kept: true}, {Package: python, Serve: true, Size: -5},
 	} {
-		_, err := door.Artifact(t.Context(), ask)
+		_, err := watched.Artifact(t.Context(), ask)
 		must(t, err)
 	}
 	has(t, tel,

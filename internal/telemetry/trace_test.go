@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/fake"
@@ -86,7 +87,7 @@ type world struct {
 	tel      *Telemetry
 	exporter *tracetest.InMemoryExporter
 	queue    *approval.Queue
-	door     admission.Door
+	door     door.Door
 	manager  *sandbox.Manager
 	policy   *policy.Policy
 	text     []byte
@@ -117,7 +118,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func newManager(t *testing.T, dir string, door *admission.Controller, o sandbox.Observer) *sandbox.Manager {
+func newManager(t *testing.T, dir string, controller *admission.Controller, o sandbox.Observer) *sandbox.Manager {
 	t.Helper()
 	for _, name := range []string{"policies", "baselines", "agent", "frozen"} {
 		must(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
@@ -125,7 +126,7 @@ func newManager(t *testing.T, dir string, door *admission.Controller, o sandbox.
 	k := enginetest.StartKeeper(t, filepath.Join(dir, "keeper.sock"))
 	m := sandbox.New(sandbox.Config{
 		Engines:       map[string]engine.Engine{fake.Name: bold{fake.New(filepath.Join(dir, "state"), k), t, dir}},
-		DefaultEngine: fake.Name, Keeper: k, Templates: shelf{dir}, Door: door,
+		DefaultEngine: fake.Name, Keeper: k, Templates: shelf{dir}, Door: controller,
 		Trust: func(context.Context) ([]byte, []string, error) {
 			return []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"), nil, nil
 		},
@@ -158,10 +159,10 @@ func (w *world) api(started chan<- keeper.Command, made chan<- *sandbox.Sandbox)
 	return w.tel.HTTP("v1", mux)
 }
 
-func askFor(sandbox, name string) admission.ArtifactAsk {
-	return admission.ArtifactAsk{
+func askFor(sandbox, name string) door.ArtifactAsk {
+	return door.ArtifactAsk{
 		Sandbox: sandbox, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"},
-		File: admission.File{
+		File: door.File{
 			Name: name + "-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindWheel,
 			Digest: "sha256:" + strings.Repeat("ab", 32), Published: time.Now().AddDate(-1, 0, 0),
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -25,7 +26,7 @@ func entry(born uint64, name, run string) approval.Entry {
 		ID: fmt.Sprintf("ap-%06d", born), State: approval.Pending, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"},
 		Upstream: "https://index.example/simple/", Group: "apg-" + run, Rule: "packages.default", Reason: "no list names it",
 		Files:    []approval.File{{Name: name + "-1.0-py3-none-any.whl", Kind: "wheel", Digests: []string{"sha256:" + name}, Size: 12, Published: noon()}},
-		Evidence: approval.Evidence{Summary: "a \u202e \x1b[31m summary", Requires: []string{"a >1"}},
+		Evidence: evidence.Evidence{Summary: "a \u202e \x1b[31m summary", Requires: []string{"a >1"}},
 		Asks:     []approval.Asker{{Run: run, Policy: "sha256:p-" + run, Token: "tok-1", At: at}}, Asked: 1,
 		Seen:    &approval.Seen{By: "carol", At: at},
 		Created: at, Updated: at, Expires: at.Add(time.Hour),

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
@@ -47,7 +47,7 @@ func heldSentence(v waiting.View) string {
 	}
 	var about []string
 	for _, h := range v.Holds[:min(len(v.Holds), maxHoldsTold)] {
-		about = append(about, fmt.Sprintf("request %s for %s (on the host: %s)", h.Approval, h.Package, admission.ApproveCommand(h.Approval)))
+		about = append(about, fmt.Sprintf("request %s for %s (on the host: %s)", h.Approval, h.Package, door.ApproveCommand(h.Approval)))
 	}
 	if more := len(v.Holds) - maxHoldsTold; more > 0 {
 		about = append(about, fmt.Sprintf("%d more", more))

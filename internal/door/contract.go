@@ -1,11 +1,11 @@
-package admission
+package door
 
 import (
 	"context"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -209,7 +209,7 @@ type ArtifactAsk struct {
 	// and to compare with the next version of the package.
 	Paths []string `json:"paths,omitempty"`
 	// Evidence is what the gateway knows about the release, for who answers.
-	Evidence *approval.Evidence `json:"evidence,omitempty"`
+	Evidence *evidence.Evidence `json:"evidence,omitempty"`
 }
 
 // NameAsk asks whether a name may be resolved or dialled.

@@ -1,4 +1,4 @@
-package admission
+package door
 
 import (
 	"bytes"
@@ -20,14 +20,14 @@ import (
 // does, then closes it and waits for the calls under way. An error means that
 // the gateway did not speak the door's language or that the connection broke;
 // its orderly end is none.
-func Serve(ctx context.Context, conn net.Conn, door Door) error {
+func Serve(ctx context.Context, conn net.Conn, d Door) error {
 	session, err := yamux.Server(conn, sessionConfig())
 	if err != nil {
 		return errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the door can't be opened"), conn.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := errand.When(ctx, func() { _ = session.Close() }) // Accept tells
-	s := &server{door: door, large: make(gate, 4)}
+	s := &server{door: d, large: make(gate, 4)}
 	var calls sync.WaitGroup
 	defer func() {
 		cancel()

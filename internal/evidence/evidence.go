@@ -1,0 +1,74 @@
+// Package evidence is what is known about a release, for a person who decides about it.
+//
+// Everything in it was told by upstreams, imported lists or the file itself, so it
+// helps to judge and decides nothing.
+package evidence
+
+import "time"
+
+// Evidence is what is known about a release, for the person who answers. All of
+// it is told by upstreams and imported lists but for LastApproved.
+type Evidence struct {
+	Published  time.Time `json:"published,omitzero"`
+	FirstSeen  time.Time `json:"first_seen,omitzero"`  // by this installation
+	Popularity string    `json:"popularity,omitempty"` // "rank 812 of 15000 (list top-pypi)", "" if no list has it
+	Similar    string    `json:"similar,omitempty"`    // "requests: one letter differs"
+	Advisories []string  `json:"advisories,omitempty"` // ids, with summaries
+	Scripts    []string  `json:"scripts,omitempty"`    // what runs at installation: "postinstall: node x.js"
+	Findings   []string  `json:"findings,omitempty"`   // what the gateway noticed in the file
+	Maintainer string    `json:"maintainer,omitempty"`
+	Summary    string    `json:"summary,omitempty"` // the publisher's
+	Homepage   string    `json:"homepage,omitempty"`
+	License    string    `json:"license,omitempty"`
+	Versions   int       `json:"versions,omitempty"` // releases of the project
+	Requires   []string  `json:"requires,omitempty"` // its dependencies, "name specifier"
+	// Inside is what the file brings; nil: it was not looked into.
+	Inside *Inside `json:"inside,omitempty"`
+	// Installed is the version of it that the run has already, and NewFiles those that
+	// this one brings and that one does not. FilesUnknown: they could not be compared.
+	Installed    string   `json:"installed,omitempty"`
+	NewFiles     []string `json:"new_files,omitempty"`
+	FilesUnknown bool     `json:"files_unknown,omitempty"`
+	// Unchecked are checks that could not be made here, a sentence each: that nothing
+	// was found by them means nothing.
+	Unchecked []string `json:"unchecked,omitempty"`
+	// LastApproved is the last version of it that was approved here, and Changes
+	// what differs from that: dependencies added and gone, scripts, maintainer, size.
+	LastApproved string   `json:"last_approved,omitempty"`
+	Changes      []string `json:"changes,omitempty"`
+}
+
+// Inside is what a file brings, by names that its publisher wrote.
+type Inside struct {
+	Modules     []string `json:"modules,omitempty"`      // that programs can import
+	EntryPoints []string `json:"entry_points,omitempty"` // programs and hooks that installing it makes known
+	Starts      []string `json:"starts,omitempty"`       // files whose lines run at every start of the interpreter, such as .pth
+	Native      []string `json:"native,omitempty"`       // files of machine code
+	Files       int      `json:"files"`                  // how many there are
+}
+
+// Apart is the evidence with an Inside of its own.
+func (e Evidence) Apart() Evidence {
+	if e.Inside != nil {
+		own := *e.Inside
+		e.Inside = &own
+	}
+	return e
+}
+
+// Texts are its single texts, to change in place.
+func (e *Evidence) Texts() []*string {
+	return []*string{&e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
+}
+
+// Lists are its lists, to change in place; those of an Inside that is nil are not kept.
+func (e *Evidence) Lists() []*[]string {
+	in := e.Inside
+	if in == nil {
+		in = &Inside{} // nothing is kept in it
+	}
+	return []*[]string{
+		&e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
+		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
+	}
+}

@@ -20,10 +20,10 @@ func newAdvisory() *cobra.Command {
 		Use:     "advisory",
 		Short:   "Import and ask facts about packages: malware, look-alike names",
 		GroupID: groupReview,
-		Long: `Facts about packages come from files; no service is asked. Advisories of malware
-are records in the OSV format whose id or alias begins with MAL-; a release that
-one of them is about is refused, whatever the policy says. Popularity lists tell
-which names people mistake others for; short ones come with Cofferdam.`,
+		Long: `Facts about packages come from files that you import; no service is asked. Malware
+advisories are OSV records whose id or alias begins with MAL-. A release that one of
+them is about is refused, whatever the policy says. Popularity lists say which names
+people mean when they mistype; short lists come with Cofferdam.`,
 		Example: `  cofferdam advisory import osv/npm/all.zip --as npm
   cofferdam advisory import --popular python top-python.txt
   cofferdam advisory status
@@ -38,9 +38,9 @@ func newAdvisoryStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List what was imported",
-		Long: `Lists what was imported, under which label and when. Lists that come with
-Cofferdam stand for an ecosystem until one of it is imported. The exit code is 1
-if the database is damaged; then every package is refused.`,
+		Long: `Lists what was imported, under which label and when. A list that comes with Cofferdam
+counts until you import one of its ecosystem. The exit code is 1 if the database is
+damaged; then every package is refused.`,
 		Example: "  cofferdam advisory status\n  cofferdam advisory status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,9 +74,9 @@ func newAdvisoryCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check ECOSYSTEM NAME[@VERSION]",
 		Short: "Tell what is known of a package",
-		Long: `Tells what the imported facts say of a package. The exit code is 1 if it, or the
-version, is malware (without a version: any version), 3 if its name is near to a
-popular one, and 0 if nothing speaks against it.`,
+		Long: `Says what the imported facts tell about a package. The exit code is 1 if the version
+is malware (without a version: any version), 3 if the name is close to a popular one,
+and 0 if nothing speaks against it.`,
 		Example: "  cofferdam advisory check python reqeusts\n  cofferdam advisory check node @scope/name@1.2.3 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,8 +136,8 @@ func newAdvisoryRemove() *cobra.Command {
 		Use:     "remove LABEL...",
 		Aliases: []string{"rm"},
 		Short:   "Forget what was imported",
-		Long: `Forgets what was imported under these labels, or with --all everything, which also
-repairs every damage. It is recorded who did it.`,
+		Long: `Removes what was imported under these labels. With --all it removes everything, which
+also repairs any damage. The log records who did it.`,
 		Example: "  cofferdam advisory remove npm\n  cofferdam advisory remove --all",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, labels []string) error {

@@ -29,14 +29,13 @@ func newAdvisoryImport() *cobra.Command {
 		Use:   "import PATH",
 		Short: "Import advisories of malware, or a popularity list",
 		Long: `Imports from PATH: a directory (every *.json in it), a zip or a JSON file of OSV
-records, or a popularity list: a name a line, most popular first. What the label
-had imported before is replaced, at once and only if all of it can be read.
-Withdrawn records and those that are not about malware are ignored.
+records, or a popularity list with one name per line, the most popular first. What
+the label imported before is replaced at once, and only if all of PATH can be read.
+Withdrawn records and records about anything but malware are skipped.
 
-Afterwards the record is looked through for releases that were let in before they
-were known to be malicious. They are told, and recorded as alarms. A list says
-which ecosystem it is about with --popular or by its first line, such as
-"# ecosystem: python".
+Afterwards the log is searched for releases that were let in before they were known
+to be malicious. They are printed, and recorded as alarms. A list is about the
+ecosystem of --popular, or of its first line, such as "# ecosystem: python".
 
 A daemon on this host reads PATH itself; one on the network gets the bytes of a file.`,
 		Example: `  cofferdam advisory import malicious-packages/osv

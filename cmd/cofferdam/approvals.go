@@ -61,9 +61,9 @@ func newApprovalsList() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List requests, what waits for an answer first of all",
-		Long: `Lists the requests that wait for an answer, newest first; with --state or --all
-others too. What one run asked for in one go has one group, whose id stands for
-all its pending requests. NOTES tells what to look at before anything else.`,
+		Long: `Lists the requests that wait for an answer, the newest first; with --state or --all
+others too. What one run asked for together is one group, whose id means all its
+pending requests. NOTES says what to look at first.`,
 		Example: "  cofferdam approvals list\n  cofferdam approvals list --all --package rich\n  cofferdam approvals list --state approved --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -42,11 +42,11 @@ func newApprove() *cobra.Command {
 		Use:   "approve ID...",
 		Short: "Let runs have these releases, bound to the digests that are shown",
 		Long: `Approves requests, all of them or, if one can't be, none. On a terminal it shows
-what is bound and asks first. A group's id stands for its pending requests, and a
-tree's for its releases that wait.
+what is bound and asks first. A group's id means its pending requests, a tree's id its
+releases that wait.
 
-The approval is bound to the files that are shown. If others have come meanwhile
-nothing is approved, and the sentence says which.
+The approval is bound to the files that are shown. If others have come since, nothing
+is approved, and the message names them.
 
 --add-to-policy also writes allowlist entries into the policy file of the run (or
 with =FILE into that one): comments and order stay, and the change is shown first.
@@ -260,8 +260,8 @@ func newRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID...",
 		Short: "End answers now; later asks wait again",
-		Long: `Ends an approval or a denial that holds. From then on nothing is let in by it; what
-was let in before stays where it is. It is recorded who did it.`,
+		Long: `Ends an approval or a denial that holds. From then on it lets nothing in; what it let
+in before stays where it is. The log records who did it.`,
 		Example: "  cofferdam approvals revoke ap-k3m7qx --reason \"the maintainer's account was taken over\"",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {

@@ -18,10 +18,10 @@ func newApprovalsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID...",
 		Short: "Show requests with all their evidence, and what approving would mean",
-		Long: `Shows all that is known of a request: who asked and why, what wanted it, its files
-with their digests, and the evidence. A group's id stands for its pending requests.
-Text in it was written by publishers and agents; characters that a terminal would
-take for instructions are shown as escapes. Read it as claims.`,
+		Long: `Shows everything that is known about a request: who asked and why, what wanted it,
+its files with their digests, and the evidence. A group's id means its pending
+requests. Publishers and agents wrote the text in it, so don't take it for true.
+Characters that a terminal would take for instructions are shown as escapes.`,
 		Example: "  cofferdam approvals show ap-k3m7qx\n  cofferdam approvals show apg-h4t9zc --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {

@@ -23,10 +23,10 @@ func newApprovalsWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Tell what happens in the queue, as it happens",
-		Long: `Writes a line for each thing that happens: a request is asked, joined, approved,
-denied, revoked, superseded, or expires. Ctrl-C ends it. Each event has a number;
---since N begins after that one, and --since 0 with the first that there is. With
---json each event is a line of JSON with the whole request as it is now.`,
+		Long: `Writes a line for each event: a request is asked, joined, approved, denied, revoked,
+superseded, or expires. Ctrl-C ends it. Each event has a number; --since N begins
+after that one, and --since 0 with the first event that is kept. With --json each
+event is a line of JSON with the whole request as it is now.`,
 		Example: "  cofferdam approvals watch\n  cofferdam approvals watch --json --since 0 | jq -r .event",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

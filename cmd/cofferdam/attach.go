@@ -30,16 +30,17 @@ func newAttach() *cobra.Command {
 		Use:     "attach [flags] RUN|SANDBOX",
 		Short:   "Go back to a run that was left waiting",
 		GroupID: groupWork,
-		Long: `Goes back to the command of a run as "cofferdam run" had it: its output, from
-where it is kept (the last 4 MB of it), the input, the signals, the window's
-size, the exit code and the summary, and the end of the sandbox with it.
+		Long: `Goes back to a run that was left, as if "cofferdam run" had never ended: you get the
+last 4 MB of its output and what follows, you can type, signals and the window's size
+are passed on, and the exit code and the summary come at the end. The sandbox then
+ends, too.
 
-A run is left when Ctrl-C is typed while it waits for an approval, or by
---detach-on-hold, or when "cofferdam run" is killed. Its sandbox is there for as
-long as its command runs or waits, and for 15 minutes after that.
+A run is left if you type Ctrl-C while it waits for an approval, with
+--detach-on-hold, or when "cofferdam run" is killed. Its sandbox stays as long as its
+command runs or waits, and for 15 minutes after that.
 
-Of a run that is over it tells from the record how it ended, and exits with the
-exit code that its command had.`,
+If the run is over, this says from the log how it ended, and exits with its command's
+exit code.`,
 		Example: "  cofferdam attach run-4f1c07\n  cofferdam attach --from-now sb4f1c07",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -42,11 +42,11 @@ func newAuditList() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List records, oldest first",
-		Long: `Lists the records of the log, oldest first. Text in them was written by packages
-and agents; characters that a terminal would take for instructions are shown as
+		Long: `Lists the records of the log, the oldest first. Packages and agents wrote some of
+the text in them; characters that a terminal would take for instructions are shown as
 escapes. With --json each record is one line, with the personal data that the log
-keeps beside its lines. Pages and metadata that were only shown are many; their
-records are left out of the table unless --outcome shown asks for them.
+keeps next to its lines. The table leaves out the many records of pages and metadata
+that were only shown; --outcome shown lists them.
 
 Outcomes: ` + strings.Join(outcomes(), ", ") + `.
 Kinds: ` + strings.Join(kinds(), ", ") + `.`,

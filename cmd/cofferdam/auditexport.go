@@ -34,14 +34,14 @@ func newAuditExport() *cobra.Command {
 agent_run_id, package_name, requested_version, installed_version, source_url,
 package_hash_sha256, resolved_by and outcome come first, then the rest.
 
-With --follow it waits for new records and writes each as it comes, until it is
-stopped; when the daemon ends it waits for the next one. With --out and --cursor it
-is gone on with after any end, a kill or a full disk too: records are durable in the
-file before the cursor moves, and the file is cut back to the cursor at the next
-start, so none is lost and none is there twice.
+With --follow it waits for new records and writes each as it comes, until you stop
+it; when the daemon ends, it waits for the next one. With --out and --cursor it can
+be continued after any end, even a kill or a full disk: records are durable in the
+file before the cursor moves, and the next start cuts the file back to the cursor.
+So no record is lost, and none is there twice.
 
-In CSV a text that a spreadsheet would take for a formula has a ' in front, and
-control characters are written as escapes; JSON lines have every text as it is.`,
+In CSV, a text that a spreadsheet would take for a formula has a ' in front, and
+control characters are escaped. JSON lines have every text as it is.`,
 		Example: `  cofferdam audit export --format csv > records.csv
   cofferdam audit export --follow --out records.jsonl --cursor records.cursor
   cofferdam audit export --log copy/audit --out records.jsonl`,

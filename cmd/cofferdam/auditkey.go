@@ -27,8 +27,8 @@ func newAuditKeyShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Print the public key",
-		Long: `Prints the public key that verifies the log, a line. Keep it where nobody who can
-write the log can change it. With --all the keys before it come first.`,
+		Long: `Prints the public key that verifies the log, as one line. Keep it where nobody who
+can write the log can change it. With --all, earlier keys come first.`,
 		Example: "  cofferdam audit key show > cofferdam.pub",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -68,9 +68,9 @@ func newAuditKeyRotate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Replace the private key",
-		Long: `Gives the log a new private key. Both keys sign a log checkpoint that names both: who
-trusts one of them can verify what the other signs. The old private key is
-removed; what it signed stays verifiable. A record says who did it.`,
+		Long: `Gives the log a new private key. Both keys sign a log checkpoint that names both, so
+whoever trusts one of them can verify what the other signs. The old private key is
+removed; what it signed can still be verified. The log records who did it.`,
 		Example: "  cofferdam audit key rotate --reason \"yearly\"",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -83,9 +83,9 @@ func newAuditCheckProof() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-proof FILE --key KEY",
 		Short: "Check the proof that a record is in a log",
-		Long: `Checks what "cofferdam audit prove" printed, with nothing but the public key: that
-the record in it stands in the log that the key signs, with that number. The exit
-code is 0 if it does, 1 if it does not.`,
+		Long: `Checks what "cofferdam audit prove" printed, with only the public key: is the record
+in the log that the key signs, with that number? The exit code is 0 if it is, and 1
+if it is not.`,
 		Example: "  cofferdam audit check-proof record-1204.proof --key cofferdam.pub",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

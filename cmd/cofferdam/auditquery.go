@@ -38,12 +38,12 @@ func newAuditQuery() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "Find records by any field",
-		Long: `Lists the records that have all that is asked for, oldest first. A flag for a field
-may be repeated: any of its values will do. A value that ends in "*" stands for all
-that begin so. --text looks into every text of a record, in any case.
+		Long: `Lists the records that match all flags, the oldest first. You may repeat a flag: then
+any of its values matches. A value that ends in "*" matches all that begin so. --text
+searches every text of a record and ignores case.
 
-Of more than --limit records the first are shown; --after SEQ goes on after the last
-one that was shown.`,
+If more than --limit records match, the first are shown; --after SEQ continues after
+the last one that you saw.`,
 		Example: `  cofferdam audit query --package rich --since 7d
   cofferdam audit query --outcome blocked --rule 'blocked_packages.*'
   cofferdam audit query --sha256 73191c47aaa79da394e8fee2dbc2ec827432cab56311122c9e47abf79e390f62 --json

@@ -43,22 +43,22 @@ func newAuditReport() *cobra.Command {
 		Use:   "report NAME [RUN]",
 		Short: "Answer an auditor's question",
 		Long: `Answers one question about the log. A report says what was asked and over which
-records, shows what it found, and ends with its verdict. The reports find:
+records, shows what it found, and ends with a verdict. The reports find:
 
 ` + strings.Join(list, "\n") + `
 
 not-in-lockfile compares with the lockfiles that each run was given, or with those
-of --lockfile. busy-runs judges a run by its policy's other runs: it is busy with
-more install events (files served, packages installed) than 95 of 100 of them and
-than twice their median, where there are at least --min-runs of them. approvals and
-run list what there is: all they find is no fault.
+of --lockfile. busy-runs judges a run by its policy's other runs, if there are at least
+--min-runs of them. A run is busy if it has more install events (files served, packages
+installed) than 95 of 100 of them, and more than twice their median. approvals and run
+only list; what they find is no fault.
 
-Text in records was written by packages and agents: on a terminal characters that
-it would take for instructions are shown as escapes, and in CSV no cell begins like
-a formula.
+Packages and agents wrote some of the text in records. On a terminal, characters that
+it would take for instructions are shown as escapes. In CSV, no cell begins like a
+formula.
 
 The exit code is 0. With --fail-if-any it is 1 if something was found, or could not
-be judged (but for busy-runs, where a policy without a history is usual).`,
+be judged (except for busy-runs, where a policy without a history is normal).`,
 		Example: `  cofferdam audit report not-in-lockfile --since 7d
   cofferdam audit report off-allowlist --fail-if-any
   cofferdam audit report run nightly-42

@@ -21,15 +21,15 @@ func newAuditSelftest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selftest",
 		Short: "Try the log from an install to its proof, in a real sandbox",
-		Long: `Starts a daemon with a state of its own and a registry on the loopback, and has
-three packages, made for this, asked for in a real sandbox: one that the policy
-allows, one that it refuses, and one that waits for an approval, which is given.
-Then it compares what it saw itself with every field of every record, and checks
-the order, the clock, the export, the signed tree and the proof of each record.
+		Long: `Starts a daemon with a state of its own and a registry on the loopback interface. A
+real sandbox asks for three packages that were made for this: one that the policy
+allows, one that it refuses, and one that waits for an approval, which is given. Then
+it compares what it saw with every field of every record, and checks the order, the
+clock, the export, the signed tree and the proof of each record.
 
-It prints a line for each link of the chain, and exits with 1 if one is broken,
-naming it. It needs no network and leaves the user's own installation, its log
-and its approvals alone; of that it uses the template.`,
+It prints a line for each link of the chain, and exits with 1 if one is broken. It
+needs no network. It uses your installation's template, and leaves everything else of
+it alone, the log and the approvals included.`,
 		Example: "  cofferdam audit selftest\n  cofferdam audit selftest --engine gvisor --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

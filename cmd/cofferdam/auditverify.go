@@ -62,10 +62,10 @@ func newAuditVerify() *cobra.Command {
 		Use:   "verify",
 		Short: "Prove that no record was changed, removed or added unnoticed",
 		Long: `Reads the log's files and compares every record with the signed log checkpoints. It
-asks no daemon and needs no network: a copy of the directory and the public key
-are enough. Give the key that you kept (--key), and a log checkpoint that you kept
-(--checkpoint): without them it can't exclude that the whole log was written anew
-by who holds the private key, and it says so.
+needs no daemon and no network: a copy of the directory and the public key are
+enough. Give the key that you kept (--key), and a log checkpoint that you kept
+(--checkpoint). Without them it can't exclude that whoever has the private key wrote
+the whole log anew, and it says so.
 
 The exit code is 0 if nothing is wrong, 1 if the log is damaged (the first bad
 record is named), 2 for bad input.`,

@@ -21,10 +21,10 @@ func newCache() *cobra.Command {
 		Use:     "cache",
 		Short:   "Show and prune what is kept of registries and builds",
 		GroupID: groupHost,
-		Long: `The cache has the packages' files and index pages that the gateway has verified,
-and what builds of templates keep. All of it can be had again. It bounds itself (20
-GiB of files, 4 GiB of pages); what the first digest of each file was is kept for
-ever, and is not pruned.`,
+		Long: `The cache has the packages' files and index pages that the gateway has verified, and
+what template builds keep. All of it can be fetched again. The cache limits itself to
+20 GiB of files and 4 GiB of pages. The first digest of each file is kept for ever,
+and is not pruned.`,
 		Example: "  cofferdam cache list\n  cofferdam cache prune --older-than 7d",
 	}
 	cmd.AddCommand(newCacheList(), newCachePrune())
@@ -80,9 +80,9 @@ func newCachePrune() *cobra.Command {
 		Use:   "prune",
 		Short: "Remove what is old, or all that can be had again",
 		Long: `Removes the files and index pages that were fetched longer ago than --older-than;
-with --all every one of them, and what builds of templates keep. Runs may go on
-meanwhile: what they need is fetched again. Files that were found to be other than
-their digest says are for you to look at, and go with --quarantined only.`,
+with --all, every one of them and what template builds keep. Runs can go on meanwhile:
+what they need is fetched again. Files that turned out not to match their digest are
+kept for you to look at; only --quarantined removes them.`,
 		Example: "  cofferdam cache prune\n  cofferdam cache prune --older-than 7d\n  cofferdam cache prune --all --quarantined --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

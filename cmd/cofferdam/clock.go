@@ -27,11 +27,11 @@ func newClockShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show what time it is, and whether the host's clock has jumped",
-		Long: `Shows the time by which ages and ends are judged, and what the host's clock says.
-The two differ after a jump: somebody, or something, set the host's clock, and the
-time that has passed since the machine's start says otherwise. Until it is back or
-accepted, what is old enough by one of the two alone waits for a person, and what is
-over by one of them is over.`,
+		Long: `Shows the time that Cofferdam goes by, and what the host's clock says. The two differ
+after a jump: somebody, or something, set the host's clock, and the time since the
+machine's start says otherwise. Until the clock is back or accepted, what is old
+enough by only one of the two waits for a person, and what has expired by one of them
+has expired.`,
 		Example: "  cofferdam clock show\n  cofferdam clock show --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,8 +59,8 @@ func newClockAccept() *cobra.Command {
 	return &cobra.Command{
 		Use:   "accept",
 		Short: "Say that the host's clock is right after a jump",
-		Long: `Has Cofferdam believe the host's clock from now on, after a jump. Look at it first:
-what it says decides how old every release is. It is on record. Where the clock is
+		Long: `Makes Cofferdam believe the host's clock again after a jump. Look at the clock first:
+it decides how old every release is. The log records who did this. If the clock is
 wrong, set it right instead; that ends the jump by itself.`,
 		Example: "  cofferdam clock accept",
 		Args:    cobra.NoArgs,

@@ -32,18 +32,17 @@ func newCopy() *cobra.Command {
 		Use:     "cp [flags] SOURCE TARGET",
 		Short:   "Copy files into a sandbox, or out of it",
 		GroupID: groupWork,
-		Long: `Copies a file or a directory with all that is in it; one of SOURCE and TARGET is
-SANDBOX:PATH, the other is of this machine, or "-" for stdin or stdout. A PATH
-inside is absolute, or relative to the home of the sandbox's user. A target that
-is a directory, or ends in /, gets the source's name in it. Each file is replaced
-in one step, or left as it was.
+		Long: `Copies a file, or a directory with everything in it. One of SOURCE and TARGET is
+SANDBOX:PATH; the other is on this machine, or "-" for stdin or stdout. A PATH inside
+is absolute, or relative to the home of the sandbox's user. If the target is a
+directory, or ends in /, the copy goes into it under the source's name. Each file is
+replaced in one step, or left as it was.
 
-What comes out of a sandbox is what code in it wants to be there. Nothing of it is
-written outside of the target, by no name and through no link; a symbolic link is
-made only if it leads nowhere else than into what was copied; devices and sockets
-are left out; set-uid bits are dropped; and names by which tools of this machine
-run what lies there (.git, .envrc, Makefile, ...) are pointed out. Nothing is
-executed. Links of this machine are not followed into a sandbox.`,
+Code in the sandbox decides what comes out of it. So nothing is written outside the
+target, by any name or through any link. A symbolic link is made only if it leads into
+what was copied. Devices and sockets are skipped, and set-uid bits are dropped. Names
+that tools on this machine run (.git, .envrc, Makefile, ...) are pointed out. Nothing
+is executed. Links on this machine are not followed into a sandbox.`,
 		Example: `  cofferdam cp task.py sb4f1c:
   cofferdam cp project sb4f1c:/workspace
   cofferdam cp sb4f1c:/workspace/out.csv .

@@ -67,16 +67,16 @@ func newCreate() *cobra.Command {
 		Use:     "create [flags]",
 		Short:   "Make a sandbox that stays",
 		GroupID: groupWork,
-		Long: `Makes a sandbox and writes its id, once commands can be started in it. It stays
-until its time is over (--ttl, --idle) or it is killed.
+		Long: `Makes a sandbox and prints its id as soon as commands can start in it. It stays until
+its time is over (--ttl, --idle) or it is killed.
 
-The policy is a document of this machine (--policy) or one that the daemon keeps
-under a name (--named-policy, see "cofferdam policy list"); over the network only
-the latter, and only one that the token may choose. Mounts show paths of the
-daemon's host and are for its own users; "cofferdam cp" brings files in.
+The policy is a document on this machine (--policy), or one that the daemon keeps
+under a name (--named-policy, see "cofferdam policy list"). Over the network it must
+be the latter, and one that the token may choose. Mounts show paths of the daemon's
+host and are for its own users; "cofferdam cp" brings files in.
 
-With --snapshot the sandbox goes on where the snapshot was made, with its
-template, files and processes.`,
+With --snapshot the sandbox goes on where the snapshot was made, with its template,
+files and processes.`,
 		Example: `  box=$(cofferdam create --policy policy.yaml --ttl 1h)
   cofferdam exec $box -- python3 -V
   cofferdam create --named-policy data --label team=ml --idle 10m --then-pause

@@ -30,9 +30,9 @@ func newDoctor() *cobra.Command {
 		Use:     "doctor",
 		Short:   "Say what this host can run, what is missing, and how to get it",
 		GroupID: groupHost,
-		Long: `Examines this host and changes nothing on it: "ok" holds, "warn" is weaker than it
-could be or missing though a policy may ask for it, "fail" keeps sandboxes from
-running. The exit code is 0 unless something failed.`,
+		Long: `Examines this host and changes nothing. "ok" is fine. "warn" is weaker than it could
+be, or missing although a policy may ask for it. "fail" keeps sandboxes from running.
+The exit code is 0 unless something failed.`,
 		Example: "  cofferdam doctor\n  cofferdam doctor --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

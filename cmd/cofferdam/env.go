@@ -29,10 +29,11 @@ func newEnv() *cobra.Command {
 		Use:     "env",
 		Short:   "Print the variables with which the E2B SDKs use this daemon",
 		GroupID: groupHost,
-		Long: `Prints what a shell needs to run programs that use the E2B SDKs on this user's own
-daemon, which has to listen on the network ("cofferdam serve --listen", or "listen"
-in its configuration). The first time it makes a token, named after you; it is kept
-in the state directory, readable for you only, and used again until it is revoked.`,
+		Long: `Prints the variables with which programs that use the E2B SDKs run on your own
+daemon. The daemon must listen on the network ("cofferdam serve --listen", or "listen"
+in its configuration). The first time, this makes a token with your name. The token is
+kept in the state directory, where only you can read it, and used again until it is
+revoked.`,
 		Example: `  eval "$(cofferdam env)"
   eval "$(cofferdam env --policy data --renew)"`,
 		Args: cobra.NoArgs,

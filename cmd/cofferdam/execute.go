@@ -46,13 +46,13 @@ func newExec() *cobra.Command {
 		Use:     "exec [flags] SANDBOX -- COMMAND [ARGUMENT...]",
 		Short:   "Run a command in a sandbox that is there",
 		GroupID: groupWork,
-		Long: `Runs a command in a sandbox and exits with its exit code. Its stdout and stderr
-stay apart; stdin is passed on with -i, and -t gives it a terminal, as in
-"cofferdam exec -it SANDBOX -- python3". Ctrl-C, SIGTERM and SIGHUP go to the
-command; it runs on if this program is killed ("cofferdam logs" shows the rest).
+		Long: `Runs a command in a sandbox and exits with its exit code. Its stdout and stderr stay
+apart. -i passes stdin on, and -t gives it a terminal, as in
+"cofferdam exec -it SANDBOX -- python3". Ctrl-C, SIGTERM and SIGHUP go to the command.
+If this program is killed, the command runs on; "cofferdam logs" shows the rest.
 
-With --detach it is started and its id written, which "cofferdam logs" takes. What
-it installs is told by "cofferdam audit list --run".`,
+With --detach it starts the command and prints its id, for "cofferdam logs".
+"cofferdam audit list --run" lists what it installs.`,
 		Example: `  cofferdam exec sb4f1c -- python3 -V
   cofferdam exec -it sb4f1c -- python3
   cofferdam exec -i sb4f1c -- sh -c 'cat > notes.txt' <notes.txt

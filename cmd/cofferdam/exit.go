@@ -71,11 +71,11 @@ These are their own:
 
   2        bad input: a wrong flag, an unreadable or wrong policy, an unknown
            template or engine, a mount that can't be; nothing was made
-  75       the run waits for an approval and was left alone (Ctrl-C then, or
+  75       the run waits for an approval and was left (Ctrl-C then, or
            --detach-on-hold); cofferdam attach goes back to it
   77       the policy ended the run, because a package is on the disk that was
            never served (packages.unaccounted: end)
-  124      the command's time limit was over (--timeout, or timeout_seconds)
+  124      the command ran out of time (--timeout, or timeout_seconds)
   125      Cofferdam itself failed: no daemon came up, or the sandbox was lost
   126      the policy's rules refuse the command, or it can't be executed
   127      the command is not in the sandbox
@@ -93,12 +93,12 @@ cofferdam approvals approve exits with 1 if the person at the terminal says no, 
 a request is answered already or has changed since it was shown.
 
 cofferdam advisory check exits with 0 if nothing speaks against the package, 1
-for malware, 3 for a name near to a popular one.
+for malware, 3 for a name close to a popular one.
 
-cofferdam doctor exits with 0 if sandboxes can run here, else with 1.
+cofferdam doctor exits with 0 if sandboxes can run here, and with 1 otherwise.
 
-Every other command exits with 0, with 2 for bad input (a name that does not
-exist is one), and with 1 for any other failure. Errors are one sentence on
-stderr: what, where, what to do.`,
+Every other command exits with 0, with 2 for bad input (such as a name that does
+not exist), and with 1 for any other failure. Errors are one sentence on stderr:
+what, where, what to do.`,
 	}
 }

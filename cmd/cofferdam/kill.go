@@ -15,8 +15,8 @@ func newKill() *cobra.Command {
 		Aliases: []string{"destroy"},
 		Short:   "End sandboxes and remove them",
 		GroupID: groupWork,
-		Long: `Ends all that runs in a sandbox and removes it. A client that is attached to a
-command of it is told so.`,
+		Long: `Ends everything that runs in a sandbox and removes it. A client that is attached to
+one of its commands is told.`,
 		Example: "  cofferdam kill sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {

@@ -36,9 +36,9 @@ func newPause() *cobra.Command {
 		Use:     "pause SANDBOX...",
 		Short:   "Write sandboxes to disk and free their memory",
 		GroupID: groupWork,
-		Long: `Writes a sandbox to disk, memory and files, and ends its processes. They go on
-where they were with "cofferdam resume", also after a restart of the daemon. Time
-in which a sandbox is paused does not count against its --ttl.`,
+		Long: `Writes a sandbox to disk, memory and files, and ends its processes. "cofferdam resume"
+lets them go on where they were, also after a restart of the daemon. The time that a
+sandbox is paused does not count against its --ttl.`,
 		Example: "  cofferdam pause sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -56,9 +56,9 @@ func newResume() *cobra.Command {
 		Use:     "resume SANDBOX...",
 		Short:   "Let paused sandboxes go on",
 		GroupID: groupWork,
-		Long: `Starts a paused sandbox again, in the very instruction in which it was paused. What
-its policy, or what is known of its packages, would refuse today is told, and it
-stays paused. One that runs is left alone.`,
+		Long: `Lets a paused sandbox go on, at the instruction where it was paused. If its policy, or
+an advisory, would refuse one of its packages today, this says which, and the sandbox
+stays paused. A running sandbox is left alone.`,
 		Example: "  cofferdam resume sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -77,8 +77,8 @@ func newExtend() *cobra.Command {
 		Use:     "extend [flags] SANDBOX...",
 		Short:   "Say anew when sandboxes end by themselves",
 		GroupID: groupWork,
-		Long: `Replaces when a sandbox ends by itself, counted from now on. Without flags it does
-not end by itself any more.`,
+		Long: `Changes when a sandbox ends by itself, counted from now. Without flags, it no longer
+ends by itself.`,
 		Example: "  cofferdam extend --ttl 2h sb4f1c\n  cofferdam extend --idle 15m --then-pause sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -105,9 +105,9 @@ func newFork() *cobra.Command {
 		Use:     "fork [flags] SANDBOX",
 		Short:   "Make running copies of a sandbox",
 		GroupID: groupWork,
-		Long: `Makes running copies of a sandbox, with its files, memory and processes, and
-writes their ids, a line each. The sandbox goes on. Copies that could not be made
-are told on stderr, and the exit code is 1 then.`,
+		Long: `Makes running copies of a sandbox, with its files, memory and processes, and prints
+their ids, one per line. The sandbox goes on. If a copy could not be made, stderr says
+so, and the exit code is 1.`,
 		Example: "  cofferdam fork sb4f1c\n  cofferdam fork --count 4 --ttl 10m sb4f1c",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -168,10 +168,10 @@ func newSnapshot() *cobra.Command {
 		Use:     "snapshot [flags] SANDBOX",
 		Short:   "Copy a running sandbox, to make others from",
 		GroupID: groupWork,
-		Long: `Copies a running sandbox, memory and files, and writes the snapshot's id. The
-sandbox goes on. "cofferdam create --snapshot" makes sandboxes from it, whose
-processes go on where they were. A snapshot never changes; one byte changed on the
-disk and it is refused.`,
+		Long: `Copies a running sandbox, memory and files, and prints the snapshot's id. The sandbox
+goes on. "cofferdam create --snapshot" makes sandboxes from it, whose processes go on
+where they were. A snapshot never changes; if one byte of it changes on the disk, it
+is refused.`,
 		Example: "  cofferdam snapshot --name warm sb4f1c\n  cofferdam snapshot --files sb4f1c\n  cofferdam snapshots list",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -260,7 +260,7 @@ func newSnapshotsRemove() *cobra.Command {
 		Use:     "rm SNAPSHOT...",
 		Aliases: []string{"remove"},
 		Short:   "Remove snapshots, by id or name",
-		Long:    "Removes snapshots. Sandboxes that were made from one are not touched.",
+		Long:    "Removes snapshots. Sandboxes that were made from them stay.",
 		Example: "  cofferdam snapshots rm warm",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, refs []string) error {

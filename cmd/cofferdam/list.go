@@ -22,11 +22,10 @@ func newList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List the sandboxes",
 		GroupID: groupWork,
-		Long: `Lists the sandboxes of this installation, oldest first. A sandbox of "cofferdam
-run" is there for as long as its command runs. One that is "held" waits for
-approvals, and one that is "frozen" does so on disk, without its memory. One that
-is "stuck" could not be taken away, and is tried again. ENDS is when it ends by
-itself.`,
+		Long: `Lists the sandboxes of this installation, the oldest first. A sandbox of "cofferdam
+run" is there as long as its command runs. One that is "held" waits for approvals; one
+that is "frozen" waits on disk and uses no memory. One that is "stuck" could not be
+removed, and is tried again. ENDS is when it ends by itself.`,
 		Example: "  cofferdam list\n  cofferdam list --state paused --label team=ml\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

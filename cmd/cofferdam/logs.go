@@ -22,10 +22,9 @@ func newLogs() *cobra.Command {
 		Use:     "logs [flags] SANDBOX [COMMAND]",
 		Short:   "Show what a sandbox's command has written",
 		GroupID: groupWork,
-		Long: `Writes what a command has written so far, as far as it is kept (the last 4 MB), its
-stdout to stdout and its stderr to stderr. Without COMMAND it is the newest one.
-With --follow it goes on until the command ends. The exit code is not the
-command's.`,
+		Long: `Prints the last 4 MB that a command has written, its stdout to stdout and its stderr
+to stderr. Without COMMAND, it is the newest one. With --follow it goes on until the
+command ends. The exit code is not the command's.`,
 		Example: "  cofferdam logs sb4f1c\n  cofferdam logs -f sb4f1c cmd-91ab\n  cofferdam logs --list sb4f1c",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,17 +25,16 @@ func newPlan() *cobra.Command {
 		Use:     "plan [flags] -- COMMAND [ARGUMENT...]",
 		Short:   "Say what an install would bring, and what the policy says of each part",
 		GroupID: groupReview,
-		Long: `Runs the command's own resolver in a sandbox of its own and installs nothing. What
-the policy would hold for a person, or denies only because no list names it, is
-shown to the resolver, so that the whole tree comes out: each release with its
-kind, size, age, scripts, the verdict, its rule, and what wanted it. What is
-blocked, malicious, another upstream's, too young or of a refused kind stays away.
+		Long: `Runs the command's own resolver in a separate sandbox and installs nothing. The
+resolver sees what the policy would hold for a person, or denies only because no list
+names it. So you get the whole tree: each release with its kind, size, age, scripts,
+verdict, rule, and what wanted it. The resolver does not see what is blocked,
+malicious, of another upstream, too young or of a refused kind.
 
 The commands that can be planned: ` + plan.Plannable + `.
 
-The project that a mount shows is copied inside; the mounts are read-only, and no
-file of the host changes. What a plan has read admits nothing later: an install is
-decided anew.
+A project in a mount is copied inside. The mounts are read-only, and no file of the
+host changes. A plan admits nothing: an install is decided anew.
 
 --lock writes the lockfile in the client's own form (requirements.txt with hashes,
 uv.lock, package-lock.json, pnpm-lock.yaml, go.sum), for --lockfile of a later run.

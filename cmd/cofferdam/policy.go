@@ -47,10 +47,10 @@ func newPolicyCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what each key of a policy document does",
-		Long: `Reads a policy document strictly and says, key by key, what it does, and what a
-key that is not there means. A "!" marks what this version does not enforce: it
-stays closed. A wrong document is told as file:line:column, with exit code 2;
-with --json on stdout.`,
+		Long: `Reads a policy document strictly and says, key by key, what it does, and what an
+absent key means. A "!" marks what this version does not enforce: it stays closed.
+Errors in a document have file:line:column, and the exit code is 2; with --json they
+are on stdout.`,
 		Example: "  cofferdam policy check policy.yaml\n  cofferdam policy check --json policy.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

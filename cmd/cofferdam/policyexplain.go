@@ -41,11 +41,11 @@ func newPolicyExplain() *cobra.Command {
 and the reason. Exit code 0 is allow, 1 deny, 3 hold.
 
 --via names a release whose metadata requires the package, for entries with
-with_dependencies. Where the policy judges a release's age, --published says
-when the file was uploaded; without it that time is unknown. --scripts tells that
-the file runs something when it is installed, --digest which digests it has, for
-lockfiles: those that the policy names are read, and those of --lockfile. Imported
-advisories are not asked.`,
+with_dependencies. --published says when the file was uploaded, for policies that
+judge ages; without it that time is unknown. --scripts says that the file runs
+something when it is installed. --digest says which digests it has, for lockfiles:
+those that the policy names, and those of --lockfile. Imported advisories are not
+consulted.`,
 		Example: `  cofferdam policy explain policy.yaml python requests==2.31.0
   cofferdam policy explain policy.yaml python mdurl==0.1.2 --via markdown-it-py==3.0.0
   cofferdam policy explain policy.yaml python numpy==2.1.0 --kind sdist --published 2024-08-18T21:40:00Z

@@ -25,13 +25,13 @@ func newPolicyInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a policy to begin with",
-		Long: `Writes a policy document with comments: an allowlist of roots, each with all that
-it requires, and everything else refused. The roots are those that the project in
-the current directory (or --project) names in requirements.txt, pyproject.toml,
-package.json and go.mod; where it names none, examples stand in a comment.
+		Long: `Writes a policy document with comments. It allows the packages that your project asks
+for, each with what it requires, and refuses everything else. It takes them from
+requirements.txt, pyproject.toml, package.json and go.mod in the current directory (or
+--project). If there are none, a comment has examples.
 
-Read it before you run anything under it: it allows what those files ask for. The
-file is policy.yaml if none is named; one that is there is never written over.`,
+Read it before you run anything under it: it allows what those files ask for. The file
+is policy.yaml unless you name one. An existing file is never overwritten.`,
 		Example: `  cofferdam policy init
   cofferdam policy init --project ../service policy/service.yaml
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- npm ci`,

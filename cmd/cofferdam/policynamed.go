@@ -18,16 +18,15 @@ func newPolicyPut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put NAME FILE",
 		Short: "Keep a policy in the daemon under a name",
-		Long: `Keeps a policy document in the daemon under a name, which tokens are bound to
-("cofferdam token create --policy NAME"). One that is there is replaced in one step,
-for sandboxes that are made from then on. A wrong document is told as
-file:line:column, and the old one stays in force. The name "default" is that of
-tokens that name none.
+		Long: `Keeps a policy document in the daemon under a name, for tokens ("cofferdam token
+create --policy NAME"). An existing one is replaced in one step, for sandboxes made
+from then on. Errors in a document have file:line:column, and the old document stays in
+force. Tokens that name no policy have the one named "default".
 
-Sandboxes that live keep the policy that they began under. With --apply-to-live they,
-and copies of them, are narrowed by the new one: what either refuses of packages and
-commands is refused from now on, also what is being sent. It opens nothing in them, and
-can't be taken back.`,
+Live sandboxes keep the policy that they began under. With --apply-to-live they, and
+copies of them, are narrowed by the new one: packages and commands that either policy
+refuses are refused from now on, even a file that is being sent. It opens nothing in
+them, and can't be taken back.`,
 		Example: "  cofferdam policy put data policy.yaml\n  cofferdam policy put data stricter.yaml --apply-to-live",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -153,8 +152,8 @@ func newPolicyRemove() *cobra.Command {
 		Use:     "rm NAME...",
 		Aliases: []string{"remove"},
 		Short:   "Remove policies that no token may use",
-		Long: `Removes policies that are kept under names. One that a token may use is not removed.
-Sandboxes that were made under one keep it.`,
+		Long: `Removes policies that the daemon keeps under names. A policy that a token may use is
+not removed. Sandboxes that were made under one keep it.`,
 		Example: "  cofferdam policy rm data",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {

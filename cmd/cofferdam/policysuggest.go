@@ -19,13 +19,12 @@ func newPolicySuggest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest --run ID",
 		Short: "Turn a run's refusals into a change of its policy",
-		Long: `Prints, as a diff, what would have to change in a run's policy for what it asked for
-and was refused: an entry for each package that a command named, with what it requires
-(with_dependencies) and with its version as the cap. That is resolved under the new
-policy in a sandbox of its own, as cofferdam plan does it, so that the next run need not
-meet the next refusal; --no-resolve leaves that out. Read it before you agree to it: an
-agent chose these names. --write makes the change in the file, provided that it is
-still the one that the run had.`,
+		Long: `Prints a diff of a run's policy that would allow what the run asked for and was
+refused: an entry for each package that a command named, with what it requires
+(with_dependencies) and its version as the cap. The new policy is tried in a separate
+sandbox, as "cofferdam plan" does it, so that the next run does not meet the next
+refusal; --no-resolve skips that. Read the diff before you agree: an agent chose these
+names. --write changes the file, if it is still the one that the run had.`,
 		Example: "  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --write\n  cofferdam policy suggest --run nightly-42 --no-resolve",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -32,8 +32,8 @@ func newRemove() *cobra.Command {
 		Use:     "rm SANDBOX...",
 		Short:   `End sandboxes and remove them, as "kill" does`,
 		GroupID: groupWork,
-		Long: `Ends all that runs in a sandbox and removes it. With --json what became of each is
-written as one array.`,
+		Long: `Ends everything that runs in the sandboxes and removes them. With --json the results
+are one array.`,
 		Example: "  cofferdam rm sb4f1c\n  cofferdam rm --json sb4f1c sb90ab",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {

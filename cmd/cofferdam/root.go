@@ -33,12 +33,12 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cofferdam",
 		Short: "Run an agent's code sealed, and let in only what a policy has cleared",
-		Long: `Cofferdam runs code that a model wrote in a sandbox without any network. pip and
-uv just work in it: what they ask for is judged by a policy, verified, recorded,
-and only then handed in.
+		Long: `Cofferdam runs code that an AI agent wrote in a sandbox that has no network. pip, uv,
+npm, pnpm and go work in it as usual, but a policy judges each package, and a file is
+verified and recorded before it gets in.
 
-On a terminal tables fit its width and have colours, unless NO_COLOR is set; what takes
-more than a second says so. Where the output goes elsewhere nothing of this is in it.`,
+On a terminal, tables fit its width and have colours, unless NO_COLOR is set, and a
+step that takes more than a second says so. Other output has none of this.`,
 		Example: `  cofferdam run -- python3 -c 'print("hello")'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam policy check policy.yaml

@@ -31,43 +31,42 @@ func newRun() *cobra.Command {
 		Short:   "Run a command in a sandbox of its own",
 		GroupID: groupWork,
 		Long: `Makes a sandbox, runs the command in it, and removes the sandbox when the command
-has ended. The sandbox has no network; what pip and uv ask for comes through the
-gateway, as far as the policy clears it. Nothing of the host is in it unless
---mount asks for it, and no variable of the environment unless --env does.
+has ended. The sandbox has no network. What package clients ask for comes through the
+gateway, if the policy allows it. Nothing of the host is inside unless you --mount it,
+and no environment variable unless you pass it with --env.
 
-Where stdin and stdout are terminals the command gets one too. Otherwise its
-stdout and stderr stay apart and stdin is passed on. The exit code is the
-command's own (see "cofferdam help exit-codes").
+If stdin and stdout are terminals, the command gets one too. Otherwise its stdout and
+stderr stay apart and stdin is passed on. The exit code is the command's own (see
+"cofferdam help exit-codes").
 
-Ctrl-C goes to the command. A second one within two seconds ends the sandbox; at
-a terminal it does so only if the command shows no reaction to either, since a
-shell or an interpreter is told by Ctrl-C to drop a line, not to die (five in a
-row end the sandbox in any case). SIGTERM and SIGHUP end the sandbox.
+Ctrl-C goes to the command. A second one within two seconds ends the sandbox. At a
+terminal it does so only if the command reacts to neither, because in a shell or an
+interpreter Ctrl-C only drops a line; five in a row always end the sandbox. SIGTERM
+and SIGHUP end the sandbox.
 
-With --lockfile, installations of its ecosystem are held to the releases and the
-very files in it, whatever flags the client is given: requirements.txt with
-hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json,
-npm-shrinkwrap.json, pnpm-lock.yaml, go.sum. It narrows the policy: what it names
-must be allowed there too. Lockfiles that the policy names are read as well.
+With --lockfile, installs of its ecosystem are held to the releases and files in it,
+whatever flags the client is given. It may be requirements.txt with hashes (any name
+that ends in .txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json,
+pnpm-lock.yaml or go.sum. It narrows the policy: what it names must be allowed there
+too. Lockfiles that the policy names are read as well.
 
-Where the policy lets a person decide about a package, the run waits for that
-(packages.on_hold), and a line on stderr says what for and how to approve it.
-Ctrl-C leaves such a run alone, with exit code 75: it waits on, and "cofferdam
-attach" goes back to it. A terminal that is closed does the same. With
---detach-on-hold a run is left as soon as something waits.
+If the policy lets a person decide about a package, the run waits for that
+(packages.on_hold), and a line on stderr says what it waits for and how to approve it.
+Ctrl-C then leaves the run, with exit code 75: it waits on, and "cofferdam attach"
+goes back to it. Closing the terminal does the same. With --detach-on-hold a run is
+left as soon as something waits.
 
-A command whose paths are on the host needs them mounted: with
---mount .:/workspace:rw the command starts in /workspace, since that is where
-the current directory is then. Without such a mount it starts in its home.
+If the command needs paths of the host, mount them. With --mount .:/workspace:rw the
+command starts in /workspace, because the current directory is there then. Without
+such a mount it starts in its home.
 
-With --publish 8000 a server inside, on its loopback interface or on all, is
-reached from this host at the URL that is printed, until the run ends; nothing is
-configured for it, and only this host can connect. --publish 8080:8000 chooses the
-host's port. A policy that says which ports are published (published_ports,
-network.ingress) is kept to.
+With --publish 8000 you reach a server inside, on its loopback interface or on all, at
+the URL that is printed, until the run ends. You configure nothing, and only this host
+can connect. --publish 8080:8000 chooses the host's port. If the policy says which
+ports are published (published_ports, network.ingress), that holds.
 
-What was installed, withheld and refused is told on stderr at the end. With
---json that is one line of JSON, the last of stderr:
+At the end, stderr says what was installed, withheld and refused. With --json that is
+one line of JSON, the last of stderr:
   {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}
 A run that was left waiting has "detached" and "holds" instead of an exit.`,
 		Example: `  cofferdam run -- python3 -c 'print(40 + 2)'

@@ -35,20 +35,20 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon in the foreground",
-		Long: `Runs the daemon: policy, admission, the log, and the API on its Unix socket.
-Other commands start one by themselves where none runs; that one ends when idle, or
-when this command takes its place.
-Ending a daemon does not end its sandboxes: the next one takes them over.
+		Long: `Runs the daemon: policy, admission, the log, and the API on its Unix socket. Other
+commands start one by themselves if none runs; that one ends when it is idle, or when
+this command takes its place. Ending a daemon does not end its sandboxes: the next one
+takes them over.
 
 With --listen, or "listen" in the configuration (config.yaml in the state
-directory), it also takes clients with tokens over the network: the E2B SDKs, /v1,
-and this program with --host. Beyond this machine's own addresses that needs TLS:
---tls makes a certificate of a CA of this installation's own, which clients are
-told to trust ("cofferdam env" prints how).
+directory), it also serves clients with tokens over the network: the E2B SDKs, /v1,
+and this program with --host. Beyond loopback addresses that needs TLS. --tls makes a
+certificate with this installation's own CA; "cofferdam env" prints how clients trust
+it.
 
-With --check it only says what would be wrong: with the configuration, the named
-policies, the templates, and what this host can run. The exit code is 1 if the
-daemon could not serve, else 0.`,
+With --check it only says what is wrong with the configuration, the named policies, the
+templates and this host. The exit code is 1 if the daemon could not serve, and 0
+otherwise.`,
 		Example: `  cofferdam serve
   cofferdam serve --listen 127.0.0.1:7433
   cofferdam serve --listen 0.0.0.0:7433 --tls

@@ -23,9 +23,9 @@ func newStop() *cobra.Command {
 		Use:     "stop",
 		Short:   "End the daemon",
 		GroupID: groupHost,
-		Long: `Ends this user's daemon, and returns when it has ended. It is refused while there
-are sandboxes, unless --force ends them too. A daemon that "cofferdam run"
-started ends by itself when it is idle.`,
+		Long: `Ends your daemon, and returns when it has ended. It refuses while there are sandboxes,
+unless --force ends them too. A daemon that "cofferdam run" started ends by itself
+when it is idle.`,
 		Example: "  cofferdam stop\n  cofferdam stop --force",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -24,7 +24,7 @@ func newTemplate() *cobra.Command {
 		Long: `A template is a read-only root filesystem with a digest. "host" shows this
 machine's own /usr and is there at once; "debian" is built once, and so is "dev",
 which has a C compiler and more besides. None shows anything of a home directory.
-Who names none gets debian where it is built, else host.`,
+A run that names none gets debian if it is built, and host otherwise.`,
 		Example: "  cofferdam template build debian\n  cofferdam template list\n  cofferdam template show debian\n  cofferdam template rm debian",
 	}
 	cmd.AddCommand(newTemplateBuild(), newTemplateList(), newTemplateShow(), newTemplateRemove())
@@ -99,11 +99,11 @@ func newTemplateBuild() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build TEMPLATE",
 		Short: "Build a template",
-		Long: `Builds a template and returns when it can be used. At a terminal one line shows
-what is being done; elsewhere only the result is told, unless --verbose. Ctrl-C
-ends the build and leaves nothing behind. The tools of a template come through the
-gateway, pinned by digest, and are on record. The steps with their times, and what
-the installer says, are in templates/.NAME.log of the state directory.`,
+		Long: `Builds a template and returns when it can be used. On a terminal, one line shows what
+is being done; elsewhere only the result is printed, unless you give --verbose. Ctrl-C
+ends the build and leaves nothing behind. A template's tools come through the gateway,
+pinned by digest and recorded. templates/.NAME.log in the state directory has the
+steps with their times, and what the installer printed.`,
 		Example: "  cofferdam template build debian\n  cofferdam template build --verbose debian 2>build.log",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

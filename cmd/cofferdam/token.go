@@ -20,10 +20,10 @@ func newToken() *cobra.Command {
 		Use:     "token",
 		Short:   "Make, list and revoke tokens for clients over the network",
 		GroupID: groupHost,
-		Long: `A token is a client that may speak to the daemon over the network: with the E2B SDKs,
-with /v1, or with this program and --host. It has the policies that it may choose
-from, a quota for all its sandboxes together, and sees only its own. No token can
-answer approvals.`,
+		Long: `A token lets a client use the daemon over the network: with the E2B SDKs, with /v1, or
+with this program and --host. It has the policies that it may choose from, a quota for
+all its sandboxes together, and sees only its own sandboxes. No token can answer
+approvals.`,
 		Example: "  cofferdam token create ci --policy data --expires 720h --sandboxes 20\n  cofferdam token list\n  cofferdam token revoke ci",
 	}
 	cmd.AddCommand(newTokenCreate(), newTokenList(), newTokenRevoke())
@@ -38,11 +38,11 @@ func newTokenCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags] NAME",
 		Short: "Make a token and write its secret, once",
-		Long: `Makes a token and writes its secret to stdout. The daemon keeps only its digest:
-what is lost is lost, and another one is made.
+		Long: `Makes a token and prints its secret. The daemon keeps only its digest: if you lose the
+secret, make another token.
 
---admin is for programs of your own that manage this installation: the token may do
-all that you may, but answer approvals.`,
+--admin is for your own programs that manage this installation: the token may do all
+that you may, except answer approvals.`,
 		Example: `  cofferdam token create ci --policy data > ci.token
   cofferdam token create lab --policy data --allow-policy strict --sandboxes 20 --memory 64GiB --cpu 16`,
 		Args: cobra.ExactArgs(1),
@@ -205,9 +205,10 @@ func newTokenRevoke() *cobra.Command {
 		Use:     "revoke TOKEN...",
 		Aliases: []string{"rm"},
 		Short:   "End tokens for ever, by id or name",
-		Long: `Ends tokens: from then on no request is taken with them, what their sandboxes
-offer (files, commands, ports) answers nobody, and streams and connections that are
-open end. The sandboxes go on to their own ends; "cofferdam list --json" tells whose they are, and "cofferdam kill" ends them.`,
+		Long: `Revokes tokens. From then on no request with them is accepted, their sandboxes' files,
+commands and ports answer nobody, and open streams and connections end. The sandboxes
+go on to their own ends; "cofferdam list --json" says whose they are, and "cofferdam
+kill" ends them.`,
 		Example: "  cofferdam token revoke ci",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, refs []string) error {

@@ -28,9 +28,9 @@ func newStats() *cobra.Command {
 		Use:     "stats [flags] [SANDBOX...]",
 		Short:   "Show what sandboxes use",
 		GroupID: groupWork,
-		Long: `Shows what sandboxes use of processor, memory and disk; without names, all of them.
-At a terminal the table is renewed until Ctrl-C, elsewhere it is written once. CPU
-is of one core, since the look before, and so 0 at the first.`,
+		Long: `Shows how much processor, memory and disk sandboxes use; without names, all of them.
+On a terminal the table is updated until Ctrl-C, elsewhere it is printed once. CPU is
+in percent of one core since the last update, so it is 0 at first.`,
 		Example: "  cofferdam stats\n  cofferdam stats --json sb4f1c",
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			if interval < 100*time.Millisecond {
@@ -175,9 +175,9 @@ func newEvents() *cobra.Command {
 		Short:   "Show what happens to sandboxes",
 		GroupID: groupWork,
 		Long: `Writes a line for every change of a sandbox's state: first those that are kept (all,
-or those after --after), then new ones as they happen, until Ctrl-C. With --json
-each line is JSON, whose "seq" --after takes. It goes on when the daemon was
-restarted meanwhile, and leaves nothing out.`,
+or those after --after), then new ones as they happen, until Ctrl-C. With --json each
+line is JSON; --after takes its "seq". It goes on if the daemon restarts, and misses
+nothing.`,
 		Example: "  cofferdam events\n  cofferdam events --json --after 120 --limit 10\n  cofferdam events --sandbox sb4f1c",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -20,10 +20,10 @@ func newWhy() *cobra.Command {
 		Short:   "Say what a run was refused, and why",
 		GroupID: groupReview,
 		Long: `Says which packages, names and commands a run was refused, by which rule, and which
-lines of a policy would allow them: what "cofferdam why" says inside the sandbox. The
-run may live or be long over; without --run, --sandbox and REQUEST it is the last one.
-REQUEST is the id that a refusal names ("request cvfkyk4n"), or one of the approval
-queue. What may have changed a file on its way comes first, as ALARM.`,
+lines of a policy would allow them. "cofferdam why" inside the sandbox says the same.
+The run may be long over; without --run, --sandbox and REQUEST it is the last one.
+REQUEST is the id in a refusal ("request cvfkyk4n"), or one of the approval queue. A
+file that may have been tampered with comes first, as ALARM.`,
 		Example: "  cofferdam why\n  cofferdam why cvfkyk4n\n  cofferdam why --run nightly-42 --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

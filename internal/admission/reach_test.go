@@ -220,17 +220,23 @@ func (g *grove) saysWhy(tb testing.TB, ref pkgref.Ref, bound string) {
 	}
 }
 
-// TestWhatWaitsLeadsNowhere: the requirements of a held release are known, and neither
-// read nor admitted, until it is had.
+// TestWhatWaitsLeadsNowhere: the requirements of a held release, and of one whose entry
+// has no with_dependencies, are known, and neither read nor admitted.
 func TestWhatWaitsLeadsNowhere(t *testing.T) {
-	g := newGrove(t, "packages: { default: hold }\nallowed_packages: { node: [ { name: root, with_dependencies: true } ] }\n", Limits{})
-	pages := map[string]map[string][]string{"root": {"1.0.0": {"open *"}}, "held": {"1.0.0": {"below *"}}, "below": {"1.0.0": {"bottom *"}}, "open": {"1.0.0": nil}}
+	g := newGrove(t, "packages: { default: hold }\nallowed_packages: { node: [ { name: root, with_dependencies: true }, { name: plain } ] }\n", Limits{})
+	pages := map[string]map[string][]string{
+		"root": {"1.0.0": {"open *"}}, "open": {"1.0.0": nil},
+		"held": {"1.0.0": {"below *"}}, "below": {"1.0.0": {"bottom *"}},
+		"plain": {"1.0.0": {"behind *"}}, "behind": {"1.0.0": {"bottom *"}},
+	}
 	g.readPage(t, "held", pages["held"])
-	read := g.walkTo(t, door.ReachAsk{Package: node("bottom", "1.0.0"), Deep: true}, pages)
-	if slices.Contains(read, "below") || slices.Contains(read, "held") || !slices.Contains(read, "open") {
+	g.readPage(t, "plain", pages["plain"])
+	g.expect(t, true, node("plain", "1.0.0"))
+	read := g.walkTo(t, door.ReachAsk{Package: node("bottom", "1.0.0"), Deep: true, Pages: true}, pages)
+	if slices.Contains(read, "below") || slices.Contains(read, "held") || slices.Contains(read, "behind") || !slices.Contains(read, "open") {
 		t.Errorf("read: %v", read)
 	}
-	g.expect(t, false, node("below", "1.0.0"), node("bottom", "1.0.0"))
+	g.expect(t, false, node("below", "1.0.0"), node("behind", "1.0.0"), node("bottom", "1.0.0"))
 	g.expect(t, true, node("open", "1.0.0"))
 }
 

@@ -245,15 +245,15 @@ func TestSharesDivideTheProcessors(t *testing.T) {
 			return first, rest
 		}
 		was, were := int64(0), int64(0)
-		for { // all run now
-			if was, were = sum(); was > 1e8 && were > 3e8 {
-				break
-			}
-		}
-		for alone+others < 2e9 {
+		until(t, "all of them run", func() bool {
+			was, were = sum()
+			return was > 5e7 && were > 15e7
+		})
+		until(t, "they have had a second", func() bool {
 			alone, others = sum()
 			alone, others = alone-was, others-were
-		}
+			return alone+others > 1e9
+		})
 		return alone, others
 	}
 	alone, others := used(t, "a", "b", "b", "b")
@@ -266,14 +266,14 @@ func TestSharesDivideTheProcessors(t *testing.T) {
 	}
 }
 
-// until waits for a condition; half a minute without it is a failure.
+// until waits for a condition; a minute without it is a failure.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	over, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	over, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !is() {
 		if over.Err() != nil {
-			t.Fatalf("in half a minute it never was so: %s", what)
+			t.Fatalf("in a minute it never was so: %s", what)
 		}
 		time.Sleep(time.Millisecond) // between two looks: the processors are what is divided here
 	}

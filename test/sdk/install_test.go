@@ -102,7 +102,7 @@ func python(t *testing.T, version string) string {
 		want += "==" + version
 	}
 	dir := installed(t, "python", version, func(dir string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), "sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check "$2"`, "sh", filepath.Join(dir, "venv"), want)
+		return exec.CommandContext(t.Context(), "sh", "-c", `python3 -m venv --without-pip "$1" && python3 -m pip --python "$1/bin/python" install --quiet --disable-pip-version-check --no-compile "$2"`, "sh", filepath.Join(dir, "venv"), want)
 	})
 	return filepath.Join(dir, "venv", "bin", "python")
 }

@@ -85,7 +85,7 @@ func inherits(r audit.Record) bool {
 		return r.Outcome == audit.Started || r.Outcome == audit.Blocked
 	case audit.KindSandbox:
 		return r.Outcome == audit.Exceeded
-	case audit.KindDaemon, audit.KindApproval, audit.KindLog:
+	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 	return false
 }

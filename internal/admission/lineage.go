@@ -229,7 +229,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 		}
 		t.narrowing.replay(r)
 		t.replayLaw(r)
-	case audit.KindDaemon, audit.KindApproval, audit.KindLog:
+	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 }
 

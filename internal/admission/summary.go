@@ -175,7 +175,7 @@ func (s *summary) addRefused(r audit.Record) {
 			return
 		}
 		s.addWanted(r)
-	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog: // no packages
+	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild: // no packages
 	}
 }
 

@@ -146,7 +146,7 @@ func (t *tenant) recall(r audit.Record, limits Limits) {
 		if r.Outcome == audit.Blocked {
 			t.command(r, nil, limits)
 		}
-	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog:
+	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 }
 

@@ -1,10 +1,8 @@
 package build_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -30,7 +28,6 @@ type shop struct {
 	t       *testing.T
 	dir     string
 	builder *build.Builder
-	log     bytes.Buffer
 
 	mu       sync.Mutex // guards what follows
 	commands []sandbox.Command
@@ -58,7 +55,7 @@ func (s *shop) open() {
 		s.builder.Close()
 	}
 	var err error
-	s.builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, During: s.during, Dir: s.dir, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s.builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, During: s.during, Dir: s.dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func (u *uploads) take(owner sandbox.Owner, n int64) error {
 		return fault.New(fault.ErrExhausted, "the token's uploads would take more than %d MiB; what is not built from goes after an hour", most>>20)
 	}
 	var disk unix.Statfs_t
-	if err := unix.Statfs(u.dir, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < reserve { //nolint:gosec // the kernel's own numbers
+	if err := unix.Statfs(u.dir, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < reserve {
 		return fault.New(fault.ErrUnavailable, "the daemon's disk has no room for uploads")
 	}
 	return nil

@@ -24,7 +24,7 @@ func pageExamples(t *testing.T) []string {
 	var all []string
 	for _, name := range []string{"policy.md", "policy-compatibility.md"} {
 		count := len(all)
-		for _, block := range strings.Split(page(t, name), "```") {
+		for block := range strings.SplitSeq(page(t, name), "```") {
 			if document, ok := strings.CutPrefix(block, "yaml\n"); ok {
 				all = append(all, document)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -45,7 +46,11 @@ func (s *source) stage(ctx context.Context, arch, prefix string, m *materials, b
 
 // plain gives every file of a tree one date and a mode that no umask decided.
 func plain(root string, date time.Time) error {
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	tree, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	err = fs.WalkDir(tree.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -53,11 +58,12 @@ func plain(root string, date time.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := os.Chmod(path, fs.FileMode(plainMode(info))); err != nil {
+		if err := tree.Chmod(path, fs.FileMode(plainMode(info))); err != nil {
 			return err
 		}
-		return os.Chtimes(path, date, date)
+		return tree.Chtimes(path, date, date)
 	})
+	return errors.Join(err, tree.Close())
 }
 
 // debian packs a staged tree. nfpm reads SOURCE_DATE_EPOCH.

@@ -15,9 +15,11 @@ func TestBuildsOfADaemon(t *testing.T) {
 	d := startDaemon(t)
 	for name, argv := range map[string]func(t *testing.T) ([]string, []string){
 		"python": func(t *testing.T) ([]string, []string) {
+			t.Helper()
 			return nil, []string{python(t, "latest"), "build.py"}
 		},
 		"javascript": func(t *testing.T) ([]string, []string) {
+			t.Helper()
 			return []string{"SDK_DIR=" + javaScript(t, "latest")}, []string{"node", "build.mjs"}
 		},
 	} {

@@ -59,11 +59,11 @@ demo: deps build
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template test-unit
-	$(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/differential/... -- $(FLAGS) -parallel 4 -timeout 20m
+	$(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 4 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:
-	$(FLAKY) unit $(PACKAGES) -- $(FLAGS)
+	$(FLAKY) unit $(PACKAGES) ./test/differential/... -- $(FLAGS)
 
 test-all: build template
 	@sh scripts/deps long

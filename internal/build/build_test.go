@@ -32,6 +32,17 @@ func (s *shop) upload(text string) error {
 	return s.builder.Receive(ticket, strings.NewReader(text))
 }
 
+// brought uploads what the test needs there.
+func (s *shop) brought(text string) {
+	s.t.Helper()
+	if err := s.upload(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// copies are the steps of a build with one copy.
+var copies = []build.Step{{Type: "COPY", Args: []string{"a", "b"}, Hash: hash}}
+
 // TestABuild: steps are done one by one in the setting that those before made, and what
 // came of it is a snapshot with the names and that setting; all of it is on record.
 func TestABuild(t *testing.T) {
@@ -40,9 +51,7 @@ func TestABuild(t *testing.T) {
 	s.answer = func(c sandbox.Command) (channel.Exit, string) {
 		return channel.Exit{}, "output of " + c.Argv[len(c.Argv)-1] + "\n"
 	}
-	if err := s.upload("a tar"); err != nil {
-		t.Fatal(err)
-	}
+	s.brought("a tar")
 	b, log := s.make(build.Recipe{Base: "debian", Steps: []build.Step{
 		{Type: "ENV", Args: []string{"A", "1", "B", "2"}},
 		{Type: "RUN", Args: []string{"first"}},
@@ -74,6 +83,9 @@ func TestABuild(t *testing.T) {
 	if !strings.Contains(log, "output of first") || !strings.Contains(log, "[7/10] RUN second") {
 		t.Errorf("the log: %s", log)
 	}
+	if last := s.files[len(s.files)-1]; last.Op != channel.FileRemove || last.Path != "/var/tmp/.upload" || last.User != "root" {
+		t.Errorf("what was brought is left in the template: the last file call was %+v", last)
+	}
 	s.nothingLeft(b.Snapshot)
 	kept, err := s.Snapshots(t.Context())
 	if err != nil {
@@ -93,6 +105,17 @@ func TestABuild(t *testing.T) {
 	}
 	again, _ := s.make(build.Recipe{Base: "debian"}) // takes both names, so that nothing leads to the first
 	s.nothingLeft(again.Snapshot)
+}
+
+// TestAnUploadThatIsGone: a step may have removed what was brought, and nothing is amiss.
+func TestAnUploadThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.brought("a tar")
+	s.removing = fault.New(fault.ErrNotFound, "there is no such file")
+	if b, log := s.make(build.Recipe{Steps: copies}); b.Status != build.Ready {
+		t.Errorf("%+v\n%s", b, log)
+	}
 }
 
 // TestWhatFails: a build that fails says at which step and why, and leaves nothing.
@@ -123,6 +146,7 @@ func TestWhatFails(t *testing.T) {
 		"a start command":      {recipe: build.Recipe{Start: "false", Ready: "false too"}, step: "finalize", says: "the start command failed"},
 		"no sandbox":           {recipe: build.Recipe{}, step: "base", says: "no room", before: func(s *shop) { s.FailCreate(fault.Exhausted(0, "no room")) }},
 		"no snapshot":          {recipe: build.Recipe{}, step: "finalize", says: "no room", before: func(s *shop) { s.keeping = fault.Exhausted(0, "no room") }},
+		"an upload that stays": {recipe: build.Recipe{Steps: copies}, step: "1", says: "not removed", before: func(s *shop) { s.brought("a tar"); s.removing = fault.New(fault.ErrForbidden, "it is not removed") }},
 		"no record of a begin": {recipe: build.Recipe{Steps: runs("one")}, step: "base", says: "can't be written", before: func(s *shop) { s.unlogged = "begun" }},
 		"no record of a step":  {recipe: build.Recipe{Steps: runs("one")}, step: "1", says: "can't be written", before: func(s *shop) { s.unlogged = "step" }},
 		"no record of the end": {recipe: build.Recipe{}, step: "finalize", says: "can't be written", before: func(s *shop) { s.unlogged = "ready" }},

@@ -38,6 +38,7 @@ type shop struct {
 	hold     chan struct{} // commands called "wait" end when it is closed
 	unlogged build.Status  // "" or a stage whose record can't be written
 	keeping  error
+	removing error
 	revoked  chan struct{}
 }
 
@@ -128,6 +129,9 @@ func (s *shop) File(_ context.Context, _ string, f channel.File) (channel.FileIn
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files = append(s.files, f)
+	if f.Op == channel.FileRemove && s.removing != nil {
+		return channel.FileInfo{}, s.removing
+	}
 	return channel.FileInfo{Kind: channel.KindDir}, nil
 }
 

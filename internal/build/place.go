@@ -26,13 +26,25 @@ const (
 	notThere = 78
 )
 
-// copy unpacks an upload, as the user whose files these are to be. Where only root may
-// write they are root's.
+// copy brings an upload, unpacks it and removes it again: what is left would be in the
+// template, for everyone who may read it.
 func (j *job) copy(ctx context.Context, t task) error {
 	if err := j.bring(ctx, t.hash); err != nil {
 		return err
 	}
-	defer j.file(context.WithoutCancel(ctx), channel.File{Op: channel.FileRemove, Path: uploadPlace, User: "root"}) //nolint:errcheck // it goes with the sandbox
+	if err := j.place(ctx, t); err != nil {
+		return err // the sandbox goes with the build
+	}
+	err := j.file(ctx, channel.File{Op: channel.FileRemove, Path: uploadPlace, User: "root"})
+	if errors.Is(err, fault.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// place unpacks what was brought, as the user whose files these are to be. Where only
+// root may write they are root's.
+func (j *job) place(ctx context.Context, t task) error {
 	c := t.copy
 	dir := c.dest
 	if !c.pattern && !strings.HasSuffix(dir, "/") { // a file's place, or a directory's: the upload tells

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 // DefaultPolicy is in force where none was given: nothing may be installed.
@@ -87,7 +88,7 @@ func (s *Server) request(body api.CreateSandbox, who caller) (sandbox.Request, e
 		}
 	}
 	for _, m := range body.Mounts {
-		req.Mounts = append(req.Mounts, sandbox.Mount(m))
+		req.Mounts = append(req.Mounts, mounts.Mount(m))
 	}
 	return req, nil
 }

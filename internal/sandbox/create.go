@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -164,7 +164,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
-	_, p.info.TemplateMounts = destinations(tpl.Mounts)
+	_, p.info.TemplateMounts = mounts.Destinations(tpl.Mounts)
 	req.from.name(&p.info)
 	p.workspace = req.Policy.Workspace()
 	p.account = account(req.Account, tpl)
@@ -197,16 +197,16 @@ func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
 	if req.from != nil {
 		return m.copySpec(req, p)
 	}
-	mounts, err := m.mounts(req)
+	shown, err := m.rules.Lay(askedMounts(req), decidingFiles(req))
 	if err != nil {
 		return engine.Spec{}, err
 	}
-	p.info.WritableMounts, p.info.ReadOnlyMounts = destinations(mounts)
+	p.info.WritableMounts, p.info.ReadOnlyMounts = mounts.Destinations(shown)
 	limits := limitsOf(req.Policy)
 	all := slices.Concat(p.template.Mounts, []engine.Mount{
 		{Source: m.cfg.AgentDir, Destination: agentPlace, ReadOnly: true},
 		{Destination: "/tmp", SizeBytes: min(tmpBytes, limits.MemoryBytes/2), Mode: 0o1777},
-	}, mounts)
+	}, shown)
 	return engine.Spec{
 		ID: p.info.ID, Root: p.template.Root, Mounts: all,
 		Init:     []string{"/.cofferdam/bin/cofferdam-guest"},
@@ -225,38 +225,6 @@ func limitsOf(p *policy.Policy) engine.Limits {
 		CPU: orElse(res.CPU, defaultCPU), MemoryBytes: orElse(res.MemoryBytes, defaultMemory),
 		DiskBytes: orElse(res.DiskBytes, defaultDisk), Pids: int(orElse(res.Pids, defaultPids)),
 	}
-}
-
-// mounts checks what was asked and policy asks for, and lays the guards over.
-func (m *Manager) mounts(req Request) ([]engine.Mount, error) {
-	asked := slices.Concat(req.Mounts, policyMounts(req.Policy))
-	checked := make([]Mount, 0, len(asked))
-	var all, over []engine.Mount
-	for _, a := range asked {
-		a.ReadWrite = a.ReadWrite && !req.Plan // what nobody has admitted may run in a plan
-		c, err := m.rules.check(a)
-		if err != nil {
-			return nil, err
-		}
-		checked = append(checked, c)
-		all = append(all, engine.Mount{Source: c.Source, Destination: c.Destination, ReadOnly: !c.ReadWrite})
-		hidden, err := hide(c, m.cfg.EmptyFile)
-		if err != nil {
-			return nil, err
-		}
-		over = append(over, hidden...)
-	}
-	if err := checkNested(checked); err != nil {
-		return nil, err
-	}
-	// A mount inside of another comes after it, or it would lie below it.
-	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
-	// What the ignore file hides stays hidden: it lies over the guards.
-	guards, err := guard(checked, guarded(req, checked))
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(all, guards, over), nil
 }
 
 // boot starts the instance and gives the guest its identity.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
@@ -157,20 +156,6 @@ func fetchInventory(ask channel.InventoryAsk, call func(channel.InventoryAsk) ([
 		}
 		ask.Take, ask.From = page.Take, page.Next
 	}
-}
-
-// destinations are where mounts lie in the sandbox, sorted.
-func destinations(mounts []engine.Mount) (writable, readOnly []string) {
-	for _, mount := range mounts {
-		if mount.ReadOnly {
-			readOnly = append(readOnly, mount.Destination)
-		} else {
-			writable = append(writable, mount.Destination)
-		}
-	}
-	slices.Sort(writable)
-	slices.Sort(readOnly)
-	return writable, readOnly
 }
 
 // mountsDigest names where the mounts of a sandbox lie.

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 // guest answers like an agent, or lies.
@@ -80,7 +81,7 @@ func TestLyingGuests(t *testing.T) {
 func TestBaselineOfATemplate(t *testing.T) {
 	m := New(Config{BaselineDir: t.TempDir()})
 	bare, mounted := &Sandbox{info: Info{Digest: "sha256:d"}}, &Sandbox{info: Info{Digest: "sha256:d"}}
-	mounted.info.WritableMounts, mounted.info.ReadOnlyMounts = destinations([]engine.Mount{
+	mounted.info.WritableMounts, mounted.info.ReadOnlyMounts = mounts.Destinations([]engine.Mount{
 		{Destination: "/opt"}, {Destination: "/data", ReadOnly: true}, {Destination: "/a"},
 	})
 	if !slices.Equal(mounted.info.WritableMounts, []string{"/a", "/opt"}) || !slices.Equal(mounted.info.ReadOnlyMounts, []string{"/data"}) {

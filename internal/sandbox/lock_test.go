@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 // requirements is one pin with a made-up hash.
@@ -33,18 +34,19 @@ func TestLockfilesAreGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rw := []Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
+	rw := []mounts.Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
 	twice := given(inRoot)
 	twice.Sources = append(twice.Sources, twice.Sources...)
-	over, err := guard(rw, guarded(Request{Lock: twice}, rw))
-	if err != nil || len(over) != 1 || over[0].Source != inRoot || over[0].Destination != "/w/requirements.txt" || !over[0].ReadOnly {
+	rules := mounts.Rules{}
+	over, err := rules.Lay(rw, decidingFiles(Request{Lock: twice}))
+	if err != nil || len(over) != 2 || over[1].Source != inRoot || over[1].Destination != "/w/requirements.txt" || !over[1].ReadOnly {
 		t.Errorf("got %+v, %v; want one read-only mount over the lockfile", over, err)
 	}
-	if over, err := guard(rw, guarded(Request{Lock: given(inDeep)}, rw)); !errors.Is(err, fault.ErrInvalid) {
+	if over, err := rules.Lay(rw, decidingFiles(Request{Lock: given(inDeep)})); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a lockfile in a subdirectory of a read-write mount: got %v, %v, want a refusal", over, err)
 	}
-	ro := []Mount{{Source: dir, Destination: "/w"}}
-	if over, err := guard(ro, guarded(Request{Lock: given(inDeep)}, ro)); err != nil || len(over) != 0 {
+	ro := []mounts.Mount{{Source: dir, Destination: "/w"}}
+	if over, err := rules.Lay(ro, decidingFiles(Request{Lock: given(inDeep)})); err != nil || len(over) != 1 {
 		t.Errorf("under a read-only mount nothing is needed, got %+v, %v", over, err)
 	}
 }
@@ -108,5 +110,27 @@ func TestLockfilesAreDemanded(t *testing.T) {
 	}
 	if err := checkRequest(Request{Policy: p, Lock: given("/p/requirements.txt")}); err != nil {
 		t.Errorf("with a lockfile: %v", err)
+	}
+}
+
+// TestAPlanWritesNoMount: what nobody has approved runs in a plan (a source
+// distribution's build), so it leaves nothing on the host that a later run would
+// find, whether the client or the policy names the mount.
+func TestAPlanWritesNoMount(t *testing.T) {
+	ours, theirs := t.TempDir(), t.TempDir()
+	p, err := policy.Parse("p.yaml", []byte("filesystem: { host_mounts: [ { source: "+theirs+", destination: /data, mode: read_write } ] }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, planned := range []bool{false, true} {
+		got, err := mounts.Rules{}.Lay(askedMounts(Request{Policy: p, Plan: planned, Mounts: []mounts.Mount{{Source: ours, Destination: "/workspace", ReadWrite: true}}}), nil)
+		if err != nil || len(got) != 2 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		for _, mount := range got {
+			if mount.ReadOnly != planned {
+				t.Errorf("plan %v: %+v", planned, mount)
+			}
+		}
 	}
 }

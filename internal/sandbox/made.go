@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -27,7 +28,7 @@ type made struct {
 	Spec engine.Spec       `json:"spec"`
 	Env  map[string]string `json:"env,omitempty"` // of the request
 	// Mounts are those of the request; nil, too, for what an older version made.
-	Mounts []Mount `json:"mounts,omitempty"`
+	Mounts []mounts.Mount `json:"mounts,omitempty"`
 	// Agent is the digest of the guest agent's binary: a copy's memory is of no use
 	// with another one.
 	Agent string `json:"agent"`

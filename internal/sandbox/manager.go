@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
@@ -83,7 +84,7 @@ type templates interface {
 // Manager owns the sandboxes of a daemon. Safe for concurrent use.
 type Manager struct {
 	cfg   Config
-	rules mountRules
+	rules mounts.Rules
 
 	agentOnce sync.Once // guards the two
 	agent     string    // digest of the guest agent's files
@@ -121,7 +122,7 @@ func New(cfg Config) *Manager {
 		cfg.Boot = sinceBoot
 	}
 	m := &Manager{
-		cfg: cfg, rules: mountRules{own: cfg.Own},
+		cfg: cfg, rules: mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile},
 		sandboxes: map[string]*Sandbox{}, baselines: map[string]channel.Inventory{}, members: map[string]engine.Instance{},
 		making: map[string]int{}, promises: map[string]*promise{},
 		quotas: quota.NewBook(), gate: newGate(cfg.PolicyDir, cfg.Reserve), news: newNews(),

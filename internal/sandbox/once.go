@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 const (
@@ -134,7 +135,7 @@ func digestOf(req Request) (string, error) {
 	asked := struct {
 		Run, Task, Template, Engine, Policy, PolicySource, Workdir, Snapshot, User string
 		Lock                                                                       any
-		Mounts                                                                     []Mount
+		Mounts                                                                     []mounts.Mount
 		Env, Labels                                                                map[string]string
 		Linger, Plan                                                               bool
 		Lifetime                                                                   Lifetime

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -235,13 +236,12 @@ func (m *Manager) copySpec(req Request, p *plan) (engine.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	mounts, err := m.copyMounts(spec.Mounts, p.template.Mounts, granted)
+	spec.Mounts, err = m.copyMounts(spec.Mounts, p.template.Mounts, granted)
 	if err != nil {
 		return spec, err
 	}
-	spec.Mounts = mounts
-	for _, want := range policyMounts(req.Policy) {
-		if !slices.ContainsFunc(mounts, func(has engine.Mount) bool {
+	for _, want := range mounts.OfPolicy(req.Policy) {
+		if !slices.ContainsFunc(spec.Mounts, func(has engine.Mount) bool {
 			return has.Destination == want.Destination && (has.ReadOnly || want.ReadWrite)
 		}) {
 			return spec, fault.Invalid("the policy mounts %s, and the sandbox is made from a copy without that; a copy has the mounts of its source", want.Destination)
@@ -271,13 +271,13 @@ func copyLimits(source, asked engine.Limits, from *origin) (engine.Limits, error
 // granted are the host's directories that a copy of a token's may show: those of its
 // policy, which may be another than its source's, or have changed. nil: whatever its
 // source showed.
-func (m *Manager) granted(req Request) ([]Mount, error) {
+func (m *Manager) granted(req Request) ([]mounts.Mount, error) {
 	if req.Owner.Token == "" {
 		return nil, nil
 	}
-	all := []Mount{}
-	for _, asked := range policyMounts(req.Policy) {
-		c, err := m.rules.check(asked)
+	all := []mounts.Mount{}
+	for _, asked := range mounts.OfPolicy(req.Policy) {
+		c, err := m.rules.Check(asked)
 		if err != nil {
 			return nil, err
 		}
@@ -288,8 +288,8 @@ func (m *Manager) granted(req Request) ([]Mount, error) {
 
 // copyMounts checks that what a source's mounts showed may still be shown, and is
 // in the same place.
-func (m *Manager) copyMounts(mounts, ofTemplate []engine.Mount, granted []Mount) ([]engine.Mount, error) {
-	all := slices.Clone(mounts)
+func (m *Manager) copyMounts(source, ofTemplate []engine.Mount, granted []mounts.Mount) ([]engine.Mount, error) {
+	all := slices.Clone(source)
 	for i, mount := range all {
 		switch {
 		case mount.Source == "" || mount.Source == m.cfg.EmptyFile || slices.Contains(ofTemplate, mount):
@@ -300,14 +300,14 @@ func (m *Manager) copyMounts(mounts, ofTemplate []engine.Mount, granted []Mount)
 		case !mount.ReadOnly:
 			return nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
 		}
-		now, err := m.rules.check(Mount{Source: mount.Source, Destination: mount.Destination})
+		now, err := m.rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
 		if err != nil {
 			return nil, err
 		}
 		if now.Source != mount.Source {
 			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
 		}
-		if granted != nil && !slices.ContainsFunc(granted, func(g Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }) {
+		if granted != nil && !slices.ContainsFunc(granted, func(g mounts.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }) {
 			return nil, fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 // Started is a command that runs in a sandbox, as it was started.
@@ -44,7 +45,7 @@ type Rehearsal struct {
 	sandbox *Sandbox
 	// Mounts are where the host's directories lie, as in the other sandbox, all of
 	// them read-only.
-	Mounts []Mount
+	Mounts []mounts.Mount
 }
 
 // Rehearse makes a sandbox for the same owner as another one, with its policy,

@@ -2,12 +2,14 @@ package sandbox
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 const (
@@ -96,13 +98,25 @@ func checkEnv(env map[string]string) error {
 	return nil
 }
 
-// policyMounts are the mounts that the policy itself asks for.
-func policyMounts(p *policy.Policy) []Mount {
-	var mounts []Mount
-	for _, m := range p.Mounts() {
-		mounts = append(mounts, Mount{Source: m.Source, Destination: m.Destination, ReadWrite: m.ReadWrite})
+// askedMounts are those of a request and of its policy.
+func askedMounts(req Request) []mounts.Mount {
+	asked := slices.Concat(req.Mounts, mounts.OfPolicy(req.Policy))
+	if req.Plan { // what nobody has admitted may run in a plan
+		for i := range asked {
+			asked[i].ReadWrite = false
+		}
 	}
-	return mounts
+	return asked
+}
+
+// decidingFiles are those on the host that decide what a later run may do: the policy
+// and the lockfiles.
+func decidingFiles(req Request) []string {
+	var files []string
+	if req.PolicySource != "" {
+		files = append(files, req.PolicySource)
+	}
+	return append(files, lockPaths(req.Lock)...)
 }
 
 // newSandbox makes one whose list of holds is still missing.

@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
@@ -35,7 +36,7 @@ type Request struct {
 	PolicyText   []byte
 	// Lock are the run's lockfiles, named by their paths on the host; nil: none.
 	Lock    *lockfile.Given
-	Mounts  []Mount
+	Mounts  []mounts.Mount
 	Env     map[string]string
 	Workdir string
 	Linger  bool

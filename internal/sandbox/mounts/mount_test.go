@@ -1,4 +1,4 @@
-package sandbox
+package mounts
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 func TestMountsThatAreRefused(t *testing.T) {
@@ -31,7 +30,7 @@ func TestMountsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	rules := mountRules{own: []string{state}}
+	rules := Rules{Own: []string{state}}
 	for name, tc := range map[string]struct {
 		m    Mount
 		want string
@@ -53,14 +52,14 @@ func TestMountsThatAreRefused(t *testing.T) {
 		"relative destination": {Mount{Source: work, Destination: "w"}, "absolute"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := rules.check(tc.m)
+			_, err := rules.Check(tc.m)
 			if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("got %v, want a refusal that says %q", err, tc.want)
 			}
 		})
 	}
 	// The control: what is fine passes, with its source resolved.
-	got, err := rules.check(Mount{Source: work + "/../work", Destination: "/workspace/", ReadWrite: true})
+	got, err := rules.Check(Mount{Source: work + "/../work", Destination: "/workspace/", ReadWrite: true})
 	if err != nil || got != (Mount{Source: work, Destination: "/workspace", ReadWrite: true}) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -109,28 +108,5 @@ func TestIgnoreFileHides(t *testing.T) {
 	}
 	if over, err := hide(Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"}, "/empty"); err != nil || over != nil {
 		t.Errorf("a mounted file has no ignore file: got %v, %v", over, err)
-	}
-}
-
-// TestAPlanWritesNoMount: what nobody has approved runs in a plan (a source
-// distribution's build), so it leaves nothing on the host that a later run would
-// find, whether the client or the policy names the mount.
-func TestAPlanWritesNoMount(t *testing.T) {
-	ours, theirs := t.TempDir(), t.TempDir()
-	p, err := policy.Parse("p.yaml", []byte("filesystem: { host_mounts: [ { source: "+theirs+", destination: /data, mode: read_write } ] }\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &Manager{}
-	for _, planned := range []bool{false, true} {
-		got, err := m.mounts(Request{Policy: p, Plan: planned, Mounts: []Mount{{Source: ours, Destination: "/workspace", ReadWrite: true}}})
-		if err != nil || len(got) != 2 {
-			t.Fatalf("%+v, %v", got, err)
-		}
-		for _, mount := range got {
-			if mount.ReadOnly != planned {
-				t.Errorf("plan %v: %+v", planned, mount)
-			}
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package mounts
 
 import (
 	"io/fs"
@@ -14,14 +14,10 @@ import (
 // maxLinks is how many symlinks a path may lead through; the kernel's own limit.
 const maxLinks = 40
 
-// guarded are the files that decide what a later run may do: the policy, the
-// lockfiles, and the ignore files of the mounts.
-func guarded(req Request, mounts []Mount) []string {
-	var files []string
-	if req.PolicySource != "" {
-		files = append(files, req.PolicySource)
-	}
-	files = append(files, lockPaths(req.Lock)...)
+// guarded are the files that decide what a later run may do: those that the caller
+// knows, and the ignore files of the mounts.
+func guarded(mounts []Mount, deciding []string) []string {
+	files := slices.Clone(deciding)
 	for _, m := range mounts {
 		ignore := filepath.Join(m.Source, IgnoreFile)
 		if _, err := os.Lstat(ignore); err == nil {

@@ -1,4 +1,4 @@
-package sandbox
+package mounts
 
 import (
 	"errors"
@@ -71,14 +71,14 @@ func TestGuardRefusesLinks(t *testing.T) {
 func TestIgnoreFilesAreGuarded(t *testing.T) {
 	dir := t.TempDir()
 	mounts := []Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
-	if files := guarded(Request{}, mounts); len(files) != 0 {
+	if files := guarded(mounts, nil); len(files) != 0 {
 		t.Errorf("no ignore file, but %v are guarded", files)
 	}
 	ignore := filepath.Join(dir, IgnoreFile)
 	if err := os.WriteFile(ignore, []byte("*.key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	over, err := guard(mounts, guarded(Request{}, mounts))
+	over, err := guard(mounts, guarded(mounts, nil))
 	if err != nil || len(over) != 1 || over[0].Source != ignore || over[0].Destination != "/w/"+IgnoreFile || !over[0].ReadOnly {
 		t.Errorf("got %+v, %v; want one read-only mount over the ignore file", over, err)
 	}

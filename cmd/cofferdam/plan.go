@@ -3,6 +3,8 @@ package main
 import (
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
@@ -31,7 +33,7 @@ names it. So you get the whole tree: each release with its kind, size, age, scri
 verdict, rule, and what wanted it. The resolver does not see what is blocked,
 malicious, of another upstream, too young or of a refused kind.
 
-The commands that can be planned: ` + plan.Plannable + `.
+The commands that can be planned: ` + plan.Plannable(all.Installers()) + `.
 
 A project in a mount is copied inside. The mounts are read-only, and no file of the
 host changes. A plan admits nothing: an install is decided anew.

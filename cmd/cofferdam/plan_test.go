@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
@@ -65,7 +68,7 @@ func TestPlanExit(t *testing.T) {
 
 func TestProjectOf(t *testing.T) {
 	mounts := []api.Mount{{Destination: "/project"}, {Destination: "/project/in"}, {Destination: "/data"}}
-	for dir, want := range map[string]plan.Project{
+	for dir, want := range map[string]installer.Project{
 		"": {}, "/home": {}, "/workspace": {}, "/project": {Top: "/project", Here: "."}, "/project/a/b": {Top: "/project", Here: "a/b"}, "/project/in/x": {Top: "/project/in", Here: "x"},
 	} {
 		if got := projectOf(api.CreateSandbox{Workdir: dir, Mounts: mounts}); got != want {
@@ -76,12 +79,17 @@ func TestProjectOf(t *testing.T) {
 
 func TestLockTarget(t *testing.T) {
 	dir := t.TempDir()
+	rewrite, err := plan.Of(all.Installers(), []string{"pip", "install", "rich"}, installer.Project{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver := rewrite.Resolver
 	old := filepath.Join(dir, "old.txt")
 	if err := os.WriteFile(old, []byte("old"), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]string{"a folder": dir, "another format": "go.sum", "no folder": "none/lock.txt", "it exists": "old.txt"} {
-		if _, err := newLockTarget(dir, bad, plan.Pip, false); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := newLockTarget(dir, bad, resolver, false); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -89,7 +97,7 @@ func TestLockTarget(t *testing.T) {
 	if err := os.Symlink("old.txt", link); err != nil {
 		t.Fatal(err)
 	}
-	target, err := newLockTarget(dir, "link.txt", plan.Pip, true)
+	target, err := newLockTarget(dir, "link.txt", resolver, true)
 	if err != nil || target.write([]byte("new")) != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +105,7 @@ func TestLockTarget(t *testing.T) {
 	if data, rerr := os.ReadFile(old); err != nil || rerr != nil || string(data) != "new" || info.Mode() != 0o640 {
 		t.Errorf("%q, %v, %v %v", data, info.Mode(), err, rerr)
 	}
-	fresh, err := newLockTarget(dir, "new.txt", plan.Pip, false)
+	fresh, err := newLockTarget(dir, "new.txt", resolver, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+
 	"golang.org/x/term"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -27,12 +29,12 @@ type lockTarget struct {
 
 // newLockTarget checks the file of --lock before the resolver runs: its name
 // says the format, and one that is there needs somebody who agrees to lose it.
-func newLockTarget(cwd, shown string, client plan.Client, yes bool) (*lockTarget, error) {
+func newLockTarget(cwd, shown string, resolver installer.Resolver, yes bool) (*lockTarget, error) {
 	t := &lockTarget{shown: shown, path: shown, yes: yes}
 	if !filepath.IsAbs(t.path) {
 		t.path = filepath.Join(cwd, t.path)
 	}
-	if err := client.CheckLockName(shown); err != nil {
+	if err := resolver.CheckLockName(shown); err != nil {
 		return nil, err
 	}
 	switch info, err := os.Stat(t.path); {
@@ -59,14 +61,14 @@ func canAsk() bool {
 
 // writeLock writes the lockfile, unless the plan has what the gateway never
 // showed: nobody could vouch for that.
-func (p *planner) writeLock(made api.Plan, docs plan.Documents, result plan.Result) error {
+func (p *planner) writeLock(made api.Plan, docs installer.Documents, result installer.Result) error {
 	for _, r := range made.Releases {
 		if r.Effect == plan.EffectError {
 			p.voice.say("%s is not written: the plan has errors", p.lock.shown)
 			return nil
 		}
 	}
-	data, err := plan.Lock(p.rewrite.Client, docs, result)
+	data, err := p.rewrite.Resolver.WriteLock(docs, result)
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}

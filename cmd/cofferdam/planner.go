@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -24,7 +27,7 @@ import (
 type planner struct {
 	flags   planFlags
 	argv    []string // as the person wrote it
-	rewrite plan.Rewrite
+	rewrite installer.Rewrite
 	request api.CreateSandbox
 	lock    *lockTarget // nil: none is written
 	voice   *voice
@@ -48,14 +51,14 @@ func planCommand(ctx context.Context, flags planFlags, argv []string) error {
 	for i := range p.request.Mounts {
 		p.request.Mounts[i].ReadWrite = false
 	}
-	if p.rewrite, err = plan.Of(argv, projectOf(p.request)); err != nil {
+	if p.rewrite, err = plan.Of(all.Installers(), argv, projectOf(p.request)); err != nil {
 		return err
 	}
 	if err := p.mayRun(); err != nil {
 		return err
 	}
 	if flags.lock != "" {
-		if p.lock, err = newLockTarget(cwd, flags.lock, p.rewrite.Client, flags.yes); err != nil {
+		if p.lock, err = newLockTarget(cwd, flags.lock, p.rewrite.Resolver, flags.yes); err != nil {
 			return err
 		}
 	}
@@ -65,15 +68,15 @@ func planCommand(ctx context.Context, flags planFlags, argv []string) error {
 }
 
 // projectOf is the mount that covers the place where the command starts.
-func projectOf(req api.CreateSandbox) plan.Project {
-	var p plan.Project
+func projectOf(req api.CreateSandbox) installer.Project {
+	var p installer.Project
 	dir := path.Clean(req.Workdir)
 	for _, m := range req.Mounts {
 		rel, err := filepath.Rel(m.Destination, dir)
 		if req.Workdir == "" || err != nil || rel == ".." || strings.HasPrefix(rel, "../") || len(m.Destination) <= len(p.Top) {
 			continue
 		}
-		p = plan.Project{Top: m.Destination, Here: rel}
+		p = installer.Project{Top: m.Destination, Here: rel}
 	}
 	return p
 }
@@ -119,20 +122,20 @@ func (p *planner) run(ctx context.Context) error {
 }
 
 // weigh has the sandbox resolve, and the daemon weigh what came of it.
-func (p *planner) weigh(ctx context.Context) (api.Plan, plan.Documents, plan.Result, error) {
+func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, installer.Result, error) {
 	docs, err := p.resolve(ctx)
 	if err != nil {
-		return api.Plan{}, nil, plan.Result{}, err
+		return api.Plan{}, nil, installer.Result{}, err
 	}
-	result, err := plan.Read(p.rewrite.Client, docs)
+	result, err := p.rewrite.Resolver.Result(docs)
 	if err != nil {
-		return api.Plan{}, nil, plan.Result{}, &exitError{code: exitFailure, err: err}
+		return api.Plan{}, nil, installer.Result{}, &exitError{code: exitFailure, err: err}
 	}
 	made, err := p.client.MakePlan(ctx, p.box.Run, api.ResolvedPlan{
 		Ecosystem: string(result.Ecosystem), Releases: result.Choices, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
 	})
 	if err != nil {
-		return api.Plan{}, nil, plan.Result{}, &exitError{code: exitFailure, err: err}
+		return api.Plan{}, nil, installer.Result{}, &exitError{code: exitFailure, err: err}
 	}
 	return made, docs, result, nil
 }
@@ -171,7 +174,7 @@ func (p *planner) destroy(ctx context.Context) {
 }
 
 // resolve runs the rewritten command and gives what it left.
-func (p *planner) resolve(ctx context.Context) (plan.Documents, error) {
+func (p *planner) resolve(ctx context.Context) (installer.Documents, error) {
 	started, err := p.client.StartCommand(ctx, p.box.ID, api.StartCommand{
 		Argv: p.rewrite.Argv, Dir: p.request.Workdir, TimeoutMS: (p.flags.timeout + time.Millisecond - 1).Milliseconds(),
 	})
@@ -196,7 +199,7 @@ func (p *planner) resolve(ctx context.Context) (plan.Documents, error) {
 	if exit.Code != 0 || exit.Error != "" || exit.TimedOut {
 		return nil, p.unresolved(ctx, exit, out)
 	}
-	docs, err := plan.ReadOutput(out.stdout)
+	docs, err := installer.ReadOutput(out.stdout, p.rewrite.Resolver.Documents)
 	if err != nil {
 		return nil, &exitError{code: exitFailure, err: err}
 	}
@@ -291,8 +294,8 @@ func (h *heard) take(link *client.Attachment) (*api.Exit, error) {
 			return event.Exit, nil
 		case event.Gap > 0:
 			return nil, fault.New(fault.ErrUnavailable, "%d bytes of the resolver's result were not kept", event.Gap)
-		case len(h.stdout)+len(event.Stdout) > plan.MaxOutput:
-			return nil, fault.Invalid("the resolver's result has more than %d bytes", plan.MaxOutput)
+		case len(h.stdout)+len(event.Stdout) > installer.MaxOutput:
+			return nil, fault.Invalid("the resolver's result has more than %d bytes", installer.MaxOutput)
 		}
 		h.stdout = append(h.stdout, event.Stdout...)
 		h.stderr = append(h.stderr, event.Stderr...)

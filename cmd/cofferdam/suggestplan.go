@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
@@ -54,39 +54,22 @@ func suggestion(ctx context.Context, c *client.Client, run string, resolve bool)
 // installsOf are commands that install what a run asked for, one for each ecosystem: in
 // the words of the run's own commands, as far as these are known.
 func installsOf(roots []api.SuggestedRoot) [][]string {
-	var all [][]string
-	for _, kind := range []struct {
-		ecosystem pkgref.Ecosystem
-		command   []string
-		equals    string
-		newest    string
-	}{
-		{pkgref.Python, []string{"pip", "install"}, "==", ""},
-		{pkgref.Node, []string{"npm", "install"}, "@", ""},
-		{pkgref.Go, []string{"go", "install"}, "@", "@latest"},
-	} {
-		argv := slices.Clone(kind.command)
+	var installs [][]string
+	for _, i := range all.Installers() {
+		var wanted []installer.Wanted
 		for _, root := range roots {
-			if root.Ecosystem != string(kind.ecosystem) {
-				continue
+			if root.Ecosystem == string(i.Ecosystem()) {
+				wanted = append(wanted, installer.Wanted{Name: root.Name, Version: root.Version, Asked: root.Asked})
 			}
-			word := root.Asked
-			switch {
-			case word == "" && root.Version != "":
-				word = root.Name + kind.equals + root.Version
-			case word == "":
-				word = root.Name
-			}
-			if kind.newest != "" && !strings.Contains(word, "@") {
-				word += kind.newest
-			}
-			argv = append(argv, word)
 		}
-		if len(argv) > len(kind.command) {
-			all = append(all, argv)
+		if len(wanted) == 0 {
+			continue
+		}
+		if argv := i.Install(wanted); argv != nil {
+			installs = append(installs, argv)
 		}
 	}
-	return all
+	return installs
 }
 
 // planSuggestion makes the plan of an install under a suggested policy.
@@ -99,7 +82,7 @@ func planSuggestion(ctx context.Context, run string, s api.Suggestion, argv []st
 		p.request.Policy.Source = s.Source
 	}
 	var err error
-	if p.rewrite, err = plan.Of(argv, plan.Project{}); err != nil {
+	if p.rewrite, err = plan.Of(all.Installers(), argv, installer.Project{}); err != nil {
 		return api.Plan{}, err
 	}
 	if err := p.create(ctx); err != nil {

@@ -62,6 +62,29 @@ func TestEngineNamesStayHome(t *testing.T) {
 	}
 }
 
+// TestChildrenStayHome: of ecosystems, installers and engines only their lists know them,
+// and children of one parent may share.
+func TestChildrenStayHome(t *testing.T) {
+	found := 0
+	for _, f := range tree(t) {
+		for _, parent := range []string{"internal/ecosystem", "internal/installer"} {
+			for _, imported := range f.imports {
+				child, in := strings.CutPrefix(imported, module+"/"+parent+"/")
+				if !in || child == "all" || strings.HasSuffix(child, "test") || f.test {
+					continue
+				}
+				found++
+				if !below(f.pkg, parent) {
+					t.Errorf("%s imports %s; only %s/all and its neighbours may", f.path, imported, parent)
+				}
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d imports were found; the pattern is broken", found)
+	}
+}
+
 // TestDependenciesAreExplained: each direct dependency has its line in
 // docs/dependencies.md.
 func TestDependenciesAreExplained(t *testing.T) {
@@ -118,7 +141,7 @@ func TestEcosystemsPlacesAreListed(t *testing.T) {
 	names := regexp.MustCompile(`\bpkgref\.(Python|Node|Go|Rust)\b`)
 	places := map[string]bool{}
 	for _, f := range tree(t) {
-		if f.test || below(f.pkg, "internal/ecosystem") || strings.HasSuffix(f.pkg, "test") {
+		if f.test || below(f.pkg, "internal/ecosystem") || strings.HasPrefix(f.pkg, "internal/installer/") || strings.HasSuffix(f.pkg, "test") {
 			continue
 		}
 		if names.MatchString(read(t, filepath.Join(root, f.path))) {

@@ -44,6 +44,8 @@ func layers() []struct {
 		{"internal/upstream", 1},
 		{"internal/template", 3},
 		{"internal/lockfile", 3},
+		{"internal/installer/all", 5},
+		{"internal/installer", 4},
 		{"internal/advisory", 3},
 		{"internal/approval", 3},
 		{"internal/token", 3},

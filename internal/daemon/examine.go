@@ -14,7 +14,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
@@ -62,7 +61,10 @@ func examineUpstreams(cfg config.Config) (found []Finding) {
 			found = append(found, Finding{Name: "upstreams", Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] can't be used", i)})
 			continue
 		}
-		if _, err := golang.VerifierFor(up.Log); up.Log != "" && err != nil {
+		if up.Log == "" {
+			continue
+		}
+		if _, err := verifierOf(up); err != nil {
 			found = append(found, Finding{Name: "upstreams", Passing: true, Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] is not used", i)})
 		}
 	}

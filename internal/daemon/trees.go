@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -26,14 +29,14 @@ func installKey(command string, n int) string { return fmt.Sprintf("%s/%d", comm
 
 // Installs implements admission.Trees.
 func (t trees) Installs(id string, of pkgref.Ecosystem) []admission.Install {
-	var all []admission.Install
+	var found []admission.Install
 	t.each(id, func(key string, in plan.Install, _ sandbox.Started) bool {
-		if in.Rewrite.Client.Ecosystem() == of {
-			all = append(all, admission.Install{Key: key, Command: strings.Join(in.Argv, " ")})
+		if in.Rewrite.Resolver.Ecosystem == of {
+			found = append(found, admission.Install{Key: key, Command: strings.Join(in.Argv, " ")})
 		}
 		return true
 	})
-	return all
+	return found
 }
 
 // each gives the installs that run in a sandbox until do says that it was enough.
@@ -48,7 +51,7 @@ func (t trees) each(id string, do func(key string, in plan.Install, started sand
 	}
 	mounts := slices.Concat(s.Info().WritableMounts, s.Info().ReadOnlyMounts)
 	for _, c := range commands {
-		for n, in := range plan.Installs(c.Argv, c.Dir, mounts) {
+		for n, in := range plan.Installs(all.Installers(), c.Argv, c.Dir, mounts) {
 			if !do(installKey(c.ID, n), in, c) {
 				return
 			}
@@ -93,21 +96,21 @@ func resolved(ctx context.Context, r *sandbox.Rehearsal, in plan.Install, as san
 	}
 	maps.Copy(env, unbuilt())
 	run := func(argv []string) ([]byte, error) {
-		return r.Output(ctx, sandbox.Command{Argv: argv, Env: env, CapBytes: plan.MaxOutput})
+		return r.Output(ctx, sandbox.Command{Argv: argv, Env: env, CapBytes: installer.MaxOutput})
 	}
 	out, err := run(in.Rewrite.Argv)
 	if err != nil {
 		return nil, nil, err
 	}
-	docs, err := plan.ReadOutput(out)
+	docs, err := installer.ReadOutput(out, in.Rewrite.Resolver.Documents)
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := plan.Read(in.Rewrite.Client, docs)
+	result, err := in.Rewrite.Resolver.Result(docs)
 	if err != nil {
 		return nil, nil, err
 	}
-	if look := plan.Look(in.Rewrite.Client, result.Choices); look != nil {
+	if look := in.Rewrite.Resolver.LookInto(result.Choices); look != nil {
 		if _, err := run(look); err != nil {
 			result.Notes = append(result.Notes, "not all of its files could be looked into")
 		}
@@ -118,10 +121,14 @@ func resolved(ctx context.Context, r *sandbox.Rehearsal, in plan.Install, as san
 
 // unbuilt tells clients to look for what need not be built; the door refuses the rest.
 func unbuilt() map[string]string {
-	return map[string]string{"PIP_ONLY_BINARY": ":all:", "UV_NO_BUILD": "1", "npm_config_ignore_scripts": "true"}
+	env := map[string]string{}
+	for _, i := range all.Installers() {
+		maps.Copy(env, i.Unbuilt())
+	}
+	return env
 }
 
 // choicesOf makes the choices canonical.
-func choicesOf(result plan.Result) ([]admission.PlanChoice, error) {
+func choicesOf(result installer.Result) ([]admission.PlanChoice, error) {
 	return plan.Choices(api.ResolvedPlan{Ecosystem: string(result.Ecosystem), Releases: result.Choices})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -40,12 +40,11 @@ func (d *Daemon) findRegistries(ctx context.Context) error {
 func (d *Daemon) spoken(ups []upstream.Config) []upstream.Config {
 	var known []upstream.Config
 	for _, up := range ups {
-		speaks := slices.ContainsFunc(all.Protocols(), func(p ecosystem.Protocol) bool { return p.Ecosystem() == up.Ecosystem })
-		if !speaks {
+		if protocolOf(up.Ecosystem) == nil {
 			continue
 		}
 		if up.Log != "" {
-			verifier, err := golang.VerifierFor(up.Log)
+			verifier, err := verifierOf(up)
 			if err != nil {
 				d.opts.Log.Error("an upstream is not used", "ecosystem", up.Ecosystem, "err", err)
 				continue
@@ -55,6 +54,25 @@ func (d *Daemon) spoken(ups []upstream.Config) []upstream.Config {
 		known = append(known, up)
 	}
 	return known
+}
+
+// protocolOf is nil for an ecosystem whose registries this build doesn't speak to.
+func protocolOf(e pkgref.Ecosystem) ecosystem.Protocol {
+	for _, p := range all.Protocols() {
+		if p.Ecosystem() == e {
+			return p
+		}
+	}
+	return nil
+}
+
+// verifierOf is the verifier of an upstream's transparency log, which it has.
+func verifierOf(up upstream.Config) (string, error) {
+	witness, ok := protocolOf(up.Ecosystem).(ecosystem.Witness)
+	if !ok {
+		return "", fault.Invalid("registries of %s have no transparency log; take %q out", up.Ecosystem, up.Log)
+	}
+	return witness.VerifierOf(up.Log)
 }
 
 // keepHosts remembers the file hosts among the names that the gateway answers

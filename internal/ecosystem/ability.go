@@ -77,6 +77,9 @@ type Attachment struct {
 // transparency log. The protocol does the verifying; the gateway lends it the
 // means, so that the protocol itself opens nothing.
 type Witness interface {
+	// VerifierOf gives the verifier of the log that a configuration names. ErrNotFound:
+	// it says that there is none; ErrInvalid: nothing that the log says can be verified.
+	VerifierOf(named string) (string, error)
 	// Attest looks a release up in the log and verifies the answer and that the
 	// log has only grown. ErrInvalid: the log lies or forks; ErrNotFound: the
 	// log does not have the release.

@@ -19,7 +19,9 @@ func (shipped) SumFile(ecosystem.File, ecosystem.Content) (string, error) { retu
 func (shipped) SumAttachment(ecosystem.Route, []byte) (string, error)     { return "", nil }
 func (shipped) Head(string, []byte) (int64, error)                        { return 0, nil }
 func (shipped) HeadPath() string                                          { return "latest" }
-func (s shipped) Known(string) []ecosystem.LogSize                        { return []ecosystem.LogSize{s.LogSize} }
+func (shipped) VerifierOf(named string) (string, error)                   { return named, nil }
+
+func (s shipped) Known(string) []ecosystem.LogSize { return []ecosystem.LogSize{s.LogSize} }
 
 func newTestLogbook(t *testing.T, store *cache.Store) *logbook {
 	t.Helper()

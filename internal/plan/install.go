@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 )
 
 // Install is an install command that was found in another command: in its words, or in
@@ -15,25 +15,25 @@ type Install struct {
 	Argv []string
 	Dir  string // where it starts, absolute
 	// Rewrite is the command that resolves it.
-	Rewrite Rewrite
+	Rewrite installer.Rewrite
 }
 
 // maxInstalls bounds what is looked for in one command.
 const maxInstalls = 8
 
-// Installs finds the installs in a command that starts in dir, of which mounts (the
+// Installs finds the installs of known clients in a command that starts in dir, of which mounts (the
 // directories of the sandbox on which the host's lie) are shown to another sandbox,
 // too. Whatever a shell would work out first (variables, patterns, other commands'
 // output) is not understood, and such a command is passed over: what is found is tried
 // in a sandbox of its own, and counts only as far as the gateway shows it.
-func Installs(argv []string, dir string, mounts []string) []Install {
+func Installs(known []installer.Installer, argv []string, dir string, mounts []string) []Install {
 	var found []Install
 	for _, c := range commands(argv, dir) {
 		own := slices.Clone(c.argv)
 		if strings.Contains(own[0], "/") { // of a virtual environment that only this sandbox has
 			own[0] = path.Base(own[0])
 		}
-		rewrite, err := Of(own, projectAt(c.dir, mounts))
+		rewrite, err := Of(known, own, projectAt(c.dir, mounts))
 		if err == nil && len(found) < maxInstalls {
 			found = append(found, Install{Argv: c.argv, Dir: c.dir, Rewrite: rewrite})
 		}
@@ -41,27 +41,15 @@ func Installs(argv []string, dir string, mounts []string) []Install {
 	return found
 }
 
-// Ecosystem is that of what a client installs.
-func (c Client) Ecosystem() pkgref.Ecosystem {
-	switch c {
-	case Pip, UVPip, UVProject:
-		return pkgref.Python
-	case NPM, PNPM:
-		return pkgref.Node
-	case GoGet, GoModules:
-	}
-	return pkgref.Go
-}
-
 // projectAt is the mount that covers a directory.
-func projectAt(dir string, mounts []string) Project {
-	var p Project
+func projectAt(dir string, mounts []string) installer.Project {
+	var p installer.Project
 	for _, m := range mounts {
 		rel, err := filepath.Rel(m, dir)
 		if dir == "" || err != nil || rel == ".." || strings.HasPrefix(rel, "../") || len(m) <= len(p.Top) {
 			continue
 		}
-		p = Project{Top: m, Here: rel}
+		p = installer.Project{Top: m, Here: rel}
 	}
 	return p
 }

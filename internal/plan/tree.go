@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +72,3 @@ func release(w *admission.Weighed, depth int) api.PlanRelease {
 	}
 	return out
 }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

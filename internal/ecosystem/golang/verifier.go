@@ -35,6 +35,9 @@ func VerifierFor(gosumdb string) (string, error) {
 	return verifier, nil
 }
 
+// VerifierOf implements ecosystem.Witness: it is VerifierFor.
+func (Protocol) VerifierOf(named string) (string, error) { return VerifierFor(named) }
+
 // openVerifier reads what a log says that its verifier is, as VerifierFor does.
 func openVerifier(text string) (string, note.Verifier, error) {
 	whole, err := VerifierFor(text)

@@ -1,7 +1,8 @@
-package plan
+package installer
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +22,9 @@ const (
 type Documents map[string][]byte
 
 // ReadOutput splits a rewrite's standard output into its documents: lines
-// "cofferdam-plan NAME BYTES", each followed by that many bytes and a line feed.
-// Anything else refuses the output as a whole.
-func ReadOutput(out []byte) (Documents, error) {
+// "cofferdam-plan NAME BYTES", each followed by that many bytes and a line feed; names
+// are those that there may be. Anything else refuses the output as a whole.
+func ReadOutput(out []byte, names []string) (Documents, error) {
 	if len(out) > MaxOutput {
 		return nil, fault.Invalid("the resolver's result has more than %d bytes", MaxOutput)
 	}
@@ -34,7 +35,7 @@ func ReadOutput(out []byte) (Documents, error) {
 			return nil, badOutput()
 		}
 		words := strings.Split(string(head), " ")
-		if len(words) != 3 || words[0] != "cofferdam-plan" || !knownFrame(words[1]) || len(docs) == maxFrames {
+		if len(words) != 3 || words[0] != "cofferdam-plan" || !slices.Contains(names, words[1]) || len(docs) == maxFrames {
 			return nil, badOutput()
 		}
 		n, err := strconv.ParseUint(words[2], 10, 31)
@@ -53,12 +54,4 @@ func ReadOutput(out []byte) (Documents, error) {
 
 func badOutput() error {
 	return fault.Invalid("what came out of the sandbox is not a resolver's result")
-}
-
-func knownFrame(name string) bool {
-	switch name {
-	case frameReport, frameRequirements, frameUVLock, framePackageLock, framePnpmLock, frameGoSum, frameGoSumBefore, frameDownloads:
-		return true
-	}
-	return false
 }

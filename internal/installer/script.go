@@ -1,4 +1,4 @@
-package plan
+package installer
 
 import (
 	"fmt"
@@ -27,14 +27,15 @@ mkdir -p "$work/$here" || exit 125
 cd "$work/$here" || exit 125
 `
 
-// script is the text of a rewrite, in the words of sh.
-func (p Project) script(lines ...string) []string {
+// Script is the text of a rewrite, in the words of sh: its lines in a scratch copy of
+// the project.
+func (p Project) Script(lines ...string) []string {
 	var b strings.Builder
 	b.WriteString(prelude)
 	if p.Top == "" {
 		b.WriteString("cd \"$work\" || exit 125\n")
 	} else {
-		fmt.Fprintf(&b, "top=%s here=%s\n", quote(p.Top), quote(p.Here))
+		fmt.Fprintf(&b, "top=%s here=%s\n", Quote(p.Top), Quote(p.Here))
 		b.WriteString(copied)
 	}
 	for _, l := range lines {
@@ -44,14 +45,15 @@ func (p Project) script(lines ...string) []string {
 	return []string{"sh", "-c", b.String()}
 }
 
-// command is one command of a script that must succeed: its failure ends the
+// Line is one command of a script that must succeed: its failure ends the
 // script with its code.
-func command(words ...string) string { return quoted(words) + " || exit" }
+func Line(words ...string) string { return Quoted(words) + " || exit" }
 
-func quoted(words []string) string {
+// Quoted writes words for a shell.
+func Quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
-		all[i] = quote(w)
+		all[i] = Quote(w)
 	}
 	return strings.Join(all, " ")
 }
@@ -59,8 +61,8 @@ func quoted(words []string) string {
 // plain are the characters that mean themselves to a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:@,+%^"
 
-// quote makes one word of a shell of any text.
-func quote(s string) string {
+// Quote makes one word of a shell of any text.
+func Quote(s string) string {
 	if s != "" && strings.Trim(s, plain) == "" {
 		return s
 	}

@@ -1,4 +1,4 @@
-package plan
+package pip
 
 import (
 	"slices"
@@ -57,14 +57,9 @@ const (
 	maxLookedDigests = 60
 )
 
-// Look is a command that has the gateway look into the files of what a resolver chose;
-// nil if the client's own rewrite does that, or its files are fetched by resolving.
-func Look(client Client, choices []api.PlanChoice) []string {
-	switch client {
-	case Pip, UVPip, UVProject:
-	case NPM, PNPM, GoGet, GoModules:
-		return nil
-	}
+// Look is a command that has the gateway look into the files of what a resolver of
+// Python's packages chose; nil if there are none.
+func Look(choices []api.PlanChoice) []string {
 	argv := []string{"python3", "-c", lookScript}
 	for _, c := range choices[:min(len(choices), maxLooked)] {
 		var digests []string

@@ -1,4 +1,4 @@
-package plan
+package pip
 
 import (
 	"net/url"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -39,19 +40,19 @@ type reportItem struct {
 // readReport reads pip's report. A folder of the project itself is no release
 // and is told in a note; a release that comes from elsewhere than an index is
 // refused, since no gateway can show it.
-func readReport(data []byte) (Result, error) {
-	out := Result{Ecosystem: pkgref.Python}
+func readReport(data []byte) (installer.Result, error) {
+	out := installer.Result{Ecosystem: pkgref.Python}
 	var r report
 	if err := json.Unmarshal(data, &r); err != nil {
 		return out, fault.Wrap(fault.ErrInvalid, err, "pip's report can't be read")
 	}
 	if r.Version != "1" {
-		return out, fault.Invalid("pip's report is of version %q; version 1 is read", clip(r.Version))
+		return out, fault.Invalid("pip's report is of version %q; version 1 is read", installer.Clip(r.Version))
 	}
 	for _, item := range r.Install {
 		ref, err := pkgref.New(pkgref.Python, item.Metadata.Name, item.Metadata.Version)
 		if err != nil || ref.Version == "" {
-			return out, fault.Invalid("pip's report names %q %q, which is no release", clip(item.Metadata.Name), clip(item.Metadata.Version))
+			return out, fault.Invalid("pip's report names %q %q, which is no release", installer.Clip(item.Metadata.Name), installer.Clip(item.Metadata.Version))
 		}
 		if item.Download.Dir != nil {
 			out.Notes = append(out.Notes, ref.Name+" "+ref.Version+" is a folder of the project and comes from no registry")
@@ -77,15 +78,15 @@ func (item reportItem) choice(ref pkgref.Ref) (api.PlanChoice, error) {
 	}
 	choice.File = path.Base(u.Path)
 	for algorithm, hash := range item.Download.Archive.Hashes {
-		if digest := algorithm + ":" + strings.ToLower(hash); strongDigest(digest) {
+		if digest := algorithm + ":" + strings.ToLower(hash); installer.StrongDigest(digest) {
 			choice.Digests = append(choice.Digests, digest)
 		}
 	}
-	if old, hash, ok := strings.Cut(item.Download.Archive.Hash, "="); ok && len(choice.Digests) == 0 && strongDigest(old+":"+hash) {
+	if old, hash, ok := strings.Cut(item.Download.Archive.Hash, "="); ok && len(choice.Digests) == 0 && installer.StrongDigest(old+":"+hash) {
 		choice.Digests = []string{old + ":" + hash}
 	}
 	if len(choice.Digests) == 0 {
-		return choice, fault.Invalid("pip's report has no strong hash of %s", clip(choice.File))
+		return choice, fault.Invalid("pip's report has no strong hash of %s", installer.Clip(choice.File))
 	}
 	return choice, nil
 }

@@ -1,0 +1,77 @@
+// Package gocmd is the go command, as an installer of modules.
+package gocmd
+
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// The names of what comes out of a sandbox.
+const (
+	sumFile      = "go.sum"
+	sumBefore    = "go.sum.before" // the project's own, before
+	downloadFile = "download.json" // of go mod download -json
+)
+
+type client struct{}
+
+// New returns the installer.
+func New() installer.Installer { return client{} }
+
+func (client) Name() string                { return "go" }
+func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Go }
+func (client) Plannable() []string {
+	return []string{"go get", "go mod download", "go install"}
+}
+
+// Unbuilt implements installer.Installer: go runs nothing of what it fetches.
+func (client) Unbuilt() map[string]string { return nil }
+
+// Install implements installer.Installer; outside of a module go wants a version.
+func (client) Install(wanted []installer.Wanted) []string {
+	argv := []string{"go", "install"}
+	for _, w := range wanted {
+		word := w.Word("@")
+		if !strings.Contains(word, "@") {
+			word += "@latest"
+		}
+		argv = append(argv, word)
+	}
+	return argv
+}
+
+// Rewrite implements installer.Installer.
+func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bool, error) {
+	if installer.Program(argv) != "go" || len(argv) < 2 {
+		return installer.Rewrite{}, false, nil
+	}
+	word, words := argv[1], argv[2:]
+	switch {
+	case word == "get":
+		return goGet(words, p)
+	case word == "install":
+		return goInstall(words, p)
+	case word == "mod" && len(words) > 0 && words[0] == "download":
+		return goModDownload(words[1:], p)
+	}
+	return installer.Rewrite{}, false, nil
+}
+
+// sums reads the go.sum that a command leaves.
+func sums() installer.Resolver {
+	return installer.Resolver{
+		Name: "go get", Ecosystem: pkgref.Go, Documents: []string{sumFile, sumBefore},
+		Read: readGoSum, LockName: sumFile,
+	}
+}
+
+// downloads reads what `go mod download` says that it fetched.
+func downloads() installer.Resolver {
+	return installer.Resolver{
+		Name: "go mod download", Ecosystem: pkgref.Go, Documents: []string{sumFile, sumBefore, downloadFile},
+		Read: installer.Only(downloadFile, readDownloads), LockName: sumFile,
+		Lock: func(docs installer.Documents, _ installer.Result) ([]byte, error) { return downloadSums(docs) },
+	}
+}

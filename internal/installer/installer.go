@@ -1,0 +1,169 @@
+// Package installer is the contract of a package client: the program that a person or an
+// agent types to get packages, such as pip, uv, npm, pnpm or go. One installer is one child
+// folder, and package all is the list.
+//
+// Vocabulary: an *install* is a command that fetches packages; a *rewrite* is the same
+// command as one that only resolves, in a scratch copy of the project, and puts what it
+// found on its standard output; a *document* is a file of that output, in a *frame*; a
+// *resolver* reads the documents of one kind of rewrite; its *result* names releases, each
+// a *choice*; a *lockfile* is the result in the form in which the client reads it again.
+//
+// What comes out of a sandbox may be hostile: documents are read strictly and with limits,
+// and what they say counts only as far as the gateway showed it in the same run.
+package installer
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Installer is one package client. Implementations have no state and do no I/O.
+type Installer interface {
+	// Name is the program's: "pip".
+	Name() string
+
+	// Ecosystem is that of what it installs.
+	Ecosystem() pkgref.Ecosystem
+
+	// Plannable lists the installs that Rewrite knows, in words for people.
+	Plannable() []string
+
+	// Rewrite makes an install into one that only resolves. It is false for words that
+	// are no install of this client. fault.ErrInvalid says in a sentence why an install
+	// can't be rewritten.
+	Rewrite(argv []string, p Project) (Rewrite, bool, error)
+
+	// Install is the command that installs releases by name and without a project. Nil:
+	// another client of the ecosystem is the one for that.
+	Install(wanted []Wanted) []string
+
+	// Unbuilt are environment variables that keep the client to what need not be built
+	// or run to be installed.
+	Unbuilt() map[string]string
+}
+
+// Wanted is a package to be installed.
+type Wanted struct {
+	Name    string
+	Version string // "": any
+	Asked   string // the word by which somebody asked for it; "": not known
+}
+
+// Word is how somebody asks for it: as they did, or name and version with what is between
+// them.
+func (w Wanted) Word(between string) string {
+	switch {
+	case w.Asked != "":
+		return w.Asked
+	case w.Version != "":
+		return w.Name + between + w.Version
+	}
+	return w.Name
+}
+
+// Project is where the sandbox shows the project that a command is for.
+type Project struct {
+	Top  string // absolute: the mount that covers it; "": nothing is mounted there
+	Here string // where the command starts, relative to Top
+}
+
+// Rewrite is a command for the sandbox, and what reads its output.
+type Rewrite struct {
+	Resolver Resolver
+	Argv     []string
+}
+
+// Resolver reads what rewrites of one kind leave.
+type Resolver struct {
+	Name      string // "uv pip"
+	Ecosystem pkgref.Ecosystem
+	Documents []string // the names that its frames may have
+
+	// Read reads the documents; use Result.
+	Read func(Documents) (Result, error)
+
+	// LockName is the name of the lockfile in which the client keeps such a result, and
+	// Lock writes it; nil: it is the document of that name.
+	LockName string
+	Lock     func(Documents, Result) ([]byte, error)
+
+	// LockFits tells other names that tell the same format; nil: there are none. LockRule
+	// says them in words, for "a plan of pip writes ...".
+	LockFits func(base string) bool
+	LockRule string
+
+	// Look is a command that has the gateway look into the files of what was chosen.
+	// Nil: the rewrite does that itself, or fetches the files. An empty command: there is
+	// nothing to look into.
+	Look func([]api.PlanChoice) []string
+}
+
+// Result reads the documents of a rewrite. Its choices are in order, each once.
+func (r Resolver) Result(docs Documents) (Result, error) {
+	out, err := r.Read(docs)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(out.Choices) > MaxChoices {
+		return Result{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(out.Choices), MaxChoices)
+	}
+	slices.SortFunc(out.Choices, func(a, b api.PlanChoice) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	return out, nil
+}
+
+// LookInto is Look where there is one; nil if nothing is to be started.
+func (r Resolver) LookInto(choices []api.PlanChoice) []string {
+	if r.Look == nil {
+		return nil
+	}
+	return r.Look(choices)
+}
+
+// CheckLockName refuses a file name by which the lockfile could not be given to a run
+// later: its format is told by its name.
+func (r Resolver) CheckLockName(file string) error {
+	base := path.Base(file)
+	switch {
+	case base == r.LockName, r.LockFits != nil && r.LockFits(base):
+		return nil
+	case r.LockRule != "":
+		return fault.Invalid("--lock %s: a plan of %s writes %s", file, r.Name, r.LockRule)
+	}
+	return fault.Invalid("--lock %s: a plan of %s writes %s; a lockfile's format is told by its name, so give it that one", file, r.Name, r.LockName)
+}
+
+// Program is the name of the program that a command starts, without its version: "pip" of
+// /usr/bin/pip3.11; "" if there is none.
+func Program(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	return strings.TrimRight(path.Base(argv[0]), "0123456789.")
+}
+
+// WriteLock writes the lockfile of a result. What it returns can be read again: it goes
+// through the reader that holds a run to it.
+func (r Resolver) WriteLock(docs Documents, result Result) ([]byte, error) {
+	data, given := docs[r.LockName]
+	if r.Lock != nil {
+		var err error
+		if data, err = r.Lock(docs, result); err != nil {
+			return nil, err
+		}
+	} else if !given {
+		return nil, fault.Invalid("the resolver left no %s", r.LockName)
+	}
+	if _, err := lockfile.Parse(r.LockName, data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}

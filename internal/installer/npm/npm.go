@@ -1,0 +1,87 @@
+// Package npm is npm, as an installer.
+package npm
+
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// packageLock is the lockfile.
+const packageLock = "package-lock.json"
+
+type client struct{}
+
+// New returns the installer.
+func New() installer.Installer { return client{} }
+
+func (client) Name() string                { return "npm" }
+func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Node }
+func (client) Plannable() []string         { return []string{"npm install", "npm ci"} }
+
+func (client) Unbuilt() map[string]string {
+	return map[string]string{"npm_config_ignore_scripts": "true"}
+}
+
+func (client) Install(wanted []installer.Wanted) []string {
+	argv := []string{"npm", "install"}
+	for _, w := range wanted {
+		argv = append(argv, w.Word("@"))
+	}
+	return argv
+}
+
+// Rewrite implements installer.Installer.
+func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bool, error) {
+	if installer.Program(argv) != "npm" || len(argv) < 2 {
+		return installer.Rewrite{}, false, nil
+	}
+	switch word := argv[1]; {
+	case slices.Contains([]string{"install", "i", "add"}, word):
+		return install(argv[2:], p)
+	case word == "ci":
+		return cleanInstall(argv[2:], p)
+	}
+	return installer.Rewrite{}, false, nil
+}
+
+func resolver() installer.Resolver {
+	return installer.Resolver{
+		Name: "npm", Ecosystem: pkgref.Node, Documents: []string{packageLock},
+		Read:     installer.Only(packageLock, readLock),
+		LockName: packageLock, LockFits: func(base string) bool { return base == "npm-shrinkwrap.json" },
+	}
+}
+
+// install resolves with --package-lock-only. The lockfile has no registry's host.
+func install(words []string, p installer.Project) (installer.Rewrite, bool, error) {
+	if err := installer.RefuseAny("npm install", words, "the project's folder can't be another one", "--prefix", "-C"); err != nil {
+		return installer.Rewrite{}, true, err
+	}
+	words = installer.Without(words,
+		[]string{"-g", "--global", "--no-package-lock", "--dry-run", "--ignore-scripts", "--package-lock-only"}, []string{"--location", "--package-lock"})
+	own := []string{"npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"}
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{installer.Line(append(own, words...)...)}, emit()...)...)}, true, nil
+}
+
+// emit touches and puts out what the resolver left.
+func emit() []string {
+	return []string{
+		"[ -f npm-shrinkwrap.json ] && mv npm-shrinkwrap.json package-lock.json",
+		Touch,
+		"emit " + packageLock + " package-lock.json",
+	}
+}
+
+// cleanInstall has nothing to resolve: its plan is the lockfile.
+func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool, error) {
+	for _, w := range words {
+		if len(w) == 0 || w[0] != '-' {
+			return installer.Rewrite{}, true, fault.Invalid("npm ci takes no packages; %q can't be planned", installer.Clip(w))
+		}
+	}
+	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{check}, emit()...)...)}, true, nil
+}

@@ -1,0 +1,94 @@
+// Package pip is pip, as an installer: it resolves by itself and reports what it would
+// install.
+package pip
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// RequirementsFile is what a list of requirements with hashes is called.
+const RequirementsFile = "requirements.txt"
+
+// IsRequirements tells by its name whether a file is such a list.
+func IsRequirements(base string) bool { return strings.HasSuffix(base, ".txt") }
+
+// reportFile is pip's installation report.
+const reportFile = "report.json"
+
+type client struct{}
+
+// New returns the installer.
+func New() installer.Installer { return client{} }
+
+func (client) Name() string                { return "pip" }
+func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Python }
+func (client) Plannable() []string         { return []string{"pip install", "python3 -m pip install"} }
+
+func (client) Unbuilt() map[string]string {
+	return map[string]string{"PIP_ONLY_BINARY": ":all:"}
+}
+
+func (client) Install(wanted []installer.Wanted) []string {
+	argv := []string{"pip", "install"}
+	for _, w := range wanted {
+		argv = append(argv, w.Word("=="))
+	}
+	return argv
+}
+
+func resolver() installer.Resolver {
+	return installer.Resolver{
+		Name: "pip", Ecosystem: pkgref.Python, Documents: []string{reportFile},
+		Read:     installer.Only(reportFile, readReport),
+		LockName: RequirementsFile, LockFits: IsRequirements, LockRule: "requirements with hashes, whose name ends in .txt",
+		Lock: func(_ installer.Documents, result installer.Result) ([]byte, error) {
+			return requirements(result), nil
+		},
+		Look: Look,
+	}
+}
+
+// Rewrite implements installer.Installer: pip resolves by itself with --dry-run.
+func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bool, error) {
+	own, words := called(argv)
+	if len(words) == 0 || words[0] != "install" {
+		return installer.Rewrite{}, false, nil
+	}
+	words = installer.Without(words[1:], []string{"--dry-run"}, []string{"--report"})
+	if err := installer.RefuseAny("pip install", words, "it asks for help", "-h", "--help"); err != nil {
+		return installer.Rewrite{}, true, err
+	}
+	line := installer.Quoted(append(slices.Clone(own), "install", "--dry-run", "--ignore-installed", "--no-input")) +
+		` --report "$out/report.json" ` + installer.Quoted(words) + " || exit"
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(line, `emit `+reportFile+` "$out/report.json"`)}, true, nil
+}
+
+// called splits a command into how pip itself is called and the words for it; both are
+// nil where it is another program.
+func called(argv []string) (own, words []string) {
+	switch program := installer.Program(argv); {
+	case program == "pip":
+		return argv[:1], argv[1:]
+	case program == "python" && len(argv) > 2 && argv[1] == "-m" && argv[2] == "pip":
+		return argv[:3], argv[3:]
+	}
+	return nil, nil
+}
+
+// requirements writes pip's requirements with hashes.
+func requirements(result installer.Result) []byte {
+	var b strings.Builder
+	for _, c := range result.Choices {
+		fmt.Fprintf(&b, "%s==%s", c.Name, c.Version)
+		for _, d := range slices.Sorted(slices.Values(c.Digests)) {
+			fmt.Fprintf(&b, " \\\n    --hash=%s", d)
+		}
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,34 @@
+package pip
+
+import (
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/installertest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	installertest.Run(t, installertest.Sample{
+		Installer: New(),
+		Rewrites: []installertest.Rewrite{
+			{Command: "pip install rich", Resolver: "pip", Lines: []string{`pip install --dry-run --ignore-installed --no-input --report "$out/report.json" rich || exit`}},
+			{Command: "/usr/bin/pip3.11 install --dry-run --report x -r a.txt", Resolver: "pip", Lines: []string{`/usr/bin/pip3.11 install --dry-run --ignore-installed --no-input --report "$out/report.json" -r a.txt || exit`}, Not: " x "},
+			{Command: "python3 -m pip install rich", Resolver: "pip", Lines: []string{`python3 -m pip install --dry-run --ignore-installed --no-input --report "$out/report.json" rich || exit`}},
+		},
+		Refused: map[string]string{"pip install --help": "asks for help"},
+		Others:  []string{"pip download rich", "python3 -m venv install", "python3 pip install rich"},
+		Results: []installertest.Result{{
+			Command: "pip install rich", Documents: installer.Documents{reportFile: []byte(`{"version":"1","install":[` + item("Rich", "13.7.1", "https://files.example/rich-13.7.1-py3-none-any.whl", "") + `]}`)},
+			Releases: []string{"rich 13.7.1"}, LockNames: []string{"lock.txt"},
+		}},
+		Wanted: [2]installer.Wanted{{Name: "rich", Version: "13.7.1"}, {Name: "six"}},
+	})
+}
+
+func TestLookInto(t *testing.T) {
+	t.Parallel()
+	if argv := resolver().LookInto(nil); argv != nil {
+		t.Errorf("nothing was chosen, and %q is started", argv)
+	}
+}

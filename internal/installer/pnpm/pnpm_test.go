@@ -1,0 +1,23 @@
+package pnpm
+
+import (
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/installertest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	lock := []byte("lockfileVersion: '9.0'\n\nimporters:\n\n  .:\n    dependencies:\n      express:\n        specifier: ^4\n        version: 4.0.0\n\npackages:\n\n  express@4.0.0:\n    resolution: {integrity: sha512-PYAthTa2m2VKxuvSD3DPC/Gy+U+sOA1LAuT8mkmRuvw+NACSaeXEQ+NHcVF7rONl6qcaxV3Uuemwawk+7+SJLw==}\n\nsnapshots:\n\n  express@4.0.0: {}\n")
+	installertest.Run(t, installertest.Sample{
+		Installer: New(),
+		Rewrites: []installertest.Rewrite{
+			{Command: "pnpm add express", Resolver: "pnpm", Lines: []string{"pnpm add --lockfile-only --ignore-scripts express || exit"}},
+			{Command: "pnpm install --frozen-lockfile", Resolver: "pnpm", Lines: []string{"pnpm install --lockfile-only --ignore-scripts --no-frozen-lockfile || exit"}, Not: " --frozen-lockfile"},
+		},
+		Refused: map[string]string{"pnpm add -g express": "not the project's install"},
+		Others:  []string{"pnpm run build"},
+		Results: []installertest.Result{{Command: "pnpm add express", Documents: installer.Documents{lockName: lock}, Releases: []string{"express 4.0.0"}}},
+	})
+}

@@ -1,0 +1,91 @@
+package installer
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// MaxChoices bounds the releases of a result.
+const MaxChoices = 20_000
+
+// Result is what a resolver says.
+type Result struct {
+	Ecosystem pkgref.Ecosystem
+	Choices   []api.PlanChoice // by name and version, each once
+	Notes     []string
+}
+
+// Only reads a result that is one document.
+func Only(name string, read func([]byte) (Result, error)) func(Documents) (Result, error) {
+	return func(docs Documents) (Result, error) {
+		data, given := docs[name]
+		if !given {
+			return Result{}, fault.Invalid("the resolver ended well and left no %s", name)
+		}
+		return read(data)
+	}
+}
+
+// Locked reads a lockfile of that name with the reader that holds installs to it.
+func Locked(name string) func([]byte) (Result, error) {
+	return func(data []byte) (Result, error) {
+		lock, err := lockfile.Parse(name, data)
+		if err != nil {
+			return Result{}, err
+		}
+		return OfLock(lock, nil), nil
+	}
+}
+
+// OfLock lists a lockfile's releases, each once, but for those that skip names.
+func OfLock(lock *lockfile.Lockfile, skip map[pkgref.Ref]bool) Result {
+	out := Result{Ecosystem: lock.Ecosystem}
+	for name, pins := range lock.Pins {
+		byVersion := map[string]int{}
+		for _, pin := range pins {
+			if skip[pkgref.Ref{Ecosystem: lock.Ecosystem, Name: name, Version: pin.Version}] || len(pin.Digests) == 0 {
+				continue
+			}
+			at, known := byVersion[pin.Version]
+			if !known {
+				at = len(out.Choices)
+				byVersion[pin.Version] = at
+				out.Choices = append(out.Choices, api.PlanChoice{Name: name, Version: pin.Version})
+			}
+			for _, d := range pin.Digests {
+				if !slices.Contains(out.Choices[at].Digests, d) {
+					out.Choices[at].Digests = append(out.Choices[at].Digests, d)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// StrongDigest tells a whole digest of an algorithm that nobody can forge.
+func StrongDigest(digest string) bool {
+	algorithm, hash, _ := strings.Cut(digest, ":")
+	if algorithm == "h1" {
+		sum, err := base64.StdEncoding.DecodeString(hash)
+		return err == nil && len(sum) == 32
+	}
+	bytes := map[string]int{"sha256": 32, "sha384": 48, "sha512": 64}[algorithm]
+	_, err := hex.DecodeString(hash)
+	return err == nil && bytes > 0 && len(hash) == 2*bytes && hash == strings.ToLower(hash)
+}
+
+// Plural is "1 file" or "2 files".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -137,7 +137,7 @@ func newShelf(stock Stock, p *policy.Policy) *shelf {
 	for _, p := range stock.Before.Packages {
 		item := shelve(p)
 		if p.Source {
-			s.projects[projectOfRef(item.release)] = true
+			s.projects[item.release.Project()] = true
 		} else {
 			before[placed{item.release, p.Path}] = true
 		}
@@ -158,7 +158,7 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 		item := shelve(p)
 		switch {
 		case p.Source:
-			sources[placed{projectOfRef(item.release), p.Path}] = true
+			sources[placed{item.release.Project(), p.Path}] = true
 			releases[item.release] = p.Ecosystem == string(pkgref.Node) && p.Version != ""
 		case before[placed{item.release, p.Path}]:
 			s.kept = append(s.kept, item)
@@ -167,7 +167,7 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 		}
 	}
 	for _, item := range s.found {
-		from := placed{projectOfRef(item.release), item.From}
+		from := placed{item.release.Project(), item.From}
 		if releases[item.release] || item.From != "" && sources[from] {
 			s.local[item.release] = true
 		}
@@ -177,7 +177,7 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 // isLocal: a name that the policy's lists have means the package of a registry,
 // unless a project of that name was there from the first.
 func (s *shelf) isLocal(p shelved) bool {
-	project := projectOfRef(p.release)
+	project := p.release.Project()
 	return s.projects[project] || s.local[p.release] && !s.policy.Lists(project)
 }
 

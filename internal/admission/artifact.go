@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -43,7 +44,7 @@ func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.A
 	w, err := c.weigh(ctx, t, ask)
 	switch {
 	case ask.Walk && err == nil:
-		return door.Answer{Decision: w.decision}, c.told(t, ask, w)
+		return door.Answer{Decision: w.decision}, t.moveRelease(ask, w)
 	case errors.Is(err, errFacts) && !ask.Walk:
 		return c.refuseUnknown(ctx, t, ask, err)
 	case err != nil:
@@ -69,22 +70,22 @@ type weighed struct {
 
 // weigh judges a file by all that is known now.
 func (c *Controller) weigh(ctx context.Context, t *tenant, ask door.ArtifactAsk) (w weighed, err error) {
-	if w.about, err = c.subject(t, ask.Package, origin{ask.Upstream, ask.Toolchain}); err != nil {
+	if w.about, err = t.known.subject(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}); err != nil {
 		return w, err
 	}
-	if w.about.Approvals, err = c.answers(ctx, t, ask.Package); err != nil {
+	if w.about.Approvals, err = t.known.answers(ctx, ask.Package); err != nil {
 		return w, err
 	}
 	t.require(&w.about, ask.Package)
-	w.judge = c.judgeOf(t.policy(), w.about)
+	w.judge = t.known.judge(w.about)
 	w.said = w.judge.File(ask.Facts())
-	w.decision = c.settle(planned(t.run.Plan, w.said))
+	w.decision = t.known.settle(planned(t.run.Plan, w.said))
 	if t.run.Rehearsal && ask.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
 		w.decision = w.said
 		w.decision.Effect, w.decision.Reason = policy.Deny, unbuilt
 	}
 	if w.decision.Shown() {
-		w.decision, err = c.judgeBundled(ask, w.decision)
+		w.decision, err = t.known.malwareInside(ask, w.decision)
 	}
 	if !t.run.Plan || !w.decision.Shown() {
 		w.said = w.decision
@@ -99,7 +100,7 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAs
 		if !ask.MayWalk && !ask.Walk {
 			d = t.bounded(ask.Package, d)
 		}
-		_ = c.told(t, ask, w) // the refusal stands, whatever becomes of what rested on the release
+		_ = t.moveRelease(ask, w) // the refusal stands, whatever becomes of what rested on the release
 		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
 		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
@@ -119,7 +120,7 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAs
 		t.keepPaths(ask)
 	}
 	t.mu.Unlock()
-	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, c.told(t, ask, w)
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, t.moveRelease(ask, w)
 }
 
 func checkArtifact(ask door.ArtifactAsk) error {
@@ -152,7 +153,7 @@ func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "s
 func (t *tenant) serve(r audit.Record) {
 	f := &servedFile{record: r}
 	t.served[r.Seq] = f
-	t.ledger[refOf(r).Release()] = f
+	t.files[refOf(r).Release()] = f
 	for text := range strings.SplitSeq(r.Detail[detailBundled], ", ") {
 		name, version, _ := strings.Cut(text, " ")
 		if inner, err := pkgref.New(pkgref.Ecosystem(r.Ecosystem), name, version); err == nil && version != "" && len(t.brought) < maxBrought {
@@ -248,4 +249,17 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 		return "", false // the command wanted another release of it
 	}
 	return claim, true
+}
+
+// refuseUnknown records that a file was refused since its facts could not be
+// read. The cause goes with the error if that fails too.
+func (c *Controller) refuseUnknown(ctx context.Context, t *tenant, ask door.ArtifactAsk, cause error) (door.Answer, error) {
+	d := unknownDecision()
+	r := blockedRecord(ask, d)
+	r.Outcome = audit.Failed
+	r, err := c.refuse(ctx, t, r)
+	if err != nil {
+		return door.Answer{}, errors.Join(cause, err)
+	}
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
 }

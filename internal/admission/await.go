@@ -22,7 +22,7 @@ const ruleQueue = "approvals.limit"
 // tree, so it is filed, that a person sees the whole tree when its first file
 // waits; nobody waits for that here.
 func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
-	if err := c.told(t, ask, w); err != nil {
+	if err := t.moveRelease(ask, w); err != nil {
 		return door.Answer{}, err
 	}
 	a := door.Answer{Decision: w.decision}
@@ -48,7 +48,7 @@ const maxStale = 3
 // if the answer was not about all of it. What then is decided is the answer; so
 // is the hold itself, once nobody waits any more.
 func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
-	if err := c.told(t, ask, w); err != nil {
+	if err := t.moveRelease(ask, w); err != nil {
 		return door.Answer{}, err
 	}
 	notes, err := c.wholeTree(ctx, t, ask.Package)

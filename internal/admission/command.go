@@ -35,7 +35,7 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []s
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := c.settle(t.policy().DecideCommand(commandInput(argv, text)))
+	d := t.known.settle(t.policy().DecideCommand(commandInput(argv, text)))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
 	r.Detail = map[string]string{detailCommand: id}
 	keepCommand(&r, argv)

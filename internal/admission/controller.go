@@ -166,8 +166,8 @@ func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, c.config.Limits, c.remembered)
-	if err := c.followLock(t); err != nil {
+	t := newTenant(r, &c.config, c.remembered)
+	if err := t.ledger.FollowLock(); err != nil {
 		t.forget()
 		return err
 	}

@@ -292,7 +292,7 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 			}
 			tenant, _ := h.tenant("sb1")
 			d := h.policy.Decide(noon(), policy.Input{
-				Subject:   policy.Subject{Package: python(name, f.Version), Edges: tenant.edgesTo(python(name, "")).edges},
+				Subject:   policy.Subject{Package: python(name, f.Version), Edges: tenant.ledger.EdgesTo(python(name, "")).List},
 				FileFacts: f.Facts(),
 			})
 			if d.Effect != a.Decision.Effect || d.Rule != a.Decision.Rule || !strings.HasPrefix(a.Decision.Reason, d.Reason) {
@@ -520,7 +520,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" || len(before) < 4 {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
-	ignore := cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "mu", "edges", "releases", "refusals", "shown", "origins", "walk", "life", "end", "inside", "insidePaths")
+	ignore := cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "known", "ledger", "mu", "refusals", "shown", "life", "end", "inside", "insidePaths")
 	if diff := cmp.Diff(old, restored, cmp.AllowUnexported(tenant{}, servedFile{}, accounts{}), ignore); diff != "" {
 		t.Errorf("the state differs (-before +after):\n%s", diff)
 	}

@@ -160,21 +160,16 @@ func (c *Controller) mayHave(ctx context.Context, t *tenant, release pkgref.Ref)
 	if err != nil || len(records) == 0 {
 		return nil, err
 	}
-	from := origin{}
-	t.mu.Lock()
-	if known, ok := t.origins[projectOfRef(release)]; ok {
-		from = known
-	}
-	t.mu.Unlock()
-	about, err := c.subject(t, release, from)
+	from := t.ledger.Origin(release)
+	about, err := t.known.subject(release, from)
 	if err != nil {
 		return nil, err
 	}
-	if about.Approvals, err = c.answers(ctx, t, release); err != nil {
+	if about.Approvals, err = t.known.answers(ctx, release); err != nil {
 		return nil, err
 	}
 	t.require(&about, release)
-	judge := c.judgeOf(t.policy(), about)
+	judge := t.known.judge(about)
 	now, law := judge.Release(release.Version), t.policy()
 	return slices.DeleteFunc(records, func(r audit.Record) bool {
 		if r.Policy == law.Digest() && len(law.Layers()) == 1 {

@@ -1,12 +1,9 @@
 package admission
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -14,57 +11,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
-
-// edgeSet holds what verified metadata of admitted releases requires. The
-// slice of a package is replaced, never changed, so that whoever took it may
-// read it without the lock.
-type edgeSet struct {
-	byPackage map[pkgref.Ref]packageEdges
-	known     map[policy.Edge]bool // keys of a batch
-}
-
-// packageEdges are the edges to one package, sorted, and the name of that set:
-// two runs with the same facts have the same epoch.
-type packageEdges struct {
-	edges []policy.Edge
-	epoch string
-}
-
-func newEdgeSet() edgeSet {
-	return edgeSet{byPackage: map[pkgref.Ref]packageEdges{}, known: map[policy.Edge]bool{}}
-}
-
-func (s edgeSet) add(b *batch) {
-	maps.Copy(s.known, b.known)
-	fresh := map[pkgref.Ref][]policy.Edge{}
-	for _, e := range b.edges {
-		p := pkgref.Ref{Ecosystem: e.Parent.Ecosystem, Name: e.Name}
-		fresh[p] = append(fresh[p], e)
-	}
-	for p, more := range fresh {
-		all := slices.Concat(s.byPackage[p].edges, more)
-		slices.SortFunc(all, compareEdges)
-		s.byPackage[p] = packageEdges{edges: all, epoch: epochOf(all)}
-	}
-}
-
-func compareEdges(a, b policy.Edge) int {
-	return cmp.Or(
-		cmp.Compare(a.Parent.Name, b.Parent.Name), cmp.Compare(a.Parent.Version, b.Parent.Version),
-		cmp.Compare(a.Specifier, b.Specifier), cmp.Compare(a.Through, b.Through), cmp.Compare(a.Unasked, b.Unasked),
-	)
-}
-
-func epochOf(edges []policy.Edge) string {
-	h := sha256.New()
-	for _, e := range edges {
-		for _, field := range []string{e.Parent.Name, e.Parent.Version, e.Specifier, e.Through, e.Unasked, "\n"} {
-			h.Write([]byte(field))
-			h.Write([]byte{0})
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
-}
 
 // Edges implements Door. The parent must be a release that was admitted in this
 // run, or that waits for a person: what its metadata requires counts through the
@@ -87,15 +33,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 			kept = append(kept, q)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.releases.Of(parent).State; s == ledger.Unknown || s == ledger.Refused {
-		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
-	}
-	if err := t.setRelease(parent, kept, c.config.Limits.Requirements); err != nil {
-		return err
-	}
-	return c.spread(t, projectOfRef(parent))
+	return t.ledger.Require(parent, kept)
 }
 
 // EdgesOfIndex implements Door.
@@ -105,7 +43,7 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 		return err
 	}
 	kept := make([]door.IndexRequirement, 0, len(reqs))
-	telling := c.telling(t, project.Ecosystem)
+	telling := t.telling(project.Ecosystem)
 	for _, q := range reqs {
 		keep, err := takesRequirement(project, q.Name, q.Specifier)
 		if err != nil {
@@ -115,28 +53,53 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 			kept = append(kept, q)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	page := t.releases.Page(project)
-	if page == nil || page.Digest() != indexDigest {
-		return fault.New(fault.ErrForbidden, "this page of %s was not judged in this run, so what its releases require is not taken", project)
-	}
-	if err := t.setPage(project, page.Epoch(), kept, c.config.Limits.Requirements); err != nil {
-		return err
-	}
-	return c.spread(t, project)
+	return t.ledger.RequirePage(project, indexDigest, kept)
 }
 
-// maxSpecifier is the longest specifier that is read, in bytes, and maxExtrasText are
-// the longest names of extras. What is longer admits nothing.
-const (
-	maxSpecifier  = 512
-	maxExtrasText = 4 << 10
-)
+// maxExtrasText are the longest names of extras, in bytes. What is longer admits nothing.
+const maxExtrasText = 4 << 10
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {
 		return false, fault.Invalid("%s requires %q, which is no package", parent, clip(name, 80))
 	}
-	return len(specifier) <= maxSpecifier, nil
+	return len(specifier) <= ledger.MaxSpecifier, nil
+}
+
+// telling tells which requirements of a page a run keeps. Where the policy lets in what
+// no list names, few change anything: those that take a pre-release, and those of a name
+// that would be refused for its likeness to another.
+func (t *tenant) telling(e pkgref.Ecosystem) func(name, specifier string) bool {
+	if t.run.Plan || t.policy().UsesEdges(e) {
+		return func(string, string) bool { return true }
+	}
+	alike := map[string]bool{}
+	return func(name, specifier string) bool {
+		if pkgref.MayTakePreReleases(e, specifier) {
+			return true
+		}
+		near, known := alike[name]
+		if !known {
+			about, err := t.known.subject(pkgref.Ref{Ecosystem: e, Name: name}, ledger.Origin{})
+			near = err == nil && about.Lookalike != nil
+			alike[name] = near
+		}
+		return near
+	}
+}
+
+// extrasOf names the extras by which nothing but they brings a package: "rich[jupyter]",
+// with spaces between; "" if something else does.
+func extrasOf(edges []policy.Edge) string {
+	var names []string
+	for _, e := range edges[:min(len(edges), 3)] {
+		if e.Unasked == "" {
+			return ""
+		}
+		extra, _, _ := strings.Cut(e.Unasked, ",")
+		if name := e.Parent.Name + "[" + extra + "]"; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
 }

@@ -151,3 +151,20 @@ func TestTheRootOfAnExtra(t *testing.T) {
 		}
 	}
 }
+
+// TestALockfileOfAnotherEcosystem pins nothing of this one, and is no obstacle to what
+// metadata requires or to what is read for it.
+func TestALockfileOfAnotherEcosystem(t *testing.T) {
+	t.Parallel()
+	g := newGrove(t, "allowed_packages: { python: [ { name: root, with_dependencies: true } ] }", Limits{})
+	g.Unregister("sb1")
+	run := g.run()
+	run.Lock = lockOf(t, "left-pad 1.0.0")
+	must(t, g.Register(run))
+	g.reads(t, toldTree{"root 1.0": {"plain >=1", "widget >=1|jupyter"}}, "root 1.0")
+	if !g.allows(t, "plain", "1.0") || g.allows(t, "widget", "1.0") {
+		t.Error("the requirements of root count otherwise than without a lockfile")
+	}
+	_, err := g.door.Reach(t.Context(), door.ReachAsk{Sandbox: "sb1", Package: python("deep", "1.0"), Deep: true})
+	must(t, err)
+}

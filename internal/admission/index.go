@@ -65,7 +65,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 	}
 	out := door.IndexAnswer{Epoch: v.epoch, Verdicts: v.verdicts, OfFile: v.ofFile}
 	if ask.Walk {
-		out.WantEdges, err = c.shown(t, ask, v)
+		out.WantEdges, err = t.sawPage(ask, v)
 		return out, err
 	}
 	if len(v.withheld) > 0 {
@@ -77,7 +77,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 	} else if err := c.recordShown(ctx, t, shownPage(ask)); err != nil {
 		return door.IndexAnswer{}, err
 	}
-	out.WantEdges, err = c.shown(t, ask, v)
+	out.WantEdges, err = t.sawPage(ask, v)
 	if err != nil {
 		return door.IndexAnswer{}, err
 	}
@@ -86,81 +86,52 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 
 // verdict judges a page, or remembers what was judged; nil: its files are needed.
 func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) (*indexVerdict, error) {
-	answers, err := c.answers(ctx, t, ask.Package)
+	answers, err := t.known.answers(ctx, ask.Package)
 	if err != nil {
 		return nil, err
 	}
 	now := c.config.Clock.Read()
-	from := origin{ask.Upstream, ask.Toolchain}
-	edges := t.edgesTo(ask.Package)
+	from := ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}
+	edges := t.ledger.EdgesTo(ask.Package)
 	law := t.policy()
-	declared := t.declares(ask.Package)
-	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.epoch, declared: declared, facts: c.generation(t, from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox(), loose: t.loose(ask.Package.Ecosystem)}
+	declared := t.ledger.Declares(ask.Package)
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox(), loose: showsOlder(ask.Package.Ecosystem) && t.ledger.Loose(ask.Package.Ecosystem)}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
-	about, err := c.subject(t, ask.Package, from)
+	about, err := t.known.subject(ask.Package, from)
 	if err != nil {
 		return unknownVerdict(key, now.Now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
-	about.Edges, about.Declared, about.Listing, about.Approvals = edges.edges, declared, true, answers
+	about.Edges, about.Declared, about.Listing, about.Approvals = edges.List, declared, true, answers
 	if key.loose {
 		about.Below = highestRequired(judgeAt(law, now, about), ask)
 	}
-	v := c.judge(law, now, key, about, ask.Files)
+	v := t.known.page(law, now, key, about, ask.Files)
 	c.indexes.put(v)
 	return v, nil
 }
 
-// shown remembers what the run was shown. wantEdges: what the shown releases
+// sawPage remembers what the run was shown. wantEdges: what the shown releases
 // require is not known yet.
-func (c *Controller) shown(t *tenant, ask door.IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *tenant) sawPage(ask door.IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
 	few := !t.run.Plan && !t.policy().UsesEdges(ask.Package.Ecosystem)
 	if few && !tellsRequirements(ask.Package.Ecosystem) {
 		return false, nil // nothing hangs on what its releases require
 	}
-	if v.shown == 0 && !t.releases.Knows(ask.Package) {
-		return false, nil // nothing was shown, now or before
-	}
-	t.origins[ask.Package] = origin{ask.Upstream, ask.Toolchain}
-	withdrawn, ok := t.releases.SetPage(ask.Package, v.page)
-	if !ok && few {
-		return false, nil // nothing is refused for want of it but what few requirements would let in
-	}
-	if !ok {
-		return false, tooMuch(t)
-	}
-	if withdrawn {
-		if err := c.respread(t); err != nil {
-			return false, err
-		}
-	}
-	if r := t.required[ask.Package]; r == nil || r.epoch != v.epoch {
-		return v.shown > 0, nil
-	}
-	return false, c.spread(t, ask.Package)
+	return t.ledger.ShowPage(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, v.page, few)
 }
 
-// tooMuch is the refusal of what a run can't be told, since it was told so much.
-func tooMuch(t *tenant) error {
-	return fault.New(fault.ErrForbidden, "what this run was shown and what that requires takes more than the %d MiB that are kept of one run, so no more is shown", t.releases.Most()>>20)
-}
+// showsOlder tells whether an ecosystem's pages also show what is older than what is
+// required, to clients that know their versions from elsewhere.
+func showsOlder(e pkgref.Ecosystem) bool { return e == pkgref.Python }
 
 // tellsRequirements tells whether an ecosystem's pages say what releases require, to
 // clients that read it nowhere else.
 func tellsRequirements(e pkgref.Ecosystem) bool { return e == pkgref.Node }
 
-func (t *tenant) edgesTo(p pkgref.Ref) packageEdges {
-	p.Version = ""
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.edges.byPackage[p]
-}
-
-// judge asks policy about every file; equal decisions share one place.
-func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []door.File) *indexVerdict {
+// page asks policy about every file; equal decisions share one place.
+func (k knowledge) page(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []door.File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now.Now, ofFile: make([]int, len(files))}
 	var page ledger.PageMaker
 	places := map[verdictKey]int{}
@@ -168,7 +139,7 @@ func (c *Controller) judge(p *policy.Policy, now clock.Reading, key indexKey, ab
 	for i, f := range files {
 		facts := f.Facts()
 		said := j.File(facts)
-		d := c.settle(planned(key.plan != "", said))
+		d := k.settle(planned(key.plan != "", said))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {
@@ -255,22 +226,6 @@ func (v *indexVerdict) name() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// settle makes of a decision what this installation can do with it: where nobody
-// can be asked a hold is a refusal, and says so.
-func (c *Controller) settle(d policy.Decision) policy.Decision {
-	switch d.Effect {
-	case policy.Allow, policy.Deny:
-	case policy.Hold:
-		if c.config.Approvals == nil {
-			d.Effect = policy.Deny
-			d.Reason += "; nobody can be asked here, so it is refused"
-		}
-	default:
-		d.Effect, d.Reason = policy.Deny, "the policy gave no decision, so it is refused"
-	}
-	return d
-}
-
 // verdictKey is a decision without its slice, which is the same for all files
 // that it decides alike.
 type verdictKey struct {
@@ -286,7 +241,7 @@ type verdictKey struct {
 func verdictKeyOf(d policy.Decision) verdictKey {
 	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm, shown: d.Unadmitted, approval: d.Approval}
 	if len(d.WantedBy) > 0 {
-		k.wanted = epochOf(d.WantedBy)
+		k.wanted = ledger.EpochOf(d.WantedBy)
 	}
 	return k
 }
@@ -329,4 +284,26 @@ func withheldRecord(ask door.IndexAsk, v *indexVerdict) audit.Record {
 	}
 	explain(&r, d)
 	return r
+}
+
+// highestRequired is the highest release on a page that a requirement admits.
+func highestRequired(j *policy.Judge, ask door.IndexAsk) string {
+	var highest pkgref.Version
+	for _, f := range ask.Files {
+		v, ok := pkgref.ParseVersion(ask.Package.Ecosystem, f.Version)
+		if ok && v.CompareSpelled(highest) > 0 && j.Release(f.Version).ResolvedBy == policy.ByDependency {
+			highest = v
+		}
+	}
+	return highest.String()
+}
+
+// unknownVerdict withholds all of a page. It is not remembered: the facts may be
+// mended at any moment.
+func unknownVerdict(key indexKey, now time.Time, files []door.File) *indexVerdict {
+	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files))}
+	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
+	v.epoch = v.name()
+	v.page = new(ledger.PageMaker).Page(key.index, v.epoch)
+	return v
 }

@@ -135,7 +135,7 @@ func (t *tenant) news(s *shelf) []finding {
 	ledger := t.projectsServed()
 	var news []finding
 	for _, p := range s.kept {
-		if served := t.ledger[p.release]; served != nil {
+		if served := t.files[p.release]; served != nil {
 			news = append(news, finding{shelved: p, served: served})
 		}
 	}
@@ -169,8 +169,8 @@ func (t *tenant) once(news []finding) []finding {
 // projectsServed are the projects of which something was served; t.mu is held.
 func (t *tenant) projectsServed() map[pkgref.Ref]*servedFile {
 	names := map[pkgref.Ref]*servedFile{}
-	for ref, f := range t.ledger {
-		names[projectOfRef(ref)] = f
+	for ref, f := range t.files {
+		names[ref.Project()] = f
 	}
 	return names
 }
@@ -179,9 +179,9 @@ func (t *tenant) projectsServed() map[pkgref.Ref]*servedFile {
 // version is of a package that was served, if one of its name was: clients that
 // are stopped leave such.
 func (t *tenant) account(s *shelf, names map[pkgref.Ref]*servedFile, p shelved) finding {
-	f := finding{shelved: p, served: t.ledger[p.release]}
+	f := finding{shelved: p, served: t.files[p.release]}
 	if f.served == nil && p.release.Version == "" {
-		if f.served = names[projectOfRef(p.release)]; f.served != nil {
+		if f.served = names[p.release.Project()]; f.served != nil {
 			f.ref = refOf(f.served.record)
 			f.release = f.ref.Release()
 		}

@@ -29,7 +29,7 @@ func (l *law) begin(p *policy.Policy) { l.now.Store(p) }
 
 // policy is what the tenant is judged by now. What is asked in several steps may
 // meet two: each is judged by all that was in force when it was asked.
-func (t *tenant) policy() *policy.Policy { return t.law.now.Load() }
+func (t *tenant) policy() *policy.Policy { return t.known.Policy() }
 
 // NarrowPolicy has a sandbox judged by a second policy beside its own, from now
 // on and in its copies, and records that first: what either refuses is refused.
@@ -56,9 +56,7 @@ func (c *Controller) NarrowPolicy(ctx context.Context, sandbox string, by *polic
 		return err
 	}
 	t.law.now.Store(next)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := c.respread(t); err != nil { // what can't be reached anew is refused, and says so
+	if err := t.ledger.Anew(); err != nil { // what can't be reached anew is refused, and says so
 		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s is narrowed, but what its packages require could not be weighed anew", sandbox)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -26,7 +27,7 @@ func (h *house) copyAs(tb testing.TB, id string, change func(*Run)) error {
 	must(tb, err)
 	data, err := json.Marshal(lineage.Facts)
 	must(tb, err)
-	var facts *Facts
+	var facts *ledger.Facts
 	must(tb, json.Unmarshal(data, &facts))
 	run := h.run()
 	run.Sandbox, run.Run, run.Ancestors = id, "run-"+id, lineage.Ancestors

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -68,11 +69,11 @@ func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool
 	if p.Name == "" {
 		return policy.Decision{}, false
 	}
-	about, err := c.subject(t, p, origin{})
+	about, err := t.known.subject(p, ledger.Origin{})
 	if err != nil {
 		about = policy.Subject{Package: p} // the refusal stands, by a lesser reason
 	}
-	d := c.judgeOf(t.policy(), about).Name()
+	d := t.known.judge(about).Name()
 	return d, !d.Allowed() && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory && d.Alarm)
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
@@ -40,7 +41,7 @@ type plan struct {
 // plannedPage is a project's page as it was judged last.
 type plannedPage struct {
 	source string
-	from   origin
+	from   ledger.Origin
 	files  []door.File
 }
 
@@ -48,7 +49,7 @@ type plannedPage struct {
 type readFile struct {
 	file     door.File
 	source   string
-	from     origin
+	from     ledger.Origin
 	digests  []string
 	findings []string
 	evidence *evidence.Evidence
@@ -93,12 +94,12 @@ func (p *plan) sawPage(t *tenant, ask door.IndexAsk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := len(p.pages[ask.Package].files)
-	if p.files-before+len(ask.Files) > maxPlanFiles || !t.releases.Take(filesBytes(ask.Files)-filesBytes(p.pages[ask.Package].files)) {
+	if p.files-before+len(ask.Files) > maxPlanFiles || !t.ledger.Reserve(filesBytes(ask.Files)-filesBytes(p.pages[ask.Package].files)) {
 		return
 	}
 	p.files += len(ask.Files) - before
 	p.pages[ask.Package] = plannedPage{
-		source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain}, files: slices.Clone(ask.Files),
+		source: clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
 	}
 }
 
@@ -124,7 +125,7 @@ func (p *plan) sawFile(ask door.ArtifactAsk) {
 		p.read[ask.Package] = of
 	}
 	f := readFile{
-		file: ask.File, source: clip(ask.SourceURL, 2_048), from: origin{ask.Upstream, ask.Toolchain},
+		file: ask.File, source: clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
 		digests: ask.Facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
 	}
 	if before, known := of[ask.File.Name]; known {
@@ -152,7 +153,7 @@ func (c *Controller) servedOrPlanned(t *tenant, ask door.ArtifactAsk, about poli
 	if t.plan == nil {
 		return r
 	}
-	verdict := c.judgeOf(t.plan.policy, about).File(ask.Facts())
+	verdict := t.known.judgeBy(t.plan.policy, about).File(ask.Facts())
 	r.Outcome = audit.Planned
 	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
 	r.Detail = maps.Clone(r.Detail)

@@ -26,7 +26,7 @@ func (p Plan) Tree() []Placed {
 			}
 		}
 	}
-	refs := slices.SortedFunc(maps.Keys(t.byRef), compareRefs)
+	refs := slices.SortedFunc(maps.Keys(t.byRef), pkgref.Ref.CompareSpelled)
 	for _, ref := range refs {
 		if len(t.byRef[ref].WantedBy) == 0 {
 			t.add(ref, 0)
@@ -54,7 +54,7 @@ func (t *treeOrder) add(ref pkgref.Ref, depth int) {
 	}
 	t.seen[ref] = true
 	t.out = append(t.out, Placed{w, depth})
-	for _, child := range slices.SortedFunc(slices.Values(t.children[ref]), compareRefs) {
+	for _, child := range slices.SortedFunc(slices.Values(t.children[ref]), pkgref.Ref.CompareSpelled) {
 		t.add(child, depth+1)
 	}
 }

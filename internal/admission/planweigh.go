@@ -92,7 +92,7 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice)
 		}
 		if counts {
 			out.Releases = append(out.Releases, weighed)
-			w.chosen[projectOfRef(choice.Package)] = append(w.chosen[projectOfRef(choice.Package)], choice.Package)
+			w.chosen[choice.Package.Project()] = append(w.chosen[choice.Package.Project()], choice.Package)
 		}
 	}
 	w.join(out.Releases)
@@ -136,7 +136,7 @@ type weighing struct {
 // pageFiles are a release's files on its project's page, which is looked through
 // once; the tenant's mu is held.
 func (w *weighing) pageFiles(release pkgref.Ref) []door.File {
-	project := projectOfRef(release)
+	project := release.Project()
 	byRelease, known := w.pages[project]
 	if !known {
 		byRelease = map[pkgref.Ref][]door.File{}
@@ -175,21 +175,21 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 		out.Problem = "the resolver names a file of it that is not one that the gateway showed in this run"
 		return out, true, nil
 	}
-	about, err := w.c.subject(w.t, choice.Package, files[0].from)
+	about, err := w.t.known.subject(choice.Package, files[0].from)
 	if err != nil {
 		return out, false, err
 	}
 	w.t.require(&about, choice.Package)
-	if about.Approvals, err = w.c.answers(ctx, w.t, choice.Package); err != nil {
+	if about.Approvals, err = w.t.known.answers(ctx, choice.Package); err != nil {
 		return out, false, err
 	}
-	j := w.c.judgeOf(w.t.plan.policy, about)
+	j := w.t.known.judgeBy(w.t.plan.policy, about)
 	for i := range files {
 		files[i].verdict = j.File(files[i].facts())
 	}
 	slices.SortStableFunc(files, func(a, b shownFile) int { return a.standing() - b.standing() })
 	first := files[0]
-	out.Upstream, out.Source, out.Verdict = first.from.upstream, first.source, first.verdict
+	out.Upstream, out.Source, out.Verdict = first.from.Upstream, first.source, first.verdict
 	for i, f := range files {
 		if i == 0 || f.verdict.Effect == policy.Allow || f.verdict.Effect == policy.Hold {
 			out.Files = append(out.Files, f.approvalFile())
@@ -206,7 +206,7 @@ func (w *weighing) shown(release pkgref.Ref) []shownFile {
 	defer w.t.mu.Unlock()
 	var files []shownFile
 	read := w.t.plan.read[release]
-	page := w.t.plan.pages[projectOfRef(release)]
+	page := w.t.plan.pages[release.Project()]
 	for _, f := range w.pageFiles(release) {
 		shown := shownFile{readFile: readFile{file: f, source: page.source, from: page.from}}
 		if r, was := read[f.Name]; was {
@@ -296,14 +296,8 @@ func (w *weighing) join(releases []Weighed) {
 		specifier string
 	}
 	meet := map[requirement][]pkgref.Ref{}
-	w.t.mu.Lock()
-	defer w.t.mu.Unlock()
 	for _, parent := range releases {
-		known := w.t.required[projectOfRef(parent.Package)]
-		if known == nil {
-			continue
-		}
-		for _, q := range known.of(parent.Package.Version) {
+		for _, q := range w.t.ledger.Requirements(parent.Package) {
 			project := pkgref.Ref{Ecosystem: parent.Package.Ecosystem, Name: q.Name}
 			which := requirement{project, q.Specifier}
 			children, known := meet[which]
@@ -313,7 +307,7 @@ func (w *weighing) join(releases []Weighed) {
 			}
 			for _, child := range children {
 				wants := &releases[place[child]].WantedBy
-				if wanted := (Wanted{parent.Package, q.Specifier}); project != projectOfRef(parent.Package) && len(*wants) < maxWantedBy && !slices.Contains(*wants, wanted) {
+				if wanted := (Wanted{parent.Package, q.Specifier}); project != parent.Package.Project() && len(*wants) < maxWantedBy && !slices.Contains(*wants, wanted) {
 					*wants = append(*wants, wanted)
 				}
 			}
@@ -346,7 +340,7 @@ func (w *weighing) readOnly() []pkgref.Ref {
 		for _, f := range files {
 			given = given || f.given
 		}
-		if given && !slices.ContainsFunc(w.chosen[projectOfRef(ref)], func(r pkgref.Ref) bool {
+		if given && !slices.ContainsFunc(w.chosen[ref.Project()], func(r pkgref.Ref) bool {
 			return pkgref.SameVersion(ref.Ecosystem, r.Version, ref.Version)
 		}) {
 			out = append(out, ref)

@@ -121,7 +121,7 @@ func (q *queue) Grants(_ context.Context, project pkgref.Ref, _, _ string) ([]po
 	}
 	var grants []policy.Approval
 	for _, r := range q.requests {
-		if projectOfRef(r.Package) == project && r.Answer != nil {
+		if r.Package.Project() == project && r.Answer != nil {
 			grants = append(grants, policy.Approval{
 				ID: r.ID, Version: r.Package.Version, Denied: r.State == approval.Denied, By: r.Answer.By, Reason: r.Answer.Reason, Digests: r.Answer.Digests,
 			})

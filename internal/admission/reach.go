@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -16,38 +17,36 @@ func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAn
 	if err != nil {
 		return door.ReachAnswer{}, err
 	}
-	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > maxBatch {
+	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > ledger.MaxBatch {
 		return door.ReachAnswer{}, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", clip(ask.Package.String(), 200))
 	}
-	d, open, err := c.mayBeRequired(t, ask)
+	d, open, err := t.mayBeRequired(ask)
 	if err != nil || !open {
 		return door.ReachAnswer{Reached: err == nil}, err
 	}
 	near := d.ByLikeness() && !t.policy().AdmitsDependencies(ask.Package.Ecosystem)
 	roots, now := t.policy().Roots(ask.Package.Ecosystem), c.config.Clock.Read().Now
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if ask.Late {
-		t.walk.stops(projectOfRef(ask.Package), "a request waits no longer for that", false)
+		t.ledger.GiveUp(ask.Package.Project())
 	}
 	if ask.Look {
 		return door.ReachAnswer{}, nil
 	}
-	next := t.toRead(ask, near, roots, now)
+	next := t.ledger.Next(ask, near, roots, now)
 	return door.ReachAnswer{Next: next, Open: near && ask.Deep && len(next) == 0}, nil
 }
 
 // mayBeRequired tells that a package is on no list and nothing that was read requires
 // it, where that would let it in, with the decision as things stand.
-func (c *Controller) mayBeRequired(t *tenant, ask door.ReachAsk) (d policy.Decision, open bool, err error) {
+func (t *tenant) mayBeRequired(ask door.ReachAsk) (d policy.Decision, open bool, err error) {
 	law := t.policy()
-	owner, _ := law.Owner(c.config.Namespaces, ask.Package)
-	about, err := c.subject(t, ask.Package, origin{upstream: owner})
+	owner := t.known.owner(ask.Package)
+	about, err := t.known.subject(ask.Package, ledger.Origin{Upstream: owner})
 	if err != nil {
 		return d, false, err
 	}
 	t.require(&about, ask.Package)
-	j := c.judgeOf(law, about)
+	j := t.known.judgeBy(law, about)
 	if ask.Package.Version == "" {
 		d = j.Name()
 		return d, mayLift(law, ask.Package.Ecosystem, d, ask.Metadata && len(about.Edges) == 0), nil
@@ -66,4 +65,12 @@ func mayLift(law *policy.Policy, e pkgref.Ecosystem, d policy.Decision, metadata
 // not have been read. A plan's resolver reads all that it weighs.
 func (t *tenant) unreached(ask door.ArtifactAsk, w weighed) bool {
 	return ask.MayWalk && !t.run.Plan && mayLift(t.policy(), ask.Package.Ecosystem, w.decision, false)
+}
+
+// bounded adds to a refusal that a walk's bound may have caused that it may, and what to do.
+func (t *tenant) bounded(p pkgref.Ref, d policy.Decision) policy.Decision {
+	if bound := t.ledger.Bound(p.Project()); bound != "" && mayLift(t.policy(), p.Ecosystem, d, false) {
+		d.Reason += "; not all that may require it was read, since " + bound + "; a lockfile given with --lockfile is read first"
+	}
+	return d
 }

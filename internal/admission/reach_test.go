@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -165,7 +166,7 @@ func TestAWalkIsBounded(t *testing.T) {
 	for i := range 500 {
 		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], fmt.Sprintf("old%d *", i))
 	}
-	if read := g.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxWalkedBy {
+	if read := g.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+ledger.MaxWalkedBy {
 		t.Errorf("%d projects are read for what nothing requires", len(read))
 	}
 	chain := newGrove(t, treeDocument, Limits{})
@@ -173,7 +174,7 @@ func TestAWalkIsBounded(t *testing.T) {
 	for i := range 200 {
 		pages[fmt.Sprint("c", i)] = map[string][]string{"1.0.0": {fmt.Sprintf("c%d *", i+1)}}
 	}
-	if read := chain.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+maxDepth {
+	if read := chain.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != 2+ledger.MaxDepth {
 		t.Errorf("a chain is followed for %d projects", len(read))
 	}
 }
@@ -183,10 +184,10 @@ func TestAWalkIsBounded(t *testing.T) {
 func TestAWalkLeavesRoom(t *testing.T) {
 	many := newGrove(t, treeDocument, Limits{})
 	pages := map[string]map[string][]string{"root": {"1.0.0": nil}}
-	for i := range maxWalked + 200 {
+	for i := range ledger.MaxWalked + 200 {
 		pages["root"]["1.0.0"] = append(pages["root"]["1.0.0"], fmt.Sprintf("c%d *", i))
 	}
-	if read := many.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != maxWalked {
+	if read := many.walkTo(t, door.ReachAsk{Package: node("nobody", "1.0.0"), Deep: true}, pages); len(read) != ledger.MaxWalked {
 		t.Errorf("%d projects are read", len(read))
 	}
 	many.saysWhy(t, node("nobody", "1.0.0"), "since 3000 projects were read, which is the most")
@@ -257,7 +258,7 @@ func TestAWalkServesNothing(t *testing.T) {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}
-	for _, ask := range []door.ReachAsk{{Package: node("Not Canonical", "")}, {Package: node("x", ""), Again: make([]pkgref.Ref, maxBatch+1)}} {
+	for _, ask := range []door.ReachAsk{{Package: node("Not Canonical", "")}, {Package: node("x", ""), Again: make([]pkgref.Ref, ledger.MaxBatch+1)}} {
 		ask.Sandbox = "sb1"
 		if _, err := g.door.Reach(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%+v: %v", ask.Package, err)

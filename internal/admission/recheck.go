@@ -93,16 +93,12 @@ func (t *tenant) has() []pkgref.Ref {
 	for _, f := range t.served {
 		all[refOf(f.record).Release()] = refOf(f.record)
 	}
-	return slices.SortedFunc(maps.Values(all), compareRefs)
-}
-
-func compareRefs(a, b pkgref.Ref) int {
-	return cmp.Or(cmp.Compare(a.Ecosystem, b.Ecosystem), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	return slices.SortedFunc(maps.Values(all), pkgref.Ref.CompareSpelled)
 }
 
 // rejudge goes by what burns.
 func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error) {
-	about := policy.Subject{Package: projectOfRef(release)}
+	about := policy.Subject{Package: release.Project()}
 	if c.config.Advisories != nil {
 		facts, err := c.config.Advisories.Facts(about.Package)
 		if err != nil {
@@ -110,7 +106,7 @@ func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref)
 		}
 		about.Malware = facts.Malware
 	}
-	judge := c.judgeOf(t.policy(), about)
+	judge := t.known.judge(about)
 	d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
 	if !burns(d) {
 		d = judge.Release(release.Version)
@@ -127,18 +123,15 @@ func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref
 	if len(digests) == 0 {
 		return nil, nil //nolint:nilnil // as in rejudge
 	}
-	t.mu.Lock()
-	from := t.origins[projectOfRef(release)]
-	t.mu.Unlock()
-	about, err := c.subject(t, release, from)
+	about, err := t.known.subject(release, t.ledger.Origin(release))
 	if err != nil {
 		return nil, err
 	}
-	if about.Approvals, err = c.answers(ctx, t, release); err != nil {
+	if about.Approvals, err = t.known.answers(ctx, release); err != nil {
 		return nil, err
 	}
 	t.require(&about, release)
-	judge := c.judgeOf(t.policy(), about)
+	judge := t.known.judge(about)
 	for _, digest := range digests {
 		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {
 			return c.refuseKept(ctx, t, release, d)

@@ -16,7 +16,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, c.config.Limits, c.remembered)
+	t := newTenant(r, &c.config, c.remembered)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 		}
 		t.replay(rec, c.config.Limits)
 	}
-	if err := c.followLock(t); err != nil {
+	if err := t.ledger.FollowLock(); err != nil {
 		return err
 	}
 	return c.add(t)

@@ -130,7 +130,7 @@ func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
 // asking are the packages of which only an extra brings a refused one, with one that
 // does. What a command named itself is better known from there.
 func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wish) {
-	for _, spelt := range s.extras[projectOfRef(p)] {
+	for _, spelt := range s.extras[p.Project()] {
 		name, extras, ok := pkgref.CutExtras(spelt)
 		parent := pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}
 		if !ok || len(askedExtras(s.wordFor(parent))) > 0 {
@@ -146,8 +146,8 @@ func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wish) {
 
 // root adds a root, or what is known of it now.
 func (s *rootsSearch) root(roots []Root, p pkgref.Ref) []Root {
-	project := projectOfRef(p)
-	i := slices.IndexFunc(roots, func(r Root) bool { return projectOfRef(r.Package) == project })
+	project := p.Project()
+	i := slices.IndexFunc(roots, func(r Root) bool { return r.Package.Project() == project })
 	if i < 0 {
 		root := Root{Package: p, Asked: s.wordFor(project)}
 		root.Extras = askedExtras(root.Asked)

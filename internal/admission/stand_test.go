@@ -293,9 +293,7 @@ func (w *wanderer) ask(tb testing.TB, ask door.ArtifactAsk) {
 	effect := a.Decision.Effect
 	tenant, err := w.tenant("sb1")
 	must(tb, err)
-	tenant.mu.Lock()
-	defer tenant.mu.Unlock()
-	if s := tenant.releases.Of(ask.Package); ask.File.Kind != policy.KindMetadata && (s.State == ledger.Admitted) != (effect == policy.Allow) {
+	if s := tenant.ledger.Standing(ask.Package); ask.File.Kind != policy.KindMetadata && (s.State == ledger.Admitted) != (effect == policy.Allow) {
 		w.rt.Fatalf("%s is %s after its file was decided: %s", ask.Package, s.State, effect)
 	}
 }
@@ -304,17 +302,12 @@ func (w *wanderer) check(tb testing.TB) {
 	tb.Helper()
 	tenant, err := w.tenant("sb1")
 	must(tb, err)
-	tenant.mu.Lock()
-	defer tenant.mu.Unlock()
-	for child, to := range tenant.edges.byPackage {
-		for _, e := range to.edges {
-			s := tenant.releases.Of(e.Parent)
-			if e.Through != "" && s.Admits() != e.Through {
-				w.rt.Fatalf("%s is admitted through %s by %s, which is %s", child, e.Through, e.Parent, s.State)
-			}
-			if !slices.Contains([]string{"", "allowed_packages.python.root"}, e.Through) {
-				w.rt.Fatalf("an edge through %q", e.Through)
-			}
+	for e, s := range tenant.ledger.Edges() {
+		if e.Through != "" && s.Admits() != e.Through {
+			w.rt.Fatalf("%s is admitted through %s by %s, which is %s", e.Name, e.Through, e.Parent, s.State)
+		}
+		if !slices.Contains([]string{"", "allowed_packages.python.root"}, e.Through) {
+			w.rt.Fatalf("an edge through %q", e.Through)
 		}
 	}
 }

@@ -24,62 +24,58 @@ type tenant struct {
 
 	narrowing narrowed // what its client gave up of the network; has a lock of its own
 	law       law      // the run's policy, with what narrows it; has a lock of its own
+	known     knowledge
+	ledger    *ledger.Ledger
 
-	mu           sync.Mutex      // guards all below
-	used         int             // records that the guest caused
-	begun        bool            // there is a record of it
-	first, last  uint64          // the numbers of its first and last record
-	cut          bool            // used passed the quota; for ever
-	cutTold      bool            // and the log says so
-	ids          map[string]bool // request ids that are taken
-	refusals     map[refusalKey]*refusal
-	displayed    map[shownKey]*showing // what was shown of metadata and pages; nil: it is on record
-	shown        []*refusal            // for `cofferdam why`, oldest first
-	names        map[string]bool       // refused names that have a record of their own
-	edges        edgeSet
-	extras       extras
-	releases     *ledger.Releases             // where each release stands
-	holding      int                          // requests that are kept waiting
-	origins      map[pkgref.Ref]origin        // where projects were found
-	required     map[pkgref.Ref]*requirements // by projects
-	requirements int                          // in required, together
-	served       map[uint64]*servedFile       // by record
-	ledger       map[pkgref.Ref]*servedFile   // the last file of each release
-	brought      map[pkgref.Ref]string        // releases inside of served files, by which release
-	claims       map[pkgref.Ref]string        // specifiers in commands, by package
-	running      map[string]audit.Record      // started commands, by id
-	finished     map[string]bool              // commands whose end is on record
-	accounts     accounts                     // of what was found on the disk
-	walk         walk                         // from the policy's entries to what they require
-	rehearsals   map[string]*rehearsal        // of its installs, by their keys
-	deferred     []approval.Ask               // wishes that a rehearsal may make part of a tree
-	inside       map[pkgref.Ref][]string      // paths in what was served, by release; not known of what another daemon served
-	insidePaths  int                          // in inside, together
+	mu          sync.Mutex      // guards all below
+	used        int             // records that the guest caused
+	begun       bool            // there is a record of it
+	first, last uint64          // the numbers of its first and last record
+	cut         bool            // used passed the quota; for ever
+	cutTold     bool            // and the log says so
+	ids         map[string]bool // request ids that are taken
+	refusals    map[refusalKey]*refusal
+	displayed   map[shownKey]*showing      // what was shown of metadata and pages; nil: it is on record
+	shown       []*refusal                 // for `cofferdam why`, oldest first
+	names       map[string]bool            // refused names that have a record of their own
+	holding     int                        // requests that are kept waiting
+	served      map[uint64]*servedFile     // by record
+	files       map[pkgref.Ref]*servedFile // the last file of each release
+	brought     map[pkgref.Ref]string      // releases inside of served files, by which release
+	claims      map[pkgref.Ref]string      // specifiers in commands, by package
+	running     map[string]audit.Record    // started commands, by id
+	finished    map[string]bool            // commands whose end is on record
+	accounts    accounts                   // of what was found on the disk
+	rehearsals  map[string]*rehearsal      // of its installs, by their keys
+	deferred    []approval.Ask             // wishes that a rehearsal may make part of a tree
+	inside      map[pkgref.Ref][]string    // paths in what was served, by release; not known of what another daemon served
+	insidePaths int                        // in inside, together
 
 	life context.Context //nolint:containedctx // as long as it is registered: a rehearsal outlives the request that began it
 	end  context.CancelFunc
 }
 
-func newTenant(r Run, limits Limits, shared *ledger.Budget) *tenant {
+func newTenant(r Run, config *Config, shared *ledger.Budget) *tenant {
 	p := newPlan(&r)
 	t := &tenant{
 		run: r, plan: p, ids: map[string]bool{}, names: map[string]bool{}, displayed: map[shownKey]*showing{}, refusals: map[refusalKey]*refusal{},
-		edges: newEdgeSet(), extras: extras{}, releases: ledger.New(limits.Remembered, shared), origins: map[pkgref.Ref]origin{}, required: map[pkgref.Ref]*requirements{},
-		served: map[uint64]*servedFile{}, ledger: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
-		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(), walk: newWalk(),
+		served: map[uint64]*servedFile{}, files: map[pkgref.Ref]*servedFile{}, brought: map[pkgref.Ref]string{},
+		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, accounts: newAccounts(),
 	}
 	t.rehearsals, t.inside = map[string]*rehearsal{}, map[pkgref.Ref][]string{}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.law.begin(r.Policy)
+	t.known = knowledge{config: config, run: &t.run, law: &t.law}
+	t.ledger = ledger.New(ledger.Limits{
+		Edges: config.Limits.Edges, Requirements: config.Limits.Requirements, EdgesPerParent: config.Limits.EdgesPerParent, Remembered: config.Limits.Remembered,
+	}, shared, r.Lock, t.known)
 	return t
 }
 
 // forget gives back what a tenant takes that is no more.
 func (t *tenant) forget() {
 	t.end()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.releases.Close()
+	t.ledger.Close()
 }
 
 func (t *tenant) isCut() bool {

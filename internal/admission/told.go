@@ -39,7 +39,7 @@ func (t *tenant) told(request string, most int) []door.Refusal {
 	for _, r := range t.shown {
 		wanted.add(refOf(r.record))
 	}
-	for p := range t.ledger {
+	for p := range t.files {
 		wanted.add(p)
 	}
 	for _, r := range t.shown[len(t.shown)-most:] {
@@ -106,7 +106,7 @@ func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error)
 			if live, err := c.tenant(r.Sandbox); err == nil {
 				order = append(order, live)
 			} else {
-				t = newTenant(Run{Sandbox: r.Sandbox, Run: r.Run}, c.config.Limits, ledger.NewBudget(leastRemembered, leastRemembered))
+				t = newTenant(Run{Sandbox: r.Sandbox, Run: r.Run}, &c.config, ledger.NewBudget(leastRemembered, leastRemembered))
 				order = append(order, t)
 			}
 			over[r.Sandbox] = t

@@ -31,7 +31,7 @@ func (t *tenant) keepPaths(ask door.ArtifactAsk) {
 // the same package.
 func (t *tenant) compareInstalled(e *evidence.Evidence, p pkgref.Ref, paths []string) {
 	t.mu.Lock()
-	before := t.projectsServed()[projectOfRef(p)]
+	before := t.projectsServed()[p.Project()]
 	var had []string
 	if before != nil {
 		had = t.inside[refOf(before.record).Release()]

@@ -1,46 +1,12 @@
 package admission
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
-
-// answers are what people have answered about a project's releases, as far as it
-// holds for a tenant's run. They are gathered anew for each decision, so that a
-// denial or a revocation counts from when it was made.
-func (c *Controller) answers(ctx context.Context, t *tenant, project pkgref.Ref) ([]policy.Approval, error) {
-	if c.config.Approvals == nil || !t.policy().MayHold() {
-		return nil, nil
-	}
-	project.Version = ""
-	answers, _, err := c.config.Approvals.Grants(ctx, project, t.run.Run, t.policy().Digest())
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", project)
-	}
-	return answers, nil
-}
-
-// answersEpoch names answers by what they say; "" if there are none.
-func answersEpoch(answers []policy.Approval) string {
-	if len(answers) == 0 {
-		return ""
-	}
-	text, err := json.Marshal(answers)
-	if err != nil { // not reached: strings always encode
-		return "?"
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12])
-}
 
 // The most that is told of a wish, in bytes and in edges.
 const (

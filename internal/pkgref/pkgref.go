@@ -7,6 +7,8 @@
 // canonical form, else verbatim.
 package pkgref
 
+import "cmp"
+
 // Ecosystem is the name that policy documents use for a family of packages.
 type Ecosystem string
 
@@ -33,4 +35,16 @@ func (r Ref) String() string {
 		s += " " + r.Version
 	}
 	return s
+}
+
+// Project is the package, without a version.
+func (r Ref) Project() Ref {
+	r.Version = ""
+	return r
+}
+
+// CompareSpelled orders by what is written, so that lists have one order. It is not the
+// order of versions.
+func (r Ref) CompareSpelled(other Ref) int {
+	return cmp.Or(cmp.Compare(r.Ecosystem, other.Ecosystem), cmp.Compare(r.Name, other.Name), cmp.Compare(r.Version, other.Version))
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -27,7 +28,7 @@ type origin struct {
 	contents engine.Contents
 	bytes    int64
 	image    string // a directory that only the engine reads
-	facts    *admission.Facts
+	facts    *ledger.Facts
 	release  func() // the image is not needed any more
 }
 
@@ -44,7 +45,7 @@ type body struct {
 	Built *Built `json:"built,omitempty"`
 }
 
-// factsFile is the attachment with admission.Facts.
+// factsFile is the attachment with ledger.Facts.
 const factsFile = "facts.json"
 
 // let lets go of the image; of nil it does nothing.

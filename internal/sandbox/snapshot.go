@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
@@ -230,7 +231,7 @@ func (m *Manager) publish(ctx context.Context, draft *snapshots.Draft, from *ori
 
 // attachFacts keeps what clients have read. Where that is more than a snapshot
 // takes it is left out: they read it again then.
-func attachFacts(draft *snapshots.Draft, facts *admission.Facts) error {
+func attachFacts(draft *snapshots.Draft, facts *ledger.Facts) error {
 	if facts == nil || len(facts.Projects) == 0 {
 		return nil
 	}

@@ -178,7 +178,7 @@ func pageOf(digest string, says map[string]Event) *Page {
 
 // TestAPageIsReplacedByTheNext: what only the earlier one let in is let in no more.
 func TestAPageIsReplacedByTheNext(t *testing.T) {
-	r := New(1<<20, NewBudget(1<<30, 0))
+	r := NewReleases(1<<20, NewBudget(1<<30, 0))
 	ref := release("a", "")
 	first := pageOf("1", map[string]Event{"1.0.0": {Kind: Allowed, Through: "E"}, "2.0.0": {Kind: Listed}, "3.0.0": {Kind: Waits}})
 	if withdrawn, ok := r.SetPage(ref, first); withdrawn || !ok {
@@ -226,7 +226,7 @@ func TestSeveralFilesOfARelease(t *testing.T) {
 func TestBytesAreBounded(t *testing.T) {
 	const most = 64 << 10
 	all := NewBudget(1<<30, 0)
-	r := New(most, all)
+	r := NewReleases(most, all)
 	many := map[string]Event{}
 	for i := range 400 {
 		many[fmt.Sprintf("1.0.%d", i)] = Event{Kind: Allowed, Through: "E"}
@@ -276,7 +276,7 @@ func TestRunsShareABudget(t *testing.T) {
 			}
 		}
 	}
-	greedy, good := New(1<<30, all), New(1<<30, all)
+	greedy, good := NewReleases(1<<30, all), NewReleases(1<<30, all)
 	fill(greedy)
 	fill(good)
 	if greedy.Size() < 900<<10 || greedy.Size() > 1<<20 || good.Size() != 100<<10 {

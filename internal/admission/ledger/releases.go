@@ -25,9 +25,9 @@ type project struct {
 	page *Page
 }
 
-// New makes Releases that take at most so many bytes, about, out of a budget that they
+// NewReleases makes Releases that take at most so many bytes, about, out of a budget that they
 // share with others.
-func New(most int64, shared *Budget) *Releases {
+func NewReleases(most int64, shared *Budget) *Releases {
 	return &Releases{most: most, shared: shared, projects: map[pkgref.Ref]*project{}}
 }
 
@@ -39,7 +39,7 @@ func (r *Releases) Close() {
 
 // Of is where a release stands.
 func (r *Releases) Of(ref pkgref.Ref) Standing {
-	p := r.projects[projectOf(ref)]
+	p := r.projects[ref.Project()]
 	if p == nil {
 		return Standing{}
 	}
@@ -54,7 +54,7 @@ func (r *Releases) Of(ref pkgref.Ref) Standing {
 func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 	before = r.Of(ref)
 	after = advance(before, e)
-	p := r.projects[projectOf(ref)]
+	p := r.projects[ref.Project()]
 	if p != nil {
 		if old, known := p.own[ref.Version]; known {
 			r.changes(sizeOf(ref, after) - sizeOf(ref, old))
@@ -76,7 +76,7 @@ func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 	}
 	if p == nil {
 		p = &project{}
-		r.projects[projectOf(ref)] = p
+		r.projects[ref.Project()] = p
 	}
 	if p.own == nil {
 		p.own = map[string]Standing{}
@@ -90,7 +90,7 @@ func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 // withdrawn tells that some release is not admitted any more, or through another
 // entry, as it rested on the earlier page.
 func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
-	p := r.projects[projectOf(ref)]
+	p := r.projects[ref.Project()]
 	var old *Page
 	if p != nil {
 		old = p.page
@@ -100,7 +100,7 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 	}
 	if p == nil {
 		p = &project{}
-		r.projects[projectOf(ref)] = p
+		r.projects[ref.Project()] = p
 	}
 	for version, s := range old.all() {
 		if _, moved := p.own[version]; !moved && s.Admits() != "" && page.of(version).Admits() != s.Admits() {
@@ -117,7 +117,7 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 			after = Standing{}
 		}
 		withdrawn = withdrawn || s.Admits() != "" && after.Admits() == ""
-		of := projectOf(ref)
+		of := ref.Project()
 		of.Version = version
 		r.changes(sizeOf(of, after) - sizeOf(of, s))
 		p.own[version] = after
@@ -127,14 +127,14 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 
 // Page is the page that a project was shown last; nil if there was none.
 func (r *Releases) Page(ref pkgref.Ref) *Page {
-	if p := r.projects[projectOf(ref)]; p != nil {
+	if p := r.projects[ref.Project()]; p != nil {
 		return p.page
 	}
 	return nil
 }
 
 // Knows tells whether anything is remembered of a project.
-func (r *Releases) Knows(ref pkgref.Ref) bool { return r.projects[projectOf(ref)] != nil }
+func (r *Releases) Knows(ref pkgref.Ref) bool { return r.projects[ref.Project()] != nil }
 
 // Loosen takes back what was admitted only because something required it: it has to
 // be reached again. Whoever withdraws a release calls it, and follows the
@@ -202,9 +202,4 @@ func factsSize(f *policy.FileFacts) int64 {
 		size += int64(16 + len(d))
 	}
 	return size
-}
-
-func projectOf(ref pkgref.Ref) pkgref.Ref {
-	ref.Version = ""
-	return ref
 }

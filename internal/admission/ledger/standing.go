@@ -1,7 +1,9 @@
-// Package ledger has the one state of each release that a run has met, and how it
-// moves. It is a pure data structure: whoever has a Ledger guards it.
+// Package ledger is what one run knows of releases: the one state of each that the run
+// has met and how it moves, what each requires, and which reading may lead to a package.
+// It does no input or output; what judges a release comes to it as Rules.
 //
-// Vocabulary: a *standing* is a release's state with what it rests on; an *event*
+// Vocabulary: an *edge* is "release A requires package B", of an admitted release or, to
+// explain a refusal, of another; a *standing* is a release's state with what it rests on; an *event*
 // is what one question about the release said; a release is *weighed* once what
 // looks at a file of it (age, kind, digest, scripts) has said yes, or once the facts
 // are known by which that can be asked again.

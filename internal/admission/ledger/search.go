@@ -1,4 +1,4 @@
-package admission
+package ledger
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// search is for what to read next on the way to a package; t.mu is held as long as it
+// search is for what to read next on the way to a package; mu is held as long as it
 // lives.
 type search struct {
-	t      *tenant
+	l      *Ledger
 	ask    door.ReachAsk
 	now    time.Time
 	main   map[string]bool // names that main releases require
@@ -23,9 +23,9 @@ type search struct {
 	bound  string // what kept something from being found, in words
 }
 
-func (t *tenant) search(ask door.ReachAsk, now time.Time) *search {
-	q := &search{t: t, ask: ask, now: now, main: t.mainly(ask), wanted: map[string]bool{}}
-	for _, edge := range t.edges.byPackage[projectOfRef(ask.Package)].edges {
+func (l *Ledger) search(ask door.ReachAsk, now time.Time) *search {
+	q := &search{l: l, ask: ask, now: now, main: l.mainly(ask), wanted: map[string]bool{}}
+	for _, edge := range l.edges.byPackage[ask.Package.Project()].List {
 		q.wanted[edge.Parent.Name] = true
 	}
 	return q
@@ -33,7 +33,7 @@ func (t *tenant) search(ask door.ReachAsk, now time.Time) *search {
 
 // from finds what is worth reading of the entries, and of what these lead to.
 func (q *search) from(roots []string) {
-	t, e, seen := q.t, q.ask.Package.Ecosystem, map[pkgref.Ref]bool{}
+	l, e, seen := q.l, q.ask.Package.Ecosystem, map[pkgref.Ref]bool{}
 	add := func(project pkgref.Ref, depth int) {
 		if seen[project] {
 			return
@@ -46,15 +46,15 @@ func (q *search) from(roots []string) {
 	for _, name := range roots {
 		add(pkgref.Ref{Ecosystem: e, Name: name}, 0)
 	}
-	for project, to := range t.edges.byPackage {
+	for project, to := range l.edges.byPackage {
 		if project.Ecosystem != e {
 			continue
 		}
-		switch depth, ok := t.depth(q.ask, to.edges); {
-		case ok && depth <= maxDepth:
+		switch depth, ok := l.depth(q.ask, to.List); {
+		case ok && depth <= MaxDepth:
 			add(project, depth)
 		case ok && !seen[project]:
-			q.bound = fmt.Sprintf("it may be more than %d requirements away from every entry", maxDepth)
+			q.bound = fmt.Sprintf("it may be more than %d requirements away from every entry", MaxDepth)
 		}
 	}
 }
@@ -63,15 +63,15 @@ func (q *search) from(roots []string) {
 // releases that the client asks for, as far as they may be had, and those that a lockfile
 // of the run says to require it. They are what the run lets in anyway.
 func (q *search) fromAsked() {
-	t, wanted := q.t, projectOfRef(q.ask.Package)
+	l, wanted := q.l, q.ask.Package.Project()
 	parents := map[pkgref.Ref]bool{}
-	for project, versions := range t.walk.asked {
+	for project, versions := range l.walk.asked {
 		parents[project] = len(versions) > 0
 	}
-	if t.run.Lock != nil {
-		for parent, list := range t.run.Lock.Requires() {
+	if l.lock != nil {
+		for parent, list := range l.lock.Requires() {
 			if slices.ContainsFunc(list, func(r lockfile.Requirement) bool { return r.Name == wanted.Name }) {
-				parents[projectOfRef(parent)] = true
+				parents[parent.Project()] = true
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package admission
+package ledger
 
 import (
 	"cmp"
@@ -14,16 +14,16 @@ import (
 
 // Limits of a walk from the policy's entries to what they require.
 const (
-	maxBatch    = 16               // projects that are read at one time
-	maxWalked   = 3_000            // projects of a run, and of
-	maxWalkedBy = 400              // these such as only older releases lead to
-	maxDepth    = 64               // requirements from an entry
+	MaxBatch    = 16               // projects that are read at one time
+	MaxWalked   = 3_000            // projects of a run, and of
+	MaxWalkedBy = 400              // these such as only older releases lead to
+	MaxDepth    = 64               // requirements from an entry
 	maxRounds   = 8                // in which ever more releases of a project are read
 	walkedFor   = 10 * time.Minute // after which a page is read again
 	maxHints    = 16               // versions of a project that clients asked for
 )
 
-// walk is what a run's walks have read. The tenant's mu guards it.
+// walk is what a run's walks have read.
 type walk struct {
 	asked  map[pkgref.Ref][]string // projects that clients asked for, with versions
 	visits map[pkgref.Ref]*visit
@@ -53,7 +53,7 @@ func newWalk() walk {
 // wants notes what a client asks for.
 func (w *walk) wants(project pkgref.Ref, version string) {
 	versions, known := w.asked[project]
-	if !known && len(w.asked) >= maxWalked || len(versions) >= maxHints || slices.Contains(versions, version) {
+	if !known && len(w.asked) >= MaxWalked || len(versions) >= maxHints || slices.Contains(versions, version) {
 		return
 	}
 	if version != "" {
@@ -79,16 +79,19 @@ type candidate struct {
 	rank, depth int
 }
 
-// toRead gives out what to read next; t.mu is held.
-func (t *tenant) toRead(ask door.ReachAsk, near bool, roots []string, now time.Time) []door.ToRead {
-	w := &t.walk
+// Next gives out what to read next on the way to a package: from the policy's roots, or,
+// near, from what clients asked for and lockfiles pin alone.
+func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Time) []door.ToRead {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := &l.walk
 	for _, project := range ask.Again {
 		delete(w.visits, project)
 	}
 	if ask.Package.Version == "" && !ask.Metadata {
 		w.loose[ask.Package.Ecosystem] = true
 	}
-	q := t.search(ask, now)
+	q := l.search(ask, now)
 	if q.near = near; near {
 		q.fromAsked()
 	} else {
@@ -100,10 +103,10 @@ func (t *tenant) toRead(ask door.ReachAsk, near bool, roots []string, now time.T
 	})
 	var next []door.ToRead
 	for _, c := range all {
-		if len(next) == maxBatch || c.rank != all[0].rank {
+		if len(next) == MaxBatch || c.rank != all[0].rank {
 			break
 		}
-		if full := t.full(c); full != "" {
+		if full := l.full(c); full != "" {
 			q.bound = full
 			break
 		}
@@ -115,46 +118,58 @@ func (t *tenant) toRead(ask door.ReachAsk, near bool, roots []string, now time.T
 				w.aside++
 			}
 		}
-		v.at, v.edges, v.hints = now, t.edges.byPackage[c.Project].epoch, len(c.Versions)
+		v.at, v.edges, v.hints = now, l.edges.byPackage[c.Project].Epoch, len(c.Versions)
 		v.rounds++
 		if c.rank == rankWider {
 			v.wider = true
 		}
 		next = append(next, c.ToRead)
 	}
-	w.stops(projectOfRef(ask.Package), q.bound, len(next) > 0)
+	w.stops(ask.Package.Project(), q.bound, len(next) > 0)
 	return next
 }
 
 // stops notes what keeps the walk to a project from reading on, if it does not go on.
 func (w *walk) stops(project pkgref.Ref, bound string, goesOn bool) {
-	if goesOn || bound == "" || len(w.bounds) >= maxWalked {
+	if goesOn || bound == "" || len(w.bounds) >= MaxWalked {
 		delete(w.bounds, project)
 		return
 	}
 	w.bounds[project] = bound
 }
 
-// bounded adds to a refusal that a walk's bound may have caused that it may, and what to do.
-func (t *tenant) bounded(p pkgref.Ref, d policy.Decision) policy.Decision {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if bound := t.walk.bounds[projectOfRef(p)]; bound != "" && mayLift(t.policy(), p.Ecosystem, d, false) {
-		d.Reason += "; not all that may require it was read, since " + bound + "; a lockfile given with --lockfile is read first"
-	}
-	return d
+// Asked notes that a client asks for a project, in some version or "".
+func (l *Ledger) Asked(project pkgref.Ref, version string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.walk.wants(project, version)
+}
+
+// GiveUp notes that no more is read on the way to a project for now: a request has waited
+// too long for it.
+func (l *Ledger) GiveUp(project pkgref.Ref) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.walk.stops(project, "a request waits no longer for that", false)
+}
+
+// Bound is what kept the walk to a project from reading on, in words; "": nothing did.
+func (l *Ledger) Bound(project pkgref.Ref) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.walk.bounds[project]
 }
 
 // full says why nothing more of a kind is read; "": it is. It leaves room in the run's
 // memory for what clients read themselves.
-func (t *tenant) full(c candidate) string {
-	w, most, size := &t.walk, t.releases.Most(), t.releases.Size()
+func (l *Ledger) full(c candidate) string {
+	w, most, size := &l.walk, l.releases.Most(), l.releases.Size()
 	const memory = "what was read takes the memory that a run has for it"
 	switch {
-	case w.visits[c.Project] == nil && len(w.visits) >= maxWalked:
-		return fmt.Sprintf("%d projects were read, which is the most", maxWalked)
-	case c.rank == rankAside && w.aside >= maxWalkedBy:
-		return fmt.Sprintf("%d projects that only older releases require were read, which is the most", maxWalkedBy)
+	case w.visits[c.Project] == nil && len(w.visits) >= MaxWalked:
+		return fmt.Sprintf("%d projects were read, which is the most", MaxWalked)
+	case c.rank == rankAside && w.aside >= MaxWalkedBy:
+		return fmt.Sprintf("%d projects that only older releases require were read, which is the most", MaxWalkedBy)
 	case c.rank == rankAside && size >= most/2, c.rank != rankAsked && size >= most/4*3:
 		return memory
 	}
@@ -162,13 +177,13 @@ func (t *tenant) full(c candidate) string {
 }
 
 // depth is how far from an entry a project is, by the edges that admit it.
-func (t *tenant) depth(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bool) {
+func (l *Ledger) depth(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bool) {
 	for _, e := range edges {
 		if e.Through == "" && !ask.Metadata {
 			continue
 		}
 		d := 1
-		if v := t.walk.visits[projectOfRef(e.Parent)]; v != nil {
+		if v := l.walk.visits[e.Parent.Project()]; v != nil {
 			d = v.depth + 1
 		}
 		if !ok || d < depth {
@@ -180,12 +195,12 @@ func (t *tenant) depth(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bo
 
 // candidate tells whether a project is worth reading for what is asked, and how soon.
 func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool) {
-	t, ask, wanted := q.t, q.ask, q.wanted
-	hints := t.hints(project)
+	l, ask, wanted := q.l, q.ask, q.wanted
+	hints := l.hints(project)
 	c = candidate{ToRead: door.ToRead{Project: project, Versions: hints}, rank: rankAside, depth: depth}
-	_, asked := t.walk.asked[project]
-	v := t.walk.visits[project]
-	c.Anew = v != nil && (q.now.Sub(v.at) > walkedFor || v.edges != t.edges.byPackage[project].epoch)
+	_, asked := l.walk.asked[project]
+	v := l.walk.visits[project]
+	c.Anew = v != nil && (q.now.Sub(v.at) > walkedFor || v.edges != l.edges.byPackage[project].Epoch)
 	if v == nil || q.now.Sub(v.at) > walkedFor {
 		switch {
 		case asked || depth == 0:
@@ -212,8 +227,8 @@ func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool)
 		return c, false
 	case ask.Deep && wanted[project.Name]:
 		c.rank = rankDeeper
-		if ok = v.rounds < maxRounds; !ok && t.unread(project) {
-			q.bound = fmt.Sprintf("of %s only %d releases were read", project.Name, t.readOf(project))
+		if ok = v.rounds < maxRounds; !ok && l.unread(project) {
+			q.bound = fmt.Sprintf("of %s only %d releases were read", project.Name, l.readOf(project))
 		}
 		return c, ok
 	}
@@ -222,14 +237,14 @@ func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool)
 }
 
 // unread tells that a project's page shows releases of which nothing was read.
-func (t *tenant) unread(project pkgref.Ref) bool {
-	page := t.releases.Page(project)
-	return page != nil && page.Shown() > t.readOf(project)
+func (l *Ledger) unread(project pkgref.Ref) bool {
+	page := l.releases.Page(project)
+	return page != nil && page.Shown() > l.readOf(project)
 }
 
 // readOf counts the releases of a project whose metadata was read.
-func (t *tenant) readOf(project pkgref.Ref) int {
-	if r := t.required[project]; r != nil {
+func (l *Ledger) readOf(project pkgref.Ref) int {
+	if r := l.required[project]; r != nil {
 		return len(r.own)
 	}
 	return 0
@@ -237,12 +252,9 @@ func (t *tenant) readOf(project pkgref.Ref) int {
 
 // hints are the versions of a project that are wanted most: clients asked for them, or
 // lockfiles pin them.
-func (t *tenant) hints(project pkgref.Ref) []string {
-	hints := slices.Clone(t.walk.asked[project])
-	if t.run.Lock == nil {
-		return hints
-	}
-	for _, pin := range t.run.Lock.For(project).Pins {
+func (l *Ledger) hints(project pkgref.Ref) []string {
+	hints := slices.Clone(l.walk.asked[project])
+	for _, pin := range l.pins(project) {
 		if len(hints) < 2*maxHints && !slices.Contains(hints, pin.Version) {
 			hints = append(hints, pin.Version)
 		}
@@ -260,19 +272,19 @@ const maxMains = 12
 
 // mainly are the names that the main releases of what was read require, or such as
 // clients asked for. Where metadata is read release by release, that is all of it.
-func (t *tenant) mainly(ask door.ReachAsk) map[string]bool {
+func (l *Ledger) mainly(ask door.ReachAsk) map[string]bool {
 	names := map[string]bool{}
-	for project, r := range t.required {
+	for project, r := range l.required {
 		if project.Ecosystem != ask.Package.Ecosystem {
 			continue
 		}
 		versions := r.versions
 		if ask.Pages {
-			versions = append(t.hints(project), t.mainsOf(project, r)...)
+			versions = append(l.hints(project), l.mainsOf(project, r)...)
 		}
 		for _, version := range versions {
 			for _, q := range r.own[version] {
-				names[q.Name] = names[q.Name] || t.counts(project, q)
+				names[q.Name] = names[q.Name] || l.counts(project, q)
 			}
 			for _, place := range r.places[version] {
 				names[r.list[place].Name] = true
@@ -282,9 +294,9 @@ func (t *tenant) mainly(ask door.ReachAsk) map[string]bool {
 	return names
 }
 
-func (t *tenant) mainsOf(project pkgref.Ref, r *requirements) []string {
-	key := strings.Join([]string{r.epoch, t.edges.byPackage[project].epoch}, " ")
-	if m := t.walk.mains[project]; m != nil && m.key == key {
+func (l *Ledger) mainsOf(project pkgref.Ref, r *requirements) []string {
+	key := strings.Join([]string{r.epoch, l.edges.byPackage[project].Epoch}, " ")
+	if m := l.walk.mains[project]; m != nil && m.key == key {
 		return m.versions
 	}
 	lines := map[[2]int64]pkgref.Version{}
@@ -292,7 +304,7 @@ func (t *tenant) mainsOf(project pkgref.Ref, r *requirements) []string {
 		release := project
 		release.Version = text
 		v, _ := pkgref.ParseVersion(project.Ecosystem, text)
-		if !v.Stable() || t.releases.Of(release).Admits() == "" {
+		if !v.Stable() || l.releases.Of(release).Admits() == "" {
 			continue
 		}
 		if old, known := lines[v.Compatible()]; !known || v.CompareSpelled(old) > 0 {
@@ -308,25 +320,14 @@ func (t *tenant) mainsOf(project pkgref.Ref, r *requirements) []string {
 	for _, v := range newest[:min(len(newest), maxMains)] {
 		m.versions = append(m.versions, v.String())
 	}
-	t.walk.mains[project] = m
+	l.walk.mains[project] = m
 	return m.versions
 }
 
-// loose tells whether pages also show what is older than what is required.
-func (t *tenant) loose(e pkgref.Ecosystem) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return e == pkgref.Python && t.walk.loose[e]
-}
-
-// highestRequired is the highest release on a page that a requirement admits.
-func highestRequired(j *policy.Judge, ask door.IndexAsk) string {
-	var highest pkgref.Version
-	for _, f := range ask.Files {
-		v, ok := pkgref.ParseVersion(ask.Package.Ecosystem, f.Version)
-		if ok && v.CompareSpelled(highest) > 0 && j.Release(f.Version).ResolvedBy == policy.ByDependency {
-			highest = v
-		}
-	}
-	return highest.String()
+// Loose tells whether a client asked for what nothing that was read requires: it knows
+// its versions from elsewhere.
+func (l *Ledger) Loose(e pkgref.Ecosystem) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.walk.loose[e]
 }

@@ -1,4 +1,4 @@
-package admission
+package ledger
 
 import (
 	"maps"
@@ -19,22 +19,22 @@ type task struct {
 
 // spread makes edges of what admitted releases of a project require. That can
 // admit releases whose requirements came earlier, as clients read a page or a
-// go.mod once; so it goes on with these. t.mu is held.
-func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
-	queue := []task{{project, t.edges.byPackage[project].edges}}
+// go.mod once; so it goes on with these. mu is held.
+func (l *Ledger) spread(project pkgref.Ref) error {
+	queue := []task{{project, l.edges.byPackage[project].List}}
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
-		fresh, err := c.edgesFrom(t, next)
+		fresh, err := l.edgesFrom(next)
 		if err != nil {
 			return err
 		}
-		t.edges.add(fresh)
+		l.edges.add(fresh)
 		more := map[pkgref.Ref][]policy.Edge{}
 		var order []pkgref.Ref
 		for _, e := range fresh.edges {
 			child := pkgref.Ref{Ecosystem: e.Parent.Ecosystem, Name: e.Name}
-			if e.Through == "" || t.required[child] == nil {
+			if e.Through == "" || l.required[child] == nil {
 				continue // it admits nothing, or is asked about later
 			}
 			if more[child] == nil {
@@ -45,10 +45,10 @@ func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
 		for _, child := range order {
 			queue = append(queue, task{child, more[child]})
 		}
-		for _, child := range slices.SortedFunc(maps.Keys(fresh.asks), compareRefs) {
-			if r := t.required[child]; t.ask(child, fresh.asks[child]) && r != nil {
+		for _, child := range slices.SortedFunc(maps.Keys(fresh.asks), pkgref.Ref.CompareSpelled) {
+			if r := l.required[child]; l.ask(child, fresh.asks[child]) && r != nil {
 				r.anew()
-				queue = append(queue, task{child, t.edges.byPackage[child].edges})
+				queue = append(queue, task{child, l.edges.byPackage[child].List})
 			}
 		}
 	}
@@ -56,20 +56,18 @@ func (c *Controller) spread(t *tenant, project pkgref.Ref) error {
 }
 
 // edgesFrom are the edges that a project's releases give, as they stand, and that
-// there are not yet; t.mu is held.
-func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
-	b := &batch{t: t, most: c.config.Limits.Edges, known: map[policy.Edge]bool{}, asks: map[pkgref.Ref]string{}}
-	r := t.required[from.project]
+// there are not yet; mu is held.
+func (l *Ledger) edgesFrom(from task) (*batch, error) {
+	b := &batch{l: l, most: l.limits.Edges, known: map[policy.Edge]bool{}, asks: map[pkgref.Ref]string{}}
+	r := l.required[from.project]
 	if r == nil {
 		return b, nil
 	}
 	b.many = r.many()
-	about, err := c.subject(t, from.project, t.origins[from.project])
+	j, err := l.rules.Judge(from.project, l.origins[from.project], from.edges)
 	if err != nil {
 		return nil, err
 	}
-	about.Edges = from.edges
-	j := c.judgeOf(t.policy(), about)
 	made := map[string]string{}
 	for _, version := range slices.Backward(r.versions) { // pages often have the newest last
 		parent := from.project
@@ -78,7 +76,7 @@ func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
 		if before != "" {
 			continue
 		}
-		now, met := c.reach(t, parent, j)
+		now, met := l.reach(parent, j)
 		if !met || known && now == "" {
 			continue
 		}
@@ -93,7 +91,7 @@ func (c *Controller) edgesFrom(t *tenant, from task) (*batch, error) {
 
 // batch collects new edges within a run's limit.
 type batch struct {
-	t     *tenant
+	l     *Ledger
 	most  int
 	many  bool
 	edges []policy.Edge
@@ -107,7 +105,7 @@ type batch struct {
 func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement) error {
 	for _, q := range reqs {
 		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
-		if !b.t.counts(projectOfRef(parent), q) {
+		if !b.l.counts(parent.Project(), q) {
 			e.Through, e.Unasked = "", q.Under
 		}
 		if child := (pkgref.Ref{Ecosystem: parent.Ecosystem, Name: q.Name}); e.Through != "" && q.Asks != "" {
@@ -120,10 +118,10 @@ func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement)
 			}
 			key.Parent = pkgref.Ref{Ecosystem: parent.Ecosystem}
 		}
-		if b.t.edges.known[key] || b.known[key] {
+		if b.l.edges.known[key] || b.known[key] {
 			continue
 		}
-		switch total := len(b.t.edges.known) + len(b.known); {
+		switch total := len(b.l.edges.known) + len(b.known); {
 		case b.many && e.Through == "" && total >= b.most/2:
 			continue
 		case total >= b.most:
@@ -133,4 +131,33 @@ func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement)
 		b.edges = append(b.edges, e)
 	}
 	return nil
+}
+
+// reach tells through what a release admits what it requires, "" if it admits
+// nothing, and asks again where a new edge may have changed that. met tells whether
+// the run was told of the release at all. mu is held.
+func (l *Ledger) reach(ref pkgref.Ref, j *policy.Judge) (through string, met bool) {
+	s := l.releases.Of(ref)
+	if s.State == Unknown || s.Admits() != "" {
+		return s.Admits(), s.State != Unknown
+	}
+	release := j.Release(ref.Version)
+	d := release
+	switch {
+	case s.Facts != nil:
+		d = j.File(*s.Facts)
+	case s.Listed, s.State == Admitted:
+	default:
+		return "", true // nothing of it was weighed
+	}
+	if !d.Allowed() || d.Through == "" {
+		return "", true
+	}
+	_, after := l.releases.Move(ref, Event{Kind: Allowed, Through: d.Through, File: s.File, Facts: s.Facts, ByEdge: ByEdge(release)})
+	return after.Admits(), true
+}
+
+// ByEdge tells that what a release is admitted through is not an entry of its own.
+func ByEdge(release policy.Decision) bool {
+	return release.ResolvedBy == policy.ByDependency || release.Through != "" && release.Through != release.Rule
 }

@@ -1,4 +1,4 @@
-package admission
+package ledger
 
 import (
 	"slices"
@@ -22,31 +22,71 @@ type requirements struct {
 	made     map[string]string // by version, whose requirements are edges: through what
 }
 
+// Require takes what the verified metadata of a release requires. The release must be
+// one that was admitted in this run, or that waits for a person: what it requires counts
+// through the entry that admitted it, and only tells who wants what while it waits.
+func (l *Ledger) Require(parent pkgref.Ref, reqs []door.Requirement) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.releases.Of(parent).State; s == Unknown || s == Refused {
+		return fault.New(fault.ErrForbidden, "%s was not admitted in this run, so what it requires is not taken", parent)
+	}
+	if err := l.setRelease(parent, reqs); err != nil {
+		return err
+	}
+	return l.spread(parent.Project())
+}
+
+// RequirePage takes what a page says that its releases require. It must be the one that
+// the project was shown by last.
+func (l *Ledger) RequirePage(project pkgref.Ref, digest string, reqs []door.IndexRequirement) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	page := l.releases.Page(project)
+	if page == nil || page.Digest() != digest {
+		return fault.New(fault.ErrForbidden, "this page of %s was not judged in this run, so what its releases require is not taken", project)
+	}
+	if err := l.setPage(project, page.Epoch(), reqs); err != nil {
+		return err
+	}
+	return l.spread(project)
+}
+
+// Requirements are those of a release, as far as they are known.
+func (l *Ledger) Requirements(release pkgref.Ref) []door.Requirement {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.required[release.Project()]
+	if r == nil {
+		return nil
+	}
+	return r.of(release.Version)
+}
+
 // many tells that requirements of many releases came at once, of a page or a
 // lockfile: equal ones are then one edge.
 func (r *requirements) many() bool { return r.epoch != "" || r.locked }
 
-// requiredBy returns a project's requirements, made if there are none; t.mu is
-// held.
-func (t *tenant) requiredBy(project pkgref.Ref) *requirements {
-	r := t.required[project]
+// requiredBy returns a project's requirements, made if there are none; mu is held.
+func (l *Ledger) requiredBy(project pkgref.Ref) *requirements {
+	r := l.required[project]
 	if r == nil {
 		r = &requirements{places: map[string][]int{}, own: map[string][]door.Requirement{}, met: map[string]bool{}, made: map[string]string{}}
-		t.required[project] = r
+		l.required[project] = r
 	}
 	return r
 }
 
 // takes tells whether a run may have n more requirements, of so many more bytes, and
-// counts them; t.mu is held.
-func (t *tenant) takes(n, limit int, bytes int64) error {
-	if t.requirements+n > limit {
-		return fault.New(fault.ErrForbidden, "the releases that this run has seen require more than %d packages, so no more are taken", limit)
+// counts them; mu is held.
+func (l *Ledger) takes(n int, bytes int64) error {
+	if l.count+n > l.limits.Requirements {
+		return fault.New(fault.ErrForbidden, "the releases that this run has seen require more than %d packages, so no more are taken", l.limits.Requirements)
 	}
-	if !t.releases.Take(bytes) {
-		return tooMuch(t)
+	if !l.releases.Take(bytes) {
+		return l.tooMuch()
 	}
-	t.requirements += n
+	l.count += n
 	return nil
 }
 
@@ -74,14 +114,14 @@ func (r *requirements) unmet(versions ...string) (bytes int64) {
 	return bytes
 }
 
-// setRelease takes what the metadata of one release says; t.mu is held.
-func (t *tenant) setRelease(p pkgref.Ref, reqs []door.Requirement, limit int) error {
-	r := t.requiredBy(projectOfRef(p))
+// setRelease takes what the metadata of one release says; mu is held.
+func (l *Ledger) setRelease(p pkgref.Ref, reqs []door.Requirement) error {
+	r := l.requiredBy(p.Project())
 	if old, known := r.own[p.Version]; known && slices.Equal(old, reqs) {
 		return nil
 	}
 	bytes := bytesOf(reqs) - bytesOf(r.own[p.Version]) + r.unmet(p.Version)
-	if err := t.takes(len(reqs)-len(r.own[p.Version]), limit, bytes); err != nil {
+	if err := l.takes(len(reqs)-len(r.own[p.Version]), bytes); err != nil {
 		return err
 	}
 	r.meet(p.Version)
@@ -90,10 +130,9 @@ func (t *tenant) setRelease(p pkgref.Ref, reqs []door.Requirement, limit int) er
 	return nil
 }
 
-// setPage takes what a page says, in place of what an earlier one said; t.mu is
-// held.
-func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequirement, limit int) error {
-	r := t.requiredBy(project)
+// setPage takes what a page says, in place of what an earlier one said; mu is held.
+func (l *Ledger) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequirement) error {
+	r := l.requiredBy(project)
 	var bytes, versions int64
 	fresh := map[string]bool{}
 	for _, q := range reqs {
@@ -105,7 +144,7 @@ func (t *tenant) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequ
 			}
 		}
 	}
-	if err := t.takes(len(reqs)-len(r.list), limit, bytes-r.bytes+versions); err != nil {
+	if err := l.takes(len(reqs)-len(r.list), bytes-r.bytes+versions); err != nil {
 		return err
 	}
 	r.bytes = bytes
@@ -128,6 +167,23 @@ func (r *requirements) meet(version string) {
 	}
 }
 
+// requires tells whether a release requires a name in some version.
+func (r *requirements) requires(version, name string) bool {
+	of := func(q door.Requirement) bool { return q.Name == name }
+	return slices.ContainsFunc(r.own[version], of) ||
+		slices.ContainsFunc(r.places[version], func(place int) bool { return of(r.list[place]) })
+}
+
+// anew has edges made again of the releases that require something for an extra.
+func (r *requirements) anew() {
+	under := func(q door.Requirement) bool { return q.Under != "" }
+	for version, own := range r.own {
+		if slices.ContainsFunc(own, under) {
+			delete(r.made, version)
+		}
+	}
+}
+
 // of are the requirements of a release.
 func (r *requirements) of(version string) []door.Requirement {
 	reqs := slices.Clone(r.own[version])
@@ -135,9 +191,4 @@ func (r *requirements) of(version string) []door.Requirement {
 		reqs = append(reqs, r.list[place])
 	}
 	return reqs
-}
-
-func projectOfRef(p pkgref.Ref) pkgref.Ref {
-	p.Version = ""
-	return p
 }

@@ -1,0 +1,198 @@
+package admission
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// knowledge is all that is known, outside of its ledger, of what a run asks for: its
+// policy and lockfiles, the installation's namespaces and imported facts, what people
+// have answered, the time. It is what the ledger judges by.
+type knowledge struct {
+	config *Config
+	run    *Run
+	law    *law
+}
+
+var _ ledger.Rules = knowledge{}
+
+// Policy implements ledger.Rules.
+func (k knowledge) Policy() *policy.Policy { return k.law.now.Load() }
+
+// Judge implements ledger.Rules.
+func (k knowledge) Judge(project pkgref.Ref, from ledger.Origin, edges []policy.Edge) (*policy.Judge, error) {
+	about, err := k.subject(project, from)
+	if err != nil {
+		return nil, err
+	}
+	about.Edges = edges
+	return k.judge(about), nil
+}
+
+// subject gathers what is known of a project, its edges and people's answers aside.
+func (k knowledge) subject(project pkgref.Ref, from ledger.Origin) (policy.Subject, error) {
+	project = project.Project()
+	s := policy.Subject{Package: project, Upstream: from.Upstream, Toolchain: from.Toolchain}
+	s.Owner = k.owner(project)
+	if k.run.Lock != nil {
+		s.Lock = k.run.Lock.For(project)
+	}
+	if k.config.Advisories == nil {
+		return s, nil
+	}
+	facts, err := k.config.Advisories.Facts(project)
+	if err != nil {
+		return s, errUnknown(project, err)
+	}
+	s.Malware, s.Lookalike = facts.Malware, facts.Lookalike
+	return s, nil
+}
+
+// owner is the upstream that a project's namespace names; "": it has none.
+func (k knowledge) owner(project pkgref.Ref) string {
+	upstream, _ := k.Policy().Owner(k.config.Namespaces, project)
+	return upstream
+}
+
+// judge judges by the policy in force and by the time that it is.
+func (k knowledge) judge(about policy.Subject) *policy.Judge { return k.judgeBy(k.Policy(), about) }
+
+// judgeBy judges by a policy and by the time that it is.
+func (k knowledge) judgeBy(p *policy.Policy, about policy.Subject) *policy.Judge {
+	return judgeAt(p, k.config.Clock.Read(), about)
+}
+
+// judgeAt judges by the time of a reading; where the host's clock has jumped, by what
+// the time may be as well.
+func judgeAt(p *policy.Policy, now clock.Reading, about policy.Subject) *policy.Judge {
+	if now.Jumped() {
+		about.Otherwise = now.Wall
+	}
+	return p.Judge(now.Now, about)
+}
+
+// generation names the state of all facts that subject gathers.
+func (k knowledge) generation(from ledger.Origin) string {
+	parts := []string{from.Upstream, "", "", ""}
+	if from.Toolchain {
+		parts[1] = "toolchain"
+	}
+	if k.run.Lock != nil {
+		parts[2] = k.run.Lock.Digest()
+	}
+	if k.config.Advisories != nil {
+		parts[3] = k.config.Advisories.Generation()
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// answers are what people have answered about a project's releases, as far as it
+// holds for the run. They are gathered anew for each decision, so that a
+// denial or a revocation counts from when it was made.
+func (k knowledge) answers(ctx context.Context, project pkgref.Ref) ([]policy.Approval, error) {
+	if k.config.Approvals == nil || !k.Policy().MayHold() {
+		return nil, nil
+	}
+	project = project.Project()
+	answers, _, err := k.config.Approvals.Grants(ctx, project, k.run.Run, k.Policy().Digest())
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", project)
+	}
+	return answers, nil
+}
+
+// answersEpoch names answers by what they say; "" if there are none.
+func answersEpoch(answers []policy.Approval) string {
+	if len(answers) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(answers)
+	if err != nil { // not reached: strings always encode
+		return "?"
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+// settle makes of a decision what this installation can do with it: where nobody
+// can be asked a hold is a refusal, and says so.
+func (k knowledge) settle(d policy.Decision) policy.Decision {
+	switch d.Effect {
+	case policy.Allow, policy.Deny:
+	case policy.Hold:
+		if k.config.Approvals == nil {
+			d.Effect = policy.Deny
+			d.Reason += "; nobody can be asked here, so it is refused"
+		}
+	default:
+		d.Effect, d.Reason = policy.Deny, "the policy gave no decision, so it is refused"
+	}
+	return d
+}
+
+// malwareInside refuses a file that policy allowed, by d, for a package inside it
+// that is known to be malicious. One without a version is if all of its are.
+func (k knowledge) malwareInside(ask door.ArtifactAsk, d policy.Decision) (policy.Decision, error) {
+	if k.config.Advisories == nil {
+		return d, nil
+	}
+	for _, text := range ask.Bundled {
+		name, version, _ := strings.Cut(text, " ")
+		inner := pkgref.Ref{Ecosystem: ask.Package.Ecosystem, Name: name}
+		facts, err := k.config.Advisories.Facts(inner)
+		if err != nil {
+			return d, errUnknown(inner, err)
+		}
+		if len(facts.Malware) == 0 {
+			continue
+		}
+		// By a policy without lists, which come before advisories: what is inside
+		// of a file is not a choice of this run's.
+		j := new(policy.Policy).Judge(k.config.Clock.Read().Now, policy.Subject{Package: inner, Malware: facts.Malware})
+		verdict := j.Name()
+		if version != "" {
+			verdict = j.Release(version)
+		}
+		if verdict.ResolvedBy == policy.ByAdvisory && verdict.Alarm {
+			verdict.Reason, verdict.WantedBy, verdict.Pinned = "a package inside the file: "+verdict.Reason, d.WantedBy, d.Pinned
+			return verdict, nil
+		}
+	}
+	return d, nil
+}
+
+// ruleUnknown is of packages of which the imported facts can't be read.
+const ruleUnknown = "advisory.unreadable"
+
+// errFacts tells errors of the imported facts from others.
+var errFacts = errors.New("the imported facts about packages can't be read")
+
+func errUnknown(p pkgref.Ref, err error) error {
+	return fault.Wrap(fault.ErrUnavailable, errors.Join(errFacts, err), "what is known of %s could not be read", p)
+}
+
+// unknownDecision is the refusal of a package of which the imported facts can't
+// be read: it might be malware.
+func unknownDecision() policy.Decision {
+	return policy.Decision{
+		Effect: policy.Deny, Rule: ruleUnknown, ResolvedBy: policy.ByAdvisory,
+		Reason: "the imported facts about packages can't be read, so every package is refused; on the host, see: cofferdam advisory status",
+	}
+}
+
+// require puts into a subject what this run knows of who requires it.
+func (t *tenant) require(about *policy.Subject, p pkgref.Ref) {
+	about.Edges = t.ledger.EdgesTo(p).List
+	about.Declared = t.ledger.Declares(p)
+}

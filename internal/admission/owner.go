@@ -1,0 +1,69 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Owner implements Door.
+func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAnswer, error) {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.OwnerAnswer{}, err
+	}
+	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
+		return door.OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", clip(ask.Package.String(), 200))
+	}
+	law := t.policy()
+	upstream := t.known.owner(ask.Package)
+	out := door.OwnerAnswer{Upstream: upstream}
+	if !ask.Walk {
+		t.ledger.Asked(ask.Package, ask.Version)
+	}
+	about, err := t.known.subject(ask.Package, ledger.Origin{Upstream: upstream})
+	if err != nil {
+		out.Apart = apart(t, policy.Decision{})
+		return out, nil //nolint:nilerr // it is refused, with a record, once it is judged
+	}
+	t.require(&about, ask.Package)
+	d := t.known.judgeBy(law, about).Name()
+	out.Apart = apart(t, d)
+	out.Admitted = d.Admitted() && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)
+	out.Unreached = ask.MayWalk && !t.run.Plan && !d.Shown() && !t.leadsOn(ask.Package) &&
+		mayLift(law, ask.Package.Ecosystem, d, ask.Metadata && len(about.Edges) == 0)
+	return out, nil
+}
+
+// leadsOn tells whether a name is the beginning of one that the policy or what was
+// read names: resolvers that know an import and not its module try all of these.
+func (t *tenant) leadsOn(p pkgref.Ref) bool {
+	if p.Ecosystem != pkgref.Go {
+		return false
+	}
+	begins := func(name string) bool { return strings.HasPrefix(name, p.Name+"/") }
+	if slices.ContainsFunc(t.policy().Roots(p.Ecosystem), begins) {
+		return true
+	}
+	return t.ledger.LeadsBelow(p.Ecosystem, p.Name+"/")
+}
+
+// apart says whose pages of a name a run is not told of, by how soon or with which
+// times one comes: of a name that it may not have, those of all other sandboxes;
+// where ages count from when a file was seen first, those of other tokens.
+func apart(t *tenant, name policy.Decision) string {
+	own := "sandbox " + t.run.Sandbox
+	if !name.Shown() {
+		return own
+	}
+	if t.policy().AgesFromFirstSeen() && t.run.Token != "" {
+		return "token " + t.run.Token
+	}
+	return ""
+}

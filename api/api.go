@@ -148,7 +148,7 @@ type RunSummary struct {
 	Served    []Package `json:"served"`
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
-	Missing   []Package `json:"missing"`            // what no upstream has
+	Missing   []Package `json:"missing"`            // what no upstream has, or gives
 	Names     []Name    `json:"names"`              // names that did not resolve
 	Ended     string    `json:"ended,omitempty"`    // why the policy ended the sandbox
 	Unlisted  string    `json:"unlisted,omitempty"` // why it is not known what is on the disk

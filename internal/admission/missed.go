@@ -43,7 +43,7 @@ func parseName(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, bool) {
 }
 
 // missed tells whether somebody asked for what one range of a withheld record may have,
-// and nothing that was served is it: a command, or, of the last range, which is the one
+// and nothing that was had is it: a command, or, of the last range, which is the one
 // that the record is about, a requirement.
 func (s *summary) missed(r audit.Record, at int) bool {
 	p := projectOf(r)
@@ -62,9 +62,9 @@ func (s *summary) missed(r audit.Record, at int) bool {
 	return false
 }
 
-// met tells whether a release that was served is one that a specifier asks for.
+// met tells whether a release that was had is one that a specifier asks for.
 func (s *summary) met(p pkgref.Ref, specifier string) bool {
-	return slices.ContainsFunc(s.had[p], func(had pkgref.Ref) bool { return claimMeets(specifier, had) })
+	return slices.ContainsFunc(s.had.releases[p], func(had pkgref.Ref) bool { return claimMeets(specifier, had) })
 }
 
 // passedOver tells of a page that lacks pre-releases alone, of a project that no command

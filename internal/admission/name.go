@@ -98,6 +98,9 @@ func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 		Kind: audit.KindPackage, Outcome: outcome, File: clip(f.File, 512), SourceURL: clip(f.SourceURL, 2_048),
 		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
 	}
+	if f.Metadata {
+		r.Detail = map[string]string{detailKind: string(policy.KindMetadata)}
+	}
 	if blocked, ok := c.blocklisted(t, f.Package); ok {
 		d = blocked
 		r.Outcome, r.ResolvedBy, r.Rule, r.Reason = audit.Blocked, string(d.ResolvedBy), d.Rule, d.Reason

@@ -29,7 +29,16 @@ func (w wantedPaths) probed(p pkgref.Ref) bool {
 }
 
 // mayBeProbe tells whether a refusal was of something that resolvers read, and
-// not of a file: a file that was refused was wanted, whatever its name.
+// not of a file: a file that was refused was wanted, whatever its name. Metadata
+// that could not be verified is told in any case.
 func mayBeProbe(r audit.Record) bool {
-	return r.Kind == audit.KindPackage && (r.File == "" || r.Detail[detailKind] == string(policy.KindMetadata))
+	metadata := r.Detail[detailKind] == string(policy.KindMetadata)
+	return r.Kind == audit.KindPackage && (r.File == "" || metadata && (r.Outcome != audit.Failed || r.OfUpstream()))
+}
+
+// isProbe tells of what only a resolver asked for: by a path above what was wanted, or, of
+// what no upstream gave, by one below what was had.
+func isProbe(r audit.Record, wanted wantedPaths, had had) bool {
+	p := projectOf(r)
+	return mayBeProbe(r) && (wanted.probed(p) || r.OfUpstream() && had.above(p))
 }

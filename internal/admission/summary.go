@@ -15,14 +15,18 @@ import (
 
 // Summary says from the log what became of a run's packages, whether the run
 // lives or is long over. fault.ErrNotFound if the log has nothing of it. What
-// an index withheld whole, or in part while no file of the project was served
-// and none of its releases required anything, is among the refused: it is why
-// an install failed.
+// an index withheld whole, or in part while nothing of the project was served,
+// no metadata of its releases was shown and none of them required anything, is
+// among the refused: it is why an install failed. What was refused and had
+// afterwards is not.
 func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, error) {
 	if run == "" {
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
-	s := summary{out: api.RunSummary{Run: run}, served: map[pkgref.Ref]pkgref.Version{}, had: map[pkgref.Ref][]pkgref.Ref{}, asked: wishes{}, blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{}, wanted: wantedPaths{}}
+	s := summary{
+		out: api.RunSummary{Run: run}, had: newHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: wantedPaths{},
+		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
+	}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
@@ -44,17 +48,17 @@ type summary struct {
 	files     lines
 	refused   lines
 	names     []api.Name
-	served    map[pkgref.Ref]pkgref.Version // projects, with the highest version that was served
-	had       map[pkgref.Ref][]pkgref.Ref   // by project: the releases that were served
-	asked     wishes                        // what commands named
-	missing   lines                         // what no upstream has
-	blocked   map[pkgref.Ref]bool           // projects of which a file was refused
-	parents   map[pkgref.Ref]bool           // projects of which a release was taken, as it required another
+	had       had
+	asked     wishes              // what commands named
+	missing   lines               // what no upstream gave
+	blocked   map[pkgref.Ref]bool // projects of which a file was refused
+	parents   map[pkgref.Ref]bool // projects of which a release was taken, as it required another
 	withheld  []audit.Record
+	pages     map[pkgref.Ref]uint64 // the records of pages that were shown last, by project
 	wanted    wantedPaths
 	pending   []audit.Record      // what waited for a person
 	releases  map[pkgref.Ref]bool // that were served or refused
-	probes    []audit.Record      // refusals of what may have been wanted by nobody
+	failures  []audit.Record      // refusals, some of what nobody wanted
 }
 
 func (s *summary) add(r audit.Record) {
@@ -75,8 +79,11 @@ func (s *summary) add(r audit.Record) {
 			s.out.CopyOf = strings.TrimSuffix(r.Reason+": "+r.Detail[detailCameWith], ": ")
 		}
 	case audit.Served:
-		s.serve(r)
+		s.had.take(r)
+		s.releases[refOf(r)] = true
 		s.files.add(packageLine(r), 1)
+	case audit.Shown:
+		s.show(r)
 	case audit.Installed:
 		s.installed.add(packageLine(r), 1)
 	case audit.Withheld:
@@ -90,7 +97,7 @@ func (s *summary) add(r audit.Record) {
 		}
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
-	case audit.Shown, audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}
@@ -102,35 +109,36 @@ func projectOf(r audit.Record) pkgref.Ref {
 	return p
 }
 
-func (s *summary) serve(r audit.Record) {
-	p := projectOf(r)
-	v, _ := pkgref.ParseVersion(p.Ecosystem, r.InstalledVersion)
-	if best, known := s.served[p]; !known || v.Compare(best) > 0 {
-		s.served[p] = v
+// show takes what was shown: a release's metadata, or a page with nothing withheld, which
+// goes before what was withheld of it until then.
+func (s *summary) show(r audit.Record) {
+	switch {
+	case tellsOfRelease(r):
+		s.had.take(r)
+	case r.Detail[detailKind] == door.ShownIndex:
+		s.pages[projectOf(r)] = r.Seq
 	}
-	s.releases[refOf(r)] = true
-	s.had[p] = append(s.had[p], refOf(r))
 }
 
 // ruleLockfile is policy's rule of releases that a lockfile leaves out.
 const ruleLockfile = "packages.lockfile"
 
 // withheldLines are the versions that somebody may miss: of a project that was
-// served, only those above what was served, and none that a lockfile leaves out;
-// and pre-releases, and what is below, only where a requirement or a command asked
-// for what no served release is. The log has them all.
+// had, only those above what was had, and none that a lockfile leaves out; and
+// pre-releases, and what is below, only where a requirement or a command asked for
+// what no release is that was had. The log has them all.
 func (s *summary) withheldLines() []api.Package {
 	var kept lines
 	for _, r := range s.withheld {
-		best, served := s.served[projectOf(r)]
-		if !served && s.blocked[projectOf(r)] {
+		best, had := s.had.highest[projectOf(r)]
+		if !had && s.blocked[projectOf(r)] {
 			continue // a line among the refused says it
 		}
 		for i, w := range r.Withheld {
 			wanted := s.missed(r, i)
 			to, _ := pkgref.ParseVersion(pkgref.Ecosystem(r.Ecosystem), w.To)
-			below := served && to.Compare(best) <= 0
-			if w.Versions == 0 || served && w.Rule == ruleLockfile || (below || onlyPreReleases(r, w)) && !wanted {
+			below := had && to.Compare(best) <= 0
+			if w.Versions == 0 || had && w.Rule == ruleLockfile || (below || onlyPreReleases(r, w)) && !wanted {
 				continue
 			}
 			line := packageLine(r)
@@ -144,13 +152,13 @@ func (s *summary) withheldLines() []api.Package {
 	return kept.sorted()
 }
 
-// refuseWithheld counts a project as refused if nothing of it was served or
-// taken, and no file of it was refused by itself; not where it lacks pre-releases
-// alone, which nobody asked for.
+// refuseWithheld counts a project as refused if nothing of it was had or taken,
+// its page was not shown whole later, and no file of it was refused by itself; not
+// where it lacks pre-releases alone, which nobody asked for.
 func (s *summary) refuseWithheld() {
 	for _, r := range s.withheld {
 		p := projectOf(r)
-		if _, served := s.served[p]; served || s.blocked[p] || s.parents[p] || r.Detail[detailEvent] == eventRepeats || s.passedOver(r) {
+		if s.blocked[p] || r.Detail[detailEvent] == eventRepeats || s.passedOver(r) || r.Detail[detailAlarm] == "" && s.got(p, r.Seq) {
 			continue
 		}
 		line := packageLine(r)
@@ -159,6 +167,11 @@ func (s *summary) refuseWithheld() {
 		}
 		s.refused.add(line, 1)
 	}
+}
+
+// got tells whether a project of which something was withheld was had all the same.
+func (s *summary) got(p pkgref.Ref, withheld uint64) bool {
+	return s.had.of(p) || s.parents[p] || s.pages[p] > withheld
 }
 
 func (s *summary) addRefused(r audit.Record) {
@@ -170,17 +183,29 @@ func (s *summary) addRefused(r audit.Record) {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
 			return
 		}
-		if mayBeProbe(r) {
-			s.probes = append(s.probes, r)
-			return
-		}
-		s.addWanted(r)
+		s.failures = append(s.failures, r)
 	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild: // no packages
 	}
 }
 
+// refuse makes lines of what was refused, but for what nobody wanted and what the run
+// got afterwards. A record of repeats is of the time of what it repeats.
+func (s *summary) refuse() {
+	first := map[string]uint64{}
+	for _, r := range s.failures {
+		at, known := first[r.Sandbox+" "+r.RequestID]
+		if !known || r.RequestID == "" {
+			at = r.Seq
+			first[r.Sandbox+" "+r.RequestID] = at
+		}
+		if !isProbe(r, s.wanted, s.had) && !s.had.after(at, r) {
+			s.addWanted(r)
+		}
+	}
+}
+
 func (s *summary) addWanted(r audit.Record) {
-	if r.Rule == door.RuleMissing {
+	if r.OfUpstream() {
 		s.missing.add(packageLine(r), max(1, r.Count))
 		return
 	}
@@ -227,11 +252,7 @@ func packageLine(r audit.Record) api.Package {
 }
 
 func (s *summary) finish() api.RunSummary {
-	for _, r := range s.probes {
-		if !s.wanted.probed(projectOf(r)) {
-			s.addWanted(r)
-		}
-	}
+	s.refuse()
 	s.refusePending()
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()

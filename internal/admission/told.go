@@ -35,15 +35,16 @@ func (t *tenant) told(request string, most int) []door.Refusal {
 	if most <= 0 || most > len(t.shown) {
 		most = len(t.shown)
 	}
-	wanted := wantedPaths{}
+	wanted, had := wantedPaths{}, newHad()
 	for _, r := range t.shown {
 		wanted.add(refOf(r.record))
 	}
-	for p := range t.files {
+	for p, f := range t.files {
 		wanted.add(p)
+		had.take(f.record)
 	}
 	for _, r := range t.shown[len(t.shown)-most:] {
-		if !mayBeProbe(r.record) || !wanted.probed(refOf(r.record)) {
+		if !isProbe(r.record, wanted, had) {
 			list = append(list, r.public())
 		}
 	}

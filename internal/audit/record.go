@@ -159,9 +159,17 @@ type WithheldRange struct {
 	Reason   string `json:"reason"`
 }
 
-// RuleMissing is the rule of a failure that is nobody's refusal: the upstream does not
-// have what was asked for.
-const RuleMissing = "upstream.missing"
+// The rules of failures that are nobody's refusal here: the upstream does not have what
+// was asked for, or does not give it to the gateway.
+const (
+	RuleMissing  = "upstream.missing"
+	RuleDeclined = "upstream.declined"
+)
+
+// OfUpstream tells of what an upstream did not give: its answer, and no refusal of ours.
+func (r Record) OfUpstream() bool {
+	return r.Outcome == Failed && (r.Rule == RuleMissing || r.Rule == RuleDeclined)
+}
 
 // Filter selects records; its zero value selects all.
 type Filter struct {

@@ -96,9 +96,12 @@ type Proposed struct {
 	Approval string        `json:"approval,omitempty"` // the request in the queue, of a hold
 }
 
-// RuleMissing is the rule of a failure that is nobody's refusal: the upstream does not
-// have what was asked for.
-const RuleMissing = "upstream.missing"
+// The rules of failures that are nobody's refusal here: the upstream does not have what
+// was asked for, or does not give it to the gateway.
+const (
+	RuleMissing  = "upstream.missing"
+	RuleDeclined = "upstream.declined"
+)
 
 // ApproveCommand is what a person enters on the host to approve a request.
 func ApproveCommand(id string) string { return "cofferdam approvals approve " + id }

@@ -228,6 +228,8 @@ type Failure struct {
 	ResolvedBy policy.ResolvedBy `json:"resolved_by"` // ByIntegrity, ByCanonical, ByNamespace or ByToolchain
 	Rule       string            `json:"rule,omitempty"`
 	Reason     string            `json:"reason"`
+	// Metadata tells that File is none of a release's files: resolvers read it.
+	Metadata bool `json:"metadata,omitempty"`
 }
 
 // Answer is a decision that was recorded.

@@ -20,6 +20,7 @@ const (
 	Unverified  Cause = "unverified"  // the upstream's answer could not be verified
 	Unreachable Cause = "unreachable" // the upstream can't be reached, or is broken
 	Missing     Cause = "missing"     // the upstream has no such thing
+	Declined    Cause = "declined"    // the upstream does not give it
 	NoSuchRoute Cause = "no route"    // the gateway has no such route
 	TooMuch     Cause = "too much"    // a limit of this run
 )

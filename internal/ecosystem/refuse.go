@@ -46,6 +46,8 @@ func title(r Refusal) string {
 	switch r.Cause {
 	case Missing, NoSuchRoute:
 		return "Not found"
+	case Declined:
+		return "Declined upstream"
 	case ByPolicy, Malformed, Unverified, Unreachable, TooMuch:
 	}
 	return blockedBy

@@ -123,6 +123,7 @@ func (g *Gateway) refuseFile(a *asked, err error) {
 	r.RequestID = g.failed(a.query, door.Failure{
 		Rule:    ruleOf(r.Cause),
 		Package: a.ref, File: a.route.File, SourceURL: a.url, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
+		Metadata: a.file.Kind == policy.KindMetadata,
 	})
 	a.refuse(r)
 }

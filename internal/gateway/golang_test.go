@@ -2,12 +2,15 @@ package gateway_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -462,5 +465,29 @@ func TestGoWithheldVersions(t *testing.T) {
 		if n := b.registry.Count(indexHost + goFiles(t, m)[0]); (n != 0) != (want == http.StatusOK) {
 			t.Errorf("%s: the proxy was asked for the zip %d times", m.Version, n)
 		}
+	}
+}
+
+// TestWhatAnUpstreamDoesNotGive: its 403 is its own answer, on record as that, of a page as
+// of a small file; what can't be verified is a refusal of ours.
+func TestWhatAnUpstreamDoesNotGive(t *testing.T) {
+	m := golangtest.New(t, "corp.example/foo", "v1.0.0")
+	b, _ := newGoBench(t, m)
+	b.registry.Script(indexHost+"/corp.example/@v/list", liar.Status(http.StatusForbidden))
+	b.registry.Script(indexHost+"/corp.example/@v/v1.0.0.info", liar.Status(http.StatusUnauthorized))
+	b.registry.Script(indexHost+"/corp.example/foo/@v/v1.0.0.mod", liar.Body("text/plain", []byte("module corp.example/other\n")))
+	for _, path := range []string{"/corp.example/@v/list", "/corp.example/@v/v1.0.0.info", "/corp.example/foo/@v/v1.0.0.mod"} {
+		a := b.get(path)
+		if own := strings.Contains(a.Status, "Declined upstream"); a.StatusCode != http.StatusFailedDependency || own == strings.Contains(path, "foo") {
+			t.Errorf("%s: %s", path, status(a))
+		}
+	}
+	var said []string
+	for _, f := range b.door.Failures() {
+		said = append(said, fmt.Sprintf("%s %s %s %v", f.Package.Name, f.File, f.Rule, f.Metadata))
+	}
+	want := []string{"corp.example  upstream.declined false", "corp.example v1.0.0.info upstream.declined true", "corp.example/foo v1.0.0.mod  true"}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("on record (-want +got):\n%s", diff)
 	}
 }

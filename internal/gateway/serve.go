@@ -230,12 +230,16 @@ func sentence(err error) string {
 }
 
 // ruleOf is the rule on record of what has no rule of the policy's: that the upstream
-// does not have it is nobody's refusal. "" is the door's to name.
+// does not have it, or give it, is nobody's refusal here. "" is the door's to name.
 func ruleOf(cause ecosystem.Cause) string {
-	if cause == ecosystem.Missing {
+	switch cause {
+	case ecosystem.Missing:
 		return door.RuleMissing
+	case ecosystem.Declined:
+		return door.RuleDeclined
+	default:
+		return ""
 	}
-	return ""
 }
 
 // causeOf sorts an error into what it means to a client.
@@ -245,6 +249,8 @@ func causeOf(err error) ecosystem.Cause {
 		return ecosystem.Missing
 	case errors.Is(err, fault.ErrUnavailable):
 		return ecosystem.Unreachable
+	case errors.Is(err, upstream.ErrDeclined):
+		return ecosystem.Declined
 	case errors.Is(err, errStrangers), errors.Is(err, errWaiting):
 		return ecosystem.ByPolicy
 	}

@@ -177,7 +177,7 @@ func status(resp *http.Response) error {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return fault.New(fault.ErrNotFound, "the upstream has no such project or file")
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusProxyAuthRequired:
-		return fault.New(fault.ErrForbidden, "the upstream refuses the gateway's request with status %d", code)
+		return fault.Wrap(fault.ErrForbidden, ErrDeclined, "the upstream refuses the gateway's request with status %d", code)
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
 		return &retryable{
 			err:   fault.New(fault.ErrUnavailable, "the upstream answers with status %d", code),

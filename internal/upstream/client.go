@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -69,6 +70,10 @@ func or[T int | int64 | time.Duration](v, standard T) T {
 // UserAgent begins the User-Agent of every request that a gateway sends; a
 // gateway that meets it in a request of its own is asking itself.
 const UserAgent = "cofferdam/"
+
+// ErrDeclined is the cause of a fault that is the upstream's own answer: it has a reason
+// not to give what was asked for.
+var ErrDeclined = errors.New("the upstream's answer")
 
 // Client asks one upstream. It is safe for concurrent use. Its errors are
 // faults whose sentence has no text of the upstream's: ErrNotFound (the

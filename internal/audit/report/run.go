@@ -21,9 +21,6 @@ type page struct {
 	missing  int // among those that failed
 }
 
-// missing tells of what no upstream has, which is nobody's refusal.
-func missing(r audit.Record) bool { return r.Outcome == audit.Failed && r.Rule == audit.RuleMissing }
-
 func (p *page) alsoMissing() string {
 	if p.missing == 0 {
 		return " refused"
@@ -89,7 +86,7 @@ func newPage() *page {
 	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
 	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
 	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
-	add("Missing upstream", missing, "package", "version", timesColumn, "source", "reason")
+	add("Missing upstream", audit.Record.OfUpstream, "package", "version", timesColumn, "source", "reason")
 	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", timesColumn, "reason", "rule")
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", timesColumn, "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
@@ -141,7 +138,7 @@ func run(ctx context.Context, a *asking) error {
 func (p *page) take(r audit.Record) {
 	if r.Detail["event"] != eventRepeats {
 		p.found[r.Outcome]++
-		if missing(r) {
+		if r.OfUpstream() {
 			p.missing++
 		}
 	}

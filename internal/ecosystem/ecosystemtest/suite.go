@@ -210,7 +210,7 @@ func (s Sample) lists(page []byte, f ecosystem.File) bool {
 func (s Sample) refusals(t *testing.T) {
 	for _, cause := range []ecosystem.Cause{
 		ecosystem.ByPolicy, ecosystem.Malformed, ecosystem.Unverified, ecosystem.Unreachable,
-		ecosystem.Missing, ecosystem.NoSuchRoute, ecosystem.TooMuch,
+		ecosystem.Missing, ecosystem.Declined, ecosystem.NoSuchRoute, ecosystem.TooMuch,
 	} {
 		for _, route := range []ecosystem.RouteKind{"", ecosystem.RouteIndex, ecosystem.RouteFile, ecosystem.RouteSidecar} {
 			a := s.Protocol.Refuse(ecosystem.Refusal{

@@ -28,8 +28,11 @@ const (
 func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
 	status := statusOf(r.Cause)
 	title := "Blocked by cofferdam"
-	if status == notFound {
+	switch {
+	case status == notFound:
 		title = "Not found"
+	case r.Cause == ecosystem.Declined:
+		title = "Declined upstream"
 	}
 	phrase := title
 	if r.What != "" {
@@ -44,7 +47,7 @@ func statusOf(cause ecosystem.Cause) int {
 		return badRequest
 	case ecosystem.Missing, ecosystem.NoSuchRoute:
 		return notFound
-	case ecosystem.Unverified, ecosystem.Unreachable:
+	case ecosystem.Unverified, ecosystem.Unreachable, ecosystem.Declined:
 		return failedDependency
 	case ecosystem.ByPolicy, ecosystem.TooMuch:
 	}

@@ -20,7 +20,7 @@ func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
 		return refusal(statusBadRequest, r)
 	case ecosystem.Missing:
 		return refusal(statusNotFound, r)
-	case ecosystem.Unverified, ecosystem.Unreachable:
+	case ecosystem.Unverified, ecosystem.Unreachable, ecosystem.Declined:
 		return refusal(statusFailedDependency, r)
 	case ecosystem.ByPolicy, ecosystem.NoSuchRoute, ecosystem.TooMuch:
 	}

@@ -94,7 +94,7 @@ func statusOf(r ecosystem.Refusal) int {
 		return notFound
 	case ecosystem.TooMuch:
 		return tooMany
-	case ecosystem.Unverified, ecosystem.Unreachable:
+	case ecosystem.Unverified, ecosystem.Unreachable, ecosystem.Declined:
 		// Neither client retries it, and uv, which takes 401, 403 and 404 of an
 		// index for "ask the next one", shows the reason.
 		return failedDependency

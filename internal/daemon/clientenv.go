@@ -3,12 +3,28 @@ package daemon
 import (
 	"maps"
 	"net/url"
-	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
+
+// clientPatience is how many seconds a package client waits for an answer: a person may
+// be deciding.
+const clientPatience = 600
+
+// clientSettings are the variables that package clients have in every sandbox.
+func clientSettings() map[string]string {
+	env := map[string]string{}
+	for _, i := range all.Installers() {
+		maps.Copy(env, i.Settings(installer.Surroundings{
+			Bundle: channel.BundleFile, CA: channel.CAFile, Patience: clientPatience, Downloads: channel.SideDownloads,
+		}))
+	}
+	return env
+}
 
 // clientEnv names a mirror to the clients, which would ask their compiled-in
 // registry, whose name leads nowhere then. Sandboxes see every upstream on port
@@ -26,37 +42,12 @@ func (g *gatewayProcess) clientEnv() map[string]string {
 		if err != nil {
 			continue
 		}
-		seen := "https://" + index.Hostname() + index.EscapedPath()
-		switch {
-		case up.Ecosystem == pkgref.Go:
-			maps.Copy(env, goEnv(seen, up))
-		case discover.IsDefault(up): // it is asked without being named
-		case up.Ecosystem == pkgref.Python:
-			maps.Copy(env, map[string]string{"PIP_INDEX_URL": seen, "UV_DEFAULT_INDEX": seen})
-		case up.Ecosystem == pkgref.Node:
-			maps.Copy(env, map[string]string{
-				"npm_config_registry": seen, "COREPACK_NPM_REGISTRY": strings.TrimSuffix(seen, "/"),
-				"YARN_NPM_REGISTRY_SERVER": strings.TrimSuffix(seen, "/"), "BUN_CONFIG_REGISTRY": seen,
-			})
+		registry := installer.Registry{Index: "https://" + index.Hostname() + index.EscapedPath(), Log: up.Log, BuiltIn: discover.IsDefault(up)}
+		for _, i := range all.Installers() {
+			if i.Ecosystem() == up.Ecosystem {
+				maps.Copy(env, i.Mirror(registry))
+			}
 		}
-	}
-	return env
-}
-
-// goEnv names the proxy alone: go's own default would go on to the modules'
-// repositories, which no sandbox reaches, and hide why the proxy refused.
-func goEnv(proxy string, up upstream.Config) map[string]string {
-	env := map[string]string{
-		"GOPROXY": strings.TrimSuffix(proxy, "/"),
-		// Over what the user's go/env may say: all names go one way, and all are
-		// looked up in the checksum database.
-		"GONOPROXY": "none", "GONOSUMDB": "none",
-	}
-	switch {
-	case up.Log == "":
-		env["GOSUMDB"] = "off" // there is none to ask
-	case strings.Contains(up.Log, "+"):
-		env["GOSUMDB"] = up.Log
 	}
 	return env
 }

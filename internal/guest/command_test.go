@@ -126,7 +126,7 @@ func TestArgumentsAreVerbatim(t *testing.T) {
 		Env:  map[string]string{"LINES": "a\nb", "BASH_ENV": "/x", "HOME": "/other", markerVariable: "forged"},
 	})
 	got := strings.Split(e.stdout.String(), "\x00")
-	for _, want := range []string{"LINES=a\nb", "BASH_ENV=/x", "HOME=/other", markerVariable + "=c1", "PIP_DEFAULT_TIMEOUT=600", "SSL_CERT_FILE=/run/cofferdam/tls/bundle.pem", "PATH=/usr/bin:/bin:/.cofferdam/bin"} {
+	for _, want := range []string{"LINES=a\nb", "BASH_ENV=/x", "HOME=/other", markerVariable + "=c1", "CARGO_HTTP_TIMEOUT=600", "SSL_CERT_FILE=/run/cofferdam/tls/bundle.pem", "PATH=/usr/bin:/bin:/.cofferdam/bin"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q is not in the environment %q", want, got)
 		}

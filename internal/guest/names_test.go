@@ -166,7 +166,7 @@ func TestCommandEnv(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := "\n" + strings.Join(env, "\n") + "\n"
-	for _, want := range []string{"PIP_RETRIES=5", "A=command", "SSL_CERT_FILE=/mine", "PATH=/x:/.cofferdam/bin", "HOME=/home/agent", "COFFERDAM_COMMAND=i", "npm_config_cafile=/run/cofferdam/tls/bundle.pem", "CODEX_CA_CERTIFICATE=/run/cofferdam/tls/bundle.pem", "IS_SANDBOX=1"} {
+	for _, want := range []string{"PIP_RETRIES=5", "A=command", "SSL_CERT_FILE=/mine", "PATH=/x:/.cofferdam/bin", "HOME=/home/agent", "COFFERDAM_COMMAND=i", "CARGO_HTTP_CAINFO=/run/cofferdam/tls/bundle.pem", "CODEX_CA_CERTIFICATE=/run/cofferdam/tls/bundle.pem", "IS_SANDBOX=1"} {
 		if strings.Count(got, "\n"+want+"\n") != 1 {
 			t.Errorf("%s is not in %s", want, got)
 		}

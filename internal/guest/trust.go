@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // systemBundles are where distributions keep their roots in one file.
@@ -31,10 +33,10 @@ func (a *Agent) writeTrust(ca []byte) error {
 		bundle = append(bytes.TrimSpace(bundle), '\n')
 	}
 	bundle = append(bundle, ca...)
-	if err := replaceFile(a.config.Root+caFile, ca); err != nil {
+	if err := replaceFile(a.config.Root+channel.CAFile, ca); err != nil {
 		return fmt.Errorf("write the CA: %w", err)
 	}
-	if err := replaceFile(a.config.Root+bundleFile, bundle); err != nil {
+	if err := replaceFile(a.config.Root+channel.BundleFile, bundle); err != nil {
 		return fmt.Errorf("write the bundle of CAs: %w", err)
 	}
 	return nil

@@ -44,6 +44,14 @@ type Installer interface {
 	// another client of the ecosystem is the one for that.
 	Install(wanted []Wanted) []string
 
+	// Settings are environment variables that every sandbox has for this client: where the
+	// certificates are, how long it waits, and that it asks for nothing beside its work.
+	Settings(s Surroundings) map[string]string
+
+	// Mirror are environment variables that have the client ask a registry. Nil: it asks
+	// that one without being told.
+	Mirror(r Registry) map[string]string
+
 	// Unbuilt are environment variables that keep the client to what need not be built
 	// or run to be installed.
 	Unbuilt() map[string]string
@@ -66,6 +74,21 @@ func (w Wanted) Word(between string) string {
 		return w.Name + between + w.Version
 	}
 	return w.Name
+}
+
+// Surroundings are what a sandbox offers to its clients.
+type Surroundings struct {
+	Bundle    string // the file with all certificates that are trusted
+	CA        string // the file with the installation's own certificate alone
+	Patience  int    // how long an answer may take, in seconds: a person may be deciding
+	Downloads string // an address, with a slash at its end, that says why nothing is to be had there
+}
+
+// Registry is one that a client is to ask.
+type Registry struct {
+	Index   string // its address, as sandboxes see it
+	Log     string // the transparency log: a name, or a verifier; "": it has none
+	BuiltIn bool   // clients ask it without being told
 }
 
 // Project is where the sandbox shows the project that a command is for.

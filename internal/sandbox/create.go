@@ -296,6 +296,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 func (m *Manager) configure(ctx context.Context, p *plan, req Request) error {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
+	maps.Copy(env, m.cfg.ClientSettings)
 	maps.Copy(env, p.template.Env)
 	maps.Copy(env, m.cfg.ClientEnv())
 	maps.Copy(env, req.Env)

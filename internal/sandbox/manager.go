@@ -35,6 +35,9 @@ type Config struct {
 	// Trust gives the CA certificate for new sandboxes and the host names that
 	// the gateway answers for; it waits until they are known.
 	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
+	// ClientSettings are the variables that package clients have in every sandbox; a
+	// template's own and all others go over them.
+	ClientSettings map[string]string
 	// ClientEnv tells clients which registry to ask where it is not the one that
 	// they ask by themselves.
 	ClientEnv func() map[string]string

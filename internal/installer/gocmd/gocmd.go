@@ -26,6 +26,31 @@ func (client) Plannable() []string {
 	return []string{"go get", "go mod download", "go install"}
 }
 
+func (client) Settings(installer.Surroundings) map[string]string {
+	return map[string]string{
+		"GOTOOLCHAIN": "local", // go itself then says which it would need
+		"GOVCS":       "*:off",
+	}
+}
+
+// Mirror names the proxy alone: go's own default would go on to the modules'
+// repositories, which no sandbox reaches, and hide why the proxy refused.
+func (client) Mirror(r installer.Registry) map[string]string {
+	env := map[string]string{
+		"GOPROXY": strings.TrimSuffix(r.Index, "/"),
+		// Over what the user's go/env may say: all names go one way, and all are
+		// looked up in the checksum database.
+		"GONOPROXY": "none", "GONOSUMDB": "none",
+	}
+	switch {
+	case r.Log == "":
+		env["GOSUMDB"] = "off" // there is none to ask
+	case strings.Contains(r.Log, "+"):
+		env["GOSUMDB"] = r.Log
+	}
+	return env
+}
+
 // Unbuilt implements installer.Installer: go runs nothing of what it fetches.
 func (client) Unbuilt() map[string]string { return nil }
 

@@ -71,3 +71,14 @@ func TestGoSums(t *testing.T) {
 		}
 	}
 }
+
+// TestMirror: the checksum database is the upstream's, and never silently another.
+func TestMirror(t *testing.T) {
+	t.Parallel()
+	for log, want := range map[string]string{"": "off", "sum.example+1+key": "sum.example+1+key", "sum.example": ""} {
+		env := New().Mirror(installer.Registry{Index: "https://proxy.example/", Log: log, BuiltIn: true})
+		if env["GOSUMDB"] != want || env["GOPROXY"] != "https://proxy.example" || env["GONOSUMDB"] != "none" {
+			t.Errorf("with the log %q: %v", log, env)
+		}
+	}
+}

@@ -7,6 +7,7 @@ package installertest
 
 import (
 	"errors"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -58,6 +59,7 @@ func Run(t *testing.T, s Sample) {
 	t.Run("hostile documents", s.hostile)
 	t.Run("lockfiles", s.lockfiles)
 	t.Run("installs by name", s.byName)
+	t.Run("variables", s.variables)
 }
 
 // rewrite must succeed.
@@ -238,9 +240,24 @@ func (s Sample) byName(t *testing.T) {
 	if argv := s.Installer.Install([]installer.Wanted{asked}); !slices.Contains(argv, asked.Asked) {
 		t.Errorf("%q does not have the word %q", argv, asked.Asked)
 	}
-	for name, value := range s.Installer.Unbuilt() {
-		if name == "" || strings.ContainsAny(name, "=\x00") || value == "" {
-			t.Errorf("the variable %q is %q", name, value)
+}
+
+// variables: what a sandbox sets for the client can be set, and a registry is named where
+// the client would ask another.
+func (s Sample) variables(t *testing.T) {
+	around := installer.Surroundings{Bundle: "/b.pem", CA: "/ca.pem", Patience: 77, Downloads: "https://downloads.example/"}
+	named := s.Installer.Mirror(installer.Registry{Index: "https://index.example/a/"})
+	for _, env := range []map[string]string{s.Installer.Unbuilt(), s.Installer.Settings(around), named} {
+		for name, value := range env {
+			if name == "" || strings.ContainsAny(name, "=\x00 ") || value == "" || strings.ContainsAny(value, "\x00\n") {
+				t.Errorf("the variable %q is %q", name, value)
+			}
 		}
+	}
+	if named == nil {
+		return // another client's variables are this one's too
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(named)), func(v string) bool { return strings.HasPrefix(v, "https://index.example/a") }) {
+		t.Errorf("no variable of %v names the registry", named)
 	}
 }

@@ -3,6 +3,8 @@ package npm
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -20,6 +22,38 @@ func New() installer.Installer { return client{} }
 func (client) Name() string                { return "npm" }
 func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Node }
 func (client) Plannable() []string         { return []string{"npm install", "npm ci"} }
+
+// Settings implements installer.Installer, also for the registry's clients that have no
+// folder here. npm warns of settings that it does not know, so that only variables of other
+// names are used for downloads.
+func (client) Settings(s installer.Surroundings) map[string]string {
+	patience := strconv.Itoa(s.Patience) + "000" // milliseconds
+	return map[string]string{
+		"npm_config_cafile":        s.Bundle, // with it npm ignores NODE_EXTRA_CA_CERTS
+		"npm_config_fetch_timeout": patience,
+		"npm_config_fetch_retries": "1", // a refusal is one
+		// A name that is none is asked for again at once, not after ten seconds.
+		"npm_config_fetch_retry_mintimeout":   "100",
+		"npm_config_audit":                    "false",
+		"npm_config_fund":                     "false",
+		"npm_config_update_notifier":          "false", // pnpm's, too
+		"npm_package_config_node_gyp_disturl": s.Downloads + "node-headers",
+		"COREPACK_ENABLE_DOWNLOAD_PROMPT":     "0",
+		"YARN_HTTP_TIMEOUT":                   patience,
+		"YARN_ENABLE_TELEMETRY":               "0",
+	}
+}
+
+// Mirror implements installer.Installer, as Settings does.
+func (client) Mirror(r installer.Registry) map[string]string {
+	if r.BuiltIn {
+		return nil
+	}
+	bare := strings.TrimSuffix(r.Index, "/")
+	return map[string]string{
+		"npm_config_registry": r.Index, "COREPACK_NPM_REGISTRY": bare, "YARN_NPM_REGISTRY_SERVER": bare, "BUN_CONFIG_REGISTRY": r.Index,
+	}
+}
 
 func (client) Unbuilt() map[string]string {
 	return map[string]string{"npm_config_ignore_scripts": "true"}

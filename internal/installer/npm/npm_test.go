@@ -47,3 +47,16 @@ func TestNPMLeavesOutOtherSystems(t *testing.T) {
 		t.Errorf("notes %q", got.Notes)
 	}
 }
+
+// TestBuiltIn: nothing names the registry that the client asks anyway.
+func TestBuiltIn(t *testing.T) {
+	t.Parallel()
+	r := installer.Registry{Index: "https://index.example/simple/"}
+	if got := New().Mirror(r)["npm_config_registry"]; got != r.Index {
+		t.Errorf("another registry is named %q", got)
+	}
+	r.BuiltIn = true
+	if env := New().Mirror(r); env != nil {
+		t.Errorf("the client's own is named: %v", env)
+	}
+}

@@ -5,6 +5,7 @@ package pip
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -28,6 +29,25 @@ func New() installer.Installer { return client{} }
 func (client) Name() string                { return "pip" }
 func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Python }
 func (client) Plannable() []string         { return []string{"pip install", "python3 -m pip install"} }
+
+func (client) Settings(s installer.Surroundings) map[string]string {
+	return map[string]string{
+		"PIP_CERT":                      s.Bundle,
+		"PIP_DEFAULT_TIMEOUT":           strconv.Itoa(s.Patience),
+		"PIP_RETRIES":                   "1", // a refusal is one
+		"PIP_DISABLE_PIP_VERSION_CHECK": "1",
+		"PIP_BREAK_SYSTEM_PACKAGES":     "1", // the whole system is the sandbox's own
+		"PIP_ROOT_USER_ACTION":          "ignore",
+		"PIP_NO_INPUT":                  "1",
+	}
+}
+
+func (client) Mirror(r installer.Registry) map[string]string {
+	if r.BuiltIn {
+		return nil
+	}
+	return map[string]string{"PIP_INDEX_URL": r.Index}
+}
 
 func (client) Unbuilt() map[string]string {
 	return map[string]string{"PIP_ONLY_BINARY": ":all:"}

@@ -32,3 +32,16 @@ func TestLookInto(t *testing.T) {
 		t.Errorf("nothing was chosen, and %q is started", argv)
 	}
 }
+
+// TestBuiltIn: nothing names the registry that the client asks anyway.
+func TestBuiltIn(t *testing.T) {
+	t.Parallel()
+	r := installer.Registry{Index: "https://index.example/simple/"}
+	if got := New().Mirror(r)["PIP_INDEX_URL"]; got != r.Index {
+		t.Errorf("another registry is named %q", got)
+	}
+	r.BuiltIn = true
+	if env := New().Mirror(r); env != nil {
+		t.Errorf("the client's own is named: %v", env)
+	}
+}

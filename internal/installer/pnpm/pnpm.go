@@ -21,6 +21,12 @@ func (client) Name() string                { return "pnpm" }
 func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Node }
 func (client) Plannable() []string         { return []string{"pnpm install", "pnpm add"} }
 
+// Settings implements installer.Installer: pnpm reads npm's.
+func (client) Settings(installer.Surroundings) map[string]string { return nil }
+
+// Mirror implements installer.Installer, as Settings does.
+func (client) Mirror(installer.Registry) map[string]string { return nil }
+
 func (client) Unbuilt() map[string]string {
 	return map[string]string{"npm_config_ignore_scripts": "true"}
 }

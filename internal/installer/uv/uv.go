@@ -4,6 +4,7 @@ package uv
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
@@ -23,6 +24,23 @@ func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Python }
 func (client) Plannable() []string {
 	return []string{"uv pip install", "uv add", "uv sync", "uv lock"}
 }
+
+func (client) Settings(s installer.Surroundings) map[string]string {
+	return map[string]string{
+		"UV_HTTP_TIMEOUT":          strconv.Itoa(s.Patience),
+		"UV_HTTP_RETRIES":          "1", // a refusal is one
+		"UV_PYTHON_INSTALL_MIRROR": s.Downloads + "python",
+		"UV_PYPY_INSTALL_MIRROR":   s.Downloads + "python",
+	}
+}
+
+func (client) Mirror(r installer.Registry) map[string]string {
+	if r.BuiltIn {
+		return nil
+	}
+	return map[string]string{"UV_DEFAULT_INDEX": r.Index}
+}
+
 func (client) Unbuilt() map[string]string { return map[string]string{"UV_NO_BUILD": "1"} }
 
 func (client) Install([]installer.Wanted) []string { return nil }

@@ -55,3 +55,16 @@ func TestTooManyReleases(t *testing.T) {
 		t.Errorf("%d releases gave %d choices, %v", installer.MaxChoices+1, len(got.Choices), err)
 	}
 }
+
+// TestBuiltIn: nothing names the registry that the client asks anyway.
+func TestBuiltIn(t *testing.T) {
+	t.Parallel()
+	r := installer.Registry{Index: "https://index.example/simple/"}
+	if got := New().Mirror(r)["UV_DEFAULT_INDEX"]; got != r.Index {
+		t.Errorf("another registry is named %q", got)
+	}
+	r.BuiltIn = true
+	if env := New().Mirror(r); env != nil {
+		t.Errorf("the client's own is named: %v", env)
+	}
+}

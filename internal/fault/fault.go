@@ -80,5 +80,14 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
+// Sentence is what a person may read of an error: a fault's sentence, and of any
+// other error, which is ours, the one given here. It never has a cause's text.
+func Sentence(err error, other string) string {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f.Sentence
+	}
+	return other
+}
+
 // Invalid is New(ErrInvalid, ...), by far the commonest.
 func Invalid(format string, args ...any) error { return New(ErrInvalid, format, args...) }

@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -40,7 +41,7 @@ func wantFile(s *source, project string, f ecosystem.File) wanted {
 }
 
 func fileKey(s *source, project, name string) cache.Key {
-	return cache.Key{Ecosystem: string(s.ecosystem()), Upstream: s.index, Project: project, File: name}
+	return cache.Key{Ecosystem: string(s.Ecosystem()), Upstream: s.Index, Project: project, File: name}
 }
 
 // cached gives the bytes if they are in the cache and are what their file is
@@ -126,7 +127,7 @@ func (w wanted) verify(sums cache.Sums, content ecosystem.Content) error {
 	if w.source.log == nil {
 		return fault.Invalid("the index gives a digest of a kind that can't be compared")
 	}
-	sum, err := w.source.log.witness.SumFile(w.file, content)
+	sum, err := w.source.log.Witness().SumFile(w.file, content)
 	if err != nil {
 		return err
 	}
@@ -145,11 +146,17 @@ func (g *Gateway) bind(w wanted, sums cache.Sums) error {
 	return err
 }
 
+// fetching is the key of a flight.
+type fetching struct {
+	cache.Key
+	url, digest string
+}
+
 // fetch gets the bytes from the upstream, once however many want them, and
 // gives them from the cache.
 func (g *Gateway) fetch(ctx context.Context, w wanted) (*verified, error) {
-	what := strings.Join([]string{"file", w.key.Upstream, w.key.Project, w.key.File, w.url, w.digest}, " ")
-	_, err := flight(ctx, g, what, func(ctx context.Context) (struct{}, error) {
+	what := fetching{w.key, w.url, w.digest}
+	_, err := flight.Once(ctx, g.flights, what, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, g.download(ctx, w)
 	})
 	if err != nil {
@@ -168,7 +175,7 @@ func (g *Gateway) download(ctx context.Context, w wanted) error {
 	if algorithm(w.digest) == "sha1" {
 		out.AlsoSHA1()
 	}
-	err = w.source.client.File(ctx, upstream.FileAsk{URL: w.url, Size: w.size, Known: w.digest != ""}, out)
+	err = w.source.Client.File(ctx, upstream.FileAsk{URL: w.url, Size: w.size, Known: w.digest != ""}, out)
 	if err == nil {
 		err = w.verify(out.Sums(), out)
 	}
@@ -203,8 +210,8 @@ func (g *Gateway) fetchAhead(ctx context.Context, w wanted) {
 	if !ok {
 		return
 	}
-	ctx = g.lifeFor(ctx)
-	started := g.tasks.run(func() {
+	ctx = g.flights.LifeFor(ctx)
+	started := g.flights.Run(func() {
 		defer free()
 		v, _, err := g.cached(w)
 		if absent(err) {

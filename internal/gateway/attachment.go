@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -45,7 +46,7 @@ type attached struct {
 // the name, before any upstream hears that, and again when more is known: its
 // digest, and the version if the request is a query.
 func (g *Gateway) serveAttachment(q *query) {
-	attacher, ok := q.source.protocol.(ecosystem.Attacher)
+	attacher, ok := q.source.Protocol.(ecosystem.Attacher)
 	if !ok {
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such file"})
 		return
@@ -53,7 +54,7 @@ func (g *Gateway) serveAttachment(q *query) {
 	if _, ok := g.takeOwner(q); !ok {
 		return
 	}
-	ask := attacher.AttachmentAsk(q.source.index, q.route)
+	ask := attacher.AttachmentAsk(q.source.Index, q.route)
 	a := q.metadata(ask.URL)
 	if !g.shown(a) {
 		return
@@ -132,7 +133,7 @@ func (f attached) requirements() (d described) {
 // its age and all else that looks at a file. nil if the protocol's files have no
 // addresses, or the file can't be had: then it admits nothing.
 func (g *Gateway) fileOf(ctx context.Context, a *asked, version string) *door.File {
-	addresser, ok := a.source.protocol.(ecosystem.Addresser)
+	addresser, ok := a.source.Protocol.(ecosystem.Addresser)
 	if !ok {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (g *Gateway) fileOf(ctx context.Context, a *asked, version string) *door.Fi
 		g.log.Debug("what a release's metadata requires admits nothing: its file is not known", "release", a.ref.String(), "error", err)
 		return nil
 	}
-	file := doorFile(f)
+	file := pages.DoorFile(f)
 	return &file
 }
 
@@ -158,27 +159,26 @@ func (g *Gateway) attachment(ctx context.Context, s *source, attacher ecosystem.
 	if !absent(err) {
 		return attached{}, err
 	}
-	have, kept := g.keptAttachment(key)
-	if age := time.Since(have.Fetched); !kept || age < 0 || age >= g.cfg.Limits.Fresh {
-		got, err := flight(ctx, g, "attachment "+shelfKey(key), func(ctx context.Context) (keptAttachment, error) {
+	have, known := g.attachments.Get(attachmentKey(key))
+	if age := time.Since(have.Fetched); !known || age < 0 || age >= g.cfg.Limits.Fresh {
+		got, err := flight.Once(ctx, g.flights, attachmentKey(key), func(ctx context.Context) (keptAttachment, error) {
 			return g.fetchAttachment(ctx, s, attacher, r, key)
 		})
 		if err == nil {
 			have = got
-		} else if !kept || !errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil {
+		} else if !known || !errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil {
 			return attached{}, err
 		}
 	}
 	return g.readAttachment(ctx, s, attacher, r, have.Body)
 }
 
-func shelfKey(k cache.Key) string {
-	return k.Ecosystem + " " + k.Upstream + " " + k.Project + " " + k.File
-}
+// attachmentKey names an attachment that may change.
+type attachmentKey cache.Key
 
-func (g *Gateway) keptAttachment(key cache.Key) (k keptAttachment, ok bool) {
-	data, err := g.attachments.Get(shelfKey(key))
-	return k, err == nil && json.Unmarshal(data, &k) == nil
+// String implements kept.Key.
+func (k attachmentKey) String() string {
+	return k.Ecosystem + " " + k.Upstream + " " + k.Project + " " + k.File
 }
 
 // boundBody gives the bytes that an attachment is bound to for ever.
@@ -208,11 +208,11 @@ func (g *Gateway) readAttachment(ctx context.Context, s *source, attacher ecosys
 	if read.Version == "" && !r.Query {
 		read.Version = r.Version
 	}
-	if read.Version == "" || (!r.Query && !pkgref.SameVersion(s.ecosystem(), read.Version, r.Version)) {
+	if read.Version == "" || (!r.Query && !pkgref.SameVersion(s.Ecosystem(), read.Version, r.Version)) {
 		return attached{}, fault.Invalid("the upstream answers with another release than was asked for")
 	}
 	found := attached{Attachment: read}
-	witness, ok := s.protocol.(ecosystem.Witness)
+	witness, ok := s.Protocol.(ecosystem.Witness)
 	if !read.Witnessed || !ok {
 		return found, nil
 	}
@@ -224,7 +224,7 @@ func (g *Gateway) readAttachment(ctx context.Context, s *source, attacher ecosys
 	if s.log == nil {
 		return found, nil
 	}
-	said, err := g.vouched(ctx, s, r.Project, read.Version)
+	said, err := s.log.Vouched(ctx, r.Project, read.Version)
 	if err == nil && sum != said.Attachment {
 		err = fault.Invalid("the digest of %s is not the one that the upstream's transparency log has of it", r.File)
 	}
@@ -234,8 +234,8 @@ func (g *Gateway) readAttachment(ctx context.Context, s *source, attacher ecosys
 
 // fetchAttachment asks the upstream, and keeps what was verified.
 func (g *Gateway) fetchAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, key cache.Key) (keptAttachment, error) {
-	ask := attacher.AttachmentAsk(s.index, r)
-	body, err := small(ctx, s.client, ask, maxAttachment)
+	ask := attacher.AttachmentAsk(s.Index, r)
+	body, err := small(ctx, s.Client, ask, maxAttachment)
 	if err != nil {
 		return keptAttachment{}, err
 	}
@@ -247,13 +247,7 @@ func (g *Gateway) fetchAttachment(ctx context.Context, s *source, attacher ecosy
 	if found.Witnessed && !r.Query {
 		return got, g.bindBody(s, key, ask.URL, body)
 	}
-	data, err := json.Marshal(got)
-	if err == nil {
-		err = g.attachments.Put(shelfKey(key), data)
-	}
-	if err != nil {
-		g.log.Warn("an attachment could not be kept", "file", r.File, "project", r.Project, "error", err)
-	}
+	g.attachments.Put(attachmentKey(key), got)
 	return got, nil
 }
 

@@ -14,20 +14,20 @@ import (
 // nothing is decided by it.
 func (g *Gateway) evidenceOf(ctx context.Context, s *source, project string, f ecosystem.File, row []byte) evidence.Evidence {
 	e := evidence.Evidence{Published: f.Published, FirstSeen: f.FirstSeen}
-	if p := g.havePage(ctx, s, project); p != nil {
+	if p := g.pages.Have(ctx, s.Source, project); p != nil {
 		seen := map[string]bool{}
-		for _, other := range p.index.Files {
+		for _, other := range p.Index.Files {
 			seen[other.Version] = true
 		}
 		e.Versions = len(seen)
 	}
-	presenter, ok := s.protocol.(ecosystem.Presenter)
+	presenter, ok := s.Protocol.(ecosystem.Presenter)
 	if !ok {
 		return e
 	}
 	var sidecar []byte
 	if v, _, err := g.cached(wantFile(s, project, f)); err == nil {
-		if d, ok := s.protocol.(ecosystem.Describer); ok {
+		if d, ok := s.Protocol.(ecosystem.Describer); ok {
 			sidecar, _ = d.Sidecar(f, v) // without it less is told
 		}
 		_ = v.Close() // read only

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -99,8 +100,8 @@ func (g *Gateway) verdict(a *asked) (door.Answer, error) {
 // ask is the question whether the file may be had, with all that is known by now.
 func (a *asked) ask() door.ArtifactAsk {
 	return door.ArtifactAsk{
-		Sandbox: a.sandbox, Package: a.ref, File: doorFile(a.file), SourceURL: a.url,
-		Release: a.release, Upstream: a.source.index, Toolchain: a.source.toolchain(a.ref.Name),
+		Sandbox: a.sandbox, Package: a.ref, File: pages.DoorFile(a.file), SourceURL: a.url,
+		Release: a.release, Upstream: a.source.Index, Toolchain: a.source.Toolchain(a.ref.Name),
 		Digests: a.digests, Bundled: a.found.Bundled, Findings: a.found.Findings, Contents: a.found.Contents, Kept: a.kept,
 	}
 }

@@ -20,8 +20,8 @@ func (g *Gateway) find(q *query) (*asked, error) {
 	}
 	a := &asked{query: q, settle: settle}
 	ctx := q.r.Context()
-	addresser, addressed := q.source.protocol.(ecosystem.Addresser)
-	_, witnessed := q.source.protocol.(ecosystem.Witness)
+	addresser, addressed := q.source.Protocol.(ecosystem.Addresser)
+	_, witnessed := q.source.Protocol.(ecosystem.Witness)
 	if addressed && witnessed {
 		err = g.address(ctx, a, addresser)
 	} else if err = g.list(ctx, a); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
@@ -37,29 +37,26 @@ func (g *Gateway) find(q *query) (*asked, error) {
 
 // list finds the file in its project's page by its path.
 func (g *Gateway) list(ctx context.Context, a *asked) error {
-	p, err := g.page(ctx, a.source, a.route.Project)
+	p, err := g.pages.Page(ctx, a.source.Source, a.route.Project)
 	if err != nil {
 		return err
 	}
-	if i, ok := p.byPath[a.route.Path]; ok {
-		a.file = p.index.Files[i]
-		if a.file.Published.IsZero() {
-			a.file.Published = p.published[a.file.Version]
-		}
-		if _, ok := a.source.protocol.(ecosystem.Inspector); ok {
-			a.row, err = p.row(a.file.Manifest)
+	if f, ok := p.At(a.route.Path); ok {
+		a.file = f
+		if _, ok := a.source.Protocol.(ecosystem.Inspector); ok {
+			a.row, err = p.Row(a.file.Manifest)
 		}
 		if err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "what the index says of the file can't be read")
 		}
 		return nil
 	}
-	for _, l := range p.index.LeftOut {
+	for _, l := range p.Index.LeftOut {
 		if l.Name == a.route.File || (l.Path != "" && l.Path == a.route.Path) {
 			return fault.Invalid("%s can't be served: %s", a.route.File, l.Reason)
 		}
 	}
-	if _, ok := a.source.protocol.(ecosystem.Addresser); ok {
+	if _, ok := a.source.Protocol.(ecosystem.Addresser); ok {
 		return fault.New(fault.ErrNotFound, "%s", sentence(notListed(a.route)))
 	}
 	return notListed(a.route)
@@ -77,23 +74,23 @@ func (g *Gateway) address(ctx context.Context, a *asked, addresser ecosystem.Add
 
 // addressed is the file of the release that a route names, by its address.
 func (g *Gateway) addressed(ctx context.Context, s *source, addresser ecosystem.Addresser, r ecosystem.Route) (ecosystem.File, error) {
-	f, err := addresser.Addressed(s.index, r)
+	f, err := addresser.Addressed(s.Index, r)
 	if err != nil {
 		return f, err
 	}
-	if !s.client.Permits(f.URL) {
+	if !s.Client.Permits(f.URL) {
 		return f, fault.Invalid("%s is on a host that is not known as a file host of the upstream", r.File)
 	}
 	f.FirstSeen = g.seen()
 	if s.log != nil {
-		said, err := g.vouched(ctx, s, r.Project, f.Version)
+		said, err := s.log.Vouched(ctx, r.Project, f.Version)
 		if err != nil {
 			return f, err
 		}
 		if said.File == "" {
 			return f, fault.Invalid("the upstream's transparency log has no digest of %s", r.File)
 		}
-		f.Digest, f.Published, f.FirstSeen = said.File, s.log.timeOf(said.Position), said.First
+		f.Digest, f.Published, f.FirstSeen = said.File, s.log.TimeOf(said.Position), said.First
 	}
 	b, bound, err := g.store.Binding(fileKey(s, r.Project, f.Name))
 	if err != nil {

@@ -24,7 +24,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +33,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -60,8 +62,9 @@ type Config struct {
 // Gateway serves registries to sandboxes. Make one with New, Start it, hand it
 // connections with ServeRegistry, Close it.
 type Gateway struct {
-	cfg  Config
-	door door.Door
+	cfg   Config
+	door  door.Door
+	pages *pages.Pages
 	// proposals has a lock of its own.
 	proposals proposals
 	store     *cache.Store
@@ -72,24 +75,13 @@ type Gateway struct {
 	certificate atomic.Pointer[tls.Certificate]
 	server      *http.Server
 	feed        *feed
-	flights     flights
-	pages       *lru[*page]
-	rendered    *lru[*rendered]
-	required    *lru[*requirements]
-	described   *lru[described]
-	inspections *cache.Shelf // what is described, over a restart
-	attachments *cache.Shelf // those that may change
-	relays      *cache.Shelf // what clients verify themselves and never changes
-	requiring   *cache.Shelf // what the releases of pages require
+	flights     *flight.Group // ends with Close
+	described   *kept.Memory[inspectionKey, described]
+	inspections *kept.Findings[inspectionKey, described]
+	attachments *kept.Disk[attachmentKey, keptAttachment] // those that may change
+	relays      *kept.Disk[relayKey, []byte]              // what clients verify themselves and never changes
 	guests      *guests
 	ahead       *turns.Shares // for fetching ahead
-	heavy       *turns.Shares // for reading and rendering large pages
-	zips        sync.Pool     // of *gzip.Writer, which are large
-
-	// life ends with Close; tasks are what must end before it returns.
-	life  context.Context //nolint:containedctx // the gateway's own lifetime, for fetches that outlive a client
-	end   context.CancelFunc
-	tasks tasks
 }
 
 // New opens the cache and makes the clients. Nothing is sent yet.
@@ -117,40 +109,49 @@ func New(cfg Config, d door.Door) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, door: d, store: store, log: cfg.Log,
 		feed:      newFeed(),
-		pages:     newLRU[*page](cfg.Limits.PageMemory),
-		rendered:  newLRU[*rendered](cfg.Limits.RenderedMemory),
-		required:  newLRU[*requirements](cfg.Limits.RequiredMemory),
-		described: newLRU[described](8 << 20),
+		described: kept.NewMemory[inspectionKey, described](8 << 20),
 		guests:    newGuests(cfg.Limits),
-		flights:   flights{byKey: map[string]*flying{}},
+		flights:   flight.New(cfg.Log),
 		ahead:     turns.New(turns.Limits{All: cfg.Limits.FetchAhead, Each: cfg.Limits.FetchAhead, Sure: 1, Most: 16 * cfg.Limits.FetchAhead}),
-		heavy:     turns.New(turns.Limits{All: 2, Each: 2}),
 	}
-	if err := g.openShelves(); err != nil {
+	if err := g.open(); err != nil {
+		g.flights.Cancel()
 		return nil, err
-	}
-	g.life, g.end = context.WithCancel(context.Background())
-	for _, u := range cfg.Upstreams {
-		s, err := newSource(u, cfg, store)
-		if err != nil {
-			g.end()
-			return nil, err
-		}
-		g.sources = append(g.sources, s)
 	}
 	g.names.Store(newNameTable(g.sources))
 	g.server = g.httpServer()
 	return g, nil
 }
 
-func (g *Gateway) openShelves() error {
+// open opens what is kept, and makes the upstreams' clients.
+func (g *Gateway) open() error {
 	var errs [4]error
-	g.inspections, errs[0] = g.store.Shelf("inspections", maxInspections)
-	g.attachments, errs[1] = g.store.Shelf("attachments", maxAttachments)
-	g.relays, errs[2] = g.store.Shelf("relays", maxRelays)
-	g.requiring, errs[3] = g.store.Shelf("requirements", maxRequirements)
-	return errors.Join(errs[:]...)
+	var found *kept.Disk[inspectionKey, described]
+	found, errs[0] = kept.NewDisk(g.store, "inspections", maxInspections, kept.JSON[inspectionKey, described](), g.log, "an inspection")
+	g.attachments, errs[1] = kept.NewDisk(g.store, "attachments", maxAttachments, kept.JSON[attachmentKey, keptAttachment](), g.log, "an attachment")
+	g.relays, errs[2] = kept.NewDisk(g.store, "relays", maxRelays, kept.Bytes[relayKey](), g.log, "a relayed answer")
+	l := g.cfg.Limits
+	g.pages, errs[3] = pages.New(pages.Config{
+		Store: g.store, Flights: g.flights, Door: g.door, Log: g.log, Now: g.seen,
+		Fresh: l.Fresh, Stale: l.Stale, Memory: l.PageMemory, Rendered: l.RenderedMemory, Required: l.RequiredMemory,
+	})
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	g.inspections = kept.NewFindings(g.described, found, g.flights, func(_ inspectionKey, d described) int64 { return d.size() })
+	for _, u := range g.cfg.Upstreams {
+		s, err := g.newSource(u)
+		if err != nil {
+			return err
+		}
+		g.sources = append(g.sources, s)
+	}
+	return nil
 }
+
+// seen is when something that is seen now was first seen: not before that, whichever
+// time is right after a jump of the host's clock.
+func (g *Gateway) seen() time.Time { return g.cfg.Clock.Read().Latest().UTC() }
 
 // Start learns the file hosts, asks the door for a certificate for all names,
 // and begins to serve. An upstream that can't be reached is tried again in the
@@ -162,13 +163,13 @@ func (g *Gateway) Start(ctx context.Context) error {
 	if err := g.trust(ctx); err != nil {
 		return err
 	}
-	g.tasks.run(func() {
+	g.flights.Run(func() {
 		if err := g.server.Serve(g.feed); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, errFeedClosed) {
 			g.log.Error("the registry server ended", "error", err)
 		}
 	})
 	if len(missing) > 0 {
-		g.tasks.run(func() { g.learnLater(missing) })
+		g.flights.Run(func() { g.learnLater(missing) })
 	}
 	return nil
 }
@@ -187,17 +188,17 @@ func (g *Gateway) IsRegistry(name string) bool {
 func (g *Gateway) Upstreams() []upstream.Config {
 	var out []upstream.Config
 	for _, s := range g.sources {
-		out = append(out, s.client.Config())
+		out = append(out, s.Client.Config())
 	}
 	return out
 }
 
 // Close ends all connections and fetches and waits for them.
 func (g *Gateway) Close() error {
-	g.end()
+	g.flights.Cancel()
 	err := g.server.Close()
 	g.feed.Close() //nolint:errcheck // closing a feed can't fail
-	g.tasks.close()
+	g.flights.Wait()
 	for _, s := range g.sources {
 		s.close()
 	}
@@ -222,16 +223,16 @@ func (g *Gateway) trust(ctx context.Context) error {
 func (g *Gateway) learnLater(missing []*source) {
 	for len(missing) > 0 {
 		select {
-		case <-g.life.Done():
+		case <-g.flights.Life().Done():
 			return
 		case <-time.After(g.cfg.Limits.LearnAgain):
 		}
 		before := g.Names()
-		missing = g.learnFrom(g.life, missing)
+		missing = g.learnFrom(g.flights.Life(), missing)
 		if slices.Equal(before, g.Names()) {
 			continue
 		}
-		if err := g.trust(g.life); err != nil {
+		if err := g.trust(g.flights.Life()); err != nil {
 			g.log.Error("no certificate for the learnt file hosts", "error", err)
 		}
 	}

@@ -3,19 +3,19 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // serveIndex answers with a project's page, judged for the guest's run.
 func (g *Gateway) serveIndex(q *query) {
-	ref := pkgref.Ref{Ecosystem: q.source.ecosystem(), Name: q.route.Project}
+	ref := pkgref.Ref{Ecosystem: q.source.Ecosystem(), Name: q.route.Project}
 	settle, err := g.guests.ask(q.sandbox, ref.String(), q.admitted, q.r.Context().Done())
 	if err != nil {
 		g.refusePage(q, ref, err)
@@ -23,19 +23,19 @@ func (g *Gateway) serveIndex(q *query) {
 	}
 	kin := stranger
 	defer func() { settle(kin) }()
-	var out *rendered
-	var a door.IndexAnswer
+	var out *pages.Rendered
+	var j pages.Judged
 	for range 2 { // what is replaced or evicted between two steps is had again, once
-		var p *page
-		if p, err = g.page(q.r.Context(), q.source, q.route.Project); err != nil {
+		var p *pages.Page
+		if p, err = g.pages.Page(q.r.Context(), q.source.Source, q.route.Project); err != nil {
 			g.refusePage(q, ref, err)
 			return
 		}
-		if len(p.index.Files) == 0 && len(p.index.LeftOut) > 0 {
-			g.refusePage(q, ref, fault.Invalid("none of its %d files can be served: of the first, %s", len(p.index.LeftOut), p.index.LeftOut[0].Reason))
+		if len(p.Index.Files) == 0 && len(p.Index.LeftOut) > 0 {
+			g.refusePage(q, ref, fault.Invalid("none of its %d files can be served: of the first, %s", len(p.Index.LeftOut), p.Index.LeftOut[0].Reason))
 			return
 		}
-		if out, a, err = g.judged(q, p); !errors.Is(err, cache.ErrRowsGone) {
+		if out, j, err = g.rendered(q, p); !errors.Is(err, cache.ErrRowsGone) {
 			break
 		}
 	}
@@ -47,15 +47,24 @@ func (g *Gateway) serveIndex(q *query) {
 		q.refuse(undecided(ref, err))
 		return
 	}
-	kin = out.kin
+	kin = kinOfPage(j)
 	switch {
-	case out.missing != nil:
-		g.refusePage(q, ref, out.missing)
-	case out.refused != nil:
-		q.refuseDecision(out.refused.ref.String(), out.refused.decision, a.RequestID)
+	case out.Missing != nil:
+		g.refusePage(q, ref, out.Missing)
+	case out.Refused != nil:
+		q.refuseDecision(out.Refused.Ref.String(), out.Refused.Decision, j.RequestID())
 	default:
-		q.sendPage(out, a.RequestID)
+		q.sendPage(out, j.RequestID())
 	}
+}
+
+// kinOfPage is the kinship of a page's project: that of the best of its files.
+func kinOfPage(j pages.Judged) kinship {
+	kin := stranger
+	for _, d := range j.Decisions() {
+		kin = max(kin, kinOf(d))
+	}
+	return kin
 }
 
 // refusePage answers for a page that there is not, and records why.
@@ -67,63 +76,61 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
 	r.RequestID = g.failed(q, door.Failure{
 		Rule:    ruleOf(r.Cause),
-		Package: ref, SourceURL: q.source.protocol.IndexAsk(q.source.index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
+		Package: ref, SourceURL: q.source.Protocol.IndexAsk(q.source.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 	})
 	q.refuse(r)
 }
 
-// judged asks the door about a page and gives it rendered under its verdicts.
-func (g *Gateway) judged(q *query, p *page) (*rendered, door.IndexAnswer, error) {
+// rendered asks the door about a page and gives it rendered under its verdicts.
+func (g *Gateway) rendered(q *query, p *pages.Page) (*pages.Rendered, pages.Judged, error) {
 	ctx := q.r.Context()
-	p, a, err := g.verdicts(ctx, q, p)
+	j, err := g.pages.Judge(ctx, q.reader(), q.source.Source, q.route.Project, p)
 	if err != nil {
-		return nil, a, err
+		return nil, j, err
 	}
-	if err := g.listEdges(ctx, q, p, a); err != nil {
-		return nil, a, err
+	if err := g.listEdges(ctx, q, j); err != nil {
+		return nil, j, err
 	}
-	out, err := g.rendering(ctx, q, p, a)
-	return out, a, err
+	out, err := g.pages.Render(ctx, j, q.r.Header.Values("Accept"), q.route.Release)
+	return out, j, err
 }
 
-// verdicts asks the door about a page, by its digest first. If the files' times
-// were found out for that the page is given with them.
-func (g *Gateway) verdicts(ctx context.Context, q *query, p *page) (*page, door.IndexAnswer, error) {
-	s, project := q.source, q.route.Project
-	ask := door.IndexAsk{
-		Sandbox: q.sandbox, Package: pkgref.Ref{Ecosystem: s.ecosystem(), Name: project},
-		SourceURL: p.url, Upstream: s.index, IndexDigest: p.digest, Walk: q.walks,
+// listEdges tells the door what the allowed releases of a page require, for
+// clients that read it there, before they can read it.
+func (g *Gateway) listEdges(ctx context.Context, q *query, j pages.Judged) error {
+	lister, ok := q.source.Protocol.(ecosystem.Lister)
+	if !ok || !j.WantEdges() {
+		return nil
 	}
-	if t, ok := s.protocol.(ecosystem.ToolchainNamer); ok {
-		ask.Toolchain = t.Toolchain(project)
+	required, err := g.pages.Requirements(ctx, j, lister)
+	if err != nil {
+		return err
 	}
-	a, err := g.door.Index(ctx, ask)
-	if err == nil && a.NeedFiles && a.NeedTimes {
-		p = g.timed(ctx, s, project, p)
-		ask.IndexDigest = p.digest
-	}
-	if err == nil && a.NeedFiles {
-		ask.Files = p.doorFiles()
-		a, err = g.door.Index(ctx, ask)
-	}
-	switch {
-	case err != nil:
-		return p, a, err
-	case a.NeedFiles || a.Epoch == "":
-		return p, a, errors.New("the door gave no verdicts")
-	}
-	return p, a, checkAnswer(a, len(p.index.Files))
+	return g.door.EdgesOfIndex(ctx, q.sandbox, j.Ref(), j.Digest, required)
 }
 
-// checkAnswer makes sure that the door judged each of the files.
-func checkAnswer(a door.IndexAnswer, files int) error {
-	if len(a.OfFile) != files {
-		return fmt.Errorf("the door judged %d of %d files", len(a.OfFile), files)
+// sendPage lets clients keep the page and ask each time whether it still holds;
+// one with a notice is not kept, or the notice would be shown without it. id is
+// of the record of what is withheld.
+func (q *query) sendPage(out *pages.Rendered, id string) {
+	q.w.Header().Set("Cache-Control", "no-cache")
+	q.setNotice(out.Notice, id)
+	out.Send(q.w, q.r)
+}
+
+func (q *query) setNotice(withheld *pages.Withheld, id string) {
+	n, ok := q.source.Protocol.(ecosystem.Noticer)
+	if !ok || withheld == nil {
+		return
 	}
-	for _, v := range a.OfFile {
-		if v < 0 || v >= len(a.Verdicts) {
-			return errors.New("the door gave a file a verdict that there is not")
-		}
+	fields := n.Notice(ecosystem.Refusal{
+		Route: q.route.Kind, Cause: ecosystem.ByPolicy, What: withheld.Ref.String(), Reason: withheld.Decision.Reason,
+		Rule: withheld.Decision.Rule, Suggest: withheld.Decision.Suggest, RequestID: id,
+	})
+	for name, value := range fields {
+		q.w.Header().Set(name, ecosystem.Line(value))
 	}
-	return nil
+	if len(fields) > 0 {
+		q.w.Header().Set("Cache-Control", "no-store")
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
@@ -72,55 +73,46 @@ func (d *described) require(reqs []ecosystem.Requirement) {
 // look says what a verified file is: by its protocol's inspection, done once
 // per file, or by the metadata in it.
 func (g *Gateway) look(ctx context.Context, a *asked, v *verified) (described, error) {
-	inspector, ok := a.source.protocol.(ecosystem.Inspector)
+	inspector, ok := a.source.Protocol.(ecosystem.Inspector)
 	if !ok {
 		return g.describeBlob(a.source, a.route.Project, a.file, v.Blob)
 	}
-	key := g.inspectionKey(a, v)
-	if d, ok := g.described.get(key); ok {
-		return d, nil
-	}
-	if data, err := g.inspections.Get(key); err == nil {
-		var d described
-		if json.Unmarshal(data, &d) == nil {
-			g.described.put(key, d, d.size())
-			return d, nil
-		}
-	}
-	return flight(ctx, g, "inspect "+key, func(context.Context) (described, error) {
+	return g.inspections.Get(ctx, g.inspectionKey(a, v), func(context.Context) (described, error) {
 		blob, err := g.store.Get(v.Digest()) // the guest may close its own and go
 		if err != nil {
 			return described{}, err
 		}
 		defer blob.Close() //nolint:errcheck // read only
-		d, err := inspect(inspector, a, blob)
-		if err != nil {
-			return described{}, err
-		}
-		g.keepInspection(key, d)
-		return d, nil
+		return inspect(inspector, a, blob)
 	})
 }
 
 // inspectionKey covers everything that an inspection depends on.
-func (g *Gateway) inspectionKey(a *asked, v *verified) string {
-	row := sha256.Sum256(a.row)
-	f := a.file
+type inspectionKey struct {
+	version       string // the gateway's own
+	ecosystem     pkgref.Ecosystem
+	digest        string
+	project       string
+	file, release string
+	kind          policy.ArtifactKind
+	sidecar       string
+	scripts       bool
+	row           [sha256.Size]byte // of what the index says of it
+}
+
+// String implements kept.Key.
+func (k inspectionKey) String() string {
 	return strings.Join([]string{
-		strconv.Itoa(inspectionFormat), g.cfg.Version, string(a.source.ecosystem()), v.Digest(), a.route.Project,
-		f.Name, f.Version, string(f.Kind), f.Sidecar, strconv.FormatBool(f.Scripts), hex.EncodeToString(row[:]),
+		strconv.Itoa(inspectionFormat), k.version, string(k.ecosystem), k.digest, k.project,
+		k.file, k.release, string(k.kind), k.sidecar, strconv.FormatBool(k.scripts), hex.EncodeToString(k.row[:]),
 	}, "\x00")
 }
 
-// keepInspection keeps what was found. A full disk costs a second look.
-func (g *Gateway) keepInspection(key string, d described) {
-	g.described.put(key, d, d.size())
-	data, err := json.Marshal(d)
-	if err == nil {
-		err = g.inspections.Put(key, data)
-	}
-	if err != nil {
-		g.log.Warn("an inspection could not be kept", "error", err)
+func (g *Gateway) inspectionKey(a *asked, v *verified) inspectionKey {
+	f := a.file
+	return inspectionKey{
+		version: g.cfg.Version, ecosystem: a.source.Ecosystem(), digest: v.Digest(), project: a.route.Project,
+		file: f.Name, release: f.Version, kind: f.Kind, sidecar: f.Sidecar, scripts: f.Scripts, row: sha256.Sum256(a.row),
 	}
 }
 
@@ -135,7 +127,7 @@ func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (describ
 		return described{}, err
 	}
 	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: a.file.Digest, Inside: &found.Inside}
-	if w, ok := a.source.protocol.(ecosystem.Witness); ok && d.Sum == "" {
+	if w, ok := a.source.Protocol.(ecosystem.Witness); ok && d.Sum == "" {
 		if d.Sum, err = w.SumFile(a.file, blob); err != nil {
 			return described{}, err
 		}
@@ -159,5 +151,5 @@ func (a *asked) isRelease(d ecosystem.Description) bool {
 	if d.Name == "" && d.Version == "" {
 		return true
 	}
-	return d.Name == a.route.Project && pkgref.SameVersion(a.source.ecosystem(), d.Version, a.file.Version)
+	return d.Name == a.route.Project && pkgref.SameVersion(a.source.Ecosystem(), d.Version, a.file.Version)
 }

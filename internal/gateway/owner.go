@@ -25,7 +25,7 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 		return false, true
 	}
 	i := slices.IndexFunc(g.sources, func(s *source) bool {
-		return policy.SameUpstream(s.index, answer.Upstream) && s.ecosystem() == ref.Ecosystem
+		return policy.SameUpstream(s.Index, answer.Upstream) && s.Ecosystem() == ref.Ecosystem
 	})
 	if i >= 0 {
 		q.source = g.sources[i].keptApart(answer.Apart)

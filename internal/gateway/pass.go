@@ -12,6 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/logbook"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -24,7 +26,7 @@ const (
 // servePass relays bytes that the client verifies itself. What is about a
 // project is judged by the name first, as attachments are.
 func (g *Gateway) servePass(q *query) {
-	passer, ok := q.source.protocol.(ecosystem.PassThrough)
+	passer, ok := q.source.Protocol.(ecosystem.PassThrough)
 	if !ok {
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
 		return
@@ -79,32 +81,32 @@ func passedType(body []byte) string {
 // passing says whom to ask for what a route passes through. Where the upstream's
 // digests come from a log, only that log is passed through.
 func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (client *upstream.Client, ask ecosystem.Ask, ok bool) {
-	ask = passer.PassAsk(s.index, r)
-	if _, witness := s.protocol.(ecosystem.Witness); !witness {
-		return s.client, ask, true
+	ask = passer.PassAsk(s.Index, r)
+	if _, witness := s.Protocol.(ecosystem.Witness); !witness {
+		return s.Client, ask, true
 	}
-	if s.log == nil || r.Log != s.log.name { // names of logs are a way out
+	if s.log == nil || r.Log != s.log.Name() { // names of logs are a way out
 		return nil, ask, false
 	}
-	ask.URL, ok = s.log.ask(s.index, ask.URL)
-	return s.log.client, ask, ok
+	ask.URL, ok = s.log.Ask(ask.URL)
+	return s.log.Client(), ask, ok
 }
 
 // relay gives the answer to an ask. A kept one stands for it if it never
 // changes, or while the upstream is down: what is relayed proves itself or
 // nothing, however old it is. Only whole answers of the upstream's are kept.
 // l is the log that the answer is of; nil if it is of none.
-func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
-	kept, have := g.keptRelay(ask, r)
+func (g *Gateway) relay(ctx context.Context, l *logbook.Book, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
+	old, have := g.keptRelay(ask, r)
 	if have && r.Immutable {
-		return kept, nil
+		return old, nil
 	}
 	if l != nil && r.Records > 0 {
-		if err := l.holds(ctx, r.Records); err != nil {
+		if err := l.Holds(ctx, r.Records); err != nil {
 			return nil, err
 		}
 	}
-	body, err := flight(ctx, g, "pass "+ask.URL, func(ctx context.Context) ([]byte, error) {
+	body, err := flight.Once(ctx, g.flights, passing{ask.URL}, func(ctx context.Context) ([]byte, error) {
 		body, err := small(ctx, client, ask, maxPassed)
 		if err != nil {
 			return nil, err
@@ -113,10 +115,10 @@ func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client
 		return body, nil
 	})
 	if have && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
-		body, err = kept, nil
+		body, err = old, nil
 	}
 	if err == nil && l != nil {
-		l.noteHead(body)
+		l.NoteHead(body)
 	}
 	return body, err
 }
@@ -125,8 +127,8 @@ func (g *Gateway) relay(ctx context.Context, l *logbook, client *upstream.Client
 // as the longest part that was seen, whose beginnings are all the shorter ones:
 // so clients that met the log at another size can verify without the upstream.
 func (g *Gateway) keptRelay(ask ecosystem.Ask, r ecosystem.Route) ([]byte, bool) {
-	body, err := g.relays.Get(relayKey(ask, r))
-	if err != nil || len(body) < r.Part {
+	body, ok := g.relays.Get(relayKeyOf(ask, r))
+	if !ok || len(body) < r.Part {
 		return nil, false
 	}
 	if r.Part > 0 {
@@ -141,14 +143,21 @@ func (g *Gateway) keepRelay(ask ecosystem.Ask, r ecosystem.Route, body []byte) {
 	if _, longer := g.keptRelay(ask, r); r.Part > 0 && (longer || len(body) != r.Part) {
 		return
 	}
-	if err := g.relays.Put(relayKey(ask, r), body); err != nil {
-		g.log.Warn("a relayed answer could not be kept", "error", err)
-	}
+	g.relays.Put(relayKeyOf(ask, r), body)
 }
 
-func relayKey(ask ecosystem.Ask, r ecosystem.Route) string {
+// passing is the key of a flight: what is asked.
+type passing struct{ url string }
+
+// relayKey names an answer, or all parts of what only grows.
+type relayKey string
+
+// String implements kept.Key.
+func (k relayKey) String() string { return string(k) }
+
+func relayKeyOf(ask ecosystem.Ask, r ecosystem.Route) relayKey {
 	if r.Part == 0 {
-		return ask.URL
+		return relayKey(ask.URL)
 	}
-	return strings.TrimSuffix(ask.URL, strings.TrimPrefix(r.File, r.Whole))
+	return relayKey(strings.TrimSuffix(ask.URL, strings.TrimPrefix(r.File, r.Whole)))
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
@@ -130,7 +130,7 @@ func (g *Gateway) sourcesFor(ctx context.Context, ask door.OwnerAsk) ([]*source,
 	}
 	var out []*source
 	for _, s := range g.sources {
-		if s.ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.index, owner.Upstream)) {
+		if s.Ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.Index, owner.Upstream)) {
 			out = append(out, s.keptApart(owner.Apart))
 		}
 	}
@@ -151,69 +151,64 @@ func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string,
 	}
 	kin := stranger
 	defer func() { settle(kin) }()
-	p, err := g.page(ctx, s, ref.Name)
+	p, err := g.pages.Page(ctx, s.Source, ref.Name)
 	if err != nil {
 		return nil, refused, err
 	}
-	q := &query{sandbox: sandbox, source: s, route: ecosystem.Route{Project: ref.Name}}
-	p, answer, err := g.verdicts(ctx, q, p)
+	j, err := g.pages.Judge(ctx, pages.Reader{Sandbox: sandbox}, s.Source, ref.Name, p)
 	if err != nil {
 		return nil, refused, err
 	}
-	version, refused := choose(ref, p.index, answer)
+	version, refused := choose(ref, j)
 	if version == "" {
 		if refused.Rule == "" {
 			return nil, refused, fault.New(fault.ErrNotFound, "the registry does not have this release")
 		}
 		return nil, refused, nil
 	}
-	_, kin = verdictsOf(answer)
+	kin = kinOfPage(j)
 	ref.Version = version
-	found, err = g.proposed(ctx, s, p, ref)
+	found, err = g.proposed(ctx, s, j.Page, ref)
 	return found, refused, err
 }
 
 // choose picks the version that is meant: the named one, or the highest that
 // policy does not deny, a stable one if there is any. With "" comes the decision
 // on the named or the highest release, zero if there is none.
-func choose(ref pkgref.Ref, ix *ecosystem.Index, a door.IndexAnswer) (version string, refused policy.Decision) {
-	var best, highest *release
-	for i, f := range ix.Files {
-		d := a.Verdicts[a.OfFile[i]]
+func choose(ref pkgref.Ref, j pages.Judged) (version string, refused policy.Decision) {
+	var best, highest *pkgref.Version
+	for i, f := range j.Index.Files {
+		d := j.Decision(i)
 		if ref.Version != "" && !pkgref.SameVersion(ref.Ecosystem, f.Version, ref.Version) {
 			continue
 		}
-		r := newRelease(ref.Ecosystem, f.Version)
-		r.refusal = d
-		if highest == nil || r.CompareSpelled(highest.Version) > 0 {
-			highest = r
+		v, _ := pkgref.ParseVersion(ref.Ecosystem, f.Version)
+		if highest == nil || v.CompareSpelled(*highest) > 0 {
+			highest, refused = &v, d
 		}
 		if !d.Shown() {
 			continue
 		}
-		if best == nil || r.Stable() && !best.Stable() || r.Stable() == best.Stable() && r.CompareSpelled(best.Version) > 0 {
-			best = r
+		if best == nil || v.Stable() && !best.Stable() || v.Stable() == best.Stable() && v.CompareSpelled(*best) > 0 {
+			best = &v
 		}
 	}
-	switch {
-	case best != nil:
+	if best != nil {
 		return best.String(), policy.Decision{}
-	case highest != nil:
-		return "", highest.refusal
 	}
-	return "", policy.Decision{}
+	return "", refused
 }
 
 // proposed describes a release with all its files.
-func (g *Gateway) proposed(ctx context.Context, s *source, p *page, ref pkgref.Ref) (*door.ProposedAsk, error) {
-	out := &door.ProposedAsk{Package: ref, Upstream: s.index, Toolchain: s.toolchain(ref.Name), SourceURL: p.url}
-	doorFiles := p.doorFiles()
-	for i, f := range p.index.Files {
+func (g *Gateway) proposed(ctx context.Context, s *source, p *pages.Page, ref pkgref.Ref) (*door.ProposedAsk, error) {
+	out := &door.ProposedAsk{Package: ref, Upstream: s.Index, Toolchain: s.Toolchain(ref.Name), SourceURL: p.URL}
+	doorFiles := p.DoorFiles()
+	for i, f := range p.Index.Files {
 		if f.Version != ref.Version {
 			continue
 		}
 		if len(out.Files) == 0 || f.Kind == policy.KindWheel && !hasWheel(out.Files) {
-			row, err := p.row(f.Manifest)
+			row, err := p.Row(f.Manifest)
 			if err != nil {
 				return nil, err
 			}
@@ -221,7 +216,7 @@ func (g *Gateway) proposed(ctx context.Context, s *source, p *page, ref pkgref.R
 		}
 		file := doorFiles[i]
 		if file.Digest == "" && s.log != nil {
-			if said, err := g.vouched(ctx, s, ref.Name, ref.Version); err == nil {
+			if said, err := s.log.Vouched(ctx, ref.Name, ref.Version); err == nil {
 				file.Digest = said.File
 			}
 		}

@@ -23,7 +23,7 @@ func (q *query) refuse(r ecosystem.Refusal) {
 	if r.RequestID != "" {
 		q.w.Header().Set("X-Cofferdam-Request", r.RequestID)
 	}
-	q.send(q.source.protocol.Refuse(r))
+	q.send(q.source.Protocol.Refuse(r))
 }
 
 // refuseDecision answers with a decision that is not an allowance.

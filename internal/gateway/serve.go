@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -31,18 +32,21 @@ type query struct {
 
 // ref is what the query is about: its project, in a version or in none.
 func (q *query) ref(version string) pkgref.Ref {
-	return pkgref.Ref{Ecosystem: q.source.ecosystem(), Name: q.route.Project, Version: version}
+	return pkgref.Ref{Ecosystem: q.source.Ecosystem(), Name: q.route.Project, Version: version}
 }
+
+// reader is for whom a page is judged.
+func (q *query) reader() pages.Reader { return pages.Reader{Sandbox: q.sandbox, Walk: q.walks} }
 
 // serve answers a request. What is wrong with its form is answered before
 // anything is asked of anybody.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
-	if conn == nil || !g.tasks.begin() {
+	if conn == nil || !g.flights.Begin() {
 		http.Error(w, "the gateway is stopping", http.StatusServiceUnavailable)
 		return
 	}
-	defer g.tasks.end()
+	defer g.flights.End()
 	q := &query{w: w, r: r, conn: conn, sandbox: conn.sandbox}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -153,7 +157,7 @@ func (q *query) match(places []placed) (m matches) {
 		if strings.HasPrefix(path, p.place.Base) {
 			fits = len(p.place.Base)
 		}
-		route, err := p.source.protocol.Route(p.place, request)
+		route, err := p.source.Protocol.Route(p.place, request)
 		switch {
 		case err != nil:
 			if m.asked == nil || fits > failed {
@@ -203,7 +207,7 @@ func (g *Gateway) refuseRoute(q *query, err error) {
 	}
 	r := ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: sentence(err)}
 	r.RequestID = g.failed(q, door.Failure{
-		Package: pkgref.Ref{Ecosystem: q.source.ecosystem()}, ResolvedBy: policy.ByCanonical, Reason: r.Reason,
+		Package: pkgref.Ref{Ecosystem: q.source.Ecosystem()}, ResolvedBy: policy.ByCanonical, Reason: r.Reason,
 	})
 	q.refuse(r)
 }
@@ -223,10 +227,7 @@ func (g *Gateway) failed(q *query, f door.Failure) string {
 
 // sentence is what a person may read of an error: never the upstream's text.
 func sentence(err error) string {
-	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return f.Sentence
-	}
-	return "something inside the gateway failed"
+	return fault.Sentence(err, "something inside the gateway failed")
 }
 
 // ruleOf is the rule on record of what has no rule of the policy's: that the upstream

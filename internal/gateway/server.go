@@ -23,13 +23,13 @@ const handshakeTime = 15 * time.Second
 // HTTP/1.1. It returns when the connection has ended, and closes it. The
 // sandbox is what the keeper attached to the connection.
 func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
-	if !g.tasks.begin() {
+	if !g.flights.Begin() {
 		_ = conn.Close() // nothing was sent on it
 		return
 	}
-	defer g.tasks.end()
+	defer g.flights.End()
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(g.life, handshakeTime)
+	ctx, cancel := context.WithTimeout(g.flights.Life(), handshakeTime)
 	defer cancel()
 	session := tls.Server(conn, g.tlsConfig())
 	if err := session.HandshakeContext(ctx); err != nil {

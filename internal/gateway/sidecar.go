@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -20,7 +19,7 @@ const sidecarSuffix = ".metadata"
 // sidecar gives a file's metadata, verified: out of the file if that is
 // cached, by the digest that the index gives, or out of the fetched file.
 func (g *Gateway) sidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
-	d, ok := s.protocol.(ecosystem.Describer)
+	d, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return nil, fault.New(fault.ErrNotFound, "files of this ecosystem have no sidecar")
 	}
@@ -64,7 +63,7 @@ func (g *Gateway) offeredSidecar(ctx context.Context, s *source, project string,
 // describe reads a file's metadata and checks that it is the file's: its name,
 // its version, and the digest that the index gives.
 func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata []byte) (described, error) {
-	d, ok := s.protocol.(ecosystem.Describer)
+	d, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return described{}, nil
 	}
@@ -77,7 +76,7 @@ func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata
 	if err != nil {
 		return described{}, err
 	}
-	if said.Name != project || !pkgref.SameVersion(s.ecosystem(), said.Version, f.Version) {
+	if said.Name != project || !pkgref.SameVersion(s.Ecosystem(), said.Version, f.Version) {
 		return described{}, fault.Invalid("the metadata is that of another release than the file's name says")
 	}
 	out.require(said.Requirements)
@@ -86,11 +85,11 @@ func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata
 
 // describeBlob describes a verified file by the metadata in it, once per process.
 func (g *Gateway) describeBlob(s *source, project string, f ecosystem.File, blob *cache.Blob) (described, error) {
-	key := strings.Join([]string{blob.Digest(), project, f.Name, f.Version, f.Sidecar}, " ")
-	if d, ok := g.described.get(key); ok {
+	key := inspectionKey{ecosystem: s.Ecosystem(), digest: blob.Digest(), project: project, file: f.Name, release: f.Version, sidecar: f.Sidecar}
+	if d, ok := g.described.Get(key); ok {
 		return d, nil
 	}
-	p, ok := s.protocol.(ecosystem.Describer)
+	p, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return described{}, nil
 	}
@@ -103,7 +102,7 @@ func (g *Gateway) describeBlob(s *source, project string, f ecosystem.File, blob
 	}
 	d, err := g.describe(s, project, f, metadata)
 	if err == nil {
-		g.described.put(key, d, d.size())
+		g.described.Put(key, d, d.size())
 	}
 	return d, err
 }

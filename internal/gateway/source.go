@@ -8,33 +8,31 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/logbook"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
 // source is one upstream with its protocol.
 type source struct {
-	protocol ecosystem.Protocol
-	client   *upstream.Client
-	index    string   // the index's URL, also the upstream's identity in cache keys
-	log      *logbook // its transparency log, if it has one that its protocol can read
-	apart    string   // with whom its pages are shared; "" is with all who may have them
+	pages.Source
+	log *logbook.Book // its transparency log, if it has one that its protocol can read
 }
 
 // keptApart is the source with pages of its own, see admission.OwnerAnswer.
 func (s *source) keptApart(from string) *source {
-	if from == s.apart {
+	if from == s.Apart {
 		return s
 	}
 	with := *s
-	with.apart = from
+	with.Apart = from
 	return &with
 }
 
-func newSource(u upstream.Config, cfg Config, store *cache.Store) (*source, error) {
+func (g *Gateway) newSource(u upstream.Config) (*source, error) {
+	cfg := g.cfg
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)
@@ -44,30 +42,31 @@ func newSource(u upstream.Config, cfg Config, store *cache.Store) (*source, erro
 			return nil, fault.Invalid("the upstream %s has an address and no name; sandboxes reach upstreams by name, so give it one", u.Index)
 		}
 	}
-	client, err := upstream.New(u, upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Limits: cfg.Limits.Upstream})
+	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Limits: cfg.Limits.Upstream}
+	client, err := upstream.New(u, options)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{protocol: cfg.Protocols[i], client: client, index: u.Index}
-	if s.log, err = newLogbook(s, u, cfg, store); err != nil {
+	s := &source{Source: pages.Source{Protocol: cfg.Protocols[i], Client: client, Index: u.Index}}
+	witness, ok := s.Protocol.(ecosystem.Witness)
+	if !ok || u.Log == "" {
+		return s, nil
+	}
+	s.log, err = logbook.New(logbook.Config{
+		Witness: witness, Upstream: u, Client: client, Options: options, Store: g.store, Flights: g.flights, Log: g.log, Now: g.seen,
+	})
+	if err != nil {
 		client.Close()
 		return nil, err
 	}
+	s.Times = s.log.Times
 	return s, nil
 }
 
 func (s *source) close() {
-	s.client.Close()
-	s.log.close()
+	s.Client.Close()
+	s.log.Close()
 }
-
-// toolchain tells whether a project is one that tools fetch by themselves.
-func (s *source) toolchain(project string) bool {
-	n, ok := s.protocol.(ecosystem.ToolchainNamer)
-	return ok && n.Toolchain(project)
-}
-
-func (s *source) ecosystem() pkgref.Ecosystem { return s.protocol.Ecosystem() }
 
 // placed is a source and what a name stands for of it.
 type placed struct {
@@ -83,12 +82,12 @@ type nameTable struct {
 func newNameTable(sources []*source) *nameTable {
 	t := &nameTable{places: map[string][]placed{DownloadsName: nil}} // which stands for no upstream
 	for _, s := range sources {
-		base, err := url.Parse(s.index)
+		base, err := url.Parse(s.Index)
 		if err != nil {
 			continue // not reached: upstream.New read it
 		}
 		t.places[base.Hostname()] = append(t.places[base.Hostname()], placed{s, ecosystem.Place{Base: base.EscapedPath(), Files: true}})
-		for _, host := range s.client.FileHosts() {
+		for _, host := range s.Client.FileHosts() {
 			u := url.URL{Host: host}
 			if u.Hostname() == base.Hostname() {
 				continue
@@ -108,7 +107,7 @@ func (g *Gateway) learn(ctx context.Context) []*source { return g.learnFrom(ctx,
 func (g *Gateway) learnFrom(ctx context.Context, sources []*source) (missing []*source) {
 	for _, s := range sources {
 		if err := g.learnHosts(ctx, s); err != nil {
-			g.log.Warn("no file hosts learnt from the index", "index", s.index, "error", err)
+			g.log.Warn("no file hosts learnt from the index", "index", s.Index, "error", err)
 			missing = append(missing, s)
 		}
 	}
@@ -121,26 +120,26 @@ func (g *Gateway) learnFrom(ctx context.Context, sources []*source) (missing []*
 func (g *Gateway) learnHosts(ctx context.Context, s *source) error {
 	hosts := map[string]bool{}
 	var failed error
-	for _, project := range g.cfg.ProbeProjects[s.ecosystem()] {
-		p, err := g.page(ctx, s, project)
+	for _, project := range g.cfg.ProbeProjects[s.Ecosystem()] {
+		p, err := g.pages.Page(ctx, s.Source, project)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		for host := range p.hosts {
+		for host := range p.Hosts {
 			hosts[host] = true
 		}
 	}
 	learnt := false
 	for host := range hosts {
-		if err := s.client.Learn(ctx, host); err != nil {
+		if err := s.Client.Learn(ctx, host); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		learnt = true
 	}
 	if learnt {
-		g.pages.clear() // what was left out for its host may be listed now
+		g.pages.Forget()
 		return nil
 	}
 	return failed

@@ -156,7 +156,7 @@ type destination struct {
 // does or nothing is left to read. That is known to the door afterwards; whoever calls
 // asks it again. An error is the end of the request.
 func (g *Gateway) reach(ctx context.Context, q *query, to destination) error {
-	_, pages := q.source.protocol.(ecosystem.Lister)
+	_, pages := q.source.Protocol.(ecosystem.Lister)
 	w := g.guests.walkOf(q.sandbox, to.ref.Ecosystem)
 	ask := door.ReachAsk{Sandbox: q.sandbox, Package: to.ref, Pages: pages, Metadata: to.metadata, Deep: to.deep}
 	over := time.NewTimer(g.cfg.Limits.WalkTime)
@@ -210,13 +210,13 @@ func (g *Gateway) step(ctx context.Context, w *walk, ask door.ReachAsk, to desti
 		w.end()
 		return false, a.Open, err
 	}
-	life, cancel := context.WithTimeout(g.lifeFor(ctx), stepTime)
-	started := g.tasks.run(func() {
+	life, cancel := context.WithTimeout(g.flights.LifeFor(ctx), stepTime)
+	started := g.flights.Run(func() {
 		defer w.end()
 		defer cancel()
 		together(a.Next, func(item door.ToRead) {
-			if _, err := contained(life, g, "walk "+item.Project.String(), func(ctx context.Context) (any, error) {
-				return nil, g.readProject(ctx, w, ask.Sandbox, item, to)
+			if err := g.flights.Contain(life, "walk "+item.Project.String(), func(ctx context.Context) error {
+				return g.readProject(ctx, w, ask.Sandbox, item, to)
 			}); err != nil {
 				g.log.Debug("what may lead to a package could not be read", "project", item.Project.String(), "error", err)
 				w.fails(item.Project, time.Now())

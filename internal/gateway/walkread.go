@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -48,24 +49,24 @@ func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item doo
 	if item.Anew {
 		w.asks(item.Project)
 	}
-	if requirer, ok := q.source.protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
+	if requirer, ok := q.source.Protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
 		return g.readEach(w, item.Project, item.Versions, func(version string) (bool, error) { return g.readRequires(ctx, q, requirer, version) })
 	}
-	p, err := g.page(ctx, q.source, item.Project.Name)
+	p, err := g.pages.Page(ctx, q.source.Source, item.Project.Name)
 	if err != nil {
 		return err
 	}
-	p, answer, err := g.verdicts(ctx, q, p)
+	j, err := g.pages.Judge(ctx, q.reader(), q.source.Source, item.Project.Name, p)
 	if err != nil {
 		return err
 	}
-	switch s := q.source.protocol.(type) {
+	switch s := q.source.Protocol.(type) {
 	case ecosystem.Lister:
-		return g.listEdges(ctx, q, p, answer)
+		return g.listEdges(ctx, q, j)
 	case ecosystem.Requirer:
-		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) (bool, error) { return g.readRequires(ctx, q, s, version) })
+		return g.readEach(w, item.Project, g.releasesToRead(w, q, j, item, to), func(version string) (bool, error) { return g.readRequires(ctx, q, s, version) })
 	case ecosystem.Describer:
-		return g.readEach(w, item.Project, g.releasesToRead(w, q, p, answer, item, to), func(version string) (bool, error) { return g.readSidecar(ctx, q, p, answer, version) })
+		return g.readEach(w, item.Project, g.releasesToRead(w, q, j, item, to), func(version string) (bool, error) { return g.readSidecar(ctx, q, j, version) })
 	}
 	return nil
 }
@@ -101,15 +102,13 @@ func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read 
 
 // readSidecar reads the metadata of one file of a release that may be had. What waits
 // or is refused admits nothing, and is not read.
-func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer door.IndexAnswer, version string) (allowed bool, err error) {
-	f := fileToRead(p, answer, version)
+func (g *Gateway) readSidecar(ctx context.Context, q *query, j pages.Judged, version string) (allowed bool, err error) {
+	f := fileToRead(j, version)
 	if f == nil {
 		return true, nil
 	}
 	a := q.reading(*f, version)
-	if f.Published.IsZero() {
-		a.file.Published = p.published[version]
-	}
+	a.file.Published = j.Published(f)
 	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
 		return false, err
 	}
@@ -128,7 +127,7 @@ func (g *Gateway) readSidecar(ctx context.Context, q *query, p *page, answer doo
 }
 
 // fileToRead is the file of a release whose metadata costs least.
-func fileToRead(p *page, answer door.IndexAnswer, version string) *ecosystem.File {
+func fileToRead(j pages.Judged, version string) *ecosystem.File {
 	var best *ecosystem.File
 	cost := func(f *ecosystem.File) int64 {
 		if f.Sidecar != "" {
@@ -136,9 +135,9 @@ func fileToRead(p *page, answer door.IndexAnswer, version string) *ecosystem.Fil
 		}
 		return max(f.Size, 1)
 	}
-	for i := range p.index.Files {
-		f := &p.index.Files[i]
-		if f.Version != version || f.Kind != policy.KindWheel || !answer.Verdicts[answer.OfFile[i]].Allowed() || cost(f) > maxWalkedFile {
+	for i := range j.Index.Files {
+		f := &j.Index.Files[i]
+		if f.Version != version || f.Kind != policy.KindWheel || !j.Decision(i).Allowed() || cost(f) > maxWalkedFile {
 			continue
 		}
 		if best == nil || cost(f) < cost(best) {
@@ -150,7 +149,7 @@ func fileToRead(p *page, answer door.IndexAnswer, version string) *ecosystem.Fil
 
 // readRequires reads the attachment of a release that tells what it requires.
 func (g *Gateway) readRequires(ctx context.Context, q *query, requirer ecosystem.Requirer, version string) (allowed bool, err error) {
-	attacher, ok := q.source.protocol.(ecosystem.Attacher)
+	attacher, ok := q.source.Protocol.(ecosystem.Attacher)
 	route, err := requirer.Requires(q.route.Project, version)
 	if err != nil || !ok {
 		return true, err
@@ -190,8 +189,8 @@ func (g *Gateway) mayRead(ctx context.Context, a *asked) (bool, error) {
 // releasesToRead chooses releases whose requirements are not known: those that are
 // wanted, the newest, and those nearest in time to what is looked for, since what is
 // pinned together was published together. Where no time is known, some of all ages.
-func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer door.IndexAnswer, item door.ToRead, to destination) []string {
-	all := readableReleases(q.source.ecosystem(), p, answer)
+func (g *Gateway) releasesToRead(w *walk, q *query, j pages.Judged, item door.ToRead, to destination) []string {
+	all := readableReleases(q.source.Ecosystem(), j)
 	var chosen []string
 	take := func(version string) {
 		if !slices.Contains(chosen, version) && !w.knows(item.Project, version) {
@@ -224,27 +223,24 @@ func (g *Gateway) releasesToRead(w *walk, q *query, p *page, answer door.IndexAn
 
 // readable is a release with when it was published.
 type readable struct {
-	*release
+	pkgref.Version
 	published time.Time
 }
 
 // readableReleases are those of which a file may be had, the newest first, pre-releases last.
-func readableReleases(e pkgref.Ecosystem, p *page, answer door.IndexAnswer) []readable {
+func readableReleases(e pkgref.Ecosystem, j pages.Judged) []readable {
 	byText := map[string]int{}
 	var out []readable
-	for i, f := range p.index.Files {
-		if !answer.Verdicts[answer.OfFile[i]].Allowed() {
+	for i, f := range j.Index.Files {
+		if !j.Decision(i).Allowed() {
 			continue
 		}
 		if _, known := byText[f.Version]; known {
 			continue
 		}
-		published := f.Published
-		if published.IsZero() {
-			published = p.published[f.Version]
-		}
 		byText[f.Version] = len(out)
-		out = append(out, readable{newRelease(e, f.Version), published})
+		v, _ := pkgref.ParseVersion(e, f.Version)
+		out = append(out, readable{v, j.Published(&f)})
 	}
 	slices.SortFunc(out, func(a, b readable) int {
 		if a.Stable() != b.Stable() {

@@ -1,4 +1,4 @@
-package gateway
+package pages
 
 import (
 	"io"
@@ -10,9 +10,9 @@ import (
 
 // history gives the index that was kept before, with the files on all hosts;
 // nil if there is none.
-func (g *Gateway) history(s *source, project string, have *page) *ecosystem.Index {
+func (ps *Pages) history(s Source, project string, have *Page) *ecosystem.Index {
 	var before *ecosystem.Index
-	_, err := g.store.GetPage(storeKey(s, project), func(from io.Reader) (err error) {
+	_, err := ps.cfg.Store.GetPage(storeKey(s, project), func(from io.Reader) (err error) {
 		before, err = readKept(from)
 		return err
 	})
@@ -20,19 +20,15 @@ func (g *Gateway) history(s *source, project string, have *page) *ecosystem.Inde
 	case err == nil:
 		return before
 	case have != nil: // it could not be kept
-		return have.index
+		return have.Index
 	}
 	return nil
 }
 
-// seen is when something that is seen now was first seen: not before that, whichever time
-// is right after a jump of the host's clock.
-func (g *Gateway) seen() time.Time { return g.cfg.Clock.Read().Latest().UTC() }
-
 // carryOver gives each file the time at which it was first listed here, and the
 // time of publication that it had then: a registry that changes a time later
 // changes nothing. A file that comes back with other bytes is a new one.
-func (g *Gateway) carryOver(s *source, project string, ix, before *ecosystem.Index, now time.Time) {
+func (ps *Pages) carryOver(s Source, project string, ix, before *ecosystem.Index, now time.Time) {
 	now = now.UTC().Truncate(time.Second)
 	known := map[string]ecosystem.File{}
 	if before != nil {
@@ -59,8 +55,8 @@ func (g *Gateway) carryOver(s *source, project string, ix, before *ecosystem.Ind
 		}
 	}
 	if moved+replaced > 0 {
-		g.log.Warn("the index changed what was: times of publication are kept as they were, files with another digest count as new",
-			"index", s.index, "project", project, "times", moved, "digests", replaced)
+		ps.cfg.Log.Warn("the index changed what was: times of publication are kept as they were, files with another digest count as new",
+			"index", s.Index, "project", project, "times", moved, "digests", replaced)
 	}
 }
 

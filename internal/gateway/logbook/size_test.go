@@ -1,12 +1,15 @@
-package gateway
+package logbook
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
 // shipped is a witness that knows one size.
@@ -23,13 +26,16 @@ func (shipped) VerifierOf(named string) (string, error)                   { retu
 
 func (s shipped) Known(string) []ecosystem.LogSize { return []ecosystem.LogSize{s.LogSize} }
 
-func newTestLogbook(t *testing.T, store *cache.Store) *logbook {
+func newTestBook(t *testing.T, store *cache.Store) *Book {
 	t.Helper()
-	l := &logbook{witness: shipped{ecosystem.LogSize{Size: 10, Unix: 100}}, verifier: "sum.example+1+x"}
-	if err := l.open(store, "https://index.example/"); err != nil {
+	b, err := New(Config{
+		Witness: shipped{ecosystem.LogSize{Size: 10, Unix: 100}}, Store: store, Flights: flight.New(slog.New(slog.DiscardHandler)),
+		Upstream: upstream.Config{Index: "https://index.example/", Log: "sum.example+1+x"}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return l
+	return b
 }
 
 // TestLogSizes: at most one observation a day, none that says nothing new, and
@@ -39,10 +45,10 @@ func TestLogSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := newTestLogbook(t, store), newTestLogbook(t, store) // two processes on one cache
+	first, second := newTestBook(t, store), newTestBook(t, store) // two processes on one cache
 	day := time.Unix(1_000_000, 0)
 	for _, o := range []struct {
-		by    *logbook
+		by    *Book
 		size  int64
 		after time.Duration
 	}{
@@ -58,11 +64,11 @@ func TestLogSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	third := newTestLogbook(t, store)
+	third := newTestBook(t, store)
 	for position, want := range map[int64]time.Time{
 		0: time.Unix(100, 0), 9: time.Unix(100, 0), 10: day, 19: day, 20: day.Add(25 * time.Hour), 39: day.Add(25 * time.Hour), 40: {}, 1 << 40: {},
 	} {
-		if got := third.timeOf(position); !got.Equal(want) {
+		if got := third.TimeOf(position); !got.Equal(want) {
 			t.Errorf("record %d is said to be of %v, want %v", position, got, want)
 		}
 	}

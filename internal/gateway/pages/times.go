@@ -1,4 +1,4 @@
-package gateway
+package pages
 
 import (
 	"context"
@@ -9,25 +9,31 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 )
 
 // maxTimed bounds the releases whose times are asked of a witness for one page:
 // the highest, since those are what is installed. The others stay unknown.
 const maxTimed = 64
 
+// timing is the key of a flight.
+type timing struct {
+	key
+	digest string
+}
+
 // timed gives a page with the times that its index does not have and a witness
 // does; the page as it is if there are none.
-func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page) *page {
-	if _, ok := s.protocol.(ecosystem.Witness); !ok {
+func (ps *Pages) timed(ctx context.Context, s Source, project string, p *Page) *Page {
+	if s.Times == nil {
 		return p
 	}
 	versions := untimed(s, p)
 	if len(versions) == 0 {
 		return p
 	}
-	out, err := flight(ctx, g, "times "+pageKey(s, project)+" "+p.digest, func(ctx context.Context) (*page, error) {
-		known := g.times(ctx, s, project, versions)
+	out, err := flight.Once(ctx, ps.cfg.Flights, timing{keyOf(s, project), p.Digest}, func(ctx context.Context) (*Page, error) {
+		known := s.Times(ctx, project, versions)
 		if len(known) == 0 {
 			return p, nil // the witness may be reached another time
 		}
@@ -37,11 +43,11 @@ func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page)
 			with.published = known
 		}
 		maps.Copy(with.published, known)
-		with.digest = timedDigest(p.digest, versions, known)
-		if now, ok := g.pages.get(pageKey(s, project)); ok && now.digest == p.digest {
+		with.Digest = timedDigest(p.Digest, versions, known)
+		if now, ok := ps.read.Get(keyOf(s, project)); ok && now.Digest == p.Digest {
 			with.fetched = now.fetched
 			with.size += int64(64 * len(known))
-			g.pages.put(pageKey(s, project), &with, with.size)
+			ps.remember(s, project, &with)
 		}
 		return &with, nil
 	})
@@ -52,13 +58,13 @@ func (g *Gateway) timed(ctx context.Context, s *source, project string, p *page)
 }
 
 // untimed are the highest versions of which some file has no time.
-func untimed(s *source, p *page) []string {
+func untimed(s Source, p *Page) []string {
 	var releases []*release
 	seen := map[string]bool{}
-	for _, f := range p.index.Files {
-		if f.Published.IsZero() && p.published[f.Version].IsZero() && !seen[f.Version] {
+	for _, f := range p.Index.Files {
+		if p.Published(&f).IsZero() && !seen[f.Version] {
 			seen[f.Version] = true
-			releases = append(releases, newRelease(s.ecosystem(), f.Version))
+			releases = append(releases, newRelease(s.Ecosystem(), f.Version))
 		}
 	}
 	slices.SortFunc(releases, func(a, b *release) int { return b.CompareSpelled(a.Version) })

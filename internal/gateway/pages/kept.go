@@ -1,4 +1,4 @@
-package gateway
+package pages
 
 import (
 	"encoding/json"

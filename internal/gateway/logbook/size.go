@@ -1,4 +1,4 @@
-package gateway
+package logbook
 
 import (
 	"context"
@@ -16,14 +16,14 @@ const (
 )
 
 // loadSizes reads what was observed so far.
-func (l *logbook) loadSizes() error {
-	sizes, _, err := l.keptSizes()
-	l.sizes = sizes
+func (b *Book) loadSizes() error {
+	sizes, _, err := b.keptSizes()
+	b.sizes = sizes
 	return err
 }
 
-func (l *logbook) keptSizes() (sizes []ecosystem.LogSize, data []byte, err error) {
-	data, err = absentIsEmpty(l.config.Get(sizesKey))
+func (b *Book) keptSizes() (sizes []ecosystem.LogSize, data []byte, err error) {
+	data, err = absentIsEmpty(b.config.Get(sizesKey))
 	if err != nil || len(data) == 0 {
 		return nil, nil, err
 	}
@@ -35,13 +35,13 @@ func (l *logbook) keptSizes() (sizes []ecosystem.LogSize, data []byte, err error
 
 // observe keeps that the log was verified to have size records now, once a day
 // at most.
-func (l *logbook) observe(size int64, now time.Time) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !newSize(l.sizes, size, now) {
+func (b *Book) observe(size int64, now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !newSize(b.sizes, size, now) {
 		return nil
 	}
-	sizes, old, err := l.keptSizes() // another process may have been first
+	sizes, old, err := b.keptSizes() // another process may have been first
 	if err != nil {
 		return err
 	}
@@ -49,52 +49,52 @@ func (l *logbook) observe(size int64, now time.Time) error {
 		sizes = append(sizes, ecosystem.LogSize{Size: size, Unix: now.Unix()})
 		data, err := json.Marshal(sizes)
 		if err == nil {
-			err = l.config.Replace(sizesKey, old, data)
+			err = b.config.Replace(sizesKey, old, data)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	l.sizes = sizes
+	b.sizes = sizes
 	return nil
 }
 
 // reached notes that the log signed a head of this size.
-func (l *logbook) reached(size int64) {
+func (b *Book) reached(size int64) {
 	for {
-		known := l.size.Load()
-		if size <= known || l.size.CompareAndSwap(known, size) {
+		known := b.size.Load()
+		if size <= known || b.size.CompareAndSwap(known, size) {
 			return
 		}
 	}
 }
 
-// noteHead notes how large the log is by the head that one of its answers has, if
+// NoteHead notes how large the log is by the head that one of its answers has, if
 // any: a client that gets it asks for all that is in a log of this size.
-func (l *logbook) noteHead(answer []byte) {
-	if size, err := l.witness.Head(l.verifier, answer); err == nil {
-		l.reached(size)
+func (b *Book) NoteHead(answer []byte) {
+	if size, err := b.cfg.Witness.Head(b.cfg.Upstream.Log, answer); err == nil {
+		b.reached(size)
 	}
 }
 
-// holds tells whether the log can have something that needs so many records: a
+// Holds tells whether the log can have something that needs so many records: a
 // client asks only for what a head that it was given needs, and where no such
 // head is known the log is asked for its newest. What no log has is a number of
 // the client's own making, and would only be told to whoever is asked for it.
-func (l *logbook) holds(ctx context.Context, records int64) error {
-	if records <= l.size.Load() {
+func (b *Book) Holds(ctx context.Context, records int64) error {
+	if records <= b.size.Load() {
 		return nil
 	}
-	answer, err := l.Remote(ctx, l.witness.HeadPath())
+	answer, err := b.Remote(ctx, b.cfg.Witness.HeadPath())
 	if err != nil {
 		return err
 	}
-	size, err := l.witness.Head(l.verifier, answer)
+	size, err := b.cfg.Witness.Head(b.cfg.Upstream.Log, answer)
 	if err != nil {
 		return err
 	}
-	l.reached(size)
-	if records > l.size.Load() {
+	b.reached(size)
+	if records > b.size.Load() {
 		return fault.Invalid("the upstream's transparency log is not as large as that")
 	}
 	return nil
@@ -109,14 +109,14 @@ func newSize(sizes []ecosystem.LogSize, size int64, now time.Time) bool {
 	return n < maxSizes && size > last.Size && now.Sub(time.Unix(last.Unix, 0)) >= sizesEvery
 }
 
-// timeOf is the earliest time at which the log is known to have had the record
+// TimeOf is the earliest time at which the log is known to have had the record
 // at a position; zero if none is known.
-func (l *logbook) timeOf(position int64) time.Time {
-	l.mu.Lock()
-	sizes := l.sizes // replaced, never changed
-	l.mu.Unlock()
+func (b *Book) TimeOf(position int64) time.Time {
+	b.mu.Lock()
+	sizes := b.sizes // replaced, never changed
+	b.mu.Unlock()
 	var unix int64
-	for _, known := range [][]ecosystem.LogSize{l.witness.Known(l.verifier), sizes} {
+	for _, known := range [][]ecosystem.LogSize{b.cfg.Witness.Known(b.cfg.Upstream.Log), sizes} {
 		for _, at := range known {
 			if at.Size > position && at.Unix > 0 && (unix == 0 || at.Unix < unix) {
 				unix = at.Unix

@@ -1,4 +1,4 @@
-package gateway
+package pages
 
 import (
 	"bytes"
@@ -33,11 +33,11 @@ func indexOf(releases int) *ecosystem.Index {
 
 func TestKeptIndex(t *testing.T) {
 	want := indexOf(100)
-	var kept bytes.Buffer
-	if err := writeKept(&kept, want); err != nil {
+	var written bytes.Buffer
+	if err := writeKept(&written, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readKept(bytes.NewReader(kept.Bytes()))
+	got, err := readKept(bytes.NewReader(written.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestKeptIndex(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("compact changed (-want +got):\n%s", diff)
 	}
-	text := kept.Bytes()
+	text := written.Bytes()
 	for name, bad := range map[string][]byte{
 		"empty": nil, "cut": text[:len(text)-5], "a file less": text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1],
 		"a file more": append(bytes.Clone(text), "{}\n"...), "negative": []byte(`{"count":-1}`), "too many": []byte(`{"count":1000000000}`), "no index": []byte("x"),
@@ -61,7 +61,7 @@ func TestKeptIndex(t *testing.T) {
 
 func TestKeptRequirements(t *testing.T) {
 	want := &requirements{list: []door.Requirement{{Name: "a", Specifier: "^1"}, {Name: "b"}}, files: [][]int32{{0, 2}, {1}}}
-	data, err := want.kept()
+	data, err := want.packed()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +86,12 @@ func TestKeptRequirements(t *testing.T) {
 // an index of 3,000 releases is small.
 func TestSizeOf(t *testing.T) {
 	const releases = 3000
-	var kept bytes.Buffer
-	if err := writeKept(&kept, indexOf(releases)); err != nil {
+	var written bytes.Buffer
+	if err := writeKept(&written, indexOf(releases)); err != nil {
 		t.Fatal(err)
 	}
 	before := heap()
-	ix, err := readKept(bytes.NewReader(kept.Bytes()))
+	ix, err := readKept(bytes.NewReader(written.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSizeOf(t *testing.T) {
 	if taken > 600*releases {
 		t.Errorf("%d bytes per release", taken/releases)
 	}
-	runtime.KeepAlive(kept)
+	runtime.KeepAlive(written)
 	runtime.KeepAlive(ix)
 	runtime.KeepAlive(byPath)
 }

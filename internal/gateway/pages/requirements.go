@@ -1,4 +1,4 @@
-package gateway
+package pages
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
 )
 
 // maxRequirements bounds the pages whose requirements are kept over a restart.
@@ -26,40 +27,34 @@ type requirements struct {
 	files [][]int32 // by requirement: the files that have it, in the index's order
 }
 
-// requirements gives those of a page: from memory, the disk, or its rows, once
-// however many want them.
-func (g *Gateway) requirements(ctx context.Context, s *source, project string, lister ecosystem.Lister, p *page) (*requirements, error) {
-	key := strings.Join([]string{strconv.Itoa(keptFormat), pageKey(s, project), p.source, p.known}, " ")
-	if all, ok := g.required.get(key); ok {
-		return all, nil
-	}
-	return flight(ctx, g, "required "+key, func(ctx context.Context) (*requirements, error) {
-		data, err := g.requiring.Get(key)
-		if err == nil {
-			if all, err := readRequirements(data, len(p.index.Files)); err == nil {
-				g.required.put(key, all, all.size())
-				return all, nil
-			}
-		}
-		all, err := g.listRequirements(ctx, lister, p)
-		if err != nil {
-			return nil, err
-		}
-		g.required.put(key, all, all.size())
-		data, err = all.kept()
-		if err == nil {
-			err = g.requiring.Put(key, data)
-		}
-		if err != nil { // they are in memory, and in the rows
-			g.log.Warn("what the releases of a page require could not be kept", "index", s.index, "project", project, "error", err)
-		}
-		return all, nil
+// requiredKey covers what the requirements of a page's releases depend on.
+type requiredKey struct {
+	page          key
+	source, known string
+	files         int // of the page, whatever it was read from
+}
+
+// String implements kept.Key.
+func (k requiredKey) String() string {
+	return strings.Join([]string{strconv.Itoa(keptFormat), k.page.String(), k.source, k.known}, " ")
+}
+
+// Requirements are what the releases that a judged page shows require: from
+// memory, the disk, or the page's rows, once however many want them.
+func (ps *Pages) Requirements(ctx context.Context, j Judged, lister ecosystem.Lister) ([]door.IndexRequirement, error) {
+	what := requiredKey{keyOf(j.source, j.project), j.Page.source, j.known, len(j.Index.Files)}
+	all, err := ps.required.Get(ctx, what, func(ctx context.Context) (*requirements, error) {
+		return ps.listRequirements(ctx, lister, j.Page)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return all.of(j), nil
 }
 
 // listRequirements reads them from the rows.
-func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister, p *page) (*requirements, error) {
-	free, err := slot(ctx, g.heavy, max(p.size, p.stored.Size()))
+func (ps *Pages) listRequirements(ctx context.Context, lister ecosystem.Lister, p *Page) (*requirements, error) {
+	free, err := slot(ctx, ps.heavy, max(p.size, p.stored.Size()))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +66,7 @@ func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister,
 	defer rows.Close()
 	all := &requirements{}
 	at := map[door.Requirement]int{}
-	for i, f := range p.index.Files {
+	for i, f := range p.Index.Files {
 		row, err := ecosystem.Slice(rows, f.Manifest)
 		if err != nil {
 			return nil, err
@@ -100,8 +95,8 @@ func (g *Gateway) listRequirements(ctx context.Context, lister ecosystem.Lister,
 	return all, nil
 }
 
-// of gives the requirements of the files that an answer shows.
-func (r *requirements) of(ix *ecosystem.Index, a door.IndexAnswer) []door.IndexRequirement {
+// of gives the requirements of the files that a judged page shows.
+func (r *requirements) of(j Judged) []door.IndexRequirement {
 	most := 0
 	for _, files := range r.files {
 		most += len(files)
@@ -111,8 +106,8 @@ func (r *requirements) of(ix *ecosystem.Index, a door.IndexAnswer) []door.IndexR
 	for i, required := range r.list {
 		begin := len(versions)
 		for _, file := range r.files[i] {
-			version := ix.Files[file].Version
-			if !a.Verdicts[a.OfFile[file]].Shown() || len(versions) > begin && versions[len(versions)-1] == version {
+			version := j.Index.Files[file].Version
+			if !j.shows(int(file)) || len(versions) > begin && versions[len(versions)-1] == version {
 				continue
 			}
 			versions = append(versions, version)
@@ -140,7 +135,14 @@ type keptRequirement struct {
 	Files     []int32 `json:"f"`
 }
 
-func (r *requirements) kept() ([]byte, error) {
+func requirementsFormat() kept.Format[requiredKey, *requirements] {
+	return kept.Format[requiredKey, *requirements]{
+		Encode: (*requirements).packed,
+		Decode: func(k requiredKey, data []byte) (*requirements, error) { return readRequirements(data, k.files) },
+	}
+}
+
+func (r *requirements) packed() ([]byte, error) {
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	if err != nil {

@@ -1,11 +1,9 @@
-package gateway
+package pages
 
 import (
 	"errors"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -17,10 +15,10 @@ const latest = "latest"
 // ruleLockfile is policy's rule of releases that a lockfile leaves out.
 const ruleLockfile = "packages.lockfile"
 
-// withheld is a release, or a project, that a run may not have.
-type withheld struct {
-	ref      pkgref.Ref
-	decision policy.Decision
+// Withheld is a release, or a project, that a run may not have.
+type Withheld struct {
+	Ref      pkgref.Ref
+	Decision policy.Decision
 }
 
 // release is a version of an index, and what was decided about it.
@@ -35,18 +33,18 @@ func newRelease(e pkgref.Ecosystem, text string) *release {
 	return &release{Version: v}
 }
 
-// releasesOf are an index's releases, the highest first, under the verdicts.
-func releasesOf(e pkgref.Ecosystem, ix *ecosystem.Index, a door.IndexAnswer) []*release {
+// releasesOf are a page's releases, the highest first, under the verdicts.
+func releasesOf(j Judged) []*release {
 	byText := map[string]*release{}
 	var out []*release
-	for i, f := range ix.Files {
+	for i, f := range j.Index.Files {
 		r := byText[f.Version]
 		if r == nil {
-			r = newRelease(e, f.Version)
+			r = newRelease(j.source.Ecosystem(), f.Version)
 			byText[f.Version] = r
 			out = append(out, r)
 		}
-		if d := a.Verdicts[a.OfFile[i]]; d.Shown() {
+		if d := j.Decision(i); d.Shown() {
 			r.shown = true
 		} else {
 			r.refusal = d
@@ -79,13 +77,13 @@ func highestWithheld(releases []*release) *release {
 // release, if clients that ask for nothing special would have taken it or one
 // like it. A page from which only old releases are withheld gives no notice, and
 // what a lockfile leaves out is none: that is what it was given for.
-func noticeOf(e pkgref.Ecosystem, ix *ecosystem.Index, a door.IndexAnswer) *withheld {
-	releases := slices.DeleteFunc(releasesOf(e, ix, a), func(r *release) bool { return !r.shown && r.refusal.Rule == ruleLockfile })
+func noticeOf(j Judged) *Withheld {
+	releases := slices.DeleteFunc(releasesOf(j), func(r *release) bool { return !r.shown && r.refusal.Rule == ruleLockfile })
 	highest := highestWithheld(releases)
-	if highest == nil || !missed(releases, ix.Tags[latest]) {
+	if highest == nil || !missed(releases, j.Index.Tags[latest]) {
 		return nil
 	}
-	return &withheld{pkgref.Ref{Ecosystem: e, Name: ix.Project, Version: highest.String()}, highest.refusal}
+	return &Withheld{j.release(highest.String()), highest.refusal}
 }
 
 // missed tells that the release of the tag "latest" is withheld, or the whole
@@ -108,30 +106,33 @@ func missed(releases []*release, latest string) bool {
 	return found && !some
 }
 
+// release is one of the page's project, as the page spells that.
+func (j Judged) release(version string) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: j.source.Ecosystem(), Name: j.Index.Project, Version: version}
+}
+
 // instead is what a client gets where the protocol has no document for it, and
 // said so with why: the decision on the release that it named, or on the highest
 // release if all are withheld; or that there is no such release.
-func instead(e pkgref.Ecosystem, ix *ecosystem.Index, a door.IndexAnswer, named string, why error) (refused *withheld, missing error) {
-	releases := releasesOf(e, ix, a)
-	ref := pkgref.Ref{Ecosystem: e, Name: ix.Project}
+func instead(j Judged, named string, why error) (refused *Withheld, missing error) {
+	releases := releasesOf(j)
 	version := named
-	if tagged, ok := ix.Tags[named]; ok {
+	if tagged, ok := j.Index.Tags[named]; ok {
 		version = tagged
 	}
 	for _, r := range releases {
 		if r.String() == version && !r.shown {
-			ref.Version = version
-			return &withheld{ref, r.refusal}, nil
+			return &Withheld{j.release(version), r.refusal}, nil
 		}
 	}
-	for _, l := range ix.LeftOut {
+	for _, l := range j.Index.LeftOut {
 		if version != "" && l.Version == version {
 			return nil, fault.Invalid("%s can't be served: %s", l.Name, l.Reason)
 		}
 	}
 	some := slices.ContainsFunc(releases, func(r *release) bool { return r.shown })
 	if r := highestWithheld(releases); r != nil && !some && errors.Is(why, fault.ErrForbidden) {
-		return &withheld{ref, r.refusal}, nil
+		return &Withheld{j.release(""), r.refusal}, nil
 	}
 	if named == "" {
 		return nil, fault.New(fault.ErrNotFound, "the project has no releases")

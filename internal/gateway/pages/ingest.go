@@ -1,4 +1,4 @@
-package gateway
+package pages
 
 import (
 	"context"
@@ -34,8 +34,8 @@ func slot(ctx context.Context, heavy *turns.Shares, size int64) (release func(),
 
 // ingest reads an upstream's page, once and for good: from now on there are its
 // rows and its index. have is what was kept before, or nil.
-func (g *Gateway) ingest(ctx context.Context, s *source, project string, have *page, got upstream.Page, raw *cache.Spool) (*page, error) {
-	release, err := slot(ctx, g.heavy, raw.Size())
+func (ps *Pages) ingest(ctx context.Context, s Source, project string, have *Page, got upstream.Page, raw *cache.Spool) (*Page, error) {
+	release, err := slot(ctx, ps.heavy, raw.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -44,25 +44,25 @@ func (g *Gateway) ingest(ctx context.Context, s *source, project string, have *p
 	if err != nil {
 		return nil, err
 	}
-	w := g.store.CreatePage()
+	w := ps.cfg.Store.CreatePage()
 	defer w.Close()
-	ix, err := s.protocol.ParseIndex(project, ecosystem.Page{URL: got.URL, ContentType: got.ContentType, Body: body}, pageRows{w})
+	ix, err := s.Protocol.ParseIndex(project, ecosystem.Page{URL: got.URL, ContentType: got.ContentType, Body: body}, pageRows{w})
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	g.carryOver(s, project, ix, g.history(s, project, have), g.seen())
+	ps.carryOver(s, project, ix, ps.history(s, project, have), ps.cfg.Now())
 	compact(ix)
-	kept := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Digest: raw.Digest(), Format: keptFormat, Fetched: now}
-	kept.Rows, err = w.Commit(storeKey(s, project), kept, func(to io.Writer) error { return writeKept(to, ix) })
+	stored := cache.Page{URL: got.URL, ContentType: got.ContentType, ETag: got.ETag, Digest: raw.Digest(), Format: keptFormat, Fetched: now}
+	stored.Rows, err = w.Commit(storeKey(s, project), stored, func(to io.Writer) error { return writeKept(to, ix) })
 	if err != nil { // a full disk must not stop what can go on in memory
-		g.log.Warn("an index page could not be kept", "index", s.index, "project", project, "error", err)
-		if kept.Rows, err = w.Memory(); err != nil {
+		ps.cfg.Log.Warn("an index page could not be kept", "index", s.Index, "project", project, "error", err)
+		if stored.Rows, err = w.Memory(); err != nil {
 			return nil, err
 		}
 	}
-	p := newPage(s, ix, kept)
-	g.pages.put(pageKey(s, project), p, p.size)
+	p := newPage(s, ix, stored)
+	ps.remember(s, project, p)
 	return p, nil
 }
 
@@ -77,17 +77,17 @@ func (r pageRows) Append(p []byte) (ecosystem.Extent, error) {
 
 // newPage makes a page of what is kept, which it takes over. It leaves out the
 // files on hosts that the upstream's client would not ask.
-func newPage(s *source, ix *ecosystem.Index, kept cache.Page) *page {
-	p := &page{
-		index: ix, stored: kept.Rows, source: kept.Digest, known: s.knownHosts(),
-		url: kept.URL, contentType: kept.ContentType, etag: kept.ETag, fetched: kept.Fetched,
-		hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)), gone: new(atomic.Bool),
+func newPage(s Source, ix *ecosystem.Index, stored cache.Page) *Page {
+	p := &Page{
+		Index: ix, stored: stored.Rows, source: stored.Digest, known: s.knownHosts(),
+		URL: stored.URL, contentType: stored.ContentType, etag: stored.ETag, fetched: stored.Fetched,
+		Hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)), gone: new(atomic.Bool),
 	}
-	p.digest = pageDigest(kept.Digest, kept.URL, p.known, ix.Files)
+	p.Digest = pageDigest(stored.Digest, stored.URL, p.known, ix.Files)
 	permitted := map[string]bool{} // by scheme and host
 	listed := ix.Files[:0]
 	for _, f := range ix.Files {
-		if !permits(s, p.hosts, permitted, f.URL) {
+		if !permits(s, p.Hosts, permitted, f.URL) {
 			ix.LeftOut = append(ix.LeftOut, ecosystem.LeftOut{
 				Name: f.Name, Version: f.Version, Path: f.Path, Reason: "it is on a host that is not known as a file host of the upstream",
 			})
@@ -98,13 +98,13 @@ func newPage(s *source, ix *ecosystem.Index, kept cache.Page) *page {
 	}
 	clear(ix.Files[len(listed):])
 	ix.Files = listed
-	p.size = sizeOf(ix) + kept.Rows.Memory()
+	p.size = sizeOf(ix) + stored.Rows.Memory()
 	return p
 }
 
 // permits tells whether the upstream's client would ask for a file, and notes
 // its host. A page's files are on a few hosts.
-func permits(s *source, hosts, permitted map[string]bool, location string) bool {
+func permits(s Source, hosts, permitted map[string]bool, location string) bool {
 	u, err := url.Parse(location)
 	if err != nil {
 		return false
@@ -113,7 +113,7 @@ func permits(s *source, hosts, permitted map[string]bool, location string) bool 
 	key := u.Scheme + "://" + u.Host
 	ok, known := permitted[key]
 	if !known {
-		ok = s.client.Permits(key + "/")
+		ok = s.Client.Permits(key + "/")
 		permitted[key] = ok
 	}
 	return ok && u.User == nil

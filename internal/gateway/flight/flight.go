@@ -1,0 +1,170 @@
+// Package flight runs what outlives the request that wanted it: tasks that end
+// before the gateway does, and fetches that happen once however many want them.
+package flight
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
+)
+
+var (
+	errStopping = fault.New(fault.ErrUnavailable, "the gateway is stopping")
+	errBug      = fault.Invalid("it meets a bug in the gateway, which the daemon's log tells of")
+)
+
+// Group has the tasks and fetches of one gateway. Make one with New; when it is
+// to end, Cancel it, and Wait for it.
+type Group struct {
+	log    *slog.Logger
+	life   context.Context //nolint:containedctx // the group's own lifetime, for fetches that outlive a client
+	cancel context.CancelFunc
+	tasks  tasks
+
+	mu    sync.Mutex     // guards byKey
+	byKey map[any]*fetch // by what is fetched, a value of a type that only its users have
+}
+
+// fetch is one that goes on. value and err are written before done is closed.
+type fetch struct {
+	party *turns.Party // all who want it: what it takes is taken of their shares
+	done  chan struct{}
+	value any
+	err   error
+}
+
+// New makes a group whose life begins now.
+func New(log *slog.Logger) *Group {
+	g := &Group{log: log, byKey: map[any]*fetch{}}
+	g.life, g.cancel = context.WithCancel(context.Background())
+	return g
+}
+
+// Cancel ends the group's life: what runs is told to stop.
+func (g *Group) Cancel() { g.cancel() }
+
+// Wait returns once all tasks have ended. None begins any more.
+func (g *Group) Wait() { g.tasks.close() }
+
+// Life ends with Cancel.
+func (g *Group) Life() context.Context { return g.life }
+
+// LifeFor is the group's life, for what goes on for those whom ctx is for when
+// they have gone.
+func (g *Group) LifeFor(ctx context.Context) context.Context {
+	return turns.With(g.life, turns.Of(ctx))
+}
+
+// Begin counts a task that runs on the caller's goroutine until End; false: it is
+// too late for any.
+func (g *Group) Begin() bool { return g.tasks.begin() }
+
+// End ends a task that Begin counted.
+func (g *Group) End() { g.tasks.end() }
+
+// Run starts a task on a goroutine of its own; false: it is too late for any.
+func (g *Group) Run(f func()) bool { return g.tasks.run(f) }
+
+// Contain makes an error of a panic: what is read in flights is hostile, and a
+// bug that it finds in a reader must cost no other run its gateway.
+func (g *Group) Contain(ctx context.Context, at any, do func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.log.Error("a bug in the gateway", "at", fmt.Sprint(at), "panic", p, "stack", string(debug.Stack()))
+			err = errBug
+		}
+	}()
+	return do(ctx)
+}
+
+// Once runs one fetch for all who want the same, for as long as the group lives;
+// whoever gives up leaves it running. The fetch's own context is for all of them.
+// Keys of different types are different, whatever they say.
+func Once[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx context.Context) (V, error)) (V, error) {
+	var none V
+	f, begin := g.join(ctx, key)
+	if begin && !g.tasks.run(func() {
+		var value V
+		err := g.Contain(turns.With(g.life, f.party), key, func(ctx context.Context) (err error) {
+			value, err = do(ctx)
+			return err
+		})
+		g.land(key, f, value, err)
+	}) {
+		g.land(key, f, nil, errStopping)
+	}
+	select {
+	case <-f.done:
+		if f.err != nil {
+			return none, f.err
+		}
+		v, _ := f.value.(V) // only a nil interface is none
+		return v, nil
+	case <-ctx.Done():
+		return none, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
+	}
+}
+
+// join gives the fetch that goes on, or a new one that the caller begins.
+func (g *Group) join(ctx context.Context, key any) (f *fetch, begin bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f = g.byKey[key]
+	if f == nil {
+		f, begin = &fetch{party: &turns.Party{}, done: make(chan struct{})}, true
+		g.byKey[key] = f
+	}
+	f.party.Join(ctx)
+	return f, begin
+}
+
+func (g *Group) land(key any, f *fetch, value any, err error) {
+	g.mu.Lock()
+	delete(g.byKey, key)
+	g.mu.Unlock()
+	f.value, f.err = value, err
+	close(f.done)
+}
+
+// tasks are goroutines that close waits for. After it none begins.
+type tasks struct {
+	mu     sync.Mutex
+	closed bool
+	group  sync.WaitGroup
+}
+
+func (t *tasks) begin() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.group.Add(1)
+	return true
+}
+
+func (t *tasks) end() { t.group.Done() }
+
+func (t *tasks) run(f func()) bool {
+	if !t.begin() {
+		return false
+	}
+	errand.Go(func() {
+		defer t.end()
+		f()
+	})
+	return true
+}
+
+func (t *tasks) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.group.Wait()
+}

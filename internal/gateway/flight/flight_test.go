@@ -1,0 +1,87 @@
+package flight_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+)
+
+type (
+	page string
+	file string
+)
+
+// TestOnce: who wants the same gets the same, and what is said of another kind of
+// thing in the same words is something else.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := flight.New(slog.New(slog.DiscardHandler))
+		hold := make(chan struct{})
+		fetches := 0
+		answers := make(chan int, 3)
+		for range 3 {
+			go func() {
+				n, err := flight.Once(t.Context(), g, page("six"), func(context.Context) (int, error) {
+					fetches++
+					<-hold
+					return 6, nil
+				})
+				if err != nil {
+					n = -1
+				}
+				answers <- n
+			}()
+		}
+		synctest.Wait()
+		text, err := flight.Once(t.Context(), g, file("six"), func(context.Context) (string, error) { return "another", nil })
+		if text != "another" || err != nil {
+			t.Errorf("a file of a page's name is %q, %v", text, err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := flight.Once(gone, g, page("six"), func(context.Context) (int, error) { return 7, nil }); !errors.Is(err, fault.ErrUnavailable) {
+			t.Errorf("who gave up got %v", err)
+		}
+		close(hold)
+		for range 3 {
+			if n := <-answers; n != 6 {
+				t.Errorf("one of three got %d", n)
+			}
+		}
+		if fetches != 1 {
+			t.Errorf("three asked for it together, and it was fetched %d times", fetches)
+		}
+		g.Cancel()
+		g.Wait()
+		if _, err := flight.Once(t.Context(), g, page("late"), func(context.Context) (int, error) { return 1, nil }); !errors.Is(err, fault.ErrUnavailable) {
+			t.Errorf("a fetch after the end: %v", err)
+		}
+		if g.Run(func() {}) || g.Begin() {
+			t.Error("a task began after the end")
+		}
+	})
+}
+
+// TestAPanicIsAnError: a bug that is found in a fetch costs those who want it, and
+// nobody else.
+func TestAPanicIsAnError(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	g := flight.New(slog.New(slog.NewTextHandler(&log, nil)))
+	n, err := flight.Once(t.Context(), g, page("odd"), func(context.Context) (int, error) { panic("a bug") })
+	if n != 0 || !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("%d, %v", n, err)
+	}
+	g.Wait()
+	if !strings.Contains(log.String(), "at=odd") || !strings.Contains(log.String(), `"a bug"`) {
+		t.Error(log.String())
+	}
+}

@@ -1,0 +1,189 @@
+// Package logbook knows upstreams' transparency logs: it lends a protocol what it
+// needs to verify one, keeps what was verified, and tells how old releases are by
+// the sizes that the log had.
+package logbook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Limits of what is kept of a transparency log.
+const (
+	maxLogAnswer = 1 << 20 // bytes; a tile has 8 KiB, a record some hundred bytes
+	maxLogCached = 20_000  // tiles and records
+	maxAttested  = 200_000 // releases
+)
+
+// relayed is the folder below an upstream's index where it relays its log.
+const relayed = "sumdb/"
+
+// Book is one upstream's transparency log and what this installation knows of it.
+// It is the ecosystem.Log that the upstream's protocol is lent. Close it.
+type Book struct {
+	cfg    Config
+	name   string           // of the log, with which its verifier begins
+	base   string           // of what is asked; without a trailing slash
+	client *upstream.Client // asks the log
+	own    bool             // the client is the book's own, to be closed
+
+	config   *cache.Shelf // durable: the log as it was last verified, and its sizes
+	cached   *cache.Shelf
+	attested *kept.Findings[release, Attestation]
+
+	// size is of the largest head that the log has signed, as far as it was seen
+	// since the start.
+	size atomic.Int64
+
+	// condemned is why the log is believed no more; set once, until a restart.
+	condemned atomic.Pointer[string]
+
+	mu    sync.Mutex
+	sizes []ecosystem.LogSize // observed by this installation, oldest first; guarded by mu
+}
+
+var _ ecosystem.Log = (*Book)(nil)
+
+// Config of a book.
+type Config struct {
+	Witness  ecosystem.Witness
+	Upstream upstream.Config  // whose log it is
+	Client   *upstream.Client // asks the log, unless the upstream names another place for it
+	Options  upstream.Options // of a client for that place
+	Store    *cache.Store
+	Flights  *flight.Group
+	Log      *slog.Logger     // for the operator
+	Now      func() time.Time // when something that is seen now was first seen
+}
+
+// New opens the book of an upstream's log.
+func New(cfg Config) (*Book, error) {
+	u := cfg.Upstream
+	name, _, _ := strings.Cut(u.Log, "+")
+	if !fs.ValidPath(name) || name == "." || (&url.URL{Path: name}).EscapedPath() != name {
+		return nil, fault.Invalid("the verifier of the upstream's transparency log begins with no name")
+	}
+	b := &Book{cfg: cfg, name: name, base: u.Index + relayed + name, client: cfg.Client}
+	if u.LogURL != "" {
+		b.base = strings.TrimSuffix(u.LogURL, "/")
+		client, err := upstream.New(upstream.Config{Ecosystem: u.Ecosystem, Index: b.base + "/", Proxy: u.Proxy, CAPEM: u.CAPEM}, cfg.Options)
+		if err != nil {
+			return nil, err
+		}
+		b.client, b.own = client, true
+	}
+	if err := b.open(); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Book) open() error {
+	sum := sha256.Sum256([]byte(b.cfg.Upstream.Index + "\x00" + b.cfg.Upstream.Log))
+	dir := "log/" + hex.EncodeToString(sum[:16])
+	var errs [3]error
+	b.config, errs[0] = b.cfg.Store.Shelf(dir+"/config", 0)
+	b.cached, errs[1] = b.cfg.Store.Shelf(dir+"/cached", maxLogCached)
+	disk, err := kept.NewDisk(b.cfg.Store, dir+"/attested", maxAttested, kept.JSON[release, Attestation](), b.cfg.Log, "what the transparency log says of a release")
+	errs[2] = err
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	b.attested = kept.NewFindings(kept.NewMemory[release, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
+	return b.loadSizes()
+}
+
+// Name is the log's own.
+func (b *Book) Name() string { return b.name }
+
+// Witness reads the log.
+func (b *Book) Witness() ecosystem.Witness { return b.cfg.Witness }
+
+// Client asks the log.
+func (b *Book) Client() *upstream.Client { return b.client }
+
+// Ask makes of a question to the upstream about its log one to where the log is
+// asked. known is false if it is about another log: names of logs are a way out.
+func (b *Book) Ask(location string) (at string, known bool) {
+	rest, known := strings.CutPrefix(location, b.cfg.Upstream.Index+relayed+b.name+"/")
+	return b.base + "/" + rest, known
+}
+
+// Close closes the book's own client. A nil book is closed.
+func (b *Book) Close() {
+	if b != nil && b.own {
+		b.client.Close()
+	}
+}
+
+// Verifier implements ecosystem.Log.
+func (b *Book) Verifier() string { return b.cfg.Upstream.Log }
+
+// Remote implements ecosystem.Log. That the log can't be asked, or answers what
+// is no answer, is not yet a lie: what was not verified was not believed either.
+func (b *Book) Remote(ctx context.Context, path string) ([]byte, error) {
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	var body upstream.Memory
+	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.base + path, Accept: "*/*", Most: maxLogAnswer}, &body)
+	switch {
+	case err == nil:
+		return body.Bytes(), nil
+	case errors.Is(err, fault.ErrNotFound):
+		return nil, fault.New(fault.ErrNotFound, "the transparency log has no such record")
+	}
+	return nil, fault.New(fault.ErrUnavailable, "the upstream's transparency log can't be asked: %s", sentence(err))
+}
+
+// Config implements ecosystem.Log.
+func (b *Book) Config(name string) ([]byte, error) {
+	return absentIsEmpty(b.config.Get("config " + name))
+}
+
+// Replace implements ecosystem.Log.
+func (b *Book) Replace(name string, old, value []byte) error {
+	return b.config.Replace("config "+name, old, value)
+}
+
+func sentence(err error) string {
+	return fault.Sentence(err, "something inside the gateway failed")
+}
+
+func absentIsEmpty(value []byte, err error) ([]byte, error) {
+	if errors.Is(err, fault.ErrNotFound) {
+		return nil, nil
+	}
+	return value, err
+}
+
+// Cached implements ecosystem.Log. What is damaged is as good as lost.
+func (b *Book) Cached(name string) ([]byte, error) {
+	value, err := b.cached.Get(name)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrNotFound, err, "it is not in the cache")
+	}
+	return value, nil
+}
+
+// Cache implements ecosystem.Log. What can't be kept is asked for again.
+func (b *Book) Cache(name string, data []byte) {
+	_ = b.cached.Put(name, data) // the log is asked again
+}

@@ -1,0 +1,96 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Judged is a page with the door's verdict on each of its files. Only Judge makes
+// one, so what is rendered was judged.
+type Judged struct {
+	*Page
+	source  Source
+	project string
+	answer  door.IndexAnswer
+}
+
+// Ref is the page's project.
+func (j Judged) Ref() pkgref.Ref {
+	return pkgref.Ref{Ecosystem: j.source.Ecosystem(), Name: j.project}
+}
+
+// Decision is the verdict on a file, by its place in the page's index.
+func (j Judged) Decision(file int) policy.Decision { return j.answer.Verdicts[j.answer.OfFile[file]] }
+
+// shows tells whether a file is shown, by its place in the page's index.
+func (j Judged) shows(file int) bool { return j.answer.Verdicts[j.answer.OfFile[file]].Shown() }
+
+// Decisions are the verdicts that some file has, each once.
+func (j Judged) Decisions() []policy.Decision {
+	var out []policy.Decision
+	had := make([]bool, len(j.answer.Verdicts))
+	for _, v := range j.answer.OfFile {
+		if !had[v] {
+			had[v], out = true, append(out, j.answer.Verdicts[v])
+		}
+	}
+	return out
+}
+
+// RequestID is of the record of what is withheld.
+func (j Judged) RequestID() string { return j.answer.RequestID }
+
+// WantEdges tells that the door wants to know what the page's releases require.
+func (j Judged) WantEdges() bool { return j.answer.WantEdges }
+
+// Reader is for whom a page is judged.
+type Reader struct {
+	Sandbox string
+	Walk    bool // nobody is shown it: it is read on the way to another package
+}
+
+// Judge asks the door about a project's page, by its digest first. If the files'
+// times were found out for that they are in the judged page.
+func (ps *Pages) Judge(ctx context.Context, by Reader, s Source, project string, p *Page) (Judged, error) {
+	ask := door.IndexAsk{
+		Sandbox: by.Sandbox, Package: pkgref.Ref{Ecosystem: s.Ecosystem(), Name: project}, SourceURL: p.URL, Upstream: s.Index,
+		Toolchain: s.Toolchain(project), IndexDigest: p.Digest, Walk: by.Walk,
+	}
+	a, err := ps.cfg.Door.Index(ctx, ask)
+	if err == nil && a.NeedFiles && a.NeedTimes {
+		p = ps.timed(ctx, s, project, p)
+		ask.IndexDigest = p.Digest
+	}
+	if err == nil && a.NeedFiles {
+		ask.Files = p.DoorFiles()
+		a, err = ps.cfg.Door.Index(ctx, ask)
+	}
+	switch {
+	case err != nil:
+		return Judged{}, err
+	case a.NeedFiles || a.Epoch == "":
+		return Judged{}, errors.New("the door gave no verdicts")
+	}
+	if err := checkAnswer(a, len(p.Index.Files)); err != nil {
+		return Judged{}, err
+	}
+	return Judged{p, s, project, a}, nil
+}
+
+// checkAnswer makes sure that the door judged each of the files.
+func checkAnswer(a door.IndexAnswer, files int) error {
+	if len(a.OfFile) != files {
+		return fmt.Errorf("the door judged %d of %d files", len(a.OfFile), files)
+	}
+	for _, v := range a.OfFile {
+		if v < 0 || v >= len(a.Verdicts) {
+			return errors.New("the door gave a file a verdict that there is not")
+		}
+	}
+	return nil
+}

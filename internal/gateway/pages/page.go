@@ -1,0 +1,122 @@
+package pages
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Page is an upstream's index page, read: its index in memory, its rows in the
+// cache. It is never changed.
+type Page struct {
+	Index  *ecosystem.Index // without the files on unknown hosts
+	Hosts  map[string]bool  // of all files that the page lists
+	Digest string           // over the bytes, the known hosts and the files' times
+	URL    string
+
+	byPath      map[string]int // of Index.Files
+	stored      *cache.Rows
+	source      string // digest of the upstream's bytes
+	known       string // the file hosts that were known when it was read
+	etag        string // empty, or what the upstream is asked with next
+	contentType string
+	fetched     time.Time
+	size        int64 // about what it takes in memory, in bytes
+	// published are times that the index does not have and a witness does, by
+	// version; nil: it was not asked.
+	published map[string]time.Time
+	// gone is set once the rows can't be had, or not be understood: the page is
+	// then good for nothing but its files' times. Copies share it.
+	gone *atomic.Bool
+}
+
+// At is the file at a path, with its time if anybody knows it.
+func (p *Page) At(path string) (f ecosystem.File, ok bool) {
+	i, ok := p.byPath[path]
+	if !ok {
+		return f, false
+	}
+	f = p.Index.Files[i]
+	f.Published = p.Published(&f)
+	return f, true
+}
+
+// Published is when a file of the page was published; zero: nobody knows.
+func (p *Page) Published(f *ecosystem.File) time.Time {
+	if f.Published.IsZero() {
+		return p.published[f.Version]
+	}
+	return f.Published
+}
+
+// Row gives a copy of one piece of the rows; nil for an empty one.
+func (p *Page) Row(e ecosystem.Extent) ([]byte, error) {
+	if e.Length == 0 {
+		return nil, nil
+	}
+	rows, err := p.openRows()
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the index page has changed meanwhile; ask again")
+	}
+	defer rows.Close()
+	return ecosystem.Slice(rows, e)
+}
+
+// openRows opens the rows for reading. The caller closes them.
+func (p *Page) openRows() (cache.OpenRows, error) {
+	rows, err := p.stored.Open()
+	if errors.Is(err, cache.ErrRowsGone) {
+		p.gone.Store(true) // whoever asks for the page next has it fetched again
+	}
+	return rows, err
+}
+
+// DoorFiles are the index's files as the door wants them; never nil, which
+// would mean "not told".
+func (p *Page) DoorFiles() []door.File {
+	files := make([]door.File, len(p.Index.Files))
+	for i, f := range p.Index.Files {
+		files[i] = DoorFile(f)
+		files[i].Published = p.Published(&f)
+	}
+	return files
+}
+
+// DoorFile is a file as far as policy cares.
+func DoorFile(f ecosystem.File) door.File {
+	return door.File{
+		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest, Size: f.Size,
+		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts, PartOf: f.PartOf,
+	}
+}
+
+// load reads a kept page and verifies its rows.
+func (ps *Pages) load(s Source, project string) (*Page, error) {
+	var ix *ecosystem.Index
+	stored, err := ps.cfg.Store.GetPage(storeKey(s, project), func(from io.Reader) (err error) {
+		ix, err = readKept(from)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := newPage(s, ix, stored)
+	if stored.Format != keptFormat {
+		p.gone.Store(true)
+		return p, nil
+	}
+	rows, err := p.openRows()
+	if err != nil {
+		p.gone.Store(true)
+		return p, nil //nolint:nilerr // that it is gone says it
+	}
+	_ = rows.Close() // read only
+	ps.remember(s, project, p)
+	return p, nil
+}

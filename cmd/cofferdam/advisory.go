@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newAdvisory() *cobra.Command {
@@ -44,21 +44,11 @@ damaged; then every package is refused.`,
 		Example: "  cofferdam advisory status\n  cofferdam advisory status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			status, err := ask(cmd, (*client.Client).Advisories)
 			if err != nil {
 				return err
 			}
-			status, err := c.Advisories(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = writeJSON(os.Stdout, status)
-			} else {
-				err = writeSources(os.Stdout, status)
-			}
+			err = write(status, asJSON, writeSources)
 			if err == nil && status.Damage != "" {
 				err = fault.New(fault.ErrUnavailable, "%s", status.Damage)
 			}
@@ -80,22 +70,15 @@ and 0 if nothing speaks against it.`,
 		Example: "  cofferdam advisory check python reqeusts\n  cofferdam advisory check node @scope/name@1.2.3 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			return checkPackage(ctx, args[0], args[1], asJSON)
+			return checkPackage(cmd, args[0], args[1], asJSON)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return fixed(ecosystemNames()...)(cmd, args, word)
-		},
+		ValidArgsFunction: first(fixed(ecosystemNames()...)),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
 
-func checkPackage(ctx context.Context, ecosystem, release string, asJSON bool) error {
+func checkPackage(cmd *cobra.Command, ecosystem, release string, asJSON bool) error {
 	if _, err := pkgref.ParseEcosystem(ecosystem); err != nil {
 		return err
 	}
@@ -106,19 +89,13 @@ func checkPackage(ctx context.Context, ecosystem, release string, asJSON bool) e
 			break
 		}
 	}
-	c, err := connect(ctx)
+	facts, err := ask(cmd, func(c *client.Client, ctx context.Context) (api.PackageFacts, error) {
+		return c.CheckPackage(ctx, ecosystem, name, version)
+	})
 	if err != nil {
 		return err
 	}
-	facts, err := c.CheckPackage(ctx, ecosystem, name, version)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		err = writeJSON(os.Stdout, facts)
-	} else {
-		err = writeFacts(os.Stdout, facts)
-	}
+	err = write(facts, asJSON, writeFacts)
 	switch {
 	case err != nil:
 		return err
@@ -144,22 +121,10 @@ also repairs any damage. The log records who did it.`,
 			if all == (len(labels) > 0) {
 				return usage(cmd, "name labels to forget, or use --all")
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
 			if all {
-				return c.RemoveAllAdvisories(ctx)
+				return withDaemon(cmd.Context(), quickTimeout, func(ctx context.Context, c *client.Client) error { return c.RemoveAllAdvisories(ctx) })
 			}
-			var failures []error
-			for _, label := range labels {
-				if err := c.RemoveAdvisories(ctx, label); err != nil {
-					failures = append(failures, err)
-				}
-			}
-			return errors.Join(failures...)
+			return each(cmd.Context(), "removing", labels, (*client.Client).RemoveAdvisories)
 		},
 		ValidArgsFunction: completeLabels,
 	}
@@ -168,12 +133,12 @@ also repairs any damage. The log records who did it.`,
 }
 
 func completeLabels(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return names(func(ctx context.Context, c *client.Client) []string {
+	return offer(func(ctx context.Context, c *client.Client) []string {
 		var found []string
 		status, _ := c.Advisories(ctx) // none, if none can be asked
 		for _, s := range status.Sources {
 			if !slices.Contains(args, s.Label) {
-				found = append(found, s.Label+"\t"+fmt.Sprintf("%s, %s", s.Kind, day(s.Imported)))
+				found = append(found, s.Label+"\t"+fmt.Sprintf("%s, %s", s.Kind, ui.Moment(s.Imported)))
 			}
 		}
 		return found

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // importFlags are what `advisory import` was asked for.
@@ -48,16 +48,11 @@ A daemon on this host reads PATH itself; one on the network gets the bytes of a 
 				return err
 			}
 			flags.request.Path = path
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			return flags.run(ctx)
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveDefault
-		},
+		ValidArgsFunction: first(anyFile),
 	}
 	set := cmd.Flags()
 	set.StringVar(&flags.request.Label, "as", "", "`LABEL` of the import; the same label is replaced by the next one (default: PATH's last part)")
@@ -95,20 +90,20 @@ func (f importFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	show := newProgress(os.Stderr, f.verbose)
+	show := ui.NewSteps(os.Stderr, f.verbose)
 	done, err := f.take(ctx, c, func(e api.AdvisoryEvent) {
-		show.step(api.TemplateEvent{Step: e.Step, Detail: e.Detail, Percent: e.Percent})
+		show.Show(e.Step, e.Detail, e.Percent)
 	})
-	show.done()
+	show.Done()
 	if err != nil && ctx.Err() != nil {
 		return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the import was ended; `cofferdam advisory status` tells what counts")}
 	}
 	if f.json {
-		return errors.Join(writeJSON(os.Stdout, done), err)
+		return errors.Join(ui.WriteJSON(os.Stdout, done), err)
 	}
 	if err != nil {
 		for _, p := range done.Problems {
-			_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", printable(p.Where), printable(p.Reason)) // the error follows
+			_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", ui.Printable(p.Where), ui.Printable(p.Reason)) // the error follows
 		}
 		return err
 	}

@@ -8,15 +8,16 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // writeImport tells what came of an import, alarms last: they are what somebody
 // must act on.
 func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", printable(done.Source.Label), holds(done.Source))
+	fmt.Fprintf(&b, "%s: %s\n", ui.Printable(done.Source.Label), holds(done.Source))
 	if done.Replaced != nil {
-		fmt.Fprintf(&b, "before: %s, of %s\n", holds(*done.Replaced), day(done.Replaced.Imported))
+		fmt.Fprintf(&b, "before: %s, of %s\n", holds(*done.Replaced), ui.Moment(done.Replaced.Imported))
 	}
 	if ignored := ignoredText(done); ignored != "" {
 		fmt.Fprintf(&b, "ignored: %s\n", ignored)
@@ -27,23 +28,21 @@ func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	if done.Unreadable > 0 {
 		fmt.Fprintf(&b, "left out, because they can't be read: %d\n", done.Unreadable)
 		for _, p := range done.Problems {
-			fmt.Fprintf(&b, "  %s: %s\n", printable(p.Where), printable(p.Reason))
+			fmt.Fprintf(&b, "  %s: %s\n", ui.Printable(p.Where), ui.Printable(p.Reason))
 		}
 	}
 	if done.Damage != "" {
-		fmt.Fprintf(&b, "%s\n", printable(done.Damage))
+		fmt.Fprintf(&b, "%s\n", ui.Printable(done.Damage))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil || len(done.Alarms) == 0 {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "ALARM: %s known to be malicious:\n", plural(len(done.Alarms), "release was let in before it was", "releases were let in before they were")); err != nil {
+	if _, err := fmt.Fprintf(w, "ALARM: %s known to be malicious:\n", ui.Plural(len(done.Alarms), "release was let in before it was", "releases were let in before they were")); err != nil {
 		return err
 	}
-	rows := [][]string{{"RELEASE", "ADVISORY", "FIRST", "RUNS"}}
-	for _, a := range done.Alarms {
-		rows = append(rows, []string{a.Ecosystem + " " + a.Name + " " + a.Version, a.Advisory, day(a.First), strings.Join(a.Runs, " ")})
-	}
-	return writeTable(w, rows)
+	return table([]string{"RELEASE", "ADVISORY", "FIRST", "RUNS"}, func(a api.AdvisoryAlarm) []string {
+		return []string{a.Ecosystem + " " + a.Name + " " + a.Version, a.Advisory, ui.Moment(a.First), strings.Join(a.Runs, " ")}
+	})(w, done.Alarms)
 }
 
 // holds is what a source brings, in words.
@@ -57,22 +56,13 @@ func holds(s api.AdvisorySource) string {
 		}
 	}
 	if s.Kind == "popular" {
-		return strings.Join(parts, ", ") + " popular " + noun(total, "name", "names")
+		return strings.Join(parts, ", ") + " popular " + ui.Noun(total, "name", "names")
 	}
-	text := fmt.Sprintf("%s about %s (%s)", plural(s.Advisories, "advisory", "advisories"), plural(total, "package", "packages"), strings.Join(parts, ", "))
+	text := fmt.Sprintf("%s about %s (%s)", ui.Plural(s.Advisories, "advisory", "advisories"), ui.Plural(total, "package", "packages"), strings.Join(parts, ", "))
 	if s.Burnt > 0 {
 		text += fmt.Sprintf(", %d malicious in every version", s.Burnt)
 	}
 	return text
-}
-
-func plural(n int, one, more string) string { return fmt.Sprintf("%d %s", n, noun(n, one, more)) }
-
-func noun(n int, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
 }
 
 func ignoredText(done api.AdvisoryImport) string {
@@ -96,11 +86,9 @@ func ignoredText(done api.AdvisoryImport) string {
 }
 
 func writeSources(w io.Writer, status api.Advisories) error {
-	rows := [][]string{{"LABEL", "KIND", "HOLDS", "IMPORTED", "FROM"}}
-	for _, s := range slices.Concat(status.Sources, status.Shipped) {
-		rows = append(rows, []string{s.Label, s.Kind, holds(s), day(s.Imported), s.Path})
-	}
-	return writeTable(w, rows)
+	return table([]string{"LABEL", "KIND", "HOLDS", "IMPORTED", "FROM"}, func(s api.AdvisorySource) []string {
+		return []string{s.Label, s.Kind, holds(s), ui.Moment(s.Imported), s.Path}
+	})(w, slices.Concat(status.Sources, status.Shipped))
 }
 
 // speaksAgainst reports an advisory about the release, or without a version
@@ -111,15 +99,15 @@ func speaksAgainst(facts api.PackageFacts) bool {
 
 func writeFacts(w io.Writer, facts api.PackageFacts) error {
 	var b strings.Builder
-	fmt.Fprintln(&b, strings.TrimSpace(printable(facts.Ecosystem+" "+facts.Name+" "+facts.Version)))
+	fmt.Fprintln(&b, strings.TrimSpace(ui.Printable(facts.Ecosystem+" "+facts.Name+" "+facts.Version)))
 	for _, m := range facts.Malware {
-		fmt.Fprintf(&b, "  malware: %s\n", printable(malwareText(m, facts.Version)))
+		fmt.Fprintf(&b, "  malware: %s\n", ui.Printable(malwareText(m, facts.Version)))
 	}
 	switch {
 	case facts.Popular:
 		fmt.Fprintln(&b, "  popular")
 	case facts.Lookalike != nil:
-		fmt.Fprintf(&b, "  look-alike of %s: %s\n", printable(facts.Lookalike.Name), printable(facts.Lookalike.How))
+		fmt.Fprintf(&b, "  look-alike of %s: %s\n", ui.Printable(facts.Lookalike.Name), ui.Printable(facts.Lookalike.How))
 	case len(facts.Malware) == 0:
 		fmt.Fprintln(&b, "  nothing is known against it")
 	}

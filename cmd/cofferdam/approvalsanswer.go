@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,25 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
-
-// answerFlags are what `approvals approve` and `deny` were asked for.
-type answerFlags struct {
-	state    approval.State
-	scope    string
-	expires  string
-	reason   string
-	yes      bool
-	json     bool
-	policy   string // --add-to-policy; theRunsPolicy: the run's own
-	lockfile string
-	force    bool
-
-	lasts time.Duration // of expires
-}
-
-// theRunsPolicy is --add-to-policy without a file: no file has this name.
-const theRunsPolicy = "\x00"
 
 func newApprove() *cobra.Command {
 	flags := answerFlags{state: approval.Approved}
@@ -68,9 +50,7 @@ written by their own tools: see cofferdam plan --lock.`,
 	set.Lookup("add-to-policy").NoOptDefVal = theRunsPolicy
 	set.StringVar(&flags.lockfile, "lockfile", "", "also write the releases into this requirements.txt, with hashes")
 	set.BoolVar(&flags.force, "force", false, "write the policy file though it was changed since the run read it")
-	register(cmd, "lockfile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"txt"}, cobra.ShellCompDirectiveFilterFileExt
-	})
+	register(cmd, "lockfile", files("txt"))
 	return cmd
 }
 
@@ -97,9 +77,9 @@ func (f *answerFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.reason, "reason", "", "why; it is recorded, and of a denial the run is told")
 	set.BoolVar(&f.json, "json", false, "write the answered requests as JSON")
 	cmd.ValidArgsFunction = completeRequests(approval.Pending)
-	register(cmd, "scope", fixed(string(approval.ScopeRun), string(approval.ScopePolicy), string(approval.ScopeEverywhere)))
+	register(cmd, "scope", fixed(texts(approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere)...))
 	register(cmd, "expires", fixed("1h", "1d", "7d", "30d"))
-	register(cmd, "reason", cobra.NoFileCompletions)
+	incomplete(cmd, "reason")
 }
 
 func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
@@ -107,13 +87,13 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 		return err
 	}
 	// The person may take long to read: each call has its own limit.
-	short, cancel := notTooLong(cmd.Context())
+	short, cancel := quick(cmd.Context())
 	defer cancel()
 	c, err := connect(short)
 	if err != nil {
 		return err
 	}
-	requests, err := addressed(short, c, ids)
+	requests, err := addressed(c, short, ids)
 	if err != nil {
 		return err
 	}
@@ -158,30 +138,30 @@ func (f *answerFlags) check(cmd *cobra.Command) error {
 // shown always.
 func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (bool, error) {
 	for _, e := range edits {
-		if _, err := fmt.Fprint(os.Stderr, printableText(e.diff)); err != nil {
+		if _, err := fmt.Fprint(os.Stderr, ui.PrintableText(e.diff)); err != nil {
 			return false, err
 		}
 	}
 	if f.yes || f.state == approval.Denied {
 		return true, nil
 	}
-	if !canAsk() {
+	if !ui.CanAsk() {
 		if len(edits) > 0 {
 			return false, fault.Invalid("nobody can be asked here whether the files may be changed; give --yes")
 		}
 		return true, nil
 	}
 	for _, r := range expanded(requests) {
-		s := &sheet{}
-		_, _ = fmt.Fprintf(&s.b, "%s  %s\n", printable(r.ID), printable(releaseText(r)))
-		s.list("LOOK AT", notesOf(r))
+		s := &ui.Sheet{}
+		s.Head(r.ID, releaseText(r))
+		s.List("LOOK AT", notesOf(r))
 		showFiles(s, r)
-		s.words(printable(meaning(r, approval.Scope(f.scope), f.lasts)))
-		if _, err := fmt.Fprintln(os.Stderr, s.b.String()); err != nil {
+		s.Words(ui.Printable(meaning(r, approval.Scope(f.scope), f.lasts)))
+		if _, err := fmt.Fprintln(os.Stderr, s.String()); err != nil {
 			return false, err
 		}
 	}
-	if agrees("approve " + plural(len(requests), "request", "requests") + "?") {
+	if ui.Agrees("approve " + ui.Plural(len(requests), "request", "requests") + "?") {
 		return true, nil
 	}
 	_, _ = fmt.Fprintln(os.Stderr, "cofferdam: nothing was approved")
@@ -190,7 +170,7 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 
 // answer binds to exactly what was read.
 func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []approval.Request) ([]approval.Request, error) {
-	ctx, cancel := notTooLong(ctx)
+	ctx, cancel := quick(ctx)
 	defer cancel()
 	body := api.AnswerApprovals{
 		State: string(f.state), Scope: f.scope, Reason: f.reason, ExpiresSeconds: int64(f.lasts / time.Second), Digests: map[string][]string{},
@@ -233,11 +213,11 @@ func shown(digests map[string][]string, r approval.Request) {
 func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, written bool) error {
 	if written {
 		for _, e := range edits {
-			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", printable(e.path))
+			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", ui.Printable(e.path))
 		}
 	}
 	if f.json {
-		return writeJSON(os.Stdout, answered)
+		return ui.WriteJSON(os.Stdout, answered)
 	}
 	for _, l := range underTrees(answered) {
 		r := l.Request
@@ -248,7 +228,7 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 		if !r.Answer.Expires.IsZero() {
 			until = ", until " + r.Answer.Expires.Local().Format(time.DateTime)
 		}
-		if _, err := fmt.Fprintf(os.Stdout, "%s%s %s: %s, scope %s%s\n", l.indent, r.State, printable(r.ID), printable(releaseText(r)), printable(string(r.Answer.Scope)), until); err != nil {
+		if _, err := fmt.Fprintf(os.Stdout, "%s%s %s: %s, scope %s%s\n", l.indent, r.State, ui.Printable(r.ID), ui.Printable(releaseText(r)), ui.Printable(string(r.Answer.Scope)), until); err != nil {
 			return err
 		}
 	}
@@ -265,38 +245,21 @@ in before stays where it is. The log records who did it.`,
 		Example: "  cofferdam approvals revoke ap-k3m7qx --reason \"the maintainer's account was taken over\"",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			var failures []error
-			for _, id := range ids {
+			return each(cmd.Context(), "revoking", ids, func(c *client.Client, ctx context.Context, id string) error {
 				text, err := c.RevokeApproval(ctx, id, reason)
-				if err != nil {
-					failures = append(failures, err)
-					continue
-				}
-				r, err := readRequest(text)
 				if err != nil {
 					return err
 				}
-				_, _ = fmt.Fprintf(os.Stdout, "revoked %s: %s\n", printable(r.ID), printable(releaseText(r)))
-			}
-			return errors.Join(failures...)
+				r, err := readRequest(text)
+				if err == nil {
+					_, err = fmt.Printf("revoked %s: %s\n", ui.Printable(r.ID), ui.Printable(releaseText(r)))
+				}
+				return err
+			})
 		},
 		ValidArgsFunction: completeRequests(approval.Approved, approval.Denied),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; it is recorded")
-	register(cmd, "reason", cobra.NoFileCompletions)
+	incomplete(cmd, "reason")
 	return cmd
-}
-
-// joinWords is "a, b and c".
-func joinWords(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }

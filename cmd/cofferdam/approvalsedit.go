@@ -4,29 +4,40 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// fileEdit is a change of a file that a person sees before it is made.
-type fileEdit struct {
-	path          string // without symbolic links
-	before, after []byte
-	isNew         bool
-	diff          string
+// answerFlags are what `approvals approve` and `deny` were asked for.
+type answerFlags struct {
+	state    approval.State
+	scope    string
+	expires  string
+	reason   string
+	yes      bool
+	json     bool
+	policy   string // --add-to-policy; theRunsPolicy: the run's own
+	lockfile string
+	force    bool
+
+	lasts time.Duration // of expires
 }
+
+// theRunsPolicy is --add-to-policy without a file: no file has this name.
+const theRunsPolicy = "\x00"
 
 // edits are the changes of files that go with an approval; one that changes
 // nothing is left out.
@@ -44,7 +55,7 @@ func (f *answerFlags) edits(requests []approval.Request) ([]fileEdit, error) {
 			return nil, err
 		}
 		if bytes.Equal(e.before, e.after) {
-			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s has it already\n", printable(e.path))
+			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s has it already\n", ui.Printable(e.path))
 			continue
 		}
 		if e.diff, err = unified(e); err != nil {
@@ -130,31 +141,26 @@ func (f *answerFlags) policyFile(requests []approval.Request) (path string, dige
 	case 1:
 		return paths[0], sources[paths[0]], nil
 	}
-	return "", nil, fault.Invalid("the runs that asked had several policies (%s); name one with --add-to-policy=FILE", joinWords(paths))
+	return "", nil, fault.Invalid("the runs that asked had several policies (%s); name one with --add-to-policy=FILE", ui.JoinWords(paths))
 }
 
-// write replaces the file in one step, with its mode and owner, if it is still
-// what was shown.
-func (e fileEdit) write() error {
-	if e.isNew {
-		err := wholefile.Create(e.path, e.after, 0o644)
-		if errors.Is(err, os.ErrExist) {
-			return fault.Invalid("%s has come to be there meanwhile; nothing was written", e.path)
-		}
-		if err != nil {
-			return fmt.Errorf("write %s: %w", e.path, err)
-		}
-		return nil
+// lockfileEdit writes the releases into a requirements.txt with hashes.
+func (f *answerFlags) lockfileEdit(requests []approval.Request) (fileEdit, error) {
+	if !strings.HasSuffix(f.lockfile, ".txt") {
+		return fileEdit{}, fault.Invalid("--lockfile %s: only requirements.txt with hashes (any name that ends in .txt) is written here; other lockfiles are written by their own tools, see cofferdam plan --lock", f.lockfile)
 	}
-	now, err := os.ReadFile(e.path)
+	e, err := readLockfile(f.lockfile)
 	if err != nil {
-		return err
+		return fileEdit{}, err
 	}
-	if !bytes.Equal(now, e.before) {
-		return fault.Invalid("%s was changed while you looked at the difference; nothing was written", e.path)
+	e.after = e.before
+	for _, r := range requests {
+		if e.after, err = lockRelease(e.after, r); err != nil {
+			return fileEdit{}, err
+		}
 	}
-	if err := wholefile.ReplaceLike(e.path, e.after); err != nil {
-		return fmt.Errorf("write %s: %w", e.path, err)
+	if _, err := lockfile.Parse(f.lockfile, e.after); err != nil {
+		return fileEdit{}, fmt.Errorf("the release can't be written into the lockfile: %w", err)
 	}
-	return nil
+	return e, nil
 }

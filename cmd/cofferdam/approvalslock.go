@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,27 +12,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
-
-// lockfileEdit writes the releases into a requirements.txt with hashes.
-func (f *answerFlags) lockfileEdit(requests []approval.Request) (fileEdit, error) {
-	if !strings.HasSuffix(f.lockfile, ".txt") {
-		return fileEdit{}, fault.Invalid("--lockfile %s: only requirements.txt with hashes (any name that ends in .txt) is written here; other lockfiles are written by their own tools, see cofferdam plan --lock", f.lockfile)
-	}
-	e, err := readLockfile(f.lockfile)
-	if err != nil {
-		return fileEdit{}, err
-	}
-	e.after = e.before
-	for _, r := range requests {
-		if e.after, err = lockRelease(e.after, r); err != nil {
-			return fileEdit{}, err
-		}
-	}
-	if _, err := lockfile.Parse(f.lockfile, e.after); err != nil {
-		return fileEdit{}, fmt.Errorf("the release can't be written into the lockfile: %w", err)
-	}
-	return e, nil
-}
 
 func readLockfile(path string) (fileEdit, error) {
 	actual, err := filepath.EvalSymlinks(path)

@@ -6,33 +6,33 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // showMembers prints the releases of a tree: first all of them in its order, then what is
 // known of each.
-func showMembers(s *sheet, r approval.Request, now time.Time) {
-	rows := make([][]string, 0, len(r.Members))
-	for _, m := range r.Members {
-		rows = append(rows, memberRow(m))
-	}
-	_, _ = fmt.Fprintf(&s.b, "\n  %d releases, each a request of its own:\n", len(r.Members))
-	var table strings.Builder
-	_ = writeTable(&table, append([][]string{{"REQUEST", "STATE", "RELEASE", "FILE", "LOOK AT"}}, rows...)) // a Builder takes all
-	for line := range strings.Lines(table.String()) {
-		s.b.WriteString("  " + line)
+func showMembers(s *ui.Sheet, r approval.Request, now time.Time) {
+	s.Raw(fmt.Sprintf("\n  %d releases, each a request of its own:\n", len(r.Members)))
+	var members strings.Builder
+	_ = table([]string{"REQUEST", "STATE", "RELEASE", "FILE", "LOOK AT"}, memberRow)(&members, r.Members) // a Builder takes all
+	for line := range strings.Lines(members.String()) {
+		s.Raw("  " + line)
 	}
 	for _, m := range r.Members {
 		if m.Request == nil {
-			_, _ = fmt.Fprintf(&s.b, "\n%s  %s\n  this is too much to print: cofferdam approvals show %s\n", printable(m.ID), printable(m.Package.String()), printable(m.ID))
+			s.Raw("\n")
+			s.Head(m.ID, m.Package.String())
+			s.Raw("  this is too much to print: cofferdam approvals show " + ui.Printable(m.ID) + "\n")
 			continue
 		}
 		own := *m.Request
-		_, _ = fmt.Fprintf(&s.b, "\n%s  %s  %s\n", printable(own.ID), printable(releaseText(own)), printable(string(own.State)))
+		s.Raw("\n")
+		s.Head(own.ID, releaseText(own), string(own.State))
 		if len(own.Asks) > 0 {
-			s.list("wanted by", own.Asks[0].WantedBy)
+			s.List("wanted by", own.Asks[0].WantedBy)
 		}
 		if len(own.Near) > 0 {
-			s.line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(own.Near, ", "))
+			s.Line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(own.Near, ", "))
 		}
 		showEvidence(s, own, now)
 		showFiles(s, own)
@@ -49,10 +49,10 @@ func memberRow(m approval.Member) []string {
 	if files := m.Request.Files; len(files) > 0 {
 		row[3] = files[0].Kind
 		if files[0].Size > 0 {
-			row[3] += ", " + bytesText(files[0].Size)
+			row[3] += ", " + ui.Size(files[0].Size)
 		}
 		if len(files) > 1 {
-			row[3] = plural(len(files), "file", "files")
+			row[3] = ui.Plural(len(files), "file", "files")
 		}
 	}
 	row[4] = strings.Join(notesOf(*m.Request), "; ")
@@ -64,5 +64,5 @@ func treeMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) 
 	waiting := len(expanded([]approval.Request{r}))
 	return fmt.Sprintf("Approving %s (scope %s) lets %s install exactly the files of the %s above, by digest, from these indexes%s. Another "+
 		"file, version, index, release or run asks again, and what the policy denies stays denied. Each release can be approved or denied by its own id.",
-		r.ID, scope, whom(r, scope), noun(waiting, "release", fmt.Sprintf("%d releases", waiting)), until(lasts))
+		r.ID, scope, whom(r, scope), ui.Noun(waiting, "release", fmt.Sprintf("%d releases", waiting)), until(lasts))
 }

@@ -2,19 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newApprovalsWatch() *cobra.Command {
@@ -30,7 +28,7 @@ event is a line of JSON with the whole request as it is now.`,
 		Example: "  cofferdam approvals watch\n  cofferdam approvals watch --json --since 0 | jq -r .event",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			var from *uint64
 			if cmd.Flags().Changed("since") {
@@ -41,7 +39,7 @@ event is a line of JSON with the whole request as it is now.`,
 	}
 	cmd.Flags().Uint64Var(&since, "since", 0, "begin after the event with this number")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON lines")
-	register(cmd, "since", cobra.NoFileCompletions)
+	incomplete(cmd, "since")
 	return cmd
 }
 
@@ -53,9 +51,9 @@ func watchApprovals(ctx context.Context, from *uint64, asJSON bool) error {
 		if err != nil {
 			return endOfWatch(ctx, err)
 		}
-		told := false
+		seen := false
 		for event, err := range c.WatchApprovals(ctx, from) {
-			if errors.Is(err, client.ErrLost) && from != nil && told {
+			if errors.Is(err, client.ErrLost) && from != nil && seen {
 				break
 			}
 			if err != nil {
@@ -64,7 +62,7 @@ func watchApprovals(ctx context.Context, from *uint64, asJSON bool) error {
 			if err := writeEvent(event, asJSON); err != nil {
 				return err
 			}
-			from, told = &event.Number, true
+			from, seen = &event.Number, true
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -82,12 +80,7 @@ func endOfWatch(ctx context.Context, err error) error {
 
 func writeEvent(e api.ApprovalEvent, asJSON bool) error {
 	if asJSON {
-		line, err := json.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("encode an event: %w", err)
-		}
-		_, err = fmt.Fprintln(os.Stdout, printableJSON(line))
-		return err
+		return ui.WriteJSONLine(os.Stdout, e)
 	}
 	r, err := readRequest(e.Request)
 	if err != nil {
@@ -97,7 +90,7 @@ func writeEvent(e api.ApprovalEvent, asJSON bool) error {
 	if about != "" {
 		about = "  (" + about + ")"
 	}
-	_, err = fmt.Fprintf(os.Stdout, "%s  %-10s  %s  %s  %s%s\n", e.At.Local().Format(time.DateTime), printable(e.Event), printable(r.ID),
-		printable(releaseText(r)), printable(askedBy(r)), printable(about))
+	_, err = fmt.Fprintf(os.Stdout, "%s  %-10s  %s  %s  %s%s\n", e.At.Local().Format(time.DateTime), ui.Printable(e.Event), ui.Printable(r.ID),
+		ui.Printable(releaseText(r)), ui.Printable(askedBy(r)), ui.Printable(about))
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,13 +15,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // attachment is what a runner needs to go back to a run.
 type attachment struct {
-	name    string // of a run or a sandbox
-	fromNow bool
-	over    bool // find has found no sandbox
+	name     string // of a run or a sandbox
+	fromNow  bool
+	terminal bool // its command has one
+	over     bool // find has found no sandbox
 }
 
 func newAttach() *cobra.Command {
@@ -71,36 +74,37 @@ func attachTo(ctx context.Context, flags runFlags, a attachment) error {
 func (r *runner) find(ctx context.Context) error {
 	c, err := connect(ctx)
 	if err != nil {
-		return r.failed(ctx, exitOurs, err)
+		return err
 	}
 	r.client = c
 	boxes, err := c.Sandboxes(ctx)
 	if err != nil {
-		return r.failed(ctx, exitOurs, err)
+		return err
 	}
 	id, err := named(boxes, r.attach.name)
 	if err != nil {
-		return r.failed(ctx, exitUsage, err)
+		return failed(ctx, exitUsage, err)
 	}
 	if id == "" {
 		r.attach.over = true
 		return nil
 	}
-	r.box, err = c.Sandbox(ctx, id)
+	box, err := c.Sandbox(ctx, id)
 	if client.StatusOf(err) == http.StatusNotFound { // it has just ended
 		r.attach.over = true
 		return nil
 	}
 	if err != nil {
-		return r.failed(ctx, exitOurs, err)
+		return err
 	}
-	if len(r.box.Commands) == 0 {
-		return r.failed(ctx, exitUsage, fault.New(fault.ErrConflict, "no command was started in the sandbox %s; there is nothing to attach to", id))
+	r.has(box)
+	if len(box.Commands) == 0 {
+		return failed(ctx, exitUsage, fault.New(fault.ErrConflict, "no command was started in the sandbox %s; there is nothing to attach to", id))
 	}
-	r.command = r.box.Commands[len(r.box.Commands)-1]
-	r.argv = r.command.Argv
+	command := box.Commands[len(box.Commands)-1]
+	r.command, r.argv, r.attach.terminal = command.ID, command.Argv, command.Terminal
 	if r.attach.fromNow {
-		r.session.from = r.command.Output
+		r.session.from = command.Output
 	}
 	return nil
 }
@@ -130,16 +134,16 @@ func named(boxes []api.Sandbox, name string) (string, error) {
 func (r *runner) tellOver(ctx context.Context) (*api.Exit, error) {
 	end, err := r.recordedEnd(ctx)
 	if err != nil {
-		return nil, r.failed(ctx, exitOurs, err)
+		return nil, err
 	}
 	if end.run == "" {
-		return nil, r.failed(ctx, exitUsage, fault.New(fault.ErrNotFound, "there is no run and no sandbox %q, and none is on record", r.attach.name))
+		return nil, failed(ctx, exitUsage, fault.New(fault.ErrNotFound, "there is no run and no sandbox %q, and none is on record", r.attach.name))
 	}
 	r.box.Run, r.box.ID, r.argv = end.run, end.sandbox, end.argv
 	if end.exit == nil {
-		return nil, r.failed(ctx, exitOurs, fmt.Errorf("the run %s is over, and how its command ended is not on record (its sandbox: %s)", end.run, orUnknown(end.reason)))
+		return nil, fmt.Errorf("the run %s is over, and how its command ended is not on record (its sandbox: %s)", end.run, cmp.Or(end.reason, "its end is not on record either"))
 	}
-	r.voice.say("the run %s is over: its command ended with %d at %s", end.run, *end.exit, end.at)
+	r.stderr.Say("the run %s is over: its command ended with %d at %s", end.run, *end.exit, end.at)
 	if !r.flags.json {
 		r.tell(ctx, nil)
 	}
@@ -192,25 +196,18 @@ func (e *ending) take(r audit.Record) {
 	}
 }
 
-func orUnknown(s string) string {
-	if s == "" {
-		return "its end is not on record either"
-	}
-	return s
-}
-
 // completeLiving offers the runs that live, those that wait first, and then the
 // newest of the others.
 func completeLiving(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, directive := names(func(ctx context.Context, c *client.Client) []string {
+	found, directive := offer(func(ctx context.Context, c *client.Client) []string {
 		boxes, _ := c.Sandboxes(ctx) // none, if none can be asked
 		slices.SortStableFunc(boxes, func(a, b api.Sandbox) int { return min(len(b.Holds), 1) - min(len(a.Holds), 1) })
 		var runs []string
 		for _, b := range boxes {
-			runs = append(runs, b.Run+"\t"+printable(strings.TrimSpace(stateOf(b)+" "+waitsFor(b.Holds))))
+			runs = append(runs, b.Run+"\t"+ui.Printable(strings.TrimSpace(stateOf(b)+" "+waitsFor(b.Holds))))
 		}
 		return runs
 	})(cmd, args, word)

@@ -65,7 +65,7 @@ func TestCtrlCLeavesARunThatWaits(t *testing.T) {
 	p.sees("frozen on disk", 1)
 	p.types("\x03")
 	screen := p.ends(75)
-	for _, want := range []string{"the run r1 was left waiting for ap-7kq2mx\r\n", "  go back to it:  cofferdam attach r1\r\n", "cofferdam destroy sb-1"} {
+	for _, want := range []string{"the run r1 was left waiting for ap-7kq2mx\r\n", "  go back to it:  cofferdam attach r1\r\n", "cofferdam kill sb-1"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("%q is not on the screen:\n%s", want, screen)
 		}

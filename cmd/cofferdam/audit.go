@@ -1,21 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newAudit() *cobra.Command {
@@ -68,30 +66,12 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 	set.StringSliceVar(&flags.filter.Outcomes, "outcome", nil, "only with this outcome; may be repeated")
 	set.Uint64Var(&flags.filter.From, "from", 0, "only from this sequence number on")
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
-	completeAudit(cmd)
+	register(cmd, "run", completeRuns)
+	register(cmd, "sandbox", completeSandboxes)
+	register(cmd, "kind", fixed(kinds()...))
+	register(cmd, "outcome", fixed(outcomes()...))
+	incomplete(cmd, "from")
 	return cmd
-}
-
-func outcomes() []string {
-	return texts(
-		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.Failed, audit.Started, audit.Finished,
-		audit.Exceeded, audit.Alarm, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
-		audit.Sealed, audit.Erased, audit.Rotated,
-	)
-}
-
-func kinds() []string {
-	return texts(
-		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog,
-	)
-}
-
-func texts[T ~string](values ...T) []string {
-	all := make([]string, len(values))
-	for i, v := range values {
-		all[i] = string(v)
-	}
-	return all
 }
 
 func (f auditFlags) check() error {
@@ -119,7 +99,7 @@ func (f auditFlags) list(ctx context.Context) error {
 			return err
 		}
 		if f.json {
-			if _, err := fmt.Fprintln(os.Stdout, strings.TrimSpace(printableJSON(line))); err != nil {
+			if err := ui.WriteJSONLine(os.Stdout, line); err != nil {
 				return err
 			}
 			continue
@@ -140,88 +120,5 @@ func (f auditFlags) list(ctx context.Context) error {
 	if leftOut > 0 {
 		fmt.Fprintf(os.Stderr, "%d records of pages and metadata that were shown are left out; --outcome shown lists them\n", leftOut)
 	}
-	return writeTable(os.Stdout, rows)
-}
-
-func recordRow(r audit.Record) []string {
-	return []string{r.Time.Local().Format(time.DateTime), r.Run, string(r.Outcome), recordWhat(r), recordWhy(r)}
-}
-
-func recordWhat(r audit.Record) string {
-	switch {
-	case r.Package != "":
-		what := r.Ecosystem + " " + r.Package
-		if r.InstalledVersion != "" {
-			what += " " + r.InstalledVersion
-		}
-		return what
-	case len(r.Command) > 0:
-		return clip("$ "+strings.Join(r.Command, " "), 60)
-	case r.Detail["name"] != "":
-		return string(r.Kind) + " " + r.Detail["name"]
-	case r.Sandbox != "":
-		return string(r.Kind) + " " + r.Sandbox
-	}
-	return string(r.Kind)
-}
-
-func rangeText(w audit.WithheldRange) string {
-	if w.From == w.To {
-		return w.From
-	}
-	return w.From + " .. " + w.To
-}
-
-// withheldText counts files where an older version's other files were let in.
-func withheldText(w audit.WithheldRange) string {
-	n, unit := w.Versions, "version"
-	if n == 0 {
-		n, unit = w.Files, "file"
-	}
-	if n != 1 {
-		unit += "s"
-	}
-	return fmt.Sprintf("%s: %s (%d %s) [%s];", rangeText(w), w.Reason, n, unit, w.Rule)
-}
-
-// missed leaves out the files of versions that were let in by other files,
-// unless there is nothing else to tell.
-func missed(ranges []audit.WithheldRange) []audit.WithheldRange {
-	whole := slices.DeleteFunc(slices.Clone(ranges), func(w audit.WithheldRange) bool { return w.Versions == 0 })
-	if len(whole) == 0 {
-		return ranges
-	}
-	return whole
-}
-
-func recordWhy(r audit.Record) string {
-	var parts []string
-	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
-		parts = append(parts, r.Reason)
-	}
-	if r.Outcome == audit.Shown {
-		parts = append(parts, cmp.Or(r.File, "the page"), cmp.Or(r.SHA256, r.Detail["index_digest"]))
-	}
-	for _, w := range missed(r.Withheld) {
-		parts = append(parts, withheldText(w))
-	}
-	if r.Rule != "" && len(r.Withheld) == 0 {
-		parts = append(parts, "["+r.Rule+"]")
-	}
-	if r.Exit != nil {
-		parts = append(parts, "exit "+strconv.Itoa(*r.Exit))
-	}
-	if t := times(r.Count); t != "" {
-		parts = append(parts, t)
-	}
-	return strings.TrimSuffix(strings.Join(parts, " "), ";")
-}
-
-// clip shortens what would fill the screen.
-func clip(s string, most int) string {
-	runes := []rune(s)
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most-3]) + "..."
+	return ui.WriteTable(os.Stdout, rows)
 }

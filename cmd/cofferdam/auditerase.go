@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 )
 
 func newAuditErase() *cobra.Command {
@@ -34,21 +35,14 @@ why. It can't be undone; copies and backups are yours to see to.`,
 				}
 				req.Record = &n
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			answer, err := askFor(cmd, (*client.Client).EraseAudit, req)
 			if err != nil {
 				return err
 			}
-			answer, err := c.EraseAudit(ctx, req)
-			if err != nil {
+			return write(answer, asJSON, func(w io.Writer, answer api.ErasedAudit) error {
+				_, err := fmt.Fprintf(w, "Erased the personal data of %d records.\n", len(answer.Records))
 				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, answer)
-			}
-			_, err = fmt.Fprintf(os.Stdout, "Erased the personal data of %d records.\n", len(answer.Records))
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "of this run's records")
@@ -56,6 +50,6 @@ why. It can't be undone; copies and backups are yours to see to.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "why; it is recorded, so keep personal data out of it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	register(cmd, "run", completeRuns)
-	register(cmd, "record", cobra.NoFileCompletions)
+	incomplete(cmd, "record")
 	return cmd
 }

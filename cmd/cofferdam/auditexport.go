@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +65,7 @@ control characters are escaped. JSON lines have every text as it is.`,
 	set.Uint64Var(&flags.from, "from", 0, "begin with this record")
 	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
 	register(cmd, "format", fixed(string(export.JSONL), string(export.CSV)))
-	register(cmd, "from", cobra.NoFileCompletions)
+	incomplete(cmd, "from")
 	register(cmd, "log", completeDirs)
 	return cmd
 }
@@ -114,13 +112,6 @@ func (f *exportFlags) open(format export.Format) (sink, error) {
 	s := &streamSink{w: bufio.NewWriter(os.Stdout), format: format, next: f.from}
 	_, err := s.w.Write(export.Head(format))
 	return s, err
-}
-
-// interrupted ends its context by a signal. SIGPIPE is asked for so that a write
-// to a closed pipe fails with a sentence instead of killing this process.
-func interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 // mostFailures in a row, without a record between them, end an export.
@@ -207,14 +198,14 @@ func awaitDaemon(ctx context.Context, source auditSource) error {
 	if !ok {
 		return nil
 	}
-	pause, told := 100*time.Millisecond, false
+	pause, said := 100*time.Millisecond, false
 	for {
 		if _, err := d.client.Version(ctx); err == nil {
 			return nil
 		}
-		if !told {
+		if !said {
 			fmt.Fprintln(os.Stderr, "cofferdam: the daemon has ended; the export waits for the next one")
-			told = true
+			said = true
 		}
 		select {
 		case <-time.After(pause):
@@ -239,10 +230,10 @@ func (s *streamSink) Write(r audit.Record) error {
 	}
 	s.next = r.Seq + 1
 	_, err = s.w.Write(line)
-	return said(err)
+	return writing(err)
 }
 
-func (s *streamSink) Commit() error { return said(s.w.Flush()) }
+func (s *streamSink) Commit() error { return writing(s.w.Flush()) }
 
 func (s *streamSink) Next() uint64 { return s.next }
 
@@ -250,7 +241,7 @@ func (*streamSink) Continues(audit.Record) error { return nil }
 
 func (s *streamSink) Close() error { return s.Commit() }
 
-func said(err error) error {
+func writing(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}

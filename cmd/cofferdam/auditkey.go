@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newAuditKey() *cobra.Command {
@@ -45,7 +48,7 @@ can write the log can change it. With --all, earlier keys come first.`,
 				keys = keys[len(keys)-1:]
 			}
 			if files.json {
-				return writeJSON(os.Stdout, map[string]any{"keys": keys})
+				return ui.WriteJSON(os.Stdout, map[string]any{"keys": keys})
 			}
 			for _, k := range keys {
 				if _, err := fmt.Fprintln(os.Stdout, k); err != nil {
@@ -74,21 +77,14 @@ removed; what it signed can still be verified. The log records who did it.`,
 		Example: "  cofferdam audit key rotate --reason \"yearly\"",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			answer, err := askFor(cmd, (*client.Client).RotateAuditKey, api.RotateAuditKey{Reason: reason})
 			if err != nil {
 				return err
 			}
-			answer, err := c.RotateAuditKey(ctx, api.RotateAuditKey{Reason: reason})
-			if err != nil {
+			return write(answer, asJSON, func(w io.Writer, answer api.RotatedAuditKey) error {
+				_, err := fmt.Fprintln(w, answer.PublicKey)
 				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, answer)
-			}
-			_, err = fmt.Fprintln(os.Stdout, answer.PublicKey)
-			return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; it is recorded")

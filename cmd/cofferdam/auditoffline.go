@@ -9,14 +9,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/term"
-
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // auditSource is what questions about the log are put to: the daemon, or the
@@ -89,17 +88,13 @@ func openLogCopy(dir string) (*logCopy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a place for the index: %w", err)
 	}
-	options := index.Options{}
-	if term.IsTerminal(descriptor(os.Stderr)) {
-		options.Progress = func(done, end uint64) {
-			if done > 0 {
-				fmt.Fprintf(os.Stderr, "\rcofferdam: %d of %d records read\x1b[K", done, end)
-			}
-			if done+10_000 >= end {
-				fmt.Fprint(os.Stderr, "\r\x1b[K")
-			}
+	line := ui.NewLine(os.Stderr)
+	options := index.Options{Progress: func(done, end uint64) {
+		line.Show(fmt.Sprintf("%d of %d records read", done, end))
+		if done+10_000 >= end {
+			line.Clear()
 		}
-	}
+	}}
 	return &logCopy{log, index.New(filepath.Join(temporary, "audit.db"), log, options), temporary}, nil
 }
 

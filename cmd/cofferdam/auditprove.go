@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newAuditProve() *cobra.Command {
@@ -42,7 +43,6 @@ Personal data are not in it; the record has only their salted hash.`,
 	}
 	files.flags(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write it to this file")
-	cmd.Flags().BoolVar(&files.json, "json", false, "write JSON")
 	return cmd
 }
 
@@ -55,26 +55,21 @@ func recordNumber(text string) (uint64, error) {
 }
 
 func writeProof(proof audit.Proof, out string, asJSON bool) error {
-	if out == "" {
+	text := func(w io.Writer, proof audit.Proof) error {
 		if asJSON {
-			return writeJSON(os.Stdout, proof)
+			return ui.WriteJSON(w, proof)
 		}
-		_, err := io.WriteString(os.Stdout, proof.Text())
+		_, err := io.WriteString(w, proof.Text())
 		return err
+	}
+	if out == "" {
+		return text(os.Stdout, proof)
 	}
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) // #nosec G302 -- a proof is meant to be handed on
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the proof can't be written")
 	}
-	if asJSON {
-		err = writeJSON(file, proof)
-	} else {
-		_, err = io.WriteString(file, proof.Text())
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return withClose(text(file, proof), file.Close())
 }
 
 func newAuditCheckProof() *cobra.Command {
@@ -123,11 +118,11 @@ func checkProof(path, key string, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return writeJSON(os.Stdout, map[string]any{
+		return ui.WriteJSON(os.Stdout, map[string]any{
 			"proved": true, "index": proof.Index, "record": proof.Record, "origin": head.Origin, "size": head.Size, "time": head.Time,
 		})
 	}
 	_, err = fmt.Fprintf(os.Stdout, "Record %d is in the log %s, which had %d records at %s:\n%s\n",
-		proof.Index, printable(head.Origin), head.Size, head.Time.Local().Format("2006-01-02 15:04:05"), printable(proof.Record))
+		proof.Index, ui.Printable(head.Origin), head.Size, head.Time.Local().Format("2006-01-02 15:04:05"), ui.Printable(proof.Record))
 	return err
 }

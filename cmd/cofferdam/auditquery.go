@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // queryLimit is how many records a query shows if it is not said.
@@ -69,21 +66,15 @@ the last one that you saw.`,
 	set.IntVar(&flags.query.Limit, "limit", queryLimit, "how many records to show; 0 shows all")
 	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
-	completeQuery(cmd)
-	return cmd
-}
-
-func completeQuery(cmd *cobra.Command) {
 	register(cmd, "run", completeRuns)
 	register(cmd, "sandbox", completeSandboxes)
 	register(cmd, "kind", fixed(kinds()...))
 	register(cmd, "outcome", fixed(outcomes()...))
-	register(cmd, "ecosystem", fixed("python", "node", "go", "rust"))
+	register(cmd, "ecosystem", fixed(ecosystemNames()...))
 	register(cmd, "marked", fixed("claimed", "guest", "unaccounted", "brought"))
 	register(cmd, "log", completeDirs)
-	for _, flag := range []string{"text", "since", "until", "after", "exit", "limit", "package", "version", "sha256", "rule", "source", "host"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	incomplete(cmd, "text", "since", "until", "after", "exit", "limit", "package", "version", "sha256", "rule", "source", "host")
+	return cmd
 }
 
 func (f *queryFlags) run(ctx context.Context, now time.Time) (err error) {
@@ -127,43 +118,12 @@ func (f *queryFlags) list(records iter.Seq2[audit.Record, error], limit int) err
 		last = r.Seq
 		if !f.json {
 			rows = append(rows, append([]string{strconv.FormatUint(r.Seq, 10)}, recordRow(r)...))
-		} else if err := writeLine(os.Stdout, r); err != nil {
+		} else if err := ui.WriteJSONLine(os.Stdout, r); err != nil {
 			return err
 		}
 	}
 	if f.json {
 		return nil
 	}
-	return writeTable(os.Stdout, rows)
-}
-
-// writeLine writes a record as the log has it, safe for a terminal.
-func writeLine(w io.Writer, r audit.Record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(w, strings.TrimSpace(printableJSON(data)))
-	return err
-}
-
-// writeRecordsCSV writes a run's records.
-func writeRecordsCSV(w io.Writer, lines []json.RawMessage) error {
-	if _, err := w.Write(export.Head(export.CSV)); err != nil {
-		return err
-	}
-	for _, line := range lines {
-		var r audit.Record
-		if err := json.Unmarshal(line, &r); err != nil {
-			return fmt.Errorf("read a record: %w", err)
-		}
-		text, err := export.Line(export.CSV, r)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ui.WriteTable(os.Stdout, rows)
 }

@@ -2,21 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // reportLimit is how many rows a report shows if it is not said.
@@ -92,9 +93,7 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 	set.BoolVar(&flags.failIfAny, "fail-if-any", false, "exit with 1 if something was found")
 	register(cmd, "run", completeRuns)
 	register(cmd, "log", completeDirs)
-	for _, flag := range []string{"since", "until", "policy", "min-runs", "limit"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	incomplete(cmd, "since", "until", "policy", "min-runs", "limit")
 	return cmd
 }
 
@@ -135,18 +134,10 @@ func (f *reportFlags) run(ctx context.Context, name string, now time.Time) (err 
 	return nil
 }
 
-// withClose is an error, or what went wrong at the end.
-func withClose(err, closing error) error {
-	if err != nil {
-		return err
-	}
-	return closing
-}
-
 func (f *reportFlags) write(w io.Writer, r api.AuditReport) error {
 	switch {
 	case f.json:
-		return writeJSON(w, r)
+		return ui.WriteJSON(w, r)
 	case f.csv && r.Records != nil:
 		return writeRecordsCSV(w, r.Records)
 	case f.csv:
@@ -162,7 +153,7 @@ func writeReport(w io.Writer, r api.AuditReport) error {
 		lines = append(lines, "Proof: "+r.Checkpoint+".")
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, printable(line)); err != nil {
+		if _, err := fmt.Fprintln(w, ui.Printable(line)); err != nil {
 			return err
 		}
 	}
@@ -175,7 +166,7 @@ func writeReport(w io.Writer, r api.AuditReport) error {
 		if _, err := fmt.Fprintf(w, "\n%s", titled(t.Title)); err != nil {
 			return err
 		}
-		if err := writeTable(w, tableRows(t, strings.ToUpper)); err != nil {
+		if err := ui.WriteTable(w, tableRows(t, strings.ToUpper)); err != nil {
 			return err
 		}
 	}
@@ -184,7 +175,7 @@ func writeReport(w io.Writer, r api.AuditReport) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", printable(r.Verdict))
+	_, err := fmt.Fprintf(w, "\n%s\n", ui.Printable(r.Verdict))
 	return err
 }
 
@@ -192,7 +183,7 @@ func titled(title string) string {
 	if title == "" {
 		return ""
 	}
-	return printable(title) + ":\n"
+	return ui.Printable(title) + ":\n"
 }
 
 // tableRows are a table's cells, the columns' names first. Columns that are empty
@@ -224,24 +215,23 @@ func used(t api.AuditTable, column string) bool {
 	return false
 }
 
-// when reads a time: so long ago, a date, or a time of RFC 3339; "" is none.
-func when(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+// writeRecordsCSV writes a run's records.
+func writeRecordsCSV(w io.Writer, lines []json.RawMessage) error {
+	if _, err := w.Write(export.Head(export.CSV)); err != nil {
+		return err
 	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 100_000 {
-			return now.AddDate(0, 0, -n), nil
+	for _, line := range lines {
+		var r audit.Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return fmt.Errorf("read a record: %w", err)
+		}
+		text, err := export.Line(export.CSV, r)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
 		}
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
-	}
-	if at, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
-		return at, nil
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
-	}
-	return time.Time{}, fault.Invalid("--%s %q is no time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
+	return nil
 }

@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// sealPatience bounds a sealing: a segment of 64 MB takes some seconds.
-const sealPatience = 30 * time.Minute
+// sealTimeout bounds a sealing: a segment of 64 MB takes some seconds.
+const sealTimeout = 30 * time.Minute
 
 func newAuditSeal() *cobra.Command {
 	var before string
@@ -36,25 +37,18 @@ A date is like 2026-11-01, 2026-11-01T12:00:00Z, or 90d for so many days ago.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), sealPatience)
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			answer, err := c.SealAudit(ctx, req)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, answer)
-			}
-			return writeSealed(answer)
+			return withDaemon(cmd.Context(), sealTimeout, func(ctx context.Context, c *client.Client) error {
+				answer, err := c.SealAudit(ctx, req)
+				if err != nil {
+					return err
+				}
+				return write(answer, asJSON, writeSealed)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&before, "before", "", "a date, a number of days (90d), or a record's number")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	register(cmd, "before", cobra.NoFileCompletions)
+	incomplete(cmd, "before")
 	return cmd
 }
 
@@ -76,19 +70,17 @@ func parseBefore(text string, now time.Time) (api.SealAudit, error) {
 	return api.SealAudit{}, fault.Invalid("--before %q is neither a date such as 2026-06-01, nor days such as 90d, nor a record's number", text)
 }
 
-func writeSealed(answer api.SealedAudit) error {
+func writeSealed(w io.Writer, answer api.SealedAudit) error {
 	if len(answer.Segments) == 0 {
-		_, err := fmt.Fprintln(os.Stdout, "Nothing was sealed: no closed segment has only older records.")
+		_, err := fmt.Fprintln(w, "Nothing was sealed: no closed segment has only older records.")
 		return err
 	}
-	rows := [][]string{{"FILE", "RECORDS", "FROM", "TO", "MB BEFORE", "MB NOW"}}
-	for _, s := range answer.Segments {
-		rows = append(rows, []string{
+	return table([]string{"FILE", "RECORDS", "FROM", "TO", "MB BEFORE", "MB NOW"}, func(s api.SealedSegment) []string {
+		return []string{
 			s.File, strconv.FormatUint(s.Records, 10), strconv.FormatUint(s.First, 10), strconv.FormatUint(s.First+s.Records-1, 10),
 			megabytes(s.BytesBefore), megabytes(s.BytesAfter),
-		})
-	}
-	return writeTable(os.Stdout, rows)
+		}
+	})(w, answer.Segments)
 }
 
 func megabytes(n int64) string { return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) }

@@ -3,17 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/selftest"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// selftestPatience bounds the whole self-test.
-const selftestPatience = 5 * time.Minute
+// selftestTimeout bounds the whole self-test.
+const selftestTimeout = 5 * time.Minute
 
 func newAuditSelftest() *cobra.Command {
 	var options selftest.Options
@@ -53,18 +56,14 @@ func runSelftest(ctx context.Context, o selftest.Options, asJSON bool) error {
 	}
 	ctx, stop := interrupted(ctx)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, selftestPatience)
+	ctx, cancel := context.WithTimeout(ctx, selftestTimeout)
 	defer cancel()
 	report, err := selftest.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		if err := writeJSON(os.Stdout, report); err != nil {
-			return err
-		}
-	} else {
-		printSelftest(report)
+	if err := write(report, asJSON, writeSelftest); err != nil {
+		return err
 	}
 	if !report.Sound {
 		return &exitError{code: exitFailure, err: fmt.Errorf("the self-test found a broken link: %s", report.Broken)}
@@ -72,13 +71,16 @@ func runSelftest(ctx context.Context, o selftest.Options, asJSON bool) error {
 	return nil
 }
 
-func printSelftest(report selftest.Report) {
+func writeSelftest(w io.Writer, report selftest.Report) error {
+	var b strings.Builder
 	for _, l := range report.Links {
 		verdict := "ok    "
 		if !l.Holds {
 			verdict = "BROKEN"
 		}
-		fmt.Printf("%s  %s: %s\n", verdict, l.Name, printable(l.Detail))
+		fmt.Fprintf(&b, "%s  %s: %s\n", verdict, l.Name, ui.Printable(l.Detail))
 	}
-	fmt.Printf("%d records, %d links, %s\n", report.Records, len(report.Links), report.Took.Round(time.Second))
+	fmt.Fprintf(&b, "%d records, %d links, %s\n", report.Records, len(report.Links), report.Took.Round(time.Second))
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -9,51 +9,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
-
-// auditFiles are the flags of what reads a log's files and asks no daemon.
-type auditFiles struct {
-	dir  string
-	key  string
-	json bool
-}
-
-func (f *auditFiles) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "dir", "", "the log's directory, or a copy of it (default: this installation's)")
-	cmd.Flags().StringVar(&f.key, "key", "", "the public key that you trust: a file, or the key itself")
-	register(cmd, "dir", completeDirs)
-}
-
-func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
-
-// directory is the log's directory.
-func (f *auditFiles) directory() (string, error) {
-	if f.dir != "" {
-		if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
-			return "", fault.New(fault.ErrNotFound, "there is no directory %s", f.dir)
-		}
-		return f.dir, nil
-	}
-	paths, err := config.DefaultPaths()
-	return paths.Audit(), err
-}
-
-// keys are the keys that were given; nil if none was.
-func (f *auditFiles) keys() (*checkpoint.Keyring, error) {
-	if f.key == "" {
-		return nil, nil
-	}
-	ring, err := audit.ReadPublicKeys(f.key)
-	return &ring, err
-}
 
 func newAuditVerify() *cobra.Command {
 	var files auditFiles
@@ -77,7 +37,6 @@ record is named), 2 for bad input.`,
 	}
 	files.flags(cmd)
 	cmd.Flags().StringVar(&kept, "checkpoint", "", "a file of log checkpoints that you kept")
-	cmd.Flags().BoolVar(&files.json, "json", false, "write JSON")
 	return cmd
 }
 
@@ -95,53 +54,32 @@ func verifyLog(ctx context.Context, files auditFiles, kept string) error {
 			return fault.Wrap(fault.ErrInvalid, err, "the kept log checkpoint can't be read")
 		}
 	}
-	wipe := func() {}
-	if term.IsTerminal(descriptor(os.Stderr)) && !files.json {
-		options.Progress, wipe = verifyProgress(os.Stderr)
-	}
+	line := ui.NewLine(os.Stderr)
+	options.Progress = ui.Often(func(read, all int64) { line.Show(fmt.Sprintf("reading the log: %d%% of %d MB", 100*read/all, all>>20)) })
 	verdict, err := audit.Verify(ctx, dir, options)
-	wipe()
+	line.Clear()
 	if err != nil {
 		return err
 	}
-	if files.json {
-		err = writeJSON(os.Stdout, verdict)
-	} else {
-		_, err = io.WriteString(os.Stdout, verdictText(verdict, time.Now()))
-	}
+	err = write(verdict, files.json, func(w io.Writer, v audit.Verdict) error {
+		_, err := io.WriteString(w, verdictText(v, time.Now()))
+		return err
+	})
 	if err == nil && !verdict.Sound {
 		err = &exitError{code: exitFailure}
 	}
 	return err
 }
 
-// verifyProgress shows how far a verification is once it takes over a second.
-func verifyProgress(w io.Writer) (progress func(read, all int64), wipe func()) {
-	begun, shown := time.Now(), time.Time{}
-	progress = func(read, all int64) {
-		now := time.Now()
-		if now.Sub(begun) < time.Second || now.Sub(shown) < 200*time.Millisecond || all == 0 {
-			return
-		}
-		shown = now
-		fmt.Fprintf(w, "\rreading the log: %d%% of %d MB\x1b[K", 100*read/all, all>>20)
-	}
-	return progress, func() {
-		if !shown.IsZero() {
-			fmt.Fprint(w, "\r\x1b[K")
-		}
-	}
-}
-
 // verdictText is a verdict for a person.
 func verdictText(v audit.Verdict, now time.Time) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-12s %s\n", name, printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "  %-12s %s\n", name, ui.Printable(fmt.Sprintf(format, args...)))
 	}
 	name := "The log"
 	if v.Origin != "" {
-		name += " " + printable(v.Origin)
+		name += " " + ui.Printable(v.Origin)
 	}
 	if v.Sound {
 		fmt.Fprintf(&b, "%s is sound.\n", name)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newCache() *cobra.Command {
@@ -157,11 +156,7 @@ func cacheParts(found []cache.Part) []cachePart {
 }
 
 func tellCache(parts []cachePart, asJSON bool) error {
-	if asJSON {
-		return writeJSON(os.Stdout, parts)
-	}
-	rows := [][]string{{"PART", "FILES", "SIZE", "OLDEST", "PRUNED"}}
-	for _, p := range parts {
+	return write(parts, asJSON, table([]string{"PART", "FILES", "SIZE", "OLDEST", "PRUNED"}, func(p cachePart) []string {
 		pruned := "by prune"
 		switch {
 		case p.Kept:
@@ -171,10 +166,6 @@ func tellCache(parts []cachePart, asJSON bool) error {
 		case p.Part == cache.PartQuarantined:
 			pruned = "by prune --quarantined"
 		}
-		rows = append(rows, []string{p.Part, strconv.Itoa(p.Files), bytesText(p.Bytes), day(p.Oldest), pruned})
-	}
-	if err := writeTable(os.Stdout, rows); err != nil {
-		return fmt.Errorf("write the table: %w", err)
-	}
-	return nil
+		return []string{p.Part, strconv.Itoa(p.Files), ui.Size(p.Bytes), ui.Moment(p.Oldest), pruned}
+	}))
 }

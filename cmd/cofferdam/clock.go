@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 )
 
 func newClock() *cobra.Command {
@@ -35,20 +36,11 @@ has expired.`,
 		Example: "  cofferdam clock show\n  cofferdam clock show --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			now, err := ask(cmd, (*client.Client).Clock)
 			if err != nil {
 				return err
 			}
-			now, err := c.Clock(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, now)
-			}
-			return writeClock(os.Stdout, now)
+			return write(now, asJSON, writeClock)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -65,16 +57,10 @@ wrong, set it right instead; that ends the jump by itself.`,
 		Example: "  cofferdam clock accept",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			if err := onThisHost(ctx, "clock accept"); err != nil {
+			if err := onThisHost(cmd.Context(), "clock accept"); err != nil {
 				return err
 			}
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			before, err := c.AcceptClock(ctx)
+			before, err := ask(cmd, (*client.Client).AcceptClock)
 			switch {
 			case err != nil:
 				return err

@@ -6,16 +6,15 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"path"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // copyMost bounds what one copy out of a sandbox writes to this machine: what is
@@ -50,7 +49,7 @@ is executed. Links on this machine are not followed into a sandbox.`,
   cofferdam cp sb4f1c:result.json -`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			return c.run(ctx, args[0], args[1])
 		},
@@ -59,7 +58,7 @@ is executed. Links on this machine are not followed into a sandbox.`,
 	cmd.Flags().StringVarP(&c.user, "user", "u", "", "user inside whose rights count: root, the sandbox's own, or a user's number")
 	register(cmd, "user", fixed("root"))
 	cmd.Flags().Int64Var(&c.limit, "max-bytes", copyMost, "copy no more than so many bytes out of a sandbox")
-	register(cmd, "max-bytes", cobra.NoFileCompletions)
+	incomplete(cmd, "max-bytes")
 	return cmd
 }
 
@@ -113,7 +112,7 @@ func (c *copying) run(ctx context.Context, source, target string) error {
 		err = c.send(ctx, from.path, to.path)
 	}
 	for _, note := range c.notes {
-		_, _ = fmt.Fprintf(c.out, "cofferdam: %s\n", printable(note))
+		_, _ = fmt.Fprintf(c.out, "cofferdam: %s\n", ui.Printable(note))
 	}
 	if err != nil {
 		return givenUp(ctx, err)

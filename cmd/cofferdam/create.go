@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // createFlags are those of `create`; what a sandbox is made of are those of `run`.
@@ -38,9 +38,7 @@ func (f *lifeFlags) register(cmd *cobra.Command) {
 	set.DurationVar(&f.ttl, "ttl", 0, "end the sandbox after this time, such as 30m or 8h (default: never)")
 	set.DurationVar(&f.idle, "idle", 0, "end it after this time without a command, a client or a file operation (default: never)")
 	set.BoolVar(&f.pause, "then-pause", false, "pause it then, instead of removing it")
-	for _, flag := range []string{"ttl", "idle"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	incomplete(cmd, "ttl", "idle")
 }
 
 // lifetime is what the flags ask for. Less than a second is none.
@@ -83,7 +81,7 @@ files and processes.`,
   cofferdam create --snapshot warm --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			return flags.create(ctx)
 		},
@@ -93,31 +91,22 @@ files and processes.`,
 }
 
 func (f *createFlags) registerCreate(cmd *cobra.Command) {
+	f.registerSandbox(cmd)
+	describe(cmd, map[string]string{
+		"policy": "policy document (default: a built-in one that allows no package, or the token's)", "lock-mode": "frozen or prefer, as of run",
+		"run-id": "id of its run in the record (default: a new one)", "task": "what it is for, in words, for the record",
+		"workdir": "directory inside in which commands start",
+	})
 	set := cmd.Flags()
-	set.StringVarP(&f.policy, "policy", "p", "", "policy document (default: a built-in one that allows no package, or the token's)")
 	set.StringVar(&f.named, "named-policy", "", "policy that the daemon keeps under this name")
-	set.StringArrayVarP(&f.locks, "lockfile", "l", nil, "hold installations to a lockfile; may be repeated")
-	set.StringVar(&f.lockMode, "lock-mode", "", "frozen or prefer, as of run")
-	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
-	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
 	set.StringVar(&f.snapshot, "snapshot", "", "make it from a snapshot, by id or name")
-	set.StringVar(&f.run, "run-id", "", "id of its run in the record (default: a new one)")
-	set.StringVar(&f.task, "task", "", "what it is for, in words, for the record")
-	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which commands start")
 	set.StringArrayVar(&f.labels, "label", nil, "a label: KEY=VALUE; may be repeated")
 	f.life.register(cmd)
 	set.StringVar(&f.key, "once", "", "a key of your own: a second create with it gets the first one's sandbox")
 	set.BoolVar(&f.json, "json", false, "write JSON")
-	for flag, complete := range map[string]complete{
-		"policy": completePolicyFile, "named-policy": completePolicies, "lockfile": completeLockfile, "lock-mode": completeLockMode,
-		"template": completeTemplates, "engine": completeEngines, "snapshot": completeSnapshots, "run-id": completeRuns,
-		"task": cobra.NoFileCompletions, "env": cobra.NoFileCompletions, "workdir": cobra.NoFileCompletions,
-		"label": cobra.NoFileCompletions, "once": cobra.NoFileCompletions,
-	} {
-		register(cmd, flag, complete)
-	}
+	register(cmd, "named-policy", completePolicies)
+	register(cmd, "snapshot", completeSnapshots)
+	incomplete(cmd, "label", "once")
 }
 
 func (f *createFlags) create(ctx context.Context) error {
@@ -130,7 +119,7 @@ func (f *createFlags) create(ctx context.Context) error {
 		return err
 	}
 	var box api.Sandbox
-	err = patiently("making a sandbox", func() error {
+	err = ui.Patiently("making a sandbox", func() error {
 		if f.key != "" {
 			box, err = c.CreateOnce(ctx, f.key, req)
 		} else {
@@ -185,15 +174,14 @@ func parseLabels(specs []string) (map[string]string, error) {
 // tellSandbox writes a sandbox that was made: its id, and on stderr what to know.
 func tellSandbox(c *client.Client, box api.Sandbox, asJSON bool) error {
 	if asJSON {
-		return writeJSON(os.Stdout, box)
+		return ui.WriteJSON(os.Stdout, box)
 	}
+	stderr := ui.NewStderr(os.Stderr)
 	for _, note := range box.Notes {
-		_, _ = fmt.Fprintf(os.Stderr, "cofferdam: note: %s\n", printable(note))
+		stderr.Say("note: %s", note)
 	}
-	tellMissing(c, box.Missing, func(format string, args ...any) {
-		_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s\n", printable(fmt.Sprintf(format, args...)))
-	})
-	_, err := fmt.Println(printable(box.ID))
+	tellMissing(c, box.Missing, stderr.Say)
+	_, err := fmt.Println(ui.Printable(box.ID))
 	return err
 }
 

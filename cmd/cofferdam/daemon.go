@@ -16,13 +16,14 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // How a daemon is waited for.
 const (
-	daemonPatience = 60 * time.Second
-	daemonPoll     = 20 * time.Millisecond
-	logTail        = 4 << 10
+	daemonTimeout = 60 * time.Second
+	daemonPoll    = 20 * time.Millisecond
+	logTail       = 4 << 10
 )
 
 // connect returns a client of the daemon that the command line names, else of this
@@ -63,7 +64,7 @@ func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) 
 		_, err := c.Version(ctx)
 		return err == nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, daemonPatience)
+	waiting, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	if err := awaitLock(waiting, paths, running); err != nil {
 		return nil, fmt.Errorf("a daemon holds %s and does not listen; see %s: %w", paths.DaemonLock(), paths.DaemonLog(), err)
@@ -71,7 +72,7 @@ func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) 
 	if running() {
 		return c, nil
 	}
-	return c, patiently("starting the daemon", func() error { return startDaemon(ctx, c, paths) })
+	return c, ui.Patiently("starting the daemon", func() error { return startDaemon(ctx, c, paths) })
 }
 
 // awaitLock returns when no daemon has the daemon's lock, or enough says that
@@ -90,7 +91,7 @@ func lock(ctx context.Context, file *os.File, enough func() bool) error {
 	tick := time.NewTicker(daemonPoll)
 	defer tick.Stop()
 	for !enough() {
-		err := unix.Flock(descriptor(file), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return nil
 		}
@@ -135,8 +136,8 @@ func startDaemon(ctx context.Context, c *client.Client, paths config.Paths) erro
 	if err != nil {
 		return err
 	}
-	patience := time.NewTimer(daemonPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(daemonTimeout)
+	defer timeout.Stop()
 	tick := time.NewTicker(daemonPoll)
 	defer tick.Stop()
 	for {
@@ -150,8 +151,8 @@ func startDaemon(ctx context.Context, c *client.Client, paths config.Paths) erro
 				return nil
 			}
 			return fmt.Errorf("the daemon did not start (%s)%s", state, tail(paths.DaemonLog(), before))
-		case <-patience.C:
-			return fmt.Errorf("the daemon did not answer within %s%s", daemonPatience, tail(paths.DaemonLog(), before))
+		case <-timeout.C:
+			return fmt.Errorf("the daemon did not answer within %s%s", daemonTimeout, tail(paths.DaemonLog(), before))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -21,8 +22,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
-// doctorPatience bounds the examination: it starts some programs.
-const doctorPatience = 2 * time.Minute
+// doctorTimeout bounds the examination: it starts some programs.
+const doctorTimeout = 2 * time.Minute
 
 func newDoctor() *cobra.Command {
 	var asJSON bool
@@ -36,25 +37,26 @@ The exit code is 0 unless something failed.`,
 		Example: "  cofferdam doctor\n  cofferdam doctor --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), doctorPatience)
+			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 			defer cancel()
 			report, err := examine(ctx)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = writeJSON(os.Stdout, report)
-			} else {
-				err = report.WriteText(os.Stdout)
-			}
-			if err == nil && !report.Healthy() {
-				err = &exitError{code: exitFailure}
-			}
-			return err
+			return tellReport(report, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
+}
+
+// tellReport writes a report, which may say that nothing can run here.
+func tellReport(report doctor.Report, asJSON bool) error {
+	err := write(report, asJSON, func(w io.Writer, r doctor.Report) error { return r.WriteText(w) })
+	if err == nil && !report.Healthy() {
+		err = &exitError{code: exitFailure}
+	}
+	return err
 }
 
 // examine looks at the installation that the daemon would have.

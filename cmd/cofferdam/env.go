@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -38,7 +40,7 @@ revoked.`,
   eval "$(cofferdam env --policy data --renew)"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
+			ctx, cancel := quick(cmd.Context())
 			defer cancel()
 			if err := onThisHost(ctx, "env"); err != nil {
 				return err
@@ -47,15 +49,7 @@ revoked.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return writeJSON(os.Stdout, vars)
-			}
-			for _, v := range vars {
-				if _, err := fmt.Printf("export %s=%s\n", v.Name, quoted(v.Value)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return write(vars, asJSON, writeVariables)
 		},
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy of a token that is made now, by name (default: the one named default)")
@@ -69,6 +63,16 @@ revoked.`,
 type variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+}
+
+// writeVariables writes them for a shell to read.
+func writeVariables(w io.Writer, vars []variable) error {
+	for _, v := range vars {
+		if _, err := fmt.Fprintf(w, "export %s=%s\n", v.Name, ui.Quoted(v.Value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // environment is what the SDKs read.

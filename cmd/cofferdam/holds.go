@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // How a run is told of what it waits for.
@@ -34,20 +35,20 @@ type holdTeller struct {
 	holds  []api.Hold
 	frozen bool
 	note   string          // why it is not frozen
-	told   map[string]bool // what was said of trees
+	said   map[string]bool // of trees
 }
 
 // once tells whether something is said for the first time.
 func (t *holdTeller) once(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told[text] {
+	if t.said[text] {
 		return false
 	}
-	if t.told == nil {
-		t.told = map[string]bool{}
+	if t.said == nil {
+		t.said = map[string]bool{}
 	}
-	t.told[text] = true
+	t.said[text] = true
 	return true
 }
 
@@ -173,7 +174,7 @@ func (r *runner) tellHolds(ctx context.Context) error {
 
 // answerTo says what became of a hold.
 func (r *runner) answerTo(ctx context.Context, h api.Hold) string {
-	ctx, cancel := notTooLong(ctx)
+	ctx, cancel := quick(ctx)
 	defer cancel()
 	if h.Tree != "" {
 		if whole, err := r.queued(ctx, h.Tree); err == nil && whole.State != approval.Pending {
@@ -230,13 +231,13 @@ func (r *runner) detach() bool {
 // leave says how to go back to a run that waits on.
 func (r *runner) leave() error {
 	holds := r.holds.waiting()
-	r.voice.say("the run %s was left waiting for %s", r.box.Run, requests(holds))
+	r.stderr.Say("the run %s was left waiting for %s", r.box.Run, requests(holds))
 	for _, line := range [][2]string{
 		{"let it in:", "cofferdam approvals approve " + requests(holds)},
 		{"go back to it:", "cofferdam attach " + r.box.Run},
-		{"end it:", "cofferdam destroy " + r.box.ID},
+		{"end it:", "cofferdam kill " + r.box.ID},
 	} {
-		r.voice.line(fmt.Sprintf("  %-15s %s", line[0], printable(line[1])))
+		r.stderr.Line(fmt.Sprintf("  %-15s %s", line[0], ui.Printable(line[1])))
 	}
 	return &exitError{code: exitDetached, err: &detached{}, said: true}
 }

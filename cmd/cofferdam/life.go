@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -11,64 +12,33 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// each does something with every sandbox that is named, and goes on after one
-// that fails.
-func each(ctx context.Context, what string, ids []string, do func(ctx context.Context, c *client.Client, id string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, longPatience)
-	defer cancel()
-	c, err := connect(ctx)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, id := range ids {
-		if err := patiently(what+" "+printable(id), func() error { return do(ctx, c, id) }); err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", id, err))
-		}
-	}
-	return errors.Join(failures...)
-}
-
 func newPause() *cobra.Command {
-	return &cobra.Command{
+	return onEach(&cobra.Command{
 		Use:     "pause SANDBOX...",
 		Short:   "Write sandboxes to disk and free their memory",
 		GroupID: groupWork,
 		Long: `Writes a sandbox to disk, memory and files, and ends its processes. "cofferdam resume"
 lets them go on where they were, also after a restart of the daemon. The time that a
 sandbox is paused does not count against its --ttl.`,
-		Example: "  cofferdam pause sb4f1c",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(cmd.Context(), "pausing", ids, func(ctx context.Context, c *client.Client, id string) error {
-				_, err := c.Pause(ctx, id)
-				return err
-			})
-		},
+		Example:           "  cofferdam pause sb4f1c",
 		ValidArgsFunction: completeSandboxes,
-	}
+	}, "pausing", done((*client.Client).Pause))
 }
 
 func newResume() *cobra.Command {
-	return &cobra.Command{
+	return onEach(&cobra.Command{
 		Use:     "resume SANDBOX...",
 		Short:   "Let paused sandboxes go on",
 		GroupID: groupWork,
 		Long: `Lets a paused sandbox go on, at the instruction where it was paused. If its policy, or
 an advisory, would refuse one of its packages today, this says which, and the sandbox
 stays paused. A running sandbox is left alone.`,
-		Example: "  cofferdam resume sb4f1c",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(cmd.Context(), "resuming", ids, func(ctx context.Context, c *client.Client, id string) error {
-				_, err := c.Resume(ctx, id)
-				return err
-			})
-		},
+		Example:           "  cofferdam resume sb4f1c",
 		ValidArgsFunction: completeSandboxes,
-	}
+	}, "resuming", done((*client.Client).Resume))
 }
 
 func newExtend() *cobra.Command {
@@ -86,7 +56,7 @@ ends by itself.`,
 			if err != nil {
 				return err
 			}
-			return each(cmd.Context(), "extending", ids, func(ctx context.Context, c *client.Client, id string) error {
+			return each(cmd.Context(), "extending", ids, func(c *client.Client, ctx context.Context, id string) error {
 				_, err := c.SetLifetime(ctx, id, l)
 				return err
 			})
@@ -115,14 +85,8 @@ so, and the exit code is 1.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), longPatience)
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
 			var forks []api.Fork
-			err = patiently("copying "+printable(args[0]), func() error {
+			err = copySandbox(cmd, args[0], func(c *client.Client, ctx context.Context) (err error) {
 				forks, err = c.Fork(ctx, args[0], api.ForkSandbox{Count: count, Lifetime: l})
 				return err
 			})
@@ -131,18 +95,25 @@ so, and the exit code is 1.`,
 			}
 			return tellForks(forks, asJSON)
 		},
-		ValidArgsFunction: once(completeSandboxes),
+		ValidArgsFunction: first(completeSandboxes),
 	}
 	cmd.Flags().IntVarP(&count, "count", "n", 1, "how many")
-	register(cmd, "count", cobra.NoFileCompletions)
+	incomplete(cmd, "count")
 	life.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
 
+// copySandbox has the daemon copy a sandbox, which takes as long as it is large.
+func copySandbox(cmd *cobra.Command, sandbox string, do func(*client.Client, context.Context) error) error {
+	return withDaemon(cmd.Context(), longTimeout, func(ctx context.Context, c *client.Client) error {
+		return ui.Patiently("copying "+sandbox, func() error { return do(c, ctx) })
+	})
+}
+
 func tellForks(forks []api.Fork, asJSON bool) error {
 	if asJSON {
-		if err := writeJSON(os.Stdout, forks); err != nil {
+		if err := ui.WriteJSON(os.Stdout, forks); err != nil {
 			return err
 		}
 	}
@@ -152,7 +123,7 @@ func tellForks(forks []api.Fork, asJSON bool) error {
 		case f.Error != nil:
 			failures = append(failures, fmt.Errorf("a copy was not made: %w", &client.Error{Problem: *f.Error}))
 		case !asJSON && f.Sandbox != nil:
-			fmt.Println(printable(f.Sandbox.ID))
+			fmt.Println(ui.Printable(f.Sandbox.ID))
 		}
 	}
 	if len(failures) > 0 {
@@ -178,30 +149,23 @@ is refused.`,
 			if files {
 				req.Contents = "files"
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), longPatience)
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
 			var made api.Snapshot
-			err = patiently("copying "+printable(args[0]), func() error {
+			err := copySandbox(cmd, args[0], func(c *client.Client, ctx context.Context) (err error) {
 				made, err = c.MakeSnapshot(ctx, args[0], req)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return writeJSON(os.Stdout, made)
-			}
-			_, err = fmt.Println(printable(made.ID))
-			return err
+			return write(made, asJSON, func(w io.Writer, made api.Snapshot) error {
+				_, err := fmt.Fprintln(w, ui.Printable(made.ID))
+				return err
+			})
 		},
-		ValidArgsFunction: once(completeSandboxes),
+		ValidArgsFunction: first(completeSandboxes),
 	}
 	cmd.Flags().StringVar(&req.Name, "name", "", "a name; an older snapshot of yours that has it loses it")
-	register(cmd, "name", cobra.NoFileCompletions)
+	incomplete(cmd, "name")
 	cmd.Flags().BoolVar(&files, "files", false, "files only: what is made from it starts anew, with no processes")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
@@ -219,55 +183,27 @@ func newSnapshots() *cobra.Command {
 }
 
 func newSnapshotsList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return lister(&cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the snapshots",
 		Example: "  cofferdam snapshots list\n  cofferdam snapshots list --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			snapshots, err := c.Snapshots(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, snapshots)
-			}
-			rows := [][]string{{"SNAPSHOT", "NAME", "OF", "TEMPLATE", "HOLDS", "SIZE", "AGE", "DIGEST"}}
-			for _, s := range snapshots {
-				holds := s.Contents
-				if s.Compressed {
-					holds += ", compressed"
-				}
-				rows = append(rows, []string{s.ID, s.Name, s.Sandbox, s.Template, holds, bytesText(s.Bytes), age(time.Since(s.Created)), s.Digest})
-			}
-			return writeTable(os.Stdout, rows)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	return cmd
+	}, (*client.Client).Snapshots, []string{"SNAPSHOT", "NAME", "OF", "TEMPLATE", "HOLDS", "SIZE", "AGE", "DIGEST"}, func(s api.Snapshot) []string {
+		holds := s.Contents
+		if s.Compressed {
+			holds += ", compressed"
+		}
+		return []string{s.ID, s.Name, s.Sandbox, s.Template, holds, ui.Size(s.Bytes), ui.Age(time.Since(s.Created)), s.Digest}
+	})
 }
 
 func newSnapshotsRemove() *cobra.Command {
-	return &cobra.Command{
-		Use:     "rm SNAPSHOT...",
-		Aliases: []string{"remove"},
-		Short:   "Remove snapshots, by id or name",
-		Long:    "Removes snapshots. Sandboxes that were made from them stay.",
-		Example: "  cofferdam snapshots rm warm",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, refs []string) error {
-			return each(cmd.Context(), "removing", refs, func(ctx context.Context, c *client.Client, ref string) error {
-				return c.RemoveSnapshot(ctx, ref)
-			})
-		},
+	return onEach(&cobra.Command{
+		Use:               "rm SNAPSHOT...",
+		Aliases:           []string{"remove"},
+		Short:             "Remove snapshots, by id or name",
+		Long:              "Removes snapshots. Sandboxes that were made from them stay.",
+		Example:           "  cofferdam snapshots rm warm",
 		ValidArgsFunction: completeSnapshots,
-	}
+	}, "removing", (*client.Client).RemoveSnapshot)
 }

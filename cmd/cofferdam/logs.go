@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newLogs() *cobra.Command {
@@ -28,7 +27,7 @@ command ends. The exit code is not the command's.`,
 		Example: "  cofferdam logs sb4f1c\n  cofferdam logs -f sb4f1c cmd-91ab\n  cofferdam logs --list sb4f1c",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			c, err := connect(ctx)
 			if err != nil {
@@ -106,29 +105,13 @@ func showLog(ctx context.Context, c *client.Client, box string, command api.Comm
 }
 
 func writeCommands(w io.Writer, commands []api.Command) error {
-	rows := [][]string{{"COMMAND", "STARTED", "STATE", "OUTPUT", "WHAT"}}
-	for _, c := range commands {
+	return table([]string{"COMMAND", "STARTED", "STATE", "OUTPUT", "WHAT"}, func(c api.Command) []string {
 		state := "running"
 		if c.Exit != nil {
 			state = fmt.Sprintf("ended with %d", c.Exit.Code)
 		}
-		rows = append(rows, []string{c.ID, c.Started.Local().Format("2006-01-02 15:04:05"), state, bytesText(c.Output), shellWords(c.Argv)})
-	}
-	return writeTable(w, rows)
-}
-
-// shellWords shows a command on one line, not too long.
-func shellWords(argv []string) string {
-	const most = 80
-	words := make([]string, len(argv))
-	for i, word := range argv {
-		words[i] = quoted(word)
-	}
-	text := strings.Join(words, " ")
-	if cells := []rune(text); len(cells) > most {
-		return string(cells[:most-3]) + "..."
-	}
-	return text
+		return []string{c.ID, c.Started.Local().Format(time.DateTime), state, ui.Size(c.Output), ui.ShellWords(c.Argv)}
+	})(w, commands)
 }
 
 // completeCommands offers sandboxes, and then the commands of the one that was
@@ -140,11 +123,11 @@ func completeCommands(cmd *cobra.Command, args []string, word string) ([]string,
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names(func(ctx context.Context, c *client.Client) []string {
+	return offer(func(ctx context.Context, c *client.Client) []string {
 		box, _ := c.Sandbox(ctx, args[0]) // no commands, if it can't be asked
 		var found []string
 		for _, one := range box.Commands {
-			found = append(found, one.ID+"\t"+printable(shellWords(one.Argv)))
+			found = append(found, one.ID+"\t"+ui.Printable(ui.ShellWords(one.Argv)))
 		}
 		return found
 	})(cmd, args, word)

@@ -5,7 +5,7 @@
 // Vocabulary: what a person reads goes to stderr, one line each with
 // "cofferdam:" in front; stdout belongs to the command that runs or to the
 // answer that was asked for. Text that a package, an agent or the daemon wrote
-// is made printable before a terminal sees it (printable.go).
+// is made printable before a terminal sees it (internal/ui).
 package main
 
 import (
@@ -16,3 +16,6 @@ import (
 func main() {
 	os.Exit(execute(context.Background(), os.Args[1:]))
 }
+
+// version is written by the linker (-X main.version=...).
+var version = "dev"

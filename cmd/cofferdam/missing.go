@@ -8,10 +8,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// maxTold bounds what is kept of what was told; one host misses a few things.
-const maxTold = 64 << 10
+// maxAnnounced bounds what is kept of what was said; one host misses a few things.
+const maxAnnounced = 64 << 10
 
 // tellMissing says what a host can't enforce: once, as it does not change from one run
 // to the next. What is kept is only that it was said: where that can't be read or
@@ -21,35 +22,35 @@ func tellMissing(c *client.Client, missing []string, say func(format string, arg
 	if paths, err := config.DefaultPaths(); err == nil && !c.Remote() {
 		path = paths.Told()
 	}
-	known := told(path)
+	known := announced(path)
 	var fresh []string
 	for _, m := range missing {
-		if line := printable(m); !slices.Contains(known, line) {
+		if line := ui.Printable(m); !slices.Contains(known, line) {
 			fresh = append(fresh, line)
 			say("missing on this host: %s", m)
 		}
 	}
-	if len(fresh) > 0 && keepTold(path, fresh) {
+	if len(fresh) > 0 && keepAnnounced(path, fresh) {
 		say("that is said once; cofferdam doctor tells it again")
 	}
 }
 
-// told are the lines of a file; none if it can't be read.
-func told(path string) []string {
+// announced are the lines of a file; none if it can't be read.
+func announced(path string) []string {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxTold))
+	text, err := io.ReadAll(io.LimitReader(file, maxAnnounced))
 	if err != nil {
 		return nil
 	}
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// keepTold adds lines to the file, and reports whether they are in it.
-func keepTold(path string, lines []string) bool {
+// keepAnnounced adds lines to the file, and reports whether they are in it.
+func keepAnnounced(path string, lines []string) bool {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return false

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"time"
-
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // planFlags are what was typed. Those that runFlags has mean the same.
@@ -67,16 +69,11 @@ gateway never showed. 2 and 126 are as with cofferdam run.`,
 func (f *planFlags) registerPlan(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
-	set.StringVarP(&f.policy, "policy", "p", "", "policy document (default: a built-in one that allows no package)")
-	set.StringArrayVarP(&f.locks, "lockfile", "l", nil, "plan an install that is held to a lockfile; may be repeated")
-	set.StringVar(&f.lockMode, "lock-mode", "", "frozen or prefer, as with cofferdam run")
-	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
-	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
-	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")
-	set.StringVar(&f.task, "task", "", "what the install is for, in words, for the record")
-	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside, read-only: SOURCE:DESTINATION")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
+	f.registerSandbox(cmd)
+	describe(cmd, map[string]string{
+		"lockfile": "plan an install that is held to a lockfile; may be repeated", "lock-mode": "frozen or prefer, as with cofferdam run",
+		"task": "what the install is for, in words, for the record", "mount": "show a host path inside, read-only: SOURCE:DESTINATION",
+	})
 	set.DurationVar(&f.timeout, "timeout", 0, "end the resolver after this time, such as 90s or 5m (default: the policy's)")
 	set.StringVar(&f.lock, "lock", "", "write the lockfile that the resolver made")
 	set.BoolVar(&f.yes, "yes", false, "overwrite the file of --lock without asking")
@@ -84,29 +81,66 @@ func (f *planFlags) registerPlan(cmd *cobra.Command) {
 	set.StringVar(&f.because, "because", "", "the reason that the person sees with --request")
 	set.BoolVar(&f.json, "json", false, "print the plan as JSON")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	completePlan(cmd)
-}
-
-func completePlan(cmd *cobra.Command) {
-	files := func(extensions ...string) complete {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return extensions, cobra.ShellCompDirectiveFilterFileExt
-		}
-	}
-	register(cmd, "policy", files("yaml", "yml"))
-	register(cmd, "lockfile", files("txt", "lock", "toml", "json", "yaml", "sum"))
 	register(cmd, "lock", files("txt", "lock", "json", "yaml", "sum"))
-	register(cmd, "lock-mode", fixed(string(policy.LockFrozen), string(policy.LockPrefer)))
-	register(cmd, "template", completeTemplates)
-	register(cmd, "engine", completeEngines)
-	register(cmd, "run-id", completeRuns)
-	for _, flag := range []string{"task", "env", "workdir", "timeout", "because"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	incomplete(cmd, "timeout", "because")
 }
 
 // exitPlanned is the code of a plan that would not go through as it is.
 const exitPlanned = exitHeld
 
-// planPatience bounds what comes after the resolver.
-const planPatience = 2 * time.Minute
+// planTimeout bounds what comes after the resolver.
+const planTimeout = 2 * time.Minute
+
+// planCommand is `cofferdam plan` once the flags are parsed. All that can be
+// wrong with them is found before anything is made.
+func planCommand(ctx context.Context, flags planFlags, argv []string) error {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the current directory: %w", err)
+	}
+	p := &planner{flags: flags, argv: argv, stderr: ui.NewStderr(os.Stderr)}
+	if p.request, err = flags.sandboxRequest(cwd); err != nil {
+		return err
+	}
+	p.request.Plan = true
+	for i := range p.request.Mounts {
+		p.request.Mounts[i].ReadWrite = false
+	}
+	if p.rewrite, err = plan.Of(all.Installers(), argv, projectOf(p.request)); err != nil {
+		return err
+	}
+	if err := p.mayRun(); err != nil {
+		return err
+	}
+	if flags.lock != "" {
+		if p.lock, err = newLockTarget(cwd, flags.lock, p.rewrite.Resolver, flags.yes); err != nil {
+			return err
+		}
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	return p.run(ctx)
+}
+
+func (p *planner) run(ctx context.Context) error {
+	if err := p.create(ctx); err != nil {
+		return err
+	}
+	defer p.destroy(context.WithoutCancel(ctx))
+	if !p.flags.json {
+		p.stderr.Say("resolving in sandbox %s (run %s); nothing is installed", p.box.ID, p.box.Run)
+	}
+	made, docs, result, err := p.weigh(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.tell(made); err != nil {
+		return err
+	}
+	if p.lock != nil {
+		if err := p.writeLock(made, docs, result); err != nil {
+			return err
+		}
+	}
+	return judgePlan(made)
+}

@@ -1,21 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-
-	"golang.org/x/term"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -49,14 +45,10 @@ func newLockTarget(cwd, shown string, resolver installer.Resolver, yes bool) (*l
 	default:
 		t.exists = true
 	}
-	if t.exists && !yes && !canAsk() {
+	if t.exists && !yes && !ui.CanAsk() {
 		return nil, fault.Invalid("--lock %s exists; add --yes to overwrite it", shown)
 	}
 	return t, nil
-}
-
-func canAsk() bool {
-	return term.IsTerminal(descriptor(os.Stdin)) && term.IsTerminal(descriptor(os.Stderr))
 }
 
 // writeLock writes the lockfile, unless the plan has what the gateway never
@@ -64,7 +56,7 @@ func canAsk() bool {
 func (p *planner) writeLock(made api.Plan, docs installer.Documents, result installer.Result) error {
 	for _, r := range made.Releases {
 		if r.Effect == plan.EffectError {
-			p.voice.say("%s is not written: the plan has errors", p.lock.shown)
+			p.stderr.Say("%s is not written: the plan has errors", p.lock.shown)
 			return nil
 		}
 	}
@@ -72,23 +64,15 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}
-	if p.lock.exists && !p.lock.yes && !agrees(fmt.Sprintf("%s exists; overwrite it?", printable(p.lock.shown))) {
-		p.voice.say("%s is left as it is", p.lock.shown)
+	if p.lock.exists && !p.lock.yes && !ui.Agrees(fmt.Sprintf("%s exists; overwrite it?", ui.Printable(p.lock.shown))) {
+		p.stderr.Say("%s is left as it is", p.lock.shown)
 		return nil
 	}
 	if err := p.lock.write(data); err != nil {
 		return fmt.Errorf("write %s: %w", p.lock.shown, err)
 	}
-	p.voice.say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)
+	p.stderr.Say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)
 	return nil
-}
-
-// agrees asks a person at the terminal; anything but yes is no.
-func agrees(question string) bool {
-	_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s [y/N] ", question)
-	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // an end of input is no
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
 }
 
 // write puts the file there whole or not at all. One that came to be there

@@ -5,22 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
-
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // planner is one `cofferdam plan`, from the request to the sandbox's end.
@@ -30,41 +25,10 @@ type planner struct {
 	rewrite installer.Rewrite
 	request api.CreateSandbox
 	lock    *lockTarget // nil: none is written
-	voice   *voice
+	stderr  *ui.Stderr
 
 	client *client.Client
 	box    api.Sandbox
-}
-
-// planCommand is `cofferdam plan` once the flags are parsed. All that can be
-// wrong with them is found before anything is made.
-func planCommand(ctx context.Context, flags planFlags, argv []string) error {
-	cwd, err := os.Getwd()
-	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
-	}
-	p := &planner{flags: flags, argv: argv, voice: &voice{w: os.Stderr}}
-	if p.request, err = flags.sandboxRequest(cwd); err != nil {
-		return err
-	}
-	p.request.Plan = true
-	for i := range p.request.Mounts {
-		p.request.Mounts[i].ReadWrite = false
-	}
-	if p.rewrite, err = plan.Of(all.Installers(), argv, projectOf(p.request)); err != nil {
-		return err
-	}
-	if err := p.mayRun(); err != nil {
-		return err
-	}
-	if flags.lock != "" {
-		if p.lock, err = newLockTarget(cwd, flags.lock, p.rewrite.Resolver, flags.yes); err != nil {
-			return err
-		}
-	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	return p.run(ctx)
 }
 
 // projectOf is the mount that covers the place where the command starts.
@@ -98,29 +62,6 @@ func (p *planner) mayRun() error {
 	return nil
 }
 
-func (p *planner) run(ctx context.Context) error {
-	if err := p.create(ctx); err != nil {
-		return err
-	}
-	defer p.destroy(context.WithoutCancel(ctx))
-	if !p.flags.json {
-		p.voice.say("resolving in sandbox %s (run %s); nothing is installed", p.box.ID, p.box.Run)
-	}
-	made, docs, result, err := p.weigh(ctx)
-	if err != nil {
-		return err
-	}
-	if err := p.tell(made); err != nil {
-		return err
-	}
-	if p.lock != nil {
-		if err := p.writeLock(made, docs, result); err != nil {
-			return err
-		}
-	}
-	return judgePlan(made)
-}
-
 // weigh has the sandbox resolve, and the daemon weigh what came of it.
 func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, installer.Result, error) {
 	docs, err := p.resolve(ctx)
@@ -140,43 +81,34 @@ func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, ins
 	return made, docs, result, nil
 }
 
-func (p *planner) create(ctx context.Context) error {
-	c, err := connect(ctx)
-	if err != nil {
+func (p *planner) create(ctx context.Context) (err error) {
+	if p.client, err = connect(ctx); err != nil {
 		return err
 	}
-	p.client = c
-	err = patiently("making a sandbox", func() (err error) {
-		p.box, err = c.CreateSandbox(ctx, p.request)
+	err = ui.Patiently("making a sandbox", func() (err error) {
+		p.box, err = p.client.CreateSandbox(ctx, p.request)
 		return err
 	})
-	switch status := client.StatusOf(err); {
-	case err == nil:
-	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, status == http.StatusServiceUnavailable:
+	if badSandbox(err) {
 		return &exitError{code: exitUsage, err: err}
-	default:
-		return err
 	}
 	for _, note := range p.box.Notes {
-		p.voice.say("note: %s", note)
+		p.stderr.Say("note: %s", note)
 	}
-	return nil
+	return err
 }
 
 // destroy ends the sandbox; what it was shown is forgotten with it.
 func (p *planner) destroy(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, planPatience)
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	_, err := ask(ctx, p.client, func(c *client.Client) (any, error) { return nil, c.DestroySandbox(ctx, p.box.ID) })
-	if err != nil && client.StatusOf(err) != http.StatusNotFound {
-		p.voice.say("the sandbox %s could not be removed; remove it with: cofferdam destroy %s (%s)", p.box.ID, p.box.ID, err)
-	}
+	destroyed(ctx, p.client, p.box.ID, p.stderr.Say)
 }
 
 // resolve runs the rewritten command and gives what it left.
 func (p *planner) resolve(ctx context.Context) (installer.Documents, error) {
 	started, err := p.client.StartCommand(ctx, p.box.ID, api.StartCommand{
-		Argv: p.rewrite.Argv, Dir: p.request.Workdir, TimeoutMS: (p.flags.timeout + time.Millisecond - 1).Milliseconds(),
+		Argv: p.rewrite.Argv, Dir: p.request.Workdir, TimeoutMS: wholeMilliseconds(p.flags.timeout),
 	})
 	switch client.StatusOf(err) {
 	case http.StatusForbidden:
@@ -189,8 +121,11 @@ func (p *planner) resolve(ctx context.Context) (installer.Documents, error) {
 	}
 	out := &heard{}
 	var exit api.Exit
-	err = patiently("resolving", func() (err error) {
-		exit, err = p.listen(ctx, started.ID, out)
+	err = ui.Patiently("resolving", func() (err error) {
+		listening := newSession()
+		listening.attach, listening.lossless = attaching(p.client, p.box.ID, started.ID), true
+		listening.out, listening.err, listening.say = ui.WriterFunc(out.answer), ui.WriterFunc(out.message), p.stderr.Say
+		exit, err = listening.follow(ctx)
 		return err
 	})
 	if err != nil {
@@ -211,6 +146,9 @@ func (p *planner) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the plan was given up; its sandbox is removed")}
 	}
+	if output, ok := errors.AsType[*outputError](err); ok {
+		return &exitError{code: exitFailure, err: output.err}
+	}
 	return &exitError{code: exitFailure, err: fmt.Errorf("the resolver in sandbox %s was lost: %w", p.box.ID, err)}
 }
 
@@ -218,13 +156,13 @@ func (p *planner) interrupted(ctx context.Context, err error) error {
 // was refused.
 func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) error {
 	for _, line := range out.lastLines() {
-		p.voice.line("  | " + printable(line))
+		p.stderr.Line("  | " + ui.Printable(line))
 	}
-	summary, err := ask(ctx, p.client, func(c *client.Client) (api.RunSummary, error) { return c.RunSummary(ctx, p.box.Run) })
+	summary, err := askAgain(ctx, p.client, func(c *client.Client) (api.RunSummary, error) { return c.RunSummary(ctx, p.box.Run) })
 	if err == nil {
 		summary.Withheld = nil // the resolver passed over these; what it missed is among the refused
-		for _, line := range summaryLines(summary, widthOf(p.voice.w)) {
-			p.voice.line(line)
+		for _, line := range summaryLines(summary, p.stderr.Width()) {
+			p.stderr.Line(line)
 		}
 	}
 	why := fmt.Sprintf("the resolver ended with code %d", exit.Code)
@@ -234,40 +172,10 @@ func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) err
 	case exit.Error != "":
 		why = exit.Error
 	}
-	if err := (deathbed{p.client, p.box.Run, p.box.ID}).obituary(ctx, &exit, nil); err != nil {
+	if err := (killed{p.client, p.box.Run, p.box.ID}).explain(ctx, &exit, nil); err != nil {
 		why = err.Error()
 	}
 	return &exitError{code: exitFailure, err: fmt.Errorf("no plan could be made: %s", why)}
-}
-
-// listenTries is how often a lost connection is sought again.
-const listenTries = 5
-
-// listen takes what the command says until its end; the daemon may be replaced
-// meanwhile.
-func (p *planner) listen(ctx context.Context, command string, out *heard) (api.Exit, error) {
-	offset := int64(0)
-	for tries := 0; ; tries++ {
-		link, err := ask(ctx, p.client, func(c *client.Client) (*client.Attachment, error) {
-			return c.Attach(ctx, p.box.ID, command, offset)
-		})
-		if err != nil {
-			return api.Exit{}, err
-		}
-		exit, err := out.take(link)
-		if link.Offset() > offset {
-			offset, tries = link.Offset(), 0
-		}
-		_ = link.Close() // nothing of value is in it any more
-		switch {
-		case exit != nil:
-			return *exit, nil
-		case ctx.Err() != nil:
-			return api.Exit{}, context.Cause(ctx)
-		case !errors.Is(err, client.ErrLost) && !errors.Is(err, client.ErrNoDaemon), tries >= listenTries:
-			return api.Exit{}, err
-		}
-	}
 }
 
 // maxHeard bounds what is kept of a resolver's messages, in bytes; maxLastLines
@@ -284,26 +192,22 @@ type heard struct {
 	stderr []byte
 }
 
-// take takes an attachment's events; exit is nil if it ended before the command.
-func (h *heard) take(link *client.Attachment) (*api.Exit, error) {
-	for event, err := range link.Events() {
-		switch {
-		case err != nil:
-			return nil, err
-		case event.Exit != nil:
-			return event.Exit, nil
-		case event.Gap > 0:
-			return nil, fault.New(fault.ErrUnavailable, "%d bytes of the resolver's result were not kept", event.Gap)
-		case len(h.stdout)+len(event.Stdout) > installer.MaxOutput:
-			return nil, fault.Invalid("the resolver's result has more than %d bytes", installer.MaxOutput)
-		}
-		h.stdout = append(h.stdout, event.Stdout...)
-		h.stderr = append(h.stderr, event.Stderr...)
-		if len(h.stderr) > 2*maxHeard {
-			h.stderr = append([]byte(nil), h.stderr[len(h.stderr)-maxHeard:]...)
-		}
+// answer keeps what the command writes to its standard output.
+func (h *heard) answer(p []byte) (int, error) {
+	if len(h.stdout)+len(p) > installer.MaxOutput {
+		return 0, fault.Invalid("the resolver's result has more than %d bytes", installer.MaxOutput)
 	}
-	return nil, client.ErrLost
+	h.stdout = append(h.stdout, p...)
+	return len(p), nil
+}
+
+// message keeps the last of what it writes to its standard error.
+func (h *heard) message(p []byte) (int, error) {
+	h.stderr = append(h.stderr, p...)
+	if len(h.stderr) > 2*maxHeard {
+		h.stderr = append([]byte(nil), h.stderr[len(h.stderr)-maxHeard:]...)
+	}
+	return len(p), nil
 }
 
 // lastLines are the last lines of the resolver's messages that say something.

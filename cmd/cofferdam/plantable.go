@@ -3,21 +3,18 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // tell prints the plan: the table and its totals on stdout, or the JSON.
 func (p *planner) tell(made api.Plan) error {
-	if p.flags.json {
-		return writeJSON(os.Stdout, made)
-	}
-	return writePlan(os.Stdout, made, time.Now())
+	return write(made, p.flags.json, func(w io.Writer, made api.Plan) error { return writePlan(w, made, time.Now()) })
 }
 
 // judgePlan is the exit of a plan: nil if an install would go through.
@@ -74,13 +71,13 @@ func countPlan(made api.Plan) planCount {
 func writePlan(out io.Writer, made api.Plan, now time.Time) error {
 	var b strings.Builder
 	if len(made.Releases) > 0 {
-		planTable(&b, made, now, widthOf(out))
+		planTable(&b, made, now, ui.Width(out))
 	}
 	for _, line := range planReasons(made) {
 		b.WriteString(line + "\n")
 	}
 	for _, note := range made.Notes {
-		fmt.Fprintf(&b, "note: %s\n", printable(note))
+		fmt.Fprintf(&b, "note: %s\n", ui.Printable(note))
 	}
 	n := countPlan(made)
 	fmt.Fprintf(&b, "%s\n%s\n", n.totals(len(made.Releases)), n.outlook())
@@ -102,9 +99,9 @@ func (n planCount) asked() []string {
 		group = n.groups[0]
 	}
 	return []string{
-		"asked for: " + printable(all),
-		"read them with: cofferdam approvals show " + printable(n.filed[0]),
-		"answer all with: cofferdam approvals approve --scope policy " + printable(group) + " (or some, by their ids)",
+		"asked for: " + ui.Printable(all),
+		"read them with: cofferdam approvals show " + ui.Printable(n.filed[0]),
+		"answer all with: cofferdam approvals approve --scope policy " + ui.Printable(group) + " (or some, by their ids)",
 	}
 }
 
@@ -117,7 +114,7 @@ func planReasons(made api.Plan) []string {
 	for _, r := range made.Releases {
 		key := verdict{r.Effect, r.Rule}
 		if r.Effect == plan.EffectError {
-			lines = append(lines, fmt.Sprintf("%s %s: %s", printable(r.Name), printable(r.Version), printable(r.Reason)))
+			lines = append(lines, fmt.Sprintf("%s %s: %s", ui.Printable(r.Name), ui.Printable(r.Version), ui.Printable(r.Reason)))
 			continue
 		}
 		if r.Effect == plan.EffectAllow {
@@ -125,7 +122,7 @@ func planReasons(made api.Plan) []string {
 		}
 		if count[key]++; count[key] == 1 {
 			place[key] = len(lines)
-			lines = append(lines, fmt.Sprintf("%s %s, by %s: %s", printable(r.Name), printable(r.Version), orDash(printable(r.Rule)), printable(r.Reason)))
+			lines = append(lines, fmt.Sprintf("%s %s, by %s: %s", ui.Printable(r.Name), ui.Printable(r.Version), orDash(ui.Printable(r.Rule)), ui.Printable(r.Reason)))
 		}
 	}
 	for key, n := range count {
@@ -144,11 +141,11 @@ func planTable(out io.Writer, made api.Plan, now time.Time, width int) {
 			scripts = "yes"
 		}
 		rows = append(rows, []string{
-			strings.Repeat("  ", min(r.Depth, maxIndent)) + printable(r.Name), printable(r.Version), orDash(printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
-			scripts, verdictWord(r.Effect), orDash(printable(r.Rule)), wantedText(r.WantedBy),
+			strings.Repeat("  ", min(r.Depth, maxIndent)) + ui.Printable(r.Name), ui.Printable(r.Version), orDash(ui.Printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
+			scripts, verdictWord(r.Effect), orDash(ui.Printable(r.Rule)), wantedText(r.WantedBy),
 		})
 	}
-	for _, line := range columns(rows, width) {
+	for _, line := range ui.Columns(rows, width) {
 		_, _ = io.WriteString(out, line+"\n") // into memory
 	}
 }
@@ -180,7 +177,7 @@ func wantedText(wanted []string) string {
 	if len(wanted) == 0 {
 		return "-"
 	}
-	text := printable(wanted[0])
+	text := ui.Printable(wanted[0])
 	if len(wanted) > 1 {
 		text += fmt.Sprintf(" (and %d more)", len(wanted)-1)
 	}

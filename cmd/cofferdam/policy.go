@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newPolicy() *cobra.Command {
@@ -62,7 +63,7 @@ are on stdout.`,
 				return err
 			}
 			if asJSON {
-				return writeJSON(os.Stdout, checkedPolicy(p))
+				return ui.WriteJSON(os.Stdout, checkedPolicy(p))
 			}
 			return writeCheck(p)
 		},
@@ -88,7 +89,7 @@ func writeProblems(source string, wrong policy.Problems) error {
 	for _, p := range wrong {
 		r.Problems = append(r.Problems, problem{p.Line, p.Column, p.Sentence})
 	}
-	if err := writeJSON(os.Stdout, r); err != nil {
+	if err := ui.WriteJSON(os.Stdout, r); err != nil {
 		return err
 	}
 	return &exitError{code: exitUsage}
@@ -116,10 +117,10 @@ func writeCheck(p *policy.Policy) error {
 		}
 		rows = append(rows, []string{mark + " " + line, e.Key, e.Meaning})
 	}
-	if _, err := fmt.Printf("%s is a valid policy (%s)\n", printable(p.Source()), p.Digest()); err != nil {
+	if _, err := fmt.Printf("%s is a valid policy (%s)\n", ui.Printable(p.Source()), p.Digest()); err != nil {
 		return err
 	}
-	if err := writeTable(os.Stdout, rows); err != nil {
+	if err := ui.WriteTable(os.Stdout, rows); err != nil {
 		return err
 	}
 	if closed {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // explainFlags describe the release that is asked about.
@@ -86,18 +88,10 @@ consulted.`,
 	set.StringArrayVar(&flags.locks, "lockfile", nil, "a lockfile, as of cofferdam run; may be repeated")
 	set.BoolVar(&flags.json, "json", false, "write JSON")
 	register(cmd, "kind", fixed(string(policy.KindWheel), string(policy.KindSdist), string(policy.KindPackage)))
-	register(cmd, "via", cobra.NoFileCompletions)
-	register(cmd, "published", cobra.NoFileCompletions)
-	register(cmd, "digest", cobra.NoFileCompletions)
+	incomplete(cmd, "via")
+	incomplete(cmd, "published")
+	incomplete(cmd, "digest")
 	return cmd
-}
-
-func ecosystemNames() []string {
-	var names []string
-	for _, e := range pkgref.Ecosystems() {
-		names = append(names, string(e))
-	}
-	return names
 }
 
 // lockfiles reads the lockfiles of a run with this policy; nil: it has none.
@@ -218,13 +212,7 @@ func parsePublished(s string) (time.Time, error) {
 }
 
 func (f explainFlags) answer(ref pkgref.Ref, d policy.Decision) error {
-	var err error
-	if f.json {
-		err = writeJSON(os.Stdout, explained{Package: ref, Decision: d})
-	} else {
-		err = writeDecision(ref, d)
-	}
-	if err != nil {
+	if err := write(explained{Package: ref, Decision: d}, f.json, writeDecision); err != nil {
 		return err
 	}
 	switch d.Effect {
@@ -237,7 +225,8 @@ func (f explainFlags) answer(ref pkgref.Ref, d policy.Decision) error {
 	return &exitError{code: exitDenied}
 }
 
-func writeDecision(ref pkgref.Ref, d policy.Decision) error {
+func writeDecision(w io.Writer, e explained) error {
+	ref, d := e.Package, e.Decision
 	lines := []string{fmt.Sprintf("%s: %s", d.Effect, ref)}
 	lines = append(lines, "  reason: "+d.Reason, "  rule:   "+d.Rule, "  by:     "+string(d.ResolvedBy))
 	if d.Pinned != "" {
@@ -247,14 +236,14 @@ func writeDecision(ref pkgref.Ref, d policy.Decision) error {
 		lines = append(lines, "  alarm:  a run that is given this file records an alarm")
 	}
 	for _, line := range lines {
-		if _, err := fmt.Println(printable(line)); err != nil {
+		if _, err := fmt.Fprintln(w, ui.Printable(line)); err != nil {
 			return err
 		}
 	}
 	if d.Suggest == "" {
 		return nil
 	}
-	_, err := fmt.Printf("  this would allow it:\n%s\n", indent(printableText(strings.TrimRight(d.Suggest, "\n"))))
+	_, err := fmt.Fprintf(w, "  this would allow it:\n%s\n", indent(ui.PrintableText(strings.TrimRight(d.Suggest, "\n"))))
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -43,7 +44,7 @@ is policy.yaml unless you name one. An existing file is never overwritten.`,
 			}
 			return initPolicy(file, project)
 		},
-		ValidArgsFunction: once(completePolicyFile),
+		ValidArgsFunction: first(completePolicyFile),
 	}
 	cmd.Flags().StringVar(&project, "project", ".", "directory of the project whose roots are taken")
 	if err := cmd.MarkFlagDirname("project"); err != nil {
@@ -72,7 +73,7 @@ func initPolicy(file, project string) error {
 	if count > 0 {
 		found = fmt.Sprintf("%d roots, from %s: read them", count, strings.Join(from, ", "))
 	}
-	_, err = fmt.Fprintf(os.Stderr, "cofferdam: wrote %s with %s; what each key does: cofferdam policy check %s\n", printable(file), printable(found), quoted(file))
+	_, err = fmt.Fprintf(os.Stderr, "cofferdam: wrote %s with %s; what each key does: cofferdam policy check %s\n", ui.Printable(file), ui.Printable(found), ui.Quoted(file))
 	return err
 }
 

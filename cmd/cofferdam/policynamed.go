@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newPolicyPut() *cobra.Command {
@@ -38,17 +39,13 @@ them, and can't be taken back.`,
 			if err != nil {
 				return fmt.Errorf("find the policy %s: %w", args[1], err)
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			put, err := ask(cmd, func(c *client.Client, ctx context.Context) (api.NamedPolicy, error) {
+				return c.PutPolicy(ctx, args[0], api.PutPolicy{Source: source, Document: document, ApplyToLive: live})
+			})
 			if err != nil {
 				return err
 			}
-			put, err := c.PutPolicy(ctx, args[0], api.PutPolicy{Source: source, Document: document, ApplyToLive: live})
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Printf("%s  %s\n", printable(put.Name), printable(put.Digest)); err != nil {
+			if _, err := fmt.Printf("%s  %s\n", ui.Printable(put.Name), ui.Printable(put.Digest)); err != nil {
 				return err
 			}
 			return tellLive(put)
@@ -78,43 +75,14 @@ func tellLive(put api.NamedPolicy) error {
 }
 
 func newPolicyList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return lister(&cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the policies that the daemon keeps under names",
 		Example: "  cofferdam policy list\n  cofferdam policy list --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			policies, err := c.Policies(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, policies)
-			}
-			rows := [][]string{{"POLICY", "CHANGED", "DIGEST"}}
-			for _, p := range policies {
-				rows = append(rows, []string{p.Name, orBuiltIn(p.Changed), p.Digest})
-			}
-			return writeTable(os.Stdout, rows)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	return cmd
-}
-
-func orBuiltIn(changed time.Time) string {
-	if changed.IsZero() {
-		return "built in"
-	}
-	return day(changed)
+	}, (*client.Client).Policies, []string{"POLICY", "CHANGED", "DIGEST"}, func(p api.NamedPolicy) []string {
+		return []string{p.Name, cmp.Or(ui.Moment(p.Changed), "built in"), p.Digest}
+	})
 }
 
 func newPolicyShow() *cobra.Command {
@@ -125,42 +93,29 @@ func newPolicyShow() *cobra.Command {
 		Example: "  cofferdam policy show data > policy.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			p, err := askFor(cmd, (*client.Client).Policy, args[0])
 			if err != nil {
 				return err
 			}
-			p, err := c.Policy(ctx, args[0])
-			if err != nil {
+			return write(p, asJSON, func(w io.Writer, p api.NamedPolicy) error {
+				_, err := w.Write(p.Document)
 				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, p)
-			}
-			_, err = os.Stdout.Write(p.Document)
-			return err
+			})
 		},
-		ValidArgsFunction: once(completePolicies),
+		ValidArgsFunction: first(completePolicies),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
 
 func newPolicyRemove() *cobra.Command {
-	return &cobra.Command{
+	return onEach(&cobra.Command{
 		Use:     "rm NAME...",
 		Aliases: []string{"remove"},
 		Short:   "Remove policies that no token may use",
 		Long: `Removes policies that the daemon keeps under names. A policy that a token may use is
 not removed. Sandboxes that were made under one keep it.`,
-		Example: "  cofferdam policy rm data",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return each(cmd.Context(), "removing", names, func(ctx context.Context, c *client.Client, name string) error {
-				return c.RemovePolicy(ctx, name)
-			})
-		},
+		Example:           "  cofferdam policy rm data",
 		ValidArgsFunction: completePolicies,
-	}
+	}, "removing", (*client.Client).RemovePolicy)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -54,16 +55,16 @@ func suggest(s api.Suggestion, write bool) error {
 		_, err := fmt.Fprintln(os.Stderr, "cofferdam: the run was refused nothing that a change of its policy would allow")
 		return err
 	}
-	if _, err := fmt.Print(printableText(s.Diff)); err != nil {
+	if _, err := fmt.Print(ui.PrintableText(s.Diff)); err != nil {
 		return err
 	}
 	for _, root := range s.Roots {
 		if root.Version == "" {
-			fmt.Fprintf(os.Stderr, "cofferdam: no version of %s is known, so its entry has no cap\n", printable(root.Name))
+			fmt.Fprintf(os.Stderr, "cofferdam: no version of %s is known, so its entry has no cap\n", ui.Printable(root.Name))
 		}
 	}
 	for _, line := range s.Left {
-		fmt.Fprintf(os.Stderr, "cofferdam: not let in by this: %s\n", printable(line))
+		fmt.Fprintf(os.Stderr, "cofferdam: not let in by this: %s\n", ui.Printable(line))
 	}
 	if !write {
 		return nil
@@ -71,7 +72,7 @@ func suggest(s api.Suggestion, write bool) error {
 	if err := rewrite(s); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", printable(s.Source))
+	_, err := fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", ui.Printable(s.Source))
 	return err
 }
 

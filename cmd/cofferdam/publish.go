@@ -19,10 +19,10 @@ import (
 const (
 	// publishedMost bounds the connections to one port at a time.
 	publishedMost = 128
-	// publishedPatience is how long a connection waits for a server that is about to
+	// publishedTimeout is how long a connection waits for a server that is about to
 	// listen, and publishedPoll how often it looks.
-	publishedPatience = 10 * time.Second
-	publishedPoll     = 100 * time.Millisecond
+	publishedTimeout = 10 * time.Second
+	publishedPoll    = 100 * time.Millisecond
 )
 
 // publication is a port of the sandbox that this program brings to the host's loopback
@@ -114,7 +114,7 @@ func (p publication) serve(ctx context.Context, r *runner) {
 	defer cancel()
 	places := make(chan struct{}, publishedMost)
 	said := sync.OnceFunc(func() {
-		r.voice.say("nothing listens on port %d of the sandbox, though somebody asked for %s", p.inside, p.URL())
+		r.stderr.Say("nothing listens on port %d of the sandbox, though somebody asked for %s", p.inside, p.URL())
 	})
 	for {
 		conn, err := p.listener.Accept()
@@ -137,9 +137,9 @@ func (p publication) serve(ctx context.Context, r *runner) {
 
 // join connects one client with the server inside, which may not listen yet.
 func (p publication) join(ctx context.Context, r *runner, conn net.Conn, nobody func()) {
-	patience := time.Now().Add(publishedPatience)
+	until := time.Now().Add(publishedTimeout)
 	for {
-		inside, err := ask(ctx, r.client, func(c *client.Client) (net.Conn, error) { return c.Port(ctx, r.box.ID, p.inside) })
+		inside, err := askAgain(ctx, r.client, func(c *client.Client) (net.Conn, error) { return c.Port(ctx, r.box.ID, p.inside) })
 		switch {
 		case err == nil:
 			defer func() { _ = inside.Close() }()
@@ -149,10 +149,10 @@ func (p publication) join(ctx context.Context, r *runner, conn net.Conn, nobody 
 			return
 		case client.StatusOf(err) != http.StatusServiceUnavailable:
 			if ctx.Err() == nil {
-				r.voice.say("port %d: %s", p.inside, err)
+				r.stderr.Say("port %d: %s", p.inside, err)
 			}
 			return
-		case time.Now().After(patience):
+		case time.Now().After(until):
 			nobody()
 			return
 		}
@@ -184,7 +184,7 @@ func (r *runner) openPorts(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	for _, p := range r.published {
-		r.voice.say("port %d of the sandbox is %s on this host, until the run ends", p.inside, p.URL())
+		r.stderr.Say("port %d of the sandbox is %s on this host, until the run ends", p.inside, p.URL())
 		group.Go(func() { p.serve(ctx, r) })
 	}
 	return func() {

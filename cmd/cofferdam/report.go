@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // reportRows bounds each part of the table at the end of a run; the record has
@@ -21,15 +22,15 @@ const reportRows = 16
 func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 	summary, err := r.ending(ctx)
 	if err != nil {
-		r.voice.say("the summary of run %s can't be had: %s", r.box.Run, err)
+		r.stderr.Say("the summary of run %s can't be had: %s", r.box.Run, err)
 		return
 	}
-	colours := coloured(os.Stderr)
-	for _, line := range summaryLines(summary, widthOf(os.Stderr)) {
+	colours := ui.Coloured(os.Stderr)
+	for _, line := range summaryLines(summary, ui.Width(os.Stderr)) {
 		if colours {
 			line = paint(line)
 		}
-		r.voice.line(line)
+		r.stderr.Line(line)
 	}
 	if exit != nil && exit.Code != 0 {
 		hints := mountHints(r.argv, r.request.Mounts)
@@ -37,10 +38,10 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 			hints = append(r.templateHints(ctx), hints...)
 		}
 		for _, hint := range hints {
-			r.voice.say("hint: %s", hint)
+			r.stderr.Say("hint: %s", hint)
 		}
 		if hint := lockHint(summary.Refused, r.request); hint != "" {
-			r.voice.say("hint: %s", hint)
+			r.stderr.Say("hint: %s", hint)
 		}
 	}
 }
@@ -54,7 +55,7 @@ func (r *runner) ending(ctx context.Context) (api.RunSummary, error) {
 }
 
 func (r *runner) summary(ctx context.Context) (api.RunSummary, error) {
-	return ask(ctx, r.client, func(c *client.Client) (api.RunSummary, error) {
+	return askAgain(ctx, r.client, func(c *client.Client) (api.RunSummary, error) {
 		return c.RunSummary(ctx, r.box.Run)
 	})
 }
@@ -81,14 +82,14 @@ func summaryLines(s api.RunSummary, width int) []string {
 	}
 	var lines []string
 	if len(parts) > 0 {
-		lines = append(lines, fmt.Sprintf("cofferdam: run %s: %s", printable(s.Run), strings.Join(parts, ", ")))
-		lines = append(lines, table(s, served, width)...)
+		lines = append(lines, fmt.Sprintf("cofferdam: run %s: %s", ui.Printable(s.Run), strings.Join(parts, ", ")))
+		lines = append(lines, summaryTable(s, served, width)...)
 	}
 	if s.Unlisted != "" {
-		lines = append(lines, fmt.Sprintf("cofferdam: run %s: what it installed is not known: %s", printable(s.Run), printable(s.Unlisted)))
+		lines = append(lines, fmt.Sprintf("cofferdam: run %s: what it installed is not known: %s", ui.Printable(s.Run), ui.Printable(s.Unlisted)))
 	}
 	if slices.ContainsFunc(s.Refused, func(p api.Package) bool { return p.Suggest != "" }) {
-		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+printable(s.Run))
+		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+ui.Printable(s.Run))
 	}
 	return lines
 }
@@ -98,22 +99,16 @@ func summaryLines(s api.RunSummary, width int) []string {
 func shortRange(version string) string {
 	const most = 24
 	from, to, isRange := strings.Cut(version, " .. ")
-	clip := func(s string) string {
-		if len(s) > most {
-			return s[:most-3] + "..."
-		}
-		return s
-	}
 	if !isRange {
 		return version
 	}
-	return clip(from) + " .. " + clip(to)
+	return excerpt.Of(from, most) + " .. " + excerpt.Of(to, most)
 }
 
-func table(s api.RunSummary, served []api.Package, width int) []string {
+func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 	var rows [][]string
 	row := func(what, name, version, why string) {
-		rows = append(rows, []string{"  " + what, printable(name), shortRange(printable(version)), printable(why)})
+		rows = append(rows, []string{"  " + what, ui.Printable(name), shortRange(ui.Printable(version)), ui.Printable(why)})
 	}
 	more := func(what string, n int) {
 		if n > reportRows {
@@ -137,7 +132,7 @@ func table(s api.RunSummary, served []api.Package, width int) []string {
 		row("no such name", n.Name, times(n.Count), n.Reason)
 	}
 	more("no such name", len(s.Names))
-	return columns(rows, width)
+	return ui.Columns(rows, width)
 }
 
 // subject is what a line is about: a package, or an address without one.
@@ -161,13 +156,6 @@ func why(p api.Package) string {
 		parts = append(parts, t)
 	}
 	return strings.Join(parts, " ")
-}
-
-func times(n int) string {
-	if n < 2 {
-		return ""
-	}
-	return fmt.Sprintf("(%d times)", n)
 }
 
 // notInstalled leaves out of served what was found installed.
@@ -210,7 +198,7 @@ func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error 
 		o.Detached, o.Holds = true, r.holds.waiting()
 	}
 	if r.box.Run != "" {
-		ctx, cancel := notTooLong(context.WithoutCancel(ctx))
+		ctx, cancel := quick(context.WithoutCancel(ctx))
 		defer cancel()
 		summary, failure := r.summary(ctx)
 		if failure == nil {
@@ -219,13 +207,28 @@ func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error 
 			o.Error = failure.Error()
 		}
 	}
-	data, failure := json.Marshal(o)
+	line, failure := ui.JSONLine(o)
 	if failure != nil {
 		return errors.Join(err, failure)
 	}
-	r.voice.line(printableJSON(data))
+	r.stderr.Line(line)
 	if err == nil {
 		return nil
 	}
 	return &exitError{code: o.ExitCode}
+}
+
+// paint gives the word that a line of a run's table begins with its colour: what came in
+// is green, what did not is yellow or red.
+func paint(line string) string {
+	word := strings.TrimLeft(line, " ")
+	indent := line[:len(line)-len(word)]
+	for _, of := range []struct{ word, colour string }{
+		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"no such name", "\x1b[33m"},
+	} {
+		if indent != "" && strings.HasPrefix(word, of.word) {
+			return indent + of.colour + of.word + "\x1b[0m" + word[len(of.word):]
+		}
+	}
+	return line
 }

@@ -1,17 +1,65 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
+
+// runFlags are what was typed, before anything is looked at.
+type runFlags struct {
+	policy   string
+	locks    []string
+	lockMode string
+	template string
+	engine   string
+	run      string
+	task     string
+	mounts   []string
+	publish  []string
+	env      []string
+	workdir  string
+	timeout  time.Duration
+	json     bool
+	detach   bool // when something is held
+}
+
+// registerSandbox adds the flags that say what a sandbox is made of. A command that means
+// something narrower by one says so with describe.
+func (f *runFlags) registerSandbox(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringVarP(&f.policy, "policy", "p", "", "policy document (default: a built-in one that allows no package)")
+	set.StringArrayVarP(&f.locks, "lockfile", "l", nil, "hold installations to a lockfile; may be repeated")
+	set.StringVar(&f.lockMode, "lock-mode", "", "frozen: nothing outside the lockfiles; prefer: other names as the policy says (default: the policy's, or frozen)")
+	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
+	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
+	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")
+	set.StringVar(&f.task, "task", "", "what the run is for, in words, for the record")
+	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
+	register(cmd, "policy", completePolicyFile)
+	register(cmd, "lockfile", files("txt", "lock", "toml", "json", "yaml", "sum"))
+	register(cmd, "lock-mode", fixed(lockModes()...))
+	register(cmd, "template", completeTemplates)
+	register(cmd, "engine", completeEngines)
+	register(cmd, "run-id", completeRuns)
+	incomplete(cmd, "task", "env", "workdir")
+}
+
+// describe changes what the help says of flags.
+func describe(cmd *cobra.Command, usages map[string]string) {
+	for flag, usage := range usages {
+		cmd.Flags().Lookup(flag).Usage = usage
+	}
+}
 
 // sandboxRequest turns the flags into what the daemon is asked for. All that
 // can be wrong with them is found here, before anything is made.
@@ -131,18 +179,4 @@ func resolved(path string) string {
 		return followed
 	}
 	return path
-}
-
-// because says in words why a file could not be had.
-func because(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "does not exist"
-	case errors.Is(err, fs.ErrPermission):
-		return "can't be read: permission denied"
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return fmt.Sprintf("can't be read: %s", err)
 }

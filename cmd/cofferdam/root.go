@@ -8,12 +8,11 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // execute runs one command line and returns the exit code.
@@ -70,12 +69,6 @@ step that takes more than a second says so. Other output has none of this.`,
 	return root
 }
 
-const (
-	groupWork   = "work"
-	groupReview = "review"
-	groupHost   = "host"
-)
-
 // strict makes every wrong word an error of one sentence and exit code 2. Left
 // alone, cobra prints the help of a command group, with success, for a
 // subcommand that does not exist.
@@ -115,11 +108,6 @@ func instead(cmd *cobra.Command, typed string) string {
 	return ""
 }
 
-// usage is bad input on the command line itself.
-func usage(cmd *cobra.Command, format string, args ...any) error {
-	return fault.Invalid("%s (see %s --help)", fmt.Sprintf(format, args...), cmd.CommandPath())
-}
-
 // complain writes an error for a person. One that carries its own place in a
 // file begins with it, so that editors find it.
 func complain(w io.Writer, err error) {
@@ -127,19 +115,14 @@ func complain(w io.Writer, err error) {
 		return
 	}
 	if located(err) {
-		_, _ = fmt.Fprintln(w, printableText(err.Error()))
+		_, _ = fmt.Fprintln(w, ui.PrintableText(err.Error()))
 		return
 	}
-	_, _ = fmt.Fprintf(w, "cofferdam: %s\n", printableText(err.Error()))
+	_, _ = fmt.Fprintf(w, "cofferdam: %s\n", ui.PrintableText(err.Error()))
 }
 
 // located reports whether every line of an error has its place in a file.
 func located(err error) bool {
 	_, ok := errors.AsType[policy.Problems](err)
 	return ok
-}
-
-// notTooLong bounds what should be quick.
-func notTooLong(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, 30*time.Second)
 }

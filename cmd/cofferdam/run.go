@@ -1,28 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-)
 
-// runFlags are what was typed, before anything is looked at.
-type runFlags struct {
-	policy   string
-	locks    []string
-	lockMode string
-	template string
-	engine   string
-	run      string
-	task     string
-	mounts   []string
-	publish  []string
-	env      []string
-	workdir  string
-	timeout  time.Duration
-	json     bool
-	detach   bool // when something is held
-}
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
 
 func newRun() *cobra.Command {
 	var flags runFlags
@@ -91,19 +81,142 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
 func (f *runFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
-	set.StringVarP(&f.policy, "policy", "p", "", "policy document (default: a built-in one that allows no package)")
-	set.StringArrayVarP(&f.locks, "lockfile", "l", nil, "hold installations to a lockfile; may be repeated")
-	set.StringVar(&f.lockMode, "lock-mode", "", "frozen: nothing outside the lockfiles; prefer: other names as the policy says (default: the policy's, or frozen)")
-	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
-	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
-	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")
-	set.StringVar(&f.task, "task", "", "what the run is for, in words, for the record")
-	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
+	f.registerSandbox(cmd)
 	set.StringArrayVar(&f.publish, "publish", nil, "bring a port of the sandbox to this host's loopback interface: PORT or HOSTPORT:PORT")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
-	completeRun(cmd)
+	incomplete(cmd, "timeout", "publish")
+}
+
+// farewell bounds what happens after the command: its summary, and the end of
+// the sandbox.
+const farewell = 2 * time.Minute
+
+// runCommand is `cofferdam run` once the flags are parsed.
+func runCommand(ctx context.Context, flags runFlags, argv []string) error {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the current directory: %w", err)
+	}
+	r := newRunner(flags, argv)
+	var exit *api.Exit
+	if r.request, err = flags.sandboxRequest(cwd); err == nil {
+		r.published, err = publish(ctx, flags.publish)
+	}
+	if err == nil {
+		defer unpublish(r.published)
+		exit, err = r.run(ctx)
+	}
+	if flags.json {
+		err = r.tellJSON(ctx, exit, err)
+	}
+	return err
+}
+
+// run returns the command's exit if there was one, and an *exitError unless
+// all went well.
+func (r *runner) run(ctx context.Context) (*api.Exit, error) {
+	bye, hurry := context.WithCancel(context.WithoutCancel(ctx))
+	defer hurry()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r.end, r.hurry = end, hurry
+	defer handleSignals(func(sig syscall.Signal) { r.signalled(ctx, sig) })()
+
+	if err := r.begin(ctx); err != nil {
+		return nil, failed(ctx, exitOurs, err)
+	}
+	if r.attach != nil && r.attach.over {
+		exit, err := r.tellOver(ctx)
+		if err != nil && exit == nil {
+			err = failed(ctx, exitOurs, err)
+		}
+		return exit, err
+	}
+	exit, err := r.inSandbox(ctx)
+	r.phase.Store(phaseFarewell)
+	if _, left := errors.AsType[*detached](context.Cause(ctx)); left && exit == nil {
+		return nil, r.leave()
+	}
+	bye, cancel := context.WithTimeout(bye, farewell)
+	defer cancel()
+	err = r.sayNow(r.endedByPolicy(bye, exit, killed{r.client, r.box.Run, r.box.ID}.explain(bye, exit, err)))
+	if !r.flags.json {
+		r.tell(bye, exit)
+	}
+	if !r.box.Linger {
+		destroyed(bye, r.client, r.box.ID, r.stderr.Say)
+	}
+	return exit, err
+}
+
+// begin has the sandbox: a new one, or the one to go back to.
+func (r *runner) begin(ctx context.Context) error {
+	if r.attach != nil {
+		return r.find(ctx)
+	}
+	return r.create(ctx)
+}
+
+// create finds the daemon and makes the sandbox.
+func (r *runner) create(ctx context.Context) (err error) {
+	if r.client, err = connect(ctx); err != nil {
+		return err
+	}
+	err = ui.Patiently("making a sandbox", func() error {
+		box, err := r.client.CreateSandbox(ctx, r.request)
+		r.has(box)
+		return err
+	})
+	if badSandbox(err) {
+		return failed(ctx, exitUsage, err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, note := range r.box.Notes {
+		r.stderr.Say("note: %s", note)
+	}
+	tellMissing(r.client, r.box.Missing, r.stderr.Say)
+	return nil
+}
+
+// inSandbox runs the command and says in an error what was out of the ordinary.
+func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
+	start, err := r.prepare()
+	if err != nil {
+		return nil, failed(ctx, exitOurs, err)
+	}
+	defer r.restore()
+	defer r.openPorts(ctx)()
+	// The command may run before the answer that says so is here: a signal from
+	// now on is for it, and waits until there is somebody to bring it.
+	r.phase.Store(phaseCommand)
+	if r.attach == nil {
+		if err := r.start(ctx, start); err != nil {
+			return nil, failed(ctx, exitOurs, err)
+		}
+	} else {
+		r.resize(ctx) // the terminal may be another one
+	}
+	watching := r.watchHolds(ctx)
+	exit, err := r.follow(ctx, start.Stdin, func(p []byte) []byte { return r.pressed(ctx, p) }, r.presses.output)
+	watching()
+	if err != nil {
+		return nil, failed(ctx, exitOurs, r.lost(err))
+	}
+	return &exit, judge(exit)
+}
+
+// prepare takes the terminal, if there is one, and describes the command.
+func (r *runner) prepare() (api.StartCommand, error) {
+	start := api.StartCommand{Argv: r.argv, Dir: r.request.Workdir, Stdin: ui.Readable(), TimeoutMS: wholeMilliseconds(r.flags.timeout)}
+	if r.attach != nil && !r.attach.terminal {
+		return start, nil // it was started without one
+	}
+	_, set := r.request.Env["TERM"]
+	err := r.takeTerminal(&start, !set)
+	r.presses.tty = r.tty != nil
+	return start, err
 }

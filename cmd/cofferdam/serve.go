@@ -155,7 +155,7 @@ func (f serveFlags) mayServe(ctx context.Context, cfg config.Config, paths confi
 // the one that built a template: its sandboxes are the next daemon's. One that works,
 // or was started to stay, keeps its place.
 func takeOver(ctx context.Context, paths config.Paths) error {
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	c := client.New(paths.DaemonSocket())
 	running, err := c.Version(ctx)

@@ -23,7 +23,7 @@ import (
 // examine is `serve --check`: what a daemon would find, and whether it could serve.
 // It changes nothing.
 func (f serveFlags) examine(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	paths, err := config.DefaultPaths()
 	if err != nil {
@@ -41,15 +41,7 @@ func (f serveFlags) examine(ctx context.Context) error {
 		}
 		report.Checks = append(report.Checks, host.Checks...)
 	}
-	if f.json {
-		err = writeJSON(os.Stdout, report)
-	} else {
-		err = report.WriteText(os.Stdout)
-	}
-	if err == nil && !report.Healthy() {
-		err = &exitError{code: exitFailure}
-	}
-	return err
+	return tellReport(report, f.json)
 }
 
 // verdictOf is a check that failed with an error, or else a sentence.

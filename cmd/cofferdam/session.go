@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // How hard a lost connection is sought again.
@@ -26,6 +27,8 @@ type session struct {
 	err    io.Writer // the command's stderr
 	say    func(format string, args ...any)
 	from   int64 // the offset to begin with
+	// lossless: output that was not kept is an error, not a remark.
+	lossless bool
 
 	mu         sync.Mutex // guards what follows
 	link       *client.Attachment
@@ -84,6 +87,8 @@ func (s *session) drain(link *client.Attachment) (*api.Exit, error) {
 			return nil, err
 		case event.Exit != nil:
 			return event.Exit, nil
+		case event.Gap > 0 && s.lossless:
+			return nil, fault.New(fault.ErrUnavailable, "%d bytes of the command's output were not kept", event.Gap)
 		case event.Gap > 0:
 			s.say("%d bytes of the command's output were not kept and are missing here", event.Gap)
 		case event.Stdout != nil:

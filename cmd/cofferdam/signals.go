@@ -2,79 +2,31 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/cofferdam-dev/cofferdam/client"
 )
 
-// ended is why a run ends before its command does.
-type ended struct {
-	signal syscall.Signal
-	how    string
-}
-
-func (e *ended) Error() string { return fmt.Sprintf("the sandbox was ended by %s", e.how) }
-
-// watchSignals handles the process's signals until the returned function is
-// called. Until a command is asked for every ending signal ends the run; then
-// those of the keyboard are the command's.
-func (r *runner) watchSignals(ctx context.Context) (stop func()) {
-	signals := make(chan os.Signal, 16)
-	// SIGPIPE is asked for so that a write to a closed stdout fails instead of
-	// killing this process with the sandbox left behind.
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP,
-		syscall.SIGWINCH, syscall.SIGPIPE)
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case got := <-signals:
-				r.signalled(ctx, got)
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(quit)
-		<-done
-	}
-}
-
-func (r *runner) signalled(ctx context.Context, got os.Signal) {
-	sig, ok := got.(syscall.Signal)
+// signalled handles a signal of this process. Until a command is asked for every ending
+// signal ends the run; then those of the keyboard are the command's.
+func (r *runner) signalled(ctx context.Context, sig syscall.Signal) {
 	phase := r.phase.Load()
 	switch {
-	case !ok || sig == syscall.SIGPIPE:
-	case sig == syscall.SIGWINCH:
+	case sig == syscall.SIGWINCH && phase == phaseCommand:
 		r.resize(ctx)
+	case sig == syscall.SIGWINCH:
 	case phase == phaseFarewell:
 		r.hurry()
 	case phase == phaseCommand && (sig == syscall.SIGINT || sig == syscall.SIGHUP) && r.detach():
 	case phase == phaseCommand && sig == syscall.SIGINT:
-		r.forward(ctx, "INT")
+		r.signal(ctx, "INT")
 		r.judgePress(ctx)
 	case phase == phaseCommand && sig == syscall.SIGQUIT:
-		r.forward(ctx, "QUIT")
+		r.signal(ctx, "QUIT")
 	default:
 		r.endBy(ctx, &ended{signal: sig, how: unix.SignalName(sig)})
 	}
-}
-
-// forward hands a signal of the keyboard to the command. It does not wait: the
-// connection may be full of input that the command does not read.
-func (r *runner) forward(ctx context.Context, name string) {
-	go func() {
-		_ = r.session.send(ctx, func(link *client.Attachment) error { return link.Signal(name) })
-	}()
 }
 
 // pressed looks for Ctrl-C in what a terminal in raw mode sends, and returns what
@@ -118,16 +70,4 @@ func (r *runner) endBy(ctx context.Context, why *ended) {
 		return
 	}
 	r.end(why)
-}
-
-func (r *runner) resize(ctx context.Context) {
-	if r.phase.Load() != phaseCommand || r.tty == nil {
-		return
-	}
-	go func() {
-		_ = r.session.send(ctx, func(link *client.Attachment) error {
-			rows, cols := r.tty.size() // asked last, so that the last one sent is the newest
-			return link.Resize(rows, cols)
-		})
-	}()
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 )
 
-// stopPatience is how long a daemon may take to end.
-const stopPatience = 2 * time.Minute
+// stopTimeout is how long a daemon may take to end.
+const stopTimeout = 2 * time.Minute
 
 func newStop() *cobra.Command {
 	var force bool
@@ -29,7 +29,7 @@ when it is idle.`,
 		Example: "  cofferdam stop\n  cofferdam stop --force",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), stopPatience)
+			ctx, cancel := context.WithTimeout(cmd.Context(), stopTimeout)
 			defer cancel()
 			if err := onThisHost(ctx, "stop"); err != nil {
 				return err

@@ -104,7 +104,7 @@ func (d *stubDaemon) listen() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(descriptor(lock), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("a daemon runs already: %w", err)
 	}
 	d.lock = lock

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -17,28 +16,29 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // suggestion asks for a run's suggestion and has it resolved: what the run asked for is
 // planned under it, and the versions and all that is still missing come from that.
 func suggestion(ctx context.Context, c *client.Client, run string, resolve bool) (api.Suggestion, error) {
-	quick, cancel := notTooLong(ctx)
+	short, cancel := quick(ctx)
 	defer cancel()
-	s, err := c.Suggest(quick, run)
+	s, err := c.Suggest(short, run)
 	if err != nil || !resolve || len(s.Roots) == 0 || bytes.Equal(s.Document, s.Suggested) {
 		return s, err
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := interruptible(ctx)
 	defer stop()
 	var plans []string
 	for _, argv := range installsOf(s.Roots) {
-		fmt.Fprintf(os.Stderr, "cofferdam: resolving in a sandbox, under what is suggested: %s; nothing is installed\n", printable(shellWords(argv)))
+		fmt.Fprintf(os.Stderr, "cofferdam: resolving in a sandbox, under what is suggested: %s; nothing is installed\n", ui.Printable(ui.ShellWords(argv)))
 		made, err := planSuggestion(ctx, run, s, argv)
 		if ctx.Err() != nil {
 			return s, &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the suggestion was given up")}
 		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "cofferdam: it could not be resolved, so that more may be refused next time: %s\n", printable(err.Error()))
+			fmt.Fprintf(os.Stderr, "cofferdam: it could not be resolved, so that more may be refused next time: %s\n", ui.Printable(err.Error()))
 			continue
 		}
 		plans = append(plans, made.Run)
@@ -46,9 +46,9 @@ func suggestion(ctx context.Context, c *client.Client, run string, resolve bool)
 	if len(plans) == 0 {
 		return s, nil
 	}
-	quick, cancel = notTooLong(ctx)
+	short, cancel = quick(ctx)
 	defer cancel()
-	return c.Suggest(quick, run, plans...)
+	return c.Suggest(short, run, plans...)
 }
 
 // installsOf are commands that install what a run asked for, one for each ecosystem: in
@@ -74,7 +74,7 @@ func installsOf(roots []api.SuggestedRoot) [][]string {
 
 // planSuggestion makes the plan of an install under a suggested policy.
 func planSuggestion(ctx context.Context, run string, s api.Suggestion, argv []string) (api.Plan, error) {
-	p := &planner{argv: argv, voice: &voice{w: io.Discard}}
+	p := &planner{argv: argv, stderr: ui.NewStderr(io.Discard)}
 	p.request = api.CreateSandbox{
 		Plan: true, Template: s.Template, Task: "cofferdam policy suggest --run " + run, Policy: api.Policy{Document: s.Suggested},
 	}

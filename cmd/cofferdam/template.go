@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newTemplate() *cobra.Command {
@@ -32,66 +30,28 @@ A run that names none gets debian if it is built, and host otherwise.`,
 }
 
 func newTemplateList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return lister(&cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the templates that can be used now",
 		Example: "  cofferdam template list\n  cofferdam template list --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			templates, err := c.Templates(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, templates)
-			}
-			rows := [][]string{{"TEMPLATE", "SIZE", "CREATED", "DIGEST"}}
-			for _, t := range templates {
-				digest := t.Digest
-				if t.Outdated {
-					digest += "  outdated: cofferdam template build " + t.Name
-				}
-				rows = append(rows, []string{t.Name, bytesText(t.Bytes), day(t.Created), digest})
-			}
-			return writeTable(os.Stdout, rows)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	return cmd
+	}, (*client.Client).Templates, []string{"TEMPLATE", "SIZE", "CREATED", "DIGEST"}, func(t api.Template) []string {
+		digest := t.Digest
+		if t.Outdated {
+			digest += "  outdated: cofferdam template build " + t.Name
+		}
+		return []string{t.Name, ui.Size(t.Bytes), ui.Moment(t.Created), digest}
+	})
 }
 
 func newTemplateRemove() *cobra.Command {
-	return &cobra.Command{
-		Use:     "rm TEMPLATE...",
-		Aliases: []string{"remove"},
-		Short:   "Remove templates that no sandbox uses",
-		Example: "  cofferdam template rm debian",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			var failures []error
-			for _, name := range names {
-				if err := c.RemoveTemplate(ctx, name); err != nil {
-					failures = append(failures, err)
-				}
-			}
-			return errors.Join(failures...)
-		},
+	return onEach(&cobra.Command{
+		Use:               "rm TEMPLATE...",
+		Aliases:           []string{"remove"},
+		Short:             "Remove templates that no sandbox uses",
+		Example:           "  cofferdam template rm debian",
 		ValidArgsFunction: completeTemplates,
-	}
+	}, "removing", (*client.Client).RemoveTemplate)
 }
 
 func newTemplateBuild() *cobra.Command {
@@ -107,7 +67,7 @@ steps with their times, and what the installer printed.`,
 		Example: "  cofferdam template build debian\n  cofferdam template build --verbose debian 2>build.log",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			return buildTemplate(ctx, args[0], verbose, needed)
 		},
@@ -128,82 +88,15 @@ func buildTemplate(ctx context.Context, name string, verbose, needed bool) error
 			return nil
 		}
 	}
-	show := newProgress(os.Stderr, verbose)
-	built, err := c.BuildTemplate(ctx, name, show.step)
-	show.done()
+	show := ui.NewSteps(os.Stderr, verbose)
+	built, err := c.BuildTemplate(ctx, name, func(e api.TemplateEvent) { show.Show(e.Step, e.Detail, e.Percent) })
+	show.Done()
 	switch {
 	case ctx.Err() != nil:
 		return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the build was ended; nothing of it is left")}
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Printf("%s  %s  %s\n", printable(built.Name), bytesText(built.Bytes), printable(built.Digest))
+	_, err = fmt.Printf("%s  %s  %s\n", ui.Printable(built.Name), ui.Size(built.Bytes), ui.Printable(built.Digest))
 	return err
-}
-
-// progress shows the steps of a build: one line that is written over at a
-// terminal, a line each with verbose, else nothing.
-type progress struct {
-	w     io.Writer
-	lines bool
-	width int // of the terminal; 0: none
-	dirty bool
-}
-
-func newProgress(f *os.File, verbose bool) *progress {
-	p := &progress{w: f, lines: verbose}
-	if fd := descriptor(f); !verbose && term.IsTerminal(fd) {
-		p.width = usualCols
-		if w, _, err := term.GetSize(fd); err == nil && w > 0 {
-			p.width = w
-		}
-	}
-	return p
-}
-
-func (p *progress) step(e api.TemplateEvent) {
-	text := e.Step
-	if e.Percent > 0 {
-		text = fmt.Sprintf("%s %d%%", text, e.Percent)
-	}
-	if e.Detail != "" {
-		text += ": " + e.Detail
-	}
-	text = printable(text)
-	switch {
-	case p.lines:
-		_, _ = fmt.Fprintln(p.w, text) // a build goes on when nobody watches
-	case p.width > 0:
-		if cells := []rune(text); len(cells) >= p.width {
-			text = string(cells[:p.width-1])
-		}
-		_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s", text)
-		p.dirty = true
-	}
-}
-
-// done takes the line away.
-func (p *progress) done() {
-	if p.dirty {
-		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
-	}
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n <= 0:
-		return "-"
-	case n < 1<<20:
-		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
-	case n < 1e9:
-		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-}
-
-func day(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Local().Format("2006-01-02 15:04")
 }

@@ -34,7 +34,7 @@ func (r *runner) templateHints(ctx context.Context) []string {
 }
 
 func (r *runner) templateHint(ctx context.Context, program, name string) string {
-	built, err := ask(ctx, r.client, func(c *client.Client) ([]api.Template, error) { return c.Templates(ctx) })
+	built, err := askAgain(ctx, r.client, func(c *client.Client) ([]api.Template, error) { return c.Templates(ctx) })
 	if err == nil && !slices.ContainsFunc(built, func(t api.Template) bool { return t.Name == name }) {
 		return fmt.Sprintf("%s is not in the template %s; the template %s has it: cofferdam template build %s (once, a minute or two), then: cofferdam run --template %s ...", program, r.box.Template, name, name, name)
 	}

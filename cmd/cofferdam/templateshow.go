@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newTemplateShow() *cobra.Command {
@@ -21,20 +23,11 @@ brought. With --json, all of them.`,
 		Example: "  cofferdam template show debian\n  cofferdam template show debian --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			t, err := askFor(cmd, (*client.Client).Template, args[0])
 			if err != nil {
 				return err
 			}
-			t, err := c.Template(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, t)
-			}
-			return writeLedger(t)
+			return write(t, asJSON, writeLedger)
 		},
 		ValidArgsFunction: completeTemplates,
 	}
@@ -42,22 +35,20 @@ brought. With --json, all of them.`,
 	return cmd
 }
 
-func writeLedger(t api.TemplateLedger) error {
-	fmt.Printf("%s  %s  %s  %s\n", printable(t.Name), bytesText(t.Bytes), day(t.Created), printable(t.Digest))
+func writeLedger(w io.Writer, t api.TemplateLedger) error {
+	fmt.Fprintf(w, "%s  %s  %s  %s\n", ui.Printable(t.Name), ui.Size(t.Bytes), ui.Moment(t.Created), ui.Printable(t.Digest))
 	if t.Outdated {
-		fmt.Printf("outdated: this version builds it from a newer recipe; cofferdam template build %s\n", printable(t.Name))
+		fmt.Fprintf(w, "outdated: this version builds it from a newer recipe; cofferdam template build %s\n", ui.Printable(t.Name))
 	}
 	if len(t.System) == 0 {
-		fmt.Println("It shows this machine's own programs, and has no ledger.")
+		fmt.Fprintln(w, "It shows this machine's own programs, and has no ledger.")
 		return nil
 	}
-	fmt.Printf("%d packages of the distribution, %d that Python finds; --json lists them\n", len(t.System), len(t.Python))
+	fmt.Fprintf(w, "%d packages of the distribution, %d that Python finds; --json lists them\n", len(t.System), len(t.Python))
 	if len(t.Tools) == 0 {
 		return nil
 	}
-	rows := [][]string{{"TOOL", "VERSION", "PACKAGE", "SHA256", "RUN", "RECORD"}}
-	for _, tool := range t.Tools {
-		rows = append(rows, []string{tool.Name, tool.Version, tool.Ecosystem + " " + tool.Package, tool.SHA256, tool.Run, strconv.FormatUint(tool.Record, 10)})
-	}
-	return writeTable(os.Stdout, rows)
+	return table([]string{"TOOL", "VERSION", "PACKAGE", "SHA256", "RUN", "RECORD"}, func(tool api.TemplateTool) []string {
+		return []string{tool.Name, tool.Version, tool.Ecosystem + " " + tool.Package, tool.SHA256, tool.Run, strconv.FormatUint(tool.Record, 10)}
+	})(w, t.Tools)
 }

@@ -282,7 +282,7 @@ func (p *person) waitPast(d time.Duration) {
 // flagsOf are a terminal's local modes.
 func flagsOf(t *testing.T, tty *os.File) uint32 {
 	t.Helper()
-	modes, err := unix.IoctlGetTermios(descriptor(tty), unix.TCGETS)
+	modes, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
 	}

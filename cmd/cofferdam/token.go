@@ -1,9 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newToken() *cobra.Command {
@@ -58,21 +58,14 @@ that you may, except answer approvals.`,
 			if req.Quota.DiskBytes, err = quotaSize("--disk", disk); err != nil {
 				return err
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			made, err := askFor(cmd, (*client.Client).MakeToken, req)
 			if err != nil {
 				return err
 			}
-			made, err := c.MakeToken(ctx, req)
-			if err != nil {
+			return write(made, asJSON, func(w io.Writer, made api.NewToken) error {
+				_, err := fmt.Fprintln(w, ui.Printable(made.Secret))
 				return err
-			}
-			if asJSON {
-				return writeJSON(os.Stdout, made)
-			}
-			_, err = fmt.Println(printable(made.Secret))
-			return err
+			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -87,12 +80,9 @@ that you may, except answer approvals.`,
 	set.IntVar(&req.Quota.CreatesPerMinute, "creates-per-minute", 0, "how many sandboxes it may make in a minute")
 	set.BoolVar(&req.Admin, "admin", false, "it may do all but answer approvals")
 	set.BoolVar(&asJSON, "json", false, "write JSON, with the secret")
-	for flag, complete := range map[string]complete{"policy": completePolicies, "allow-policy": completePolicies} {
-		register(cmd, flag, complete)
-	}
-	for _, flag := range []string{"expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	register(cmd, "policy", completePolicies)
+	register(cmd, "allow-policy", completePolicies)
+	incomplete(cmd, "expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute")
 	return cmd
 }
 
@@ -130,13 +120,7 @@ func newTokenList() *cobra.Command {
 		Example: "  cofferdam token list\n  cofferdam token list --all --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
-			if err != nil {
-				return err
-			}
-			tokens, err := c.Tokens(ctx)
+			tokens, err := ask(cmd, (*client.Client).Tokens)
 			if err != nil {
 				return err
 			}
@@ -146,10 +130,7 @@ func newTokenList() *cobra.Command {
 					shown = append(shown, t)
 				}
 			}
-			if asJSON {
-				return writeJSON(os.Stdout, shown)
-			}
-			return writeTokens(shown, now)
+			return write(shown, asJSON, func(w io.Writer, shown []api.Token) error { return writeTokens(w, shown, now) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -161,9 +142,8 @@ func alive(t api.Token, now time.Time) bool {
 	return t.Revoked.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
 }
 
-func writeTokens(tokens []api.Token, now time.Time) error {
-	rows := [][]string{{"TOKEN", "NAME", "STATE", "EXPIRES", "POLICIES", "QUOTA"}}
-	for _, t := range tokens {
+func writeTokens(w io.Writer, tokens []api.Token, now time.Time) error {
+	return table([]string{"TOKEN", "NAME", "STATE", "EXPIRES", "POLICIES", "QUOTA"}, func(t api.Token) []string {
 		state := "live"
 		switch {
 		case !t.Revoked.IsZero():
@@ -173,11 +153,8 @@ func writeTokens(tokens []api.Token, now time.Time) error {
 		case t.Admin:
 			state = "live, admin"
 		}
-		rows = append(rows, []string{
-			t.ID, t.Name, state, day(t.Expires), strings.Join(append([]string{t.Policy}, t.Policies...), ", "), quotaText(t.Quota),
-		})
-	}
-	return writeTable(os.Stdout, rows)
+		return []string{t.ID, t.Name, state, ui.Moment(t.Expires), strings.Join(append([]string{t.Policy}, t.Policies...), ", "), quotaText(t.Quota)}
+	})(w, tokens)
 }
 
 // quotaText is a quota in words; "" for none.
@@ -189,8 +166,8 @@ func quotaText(q api.Quota) string {
 	}{
 		{q.Sandboxes > 0, fmt.Sprintf("%d sandboxes", q.Sandboxes)},
 		{q.CPU > 0, fmt.Sprintf("%g cores", q.CPU)},
-		{q.MemoryBytes > 0, bytesText(q.MemoryBytes) + " memory"},
-		{q.DiskBytes > 0, bytesText(q.DiskBytes) + " disk"},
+		{q.MemoryBytes > 0, ui.Size(q.MemoryBytes) + " memory"},
+		{q.DiskBytes > 0, ui.Size(q.DiskBytes) + " disk"},
 		{q.CreatesPerMinute > 0, fmt.Sprintf("%d creates a minute", q.CreatesPerMinute)},
 	} {
 		if part.set {
@@ -201,7 +178,7 @@ func quotaText(q api.Quota) string {
 }
 
 func newTokenRevoke() *cobra.Command {
-	return &cobra.Command{
+	return onEach(&cobra.Command{
 		Use:     "revoke TOKEN...",
 		Aliases: []string{"rm"},
 		Short:   "End tokens for ever, by id or name",
@@ -209,14 +186,16 @@ func newTokenRevoke() *cobra.Command {
 commands and ports answer nobody, and open streams and connections end. The sandboxes
 go on to their own ends; "cofferdam list --json" says whose they are, and "cofferdam
 kill" ends them.`,
-		Example: "  cofferdam token revoke ci",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, refs []string) error {
-			return each(cmd.Context(), "revoking", refs, func(ctx context.Context, c *client.Client, ref string) error {
-				_, err := c.RevokeToken(ctx, ref)
-				return err
-			})
-		},
+		Example:           "  cofferdam token revoke ci",
 		ValidArgsFunction: completeTokens,
-	}
+	}, "revoking", done((*client.Client).RevokeToken))
+}
+
+func completeTokens(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return offerEach((*client.Client).Tokens, func(t api.Token) string {
+		if !t.Revoked.IsZero() {
+			return ""
+		}
+		return t.Name + "\t" + t.ID
+	})(cmd, args, word)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // endedByPolicy replaces a command's end by the sandbox's, where the policy
@@ -30,7 +31,7 @@ func (r *runner) endedByPolicy(ctx context.Context, exit *api.Exit, err error) e
 		return err
 	}
 	return &exitError{code: exitUnaccounted, err: fmt.Errorf(
-		"the policy ended the run (packages.unaccounted: end): %s; the command itself had ended with %d", printable(why), exit.Code)}
+		"the policy ended the run (packages.unaccounted: end): %s; the command itself had ended with %d", ui.Printable(why), exit.Code)}
 }
 
 // endingRecord is why the policy ended this sandbox, as the log says; "": it did

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // versions is what `version --json` writes.
@@ -30,7 +31,7 @@ func newVersion() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Version: version, Go: runtime.Version()}
-			ctx, cancel := notTooLong(cmd.Context())
+			ctx, cancel := quick(cmd.Context())
 			defer cancel()
 			c, err := elsewhere(ctx)
 			if err != nil {
@@ -49,24 +50,18 @@ func newVersion() *cobra.Command {
 			} else if !errors.Is(err, client.ErrNoDaemon) {
 				return fmt.Errorf("the daemon does not answer: %w", err)
 			}
-			if asJSON {
-				return writeJSON(os.Stdout, v)
-			}
-			return v.write()
+			return write(v, asJSON, writeVersions)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
 
-func (v versions) write() error {
-	_, err := fmt.Printf("cofferdam %s (%s)\n", v.Version, v.Go)
+func writeVersions(w io.Writer, v versions) error {
+	_, err := fmt.Fprintf(w, "cofferdam %s (%s)\n", v.Version, v.Go)
 	if err == nil && v.Daemon != nil {
-		_, err = fmt.Printf("daemon    %s, process %d, state in %s\n",
-			printable(v.Daemon.Version), v.Daemon.PID, printable(v.Daemon.State))
+		_, err = fmt.Fprintf(w, "daemon    %s, process %d, state in %s\n",
+			ui.Printable(v.Daemon.Version), v.Daemon.PID, ui.Printable(v.Daemon.State))
 	}
 	return err
 }
-
-// version is written by the linker (-X main.version=...).
-var version = "dev"

@@ -7,18 +7,16 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newStats() *cobra.Command {
@@ -36,13 +34,13 @@ in percent of one core since the last update, so it is 0 at first.`,
 			if interval < 100*time.Millisecond {
 				return usage(cmd, "--interval is %s; it must be 100ms or more", interval)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			c, err := connect(ctx)
 			if err != nil {
 				return err
 			}
-			if asJSON || single || !term.IsTerminal(descriptor(os.Stdout)) {
+			if asJSON || single || !ui.IsTerminal(os.Stdout) {
 				return statsOnce(ctx, c, ids, asJSON)
 			}
 			return statsAgain(ctx, c, ids, interval)
@@ -52,7 +50,7 @@ in percent of one core since the last update, so it is 0 at first.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, once")
 	cmd.Flags().BoolVar(&single, "once", false, "write the table once, at a terminal, too")
 	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the table is renewed")
-	register(cmd, "interval", cobra.NoFileCompletions)
+	incomplete(cmd, "interval")
 	return cmd
 }
 
@@ -103,16 +101,13 @@ func measure(ctx context.Context, c *client.Client, ids []string) ([]usedBy, err
 }
 
 func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool) error {
-	ctx, cancel := notTooLong(ctx)
+	ctx, cancel := quick(ctx)
 	defer cancel()
 	all, err := measure(ctx, c, ids)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return writeJSON(os.Stdout, all)
-	}
-	return writeUsage(os.Stdout, all)
+	return write(all, asJSON, writeUsage)
 }
 
 // statsAgain renews the table on the screen until ctx ends.
@@ -144,25 +139,23 @@ func statsAgain(ctx context.Context, c *client.Client, ids []string, interval ti
 }
 
 func writeUsage(w io.Writer, all []usedBy) error {
-	rows := [][]string{{"SANDBOX", "RUN", "STATE", "CPU", "MEMORY", "DISK", "PROCESSES"}}
-	for _, u := range all {
-		row := []string{u.Sandbox, u.Run, u.State, "", "", "", "-"}
-		if n := u.Usage; n != nil {
-			row = []string{
-				u.Sandbox, u.Run, u.State, fmt.Sprintf("%.1f%% of %g", n.CPUPercent, n.CPUCount),
-				ofLimit(n.MemoryBytes, n.MemoryLimit), ofLimit(n.DiskBytes, n.DiskLimit), strconv.Itoa(n.Processes),
-			}
+	return table([]string{"SANDBOX", "RUN", "STATE", "CPU", "MEMORY", "DISK", "PROCESSES"}, func(u usedBy) []string {
+		n := u.Usage
+		if n == nil {
+			return []string{u.Sandbox, u.Run, u.State, "", "", "", "-"}
 		}
-		rows = append(rows, row)
-	}
-	return writeTable(w, rows)
+		return []string{
+			u.Sandbox, u.Run, u.State, fmt.Sprintf("%.1f%% of %g", n.CPUPercent, n.CPUCount),
+			ofLimit(n.MemoryBytes, n.MemoryLimit), ofLimit(n.DiskBytes, n.DiskLimit), strconv.Itoa(n.Processes),
+		}
+	})(w, all)
 }
 
 func ofLimit(n, limit int64) string {
 	if limit <= 0 {
-		return bytesText(n)
+		return ui.Size(n)
 	}
-	return bytesText(n) + " of " + bytesText(limit)
+	return ui.Size(n) + " of " + ui.Size(limit)
 }
 
 func newEvents() *cobra.Command {
@@ -184,7 +177,7 @@ nothing.`,
 			if after < 0 || most < 0 {
 				return usage(cmd, "--after and --limit are not negative")
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			return watchEvents(ctx, box, after, most, asJSON)
 		},
@@ -194,9 +187,7 @@ nothing.`,
 	cmd.Flags().IntVarP(&most, "limit", "n", 0, "end after so many (0: never)")
 	cmd.Flags().StringVar(&box, "sandbox", "", "of this sandbox only")
 	register(cmd, "sandbox", completeSandboxes)
-	for _, flag := range []string{"after", "limit"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	incomplete(cmd, "after", "limit")
 	return cmd
 }
 
@@ -236,12 +227,12 @@ func watchEvents(ctx context.Context, box string, after int64, most int, asJSON 
 
 func tellEvent(e api.Event, asJSON bool) error {
 	if asJSON {
-		return writeJSONLine(os.Stdout, e)
+		return ui.WriteJSONLine(os.Stdout, e)
 	}
 	line := fmt.Sprintf("%s  %s  %s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000"), e.Sandbox, e.Run, e.To)
 	if e.Reason != "" {
 		line += "  (" + e.Reason + ")"
 	}
-	_, err := fmt.Println(printable(line))
+	_, err := fmt.Println(ui.Printable(line))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newWhy() *cobra.Command {
@@ -30,19 +31,13 @@ file that may have been tampered with comes first, as ALARM.`,
 			if len(args) == 1 {
 				filter.Request = args[0]
 			}
-			ctx, cancel := notTooLong(cmd.Context())
-			defer cancel()
-			c, err := connect(ctx)
+			refused, err := askFor(cmd, (*client.Client).Refusals, filter)
 			if err != nil {
 				return err
 			}
-			told, err := c.Refusals(ctx, filter)
-			if err != nil {
-				return err
-			}
-			return tellWhy(told, filter == client.RefusalFilter{}, asJSON)
+			return tellWhy(refused, filter == client.RefusalFilter{}, asJSON)
 		},
-		ValidArgsFunction: once(completeRefusals(&filter)),
+		ValidArgsFunction: first(completeRefusals(&filter)),
 	}
 	set := cmd.Flags()
 	set.StringVar(&filter.Run, "run", "", "the run (default: the last one)")
@@ -55,26 +50,26 @@ file that may have been tampered with comes first, as ALARM.`,
 
 // tellWhy writes refusals as they are told inside. Which run it is about is said where
 // nobody named one.
-func tellWhy(told api.Refusals, last, asJSON bool) error {
+func tellWhy(refused api.Refusals, last, asJSON bool) error {
 	if asJSON {
-		return writeJSON(os.Stdout, told.Refusals)
+		return ui.WriteJSON(os.Stdout, refused.Refusals)
 	}
 	if last {
-		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: of run %s, the last one\n", printable(told.Run)); err != nil {
+		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: of run %s, the last one\n", ui.Printable(refused.Run)); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Print(printableText(refusal.Text(told.Refusals)))
+	_, err := fmt.Print(ui.PrintableText(refusal.Text(refused.Refusals)))
 	return err
 }
 
 // completeRefusals offers the ids of what was refused in the run that the flags name.
-func completeRefusals(filter *client.RefusalFilter) complete {
-	return names(func(ctx context.Context, c *client.Client) []string {
-		told, _ := c.Refusals(ctx, *filter) // none, if none can be asked
+func completeRefusals(filter *client.RefusalFilter) completion {
+	return offer(func(ctx context.Context, c *client.Client) []string {
+		refused, _ := c.Refusals(ctx, *filter) // none, if none can be asked
 		var found []string
-		for _, r := range told.Refusals {
-			found = append(found, r.RequestID+"\t"+printable(refusal.Subject(r)))
+		for _, r := range refused.Refusals {
+			found = append(found, r.RequestID+"\t"+ui.Printable(refusal.Subject(r)))
 		}
 		return found
 	})

@@ -13,35 +13,34 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
-// obituaryPatience is how long the daemon may take to find out why a sandbox
-// is dead.
-const obituaryPatience = 3 * time.Second
+// killedTimeout is how long the daemon may take to find out why a sandbox ended.
+const killedTimeout = 3 * time.Second
 
 // outOfMemory is the one sentence about that, whichever of a sandbox's processes the
 // kernel chose: the command's own, which leaves the sandbox alive, or the sandbox's,
 // which ends with it.
 const outOfMemory = "the command was killed, because the sandbox is out of memory (max_memory_mb in the policy)"
 
-// deathbed asks why a command was killed.
-type deathbed struct {
+// killed is a command that was killed, and nobody has said why.
+type killed struct {
 	client       *client.Client
 	run, sandbox string // run may be ""
 }
 
-// obituary adds to a command's end, where it was killed or its sandbox ended with it, why
+// explain adds to a command's end, where it was killed or its sandbox ended with it, why
 // that was: the command's exit comes before the daemon knows.
-func (d deathbed) obituary(ctx context.Context, exit *api.Exit, err error) error {
+func (k killed) explain(ctx context.Context, exit *api.Exit, err error) error {
 	if exit == nil || exit.Code != exitKilled || exit.TimedOut {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, obituaryPatience)
+	ctx, cancel := context.WithTimeout(ctx, killedTimeout)
 	defer cancel()
 	why := ""
 	switch {
 	case exit.Error != "":
-		why = d.cause(ctx)
+		why = k.cause(ctx)
 	case exit.Signal == "KILL":
-		why = d.killed(ctx)
+		why = k.byMemory(ctx)
 	}
 	switch why {
 	case "":
@@ -52,15 +51,15 @@ func (d deathbed) obituary(ctx context.Context, exit *api.Exit, err error) error
 	return &exitError{code: exitKilled, err: fmt.Errorf("the sandbox ended: %s", why)}
 }
 
-// killed is why a command of a sandbox that may live on was killed; "" if nobody but the
+// byMemory is why a command of a sandbox that may live on was killed; "" if nobody but the
 // sandbox itself did it.
-func (d deathbed) killed(ctx context.Context) string {
-	usage, err := d.client.Usage(ctx, d.sandbox)
+func (k killed) byMemory(ctx context.Context) string {
+	usage, err := k.client.Usage(ctx, k.sandbox)
 	switch status := client.StatusOf(err); {
 	case err == nil && usage.MemoryKills > 0:
 		return endedForMemory
 	case status == http.StatusConflict, status == http.StatusNotFound: // it has ended meanwhile
-		return d.cause(ctx)
+		return k.cause(ctx)
 	}
 	return ""
 }
@@ -70,16 +69,16 @@ const endedForMemory = "out of memory"
 
 // cause waits until the sandbox is dead or gone for the daemon too; "" if its
 // end is not known.
-func (d deathbed) cause(ctx context.Context) string {
+func (k killed) cause(ctx context.Context) string {
 	tick := time.NewTicker(daemonPoll)
 	defer tick.Stop()
 	for {
-		box, err := d.client.Sandbox(ctx, d.sandbox)
+		box, err := k.client.Sandbox(ctx, k.sandbox)
 		switch {
 		case box.Ended != "":
 			return box.Ended
 		case client.StatusOf(err) == http.StatusNotFound:
-			return d.recordedCause(ctx)
+			return k.recordedCause(ctx)
 		case errors.Is(err, client.ErrNoDaemon):
 			return ""
 		}
@@ -91,12 +90,12 @@ func (d deathbed) cause(ctx context.Context) string {
 	}
 }
 
-func (d deathbed) recordedCause(ctx context.Context) string {
+func (k killed) recordedCause(ctx context.Context) string {
 	filter := client.RecordFilter{
-		Run: d.run, Sandbox: d.sandbox,
+		Run: k.run, Sandbox: k.sandbox,
 		Kinds: []string{string(audit.KindSandbox)}, Outcomes: []string{string(audit.Finished)},
 	}
-	for line, err := range d.client.Records(ctx, filter) {
+	for line, err := range k.client.Records(ctx, filter) {
 		var record audit.Record
 		if err == nil && json.Unmarshal(line, &record) == nil {
 			return record.Reason

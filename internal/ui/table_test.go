@@ -1,7 +1,6 @@
-package main
+package ui
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -43,9 +42,9 @@ func TestColumns(t *testing.T) {
 	} {
 		want := tt.want
 		if want == nil {
-			want = columns(rows, 0)
+			want = Columns(rows, 0)
 		}
-		if diff := cmp.Diff(want, columns(rows, tt.width)); diff != "" {
+		if diff := cmp.Diff(want, Columns(rows, tt.width)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -64,7 +63,7 @@ func TestColumnsFit(t *testing.T) {
 			rows = append(rows, row)
 		}
 		width := rapid.IntRange(n*(leastCell+gap)+leastLast, 200).Draw(rt, "width")
-		lines := columns(rows, width)
+		lines := Columns(rows, width)
 		for _, line := range lines {
 			if utf8.RuneCountInString(line) > width {
 				rt.Fatalf("%d: %q", width, line)
@@ -77,22 +76,4 @@ func TestColumnsFit(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestPaint(t *testing.T) {
-	t.Setenv("NO_COLOR", "")
-	for line, want := range map[string]string{
-		"  refused  python x  why":   "  \x1b[31mrefused\x1b[0m  python x  why",
-		"  ALARM installed  x":       "  \x1b[1;31mALARM\x1b[0m installed  x",
-		"cofferdam: run x: 1 served": "cofferdam: run x: 1 served",
-		"refused":                    "refused",
-		"":                           "",
-	} {
-		if got := paint(line); got != want {
-			t.Errorf("%q", got)
-		}
-	}
-	if coloured(&bytes.Buffer{}) {
-		t.Error("a buffer takes colours")
-	}
 }

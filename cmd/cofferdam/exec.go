@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"syscall"
@@ -14,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // execFlags are those of `exec` and `shell`.
@@ -35,9 +34,7 @@ func (f *execFlags) register(cmd *cobra.Command) {
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which it starts")
 	set.StringVarP(&f.user, "user", "u", "", "user inside: root, the sandbox's own, or a user's number")
 	register(cmd, "user", fixed("root"))
-	for _, flag := range []string{"env", "workdir"} {
-		register(cmd, flag, cobra.NoFileCompletions)
-	}
+	incomplete(cmd, "env", "workdir")
 }
 
 func newExec() *cobra.Command {
@@ -67,7 +64,7 @@ With --detach it starts the command and prints its id, for "cofferdam logs".
 			args = withoutDashes(args)
 			return flags.run(cmd.Context(), args[0], args[1:])
 		},
-		ValidArgsFunction: once(completeSandboxes),
+		ValidArgsFunction: first(completeSandboxes),
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
@@ -75,7 +72,7 @@ With --detach it starts the command and prints its id, for "cofferdam logs".
 	set.BoolVarP(&flags.tty, "tty", "t", false, "give it this terminal")
 	set.BoolVarP(&flags.detach, "detach", "d", false, "start it, write its id, and leave it")
 	set.DurationVar(&flags.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
-	register(cmd, "timeout", cobra.NoFileCompletions)
+	incomplete(cmd, "timeout")
 	flags.register(cmd)
 	return cmd
 }
@@ -106,7 +103,7 @@ the shell's.`,
 			}
 			return flags.run(cmd.Context(), args[0], []string{shell, "-l"})
 		},
-		ValidArgsFunction: once(completeSandboxes),
+		ValidArgsFunction: first(completeSandboxes),
 	}
 	cmd.Flags().StringVar(&shell, "shell", "/bin/bash", "which shell")
 	register(cmd, "shell", fixed("/bin/bash", "/bin/sh"))
@@ -114,30 +111,25 @@ the shell's.`,
 	return cmd
 }
 
-// execution is one `cofferdam exec`.
-type execution struct {
-	flags   execFlags
-	client  *client.Client
-	box     string
-	voice   *voice
-	tty     *terminal // nil: none
-	session *session
-}
-
-func (f execFlags) run(ctx context.Context, box string, argv []string) error {
+// run is one `cofferdam exec` or `shell`.
+func (f execFlags) run(ctx context.Context, sandbox string, argv []string) error {
 	start, err := f.request(argv)
 	if err != nil {
 		return err
 	}
-	c, err := connect(ctx)
-	if err != nil {
+	x := newForeground()
+	x.sandbox = sandbox
+	if x.client, err = connect(ctx); err != nil {
 		return &exitError{code: exitOurs, err: err}
 	}
-	x := &execution{flags: f, client: c, box: box, voice: &voice{w: os.Stderr}, session: newSession()}
 	if f.detach {
-		return x.leave(ctx, start)
+		if err := startIn(ctx, x, start); err != nil {
+			return err
+		}
+		_, err := fmt.Println(ui.Printable(x.command))
+		return err
 	}
-	return x.run(ctx, start)
+	return f.attend(ctx, x, start)
 }
 
 // request describes the command; all that can be wrong with it here is found
@@ -147,13 +139,13 @@ func (f execFlags) request(argv []string) (api.StartCommand, error) {
 	if f.timeout < 0 {
 		return start, fault.Invalid("--timeout is %s; it must be above 0, such as 90s or 5m", f.timeout)
 	}
-	start.TimeoutMS = (f.timeout + time.Millisecond - 1).Milliseconds()
+	start.TimeoutMS = wholeMilliseconds(f.timeout)
 	switch {
 	case f.detach && (f.input || f.tty):
 		return start, fault.Invalid("--detach leaves the command without input; leave out -i and -t")
 	case f.tty && !f.input:
 		return start, fault.Invalid("-t needs -i, as in cofferdam exec -it")
-	case f.tty && (!term.IsTerminal(descriptor(os.Stdin)) || !term.IsTerminal(descriptor(os.Stdout))):
+	case f.tty && (!ui.IsTerminal(os.Stdin) || !ui.IsTerminal(os.Stdout)):
 		return start, fault.Invalid("there is no terminal here to give to the command; leave out -t, or use exec -i in the place of shell")
 	}
 	var err error
@@ -161,136 +153,41 @@ func (f execFlags) request(argv []string) (api.StartCommand, error) {
 	return start, err
 }
 
-// leave starts the command and writes its id.
-func (x *execution) leave(ctx context.Context, start api.StartCommand) error {
-	command, err := x.start(ctx, start)
-	if err != nil {
-		return err
+// startIn starts a command in a sandbox that somebody named, maybe wrongly.
+func startIn(ctx context.Context, x *foreground, start api.StartCommand) error {
+	err := x.start(ctx, start)
+	if client.StatusOf(err) == http.StatusNotFound {
+		return &exitError{code: exitUsage, err: errors.Unwrap(err)}
 	}
-	_, err = fmt.Println(printable(command.ID))
 	return err
 }
 
-func (x *execution) run(ctx context.Context, start api.StartCommand) error {
+// attend starts the command and stays with it.
+func (f execFlags) attend(ctx context.Context, x *foreground, start api.StartCommand) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if x.flags.tty {
-		tty, err := openTerminal()
-		if err != nil || tty == nil {
-			return &exitError{code: exitOurs, err: fmt.Errorf("take the terminal: %w", err)}
-		}
-		x.tty = tty
-		x.voice.setRaw(true)
-		start.Rows, start.Cols = tty.size()
-		if _, set := start.Env["TERM"]; !set {
-			start.Env = with(start.Env, "TERM", termName())
+	if f.tty {
+		_, set := start.Env["TERM"]
+		if err := x.takeTerminal(&start, !set); err != nil {
+			return &exitError{code: exitOurs, err: err}
 		}
 	}
+	defer x.restore()
 	// From here on a signal is the command's, also one that comes before it runs.
-	defer x.watchSignals(ctx)()
-	exit, err := x.follow(ctx, start)
-	x.tty.restore()
-	x.voice.setRaw(false)
+	defer handleSignals(func(sig syscall.Signal) {
+		if sig == syscall.SIGWINCH {
+			x.resize(ctx)
+			return
+		}
+		x.signal(ctx, unix.SignalName(sig)[len("SIG"):])
+	})()
+	err := startIn(ctx, x, start)
+	if err != nil {
+		return err
+	}
+	exit, err := x.follow(ctx, start.Stdin, func(p []byte) []byte { return p }, func([]byte) {})
 	if err != nil {
 		return x.lost(err)
 	}
-	return deathbed{client: x.client, sandbox: x.box}.obituary(ctx, &exit, judge(exit))
-}
-
-func with(env map[string]string, name, value string) map[string]string {
-	if env == nil {
-		env = map[string]string{}
-	}
-	env[name] = value
-	return env
-}
-
-func (x *execution) start(ctx context.Context, start api.StartCommand) (api.Command, error) {
-	command, err := x.client.StartCommand(ctx, x.box, start)
-	switch status := client.StatusOf(err); {
-	case err == nil:
-		return command, nil
-	case status == http.StatusForbidden:
-		return command, &exitError{code: exitRefused, err: err}
-	case status == http.StatusBadRequest, status == http.StatusNotFound:
-		return command, &exitError{code: exitUsage, err: err}
-	}
-	return command, &exitError{code: exitOurs, err: err}
-}
-
-func (x *execution) follow(ctx context.Context, start api.StartCommand) (api.Exit, error) {
-	command, err := x.start(ctx, start)
-	if err != nil {
-		return api.Exit{}, err
-	}
-	s := x.session
-	s.out, s.err, s.say = os.Stdout, x.voice, x.voice.say
-	if x.tty != nil {
-		s.out = x.voice.beside(os.Stdout)
-	}
-	s.attach = func(ctx context.Context, offset int64) (*client.Attachment, error) {
-		return ask(ctx, x.client, func(c *client.Client) (*client.Attachment, error) { return c.Attach(ctx, x.box, command.ID, offset) })
-	}
-	if start.Stdin {
-		// Not waited for: a read of stdin can't be taken back.
-		go s.pump(ctx, os.Stdin, func(p []byte) []byte { return p })
-	}
-	return s.follow(ctx)
-}
-
-// watchSignals hands the process's signals to the command until the returned
-// function is called.
-func (x *execution) watchSignals(ctx context.Context) (stop func()) {
-	signals := make(chan os.Signal, 16)
-	// As of run, SIGPIPE is asked for so that a write to a closed stdout fails.
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH, syscall.SIGPIPE)
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case got := <-signals:
-				x.signalled(ctx, got)
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(quit)
-		<-done
-	}
-}
-
-// signalled does not wait: the connection may be full of input that the command
-// does not read.
-func (x *execution) signalled(ctx context.Context, got os.Signal) {
-	sig, ok := got.(syscall.Signal)
-	switch {
-	case !ok || sig == syscall.SIGPIPE:
-	case sig == syscall.SIGWINCH && x.tty != nil:
-		go func() {
-			_ = x.session.send(ctx, func(link *client.Attachment) error {
-				rows, cols := x.tty.size() // asked last, so that the last one sent is the newest
-				return link.Resize(rows, cols)
-			})
-		}()
-	case sig != syscall.SIGWINCH:
-		name := unix.SignalName(sig)[len("SIG"):]
-		go func() {
-			_ = x.session.send(ctx, func(link *client.Attachment) error { return link.Signal(name) })
-		}()
-	}
-}
-
-// lost says why a command's end is not known.
-func (x *execution) lost(err error) error {
-	if e, ok := errors.AsType[*exitError](err); ok {
-		return e
-	}
-	if output, ok := errors.AsType[*outputError](err); ok && errors.Is(output.err, syscall.EPIPE) {
-		return &exitError{code: exitPipe}
-	}
-	return &exitError{code: exitOurs, err: fmt.Errorf("the command in sandbox %s was lost: %w", x.box, err)}
+	return killed{client: x.client, sandbox: x.sandbox}.explain(ctx, &exit, judge(exit))
 }

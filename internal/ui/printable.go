@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"fmt"
@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// printable makes one line of s that no terminal takes for an instruction:
+// Printable makes one line of s that no terminal takes for an instruction:
 // control characters (C0 and C1), line breaks, what reorders or hides text, and
 // bytes that are no UTF-8 become visible escapes.
-func printable(s string) string { return escape(s, "") }
+func Printable(s string) string { return escape(s, "") }
 
-// printableText is printable for text of our own of several lines.
-func printableText(s string) string { return escape(s, "\n\t") }
+// PrintableText is Printable for text of our own of several lines.
+func PrintableText(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return hostile(r) || r == utf8.RuneError }) {

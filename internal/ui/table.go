@@ -1,12 +1,10 @@
-package main
+package ui
 
 import (
+	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
 // A column of a table that does not fit is made narrower down to leastCell characters;
@@ -17,10 +15,10 @@ const (
 	gap       = 2 // between columns
 )
 
-// columns aligns the cells of rows, which must be printable, without spaces at the ends of lines. Where lines
+// Columns aligns the cells of rows, which must be printable, without spaces at the ends of lines. Where lines
 // would be longer than width (0: nobody minds), the last cells go on below themselves,
 // and others are cut where that does not do.
-func columns(rows [][]string, width int) []string {
+func Columns(rows [][]string, width int) []string {
 	widths := columnWidths(rows)
 	left := 0 // of the last column
 	for _, w := range widths {
@@ -134,36 +132,23 @@ func wrap(text string, width int) []string {
 // cells is how many characters wide a printable text is.
 func cells(s string) int { return utf8.RuneCountInString(s) }
 
-// widthOf is how wide lines on w may be; 0 if w is no terminal, and whoever reads it has
-// use for all of it.
-func widthOf(w io.Writer) int {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(descriptor(file)) {
-		return 0
-	}
-	if cols, _, err := term.GetSize(descriptor(file)); err == nil && cols > 0 {
-		return cols
-	}
-	return usualCols
-}
-
-// coloured tells whether w takes colours: a terminal that has them, of somebody who did
-// not set NO_COLOR.
-func coloured(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && widthOf(w) > 0
-}
-
-// paint gives the word that a line of a run's table begins with its colour: what came in
-// is green, what did not is yellow or red.
-func paint(line string) string {
-	word := strings.TrimLeft(line, " ")
-	indent := line[:len(line)-len(word)]
-	for _, of := range []struct{ word, colour string }{
-		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"no such name", "\x1b[33m"},
-	} {
-		if indent != "" && strings.HasPrefix(word, of.word) {
-			return indent + of.colour + of.word + "\x1b[0m" + word[len(of.word):]
+// WriteTable aligns columns, and fits them into a terminal; every cell is made printable here. An empty cell
+// that is not at the end of its row shows as a dash.
+func WriteTable(w io.Writer, rows [][]string) error {
+	shown := make([][]string, len(rows))
+	for n, row := range rows {
+		shown[n] = make([]string, len(row))
+		for i, cell := range row {
+			shown[n][i] = Printable(cell)
+			if cell == "" && i < len(row)-1 {
+				shown[n][i] = "-"
+			}
 		}
 	}
-	return line
+	for _, line := range Columns(shown, Width(w)) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

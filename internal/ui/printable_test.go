@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"encoding/json"
@@ -20,12 +20,12 @@ func TestPrintable(t *testing.T) {
 		"\x7f":                           `\x7f`,
 		"\ufffd":                         "\ufffd",
 	} {
-		if got := printable(in); got != want {
-			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+		if got := Printable(in); got != want {
+			t.Errorf("Printable(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := printableText("a\n\tb\x1b"); got != "a\n\tb\\x1b" {
-		t.Errorf("printableText = %q", got)
+	if got := PrintableText("a\n\tb\x1b"); got != "a\n\tb\\x1b" {
+		t.Errorf("PrintableText = %q", got)
 	}
 }
 
@@ -36,7 +36,7 @@ func FuzzPrintable(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, got := range []string{printable(s), printableText(s)} {
+		for _, got := range []string{Printable(s), PrintableText(s)} {
 			if !utf8.ValidString(got) || strings.ContainsFunc(strings.NewReplacer("\n", "", "\t", "").Replace(got), hostile) {
 				t.Fatalf("%q became %q", s, got)
 			}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+func showEvidence(s *ui.Sheet, r approval.Request, now time.Time) {
+	e := r.Evidence
+	s.List("ADVISORIES", e.Advisories)
+	s.Text("SIMILAR TO", e.Similar)
+	s.List("FINDINGS", e.Findings)
+	s.List("NOT CHECKED", e.Unchecked)
+	s.List("runs", e.Scripts)
+	s.OrUnknown("index", r.Upstream)
+	if e.Published.IsZero() {
+		s.Line("published", "%s", ui.Unknown)
+	} else {
+		s.Line("published", "%s, %s ago", e.Published.UTC().Format(time.DateOnly), ui.Age(now.Sub(e.Published)))
+	}
+	if !e.FirstSeen.IsZero() {
+		s.Line("first seen", "%s, by this installation", e.FirstSeen.UTC().Format(time.DateOnly))
+	}
+	s.Text("popularity", cmp.Or(e.Popularity, "on no list of popular packages that is known here"))
+	s.OrUnknown("maintainer", e.Maintainer)
+	s.OrUnknown("summary", e.Summary)
+	s.OrUnknown("homepage", e.Homepage)
+	s.OrUnknown("license", e.License)
+	if e.Versions > 0 {
+		s.Line("versions", "%d", e.Versions)
+	}
+	s.List("requires", e.Requires)
+	showInside(s, e.Inside)
+	showUpgrade(s, e)
+	if e.LastApproved != "" {
+		s.Line("last approved", "%s", e.LastApproved)
+		s.List("since then", e.Changes)
+	}
+}
+
+// showInside tells what the file brings.
+func showInside(s *ui.Sheet, in *evidence.Inside) {
+	if in == nil {
+		s.Line("inside", "not checked: the file was not looked into yet")
+		return
+	}
+	s.Line("inside", "%s", ui.Plural(in.Files, "file", "files"))
+	s.List("  modules", in.Modules)
+	s.List("  entry points", in.EntryPoints)
+	s.List("  EACH START", in.Starts)
+	s.List("  NATIVE CODE", in.Native)
+	if len(in.Starts)+len(in.Native) == 0 {
+		s.Line("", "no native code, and nothing that runs at each start")
+	}
+}
+
+// showUpgrade tells what differs from the version that the run has.
+func showUpgrade(s *ui.Sheet, e evidence.Evidence) {
+	if e.Installed == "" {
+		return
+	}
+	s.Line("in its place", "the run has %s of it already", e.Installed)
+	switch {
+	case e.FilesUnknown:
+		s.Line("  new files", "%s", ui.Unknown)
+	case len(e.NewFiles) == 0:
+		s.Line("  new files", "none")
+	default:
+		s.List("  new files", e.NewFiles)
+	}
+}
+
+func showFiles(s *ui.Sheet, r approval.Request) {
+	if len(r.Files) == 0 {
+		s.Line("files", "none is known yet")
+	}
+	for i, f := range r.Files {
+		name := ""
+		if i == 0 {
+			name = "files"
+		}
+		about := []string{f.Kind}
+		if f.Size > 0 {
+			about = append(about, ui.Size(f.Size))
+		}
+		if !f.Published.IsZero() {
+			about = append(about, "of "+f.Published.UTC().Format(time.DateOnly))
+		}
+		if f.Scripts {
+			about = append(about, "RUNS SOMETHING at installation")
+		}
+		s.Line(name, "%s (%s)", f.Name, strings.Join(about, ", "))
+		for _, d := range f.Digests {
+			s.Line("", "  %s", d)
+		}
+		if len(f.Digests) == 0 {
+			s.Line("", "  no digest is known yet")
+		}
+	}
+}
+
+// until is the end of an answer that lasts for some time.
+func until(lasts time.Duration) string {
+	if lasts <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" until %s", time.Now().Add(lasts).Format(time.DateTime))
+}
+
+// whom says for whom an answer would be.
+func whom(r approval.Request, scope approval.Scope) string {
+	who := "every run of this installation"
+	switch scope {
+	case approval.ScopeRun:
+		who = fmt.Sprintf("the %s", ui.Noun(r.Asked, "run that asked", fmt.Sprintf("%d runs that asked", r.Asked)))
+	case approval.ScopePolicy:
+		who = "every run under the same policy, byte for byte, as " + ui.Noun(r.Asked, "the run that asked", "one of the runs that asked")
+	case approval.ScopeEverywhere:
+	}
+	return who
+}

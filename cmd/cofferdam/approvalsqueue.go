@@ -1,0 +1,247 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// states are those of a request.
+func states() []string {
+	return texts(approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Superseded)
+}
+
+// allRequests reads page by page, up to most; more tells that there are others.
+func allRequests(ctx context.Context, c *client.Client, f client.ApprovalFilter, most int) (requests []approval.Request, more bool, err error) {
+	requests = []approval.Request{}
+	for {
+		page, err := c.Approvals(ctx, f)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, text := range page.Approvals {
+			if len(requests) >= most {
+				return requests, true, nil
+			}
+			r, err := readRequest(text)
+			if err != nil {
+				return nil, false, err
+			}
+			requests = append(requests, r)
+		}
+		if f.Before = page.Next; f.Before == "" {
+			return requests, false, nil
+		}
+	}
+}
+
+func readRequest(text api.Approval) (approval.Request, error) {
+	var r approval.Request
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("read a request: %w", err)
+	}
+	return r, nil
+}
+
+// listed is a request where it stands in a list.
+type listed struct {
+	approval.Request
+	indent string
+}
+
+// underTrees puts the members of trees below them.
+func underTrees(requests []approval.Request) []listed {
+	byID := map[string]approval.Request{}
+	below := map[string]bool{}
+	for _, r := range requests {
+		byID[r.ID] = r
+	}
+	for _, r := range requests {
+		for _, m := range r.Members {
+			below[m.ID] = true
+		}
+	}
+	var out []listed
+	for _, r := range requests {
+		if below[r.ID] {
+			continue
+		}
+		out = append(out, listed{r, ""})
+		for _, m := range r.Members {
+			if own, there := byID[m.ID]; there {
+				out = append(out, listed{own, "  "})
+				delete(byID, m.ID) // it may be in another tree, too
+			}
+		}
+	}
+	return out
+}
+
+func releaseText(r approval.Request) string {
+	text := excerpt.Of(string(r.Package.Ecosystem)+" "+r.Package.Name+" "+r.Package.Version, 70)
+	if n := len(r.Members) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// expanded are requests with each tree's members that wait in its place.
+func expanded(requests []approval.Request) []approval.Request {
+	var out []approval.Request
+	add := func(r approval.Request) {
+		if !slices.ContainsFunc(out, func(o approval.Request) bool { return o.ID == r.ID }) {
+			out = append(out, r)
+		}
+	}
+	for _, r := range requests {
+		if !r.IsTree() {
+			add(r)
+		}
+		for _, m := range r.Members {
+			if m.Request != nil && m.State == approval.Pending {
+				add(*m.Request)
+			}
+		}
+	}
+	return out
+}
+
+func askedBy(r approval.Request) string {
+	if len(r.Asks) == 0 {
+		return ""
+	}
+	if r.Asked == 1 {
+		return excerpt.Of(r.Asks[0].Run, 30)
+	}
+	return fmt.Sprintf("%s +%d", excerpt.Of(r.Asks[0].Run, 30), r.Asked-1)
+}
+
+// runsAtInstallation names the scripts or files that run when a release is installed; ""
+// if nothing does.
+func runsAtInstallation(r approval.Request) string {
+	var names []string
+	for _, script := range r.Evidence.Scripts {
+		name, _, _ := strings.Cut(script, ":")
+		names = append(names, excerpt.Of(name, 40))
+	}
+	if len(names) == 0 && slices.ContainsFunc(r.Files, func(f approval.File) bool { return f.Scripts }) {
+		return "it is not known what"
+	}
+	return strings.Join(names, ", ")
+}
+
+// notesOf is what a person should see at a glance, worst first.
+func notesOf(r approval.Request) []string {
+	var notes []string
+	if r.IsTree() {
+		notes = append(notes, treeNotes(r)...)
+	}
+	if n := len(r.Evidence.Advisories); n > 0 {
+		notes = append(notes, ui.Plural(n, "advisory", "advisories"))
+	}
+	if len(r.Near) > 0 {
+		notes = append(notes, "ALMOST THE SAME NAME: "+strings.Join(r.Near, ", "))
+	}
+	if r.Evidence.Similar != "" {
+		notes = append(notes, "like "+r.Evidence.Similar)
+	}
+	if what := runsAtInstallation(r); what != "" {
+		notes = append(notes, "runs something at installation: "+what)
+	}
+	if n := len(r.Evidence.Findings); n > 0 {
+		notes = append(notes, ui.Plural(n, "finding", "findings"))
+	}
+	switch {
+	case r.ReplacedBy != "":
+		notes = append(notes, "now "+r.ReplacedBy)
+	case r.Answer != nil:
+		notes = append(notes, fmt.Sprintf("%s by %s, scope %s", r.Answer.State, r.Answer.By, r.Answer.Scope))
+	}
+	if r.Ended != "" && r.ReplacedBy == "" {
+		notes = append(notes, r.Ended)
+	}
+	return notes
+}
+
+// treeNotes tell how many of a tree's members have been answered.
+func treeNotes(r approval.Request) []string {
+	counts := map[approval.State]int{}
+	for _, m := range r.Members {
+		counts[m.State]++
+	}
+	if r.State != approval.Pending || counts[approval.Pending] == len(r.Members) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of its %d releases wait for an answer", counts[approval.Pending], len(r.Members))}
+}
+
+// completeRequests offers requests in some states.
+func completeRequests(in ...approval.State) completion {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		return offer(func(ctx context.Context, c *client.Client) []string {
+			filter := client.ApprovalFilter{}
+			for _, s := range in {
+				filter.States = append(filter.States, string(s))
+			}
+			requests, _, _ := allRequests(ctx, c, filter, 200) // none, if none can be asked
+			var found []string
+			for _, r := range requests {
+				if !slices.Contains(args, r.ID) {
+					found = append(found, r.ID+"\t"+ui.Printable(releaseText(r)))
+				}
+			}
+			return found
+		})(cmd, args, word)
+	}
+}
+
+// addressed are the requests that ids and group ids name, each once, in order. Of
+// a group those that are pending.
+func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.Request, error) {
+	var found []approval.Request
+	add := func(r approval.Request) {
+		if !slices.ContainsFunc(found, func(o approval.Request) bool { return o.ID == r.ID }) {
+			found = append(found, r)
+		}
+	}
+	for _, id := range ids {
+		if !approval.IsGroup(id) {
+			text, err := c.Approval(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			r, err := readRequest(text)
+			if err != nil {
+				return nil, err
+			}
+			add(r)
+			continue
+		}
+		group, _, err := allRequests(ctx, c, client.ApprovalFilter{Group: id, States: []string{string(approval.Pending)}}, 2000)
+		if err != nil {
+			return nil, err
+		}
+		if len(group) == 0 {
+			return nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id)
+		}
+		slices.SortFunc(group, func(a, b approval.Request) int {
+			return cmp.Or(cmp.Compare(a.Package.Name, b.Package.Name), a.Created.Compare(b.Created))
+		})
+		for _, r := range group {
+			add(r)
+		}
+	}
+	return found, nil
+}

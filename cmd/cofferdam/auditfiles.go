@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// auditFiles are the flags of what reads a log's files and asks no daemon.
+type auditFiles struct {
+	dir  string
+	key  string
+	json bool
+}
+
+func (f *auditFiles) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.dir, "dir", "", "the log's directory, or a copy of it (default: this installation's)")
+	cmd.Flags().StringVar(&f.key, "key", "", "the public key that you trust: a file, or the key itself")
+	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON")
+	register(cmd, "dir", completeDirs)
+}
+
+// directory is the log's directory.
+func (f *auditFiles) directory() (string, error) {
+	if f.dir != "" {
+		if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
+			return "", fault.New(fault.ErrNotFound, "there is no directory %s", f.dir)
+		}
+		return f.dir, nil
+	}
+	paths, err := config.DefaultPaths()
+	return paths.Audit(), err
+}
+
+// keys are the keys that were given; nil if none was.
+func (f *auditFiles) keys() (*checkpoint.Keyring, error) {
+	if f.key == "" {
+		return nil, nil
+	}
+	ring, err := audit.ReadPublicKeys(f.key)
+	return &ring, err
+}

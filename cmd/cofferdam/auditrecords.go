@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func outcomes() []string {
+	return texts(
+		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.Failed, audit.Started, audit.Finished,
+		audit.Exceeded, audit.Alarm, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
+		audit.Sealed, audit.Erased, audit.Rotated,
+	)
+}
+
+func kinds() []string {
+	return texts(
+		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog,
+	)
+}
+
+func recordRow(r audit.Record) []string {
+	return []string{r.Time.Local().Format(time.DateTime), r.Run, string(r.Outcome), recordWhat(r), recordWhy(r)}
+}
+
+func recordWhat(r audit.Record) string {
+	switch {
+	case r.Package != "":
+		what := r.Ecosystem + " " + r.Package
+		if r.InstalledVersion != "" {
+			what += " " + r.InstalledVersion
+		}
+		return what
+	case len(r.Command) > 0:
+		return excerpt.Of("$ "+strings.Join(r.Command, " "), 60)
+	case r.Detail["name"] != "":
+		return string(r.Kind) + " " + r.Detail["name"]
+	case r.Sandbox != "":
+		return string(r.Kind) + " " + r.Sandbox
+	}
+	return string(r.Kind)
+}
+
+func rangeText(w audit.WithheldRange) string {
+	if w.From == w.To {
+		return w.From
+	}
+	return w.From + " .. " + w.To
+}
+
+// withheldText counts files where an older version's other files were let in.
+func withheldText(w audit.WithheldRange) string {
+	n, unit := w.Versions, "version"
+	if n == 0 {
+		n, unit = w.Files, "file"
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%s: %s (%d %s) [%s];", rangeText(w), w.Reason, n, unit, w.Rule)
+}
+
+// missed leaves out the files of versions that were let in by other files,
+// unless there is nothing else to tell.
+func missed(ranges []audit.WithheldRange) []audit.WithheldRange {
+	whole := slices.DeleteFunc(slices.Clone(ranges), func(w audit.WithheldRange) bool { return w.Versions == 0 })
+	if len(whole) == 0 {
+		return ranges
+	}
+	return whole
+}
+
+func recordWhy(r audit.Record) string {
+	var parts []string
+	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
+		parts = append(parts, r.Reason)
+	}
+	if r.Outcome == audit.Shown {
+		parts = append(parts, cmp.Or(r.File, "the page"), cmp.Or(r.SHA256, r.Detail["index_digest"]))
+	}
+	for _, w := range missed(r.Withheld) {
+		parts = append(parts, withheldText(w))
+	}
+	if r.Rule != "" && len(r.Withheld) == 0 {
+		parts = append(parts, "["+r.Rule+"]")
+	}
+	if r.Exit != nil {
+		parts = append(parts, "exit "+strconv.Itoa(*r.Exit))
+	}
+	if t := times(r.Count); t != "" {
+		parts = append(parts, t)
+	}
+	return strings.TrimSuffix(strings.Join(parts, " "), ";")
+}
+
+// withClose is an error, or what went wrong at the end.
+func withClose(err, closing error) error {
+	if err != nil {
+		return err
+	}
+	return closing
+}
+
+// when reads a time: so long ago, a date, or a time of RFC 3339; "" is none.
+func when(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 100_000 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if at, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return at, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, fault.Invalid("--%s %q is no time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
+}
+
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("(%d times)", n)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// The groups of the help.
+const (
+	groupWork   = "work"
+	groupReview = "review"
+	groupHost   = "host"
+)
+
+// How long the daemon may take for an answer: usually, and where a sandbox is written or
+// removed.
+const (
+	quickTimeout = 30 * time.Second
+	longTimeout  = 5 * time.Minute
+)
+
+// usage is bad input on the command line itself.
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return fault.Invalid("%s (see %s --help)", fmt.Sprintf(format, args...), cmd.CommandPath())
+}
+
+// quick bounds what should be quick.
+func quick(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, quickTimeout)
+}
+
+// interruptible ends its context when a person or the system wants this process to end.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// interrupted ends its context by a signal. SIGPIPE is asked for so that a write
+// to a closed pipe fails with a sentence instead of killing this process.
+func interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return interruptible(ctx)
+}
+
+// completion is cobra's signature of one.
+type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// register can fail only for a flag that is not there or has one already, and
+// then every test of this package fails.
+func register(cmd *cobra.Command, flag string, f completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
+	}
+}
+
+// incomplete says of flags that nothing can be offered for them, not even files.
+func incomplete(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		register(cmd, flag, cobra.NoFileCompletions)
+	}
+}
+
+// fixed is a completion of words that are known.
+func fixed(words ...string) completion {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// files is a completion of files with these extensions.
+func files(extensions ...string) completion {
+	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
+}
+
+// first completes the first argument only.
+func first(f completion) completion {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, word)
+	}
+}
+
+// anyFile leaves completion to the shell.
+func anyFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}

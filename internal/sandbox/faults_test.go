@@ -34,7 +34,7 @@ func notHere(p faultpoint.Point) bool {
 
 // playDaemon takes over what lives, and leads one sandbox through its whole life. It
 // says on its output what its client has been told.
-func playDaemon(text string) {
+func playDaemon(text string, pause pausing) {
 	err := func() error {
 		var w world
 		if err := json.Unmarshal([]byte(text), &w); err != nil {
@@ -45,18 +45,21 @@ func playDaemon(text string) {
 		if err != nil {
 			return err
 		}
-		return d.wholeLife(ctx, func(what, id string) { fmt.Println(what, id) })
+		return d.wholeLife(ctx, pause, func(what, id string) { fmt.Println(what, id) })
 	}()
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1) // the point was not met
 }
 
-func (d *daemon) wholeLife(ctx context.Context, say func(what, id string)) error {
+// pausing is one of a daemon's ways to pause a sandbox.
+type pausing func(d *daemon, ctx context.Context, id string) error
+
+func (d *daemon) wholeLife(ctx context.Context, pause pausing, say func(what, id string)) error {
 	p, err := policy.Parse("test", []byte(document))
 	if err != nil {
 		return err
 	}
-	s, err := d.Create(ctx, sandbox.Request{Policy: p, PolicyText: []byte(document), Labels: map[string]string{"a": "b"}, IdempotencyKey: "one"})
+	s, err := d.Create(ctx, sandbox.Request{Policy: p, PolicyText: []byte(document), Labels: map[string]string{"a": "b"}, Env: map[string]string{"GIVEN": "word"}, IdempotencyKey: "one"})
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func (d *daemon) wholeLife(ctx context.Context, say func(what, id string)) error
 	if err := d.Settle(ctx, s.Info().Run); err != nil {
 		return err
 	}
-	if err := d.Pause(ctx, id); err != nil {
+	if err := pause(d, ctx, id); err != nil {
 		return err
 	}
 	say("paused", id)
@@ -208,7 +211,7 @@ func (d *daemon) judge(t *testing.T, point faultpoint.Point, told map[string]str
 func (d *daemon) goOn(t *testing.T, s *sandbox.Sandbox) {
 	t.Helper()
 	ctx, id := t.Context(), s.Info().ID
-	again, err := d.Create(ctx, ask(t, sandbox.Request{Labels: map[string]string{"a": "b"}, IdempotencyKey: "one"}))
+	again, err := d.Create(ctx, ask(t, sandbox.Request{Labels: map[string]string{"a": "b"}, Env: map[string]string{"GIVEN": "word"}, IdempotencyKey: "one"}))
 	if again != s && !errors.Is(err, fault.ErrConflict) { // the request was another user's
 		t.Errorf("the same request makes %v, %v", again, err)
 	}
@@ -216,7 +219,7 @@ func (d *daemon) goOn(t *testing.T, s *sandbox.Sandbox) {
 		t.Fatal(err)
 	}
 	wantState(t, s, sandbox.Running)
-	cmd, err := d.Start(ctx, id, sandbox.Command{Argv: []string{"/bin/true"}})
+	cmd, err := d.Start(ctx, id, sandbox.Command{Argv: []string{"/bin/sh", "-c", `[ "$GIVEN $COFFERDAM_RUN" = "word ` + s.Info().Run + `" ]`}})
 	if err != nil {
 		t.Fatal(err)
 	}

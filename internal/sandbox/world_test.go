@@ -293,7 +293,13 @@ func (d *daemon) wantOnly(t *testing.T, ids ...string) {
 	check("the journal", journaled, err)
 	listed, err := d.engine.List(t.Context())
 	check("the engine", listed, err)
-	check("the process list", d.world.processes(), nil)
+	running := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		s, err := d.Get(id)
+		return err == nil && s.FilesAlone()
+	})
+	if got := slices.Sorted(slices.Values(d.world.processes())); !slices.Equal(got, running) {
+		t.Errorf("the process list has %v, want %v", got, running)
+	}
 	frozen, err := os.ReadDir(d.world.path("frozen"))
 	if err != nil {
 		t.Error(err)

@@ -2,8 +2,8 @@
 // above engines. It is a real engine in every respect but one: nothing is
 // isolated or limited, and it declares so, which keeps it from being chosen for
 // a sandbox. It freezes by stopping the process, which keeps its memory; the
-// image stands for that process and holds nothing else. Its snapshots hold the
-// files of one directory, see Engine.Own, and never memory.
+// image stands for that process and holds nothing else. What it keeps without
+// memory, snapshots among it, are the files of one directory, see Engine.Own.
 //
 // Roots and mounts are not shown: Spec.Init is a path on the host.
 package fake
@@ -21,6 +21,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // Name of the engine.
@@ -34,6 +35,7 @@ type sandboxKeeper interface {
 	Kill(ctx context.Context, id string) error
 	Freeze(ctx context.Context, f keeper.Freeze) error
 	Thaw(ctx context.Context, l keeper.Launch) error
+	Track(ctx context.Context, id string, processes []process.ID) error
 	Wait(ctx context.Context, id string) (keeper.ProcessExit, error)
 	Forget(ctx context.Context, id string) error
 }
@@ -92,7 +94,7 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec, fill func(own str
 	inst := e.instance(spec.ID)
 	meta, err := json.Marshal(inst.Handle())
 	if err == nil {
-		err = e.makeOwn(spec.ID)
+		err = errors.Join(e.keepBegin(spec), e.makeOwn(spec.ID))
 	}
 	if err == nil {
 		err = fill(e.Own(spec.ID))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -17,6 +16,26 @@ var _ engine.Freezer = (*Instance)(nil)
 
 // Freeze stops the process and writes an image that names it.
 func (i *Instance) Freeze(ctx context.Context, dir string) error {
+	return i.freeze(ctx, dir, keeper.Freeze{ID: i.id})
+}
+
+// Thaw lets the process go on, or starts it anew, if its image is whole.
+func (i *Instance) Thaw(ctx context.Context, dir string) error {
+	known, err := i.engine.keeper.Get(ctx, i.id)
+	if err != nil {
+		return err
+	}
+	if !known.Frozen && !known.Moving && len(known.Pids) > 0 {
+		return nil
+	}
+	if err := image.Verify(dir, i.id); err != nil {
+		return err
+	}
+	return i.goOn(context.WithoutCancel(ctx), dir, known)
+}
+
+// freeze has the keeper do what f says, and seals the image.
+func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) error {
 	known, err := i.engine.keeper.Get(ctx, i.id)
 	if err != nil {
 		return err
@@ -30,7 +49,7 @@ func (i *Instance) Freeze(ctx context.Context, dir string) error {
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := i.engine.keeper.Freeze(ctx, keeper.Freeze{ID: i.id}); err != nil {
+	if err := i.engine.keeper.Freeze(ctx, f); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	data, err := json.Marshal(known.Pids)
@@ -41,27 +60,15 @@ func (i *Instance) Freeze(ctx context.Context, dir string) error {
 		err = image.Seal(dir, i.id)
 	}
 	if err != nil {
-		return errors.Join(err, i.engine.keeper.Thaw(ctx, keeper.Launch{ID: i.id}))
+		return errors.Join(err, i.goOn(ctx, dir, known))
 	}
 	return nil
 }
 
-// Thaw lets the process go on, if its image is whole.
-func (i *Instance) Thaw(ctx context.Context, dir string) error {
-	known, err := i.engine.keeper.Get(ctx, i.id)
-	if err != nil {
-		return err
+// goOn lets what is frozen run.
+func (i *Instance) goOn(ctx context.Context, dir string, known keeper.Sandbox) error {
+	if filesOnly(dir) {
+		return i.anew(ctx, dir, known)
 	}
-	if !known.Frozen && !known.Moving {
-		return nil
-	}
-	if err := image.Verify(dir, i.id); err != nil {
-		return err
-	}
-	return i.engine.keeper.Thaw(context.WithoutCancel(ctx), keeper.Launch{ID: i.id})
-}
-
-// FreezeFiles is refused: the image of a process that was stopped is the process.
-func (*Instance) FreezeFiles(context.Context, string) error {
-	return fault.New(fault.ErrUnavailable, "the fake engine starts no process anew")
+	return i.engine.keeper.Thaw(ctx, keeper.Launch{ID: i.id})
 }

@@ -3,9 +3,7 @@ package fake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -39,16 +37,16 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	default:
 		return fault.Invalid("a snapshot holds %q or %q, not %q", engine.ContentsMemory, engine.ContentsFiles, contents)
 	}
-	tar, err := exec.LookPath("tar")
+	packing, err := i.engine.packing(i.id, dir)
 	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the fake engine's snapshots take the program tar")
+		return err
 	}
 	if err := image.Make(dir); err != nil {
 		return err
 	}
 	err = i.engine.keeper.Freeze(context.WithoutCancel(ctx), keeper.Freeze{
 		ID: i.id, Keep: true, Log: filepath.Join(i.engine.dir(i.id), "init.log"),
-		Steps: [][]string{{tar, "-C", i.engine.Own(i.id), "-cf", filepath.Join(dir, tarName), "."}},
+		Steps: [][]string{packing},
 	})
 	if err == nil {
 		err = image.Seal(dir, i.id)
@@ -64,11 +62,5 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if _, err := new(image.Checker).Verify(dir); err != nil {
 		return nil, err
 	}
-	return e.create(ctx, spec, func(own string) error {
-		tar := exec.CommandContext(ctx, "tar", "-C", own, "-xpf", filepath.Join(dir, tarName))
-		if out, err := tar.CombinedOutput(); err != nil {
-			return fmt.Errorf("unpack the snapshot of sandbox %s: %w: %s", spec.ID, err, out)
-		}
-		return nil
-	})
+	return e.create(ctx, spec, func(own string) error { return unpack(ctx, dir, own) })
 }

@@ -16,6 +16,7 @@ import (
 const (
 	maxErrorText = 1 << 10
 	maxArgvKept  = 8 << 10 // of a command's argv in Command; the guest gets all of it
+	maxUserKept  = 64
 )
 
 // endedCode is the exit code of a command whose sandbox is gone.
@@ -25,6 +26,7 @@ const endedCode = 137
 type command struct {
 	id       string
 	argv     []string
+	user     string
 	started  time.Time
 	timeout  time.Duration // 0: none
 	adopted  bool          // its timeout, if it has one, is not known here
@@ -50,7 +52,7 @@ type command struct {
 
 func newCommand(exec *channel.Exec, o ExecOptions) *command {
 	c := &command{
-		id: exec.ID, argv: clipArgv(exec.Argv), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
+		id: exec.ID, argv: clipArgv(exec.Argv), user: clip(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes),
 		began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}

@@ -65,6 +65,12 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		return s.toGuest(ctx, conn, box, req)
 	case VerbSend:
 		return sendTo(ctx, conn, box, req.Command)
+	case VerbOutput:
+		c, err := box.command(req.Command)
+		if err == nil {
+			c.tell(conn)
+		}
+		return err
 	case VerbAttach:
 		c, err := box.command(req.Command)
 		if err != nil {

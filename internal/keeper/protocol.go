@@ -16,7 +16,7 @@ import (
 
 // Protocol counts the changes of this package's protocol. 0 are the keepers that
 // tell nothing of themselves.
-const Protocol = 2
+const Protocol = 3
 
 // Feature is something that requests may carry since a protocol.
 type Feature string
@@ -25,10 +25,11 @@ type Feature string
 const (
 	FeatureProcesses Feature = "processes" // 1: Request.Processes
 	FeatureFresh     Feature = "fresh"     // 2: Freeze.Fresh and Launch.Fresh
+	FeatureOutput    Feature = "output"    // 3: VerbOutput
 )
 
 // Features are those of this release.
-func Features() []Feature { return []Feature{FeatureProcesses, FeatureFresh} }
+func Features() []Feature { return []Feature{FeatureProcesses, FeatureFresh, FeatureOutput} }
 
 // Hello is what a keeper tells of itself.
 type Hello struct {
@@ -61,6 +62,9 @@ func (r *Request) needs() []Feature {
 	}
 	if r.Freeze != nil && r.Freeze.Fresh || r.Launch != nil && r.Launch.Fresh {
 		needed = append(needed, FeatureFresh)
+	}
+	if r.Verb == VerbOutput {
+		needed = append(needed, FeatureOutput)
 	}
 	return needed
 }

@@ -17,8 +17,8 @@ type Verb string
 // keeper sends the guest's FrameReply: both verbatim, so that they may be as
 // large as frames can. A VerbStream's connection then carries the stream's bytes
 // both ways. After the Request of VerbSend the client sends the command's frame.
-// VerbList and VerbGet are answered by several Responses, all but the last
-// with More.
+// VerbList, VerbGet and VerbOutput are answered by several Responses, all but the
+// last with More.
 const (
 	VerbPing     Verb = "ping"
 	VerbLaunch   Verb = "launch"
@@ -35,6 +35,7 @@ const (
 	VerbExec     Verb = "exec"
 	VerbAttach   Verb = "attach"
 	VerbSend     Verb = "send"
+	VerbOutput   Verb = "output" // FeatureOutput
 	VerbFreeze   Verb = "freeze"
 	VerbThaw     Verb = "thaw"
 	VerbAdopt    Verb = "adopt"
@@ -66,6 +67,8 @@ type Response struct {
 	Sandbox  *Sandbox     `json:"sandbox,omitempty"`
 	Command  *Command     `json:"command,omitempty"` // of the sandbox last sent
 	Exit     *ProcessExit `json:"exit,omitempty"`
+	Output   *Output      `json:"output,omitempty"`
+	Passage  *Passage     `json:"passage,omitempty"` // of the output before
 	More     bool         `json:"more,omitempty"`
 	Hello    *Hello       `json:"hello,omitempty"` // of VerbPing
 }

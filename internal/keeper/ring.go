@@ -5,6 +5,7 @@ import (
 	"io"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -36,6 +37,8 @@ type ring struct {
 	loose    bool // the source is gone: never wait for readers
 	held     bool // the first reader is awaited: drop nothing until it comes
 	closed   bool // nothing more is appended
+	closedAt time.Time
+	marks    []mark // of passages; what is older than the first has no time
 }
 
 // segment is a run of bytes of one stream, up to the next segment.
@@ -76,6 +79,7 @@ func (r *ring) append(kind channel.FrameType, p []byte) {
 			r.changed.Wait()
 			continue
 		}
+		n = min(n, r.passageRoom(time.Now()))
 		r.put(kind, p[:n])
 		p = p[n:]
 		r.changed.Broadcast()
@@ -167,7 +171,7 @@ func (r *ring) loosen() {
 func (r *ring) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed = true
+	r.closed, r.closedAt = true, time.Now()
 	if kept := r.end - r.start; kept < int64(len(r.buf)) {
 		r.resize(max(kept, 1))
 	}

@@ -185,6 +185,15 @@ func (m *Manager) Commands(ctx context.Context, id string) ([]keeper.Command, er
 	return k.Commands, err
 }
 
+// Written returns what is kept of a command's output, with its times. Whoever reads it
+// is no client that the command waits for.
+func (m *Manager) Written(ctx context.Context, id, cmd string) (keeper.Output, error) {
+	if _, err := m.Get(id); err != nil {
+		return keeper.Output{}, err
+	}
+	return m.cfg.Keeper.Output(ctx, id, cmd)
+}
+
 // follow waits for a command's end and settles it. A guest that does not end
 // its command at the timeout loses its sandbox. Time in which the sandbox waits for
 // a person does not count.

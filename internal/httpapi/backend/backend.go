@@ -69,6 +69,8 @@ type Sandboxes interface {
 	// Attach returns a connection with a command's frames: FrameStarted first, then
 	// output from the offset on (keeper.FromNow: only what comes), FrameExit last.
 	Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error)
+	// Written returns what is kept of a command's output, with its times.
+	Written(ctx context.Context, id, command string) (keeper.Output, error)
 	// Send passes one frame (input, a signal, a resize) to a running command.
 	Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error
 	// File does an operation on the sandbox's files that is one reply.

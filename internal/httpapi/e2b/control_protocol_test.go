@@ -1,7 +1,6 @@
 package e2b_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -124,50 +123,4 @@ func TestTagsOfNames(t *testing.T) {
 // isUUID: clients take no other ids of builds.
 func isUUID(s string) bool {
 	return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(s)
-}
-
-// TestLogs: the commands of a sandbox, as the command line of this protocol reads them.
-func TestLogs(t *testing.T) {
-	h := newHouse(t)
-	id := h.create("").SandboxID
-	for _, argv := range [][]string{{"/bin/sh", "-c", "exit 3"}, {"/bin/true"}} {
-		if _, err := h.life.Start(t.Context(), id, sandbox.Command{Argv: argv}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	type line struct{ Timestamp, Line string }
-	var answer struct {
-		Logs       []line
-		LogEntries []struct{ Timestamp, Message, Level string }
-	}
-	for len(answer.Logs) < 4 { // both have ended
-		h.must(200, &answer, h.ann, "GET /sandboxes/"+id+"/logs", "")
-	}
-	levels := map[string]int{}
-	for i, l := range answer.Logs {
-		var told struct{ Message, Level, Logger, Cmd, PID, ExitCode string }
-		if err := json.Unmarshal([]byte(l.Line), &told); err != nil {
-			t.Fatal(err)
-		}
-		levels[told.Level+" "+told.Cmd+" "+told.ExitCode]++
-		if told.Logger != "process" || told.PID == "" || told.Message != answer.LogEntries[i].Message {
-			t.Errorf("%+v", told)
-		}
-		if i > 0 && l.Timestamp < answer.Logs[i-1].Timestamp {
-			t.Error("not in their order")
-		}
-	}
-	if levels["warn /bin/sh -c exit 3 3"] != 1 || levels["info /bin/true 0"] != 1 {
-		t.Errorf("%v", levels)
-	}
-	var entries struct{ Logs []struct{ Message string } }
-	for query, want := range map[string]int{"": 4, "?level=warn": 1, "?search=true": 2, "?limit=1": 1, "?cursor=99999999999999": 0, "?cursor=0&direction=backward": 0} {
-		if h.must(200, &entries, h.ann, "GET /v2/sandboxes/"+id+"/logs"+query, ""); len(entries.Logs) != want {
-			t.Errorf("%s: %+v", query, entries)
-		}
-	}
-	for query, sentence := range map[string]string{"start=x": "no time", "limit=-1": "from 0 to", "direction=up": "forward or backward", "level=x": "debug"} {
-		h.refused(400, sentence, h.ann, "GET /sandboxes/"+id+"/logs?"+query, "")
-	}
-	h.refused(404, "there is no sandbox", h.bob, "GET /sandboxes/"+id+"/logs", "")
 }

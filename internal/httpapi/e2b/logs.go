@@ -2,14 +2,11 @@ package e2b
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -17,66 +14,13 @@ import (
 )
 
 // A sandbox's log, as clients of this wire read it, is what became of its commands:
-// when each began and how it ended. What they wrote is not in it: it has no times, and
-// commands.connect follows it.
+// when each began, what it wrote, and how it ended. It is read where that is kept
+// already, for whoever attaches to a command, and ends with the sandbox.
 
 const (
-	maxLogs      = 1000
-	maxLogText   = 4 << 10 // bytes of a command line in a log
-	logOfProcess = "process"
+	maxLogs     = 1000
+	maxLogBytes = 4 << 20 // of text in one answer
 )
-
-// The levels of entries.
-const (
-	levelInfo = "info"
-	levelWarn = "warn"
-)
-
-// logEntry is one thing that happened.
-type logEntry struct {
-	Timestamp stamp             `json:"timestamp"`
-	Message   string            `json:"message"`
-	Level     string            `json:"level"`
-	Fields    map[string]string `json:"fields"`
-
-	at time.Time
-}
-
-// logLine is the same for clients of the first version, who decode the line once more.
-type logLine struct {
-	Timestamp stamp  `json:"timestamp"`
-	Line      string `json:"line"`
-}
-
-func (e logEntry) line() (logLine, error) {
-	object := maps.Clone(e.Fields)
-	object["message"], object["level"] = e.Message, e.Level
-	text, err := json.Marshal(object)
-	return logLine{Timestamp: e.Timestamp, Line: string(text)}, err
-}
-
-// entriesOf are the beginning and, if it has ended, the end of a command.
-func entriesOf(k keeper.Command) []logEntry {
-	argv := shorten(strings.Join(k.Argv, " "), maxLogText)
-	entry := func(at time.Time, level, message string) logEntry {
-		fields := map[string]string{"logger": logOfProcess, "cmd": argv}
-		if k.PID != 0 {
-			fields["pid"] = strconv.Itoa(k.PID)
-		}
-		return logEntry{Timestamp: stamp(at), at: at, Level: level, Message: message, Fields: fields}
-	}
-	all := []logEntry{entry(k.Started, levelInfo, "Process started")}
-	if k.Exit == nil {
-		return all
-	}
-	how, level := endEvent(*k.Exit), levelInfo
-	if how.ExitCode != 0 || k.Exit.TimedOut {
-		level = levelWarn
-	}
-	last := entry(k.Ended, level, "Process ended: "+how.Status)
-	last.Fields["exitCode"] = strconv.Itoa(how.ExitCode)
-	return append(all, last)
-}
 
 // logQuery is which entries a client wants.
 type logQuery struct {
@@ -123,7 +67,7 @@ func (q logQuery) has(e logEntry) bool {
 	switch {
 	case q.level != "" && slices.Index(severity, e.Level) < slices.Index(severity, q.level):
 		return false
-	case q.search != "" && !strings.Contains(e.Message, q.search) && !strings.Contains(e.Fields["cmd"], q.search):
+	case q.search != "" && !e.says(q.search):
 		return false
 	case q.backward:
 		return q.from.IsZero() || !e.at.After(q.from)
@@ -131,7 +75,16 @@ func (q logQuery) has(e logEntry) bool {
 	return !e.at.Before(q.from) && (q.to.IsZero() || !e.at.After(q.to))
 }
 
-// entries are those that a client wants, the oldest first, or the newest.
+// reaches tells whether a command may have an entry that a client wants.
+func (q logQuery) reaches(k keeper.Command) bool {
+	if q.backward {
+		return q.from.IsZero() || !k.Started.After(q.from)
+	}
+	return (k.Exit == nil || !k.Ended.Before(q.from)) && (q.to.IsZero() || !k.Started.After(q.to))
+}
+
+// entries are those that a client wants, the oldest first, or the newest: as many as
+// one answer has room for.
 func (c *Control) entries(r *client, want logQuery) ([]logEntry, error) {
 	sb, err := c.ours(r)
 	if err != nil {
@@ -141,16 +94,39 @@ func (c *Control) entries(r *client, want logQuery) ([]logEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []logEntry{}
+	all, now := []logEntry{}, time.Now()
 	for _, k := range commands {
-		all = append(all, entriesOf(k)...)
+		if !want.reaches(k) {
+			continue
+		}
+		some, err := c.entriesOf(r.Context(), sb.Info(), k)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(some, func(e logEntry) bool { return !want.has(e) || !e.over(now) })...)
 	}
-	all = slices.DeleteFunc(all, func(e logEntry) bool { return !want.has(e) })
 	slices.SortStableFunc(all, func(a, b logEntry) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	if want.backward {
 		slices.Reverse(all)
 	}
-	return all[:min(len(all), want.limit)], nil
+	return all[:room(all, want.limit)], nil
+}
+
+// over tells whether an entry's millisecond is over. Clients go on from the millisecond
+// after the last entry that they have, so that none is told of before.
+func (e logEntry) over(now time.Time) bool { return e.at.UnixMilli() < now.UnixMilli() }
+
+// room is how many of the entries one answer has. It does not end within a
+// millisecond, either, unless a client asked for so few.
+func room(all []logEntry, limit int) int {
+	size := 0
+	for i, e := range all {
+		if i == limit || i > 0 && size > maxLogBytes && e.at.UnixMilli() != all[i-1].at.UnixMilli() {
+			return i
+		}
+		size += e.size()
+	}
+	return len(all)
 }
 
 // logs is the first version's: the same twice, as lines and as entries.

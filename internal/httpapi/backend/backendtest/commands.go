@@ -37,6 +37,7 @@ type Commands struct {
 // command is a process and all of its output, which is kept.
 type command struct {
 	view  keeper.Command
+	user  string
 	input io.WriteCloser
 	tty   *os.File
 	group int
@@ -51,6 +52,7 @@ type command struct {
 type recorded struct {
 	kind    channel.FrameType
 	payload []byte
+	at      time.Time
 }
 
 // Start starts a process. A directory that is not there is told as the exit, as a
@@ -58,7 +60,7 @@ type recorded struct {
 func (c *Commands) Start(want sandbox.Command) (keeper.Command, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := &command{changed: make(chan struct{})}
+	k := &command{changed: make(chan struct{}), user: want.User}
 	k.view = keeper.Command{ID: "cmd" + strconv.Itoa(len(c.all)+1), Argv: want.Argv, Started: time.Now(), Terminal: want.PTY != nil}
 	c.all = append(c.all, k)
 	process := exec.Command(want.Argv[0], want.Argv[1:]...) //nolint:noctx // it lives as long as the sandbox
@@ -151,7 +153,7 @@ func (k *command) follow(process *exec.Cmd, wait func(), timeout time.Duration) 
 func (k *command) record(kind channel.FrameType, payload []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.frames = append(k.frames, recorded{kind, payload})
+	k.frames = append(k.frames, recorded{kind, payload, time.Now()})
 	close(k.changed)
 	k.changed = make(chan struct{})
 }
@@ -242,6 +244,26 @@ func (k *command) play(to *channel.Conn, fromNow bool) {
 			return
 		}
 	}
+}
+
+// Written tells of each frame of output as a passage.
+func (c *Commands) Written(id string) (keeper.Output, error) {
+	k, err := c.find(id)
+	if err != nil {
+		return keeper.Output{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := keeper.Output{User: k.user}
+	for _, f := range k.frames {
+		switch f.kind { //nolint:exhaustive // the others are no output
+		case channel.FrameStdout:
+			out.Passages = append(out.Passages, keeper.Passage{At: f.at, Stdout: f.payload})
+		case channel.FrameStderr:
+			out.Passages = append(out.Passages, keeper.Passage{At: f.at, Stderr: f.payload})
+		}
+	}
+	return out, nil
 }
 
 // Send passes a frame to a process.

@@ -176,6 +176,15 @@ func (b *Boxes) Attach(_ context.Context, id, command string, offset int64) (net
 	return box.Commands.Attach(command, offset)
 }
 
+// Written implements backend.Sandboxes.
+func (b *Boxes) Written(_ context.Context, id, command string) (keeper.Output, error) {
+	box, err := b.box(id)
+	if err != nil {
+		return keeper.Output{}, err
+	}
+	return box.Commands.Written(command)
+}
+
 // Send implements backend.Sandboxes.
 func (b *Boxes) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
 	box, err := b.running(id)

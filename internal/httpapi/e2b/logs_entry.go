@@ -1,0 +1,146 @@
+package e2b
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
+
+const (
+	maxLogText   = 4 << 10 // bytes of a command line in a log
+	logOfProcess = "process"
+)
+
+// The levels of entries.
+const (
+	levelInfo = "info"
+	levelWarn = "warn"
+)
+
+// The fields of an entry that tell which event it is of, and what was written.
+const (
+	fieldEvent = "event_type"
+	fieldData  = "data"
+)
+
+// logEntry is one thing that happened.
+type logEntry struct {
+	Timestamp stamp             `json:"timestamp"`
+	Message   string            `json:"message"`
+	Level     string            `json:"level"`
+	Fields    map[string]string `json:"fields"`
+
+	at time.Time
+}
+
+// says tells whether an entry has a text.
+func (e logEntry) says(text string) bool {
+	return strings.Contains(e.Message, text) || strings.Contains(e.Fields["cmd"], text) || strings.Contains(e.Fields[fieldData], text)
+}
+
+// size is about how much room it takes.
+func (e logEntry) size() int {
+	size := len(e.Message)
+	for name, value := range e.Fields {
+		size += len(name) + len(value)
+	}
+	return size
+}
+
+// logLine is the same for clients of the first version, who decode the line once more.
+type logLine struct {
+	Timestamp stamp  `json:"timestamp"`
+	Line      string `json:"line"`
+}
+
+func (e logEntry) line() (logLine, error) {
+	object := maps.Clone(e.Fields)
+	object["message"], object["level"] = e.Message, e.Level
+	text, err := json.Marshal(object)
+	return logLine{Timestamp: e.Timestamp, Line: string(text)}, err
+}
+
+// story makes the entries of one command.
+type story struct {
+	command keeper.Command
+	shared  map[string]string // fields of each
+	all     []logEntry
+}
+
+func (s *story) add(at time.Time, level, event, message string, fields map[string]string) {
+	e := logEntry{Timestamp: stamp(at), at: at, Level: level, Message: message, Fields: maps.Clone(s.shared)}
+	e.Fields[fieldEvent] = event
+	maps.Copy(e.Fields, fields)
+	s.all = append(s.all, e)
+}
+
+// entriesOf tells of a command: its beginning, what is kept of its output, and, if it
+// has ended, its end. What goes to a terminal is not told: there it is mixed with what
+// was typed, passwords too.
+func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Command) ([]logEntry, error) {
+	out, err := c.cfg.Sandboxes.Written(ctx, info.ID, k.ID)
+	if err != nil && !errors.Is(err, fault.ErrNotFound) && !errors.Is(err, fault.ErrUnavailable) { // forgotten meanwhile; or its keeper is of an older release
+		return nil, err
+	}
+	if out.User == "" {
+		out.User = runsAs(info.Account)
+	}
+	s := &story{command: k, shared: map[string]string{"logger": logOfProcess, "user": out.User}}
+	name := "Process"
+	if k.PID != 0 {
+		s.shared["pid"] = strconv.Itoa(k.PID)
+		name += " with pid " + s.shared["pid"]
+	}
+	argv := map[string]string{"cmd": shorten(strings.Join(k.Argv, " "), maxLogText)}
+	s.add(k.Started, levelInfo, "process_start", name+" started", argv)
+	if !k.Terminal {
+		for _, p := range out.Passages {
+			s.wrote(p.At, "stdout", p.Stdout)
+			s.wrote(p.At, "stderr", p.Stderr)
+		}
+	}
+	if k.Exit != nil {
+		s.ended(name, argv)
+	}
+	return s.all, nil
+}
+
+func (s *story) wrote(at time.Time, stream string, data []byte) {
+	if len(data) > 0 {
+		s.add(at, levelInfo, stream, "Streaming process event", map[string]string{fieldData: strings.ToValidUTF8(string(data), "\uFFFD")})
+	}
+}
+
+func (s *story) ended(name string, argv map[string]string) {
+	exit := *s.command.Exit
+	how, level := endEvent(exit), levelInfo
+	if how.ExitCode != 0 || exit.TimedOut {
+		level = levelWarn
+	}
+	fields := map[string]string{"exitCode": strconv.Itoa(how.ExitCode), "status": how.Status}
+	if how.Error != "" {
+		fields["error"] = how.Error
+	}
+	maps.Copy(fields, argv)
+	s.add(s.command.Ended, level, "process_end", fmt.Sprintf("%s ended: %s", name, how.Status), fields)
+}
+
+// runsAs is who commands are run as that name nobody.
+func runsAs(a sandbox.Account) string {
+	switch {
+	case a.Default != "":
+		return a.Default
+	case a.Name != "":
+		return a.Name
+	}
+	return defaultUser
+}

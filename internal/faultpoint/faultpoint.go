@@ -61,6 +61,8 @@ const (
 	ThawForgotten Point = "thaw.forgotten" // the image is gone
 	ThawRecorded  Point = "thaw.recorded"
 	ResumeDone    Point = "resume.done" // the caller does not know yet
+	// It runs, and is to be paused without memory before anybody is told.
+	ResumeForFiles Point = "resume.for-files"
 )
 
 // Of a destroy.
@@ -105,7 +107,7 @@ func All() []Point {
 		CreatePlanned, CreateJournaled, CreateRegistered, CreateRecorded, CreateLaunched, CreateRemembered, CreateConfigured, CreateListed, CreateRunning,
 		ExecJudged, ExecStarted, ExecEnded, ExecStocked, ExecSettled,
 		PauseAsked, FreezeRoom, FreezeRemembered, FreezeWritten, FreezeRecorded, PauseDone,
-		ResumeChecked, ThawBegun, ThawRunning, ThawWoken, ThawForgotten, ThawRecorded, ResumeDone,
+		ResumeChecked, ThawBegun, ThawRunning, ThawWoken, ThawForgotten, ThawRecorded, ResumeDone, ResumeForFiles,
 		DestroyJournaled, DestroyQuiet, DestroySettled, DestroyGone, DestroyDropped, DestroyRecorded, DestroyForgotten,
 		ExtendJournaled, ExtendRecorded,
 		RecoverBegun, RecoverAdopted, RecoverDone,

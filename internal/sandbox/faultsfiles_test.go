@@ -19,7 +19,7 @@ const roleOfFiles = "sandbox-daemon-of-files"
 func ofPauses() []faultpoint.Point {
 	return slices.DeleteFunc(faultpoint.All(), func(p faultpoint.Point) bool {
 		kind, _, _ := strings.Cut(string(p), ".")
-		return !slices.Contains([]string{"pause", "freeze", "resume", "thaw"}, kind)
+		return p == faultpoint.ResumeForFiles || !slices.Contains([]string{"pause", "freeze", "resume", "thaw"}, kind)
 	})
 }
 

@@ -8,11 +8,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == roleDaemon {
-		playDaemon(os.Args[2], (*daemon).Pause)
-	}
-	if len(os.Args) == 3 && os.Args[1] == roleOfFiles {
-		playDaemon(os.Args[2], (*daemon).PauseFiles)
+	if len(os.Args) == 3 {
+		if way, ok := lives()[os.Args[1]]; ok {
+			playDaemon(os.Args[2], way)
+		}
 	}
 	if len(os.Args) == 3 && os.Args[1] == roleCopier {
 		playCopier(os.Args[2])

@@ -123,6 +123,6 @@ func decidingFiles(req Request) []string {
 func newSandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
 	return &Sandbox{
 		info: info, policy: p, instance: inst, state: Creating, told: Creating, written: Creating, lifetime: info.Lifetime,
-		commands: map[string]*command{}, lastUsed: info.Created, gone: make(chan struct{}),
+		commands: map[string]*command{}, lastUsed: info.Created, gone: make(chan struct{}), anew: make(chan struct{}, 1),
 	}
 }

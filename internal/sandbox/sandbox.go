@@ -113,6 +113,7 @@ type Sandbox struct {
 	root  atomic.Bool
 	usage meter          // what Usage found last; has a lock of its own
 	ends  *ends.Schedule // nil: nothing ends it
+	anew  chan struct{}  // a slot for the ResumeFiles that is under way
 
 	// Of its idempotency key, and its first record; as the journal has them.
 	key, request string

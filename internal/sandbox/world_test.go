@@ -337,6 +337,8 @@ type plainEngine struct {
 	Fails func() error
 	// Before, if not nil, is called before a sandbox is made.
 	Before func(engine.Spec)
+	// Wrap, if not nil, makes another instance of each that is made.
+	Wrap func(*fake.Instance) engine.Instance
 	// Stays, if not nil, is why a sandbox can't be taken away.
 	Stays func() error
 	haste haste
@@ -375,6 +377,9 @@ func (e *plainEngine) Create(ctx context.Context, spec engine.Spec) (engine.Inst
 	spec.Init = append(slices.Clone(e.world.Init), e.world.path("roots", spec.ID))
 	spec.Root = engine.Root{Kind: engine.RootDir, Path: "/"}
 	inst, err := e.Engine.Create(ctx, spec)
+	if e.Wrap != nil && err == nil {
+		return e.Wrap(inst.(*fake.Instance)), nil //nolint:forcetypeassert // that is what it makes
+	}
 	if e.Stays != nil && err == nil {
 		inst = clinging{inst.(*fake.Instance), e} //nolint:forcetypeassert // that is what it makes
 	}

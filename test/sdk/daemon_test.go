@@ -170,6 +170,14 @@ func TestDaemon(t *testing.T) {
 			run(t, append(d.env, "SDK_DIR="+javaScript(t, version)), 12, "node", "data.mjs")
 		})
 	}
+	t.Run("pauses and logs, python", func(t *testing.T) { run(t, d.env, 5, latest, "pauses.py") })
+	t.Run("pauses and logs, javascript", func(t *testing.T) {
+		env, least := append(d.env, "SDK_DIR="+javaScript(t, "latest")), 3
+		if os.Getenv("COFFERDAM_LONG") != "" {
+			env, least = append(env, "CLI="+commandLine(t)), 4
+		}
+		run(t, env, least, "node", "pauses.mjs")
+	})
 	for _, framework := range []struct {
 		name, program string
 		least         int

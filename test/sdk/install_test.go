@@ -74,6 +74,16 @@ func javaScript(t *testing.T, version string) string {
 	})
 }
 
+// commandLine installs the newest command line of the SDKs' makers and returns its program.
+func commandLine(t *testing.T) string {
+	t.Helper()
+	node(t)
+	dir := installed(t, "commandline", "latest", func(dir string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "@e2b/cli")
+	})
+	return filepath.Join(dir, "node_modules", ".bin", "e2b")
+}
+
 // node makes sure that there is a Node that the SDKs take: the machine's own, or
 // one from PyPI, which is put into PATH.
 func node(t *testing.T) {

@@ -46,6 +46,9 @@ type Sandboxes interface {
 	// paused. A sandbox that is frozen because it waits for a person is a
 	// fault.ErrConflict that names the request.
 	Resume(ctx context.Context, id string) (bool, error)
+	// ResumeFiles is Resume, and starts the sandbox anew on its files: what its memory
+	// had is lost. One that runs is left alone.
+	ResumeFiles(ctx context.Context, id string) (bool, error)
 	// Events returns a channel of what happens from after the event with the
 	// number on; it is closed when ctx ends, or when the reader is too slow, who
 	// may ask again from the last one that it has.

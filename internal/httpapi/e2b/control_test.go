@@ -271,7 +271,6 @@ func TestPauseAndConnect(t *testing.T) {
 	if state := h.info(id).State; state != "paused" {
 		t.Error(state)
 	}
-	h.refused(400, "goes on with that", h.ann, "POST /sandboxes/"+id+"/connect", `{"memory":false}`)
 	h.life.RefuseResume(id, errInside)
 	h.refused(403, "known to be malicious now", h.ann, "POST /v2/sandboxes/"+id+"/connect", "")
 	h.life.RefuseResume(id, nil)

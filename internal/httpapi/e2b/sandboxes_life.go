@@ -100,50 +100,56 @@ func (c *Control) prolong(r *client, sb *sandbox.Sandbox, ttl time.Duration) err
 // connectBody is the body of a connect or resume.
 type connectBody struct {
 	Timeout   *int64 `json:"timeout"`   // seconds
-	Memory    *bool  `json:"memory"`    // false: start from the files alone
+	Memory    *bool  `json:"memory"`    // false: start anew on the files
 	AutoPause *bool  `json:"autoPause"` // of the first version; ours is settled when a sandbox is made, and kept
 }
 
-func (c *Control) connectRequest(r *client) (*sandbox.Sandbox, time.Duration, error) {
+// going is what a connect or resume asks for.
+type going struct {
+	sandbox *sandbox.Sandbox
+	ttl     time.Duration
+	anew    bool // if it is paused: on its files, without what its memory had
+}
+
+func (c *Control) connectRequest(r *client) (going, error) {
 	var body connectBody
 	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Timeout }, defaultTimeout2)
-	if err != nil {
-		return nil, 0, err
-	}
-	if body.Memory != nil && !*body.Memory && stateOf(sb) == statePaused && !sb.FilesAlone() {
-		return nil, 0, fault.Invalid("memory: the sandbox was paused with its memory and goes on with that; to start from its files alone, pause it with keepMemory: false")
-	}
-	return sb, life.TTL, nil
+	return going{sandbox: sb, ttl: life.TTL, anew: body.Memory != nil && !*body.Memory}, err
 }
 
 // connect gives a client what it needs to use a sandbox, and wakes one that is
 // paused. One that waits for a person stays where it is: the answer says for what.
 func (c *Control) connect(w http.ResponseWriter, r *client) error {
-	sb, ttl, err := c.connectRequest(r)
+	want, err := c.connectRequest(r)
 	if err != nil {
 		return err
 	}
-	resumed, err := c.goOn(r, sb, ttl)
+	resumed, err := c.goOn(r, want)
 	if err != nil {
 		return err
 	}
 	status := http.StatusCreated
 	if !resumed {
 		status = http.StatusOK
-		if err := c.prolong(r, sb, ttl); err != nil {
+		if err := c.prolong(r, want.sandbox, want.ttl); err != nil {
 			return err
 		}
 	}
-	c.cfg.Sandboxes.Touch(sb.Info().ID)
-	writeObject(w, status, c.created(sb.Info()))
+	c.cfg.Sandboxes.Touch(want.sandbox.Info().ID)
+	writeObject(w, status, c.created(want.sandbox.Info()))
 	return nil
 }
 
 // goOn lets a paused sandbox go on, for the time given; what becomes of it then stays
 // as it was. Its clock stands still while it is paused, so that is where it is set: with
 // what was left of the old time it could be over at once.
-func (c *Control) goOn(r *client, sb *sandbox.Sandbox, ttl time.Duration) (resumed bool, err error) {
+func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
+	sb, ttl := want.sandbox, want.ttl
 	id, before := sb.Info().ID, sb.Lifetime()
+	resume := c.cfg.Sandboxes.Resume
+	if want.anew {
+		resume = c.cfg.Sandboxes.ResumeFiles
+	}
 	state, _ := sb.State()
 	early := state == sandbox.Paused
 	if early {
@@ -151,7 +157,7 @@ func (c *Control) goOn(r *client, sb *sandbox.Sandbox, ttl time.Duration) (resum
 			return false, err
 		}
 	}
-	resumed, err = c.cfg.Sandboxes.Resume(r.Context(), id)
+	resumed, err = resume(r.Context(), id)
 	switch {
 	case err != nil && early:
 		return resumed, errors.Join(err, c.cfg.Sandboxes.SetLifetime(context.WithoutCancel(r.Context()), id, before))
@@ -163,56 +169,18 @@ func (c *Control) goOn(r *client, sb *sandbox.Sandbox, ttl time.Duration) (resum
 
 // resume is the first version's: a sandbox that runs is a conflict.
 func (c *Control) resume(w http.ResponseWriter, r *client) error {
-	sb, ttl, err := c.connectRequest(r)
+	want, err := c.connectRequest(r)
 	if err != nil {
 		return err
 	}
-	resumed, err := c.goOn(r, sb, ttl)
+	resumed, err := c.goOn(r, want)
 	if err != nil {
 		return err
 	}
 	if !resumed {
-		return fault.New(fault.ErrConflict, "the sandbox %s runs already", sb.Info().ID)
+		return fault.New(fault.ErrConflict, "the sandbox %s runs already", want.sandbox.Info().ID)
 	}
-	writeObject(w, http.StatusCreated, c.created(sb.Info()))
-	return nil
-}
-
-// pauseBody is the body of a pause.
-type pauseBody struct {
-	Memory *bool `json:"memory"` // false: keep the files alone
-}
-
-// pause answers 409 only for a sandbox that was on disk when it was asked for: clients
-// take that for a success. Who asks at the same time as others pauses it with them.
-func (c *Control) pause(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
-	if err != nil {
-		return err
-	}
-	var body pauseBody
-	if err := readJSON(r, &body); err != nil {
-		return err
-	}
-	pause := c.cfg.Sandboxes.Pause
-	if body.Memory != nil && !*body.Memory {
-		pause = c.cfg.Sandboxes.PauseFiles
-	}
-	id := sb.Info().ID
-	if state, _ := sb.State(); state == sandbox.Paused {
-		return fault.New(fault.ErrConflict, "the sandbox %s is paused already", id)
-	}
-	if err := pause(r.Context(), id); err != nil {
-		state, _ := sb.State()
-		switch conflict := errors.Is(err, fault.ErrConflict); {
-		case conflict && state == sandbox.Paused: // another one's pause was just done
-		case conflict:
-			return fault.New(fault.ErrUnavailable, "%s", sentence(err))
-		default:
-			return err
-		}
-	}
-	w.WriteHeader(http.StatusNoContent)
+	writeObject(w, http.StatusCreated, c.created(want.sandbox.Info()))
 	return nil
 }
 

@@ -248,6 +248,18 @@ func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 	return true, nil
 }
 
+// ResumeFiles implements backend.Sandboxes: the commands of one that is paused end.
+func (l *Life) ResumeFiles(ctx context.Context, id string) (bool, error) {
+	box, err := l.box(id)
+	if err != nil {
+		return false, err
+	}
+	if state, _ := box.State(); state == sandbox.Paused {
+		box.Commands.Kill()
+	}
+	return l.Resume(ctx, id)
+}
+
 // PolicyPut implements backend.Sandboxes: two live, and both are narrowed.
 func (l *Life) PolicyPut(_ context.Context, _ *policy.Policy, _ string, _ []byte, narrow bool) (sandbox.Applied, error) {
 	if narrow {

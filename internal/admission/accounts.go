@@ -29,7 +29,7 @@ const (
 	detailPath    = "path"
 	detailClaimed = "claimed" // the fields that come from inside of the sandbox
 	detailOrigin  = "origin"  // accounting, where nothing was served
-	detailFrom    = "from"    // the directory from which it was installed
+	detailFrom    = "from"    // the directory, or the built file, from which it was installed
 	detailEnds    = "ends"    // of an alarm: "true", the sandbox is ended for it
 )
 
@@ -120,12 +120,13 @@ type shelf struct {
 	kept      []shelved // what was, at the same place
 	template  map[pkgref.Ref]bool
 	projects  map[pkgref.Ref]bool // written on a mount before the first command
-	local     map[pkgref.Ref]bool // releases that were installed from a project's directory
+	local     map[pkgref.Ref]bool // releases that were installed from a project of the sandbox
+	builds    map[placed]bool     // what clients keep, and tools leave, of what they build of one
 	uncertain []string            // mounts that were not listed whole
 }
 
 func newShelf(stock Stock, p *policy.Policy) *shelf {
-	s := &shelf{policy: p, template: map[pkgref.Ref]bool{}, projects: map[pkgref.Ref]bool{}, local: map[pkgref.Ref]bool{}}
+	s := &shelf{policy: p, template: map[pkgref.Ref]bool{}, projects: map[pkgref.Ref]bool{}, local: map[pkgref.Ref]bool{}, builds: map[placed]bool{}}
 	before := map[placed]bool{}
 	for _, p := range stock.Template.Packages {
 		item := shelve(p)
@@ -136,9 +137,9 @@ func newShelf(stock Stock, p *policy.Policy) *shelf {
 	}
 	for _, p := range stock.Before.Packages {
 		item := shelve(p)
-		if p.Source {
+		if p.Source && p.Name != "" {
 			s.projects[item.release.Project()] = true
-		} else {
+		} else if !p.Source {
 			before[placed{item.release, p.Path}] = true
 		}
 	}
@@ -150,16 +151,14 @@ func newShelf(stock Stock, p *policy.Policy) *shelf {
 }
 
 // written sorts what is found into packages that were not there before and the
-// projects of the sandbox, from which some of them come: those that say so, and
-// copies of a node project, whose client leaves nothing that says so.
+// projects of the sandbox, from which some of them come.
 func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool) {
-	sources, releases := map[placed]bool{}, map[pkgref.Ref]bool{}
+	w := newWorkshop()
 	for _, p := range found {
 		item := shelve(p)
 		switch {
 		case p.Source:
-			sources[placed{item.release.Project(), p.Path}] = true
-			releases[item.release] = p.Ecosystem == string(pkgref.Node) && p.Version != ""
+			w.writes(item)
 		case before[placed{item.release, p.Path}]:
 			s.kept = append(s.kept, item)
 		default:
@@ -167,9 +166,14 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 		}
 	}
 	for _, item := range s.found {
-		from := placed{item.release.Project(), item.From}
-		if releases[item.release] || item.From != "" && sources[from] {
+		if w.gave(item) {
 			s.local[item.release] = true
+			w.gives[item.release.Project()] = true
+		}
+	}
+	for _, item := range s.found {
+		if w.leaves(item) {
+			s.builds[placed{item.release, item.Path}] = true
 		}
 	}
 }
@@ -178,7 +182,7 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 // unless a project of that name was there from the first.
 func (s *shelf) isLocal(p shelved) bool {
 	project := p.release.Project()
-	return s.projects[project] || s.local[p.release] && !s.policy.Lists(project)
+	return s.projects[project] || (s.local[p.release] || s.builds[placed{p.release, p.Path}]) && !s.policy.Lists(project)
 }
 
 // isUncertain: what lies on a mount that was not listed whole may have been

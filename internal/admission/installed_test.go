@@ -95,6 +95,31 @@ func TestWhereAPackageCameFrom(t *testing.T) {
 		"a node project's copy": {Stock{
 			Found: inventory(source("node dep 1.0.0", "/tmp/dep"), on("node dep 1.0.0", "/x/node_modules/dep"), on("node dep 1.0.1", "/y/node_modules/dep")),
 		}, []string{"alarm dep 1.0.1 unaccounted true", "installed dep 1.0.0 local", "installed dep 1.0.1 unaccounted true"}},
+		"a wheel that was built of one": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), from(on("python new-app 0.1", site+"new"), "/tmp/out/new_app-0.1-py3-none-any.whl")),
+		}, []string{"installed new-app 0.1 local"}},
+		"a wheel that nobody built here": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), from(on("python evil 0.1", site+"evil"), "/home/agent/new/dist/evil-0.1-py3-none-any.whl")),
+		}, []string{"alarm evil 0.1 unaccounted true", "installed evil 0.1 unaccounted true"}},
+		"from a project that was moved": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/later"), from(on("python new-app 0.1", site+"new"), "/home/agent/new")),
+		}, []string{"installed new-app 0.1 local"}},
+		"what a client keeps of an earlier version": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), from(on("python new-app 0.2", site+"new"), "/home/agent/new"), on("python new-app 0.1", "/home/agent/.cache/uv/archive-v0/x/new_app-0.1.dist-info")),
+		}, []string{"installed new-app 0.1 local", "installed new-app 0.2 local"}},
+		"an earlier version by hand": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), from(on("python new-app 0.2", site+"new"), "/home/agent/new"), on("python new-app 0.1", site+"new_app-0.1.dist-info")),
+		}, []string{"alarm new-app 0.1 unaccounted true", "installed new-app 0.1 unaccounted true", "installed new-app 0.2 local"}},
+		"what a build leaves in a project, and by hand in its environment": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), on("python new-app 0.1", "/home/agent/new/build/new_app-0.1.dist-info"), on("python new-app 0.2", "/home/agent/new/.venv/lib/python3.12/site-packages/new_app-0.2.dist-info")),
+		}, []string{"alarm new-app 0.2 unaccounted true", "installed new-app 0.1 local", "installed new-app 0.2 unaccounted true"}},
+		"what is kept beside a project, of which nothing is installed": {Stock{
+			Found: inventory(source("python new-app", "/home/agent/new"), on("python new-app 0.1", "/home/agent/newer/new_app-0.1.dist-info")),
+		}, []string{"alarm new-app 0.1 unaccounted true", "installed new-app 0.1 unaccounted true"}},
+		"from a project that only a build names": {Stock{
+			Before: inventory(source("python ", "/data/x")),
+			Found:  inventory(source("python ", "/home/agent/odd"), from(on("python odd 0.1", site+"odd"), "/home/agent/odd"), from(on("python even 0.1", site+"even"), "/home/agent/even"), on("python ", "/x")),
+		}, []string{"alarm even 0.1 unaccounted true", "alarm unaccounted true", "installed even 0.1 unaccounted true", "installed odd 0.1 local", "installed unaccounted true"}},
 		"from a directory without a project": {Stock{
 			Found: inventory(source("python other", "/home/agent/new"), from(on("python new-app 0.1", site+"new"), "/home/agent/new")),
 		}, []string{"alarm new-app 0.1 unaccounted true", "installed new-app 0.1 unaccounted true"}},

@@ -40,9 +40,9 @@ type InstalledPackage struct {
 	Version   string `json:"version"`
 	Path      string `json:"path"`
 	// Source: it is no installed package but the directory in which somebody
-	// writes the package of this name.
+	// writes the package of this name; "" is a name that only a build tells.
 	Source bool `json:"source,omitempty"`
-	// From is the directory of the sandbox from which it was installed, as its
-	// metadata says; "" if they don't.
+	// From is the directory, or the built file, of the sandbox from which it was
+	// installed, as its metadata says; "" if they don't.
 	From string `json:"from,omitempty"`
 }

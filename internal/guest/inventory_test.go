@@ -254,6 +254,7 @@ func TestLocalPackages(t *testing.T) {
 	a := startAgent(t, nil)
 	a.write("/workspace/pyproject.toml", "[build-system]\nrequires = []\n[project]\nname = \"My.App\" # ours\n[tool.x]\nname = \"no\"\n")
 	a.write("/workspace/old/setup.py", "setup(\n  name='old_app',\n)")
+	a.write("/workspace/odd/setup.py", "NAME = 'odd'\nsetup(name=NAME)")
 	a.write("/workspace/cfg/setup.cfg", "[metadata]\nname = cfg-app\n")
 	a.write("/workspace/ui/package.json", `{"name": "@me/ui", "version": "0.0.1"}`)
 	a.write("/workspace/none/package.json", `{"private": true}`)
@@ -262,6 +263,10 @@ func TestLocalPackages(t *testing.T) {
 	a.write(site+"/my_app-1.dist-info/direct_url.json", `{"url": "file:///workspace/", "dir_info": {"editable": true}}`)
 	a.write(site+"/wheel-1.dist-info/METADATA", "Name: wheel\nVersion: 1\n")
 	a.write(site+"/wheel-1.dist-info/direct_url.json", `{"url": "file:///tmp/wheel.whl", "archive_info": {}}`)
+	a.write(site+"/far-1.dist-info/METADATA", "Name: far\nVersion: 1\n")
+	a.write(site+"/far-1.dist-info/direct_url.json", `{"url": "https://far.example/far.whl", "archive_info": {}}`)
+	a.write(site+"/vcs-1.dist-info/METADATA", "Name: vcs\nVersion: 1\n")
+	a.write(site+"/vcs-1.dist-info/direct_url.json", `{"url": "file:///workspace/vcs", "vcs_info": {"vcs": "git"}}`)
 	a.write(site+"/legacy-2.egg-info/PKG-INFO", "Name: legacy\nVersion: 2\n")
 	a.write(site+"/single-3-py3.12.egg-info", "Name: single\nVersion: 3\n")
 	a.write("/workspace/src/my_app.egg-info/PKG-INFO", "Name: My.App\nVersion: 1\n")
@@ -272,8 +277,8 @@ func TestLocalPackages(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"false My.App 1 /workspace", "false legacy 2", "false single 3", "false wheel 1",
-		"true @me/ui 0.0.1", "true My.App", "true cfg-app", "true old_app",
+		"false My.App 1 /workspace", "false far 1", "false legacy 2", "false single 3", "false vcs 1", "false wheel 1 /tmp/wheel.whl",
+		"true", "true @me/ui 0.0.1", "true My.App", "true cfg-app", "true old_app",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -38,14 +38,15 @@ func (t *stocktaker) addDistribution(path, file string) {
 	t.add(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: own.name, Version: own.version, Path: path, From: from})
 }
 
-// installedFrom takes from which directory an installer says that it installed a
-// package (PEP 610); "" if it was none.
+// installedFrom takes from which directory, or from which built file, an installer says
+// that it installed a package (PEP 610); "" if it was neither, or not of this disk.
 func installedFrom(head []byte) string {
 	var direct struct {
-		URL     string           `json:"url"`
-		DirInfo *json.RawMessage `json:"dir_info"`
+		URL         string           `json:"url"`
+		DirInfo     *json.RawMessage `json:"dir_info"`
+		ArchiveInfo *json.RawMessage `json:"archive_info"`
 	}
-	if json.Unmarshal(head, &direct) != nil || direct.DirInfo == nil {
+	if json.Unmarshal(head, &direct) != nil || direct.DirInfo == nil && direct.ArchiveInfo == nil {
 		return ""
 	}
 	u, err := url.Parse(direct.URL)
@@ -56,20 +57,21 @@ func installedFrom(head []byte) string {
 }
 
 // addSources takes the packages that are written in a directory; a Python
-// project's version is often nowhere but in what is built of it.
+// project's version is often nowhere but in what is built of it, and so is the name
+// that a setup.py works out.
 func (t *stocktaker) addSources(dir string, files []string) {
 	for _, file := range []string{"pyproject.toml", "setup.cfg", "setup.py"} {
 		if !slices.Contains(files, file) {
 			continue
 		}
 		name, err := recall(t.memory, t.root+dir+"/"+file, headProject, func(head []byte) string { return projectName(file, head) })
-		if err == nil && name != "" {
+		if err == nil && (name != "" || file == "setup.py") {
 			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Path: dir})
 			break
 		}
 	}
 	if slices.Contains(files, "package.json") {
-		if own, err := t.manifest(dir); err == nil {
+		if own, err := t.manifest(dir); err == nil && own.name != "" {
 			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: own.name, Version: own.version, Path: dir})
 		}
 	}

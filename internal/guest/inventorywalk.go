@@ -129,7 +129,7 @@ func (t *stocktaker) add(p channel.InstalledPackage) {
 // addSource takes a directory in which somebody writes a package. One too many
 // is no package that is missed.
 func (t *stocktaker) addSource(p channel.InstalledPackage) {
-	if p.Name == "" || len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || t.sources >= stockSources || t.full() {
+	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || t.sources >= stockSources || t.full() {
 		return
 	}
 	p.Source = true

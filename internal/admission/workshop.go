@@ -1,0 +1,66 @@
+package admission
+
+import (
+	"path"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// workshop is what an inventory shows of the projects that are written in a sandbox. All
+// of it is the guest's claim, as the packages are.
+type workshop struct {
+	places   map[pkgref.Ref][]string // directories of projects
+	unnamed  map[string]bool         // directories of such as only a build names
+	releases map[pkgref.Ref]bool     // of node projects: their clients leave nothing that says where a copy is from
+	gives    map[pkgref.Ref]bool     // projects of which something is installed
+}
+
+func newWorkshop() *workshop {
+	return &workshop{places: map[pkgref.Ref][]string{}, unnamed: map[string]bool{}, releases: map[pkgref.Ref]bool{}, gives: map[pkgref.Ref]bool{}}
+}
+
+// writes takes a project's directory.
+func (w *workshop) writes(p shelved) {
+	if p.Name == "" {
+		w.unnamed[p.Path] = true
+		return
+	}
+	project := p.release.Project()
+	w.places[project] = append(w.places[project], p.Path)
+	if p.Ecosystem == string(pkgref.Node) && p.Version != "" {
+		w.releases[p.release] = true
+	}
+}
+
+// gave tells of a package that was installed from a project: it says that it came from a
+// directory or a built file of the sandbox, and a project of its name is written here, or
+// that directory's project has no other name; or it is the release of a node project.
+func (w *workshop) gave(p shelved) bool {
+	if p.From == "" {
+		return w.releases[p.release]
+	}
+	return len(w.places[p.release.Project()]) > 0 || w.unnamed[p.From]
+}
+
+// leaves tells of what lies where no interpreter looks for packages: what a client keeps
+// of what it built of a project, in whatever version, and what a build leaves in one.
+func (w *workshop) leaves(p shelved) bool {
+	if p.Ecosystem != string(pkgref.Python) || p.From != "" {
+		return false
+	}
+	switch path.Base(path.Dir(p.Path)) {
+	case "site-packages", "dist-packages":
+		return false
+	}
+	project := p.release.Project()
+	if w.gives[project] {
+		return true
+	}
+	for _, place := range w.places[project] {
+		if strings.HasPrefix(p.Path, strings.TrimSuffix(place, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // clientPatience is how many seconds a package client waits for an answer: a person may
@@ -42,7 +41,7 @@ func (g *gatewayProcess) clientEnv() map[string]string {
 		if err != nil {
 			continue
 		}
-		registry := installer.Registry{Index: "https://" + index.Hostname() + index.EscapedPath(), Log: up.Log, BuiltIn: discover.IsDefault(up)}
+		registry := installer.Registry{Index: "https://" + index.Hostname() + index.EscapedPath(), Log: up.Log, BuiltIn: all.Clients().IsDefault(up)}
 		for _, i := range all.Installers() {
 			if i.Ecosystem() == up.Ecosystem {
 				maps.Copy(env, i.Mirror(registry))

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -15,13 +17,13 @@ import (
 // wrong entry of the configuration file is.
 func Registries(ctx context.Context, cfg config.Config, paths config.Paths, env []string) (discover.Found, error) {
 	if len(cfg.Upstreams) == 0 {
-		return discover.Current(ctx, paths.Upstreams(), env), nil
+		return all.Clients().Current(ctx, paths.Upstreams(), env), nil
 	}
 	var f discover.Found
 	for _, u := range cfg.Upstreams {
 		ecosystem := pkgref.Ecosystem(u.Ecosystem)
 		if u.Index == config.Auto {
-			one := discover.Current(ctx, paths.Upstreams(), env, ecosystem)
+			one := all.Clients().Current(ctx, paths.Upstreams(), env, ecosystem)
 			f.Upstreams, f.Missing = append(f.Upstreams, one.Upstreams...), append(f.Missing, one.Missing...)
 			continue
 		}

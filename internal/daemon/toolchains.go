@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -180,7 +182,7 @@ func (d *Daemon) findForTools(ctx context.Context, ecosystem pkgref.Ecosystem, d
 		if err != nil {
 			return upstream.Config{}, err
 		}
-		return discover.FromNpmSource(definitions, os.Environ())
+		return all.Clients().FromSource(ecosystem, definitions, os.Environ())
 	}
 	report(template.Progress{Step: "tools", Detail: "this host has no pip to ask for its index: a small template is built and asked", Percent: 1})
 	if _, err := d.templates.Build(ctx, template.NameBase, nil); err != nil {

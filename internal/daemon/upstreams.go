@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	installers "github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -159,7 +161,7 @@ func (d *Daemon) askTemplate(ctx context.Context, name string, ecosystem pkgref.
 		Task: "which registry the template's client uses", Template: name,
 		Policy: nothing, PolicyText: []byte(httpapi.DefaultPolicy), User: "daemon", HostUID: os.Geteuid(), HostGID: os.Getegid(),
 	}
-	return discover.FromTemplate(ctx, ecosystem, os.Environ(), func(ctx context.Context, argv []string) ([]byte, error) {
+	return installers.Clients().FromTemplate(ctx, ecosystem, os.Environ(), func(ctx context.Context, argv []string) ([]byte, error) {
 		return d.sandboxes.Output(ctx, req, argv)
 	})
 }

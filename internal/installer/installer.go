@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -74,6 +76,12 @@ func (w Wanted) Word(between string) string {
 		return w.Name + between + w.Version
 	}
 	return w.Name
+}
+
+// Discoverer is the optional ability of an installer whose client says which registry it
+// is set up to use. Of one ecosystem's installers one has it. What it returns does I/O.
+type Discoverer interface {
+	Discover() discover.Client
 }
 
 // Surroundings are what a sandbox offers to its clients.

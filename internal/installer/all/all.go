@@ -9,9 +9,21 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pnpm"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/uv"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // Installers returns every installer, in the order in which help texts name them.
 func Installers() []installer.Installer {
 	return []installer.Installer{pip.New(), uv.New(), npm.New(), pnpm.New(), gocmd.New()}
+}
+
+// Clients are those that can be asked for the registries that they use.
+func Clients() discover.Clients {
+	var clients discover.Clients
+	for _, i := range Installers() {
+		if d, ok := i.(installer.Discoverer); ok {
+			clients = append(clients, d.Discover())
+		}
+	}
+	return clients
 }

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	maxAnswer = 256 << 10
+	MaxAnswer = 256 << 10        // bytes of one answer
 	patience  = 30 * time.Second // for one question to a client
 )
 
-// programs are the paths of a program in env's PATH, then those in extra
+// Programs are the paths of a program in env's PATH, then those in extra
 // folders, in order and each once. A relative folder of PATH is left out: what
 // lies in a working directory is the agents' to write.
-func programs(env []string, names []string, extra ...string) []string {
+func Programs(env []string, names []string, extra ...string) []string {
 	var found []string
-	for _, dir := range append(filepath.SplitList(value(env, "PATH")), extra...) {
+	for _, dir := range append(filepath.SplitList(Value(env, "PATH")), extra...) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -34,17 +34,17 @@ func programs(env []string, names []string, extra ...string) []string {
 	return found
 }
 
-// asked runs a client of the host and returns what it wrote to stdout. It runs
+// Asked runs a client of the host and returns what it wrote to stdout. It runs
 // in the root directory, where nobody can have put configuration or modules that
 // it would take for its own.
-func asked(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
+func Asked(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"
 	cmd.Env = env
 	cmd.WaitDelay = time.Second
-	out := &limited{left: maxAnswer}
+	out := &limited{left: MaxAnswer}
 	cmd.Stdout = out
 	err := cmd.Run()
 	return out.Bytes(), err

@@ -1,13 +1,15 @@
-package discover
+package discover_test
 
 import (
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -84,7 +86,7 @@ registry = "https://npm.example/acme/npm/"
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Host(t.Context(), pkgref.Node, c.env)
+			got, err := all.Clients().Host(t.Context(), pkgref.Node, c.env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +95,7 @@ registry = "https://npm.example/acme/npm/"
 				got.Token != c.want.Token || got.Proxy != c.want.Proxy || got.Source != c.want.Source {
 				t.Errorf("got %+v\nwant %+v", got, c.want)
 			}
-			if shown := Redacted(got); strings.Contains(shown.Token+shown.Password, "hunter2") {
+			if shown := discover.Redacted(got); strings.Contains(shown.Token+shown.Password, "hunter2") {
 				t.Errorf("%+v", shown)
 			}
 		})
@@ -118,8 +120,8 @@ func TestNpmThatDoesNotAnswer(t *testing.T) {
 // may answer after one that fails.
 func npmOnly(t *testing.T, env []string) (upstream.Config, error) {
 	t.Helper()
-	c, err := Host(t.Context(), pkgref.Node, env)
-	if err == nil && IsDefault(c) {
+	c, err := all.Clients().Host(t.Context(), pkgref.Node, env)
+	if err == nil && all.Clients().IsDefault(c) {
 		return c, fault.New(fault.ErrUnavailable, "the next npm answered")
 	}
 	return c, err
@@ -162,7 +164,7 @@ func TestGoSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Host(t.Context(), pkgref.Go, c.env)
+			got, err := all.Clients().Host(t.Context(), pkgref.Go, c.env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +175,7 @@ func TestGoSettings(t *testing.T) {
 		})
 	}
 	for _, list := range []string{"direct", "off", "", "direct,off,https://u:hunter2@go.example"} {
-		_, err := Host(t.Context(), pkgref.Go, goSaying(t, `{"GOPROXY": "`+list+`"}`))
+		_, err := all.Clients().Host(t.Context(), pkgref.Go, goSaying(t, `{"GOPROXY": "`+list+`"}`))
 		if !errors.Is(err, fault.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "GOPROXY") {
 			t.Errorf("%q: %v", list, err)
 		}
@@ -184,7 +186,7 @@ func TestGoSettings(t *testing.T) {
 func TestRealGo(t *testing.T) {
 	t.Parallel()
 	env := append(clean(t), "GOPROXY=https://go.example|direct", "GOSUMDB=off")
-	got, err := Host(t.Context(), pkgref.Go, env)
+	got, err := all.Clients().Host(t.Context(), pkgref.Go, env)
 	if err != nil || got.Index != "https://go.example/" || !strings.HasPrefix(got.Source, "go's configuration") {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -198,19 +200,19 @@ func TestReadFromSources(t *testing.T) {
     default: 'https://npm.example/',
     type: url,
 `
-	c, err := FromNpmSource([]byte(definitions), nil)
+	c, err := all.Clients().FromSource(pkgref.Node, []byte(definitions), nil)
 	if err != nil || c.Index != "https://npm.example/" || c.Ecosystem != pkgref.Node {
 		t.Errorf("%+v %v", c, err)
 	}
-	c, err = FromGoSource([]byte("# defaults\nGOPROXY=https://go.example,direct\nGOSUMDB=sum.example\n"), nil)
+	c, err = all.Clients().FromSource(pkgref.Go, []byte("# defaults\nGOPROXY=https://go.example,direct\nGOSUMDB=sum.example\n"), nil)
 	if err != nil || c.Index != "https://go.example/" || c.Log != "sum.example" {
 		t.Errorf("%+v %v", c, err)
 	}
 	for _, text := range []string{"", "GOPROXY=direct\n", "GOPROXY=http://go.example\n"} {
-		if _, err := FromGoSource([]byte(text), nil); !errors.Is(err, fault.ErrUnavailable) {
+		if _, err := all.Clients().FromSource(pkgref.Go, []byte(text), nil); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("%q: %v", text, err)
 		}
-		if _, err := FromNpmSource([]byte(text), nil); !errors.Is(err, fault.ErrUnavailable) {
+		if _, err := all.Clients().FromSource(pkgref.Node, []byte(text), nil); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -221,12 +223,12 @@ func TestTemplatesOfOtherEcosystems(t *testing.T) {
 	answers := map[string]string{"npm": "https://npm.example\n", "go": `{"GOPROXY": "https://go.example,direct", "GOSUMDB": "sum.example"}`}
 	run := func(_ context.Context, argv []string) ([]byte, error) { return []byte(answers[argv[0]]), nil }
 	for ecosystem, want := range map[pkgref.Ecosystem]string{pkgref.Node: "https://npm.example/", pkgref.Go: "https://go.example/"} {
-		c, err := FromTemplate(t.Context(), ecosystem, nil, run)
-		if err != nil || c.Index != want || c.Ecosystem != ecosystem || !IsDefault(c) {
+		c, err := all.Clients().FromTemplate(t.Context(), ecosystem, nil, run)
+		if err != nil || c.Index != want || c.Ecosystem != ecosystem || !all.Clients().IsDefault(c) {
 			t.Errorf("%+v %v", c, err)
 		}
 	}
-	if _, err := FromTemplate(t.Context(), pkgref.Rust, nil, run); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := all.Clients().FromTemplate(t.Context(), pkgref.Rust, nil, run); !errors.Is(err, fault.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -236,7 +238,7 @@ func TestOneIsMissing(t *testing.T) {
 	t.Parallel()
 	env := append(npmSaying(t, `{"registry": "https://npm.example/"}`), "GOPROXY=off", "PIP_INDEX_URL=https:///nowhere", "PIP_CONFIG_FILE="+os.DevNull)
 	dir := filepath.Join(t.TempDir(), "upstreams")
-	f := Current(t.Context(), dir, env)
+	f := all.Clients().Current(t.Context(), dir, env)
 	if len(f.Upstreams) != 1 || !f.Has(pkgref.Node) || f.Has(pkgref.Go) || len(f.Missing) != 2 {
 		t.Errorf("%+v", f)
 	}
@@ -245,18 +247,7 @@ func TestOneIsMissing(t *testing.T) {
 			t.Errorf("%s has no reason", m.Ecosystem)
 		}
 	}
-	if f := Current(t.Context(), dir, env, pkgref.Node); len(f.Upstreams) != 1 || len(f.Missing) != 0 {
+	if f := all.Clients().Current(t.Context(), dir, env, pkgref.Node); len(f.Upstreams) != 1 || len(f.Missing) != 0 {
 		t.Errorf("%+v", f)
 	}
-}
-
-func FuzzNpmrc(f *testing.F) {
-	f.Add("//a.example/:_authToken=${X}\n[s]\n;c\n", "https://a.example/b/c/")
-	f.Fuzz(func(_ *testing.T, text, registry string) {
-		rc := npmrc{}
-		rc.parse(text, []string{"X=y"})
-		if u, err := url.Parse(registry); err == nil {
-			rc.credentials(u, &said{})
-		}
-	})
 }

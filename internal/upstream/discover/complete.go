@@ -12,33 +12,33 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-// said is what a client or a file says of an upstream, before what belongs to
+// Said is what a client or a file says of an upstream, before what belongs to
 // it (credentials, proxy, roots) is added.
-type said struct {
-	ecosystem pkgref.Ecosystem
-	index     string // URL
-	source    string // who said it, and what of it is left out
-	proxy     string // URL, or ""
-	noProxy   string // as the variable NO_PROXY has it; "": the environment's
-	username  string
-	password  string
-	token     string
-	log       string
-	logURL    string
-	bundles   []bundle // files of extra roots
-	roots     []byte   // PEM
+type Said struct {
+	Ecosystem pkgref.Ecosystem
+	Index     string // URL
+	Source    string // who said it, and what of it is left out
+	Proxy     string // URL, or ""
+	NoProxy   string // as the variable NO_PROXY has it; "": the environment's
+	Username  string
+	Password  string
+	Token     string
+	Log       string
+	LogURL    string
+	Bundles   []Bundle // files of extra roots, beside those that the environment names to all
+	Roots     []byte   // PEM
 }
 
 // complete normalises an index URL and adds what belongs to it.
-func complete(s said, env []string) (upstream.Config, error) {
-	u, err := url.Parse(strings.TrimSpace(s.index))
+func complete(s Said, env []string) (upstream.Config, error) {
+	u, err := url.Parse(strings.TrimSpace(s.Index))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" {
 		// The URL itself is not shown: it may hold a password.
-		return upstream.Config{}, fault.Invalid("the upstream for %s of %s is not an http or https URL", s.ecosystem, s.source)
+		return upstream.Config{}, fault.Invalid("the upstream for %s of %s is not an http or https URL", s.Ecosystem, s.Source)
 	}
 	c := upstream.Config{
-		Ecosystem: s.ecosystem, Source: s.source, Log: s.log, LogURL: s.logURL,
-		Username: s.username, Password: s.password, Token: s.token,
+		Ecosystem: s.Ecosystem, Source: s.Source, Log: s.Log, LogURL: s.LogURL,
+		Username: s.Username, Password: s.Password, Token: s.Token,
 	}
 	if u.User != nil {
 		c.Username = u.User.Username()
@@ -53,7 +53,7 @@ func complete(s said, env []string) (upstream.Config, error) {
 	if c.Proxy, err = proxyFor(u, s, env); err != nil {
 		return upstream.Config{}, err
 	}
-	c.CAPEM, err = extraRoots(s.bundles, s.roots)
+	c.CAPEM, err = extraRoots(s.Bundles, s.Roots)
 	return c, err
 }
 
@@ -65,23 +65,23 @@ func plainHTTPS(text string) bool {
 
 // proxyFor returns the proxy that a client would use for u; a configured one
 // goes before the environment's, and an empty answer is a direct connection.
-func proxyFor(u *url.URL, s said, env []string) (string, error) {
+func proxyFor(u *url.URL, s Said, env []string) (string, error) {
 	either := func(name string) string {
-		return cmp.Or(value(env, strings.ToLower(name)), value(env, name))
+		return cmp.Or(Value(env, strings.ToLower(name)), Value(env, name))
 	}
 	all := either("ALL_PROXY")
 	config := httpproxy.Config{
 		HTTPProxy: cmp.Or(either("HTTP_PROXY"), all), HTTPSProxy: cmp.Or(either("HTTPS_PROXY"), all), NoProxy: either("NO_PROXY"),
 	}
-	if s.proxy != "" {
-		if !strings.Contains(s.proxy, "://") {
-			s.proxy = "http://" + s.proxy
+	if s.Proxy != "" {
+		if !strings.Contains(s.Proxy, "://") {
+			s.Proxy = "http://" + s.Proxy
 		}
-		config = httpproxy.Config{HTTPProxy: s.proxy, HTTPSProxy: s.proxy, NoProxy: s.noProxy}
+		config = httpproxy.Config{HTTPProxy: s.Proxy, HTTPSProxy: s.Proxy, NoProxy: s.NoProxy}
 	}
 	found, err := config.ProxyFunc()(u)
 	if err != nil {
-		return "", fault.Invalid("the proxy that is set up for the upstream for %s is not a URL", s.ecosystem)
+		return "", fault.Invalid("the proxy that is set up for the upstream for %s is not a URL", s.Ecosystem)
 	}
 	if found == nil {
 		return "", nil
@@ -89,8 +89,8 @@ func proxyFor(u *url.URL, s said, env []string) (string, error) {
 	return found.String(), nil
 }
 
-// value looks a variable up in an environment; the last one counts.
-func value(env []string, name string) string {
+// Value looks a variable up in an environment; the last one counts.
+func Value(env []string, name string) string {
 	found := ""
 	for _, pair := range env {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -118,4 +118,14 @@ func Redacted(c upstream.Config) upstream.Config {
 	}
 	c.CAPEM = nil
 	return c
+}
+
+// Unquote undoes the quoting of a Python string literal, as far as URLs and
+// paths need it.
+func Unquote(s string) string {
+	if len(s) < 2 || (s[0] != '\'' && s[0] != '"') || s[len(s)-1] != s[0] {
+		return s
+	}
+	s = s[1 : len(s)-1]
+	return strings.NewReplacer(`\\`, `\`, `\'`, `'`, `\"`, `"`, `\n`, "\n").Replace(s)
 }

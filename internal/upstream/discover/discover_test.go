@@ -1,13 +1,18 @@
-package discover
+package discover_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -36,7 +41,7 @@ func put(t *testing.T, path, text string) string {
 // TestDefault asks the real pip for its compiled-in index.
 func TestDefault(t *testing.T) {
 	t.Parallel()
-	c, err := Host(t.Context(), pkgref.Python, clean(t))
+	c, err := all.Clients().Host(t.Context(), pkgref.Python, clean(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +49,7 @@ func TestDefault(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if c.Username+c.Password+c.Proxy != "" || c.CAPEM != nil || c.Source != "pip's default" {
-		t.Errorf("more than was set: %+v", Redacted(c))
+		t.Errorf("more than was set: %+v", discover.Redacted(c))
 	}
 }
 
@@ -84,7 +89,7 @@ index-url = https://u%40corp:s%2Fcret@index.example/pypi/simple?x=1#y
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Host(t.Context(), pkgref.Python, clean(t, c.extra...))
+			got, err := all.Clients().Host(t.Context(), pkgref.Python, clean(t, c.extra...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +114,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Host(t.Context(), pkgref.Python, c.env)
+			_, err := all.Clients().Host(t.Context(), pkgref.Python, c.env)
 			if c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
@@ -122,19 +127,20 @@ func TestRefusals(t *testing.T) {
 func TestNoForeignModules(t *testing.T) {
 	dir := t.TempDir()
 	proof := filepath.Join(dir, "proof")
-	put(t, filepath.Join(dir, "pip", "__init__.py"), "open("+quote(proof)+", 'w').close()\n")
+	put(t, filepath.Join(dir, "pip", "__init__.py"), "open("+strconv.Quote(proof)+", 'w').close()\n")
 	t.Chdir(dir)
-	if _, err := Host(t.Context(), pkgref.Python, clean(t)); err != nil {
+	if _, err := all.Clients().Host(t.Context(), pkgref.Python, clean(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(proof); err == nil {
 		t.Fatal("a pip of the working directory was run")
 	}
-	p, err := findPip(t.Context(), clean(t))
+	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	control := commandIn(t, dir, p.python)
+	control := exec.CommandContext(t.Context(), python, "-c", "import pip") // pip asked without care
+	control.Dir = dir
 	if err := control.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +151,7 @@ func TestNoForeignModules(t *testing.T) {
 
 func TestExtraIndexIsSaid(t *testing.T) {
 	t.Parallel()
-	c, err := Host(t.Context(), pkgref.Python, clean(t, "PIP_EXTRA_INDEX_URL=https://files.example/"))
+	c, err := all.Clients().Host(t.Context(), pkgref.Python, clean(t, "PIP_EXTRA_INDEX_URL=https://files.example/"))
 	if err != nil || !strings.Contains(c.Source, "extra-index-url") {
 		t.Errorf("%q %v", c.Source, err)
 	}
@@ -153,15 +159,15 @@ func TestExtraIndexIsSaid(t *testing.T) {
 
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()
-	c, err := Configured(Named{Ecosystem: pkgref.Python, Index: "https://user:hunter2@index.example/simple", Proxy: "http://p:hunter2@proxy.example:1"}, nil)
+	c, err := discover.Configured(discover.Named{Ecosystem: pkgref.Python, Index: "https://user:hunter2@index.example/simple", Proxy: "http://p:hunter2@proxy.example:1"}, nil)
 	if err != nil || c.Password != "hunter2" {
 		t.Fatal(c, err)
 	}
-	raw, err := json.Marshal(Redacted(c))
+	raw, err := json.Marshal(discover.Redacted(c))
 	if err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), "index.example") {
 		t.Errorf("%s %v", raw, err)
 	}
-	_, err = Configured(Named{Ecosystem: pkgref.Python, Index: "ftp://user:hunter2@index.example/"}, nil)
+	_, err = discover.Configured(discover.Named{Ecosystem: pkgref.Python, Index: "ftp://user:hunter2@index.example/"}, nil)
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("an error tells the password: %v", err)
 	}
@@ -172,16 +178,16 @@ func TestFromTemplate(t *testing.T) {
 	answer := func(text string, err error) func(context.Context, []string) ([]byte, error) {
 		return func(context.Context, []string) ([]byte, error) { return []byte(text), err }
 	}
-	c, err := FromTemplate(t.Context(), pkgref.Python, nil, answer("https://index.example/simple\n", nil))
+	c, err := all.Clients().FromTemplate(t.Context(), pkgref.Python, nil, answer("https://index.example/simple\n", nil))
 	if err != nil || c.Index != "https://index.example/simple/" {
 		t.Errorf("%+v %v", c, err)
 	}
-	for _, text := range []string{"", "http://index.example/", "https://a:b@index.example/", "Traceback...", strings.Repeat("x", maxAnswer+1)} {
-		if _, err := FromTemplate(t.Context(), pkgref.Python, nil, answer(text, nil)); !errors.Is(err, fault.ErrUnavailable) {
+	for _, text := range []string{"", "http://index.example/", "https://a:b@index.example/", "Traceback...", strings.Repeat("x", discover.MaxAnswer+1)} {
+		if _, err := all.Clients().FromTemplate(t.Context(), pkgref.Python, nil, answer(text, nil)); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("%.40q: %v", text, err)
 		}
 	}
-	if _, err := FromTemplate(t.Context(), pkgref.Python, nil, answer("", errors.New("no python"))); !errors.Is(err, fault.ErrUnavailable) {
+	if _, err := all.Clients().FromTemplate(t.Context(), pkgref.Python, nil, answer("", errors.New("no python"))); !errors.Is(err, fault.ErrUnavailable) {
 		t.Error(err)
 	}
 }
@@ -189,17 +195,20 @@ func TestFromTemplate(t *testing.T) {
 func TestKept(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "upstreams")
-	if _, err := Load(dir); !errors.Is(err, fault.ErrNotFound) {
-		t.Fatal(err)
-	}
 	env := clean(t, "PIP_INDEX_URL=https://u:p@index.example/simple/")
-	current := func(env []string) (upstream.Config, error) { return current(t.Context(), dir, env, pkgref.Python) }
+	current := func(env []string) (upstream.Config, error) {
+		f := all.Clients().Current(t.Context(), dir, env, pkgref.Python)
+		if len(f.Missing) > 0 {
+			return upstream.Config{}, f.Missing[0].Why
+		}
+		return f.Upstreams[0], nil
+	}
 	first, err := current(env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.FileHosts = []string{"files.example"}
-	if err := Save(dir, first); err != nil {
+	if err := discover.Save(dir, first); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "upstream-python.json")
@@ -209,7 +218,7 @@ func TestKept(t *testing.T) {
 	// The same inputs: nobody is asked, and what was learnt is there.
 	marked := first
 	marked.Source = "kept"
-	if err := Save(dir, marked); err != nil {
+	if err := discover.Save(dir, marked); err != nil {
 		t.Fatal(err)
 	}
 	again, err := current(env)
@@ -221,70 +230,17 @@ func TestKept(t *testing.T) {
 	if err != nil || moved.Index != "https://files.example/simple/" || moved.FileHosts != nil {
 		t.Errorf("%+v %v", moved, err)
 	}
-	if all, err := Load(dir); err != nil || len(all) != 1 {
-		t.Errorf("%v %v", all, err)
-	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := current(env); !errors.Is(err, fault.ErrForbidden) {
 		t.Error(err)
 	}
 	put(t, path, "{")
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir); !errors.Is(err, fault.ErrUnavailable) {
+	if _, err := current(env); !errors.Is(err, fault.ErrUnavailable) {
 		t.Error(err)
 	}
-}
-
-func TestNetrc(t *testing.T) {
-	t.Parallel()
-	const text = `# comment
-machine files.example login a password b
-machine Index.Example
-  login "me"
-  account x
-  password #hash
-macdef init
-machine trap.example login x password y
-
-machine last.example password only
-default login d password e
-`
-	for host, want := range map[string][2]string{
-		"files.example": {"a", "b"}, "index.example": {"me", "#hash"}, "last.example": {"", "only"},
-		"trap.example": {}, "other.example": {}, "": {},
-	} {
-		login, password := parseNetrc(text, host)
-		if login != want[0] || password != want[1] {
-			t.Errorf("%s: %q %q", host, login, password)
-		}
-	}
-}
-
-func TestRootsAreCertificatesOnly(t *testing.T) {
-	t.Parallel()
-	const pemText = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-	key := "-----BEGIN " + "PRIVATE KEY-----\nBBBB\n-----END " + "PRIVATE KEY-----\n"
-	one := put(t, filepath.Join(t.TempDir(), "one.pem"), "# corp\n"+key+pemText)
-	env := []string{"SSL_CERT_FILE=" + one, "REQUESTS_CA_BUNDLE=" + filepath.Dir(one)}
-	raw, err := extraRoots(append([]bundle{{"pip's cert", one}}, sharedBundles(env)...), nil)
-	if err != nil || strings.Contains(string(raw), "PRIVATE") || strings.Count(string(raw), "BEGIN CERTIFICATE") != 2 {
-		t.Errorf("%s %v", raw, err)
-	}
-	if raw, err := extraRoots(sharedBundles([]string{"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}), nil); err != nil || raw != nil {
-		t.Errorf("the system's own bundle is carried along: %d bytes %v", len(raw), err)
-	}
-}
-
-func FuzzNetrc(f *testing.F) {
-	f.Add("machine a login b password c\nmacdef x\n\n", "a")
-	f.Fuzz(func(_ *testing.T, text, host string) { parseNetrc(text, host) })
-}
-
-func FuzzSettings(f *testing.F) {
-	f.Add("global.index-url='https://index.example'\n")
-	f.Fuzz(func(_ *testing.T, text string) { parseSettings(text) })
 }

@@ -50,16 +50,16 @@ func (f Found) Has(ecosystem pkgref.Ecosystem) bool {
 // files) has not changed, else a newly discovered one, which is kept with the
 // file hosts learnt so far. If there is no client to ask any more, what is kept
 // stays in force. The host's clients are asked at the same time.
-func Current(ctx context.Context, dir string, env []string, only ...pkgref.Ecosystem) Found {
+func (all Clients) Current(ctx context.Context, dir string, env []string, only ...pkgref.Ecosystem) Found {
 	if len(only) == 0 {
-		only = Ecosystems()
+		only = all.Ecosystems()
 	}
 	configs, failures := make([]upstream.Config, len(only)), make([]error, len(only))
 	var asked sync.WaitGroup
 	for i, ecosystem := range only {
 		errand.In(&asked, func() {
 			failures[i] = errand.Try(func() (err error) {
-				configs[i], err = current(ctx, dir, env, ecosystem)
+				configs[i], err = all.current(ctx, dir, env, ecosystem)
 				return err
 			})
 		})
@@ -76,8 +76,8 @@ func Current(ctx context.Context, dir string, env []string, only ...pkgref.Ecosy
 	return f
 }
 
-func current(ctx context.Context, dir string, env []string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
-	c, err := clientOf(ecosystem)
+func (all Clients) current(ctx context.Context, dir string, env []string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
+	c, err := all.of(ecosystem)
 	if err != nil {
 		return upstream.Config{}, err
 	}
@@ -89,7 +89,7 @@ func current(ctx context.Context, dir string, env []string, ecosystem pkgref.Eco
 	if loadErr == nil && old.Inputs == now {
 		return old.Config, nil
 	}
-	found, err := c.ask(ctx, env)
+	found, err := c.asked(ctx, env)
 	if err != nil {
 		if loadErr == nil && errors.Is(err, fault.ErrUnavailable) {
 			return old.Config, nil
@@ -100,25 +100,6 @@ func current(ctx context.Context, dir string, env []string, ecosystem pkgref.Eco
 		found.FileHosts = old.Config.FileHosts
 	}
 	return found, write(dir, kept{found, now})
-}
-
-// Load returns all kept upstreams; fault.ErrNotFound if there are none.
-func Load(dir string) ([]upstream.Config, error) {
-	var all []upstream.Config
-	for _, ecosystem := range ecosystems() {
-		k, err := read(dir, ecosystem)
-		switch {
-		case errors.Is(err, fault.ErrNotFound):
-		case err != nil:
-			return nil, err
-		default:
-			all = append(all, k.Config)
-		}
-	}
-	if len(all) == 0 {
-		return nil, fault.New(fault.ErrNotFound, "no upstream was found yet")
-	}
-	return all, nil
 }
 
 // Save keeps upstreams, with mode 0600, for later starts; an ecosystem that is
@@ -136,12 +117,8 @@ func Save(dir string, all ...upstream.Config) error {
 	return nil
 }
 
-func ecosystems() []pkgref.Ecosystem {
-	return []pkgref.Ecosystem{pkgref.Python, pkgref.Node, pkgref.Go, pkgref.Rust}
-}
-
 func file(dir string, ecosystem pkgref.Ecosystem) (string, error) {
-	if !slices.Contains(ecosystems(), ecosystem) {
+	if !slices.Contains(pkgref.Ecosystems(), ecosystem) {
 		return "", fault.Invalid("%q is no ecosystem", ecosystem)
 	}
 	return filepath.Join(dir, "upstream-"+string(ecosystem)+".json"), nil
@@ -162,7 +139,7 @@ func read(dir string, ecosystem pkgref.Ecosystem) (kept, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return kept{}, fault.New(fault.ErrForbidden, "the kept upstream %s may hold credentials and can be read by others: remove it, and it is found anew", path)
 	}
-	raw, err := readAtMost(path, maxBundle*2)
+	raw, err := ReadAtMost(path, maxBundle*2)
 	if err != nil {
 		return kept{}, fault.Wrap(fault.ErrUnavailable, err, "the kept upstream %s cannot be read", path)
 	}
@@ -198,21 +175,21 @@ func write(dir string, k kept) error {
 
 // inputs is a digest of what discovery depends on: variables by value, files
 // by size and time. The values themselves are not kept.
-func (c client) inputs(env []string) string {
+func (c Client) inputs(env []string) string {
 	h := sha256.New()
 	var lines []string
 	for _, pair := range env {
 		name, _, _ := strings.Cut(pair, "=")
 		upper := strings.ToUpper(name)
-		if c.variables(upper) || strings.HasSuffix(upper, "_PROXY") ||
+		if c.Variables(upper) || strings.HasSuffix(upper, "_PROXY") ||
 			slices.Contains([]string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "HOME", "PATH"}, upper) {
 			lines = append(lines, fmt.Sprintf("%q\n", pair))
 		}
 	}
 	shared := []string{
-		filepath.Join(value(env, "HOME"), ".netrc"), value(env, "NETRC"), value(env, "SSL_CERT_FILE"), value(env, "REQUESTS_CA_BUNDLE"),
+		filepath.Join(Value(env, "HOME"), ".netrc"), Value(env, "NETRC"), Value(env, "SSL_CERT_FILE"), Value(env, "REQUESTS_CA_BUNDLE"),
 	}
-	for _, path := range append(c.files(env), shared...) {
+	for _, path := range append(c.Files(env), shared...) {
 		if info, err := os.Stat(path); err == nil {
 			lines = append(lines, fmt.Sprintf("%q %d %d\n", path, info.Size(), info.ModTime().UnixNano()))
 		}

@@ -10,8 +10,8 @@ import (
 // host. An entry `default` is not used: it would send a password to whoever
 // runs the index.
 func netrcFor(host string, env []string) (login, password string) {
-	paths := []string{value(env, "NETRC")}
-	if home := value(env, "HOME"); home != "" && paths[0] == "" {
+	paths := []string{Value(env, "NETRC")}
+	if home := Value(env, "HOME"); home != "" && paths[0] == "" {
 		paths = []string{filepath.Join(home, ".netrc"), filepath.Join(home, "_netrc")}
 	}
 	for _, path := range paths {

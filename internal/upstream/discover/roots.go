@@ -22,39 +22,42 @@ func systemBundles() []string {
 	}
 }
 
-// bundle is a file or folder of extra roots, and who names it.
-type bundle struct{ what, path string }
+// Bundle is a file or folder of extra roots, and who names it.
+type Bundle struct {
+	What string // who names it
+	Path string // "": nobody does
+}
 
 // sharedBundles are those that the environment names to whatever speaks TLS.
-func sharedBundles(env []string) []bundle {
-	return []bundle{
-		{"REQUESTS_CA_BUNDLE", value(env, "REQUESTS_CA_BUNDLE")},
-		{"CURL_CA_BUNDLE", value(env, "CURL_CA_BUNDLE")},
-		{"SSL_CERT_FILE", value(env, "SSL_CERT_FILE")},
+func sharedBundles(env []string) []Bundle {
+	return []Bundle{
+		{"REQUESTS_CA_BUNDLE", Value(env, "REQUESTS_CA_BUNDLE")},
+		{"CURL_CA_BUNDLE", Value(env, "CURL_CA_BUNDLE")},
+		{"SSL_CERT_FILE", Value(env, "SSL_CERT_FILE")},
 	}
 }
 
 // extraRoots collects the certificates of the bundles that a client is set up
 // with, in configuration and environment, and those of more (PEM); nil if these
 // are the system's.
-func extraRoots(bundles []bundle, more []byte) ([]byte, error) {
+func extraRoots(bundles []Bundle, more []byte) ([]byte, error) {
 	var all bytes.Buffer
 	var seen []string
 	copyCertificates(&all, more)
 	for _, named := range bundles {
-		if named.path == "" || slices.Contains(systemBundles(), named.path) {
+		if named.Path == "" || slices.Contains(systemBundles(), named.Path) {
 			continue
 		}
-		path, err := filepath.EvalSymlinks(named.path)
+		path, err := filepath.EvalSymlinks(named.Path)
 		if err != nil {
-			return nil, fault.Wrap(fault.ErrInvalid, err, "the CA bundle that %s names cannot be read", named.what)
+			return nil, fault.Wrap(fault.ErrInvalid, err, "the CA bundle that %s names cannot be read", named.What)
 		}
 		if slices.Contains(systemBundles(), path) || slices.Contains(seen, path) {
 			continue
 		}
 		seen = append(seen, path)
 		if err := certificates(&all, path); err != nil {
-			return nil, fault.Wrap(fault.ErrInvalid, err, "the CA bundle %s (%s) cannot be read", named.path, named.what)
+			return nil, fault.Wrap(fault.ErrInvalid, err, "the CA bundle %s (%s) cannot be read", named.Path, named.What)
 		}
 	}
 	if all.Len() == 0 {
@@ -77,7 +80,7 @@ func certificates(to *bytes.Buffer, path string) error {
 		}
 	}
 	for _, file := range files {
-		raw, err := readAtMost(file, maxBundle)
+		raw, err := ReadAtMost(file, maxBundle)
 		if err != nil {
 			return err
 		}
@@ -99,7 +102,8 @@ func copyCertificates(to *bytes.Buffer, raw []byte) {
 	}
 }
 
-func readAtMost(path string, limit int64) ([]byte, error) {
+// ReadAtMost reads a file of at most limit bytes.
+func ReadAtMost(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,12 @@
-package discover
+package npm
 
 import (
 	"encoding/base64"
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // npmrc is what npm's files and variables set, by key. npm itself shows no
@@ -19,7 +21,7 @@ const maxNpmrc = 1 << 20
 func readNpmrc(s npmSettings, env []string) npmrc {
 	rc := npmrc{}
 	for _, path := range npmrcPaths(s, env) {
-		if raw, err := readAtMost(path, maxNpmrc); err == nil {
+		if raw, err := discover.ReadAtMost(path, maxNpmrc); err == nil {
 			rc.parse(string(raw), env)
 		}
 	}
@@ -46,7 +48,7 @@ func (rc npmrc) parse(text string, env []string) {
 	expand := func(s string) string {
 		return npmVariable.ReplaceAllStringFunc(s, func(m string) string {
 			found := npmVariable.FindStringSubmatch(m)
-			if v := value(env, found[1]); v != "" || found[2] != "" {
+			if v := discover.Value(env, found[1]); v != "" || found[2] != "" {
 				return v
 			}
 			return m
@@ -58,7 +60,7 @@ func (rc npmrc) parse(text string, env []string) {
 		if !ok || strings.HasPrefix(line, ";") || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "[") {
 			continue
 		}
-		rc[expand(unquote(strings.TrimSpace(key)))] = expand(unquote(strings.TrimSpace(v)))
+		rc[expand(discover.Unquote(strings.TrimSpace(key)))] = expand(discover.Unquote(strings.TrimSpace(v)))
 	}
 }
 
@@ -74,7 +76,7 @@ func (rc npmrc) scoped() bool {
 
 // credentials finds those of a registry: the ones of the longest path that leads
 // to it, as npm does.
-func (rc npmrc) credentials(registry *url.URL, to *said) {
+func (rc npmrc) credentials(registry *url.URL, to *discover.Said) {
 	path := "/" + strings.Trim(registry.EscapedPath(), "/")
 	for {
 		for _, place := range []string{"//" + registry.Host + strings.TrimSuffix(path, "/") + "/", "//" + registry.Host + strings.TrimSuffix(path, "/")} {
@@ -90,18 +92,18 @@ func (rc npmrc) credentials(registry *url.URL, to *said) {
 }
 
 // take takes the credentials that are set for a place, if there are any.
-func (rc npmrc) take(place string, to *said) bool {
+func (rc npmrc) take(place string, to *discover.Said) bool {
 	if token := rc[place+":_authToken"]; token != "" {
-		to.token = token
+		to.Token = token
 		return true
 	}
 	if both, err := base64.StdEncoding.DecodeString(rc[place+":_auth"]); err == nil && len(both) > 0 {
-		to.username, to.password, _ = strings.Cut(string(both), ":")
+		to.Username, to.Password, _ = strings.Cut(string(both), ":")
 		return true
 	}
 	password, err := base64.StdEncoding.DecodeString(rc[place+":_password"])
 	if user := rc[place+":username"]; user != "" && err == nil {
-		to.username, to.password = user, string(password)
+		to.Username, to.Password = user, string(password)
 		return true
 	}
 	return false

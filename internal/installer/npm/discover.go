@@ -1,4 +1,4 @@
-package discover
+package npm
 
 import (
 	"cmp"
@@ -10,21 +10,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-func npmClient() client {
-	return client{
-		ecosystem: pkgref.Node, name: "npm", registry: "registry", ask: askNpm,
-		question: []string{"npm", "config", "get", "registry"},
-		answer:   func(out []byte) (said, error) { return said{index: strings.TrimSpace(string(out))}, nil },
-		variables: func(name string) bool {
+// Discover implements installer.Discoverer.
+func (client) Discover() discover.Client { return asks() }
+
+func asks() discover.Client {
+	return discover.Client{
+		Ecosystem: pkgref.Node, Name: "npm", Registry: "registry", Ask: askNpm,
+		Question: []string{"npm", "config", "get", "registry"},
+		Answer: func(out []byte) (discover.Said, error) {
+			return discover.Said{Index: strings.TrimSpace(string(out))}, nil
+		},
+		Definitions: readDefinitions,
+		Variables: func(name string) bool {
 			return strings.HasPrefix(name, "NPM_CONFIG_") || name == "PREFIX" || name == "NODE_EXTRA_CA_CERTS"
 		},
-		files: func(env []string) []string {
-			return append(npmrcPaths(npmSettings{}, env), value(env, "NODE_EXTRA_CA_CERTS"))
+		Files: func(env []string) []string {
+			return append(npmrcPaths(npmSettings{}, env), discover.Value(env, "NODE_EXTRA_CA_CERTS"))
 		},
 	}
 }
@@ -68,16 +75,16 @@ func (t texts) first() string {
 
 // askNpm asks the host's npm which registry it uses, and collects the
 // credentials, proxy and roots that belong to it.
-func askNpm(ctx context.Context, env []string) (upstream.Config, error) {
+func askNpm(ctx context.Context, env []string) (discover.Said, error) {
 	s, err := npmSays(ctx, env)
 	if err != nil {
-		return upstream.Config{}, err
+		return discover.Said{}, err
 	}
-	c := npmClient()
+	c := asks()
 	rc := readNpmrc(s, env)
-	source := c.byDefault()
+	source := c.ByDefault()
 	if _, set := rc["registry"]; set {
-		source = c.byConfiguration()
+		source = c.ByConfiguration()
 	}
 	if rc.scoped() {
 		source += ", without its registries for scopes (name them under upstreams and namespaces)"
@@ -87,23 +94,23 @@ func askNpm(ctx context.Context, env []string) (upstream.Config, error) {
 	if err == nil && u.Scheme == "http" {
 		proxy = cmp.Or(s.Proxy.first(), s.HTTPSProxy.first())
 	}
-	found := said{
-		ecosystem: pkgref.Node, index: s.Registry, source: source, proxy: proxy, noProxy: strings.Join(s.NoProxy, ","),
-		bundles: append([]bundle{{"npm's cafile", s.CAFile}, {"NODE_EXTRA_CA_CERTS", value(env, "NODE_EXTRA_CA_CERTS")}}, sharedBundles(env)...),
-		roots:   []byte(strings.Join(s.CA, "\n")),
+	found := discover.Said{
+		Index: s.Registry, Source: source, Proxy: proxy, NoProxy: strings.Join(s.NoProxy, ","),
+		Bundles: []discover.Bundle{{What: "npm's cafile", Path: s.CAFile}, {What: "NODE_EXTRA_CA_CERTS", Path: discover.Value(env, "NODE_EXTRA_CA_CERTS")}},
+		Roots:   []byte(strings.Join(s.CA, "\n")),
 	}
 	if err == nil {
 		rc.credentials(u, &found)
 	}
-	return complete(found, env)
+	return found, nil
 }
 
 // npmSays has the first npm that answers show its settings.
 func npmSays(ctx context.Context, env []string) (npmSettings, error) {
 	env = append(slices.Clip(env), "npm_config_update_notifier=false")
 	var failure error
-	for _, path := range programs(env, []string{"npm"}, "/usr/local/bin", "/usr/bin") {
-		out, err := asked(ctx, env, path, "config", "list", "--json")
+	for _, path := range discover.Programs(env, []string{"npm"}, "/usr/local/bin", "/usr/bin") {
+		out, err := discover.Asked(ctx, env, path, "config", "list", "--json")
 		if ctx.Err() != nil {
 			return npmSettings{}, ctx.Err()
 		}
@@ -127,8 +134,8 @@ func npmSays(ctx context.Context, env []string) (npmSettings, error) {
 func npmrcPaths(s npmSettings, env []string) []string {
 	env = upperNpm(env)
 	return []string{
-		cmp.Or(s.GlobalConfig, value(env, "NPM_CONFIG_GLOBALCONFIG"), "/etc/npmrc"),
-		cmp.Or(s.UserConfig, value(env, "NPM_CONFIG_USERCONFIG"), filepath.Join(value(env, "HOME"), ".npmrc")),
+		cmp.Or(s.GlobalConfig, discover.Value(env, "NPM_CONFIG_GLOBALCONFIG"), "/etc/npmrc"),
+		cmp.Or(s.UserConfig, discover.Value(env, "NPM_CONFIG_USERCONFIG"), filepath.Join(discover.Value(env, "HOME"), ".npmrc")),
 	}
 }
 
@@ -148,14 +155,12 @@ func upperNpm(env []string) []string {
 // npmDefault matches the definition of npm's setting in its source.
 var npmDefault = regexp.MustCompile(`\bregistry: new Definition\('registry', \{\s+default: '([^'\s]+)'`) // a constant
 
-// FromNpmSource reads npm's default registry from its own source: the file
-// with the definitions of its settings. Nothing is run.
-func FromNpmSource(definitions []byte, env []string) (upstream.Config, error) {
-	return npmClient().unconfigured(definitions, func(text []byte) (said, error) {
-		m := npmDefault.FindSubmatch(text)
-		if m == nil {
-			return said{}, fault.New(fault.ErrUnavailable, "npm's source has no default registry where one was expected")
-		}
-		return said{index: string(m[1])}, nil
-	}, npmClient().bySource(), env)
+// readDefinitions reads npm's default registry from its own source: the file with the
+// definitions of its settings.
+func readDefinitions(source []byte) (discover.Said, error) {
+	m := npmDefault.FindSubmatch(source)
+	if m == nil {
+		return discover.Said{}, fault.New(fault.ErrUnavailable, "npm's source has no default registry where one was expected")
+	}
+	return discover.Said{Index: string(m[1])}, nil
 }

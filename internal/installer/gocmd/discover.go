@@ -1,4 +1,4 @@
-package discover
+package gocmd
 
 import (
 	"cmp"
@@ -8,28 +8,33 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-func goClient() client {
-	return client{
-		ecosystem: pkgref.Go, name: "go", registry: "module proxy", ask: askGo,
-		question: append([]string{"go"}, goQuestion()...),
-		answer: func(out []byte) (said, error) {
+// Discover implements installer.Discoverer.
+func (client) Discover() discover.Client { return asks() }
+
+func asks() discover.Client {
+	return discover.Client{
+		Ecosystem: pkgref.Go, Name: "go", Registry: "module proxy", Ask: askGo,
+		Question: append([]string{"go"}, goQuestion()...),
+		Answer: func(out []byte) (discover.Said, error) {
 			s, err := parseGoEnv(out)
 			if err != nil {
-				return said{}, err
+				return discover.Said{}, err
 			}
 			return s.said()
 		},
-		variables: func(name string) bool {
+		Definitions: readDefaults,
+		Variables: func(name string) bool {
 			return slices.Contains([]string{"GOPROXY", "GOSUMDB", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOENV", "GOROOT", "XDG_CONFIG_HOME"}, name)
 		},
-		files: func(env []string) []string {
-			config := cmp.Or(value(env, "XDG_CONFIG_HOME"), filepath.Join(value(env, "HOME"), ".config"))
-			return []string{cmp.Or(value(env, "GOENV"), filepath.Join(config, "go/env"))}
+		Files: func(env []string) []string {
+			config := cmp.Or(discover.Value(env, "XDG_CONFIG_HOME"), filepath.Join(discover.Value(env, "HOME"), ".config"))
+			return []string{cmp.Or(discover.Value(env, "GOENV"), filepath.Join(config, "go/env"))}
 		},
 	}
 }
@@ -57,7 +62,7 @@ func parseGoEnv(out []byte) (goSettings, error) {
 
 // said takes the first proxy of the list: the gateway asks one upstream, and
 // fetching directly from a repository is not for it.
-func (s goSettings) said() (said, error) {
+func (s goSettings) said() (discover.Said, error) {
 	var proxy string
 	for _, entry := range strings.FieldsFunc(s.Proxy, func(r rune) bool { return r == ',' || r == '|' }) {
 		entry = strings.TrimSpace(entry)
@@ -71,44 +76,43 @@ func (s goSettings) said() (said, error) {
 	}
 	if proxy == "" {
 		// GOPROXY itself is not shown: it may hold a password.
-		return said{}, fault.New(fault.ErrUnavailable, "go is set to use no module proxy (GOPROXY is direct or off), and the gateway fetches from no repository directly; name a proxy under upstreams in the configuration file")
+		return discover.Said{}, fault.New(fault.ErrUnavailable, "go is set to use no module proxy (GOPROXY is direct or off), and the gateway fetches from no repository directly; name a proxy under upstreams in the configuration file")
 	}
-	found := said{ecosystem: pkgref.Go, index: proxy}
+	found := discover.Said{Index: proxy}
 	if s.SumDB != "off" {
 		log, at, _ := strings.Cut(strings.TrimSpace(s.SumDB), " ")
-		found.log, found.logURL = log, strings.TrimSpace(at)
+		found.Log, found.LogURL = log, strings.TrimSpace(at)
 	}
 	return found, nil
 }
 
 // askGo asks the host's go command which proxy and checksum database it uses.
-func askGo(ctx context.Context, env []string) (upstream.Config, error) {
+func askGo(ctx context.Context, env []string) (discover.Said, error) {
 	s, err := goSays(ctx, env)
 	if err != nil {
-		return upstream.Config{}, err
+		return discover.Said{}, err
 	}
 	found, err := s.said()
 	if err != nil {
-		return upstream.Config{}, err
+		return discover.Said{}, err
 	}
-	c := goClient()
-	found.source = c.byDefault()
-	if value(env, "GOPROXY") != "" || s.inFile("GOPROXY") {
-		found.source = c.byConfiguration()
+	c := asks()
+	found.Source = c.ByDefault()
+	if discover.Value(env, "GOPROXY") != "" || s.inFile("GOPROXY") {
+		found.Source = c.ByConfiguration()
 	}
-	if found.log == "" {
-		found.source += ", without a checksum database (GOSUMDB=off)"
+	if found.Log == "" {
+		found.Source += ", without a checksum database (GOSUMDB=off)"
 	}
 	if s.Private != "" || (s.NoProxy != "" && s.NoProxy != "none") {
-		found.source += ", without its private modules (name their proxy under upstreams and namespaces)"
+		found.Source += ", without its private modules (name their proxy under upstreams and namespaces)"
 	}
-	found.bundles = sharedBundles(env)
-	return complete(found, env)
+	return found, nil
 }
 
 // inFile tells whether the go command's own file sets a variable.
 func (s goSettings) inFile(name string) bool {
-	raw, err := readAtMost(s.Env, maxAnswer)
+	raw, err := discover.ReadAtMost(s.Env, discover.MaxAnswer)
 	if err != nil {
 		return false
 	}
@@ -123,8 +127,8 @@ func (s goSettings) inFile(name string) bool {
 func goSays(ctx context.Context, env []string) (goSettings, error) {
 	env = append(slices.Clip(env), "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=")
 	var failure error
-	for _, path := range programs(env, []string{"go"}, "/usr/local/go/bin", "/usr/local/bin", "/usr/bin") {
-		out, err := asked(ctx, env, path, goQuestion()...)
+	for _, path := range discover.Programs(env, []string{"go"}, "/usr/local/go/bin", "/usr/local/bin", "/usr/bin") {
+		out, err := discover.Asked(ctx, env, path, goQuestion()...)
 		if ctx.Err() != nil {
 			return goSettings{}, ctx.Err()
 		}
@@ -139,19 +143,16 @@ func goSays(ctx context.Context, env []string) (goSettings, error) {
 	return goSettings{}, fault.New(fault.ErrUnavailable, "this host has no go to ask which module proxy it uses; the template debian has one, or name a proxy under upstreams in the configuration file")
 }
 
-// FromGoSource reads the defaults of a Go distribution from its file go.env.
-// Nothing is run.
-func FromGoSource(goEnv []byte, env []string) (upstream.Config, error) {
-	return goClient().unconfigured(goEnv, func(text []byte) (said, error) {
-		var s goSettings
-		for line := range strings.Lines(string(text)) {
-			switch key, v, _ := strings.Cut(strings.TrimSpace(line), "="); key {
-			case "GOPROXY":
-				s.Proxy = v
-			case "GOSUMDB":
-				s.SumDB = v
-			}
+// readDefaults reads the defaults of a Go distribution from its file go.env.
+func readDefaults(source []byte) (discover.Said, error) {
+	var s goSettings
+	for line := range strings.Lines(string(source)) {
+		switch key, v, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+		case "GOPROXY":
+			s.Proxy = v
+		case "GOSUMDB":
+			s.SumDB = v
 		}
-		return s.said()
-	}, goClient().bySource(), env)
+	}
+	return s.said()
 }

@@ -34,6 +34,7 @@ func layers() []struct {
 		{"internal/cgroup", 1},
 		{"internal/authority", 2},
 		{"internal/keeper", 2},
+		{"internal/inventory", 2},
 		{"internal/guest", 2},
 		{"internal/engine/enginetest", 7},
 		{"internal/engine/all", 4},

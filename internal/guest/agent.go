@@ -18,7 +18,7 @@ type Config struct {
 	Session *channel.Session
 	Log     *slog.Logger
 	// Root is put before every path of the file system that the agent writes
-	// or takes stock of; commands don't see it. Empty in a sandbox.
+	// or lists; commands don't see it. Empty in a sandbox.
 	Root string
 	// DNS is where the resolver listens, by default 127.0.0.1:53.
 	DNS string
@@ -34,17 +34,17 @@ const openDeadline = 10 * time.Second
 
 // Agent serves one channel. Make it with New, run it once with Run.
 type Agent struct {
-	config   Config
-	log      *slog.Logger
-	reaper   *reaper
-	commands *commands
-	names    *names
-	resolver *resolver
-	why      *whyServer
-	clock    *clock // runs while the sandbox does
-	paid     *clock // that commands' timeouts run by; the host stops it while they wait for a person
-	stock    stock
-	dials    dials
+	config    Config
+	log       *slog.Logger
+	reaper    *reaper
+	commands  *commands
+	names     *names
+	resolver  *resolver
+	why       *whyServer
+	clock     *clock // runs while the sandbox does
+	paid      *clock // that commands' timeouts run by; the host stops it while they wait for a person
+	installed installed
+	dials     dials
 
 	mu       sync.Mutex // guards identity
 	identity *identity  // nil until configured

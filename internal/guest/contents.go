@@ -27,7 +27,7 @@ func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel
 	if ask == nil || len(ask.Paths) > channel.MaxContents {
 		return reply(stream, errors.New("there are too many directories to look into, or none"))
 	}
-	ctx, cancel := a.clock.within(ctx, stockTime)
+	ctx, cancel := a.clock.within(ctx, inventoryTime)
 	defer cancel()
 	answer := channel.ContentsReply{Whole: make([]string, len(ask.Paths)), Own: make([]string, len(ask.Paths))}
 	for i, path := range ask.Paths {

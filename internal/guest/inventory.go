@@ -12,32 +12,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// Bounds of one inventory. What lies past them is left out and the result says
-// that it is truncated.
+// inventoryTime bounds one inventory, and pageBytes the JSON of one page; as base64 it is
+// within channel.MaxJSON.
 const (
-	stockTime     = 20 * time.Second
-	stockDepth    = 32 // source trees are deep, too
-	stockDirs     = 200_000
-	stockPackages = 20_000
-	stockSources  = 5_000
-	stockBytes    = 12 << 20  // of JSON, in all pages
-	pageBytes     = 160 << 10 // of JSON in one; as base64 within channel.MaxJSON
-	metadataBytes = 64 << 10
-	fieldBytes    = 256 // of a name or version
-	pathBytes     = 1024
+	inventoryTime = 20 * time.Second
+	pageBytes     = 160 << 10
 )
 
-// stock is the result of the last inventory, until its last page was fetched.
-type stock struct {
+// installed is the result of the last inventory, until its last page was fetched.
+type installed struct {
 	mu        sync.Mutex // guards all below; one inventory at a time
 	take      uint64
 	packages  []channel.InstalledPackage
 	truncated bool
 	closed    []string
-	memory    *stockMemory // nil before the first
+	memory    *inventory.Memory // nil before the first
 }
 
 // inventory answers with the packages that are installed in the sandbox, or
@@ -46,12 +41,12 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 	if ask == nil {
 		ask = &channel.InventoryAsk{}
 	}
-	a.stock.mu.Lock()
-	defer a.stock.mu.Unlock()
+	a.installed.mu.Lock()
+	defer a.installed.mu.Unlock()
 	if ask.Take == 0 {
-		a.takeStock(ctx, *ask)
+		a.list(ctx, *ask)
 	}
-	page, err := a.stock.page(ask)
+	page, err := a.installed.page(ask)
 	if err != nil {
 		return reply(stream, err)
 	}
@@ -62,34 +57,31 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 	return stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Body: body})
 }
 
-// takeStock walks the disk and keeps what it finds; a.stock.mu is held.
-func (a *Agent) takeStock(ctx context.Context, ask channel.InventoryAsk) {
-	ctx, cancel := a.clock.within(ctx, stockTime)
+// list walks the disk and keeps what it finds; a.installed.mu is held.
+func (a *Agent) list(ctx context.Context, ask channel.InventoryAsk) {
+	ctx, cancel := a.clock.within(ctx, inventoryTime)
 	defer cancel()
-	if a.stock.memory == nil {
-		a.stock.memory = newStockMemory()
+	layouts := all.Layouts()
+	if a.installed.memory == nil {
+		a.installed.memory = inventory.NewMemory(layouts)
 	}
-	t := &stocktaker{ctx: ctx, root: a.config.Root, memory: a.stock.memory, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: ask.Depth}
-	for _, dir := range ask.Skip {
-		t.skip[filepath.Clean(dir)] = true
-	}
-	for _, place := range a.stockPlaces(ask) {
-		t.place(place)
-	}
-	a.stock.take++
-	a.stock.packages, a.stock.truncated, a.stock.closed = t.found, t.truncated, t.closed
+	found := inventory.Take(ctx, inventory.Request{
+		Root: a.config.Root, Places: a.places(ask), Skip: ask.Skip, Depth: ask.Depth, Layouts: layouts, Memory: a.installed.memory,
+	})
+	a.installed.take++
+	a.installed.packages, a.installed.truncated, a.installed.closed = found.Packages, found.Truncated, found.Closed
 }
 
-// page is a part of the stock, at least one package unless there is none; the
-// last one lets the stock go.
-func (s *stock) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
+// page is a part of the result, at least one package unless there is none; the last
+// one gives the result up.
+func (s *installed) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
 	if ask.Take != 0 && ask.Take != s.take || ask.From < 0 || ask.From > len(s.packages) {
-		return channel.Inventory{}, errors.New("there is no such page of an inventory any more; take stock again")
+		return channel.Inventory{}, errors.New("there is no such page of an inventory any more; list them again")
 	}
 	page := channel.Inventory{Take: s.take, Truncated: s.truncated}
 	size, end := 0, ask.From
 	for ; end < len(s.packages); end++ {
-		size += jsonSize(s.packages[end])
+		size += inventory.Size(s.packages[end])
 		if end > ask.From && size > pageBytes {
 			page.Next = end
 			break
@@ -103,16 +95,8 @@ func (s *stock) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
 	return page, nil
 }
 
-func jsonSize(p channel.InstalledPackage) int {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return pageBytes // text always marshals
-	}
-	return len(data) + 1
-}
-
-// stockPlaces are where to look, those first that a command can write to.
-func (a *Agent) stockPlaces(ask channel.InventoryAsk) []string {
+// places are where to look, those first that a command can write to.
+func (a *Agent) places(ask channel.InventoryAsk) []string {
 	mounts := a.mounts()
 	places := slices.Clone(ask.Places)
 	if len(places) == 0 {
@@ -126,7 +110,7 @@ func (a *Agent) stockPlaces(ask channel.InventoryAsk) []string {
 	return slices.DeleteFunc(places, func(place string) bool {
 		nearest := ""
 		for _, mount := range slices.Concat(mounts, ask.Places, ask.Skip) {
-			if len(mount) > len(nearest) && below(place, mount) {
+			if len(mount) > len(nearest) && inventory.Below(place, mount) {
 				nearest = mount
 			}
 		}
@@ -150,26 +134,23 @@ func (a *Agent) usualPlaces(skip []string) []string {
 		top = nil // nothing of it can be read, so nothing is found there
 	}
 	for _, entry := range top {
-		if place := "/" + entry.Name(); entry.IsDir() && place != "/usr" && place != "/var" && place != "/boot" && !isSystem(place) {
+		if place := "/" + entry.Name(); entry.IsDir() && place != "/usr" && place != "/var" && place != "/boot" && !inventory.IsSystem(place) {
 			places = append(places, place)
 		}
 	}
-	places = append(places, "/var/tmp", sharedMemory, "/usr/local/lib/node_modules", "/usr/lib/node_modules")
-	for _, pattern := range []string{"/usr/local/lib/python3*", "/usr/lib/python3*"} {
-		if slices.ContainsFunc(skip, func(dir string) bool { return below(filepath.Dir(pattern), filepath.Clean(dir)) }) {
-			continue
-		}
-		found, _ := filepath.Glob(a.config.Root + pattern) // the pattern is well formed
-		for _, place := range found {
-			places = append(places, strings.TrimPrefix(place, a.config.Root))
+	places = append(places, "/var/tmp", inventory.SharedMemory)
+	for _, layout := range all.Layouts() {
+		for _, pattern := range layout.Usual() {
+			if slices.ContainsFunc(skip, func(dir string) bool { return inventory.Below(filepath.Dir(pattern), filepath.Clean(dir)) }) {
+				continue
+			}
+			found, _ := filepath.Glob(a.config.Root + pattern) // the pattern is well formed
+			for _, place := range found {
+				places = append(places, strings.TrimPrefix(place, a.config.Root))
+			}
 		}
 	}
 	return places
-}
-
-// below reports whether path is root or below it.
-func below(path, root string) bool {
-	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
 // mounts are the mount points that may hold somebody's files.
@@ -185,7 +166,7 @@ func (a *Agent) mounts() []string {
 			continue
 		}
 		place := unescapeMount(fields[4])
-		if place != "/" && !strings.HasPrefix(place, "/usr") && !isSystem(place) {
+		if place != "/" && !strings.HasPrefix(place, "/usr") && !inventory.IsSystem(place) {
 			places = append(places, place)
 		}
 	}
@@ -196,20 +177,4 @@ func (a *Agent) mounts() []string {
 // unescapeMount undoes the kernel's octal escapes of blanks and backslashes.
 func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
-
-// sharedMemory is a directory that everybody may write to.
-const sharedMemory = "/dev/shm"
-
-// isSystem tells whether a path belongs to the kernel or to the agent.
-func isSystem(path string) bool {
-	if below(path, sharedMemory) {
-		return false
-	}
-	for _, system := range []string{"/proc", "/sys", "/dev", "/run", "/etc", "/.cofferdam"} {
-		if below(path, system) {
-			return true
-		}
-	}
-	return false
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-func (a *agentHere) stocktake() map[string]channel.InstalledPackage {
+func (a *agentHere) installedHere() map[string]channel.InstalledPackage {
 	a.t.Helper()
 	found, _ := a.inventory()
 	return found
@@ -95,7 +95,7 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.write("/opt/huge-5.dist-info/METADATA", "Name: huge\nVersion: 5\nX: "+strings.Repeat("x", 1<<20))
-	got := a.stocktake()
+	got := a.installedHere()
 	want := map[string]string{
 		"/usr/lib/python3/dist-packages/pkg-1.2.3.dist-info":                       "Real_Name 1.2.3",
 		"/usr/lib/python3.11/site-packages/pkg-1.2.3.dist-info":                    "Real_Name 1.2.3",
@@ -142,13 +142,13 @@ func TestNodeInventory(t *testing.T) {
 	manifest(top+"/.cache/hidden", "hidden", "1.0.0")
 	manifest(top+"/left-pad/lib/inner", "inner", "1.0.0") // the package's own files
 	a.write(top+"/broken/package.json", "{")
-	a.write(top+"/cut/package.json", `{"name": "cut", "version": "4.0.0", "readme": "`+strings.Repeat("x", metadataBytes))
+	a.write(top+"/cut/package.json", `{"name": "cut", "version": "4.0.0", "readme": "`+strings.Repeat("x", 64<<10))
 	a.write(top+"/odd/package.json", `{"name": ["x"], "version": 1}`)
 	if err := os.Symlink(".pnpm/left-pad@9.0.0/node_modules/left-pad", a.root+top+"/link"); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for path, p := range a.stocktake() {
+	for path, p := range a.installedHere() {
 		if p.Ecosystem != "node" || !strings.HasPrefix(path, top) {
 			t.Errorf("%+v", p)
 		}
@@ -183,7 +183,7 @@ func TestGoInventory(t *testing.T) {
 		a.write(file, "x")
 	}
 	got := map[string]bool{}
-	for _, p := range a.stocktake() {
+	for _, p := range a.installedHere() {
 		got[p.Ecosystem+" "+p.Name+" "+p.Version] = true
 	}
 	for _, want := range []string{
@@ -283,29 +283,4 @@ func TestLocalPackages(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-}
-
-func FuzzParseManifest(f *testing.F) {
-	f.Add([]byte(`{"name": "a", "x": {"name": 1}, "version": "1"}`))
-	f.Fuzz(func(_ *testing.T, head []byte) { parseManifest(head) })
-}
-
-func FuzzParseMetadata(f *testing.F) {
-	f.Add([]byte("Name: a\nVersion: 1\n\nbody"))
-	f.Fuzz(func(t *testing.T, head []byte) {
-		name, version := parseMetadata(head)
-		if strings.ContainsAny(name+version, "\n") {
-			t.Errorf("%q %q", name, version)
-		}
-	})
-}
-
-func FuzzProjectName(f *testing.F) {
-	f.Add("pyproject.toml", []byte("[project]\nname = \"a\""))
-	f.Add("setup.py", []byte("name='a'"))
-	f.Fuzz(func(t *testing.T, file string, head []byte) {
-		if strings.Contains(projectName(file, head), "\n") {
-			t.Errorf("%q", head)
-		}
-	})
 }

@@ -1,16 +1,20 @@
-package guest
+package inventory
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // later is a memory to which all that is on the disk has been there for long.
-func later() *stockMemory {
-	m := newStockMemory()
+func later() *Memory {
+	m := NewMemory([]Layout{toy{}})
 	m.now = func() time.Time { return time.Now().Add(time.Hour) }
 	return m
 }
@@ -26,11 +30,11 @@ func write(t *testing.T, path, text string) {
 }
 
 // parses counts how often a file was really read.
-func parses(t *testing.T, m *stockMemory, path string) func() (string, int) {
+func parses(t *testing.T, m *Memory, path string) func() (string, int) {
 	t.Helper()
 	n := 0
 	return func() (string, int) {
-		text, err := recall(m, path, headManifest, func(head []byte) string { n++; return string(head) })
+		text, err := recall(m, path, "manifest", func(head []byte) string { n++; return string(head) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +79,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recall(later(), path, headManifest, func([]byte) string { return "" }); err == nil {
+	if _, err := recall(later(), path, "manifest", func([]byte) string { return "" }); err == nil {
 		t.Error("a file that is gone was read")
 	}
 }
@@ -87,7 +91,7 @@ func TestWhatIsYoungIsNotRemembered(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "package.json")
 	write(t, path, "{}")
-	m := newStockMemory()
+	m := NewMemory([]Layout{toy{}})
 	read := parses(t, m, path)
 	for i := range 3 {
 		if _, n := read(); n != i+1 {
@@ -164,15 +168,46 @@ func TestClosedPlaces(t *testing.T) {
 	}
 	m := later()
 	for range 2 { // the second time all of it is remembered
-		taker := &stocktaker{ctx: t.Context(), root: root, memory: m, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}}
-		for _, place := range []string{"/home/agent", "/closed", "/file", "/dir", "/group", "/home", "/not-there"} {
-			taker.place(place)
+		found := Take(t.Context(), Request{Root: root, Layouts: m.layouts, Memory: m, Places: []string{"/home/agent", "/closed", "/file", "/dir", "/group", "/home", "/not-there"}})
+		if !slices.Equal(found.Closed, []string{"/closed"}) {
+			t.Errorf("closed are %v", found.Closed)
 		}
-		if !slices.Equal(taker.closed, []string{"/closed"}) {
-			t.Errorf("closed are %v", taker.closed)
-		}
-		if len(taker.found) != 3 {
-			t.Errorf("found %v", taker.found)
+		if len(found.Packages) != 3 {
+			t.Errorf("found %v", found.Packages)
 		}
 	}
+}
+
+// toy is a layout: what lies in a directory called node_modules is a package, and where a
+// setup.py is somebody writes one.
+type toy struct{}
+
+func (toy) Usual() []string { return nil }
+
+func (toy) Tells(entry fs.DirEntry) bool {
+	return entry.Name() == "setup.py" || strings.HasSuffix(entry.Name(), ".egg-info") || strings.HasSuffix(entry.Name(), ".zip") && entry.Type().IsRegular()
+}
+
+func (toy) Holds(string) bool { return false }
+func (toy) Skips(string) bool { return false }
+
+func (toy) Sources(w *Walk, dir string, files []string) {
+	if slices.Contains(files, "setup.py") {
+		w.AddSource(channel.InstalledPackage{Name: "project", Path: dir})
+	}
+}
+
+func (toy) File(*Walk, string, string) {}
+
+func (toy) Directory(w *Walk, d Directory) bool {
+	if d.Base != "node_modules" {
+		return false
+	}
+	dirs, _ := w.Visit(d.Path)
+	for _, dir := range dirs {
+		if name, err := Recall(w, filepath.Join(d.Path, dir, "package.json"), "name", func([]byte) string { return dir }); err == nil {
+			w.Add(channel.InstalledPackage{Name: name, Path: filepath.Join(d.Path, dir)})
+		}
+	}
+	return true
 }

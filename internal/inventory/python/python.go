@@ -1,29 +1,91 @@
-package guest
+// Package python finds Python's packages: in directories of packages by their dist-info and
+// egg-info, and projects by their own files.
+package python
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
+	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
+
+// maxLine bounds a line of a package's metadata, in bytes.
+const maxLine = 64<<10 + 1
+
+// Layout implements inventory.Layout.
+type Layout struct{}
+
+var _ inventory.Layout = Layout{}
+
+// Usual implements inventory.Layout.
+func (Layout) Usual() []string { return []string{"/usr/local/lib/python3*", "/usr/lib/python3*"} }
+
+// Tells implements inventory.Layout.
+func (Layout) Tells(entry fs.DirEntry) bool {
+	return slices.Contains(projectFiles(), entry.Name()) || strings.HasSuffix(entry.Name(), ".egg-info")
+}
+
+// Holds implements inventory.Layout.
+func (Layout) Holds(base string) bool { return base == "site-packages" || base == "dist-packages" }
+
+// Skips implements inventory.Layout: a package's own copies of others came with it.
+func (Layout) Skips(base string) bool { return base == "__pycache__" || base == "_vendor" }
+
+// projectFiles are those of a project, the one that counts first.
+func projectFiles() []string { return []string{"pyproject.toml", "setup.cfg", "setup.py"} }
+
+// Sources implements inventory.Layout; a project's version is often nowhere but in what is
+// built of it.
+func (Layout) Sources(w *inventory.Walk, dir string, files []string) {
+	for _, file := range projectFiles() {
+		if !slices.Contains(files, file) {
+			continue
+		}
+		name, err := inventory.Recall(w, dir+"/"+file, "project", func(head []byte) string { return projectName(file, head) })
+		if err == nil && name != "" {
+			w.AddSource(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Path: dir})
+			return
+		}
+	}
+}
+
+// File implements inventory.Layout.
+func (Layout) File(w *inventory.Walk, dir, name string) {
+	if strings.HasSuffix(name, ".egg-info") {
+		addDistribution(w, filepath.Join(dir, name), "")
+	}
+}
+
+// Directory implements inventory.Layout. A dist-info is a package wherever it lies.
+func (Layout) Directory(w *inventory.Walk, d inventory.Directory) bool {
+	switch {
+	case strings.HasSuffix(d.Base, ".dist-info"):
+		addDistribution(w, d.Path, "METADATA")
+	case d.Holder && strings.HasSuffix(d.Base, ".egg-info"):
+		addDistribution(w, d.Path, "PKG-INFO")
+	default:
+		return false
+	}
+	return true
+}
+
+// distribution is a package as its own file names it.
+type distribution struct{ name, version string }
 
 // addDistribution takes a dist-info or egg-info into the result; file is that
 // with its metadata, "" if it is that file itself. One whose metadata can't be
 // read is taken by its own name: hiding it would hide a package.
-func (t *stocktaker) addDistribution(path, file string) {
-	own, err := recall(t.memory, filepath.Join(t.root+path, file), headMetadata, func(head []byte) (n named) {
+func addDistribution(w *inventory.Walk, path, file string) {
+	own, err := inventory.Recall(w, filepath.Join(path, file), "metadata", func(head []byte) (n distribution) {
 		n.name, n.version = parseMetadata(head)
 		return n
 	})
@@ -31,11 +93,11 @@ func (t *stocktaker) addDistribution(path, file string) {
 		stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		own.name, own.version, _ = strings.Cut(stem, "-")
 	}
-	from, err := recall(t.memory, t.root+path+"/direct_url.json", headDirect, installedFrom)
+	from, err := inventory.Recall(w, path+"/direct_url.json", "direct", installedFrom)
 	if err != nil {
 		from = "" // most have no such file
 	}
-	t.add(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: own.name, Version: own.version, Path: path, From: from})
+	w.Add(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: own.name, Version: own.version, Path: path, From: from})
 }
 
 // installedFrom takes from which directory, or from which built file, an installer says
@@ -54,27 +116,6 @@ func installedFrom(head []byte) string {
 		return ""
 	}
 	return filepath.Clean(u.Path)
-}
-
-// addSources takes the packages that are written in a directory; a Python
-// project's version is often nowhere but in what is built of it, and so is the name
-// that a setup.py works out.
-func (t *stocktaker) addSources(dir string, files []string) {
-	for _, file := range []string{"pyproject.toml", "setup.cfg", "setup.py"} {
-		if !slices.Contains(files, file) {
-			continue
-		}
-		name, err := recall(t.memory, t.root+dir+"/"+file, headProject, func(head []byte) string { return projectName(file, head) })
-		if err == nil && (name != "" || file == "setup.py") {
-			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Python), Name: name, Path: dir})
-			break
-		}
-	}
-	if slices.Contains(files, "package.json") {
-		if own, err := t.manifest(dir); err == nil && own.name != "" {
-			t.addSource(channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: own.name, Version: own.version, Path: dir})
-		}
-	}
 }
 
 // setupName is how a setup.py names its package, if it does so plainly.
@@ -106,30 +147,11 @@ func projectName(file string, head []byte) string {
 	return ""
 }
 
-// readHead reads the beginning of a file. Only a regular file is read, and never
-// for longer than it takes.
-func readHead(path string) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	return io.ReadAll(io.LimitReader(file, metadataBytes))
-}
-
 // parseMetadata takes the first Name and the first Version from the headers,
 // which end at an empty line.
 func parseMetadata(head []byte) (name, version string) {
 	lines := bufio.NewScanner(bytes.NewReader(head))
-	lines.Buffer(nil, metadataBytes+1)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		line := strings.TrimRight(lines.Text(), "\r")
 		if line == "" {

@@ -1,22 +1,27 @@
-package guest
+package inventory
 
 import (
+	"errors"
+	"io"
 	"os"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// stockMemory spares an inventory what it has read before: to look at a directory
+// Memory spares inventories what they have read before: to look at a directory
 // or file costs a fifth of reading it, and most of what a template brings never
 // changes. It knows what it read by all that the kernel keeps of it; of that the
-// time of the last change of the inode can't be set by a command. Owned by who
-// holds stock.mu.
-type stockMemory struct {
-	now   func() time.Time
-	open  bool // something was looked at since it was set to false that is not closed
-	dirs  map[string]dirSeen
-	heads map[string]headSeen
+// time of the last change of the inode can't be set by a command. Its owner sees to it that one
+// inventory uses it at a time.
+type Memory struct {
+	layouts []Layout
+	now     func() time.Time
+	open    bool // something was looked at since it was set to false that is not closed
+	dirs    map[string]dirSeen
+	heads   map[string]headSeen
 }
 
 // memoryMost bounds each of both, in entries; past it everything is forgotten.
@@ -43,22 +48,13 @@ type dirSeen struct {
 type headSeen struct {
 	look
 
-	kind   headKind
+	kind   string
 	parsed any
 }
 
-// headKind is what was made of a file's beginning.
-type headKind int
-
-const (
-	headManifest headKind = iota
-	headMetadata
-	headDirect
-	headProject
-)
-
-func newStockMemory() *stockMemory {
-	return &stockMemory{now: time.Now, dirs: map[string]dirSeen{}, heads: map[string]headSeen{}}
+// NewMemory remembers nothing yet; layouts are those of the inventories that it serves.
+func NewMemory(layouts []Layout) *Memory {
+	return &Memory{layouts: layouts, now: time.Now, dirs: map[string]dirSeen{}, heads: map[string]headSeen{}}
 }
 
 // lookAt follows no link.
@@ -80,14 +76,14 @@ func lookAt(path string) (look, bool) {
 func (l look) closed() bool { return l.uid == 0 && l.mode&0o022 == 0 }
 
 // settled tells whether another change could not look the same.
-func (m *stockMemory) settled(l look) bool {
+func (m *Memory) settled(l look) bool {
 	before := m.now().Add(-settledAfter)
 	return time.Unix(l.mtime.Unix()).Before(before) && time.Unix(l.ctime.Unix()).Before(before)
 }
 
 // look is lookAt that remembers whether all that is there was closed. What is
 // not there could not have been changed, but be made: that is its directory's.
-func (m *stockMemory) look(path string) (look, bool) {
+func (m *Memory) look(path string) (look, bool) {
 	l, there := lookAt(path)
 	m.open = m.open || there && !l.closed()
 	return l, there
@@ -95,7 +91,7 @@ func (m *stockMemory) look(path string) (look, bool) {
 
 // dir gives the names of the directories in one, and those of other entries that
 // an inventory looks at.
-func (m *stockMemory) dir(path string) (dirs, others []string, err error) {
+func (m *Memory) dir(path string) (dirs, others []string, err error) {
 	before, there := m.look(path)
 	if seen, ok := m.dirs[path]; ok && there && seen.look == before {
 		return seen.dirs, seen.others, nil
@@ -108,7 +104,7 @@ func (m *stockMemory) dir(path string) (dirs, others []string, err error) {
 		switch {
 		case entry.IsDir():
 			dirs = append(dirs, entry.Name())
-		case telling(entry):
+		case m.tells(entry):
 			others = append(others, entry.Name())
 		}
 	}
@@ -121,21 +117,18 @@ func (m *stockMemory) dir(path string) (dirs, others []string, err error) {
 	return dirs, others, nil
 }
 
-// telling reports whether an entry that is no directory may tell of a package.
-func telling(entry os.DirEntry) bool {
-	name := entry.Name()
-	switch name {
-	case "pyproject.toml", "setup.cfg", "setup.py", "package.json":
-		return true
-	}
-	if strings.HasSuffix(name, ".ziphash") || strings.HasSuffix(name, ".zip") {
-		return entry.Type().IsRegular()
-	}
-	return strings.HasSuffix(name, ".egg-info")
+// tells reports whether an entry that is no directory may tell of a package.
+func (m *Memory) tells(entry os.DirEntry) bool {
+	return slices.ContainsFunc(m.layouts, func(l Layout) bool { return l.Tells(entry) })
 }
 
-// recall gives what parse makes of a file's beginning, or made before.
-func recall[T any](m *stockMemory, path string, kind headKind, parse func(head []byte) T) (T, error) {
+// Recall gives what parse makes of the beginning of a file, or made before; path is without
+// the walk's root. kind tells what it makes of it: a file may tell two things.
+func Recall[T any](w *Walk, path, kind string, parse func(head []byte) T) (T, error) {
+	return recall(w.memory, w.root+path, kind, parse)
+}
+
+func recall[T any](m *Memory, path, kind string, parse func(head []byte) T) (T, error) {
 	before, there := m.look(path)
 	if seen, ok := m.heads[path]; ok && there && seen.kind == kind && seen.look == before {
 		if parsed, ok := seen.parsed.(T); ok {
@@ -155,4 +148,26 @@ func recall[T any](m *stockMemory, path string, kind headKind, parse func(head [
 		m.heads[path] = headSeen{look: after, kind: kind, parsed: parsed}
 	}
 	return parsed, nil
+}
+
+// metadataBytes is how much of a file is its beginning.
+const metadataBytes = 64 << 10
+
+// readHead reads the beginning of a file. Only a regular file is read, and never
+// for longer than it takes.
+func readHead(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return io.ReadAll(io.LimitReader(file, metadataBytes))
 }

@@ -1,0 +1,169 @@
+package inventory
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// Bounds of one inventory. What lies past them is left out, and the result says that it
+// is truncated.
+const (
+	Depth       = 32 // source trees are deep, too
+	maxDirs     = 200_000
+	maxPackages = 20_000
+	maxSources  = 5_000
+	maxBytes    = 12 << 20 // of JSON
+	fieldBytes  = 256      // of a name or version
+	pathBytes   = 1024
+)
+
+// Walk walks directories and collects what is installed there. One goroutine has it.
+type Walk struct {
+	ctx       context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
+	layouts   []Layout
+	root      string
+	memory    *Memory
+	skip      map[string]bool // directories not to look into
+	depth     int             // not deeper than this; 0: Depth
+	seen      map[string]bool // directories visited
+	listed    map[string]bool // what Once was asked about
+	size      int             // bytes of JSON so far
+	sources   int
+	found     []channel.InstalledPackage
+	closed    []string // places in which nobody but root could change anything
+	truncated bool
+}
+
+// place looks into a directory that nothing is known about.
+func (w *Walk) place(dir string) {
+	if _, there := lookAt(w.root + dir); !there {
+		return // it may be made
+	}
+	w.memory.open = false
+	before := len(w.seen)
+	if !w.taken(Directory{Path: dir, Base: filepath.Base(dir), Depth: -1}) {
+		w.walk(dir, 0)
+	}
+	if len(w.seen) > before && !w.memory.open && !w.truncated {
+		w.closed = append(w.closed, dir)
+	}
+}
+
+// walk visits a directory and those below it; a holder is not searched deeper, for what is
+// in it are the packages' own files.
+func (w *Walk) walk(dir string, depth int) {
+	children, files := w.Visit(dir)
+	base := filepath.Base(dir)
+	holder := slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Holds(base) })
+	for _, l := range w.layouts {
+		if !holder {
+			l.Sources(w, dir, files)
+			continue
+		}
+		for _, file := range files {
+			l.File(w, dir, file)
+		}
+	}
+	for _, child := range children {
+		d := Directory{Path: filepath.Join(dir, child), Base: child, Holder: holder, Depth: depth}
+		switch {
+		case w.taken(d), holder, child == ".git", w.skips(child):
+		case w.depth > 0 && depth >= w.depth:
+		case depth >= Depth:
+			w.truncated = true
+		default:
+			w.walk(d.Path, depth+1)
+		}
+	}
+}
+
+// taken has the layout whose directory it is take its packages.
+func (w *Walk) taken(d Directory) bool {
+	return slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Directory(w, d) })
+}
+
+func (w *Walk) skips(base string) bool {
+	return slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Skips(base) })
+}
+
+// Truncate says that something was left out.
+func (w *Walk) Truncate() { w.truncated = true }
+
+// Once is true the first time that it is asked about a key.
+func (w *Walk) Once(key string) bool {
+	if w.listed[key] {
+		return false
+	}
+	w.listed[key] = true
+	return true
+}
+
+// Visit returns the directories and the other entries in dir, in order, the
+// first time that it is called for it and within the bounds.
+func (w *Walk) Visit(dir string) (dirs, others []string) {
+	if w.seen[dir] || w.skip[dir] || IsSystem(dir) {
+		w.memory.open = true // what is below is not known here
+		return nil, nil
+	}
+	if w.ctx.Err() != nil || len(w.seen) >= maxDirs || w.full() {
+		w.truncated = true
+		return nil, nil
+	}
+	w.seen[dir] = true
+	return w.Entries(dir)
+}
+
+// Entries are the directories in dir and the other entries that tell of packages,
+// in order; none if it is no directory. Links are not followed, so that the walk
+// ends.
+func (w *Walk) Entries(dir string) (dirs, others []string) {
+	dirs, others, err := w.memory.dir(w.root + dir)
+	if err != nil {
+		return nil, nil // not there, or no directory
+	}
+	return dirs, others
+}
+
+// full tells that no package more is taken.
+func (w *Walk) full() bool {
+	return len(w.found)-w.sources >= maxPackages || w.size >= maxBytes
+}
+
+// Add takes a package into the result as far as it fits.
+func (w *Walk) Add(p channel.InstalledPackage) {
+	if w.full() {
+		w.truncated = true
+		return
+	}
+	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || len(p.From) > pathBytes {
+		w.truncated = true
+		p.Name, p.Version = p.Name[:min(len(p.Name), fieldBytes)], p.Version[:min(len(p.Version), fieldBytes)]
+		p.Path, p.From = p.Path[:min(len(p.Path), pathBytes)], p.From[:min(len(p.From), pathBytes)]
+	}
+	w.size += Size(p)
+	w.found = append(w.found, p)
+}
+
+// AddSource takes a directory in which somebody writes a package. One too many
+// is no package that is missed.
+func (w *Walk) AddSource(p channel.InstalledPackage) {
+	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || w.sources >= maxSources || w.full() {
+		return
+	}
+	p.Source = true
+	w.sources++
+	w.Add(p)
+}
+
+// Size is how many bytes a package has as JSON in a list.
+func Size(p channel.InstalledPackage) int {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return maxBytes // text always marshals
+	}
+	return len(data) + 1
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -18,19 +19,8 @@ import (
 // hexDigest is what ArtifactAsk.SHA256 must be.
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`) // a constant
 
-// maxDigests of one file, and maxBrought of the packages inside of a run's files
-// that are remembered; the others count as unaccounted for.
-const (
-	maxDigests = 16
-	maxBrought = 50_000
-)
-
-// servedFile is what the ledger keeps of a `served` record.
-type servedFile struct {
-	record  audit.Record
-	sending bool // the gateway has not told its end
-	aborted bool
-}
+// maxDigests of one file.
+const maxDigests = 16
 
 // Artifact implements Door.
 func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
@@ -101,84 +91,66 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAs
 			d = t.bounded(ask.Package, d)
 		}
 		_ = t.moveRelease(ask, w) // the refusal stands, whatever becomes of what rested on the release
-		r, err := c.refuse(ctx, t, blockedRecord(ask, d))
+		r, err := t.book.Refuse(ctx, blockedRecord(ask, d))
 		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
 	var r audit.Record
 	var err error
 	if ask.Serve {
-		if r, err = c.record(ctx, t, c.servedOrPlanned(t, ask, w.about, d)); err != nil {
+		if r, err = t.book.Append(ctx, t.servedOrPlanned(ask, w.about, d)); err != nil {
 			return door.Answer{}, err
 		}
-		c.memory.take(r)
+		c.earlier.Take(r)
 	}
-	t.mu.Lock()
 	t.plan.sawFile(ask)
 	if ask.Serve {
-		t.serve(r)
-		t.served[r.Seq].sending = true
-		t.keepPaths(ask)
+		t.served.Send(r, ask.Paths)
+		t.book.Served(ask.Package)
 	}
-	t.mu.Unlock()
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, t.moveRelease(ask, w)
 }
 
 func checkArtifact(ask door.ArtifactAsk) error {
 	switch {
 	case ask.Package.Version == "" && ask.File.Kind != policy.KindMetadata || ask.Package.Version != ask.File.Version || !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name):
-		return fault.Invalid("a file is asked about with its release, not with %q and %q", clip(ask.Package.String(), 200), clip(ask.File.Version, 80))
+		return fault.Invalid("a file is asked about with its release, not with %q and %q", records.Clip(ask.Package.String(), 200), records.Clip(ask.File.Version, 80))
 	case ask.File.Name == "" || len(ask.File.Name) > 512:
-		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, clip(ask.File.Name, 80))
+		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, records.Clip(ask.File.Name, 80))
 	case ask.Release != nil && (ask.File.Kind != policy.KindMetadata || ask.Release.Kind == policy.KindMetadata || ask.Release.Version != ask.Package.Version):
-		return fault.Invalid("the file that %s describes is not one of %s", clip(ask.File.Name, 80), ask.Package)
+		return fault.Invalid("the file that %s describes is not one of %s", records.Clip(ask.File.Name, 80), ask.Package)
 	case ask.Whole() && ask.File.Kind == policy.KindMetadata:
-		return fault.Invalid("%s is metadata, which is not served as a file", clip(ask.File.Name, 80))
+		return fault.Invalid("%s is metadata, which is not served as a file", records.Clip(ask.File.Name, 80))
 	case ask.Walk && (ask.Whole() || ask.Sidecar || ask.MayWalk):
-		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", clip(ask.File.Name, 80))
+		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", records.Clip(ask.File.Name, 80))
 	case ask.Serve && ask.Await:
-		return fault.Invalid("%s is asked to be waited for and to be served at one time", clip(ask.File.Name, 80))
+		return fault.Invalid("%s is asked to be waited for and to be served at one time", records.Clip(ask.File.Name, 80))
 	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
-		return fault.Invalid("%s has %d digests, or one that is none", clip(ask.File.Name, 80), len(ask.Digests))
+		return fault.Invalid("%s has %d digests, or one that is none", records.Clip(ask.File.Name, 80), len(ask.Digests))
 	case ask.Whole() && !hexDigest.MatchString(ask.SHA256):
-		return fault.Invalid("%s can't be served without its sha256", clip(ask.File.Name, 80))
+		return fault.Invalid("%s can't be served without its sha256", records.Clip(ask.File.Name, 80))
 	case ask.Whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
-		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", clip(ask.File.Name, 80))
+		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", records.Clip(ask.File.Name, 80))
 	}
 	return nil
 }
 
 func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "sha256:" }
 
-// serve takes a `served` record into the ledger; t.mu is held.
-func (t *tenant) serve(r audit.Record) {
-	f := &servedFile{record: r}
-	t.served[r.Seq] = f
-	t.files[refOf(r).Release()] = f
-	for text := range strings.SplitSeq(r.Detail[detailBundled], ", ") {
-		name, version, _ := strings.Cut(text, " ")
-		if inner, err := pkgref.New(pkgref.Ecosystem(r.Ecosystem), name, version); err == nil && version != "" && len(t.brought) < maxBrought {
-			t.brought[inner.Release()] = refOf(r).String()
-		}
-	}
-	t.hideWithheld(refOf(r))
-	t.hidePending(refOf(r))
-}
-
 func artifactRecord(ask door.ArtifactAsk, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: clip(ask.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: records.Clip(ask.SourceURL, 2_048),
 		SHA256: ask.SHA256, Size: ask.Size, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
-	setRef(&r, ask.Package)
+	records.SetRef(&r, ask.Package)
 	return r
 }
 
 func blockedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Record {
 	r := artifactRecord(ask, audit.Blocked, d)
 	if ask.File.Kind == policy.KindMetadata {
-		r.Detail = map[string]string{detailKind: string(policy.KindMetadata)}
+		r.Detail = map[string]string{records.DetailKind: string(policy.KindMetadata)}
 	}
-	explain(&r, d)
+	records.Explain(&r, d)
 	return r
 }
 
@@ -187,12 +159,12 @@ func (t *tenant) servedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Rec
 	r.RequestedVersion, r.RequestedClaimed = t.requested(ask.Package, d)
 	r.Detail = map[string]string{}
 	for key, text := range map[string]string{
-		detailThrough: d.Through, detailUpstreamDigest: upstreamDigest(ask),
-		detailBundled: strings.Join(ask.Bundled, ", "), detailFindings: strings.Join(findings(ask), "; "),
-		detailPart: ask.Part, detailConsists: ask.Contents,
+		records.DetailThrough: d.Through, records.DetailUpstreamDigest: upstreamDigest(ask),
+		records.DetailBundled: strings.Join(ask.Bundled, ", "), records.DetailFindings: strings.Join(findings(ask), "; "),
+		detailPart: ask.Part, records.DetailConsists: ask.Contents,
 	} {
 		if text != "" {
-			r.Detail[key] = clip(text, 8_192)
+			r.Detail[key] = records.Clip(text, 8_192)
 		}
 	}
 	if len(r.Detail) == 0 {
@@ -227,7 +199,7 @@ func findings(ask door.ArtifactAsk) []string {
 // else of any that it satisfies, else by what a command said, which is a claim.
 func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, claimed bool) {
 	if d.Pinned != "" {
-		return clip(d.Pinned, 512), false
+		return records.Clip(d.Pinned, 512), false
 	}
 	for _, e := range d.WantedBy {
 		if e.Specifier != "" && (specifier == "" || d.Through != "" && e.Through == d.Through) {
@@ -238,7 +210,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 		}
 	}
 	if specifier != "" {
-		return clip(specifier, 512), false
+		return records.Clip(specifier, 512), false
 	}
 	project := p
 	project.Version = ""
@@ -257,7 +229,7 @@ func (c *Controller) refuseUnknown(ctx context.Context, t *tenant, ask door.Arti
 	d := unknownDecision()
 	r := blockedRecord(ask, d)
 	r.Outcome = audit.Failed
-	r, err := c.refuse(ctx, t, r)
+	r, err := t.book.Refuse(ctx, r)
 	if err != nil {
 		return door.Answer{}, errors.Join(cause, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -66,7 +67,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 		if err != nil {
 			return door.Answer{}, err
 		}
-		r, err := c.refuse(ctx, t, pendingRecord(ask, w.decision, shownAs(request)))
+		r, err := t.book.Refuse(ctx, pendingRecord(ask, w.decision, shownAs(request)))
 		if err != nil {
 			return door.Answer{}, err
 		}
@@ -98,7 +99,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 // overfull refuses what the queue does not take, with its sentence.
 func (c *Controller) overfull(ctx context.Context, t *tenant, ask door.ArtifactAsk, d policy.Decision, cause error) (door.Answer, error) {
 	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(cause), "; ")
-	r, err := c.refuse(ctx, t, blockedRecord(ask, d))
+	r, err := t.book.Refuse(ctx, blockedRecord(ask, d))
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
@@ -114,7 +115,7 @@ func notAsked(cause error) string {
 func pendingRecord(ask door.ArtifactAsk, d policy.Decision, id string) audit.Record {
 	r := artifactRecord(ask, audit.Pending, d)
 	r.Approval = id
-	explain(&r, d)
+	records.Explain(&r, d)
 	return r
 }
 

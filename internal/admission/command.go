@@ -9,14 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
-
-// detailCommand is the id of a record's command.
-const detailCommand = "command_id"
 
 // maxCommand bounds what a record keeps of a command's arguments, in bytes.
 const maxCommand = 32 << 10
@@ -37,33 +35,36 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []s
 	}
 	d := t.known.settle(t.policy().DecideCommand(commandInput(argv, text)))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
-	r.Detail = map[string]string{detailCommand: id}
+	r.Detail = map[string]string{records.DetailCommand: id}
 	keepCommand(&r, argv)
 	if !d.Allowed() {
 		r.Outcome = audit.Blocked
 	}
-	if r, err = c.record(ctx, t, r); err != nil {
+	if r, err = t.book.Append(ctx, r); err != nil {
 		return door.Answer{}, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.command(r, argv, c.config.Limits)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
 }
 
-// command takes a command's record; t.mu is held.
+// command takes a command's record.
 func (t *tenant) command(r audit.Record, argv []string, limits Limits) {
 	if r.Outcome == audit.Blocked {
-		t.show(&refusal{record: r, count: 1, told: 1}, limits.Refusals)
+		t.book.Blocked(r)
 		return
 	}
-	t.running[r.Detail[detailCommand]] = r
+	t.mu.Lock()
+	t.running[r.Detail[records.DetailCommand]] = r
+	t.mu.Unlock()
 	t.claim(argv, limits)
 }
 
-// claim takes what a command asks for; t.mu is held.
+// claim takes what a command asks for.
 func (t *tenant) claim(argv []string, limits Limits) {
-	for p, specifier := range claims(argv) {
+	found := claims(argv)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p, specifier := range found {
 		if _, known := t.claims[p]; known || len(t.claims) < limits.Edges {
 			t.claims[p] = specifier
 		}
@@ -144,7 +145,7 @@ func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, ex
 		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
 		Exit: &exit.Code, Detail: exitDetail(id, exit), GuestClaimed: exit.Claimed,
 	}
-	if _, err := c.record(ctx, t, r); err != nil {
+	if _, err := t.book.Append(ctx, r); err != nil {
 		return err
 	}
 	t.mu.Lock()
@@ -156,10 +157,10 @@ func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, ex
 
 func exitDetail(id string, exit channel.Exit) map[string]string {
 	d := map[string]string{
-		detailCommand:  id,
-		"stdout_bytes": strconv.FormatInt(exit.StdoutBytes, 10), "stderr_bytes": strconv.FormatInt(exit.StderrBytes, 10),
+		records.DetailCommand: id,
+		"stdout_bytes":        strconv.FormatInt(exit.StdoutBytes, 10), "stderr_bytes": strconv.FormatInt(exit.StderrBytes, 10),
 	}
-	for key, value := range map[string]string{"signal": clip(exit.Signal, 32), "error": clip(exit.Error, 1_024)} {
+	for key, value := range map[string]string{"signal": records.Clip(exit.Signal, 32), "error": records.Clip(exit.Error, 1_024)} {
 		if value != "" {
 			d[key] = value
 		}

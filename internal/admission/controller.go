@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
@@ -102,8 +104,8 @@ type Controller struct {
 	remembered *ledger.Budget
 	ledgers    ledgers
 
-	// memory is what was served to all runs, by which later ones know it again.
-	memory earlierRuns
+	// earlier is what was served to all runs, by which later ones know it again.
+	earlier inventory.Earlier
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
@@ -166,7 +168,7 @@ func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, &c.config, c.remembered)
+	t := newTenant(r, &c.config, c.remembered, &c.earlier)
 	if err := t.ledger.FollowLock(); err != nil {
 		t.forget()
 		return err
@@ -206,7 +208,7 @@ func (c *Controller) tenant(sandbox string) (*tenant, error) {
 	if t := c.tenants[sandbox]; t != nil {
 		return t, nil
 	}
-	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", clip(sandbox, 64))
+	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", records.Clip(sandbox, 64))
 }
 
 // admit returns a sandbox that may still ask.
@@ -215,10 +217,7 @@ func (c *Controller) admit(ctx context.Context, sandbox string) (*tenant, error)
 	if err != nil {
 		return nil, err
 	}
-	if t.isCut() {
-		return nil, c.cutOff(ctx, t)
-	}
-	return t, nil
+	return t, t.book.Open(ctx)
 }
 
 // Trust implements Door.
@@ -227,12 +226,4 @@ func (c *Controller) Trust(ctx context.Context, hosts []string) (door.Certificat
 		return door.Certificate{}, fault.New(fault.ErrUnavailable, "this daemon has no certificate authority")
 	}
 	return c.config.Trust(ctx, hosts)
-}
-
-// clip keeps text that others control short in messages and records.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -70,7 +73,7 @@ func TestABlockedFileIsRecordedOnceAndCounted(t *testing.T) {
 	}
 	list, err := h.Refusals(t.Context(), "sb1", "", 10)
 	must(t, err)
-	if len(list) != 1 || list[0].Count != 5 || list[0].What != whatPackage || list[0].Suggest == "" || list[0].Reason == "" {
+	if len(list) != 1 || list[0].Count != 5 || list[0].What != records.WhatPackage || list[0].Suggest == "" || list[0].Reason == "" {
 		t.Errorf("refusals: %+v", list)
 	}
 	must(t, h.SandboxEnded(t.Context(), "sb1", "destroyed"))
@@ -453,7 +456,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 		pip, {Ecosystem: "python", Name: "Requests", Version: "2.31", Path: "/x"}, {Ecosystem: "python", Name: "evil", Version: "1.0.0"},
 	}}
 	for range 2 {
-		must(t, installed(h.Installed(t.Context(), "sb1", Stock{Found: inv, Template: channel.Inventory{Packages: []channel.InstalledPackage{pip}}})))
+		must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: inv, Template: channel.Inventory{Packages: []channel.InstalledPackage{pip}}})))
 	}
 	got := h.records(t, audit.Installed)
 	if len(got) != 2 {
@@ -469,7 +472,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 	for i := range 5 {
 		inv.Packages = append(inv.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1"})
 	}
-	must(t, installed(h.Installed(t.Context(), "sb1", Stock{Found: inv})))
+	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: inv})))
 	if n := len(h.records(t, audit.Exceeded)); n != 1 {
 		t.Errorf("%d records that there were too many, want 1", n)
 	}
@@ -498,7 +501,7 @@ func (h *house) busy(tb testing.TB) {
 	a, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
 	must(tb, err)
 	must(tb, h.Aborted(ctx, "sb1", a.Seq, 3))
-	must(tb, installed(h.Installed(ctx, "sb1", Stock{Found: channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}})))
+	must(tb, installed(h.Installed(ctx, "sb1", inventory.Disk{Found: channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}})))
 	must(tb, h.CommandFinished(ctx, "sb1", "c1", channel.Exit{Code: 1}))
 }
 
@@ -507,7 +510,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	h.busy(t)
 	old, err := h.tenant("sb1")
 	must(t, err)
-	must(t, h.summarise(t.Context(), old))
+	must(t, old.book.Summarise(t.Context()))
 	second := New(Config{Log: h.log, Clock: h})
 	must(t, second.Restore(t.Context(), h.run()))
 	restored, err := second.tenant("sb1")
@@ -520,8 +523,14 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" || len(before) < 4 {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
-	ignore := cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "known", "ledger", "mu", "refusals", "shown", "life", "end", "inside", "insidePaths")
-	if diff := cmp.Diff(old, restored, cmp.AllowUnexported(tenant{}, servedFile{}, accounts{}), ignore); diff != "" {
+	options := cmp.Options{
+		cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "known", "ledger", "mu", "life", "end"),
+		cmpopts.IgnoreFields(records.Book{}, "config", "mu", "refusals", "shown"),
+		cmpopts.IgnoreFields(records.Deliveries{}, "mu", "inside", "paths"),
+		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
+		cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "internal/admission") }),
+	}
+	if diff := cmp.Diff(old, restored, options); diff != "" {
 		t.Errorf("the state differs (-before +after):\n%s", diff)
 	}
 	if err := second.Aborted(t.Context(), "sb1", 0, 0); !errors.Is(err, fault.ErrNotFound) {

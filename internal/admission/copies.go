@@ -3,11 +3,11 @@ package admission
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -37,7 +37,7 @@ type Copy struct {
 
 func (c Copy) detail() map[string]string {
 	d := map[string]string{detailContents: c.Contents}
-	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, detailName: clip(c.Name, 256)} {
+	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: records.Clip(c.Name, 256)} {
 		if text != "" {
 			d[key] = text
 		}
@@ -56,7 +56,7 @@ func (c *Controller) SandboxSnapshotted(ctx context.Context, sandbox string, mad
 		return 0, err
 	}
 	made.Of = ""
-	r, err := c.record(ctx, t, audit.Record{
+	r, err := t.book.Append(ctx, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Snapshotted, User: t.run.User, Detail: made.detail(),
 		Reason: fmt.Sprintf("the snapshot %s was written (%s)", made.Snapshot, made.Contents),
 	})
@@ -67,7 +67,7 @@ func (c *Controller) SandboxSnapshotted(ctx context.Context, sandbox string, mad
 // which it was may be long gone; owner is the token whose it is, "" the host.
 func (c *Controller) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
 	detail := gone.detail()
-	detail[detailEvent] = "snapshot_removed"
+	detail[records.DetailEvent] = "snapshot_removed"
 	if owner != "" {
 		detail["token"] = owner
 	}
@@ -81,15 +81,15 @@ func (c *Controller) SnapshotRemoved(ctx context.Context, owner string, gone Cop
 func (c *Controller) SnapshotNamed(ctx context.Context, owner string, of Copy, names []string, given bool) error {
 	of.Name = strings.Join(names, " ")
 	detail, what := of.detail(), "loses the names"
-	detail[detailEvent] = "snapshot_unnamed"
+	detail[records.DetailEvent] = "snapshot_unnamed"
 	if given {
-		detail[detailEvent], what = "snapshot_named", "is also called"
+		detail[records.DetailEvent], what = "snapshot_named", "is also called"
 	}
 	if owner != "" {
 		detail["token"] = owner
 	}
 	_, err := c.config.Log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, clip(of.Name, 256)),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, records.Clip(of.Name, 256)),
 	})
 	return err
 }
@@ -107,13 +107,13 @@ func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from C
 	}
 	names := t.installed()
 	if len(names) > 0 {
-		detail[detailCameWith] = clip(strings.Join(names, ", "), mostCameWith)
+		detail[detailCameWith] = records.Clip(strings.Join(names, ", "), mostCameWith)
 	}
 	what := "a fork of sandbox " + from.Of
 	if from.Snapshot != "" {
 		what = fmt.Sprintf("made from the snapshot %s of sandbox %s", from.Snapshot, from.Of)
 	}
-	_, err = c.record(ctx, t, audit.Record{
+	_, err = t.book.Append(ctx, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Restored, User: t.run.User, Detail: detail,
 		Reason: fmt.Sprintf("it is %s; %d packages came in it", what, len(names)),
 	})
@@ -122,13 +122,12 @@ func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from C
 
 // installed are the releases that were found on a sandbox's disk, as words.
 func (t *tenant) installed() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := map[string]bool{}
-	for key := range t.accounts.recorded {
-		all[key.release.String()] = true
+	var all []string
+	for _, release := range t.disk.Releases() {
+		all = append(all, release.String())
 	}
-	return slices.Sorted(maps.Keys(all))
+	slices.Sort(all)
+	return all
 }
 
 // SnapshotOnRecord checks that a snapshot is the one that was recorded: the log
@@ -157,10 +156,10 @@ func (c *Controller) CommandCopied(ctx context.Context, sandbox, id, of string, 
 	r := audit.Record{
 		Kind: audit.KindCommand, Outcome: audit.Restored, User: t.run.User,
 		Reason: "it ran in sandbox " + of + " when the copy was made, and goes on here",
-		Detail: map[string]string{detailCommand: id, detailCopyOf: of},
+		Detail: map[string]string{records.DetailCommand: id, detailCopyOf: of},
 	}
 	keepCommand(&r, argv)
-	if r, err = c.record(ctx, t, r); err != nil {
+	if r, err = t.book.Append(ctx, r); err != nil {
 		return err
 	}
 	t.mu.Lock()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -32,7 +34,7 @@ func (g *grove) servedAs(tb testing.TB, ref pkgref.Ref, contents string, bundled
 }
 
 // lying answers for directories as a guest does: by path, what is there.
-func lying(there map[string]string) Contents {
+func lying(there map[string]string) inventory.Contents {
 	return func(_ context.Context, paths []string) (map[string][]string, error) {
 		digests := map[string][]string{}
 		for _, path := range paths {
@@ -56,7 +58,7 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 		facts  map[string]advisory.Facts
 		found  []channel.InstalledPackage
 		there  map[string]string
-		ask    Contents
+		ask    inventory.Contents
 		want   []string
 	}{
 		"as it was served":                {there: map[string]string{at: "sha256:good"}, want: known},
@@ -97,9 +99,9 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 				later.Policy = parse(t, c.policy)
 			}
 			must(t, g.Register(later))
-			stock := Stock{Found: inventory(found...), Contents: lying(c.there)}
+			stock := inventory.Disk{Found: listing(found...), Contents: lying(c.there)}
 			if c.found != nil {
-				stock.Found = inventory(c.found...)
+				stock.Found = listing(c.found...)
 			}
 			if c.ask != nil {
 				stock.Contents = c.ask
@@ -123,7 +125,7 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	again := New(Config{Log: g.log, Clock: g.house})
 	must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
 	asked := 0
-	stock := Stock{Found: inventory(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
+	stock := inventory.Disk{Found: listing(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
 		asked++
 		return lying(map[string]string{"/w/foo": "sha256:good"})(t.Context(), paths)
 	}}
@@ -132,7 +134,7 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	}
 	all := g.records(t)
 	last := all[len(all)-1]
-	if last.Detail[detailOrigin] != "earlier" || last.Detail[detailServed] == "" || last.SHA256 != hexOf("sha256:good") || !strings.Contains(last.Reason, "byte for byte") {
+	if last.Detail[inventory.DetailOrigin] != "earlier" || last.Detail[records.DetailServed] == "" || last.SHA256 != hexOf("sha256:good") || !strings.Contains(last.Reason, "byte for byte") {
 		t.Errorf("the record is %+v", last)
 	}
 	var from string
@@ -141,8 +143,8 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 			from = fmt.Sprint(r.Seq)
 		}
 	}
-	if last.Detail[detailServed] != from {
-		t.Errorf("it rests on record %s, and the file was served by %s", last.Detail[detailServed], from)
+	if last.Detail[records.DetailServed] != from {
+		t.Errorf("it rests on record %s, and the file was served by %s", last.Detail[records.DetailServed], from)
 	}
 	if asked != 1 {
 		t.Errorf("the guest was asked %d times", asked)

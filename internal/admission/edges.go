@@ -2,14 +2,12 @@ package admission
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Edges implements Door. The parent must be a release that was admitted in this
@@ -61,7 +59,7 @@ const maxExtrasText = 4 << 10
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {
-		return false, fault.Invalid("%s requires %q, which is no package", parent, clip(name, 80))
+		return false, fault.Invalid("%s requires %q, which is no package", parent, records.Clip(name, 80))
 	}
 	return len(specifier) <= ledger.MaxSpecifier, nil
 }
@@ -86,20 +84,4 @@ func (t *tenant) telling(e pkgref.Ecosystem) func(name, specifier string) bool {
 		}
 		return near
 	}
-}
-
-// extrasOf names the extras by which nothing but they brings a package: "rich[jupyter]",
-// with spaces between; "" if something else does.
-func extrasOf(edges []policy.Edge) string {
-	var names []string
-	for _, e := range edges[:min(len(edges), 3)] {
-		if e.Unasked == "" {
-			return ""
-		}
-		extra, _, _ := strings.Cut(e.Unasked, ",")
-		if name := e.Parent.Name + "[" + extra + "]"; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, " ")
 }

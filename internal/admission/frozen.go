@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
@@ -28,11 +29,11 @@ func (c *Controller) SandboxFroze(ctx context.Context, sandbox string, change Fr
 		return err
 	}
 	r := audit.Record{
-		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: clip(change.Reason, 1_024), Detail: map[string]string{},
+		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: records.Clip(change.Reason, 1_024), Detail: map[string]string{},
 	}
 	if len(change.Approvals) > 0 {
 		r.Approval = change.Approvals[0]
-		r.Detail["approvals"] = clip(strings.Join(change.Approvals, " "), 4_096)
+		r.Detail["approvals"] = records.Clip(strings.Join(change.Approvals, " "), 4_096)
 	}
 	if change.Files {
 		r.Detail["contents"] = "files"
@@ -46,6 +47,6 @@ func (c *Controller) SandboxFroze(ctx context.Context, sandbox string, change Fr
 	if change.Frozen > 0 {
 		r.Detail["frozen_ms"] = strconv.FormatInt(change.Frozen.Milliseconds(), 10)
 	}
-	_, err = c.record(ctx, t, r)
+	_, err = t.book.Append(ctx, r)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -45,7 +46,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 		return door.IndexAnswer{}, err
 	}
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || ask.Package.Version != "" || ask.IndexDigest == "" || len(ask.IndexDigest) > 200 {
-		return door.IndexAnswer{}, fault.Invalid("an index is asked about by its package's canonical name and the page's digest, not by %q", clip(ask.Package.String(), 200))
+		return door.IndexAnswer{}, fault.Invalid("an index is asked about by its package's canonical name and the page's digest, not by %q", records.Clip(ask.Package.String(), 200))
 	}
 	if len(ask.Files) > maxIndexFiles {
 		return door.IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
@@ -69,12 +70,12 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 		return out, err
 	}
 	if len(v.withheld) > 0 {
-		r, err := c.refuse(ctx, t, withheldRecord(ask, v))
+		r, err := t.book.Refuse(ctx, withheldRecord(ask, v))
 		if err != nil {
 			return door.IndexAnswer{}, err
 		}
 		out.RequestID = r.RequestID
-	} else if err := c.recordShown(ctx, t, shownPage(ask)); err != nil {
+	} else if err := t.book.Show(ctx, shownPage(ask)); err != nil {
 		return door.IndexAnswer{}, err
 	}
 	out.WantEdges, err = t.sawPage(ask, v)
@@ -266,23 +267,23 @@ func extent(w audit.WithheldRange) string {
 
 // withheldRecord is the record of what an index leaves out.
 func withheldRecord(ask door.IndexAsk, v *indexVerdict) audit.Record {
-	what, reason := whatPackage, v.refusal.Reason
+	what, reason := records.WhatPackage, v.refusal.Reason
 	if v.shown > 0 {
-		what = whatIndex
+		what = records.WhatIndex
 		reason = v.refusal.Reason + extent(v.withheld[len(v.withheld)-1])
 	}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Withheld, SourceURL: clip(ask.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: audit.Withheld, SourceURL: records.Clip(ask.SourceURL, 2_048),
 		ResolvedBy: string(v.refusal.ResolvedBy), Rule: v.refusal.Rule, Reason: reason,
 		Withheld: slices.Clone(v.withheld),
-		Detail:   map[string]string{detailIndex: ask.IndexDigest, detailWhat: what},
+		Detail:   map[string]string{records.DetailIndex: ask.IndexDigest, records.DetailWhat: what},
 	}
-	setRef(&r, ask.Package)
+	records.SetRef(&r, ask.Package)
 	d := v.refusal
 	if v.shown > 0 && d.ResolvedBy != policy.ByLockfile {
 		d.Alarm = false // some old release of it is malware, and nobody gets that
 	}
-	explain(&r, d)
+	records.Explain(&r, d)
 	return r
 }
 

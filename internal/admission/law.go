@@ -48,7 +48,7 @@ func (c *Controller) NarrowPolicy(ctx context.Context, sandbox string, by *polic
 	if next == t.policy() {
 		return nil
 	}
-	_, err = c.record(ctx, t, audit.Record{
+	_, err = t.book.Append(ctx, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Narrowed, User: t.run.User, Detail: map[string]string{detailLaw: by.Digest()},
 		Reason: "the policy that was put under its policy's name narrows the run",
 	})

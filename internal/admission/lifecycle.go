@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -16,7 +17,7 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	detail := map[string]string{"template": t.run.Template, "policy_source": clip(t.policy().Source(), 4_096)}
+	detail := map[string]string{"template": t.run.Template, "policy_source": records.Clip(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
@@ -29,8 +30,8 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if !t.run.Narrowing.IsZero() {
 		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
 	}
-	_, err = c.record(ctx, t, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: clip(t.run.Task, 8_192), Detail: detail,
+	_, err = t.book.Append(ctx, audit.Record{
+		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: records.Clip(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
 }
@@ -44,9 +45,9 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 	}
 	var files []string
 	for _, f := range set.Files() {
-		files = append(files, f.Digest+" "+clip(f.Name, 1_024))
+		files = append(files, f.Digest+" "+records.Clip(f.Name, 1_024))
 	}
-	detail["lockfiles"] = clip(strings.Join(files, "\n"), 16_384)
+	detail["lockfiles"] = records.Clip(strings.Join(files, "\n"), 16_384)
 }
 
 // SandboxEnded records how often refusals were repeated and that the sandbox is
@@ -56,12 +57,12 @@ func (c *Controller) SandboxEnded(ctx context.Context, sandbox, reason string) e
 	if err != nil {
 		return err
 	}
-	if err := c.summarise(ctx, t); err != nil {
+	if err := t.book.Summarise(ctx); err != nil {
 		return err
 	}
-	if err := c.abortAll(ctx, t, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
+	if err := t.abortAll(ctx, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
 		return err
 	}
-	_, err = c.record(ctx, t, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: clip(reason, 1_024)})
+	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: records.Clip(reason, 1_024)})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -44,12 +45,11 @@ func (c *Controller) Lineage(_ context.Context, sandbox string) (Lineage, error)
 		return Lineage{}, fault.New(fault.ErrConflict, "the sandbox %s is a copy of a copy, %d times over; make a template, or install again", sandbox, maxAncestors)
 	}
 	facts := t.ledger.Facts() // before the records: none of what they tell is missing there
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.begun {
+	first, last, begun := t.book.Range()
+	if !begun {
 		return Lineage{}, fault.New(fault.ErrConflict, "nothing of the sandbox %s is on record", sandbox)
 	}
-	own := Ancestor{Sandbox: t.run.Sandbox, From: t.first, Upto: t.last}
+	own := Ancestor{Sandbox: t.run.Sandbox, From: first, Upto: last}
 	return Lineage{Ancestors: append(slices.Clone(t.run.Ancestors), own), Facts: facts}, nil
 }
 
@@ -61,7 +61,7 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *ledger.Fact
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil || len(r.Ancestors) == 0 {
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
-	t := newTenant(r, &c.config, c.remembered)
+	t := newTenant(r, &c.config, c.remembered, &c.earlier)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
@@ -82,60 +82,47 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *ledger.Fact
 // inherit takes the records of a tenant's ancestors. Nobody else knows it yet.
 func (c *Controller) inherit(ctx context.Context, t *tenant) error {
 	for _, a := range t.run.Ancestors {
-		records, err := c.ledgers.read(ctx, c.config.Log, a)
+		list, err := c.ledgers.read(ctx, c.config.Log, a)
 		if err != nil {
 			return err
 		}
-		t.mu.Lock()
-		for _, r := range records {
+		for _, r := range list {
 			t.inherit(r, c.config.Limits)
 		}
-		t.mu.Unlock()
 	}
 	return nil
 }
 
 // inherit takes one record of an ancestor. Its refusals are only shown: the first
 // of the copy itself is on record again. It counts against no quota, but a run
-// that was cut stays so. t.mu is held.
+// that was cut stays so.
 func (t *tenant) inherit(r audit.Record, limits Limits) {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
-		t.inheritAsk(r, limits)
+		t.inheritAsk(r)
 	case audit.KindCommand:
 		switch r.Outcome { //nolint:exhaustive // how it ended is its sandbox's own
 		case audit.Started:
 			t.claim(r.Command, limits)
 		case audit.Blocked:
-			t.showInherited(r, limits)
+			t.book.Inherit(r)
 		}
 	case audit.KindSandbox:
-		if r.Outcome == audit.Exceeded {
-			t.cut, t.cutTold = true, true
-		}
-		t.narrowing.replay(r)
-		t.replayLaw(r)
+		t.replayLife(r)
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 }
 
-// inheritAsk needs t.mu.
-func (t *tenant) inheritAsk(r audit.Record, limits Limits) {
+func (t *tenant) inheritAsk(r audit.Record) {
 	switch r.Outcome { //nolint:exhaustive // the others are of no ask that a copy has to know
 	case audit.Served:
-		t.had(r)
-		t.serve(r)
+		t.replayServed(r)
 	case audit.Installed, audit.Alarm:
-		t.accounts.take(r)
+		t.disk.Take(r)
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
-		t.accounts.take(r) // of the disk's, too many packages
-		if r.Detail[detailEvent] != eventRepeats {
-			t.showInherited(r, limits)
+		t.disk.Take(r) // of the disk's, too many packages
+		if r.Detail[records.DetailEvent] != records.EventRepeats {
+			t.book.Inherit(r)
 		}
 	}
-}
-
-// showInherited needs t.mu.
-func (t *tenant) showInherited(r audit.Record, limits Limits) {
-	t.show(&refusal{record: r, count: max(1, r.Count), told: max(1, r.Count), inherited: true}, limits.Refusals)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
@@ -13,7 +14,7 @@ func (c *Controller) SandboxAdopted(ctx context.Context, sandbox, state string) 
 	if err != nil {
 		return err
 	}
-	_, err = c.record(ctx, t, audit.Record{
+	_, err = t.book.Append(ctx, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Adopted, User: t.run.User, Detail: map[string]string{"state": state},
 	})
 	return err
@@ -35,7 +36,7 @@ func (c *Controller) SandboxExtended(ctx context.Context, sandbox string, ttl, i
 	if then != "" {
 		detail["then"] = then
 	}
-	_, err = c.record(ctx, t, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Extended, User: t.run.User, Detail: detail})
+	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Extended, User: t.run.User, Detail: detail})
 	return err
 }
 
@@ -46,12 +47,8 @@ func (c *Controller) FirstRecord(sandbox string) uint64 {
 	if err != nil {
 		return 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.begun {
-		return 0
-	}
-	return t.first
+	first, _, _ := t.book.Range()
+	return first
 }
 
 // SandboxLost is SandboxLostSince for a sandbox whose first record is not known.
@@ -79,7 +76,7 @@ func (c *Controller) SandboxLostSince(ctx context.Context, sandbox string, first
 		return nil
 	}
 	_, err := c.config.Log.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: clip(reason, 1_024),
+		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: records.Clip(reason, 1_024),
 	})
 	return err
 }

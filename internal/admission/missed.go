@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -46,14 +47,14 @@ func parseName(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, bool) {
 // and nothing that was had is it: a command, or, of the last range, which is the one
 // that the record is about, a requirement.
 func (s *summary) missed(r audit.Record, at int) bool {
-	p := projectOf(r)
+	p := records.ProjectOf(r)
 	for _, specifier := range s.asked[p] {
 		if specifier != "" && !s.met(p, specifier) {
 			return true
 		}
 	}
-	if wants := r.Detail[detailWants]; wants != "" && at == len(r.Withheld)-1 {
-		for specifier := range strings.SplitSeq(wants, wantsBetween) {
+	if wants := r.Detail[records.DetailWants]; wants != "" && at == len(r.Withheld)-1 {
+		for specifier := range strings.SplitSeq(wants, records.WantsBetween) {
 			if !s.met(p, specifier) {
 				return true
 			}
@@ -64,13 +65,13 @@ func (s *summary) missed(r audit.Record, at int) bool {
 
 // met tells whether a release that was had is one that a specifier asks for.
 func (s *summary) met(p pkgref.Ref, specifier string) bool {
-	return slices.ContainsFunc(s.had.releases[p], func(had pkgref.Ref) bool { return claimMeets(specifier, had) })
+	return slices.ContainsFunc(s.had.Releases[p], func(had pkgref.Ref) bool { return claimMeets(specifier, had) })
 }
 
 // passedOver tells of a page that lacks pre-releases alone, of a project that no command
 // named and no requirement wants in one of them.
 func (s *summary) passedOver(r audit.Record) bool {
-	if len(s.asked[projectOf(r)]) > 0 {
+	if len(s.asked[records.ProjectOf(r)]) > 0 {
 		return false
 	}
 	for i, w := range r.Withheld {
@@ -78,11 +79,11 @@ func (s *summary) passedOver(r audit.Record) bool {
 			return false
 		}
 	}
-	return r.Detail[detailWhat] == whatIndex
+	return r.Detail[records.DetailWhat] == records.WhatIndex
 }
 
 // onlyPreReleases tells whether a range leaves out pre-releases alone, for being such, of
 // a project that has others.
 func onlyPreReleases(r audit.Record, w audit.WithheldRange) bool {
-	return r.Detail[detailWhat] == whatIndex && (w.Rule == "packages.prereleases" || strings.HasSuffix(w.Rule, ".prereleases"))
+	return r.Detail[records.DetailWhat] == records.WhatIndex && (w.Rule == "packages.prereleases" || strings.HasSuffix(w.Rule, ".prereleases"))
 }

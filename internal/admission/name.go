@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -25,7 +26,7 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.Answer, e
 	if err != nil {
 		return door.Answer{}, err
 	}
-	name := clip(ask.Name, 253)
+	name := records.Clip(ask.Name, 253)
 	d := policy.Decision{
 		Effect: policy.Deny, Rule: ruleNetwork, ResolvedBy: policy.ByNetwork,
 		Reason: "a sandbox reaches package registries and nothing else",
@@ -35,37 +36,19 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.Answer, e
 	}
 	r := audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
-		Detail: map[string]string{detailName: name},
+		Detail: map[string]string{records.DetailName: name},
 	}
-	if !t.takesName(keyOf(r), c.config.Limits.Names) {
+	if !t.book.TakesName(r) {
 		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
 		r.Reason = "more different names were asked for than are recorded one by one"
 	}
-	r, err = c.refuse(ctx, t, r)
+	r, err = t.book.Refuse(ctx, r)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
-}
-
-// takesName reports whether a refused name may have a record of its own, and
-// counts it if it is new.
-func (t *tenant) takesName(key refusalKey, limit int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.refusals[key] != nil {
-		return true
-	}
-	if t.names[key.more] {
-		return true // it is being recorded, or that failed and is tried again
-	}
-	if len(t.names) >= limit {
-		return false
-	}
-	t.names[key.more] = true
-	return true
 }
 
 // blocklisted answers whether the policy, or an advisory, refuses a name whatever
 // its release.
-func (c *Controller) blocklisted(t *tenant, p pkgref.Ref) (policy.Decision, bool) {
+func (t *tenant) blocklisted(p pkgref.Ref) (policy.Decision, bool) {
 	if p.Name == "" {
 		return policy.Decision{}, false
 	}
@@ -93,21 +76,21 @@ func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 	default:
 		by = policy.ByIntegrity
 	}
-	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(clip(f.Rule, 200), string(by)), ResolvedBy: by, Reason: clip(f.Reason, 1_024)}
+	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(records.Clip(f.Rule, 200), string(by)), ResolvedBy: by, Reason: records.Clip(f.Reason, 1_024)}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: clip(f.File, 512), SourceURL: clip(f.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: records.Clip(f.File, 512), SourceURL: records.Clip(f.SourceURL, 2_048),
 		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
 	}
 	if f.Metadata {
-		r.Detail = map[string]string{detailKind: string(policy.KindMetadata)}
+		r.Detail = map[string]string{records.DetailKind: string(policy.KindMetadata)}
 	}
-	if blocked, ok := c.blocklisted(t, f.Package); ok {
+	if blocked, ok := t.blocklisted(f.Package); ok {
 		d = blocked
 		r.Outcome, r.ResolvedBy, r.Rule, r.Reason = audit.Blocked, string(d.ResolvedBy), d.Rule, d.Reason
-		explain(&r, d)
+		records.Explain(&r, d)
 	}
-	setRef(&r, f.Package)
-	r.Package, r.InstalledVersion = clip(r.Package, 256), clip(r.InstalledVersion, 256)
-	r, err = c.refuse(ctx, t, r)
+	records.SetRef(&r, f.Package)
+	r.Package, r.InstalledVersion = records.Clip(r.Package, 256), records.Clip(r.InstalledVersion, 256)
+	r, err = t.book.Refuse(ctx, r)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }

@@ -71,7 +71,7 @@ func (c *Controller) Narrow(ctx context.Context, sandbox string, n policy.Narrow
 	if t.narrowing.get().Equal(n) {
 		return nil
 	}
-	_, err = c.record(ctx, t, audit.Record{
+	_, err = t.book.Append(ctx, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Narrowed, User: t.run.User, Detail: map[string]string{detailNarrowing: narrowingText(n)},
 		Reason: "the sandbox's client changed what it gives up of the network",
 	})

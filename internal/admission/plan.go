@@ -3,8 +3,10 @@ package admission
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
@@ -28,14 +30,16 @@ const (
 	detailRead   = "read"   // of a planned record: "true", the resolver was given the bytes
 )
 
-// plan is what a plan's run was shown; the tenant's mu guards the maps. A nil
-// plan is that of any other run.
+// plan is what a plan's run was shown. A nil plan is that of any other run. Safe for
+// concurrent use.
 type plan struct {
 	box    string
 	policy *policy.Policy // the run's own, whose verdicts are told
-	pages  map[pkgref.Ref]plannedPage
-	files  int // in pages
-	read   map[pkgref.Ref]map[string]readFile
+
+	mu    sync.Mutex // guards all below
+	pages map[pkgref.Ref]plannedPage
+	files int // in pages
+	read  map[pkgref.Ref]map[string]readFile
 }
 
 // plannedPage is a project's page as it was judged last.
@@ -91,15 +95,15 @@ func (p *plan) sawPage(t *tenant, ask door.IndexAsk) {
 	if p == nil || ask.Files == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	before := len(p.pages[ask.Package].files)
 	if p.files-before+len(ask.Files) > maxPlanFiles || !t.ledger.Reserve(filesBytes(ask.Files)-filesBytes(p.pages[ask.Package].files)) {
 		return
 	}
 	p.files += len(ask.Files) - before
 	p.pages[ask.Package] = plannedPage{
-		source: clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
+		source: records.Clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
 	}
 }
 
@@ -111,11 +115,13 @@ func filesBytes(files []door.File) (bytes int64) {
 	return bytes
 }
 
-// sawFile remembers a file that the resolver may read; the tenant's mu is held.
+// sawFile remembers a file that the resolver may read.
 func (p *plan) sawFile(ask door.ArtifactAsk) {
 	if p == nil || ask.File.Kind == policy.KindMetadata {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	of := p.read[ask.Package]
 	if of == nil {
 		if len(p.read) >= maxPlanFiles {
@@ -125,7 +131,7 @@ func (p *plan) sawFile(ask door.ArtifactAsk) {
 		p.read[ask.Package] = of
 	}
 	f := readFile{
-		file: ask.File, source: clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
+		file: ask.File, source: records.Clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
 		digests: ask.Facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
 	}
 	if before, known := of[ask.File.Name]; known {
@@ -148,7 +154,7 @@ func (p *plan) sawFile(ask door.ArtifactAsk) {
 
 // servedOrPlanned is the record that a file's bytes are given for: in a plan
 // that is no serving, and has the verdict of the run's own policy.
-func (c *Controller) servedOrPlanned(t *tenant, ask door.ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
+func (t *tenant) servedOrPlanned(ask door.ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
 	r := t.servedRecord(ask, d)
 	if t.plan == nil {
 		return r

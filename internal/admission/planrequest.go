@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -17,7 +18,7 @@ func plannedRecord(w *Weighed) audit.Record {
 		ResolvedBy: string(w.Verdict.ResolvedBy), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason,
 		Detail: map[string]string{detailEffect: string(w.Verdict.Effect)},
 	}
-	setRef(&r, w.Package)
+	records.SetRef(&r, w.Package)
 	if w.Problem != "" {
 		r.Reason, r.Detail[detailEffect], r.GuestClaimed = w.Problem, "none", true
 	}
@@ -30,7 +31,7 @@ func plannedRecord(w *Weighed) audit.Record {
 			}
 		}
 		if r.SHA256 == "" && len(f.Digests) > 0 {
-			r.Detail[detailUpstreamDigest] = f.Digests[0]
+			r.Detail[records.DetailUpstreamDigest] = f.Digests[0]
 		}
 	}
 	return r

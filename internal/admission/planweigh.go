@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
@@ -98,7 +99,7 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice)
 	w.join(out.Releases)
 	out.Read = w.readOnly()
 	for i := range out.Releases {
-		if _, err := c.record(ctx, t, plannedRecord(&out.Releases[i])); err != nil {
+		if _, err := t.book.Append(ctx, plannedRecord(&out.Releases[i])); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -117,12 +118,9 @@ func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error
 	}
 	c.mu.RUnlock()
 	if found == nil {
-		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", clip(run, 200))
+		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", records.Clip(run, 200))
 	}
-	if found.isCut() {
-		return nil, c.cutOff(ctx, found)
-	}
-	return found, nil
+	return found, found.book.Open(ctx)
 }
 
 // weighing is one call of Plan.
@@ -134,7 +132,7 @@ type weighing struct {
 }
 
 // pageFiles are a release's files on its project's page, which is looked through
-// once; the tenant's mu is held.
+// once; the plan's mu is held.
 func (w *weighing) pageFiles(release pkgref.Ref) []door.File {
 	project := release.Project()
 	byRelease, known := w.pages[project]
@@ -161,7 +159,7 @@ type shownFile struct {
 func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, counts bool, err error) {
 	out = Weighed{Package: choice.Package}
 	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
-		return out, false, fault.Invalid("%q is not a release by its canonical name and version", clip(choice.Package.String(), 200))
+		return out, false, fault.Invalid("%q is not a release by its canonical name and version", records.Clip(choice.Package.String(), 200))
 	}
 	files := w.shown(choice.Package)
 	if choice.IfRead && !slices.ContainsFunc(files, func(f shownFile) bool { return f.was }) {
@@ -202,8 +200,8 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 // shown are the files of a release that the run was shown, on a page or by
 // their bytes.
 func (w *weighing) shown(release pkgref.Ref) []shownFile {
-	w.t.mu.Lock()
-	defer w.t.mu.Unlock()
+	w.t.plan.mu.Lock()
+	defer w.t.plan.mu.Unlock()
 	var files []shownFile
 	read := w.t.plan.read[release]
 	page := w.t.plan.pages[release.Project()]
@@ -332,8 +330,8 @@ func meant(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 
 // readOnly are the releases whose bytes were given and which were not chosen.
 func (w *weighing) readOnly() []pkgref.Ref {
-	w.t.mu.Lock()
-	defer w.t.mu.Unlock()
+	w.t.plan.mu.Lock()
+	defer w.t.plan.mu.Unlock()
 	var out []pkgref.Ref
 	for ref, files := range w.t.plan.read {
 		given := false
@@ -356,7 +354,7 @@ func (w *weighing) readOnly() []pkgref.Ref {
 func (w Wanted) Text(child pkgref.Ref) string {
 	text := w.Parent.Name + " " + w.Parent.Version + " requires " + child.Name
 	if w.Specifier != "" {
-		text += " " + clip(w.Specifier, 100)
+		text += " " + records.Clip(w.Specifier, 100)
 	}
 	return text
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -31,7 +32,7 @@ func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	}
 	out := make([]door.Proposed, 0, len(ask.Items))
 	for _, item := range ask.Items {
-		p, err := c.propose(ctx, t, item, clip(ask.Because, maxBecause))
+		p, err := c.propose(ctx, t, item, records.Clip(ask.Because, maxBecause))
 		if err != nil {
 			return nil, err
 		}

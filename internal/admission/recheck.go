@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -21,7 +22,11 @@ const eventRecheck = "recheck"
 // fault.ErrForbidden that names it; so is what was found on its disk and for which
 // its policy ends it. Facts that can't be read are a fault.ErrUnavailable.
 func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
-	return c.recheck(ctx, sandbox, c.rejudge)
+	t, err := c.tenant(sandbox)
+	if err != nil {
+		return err
+	}
+	return t.recheck(ctx, t.rejudge)
 }
 
 // RecheckCopy is Recheck of a sandbox that is about to begin as a copy. What was let
@@ -33,33 +38,29 @@ func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
 		return err
 	}
 	others := t.underOthers()
-	return c.recheck(ctx, sandbox, func(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error) {
-		r, err := c.rejudge(ctx, t, release)
+	return t.recheck(ctx, func(ctx context.Context, release pkgref.Ref) (*audit.Record, error) {
+		r, err := t.rejudge(ctx, release)
 		if r != nil || err != nil {
 			return r, err
 		}
-		return c.rejudgeFiles(ctx, t, release, others[release.Release()])
+		return t.rejudgeFiles(ctx, release, others[release.Release()])
 	})
 }
 
 // rejudgement returns the record of a refusal; nil: there is none.
-type rejudgement func(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error)
+type rejudgement func(ctx context.Context, release pkgref.Ref) (*audit.Record, error)
 
-func (c *Controller) recheck(ctx context.Context, sandbox string, again rejudgement) error {
-	t, err := c.tenant(sandbox)
-	if err != nil {
+func (t *tenant) recheck(ctx context.Context, again rejudgement) error {
+	if err := t.book.Open(ctx); err != nil {
 		return err
 	}
-	if t.isCut() {
-		return c.cutOff(ctx, t)
-	}
-	if why := t.ending(); why != "" {
+	if why := t.disk.End(); why != "" {
 		return fault.New(fault.ErrForbidden, "it must not go on: %s (packages.unaccounted: end)", why)
 	}
 	var first *audit.Record
 	refused := 0
 	for _, release := range t.has() {
-		r, err := again(ctx, t, release)
+		r, err := again(ctx, release)
 		if err != nil {
 			return err
 		}
@@ -72,35 +73,33 @@ func (c *Controller) recheck(ctx context.Context, sandbox string, again rejudgem
 		return nil
 	case 1:
 		return fault.New(fault.ErrForbidden, "%s is in it, and would be refused today: %s (rule %s, request %s)",
-			refOf(*first), first.Reason, first.Rule, first.RequestID)
+			records.RefOf(*first), first.Reason, first.Rule, first.RequestID)
 	}
 	return fault.New(fault.ErrForbidden, "%s and %d more releases are in it, and would be refused today: %s (rule %s, request %s)",
-		refOf(*first), refused-1, first.Reason, first.Rule, first.RequestID)
+		records.RefOf(*first), refused-1, first.Reason, first.Rule, first.RequestID)
 }
 
 // has are the releases that a sandbox was served, or that were found in it,
 // whether or not they are still there; sorted.
 func (t *tenant) has() []pkgref.Ref {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	all := map[pkgref.Ref]pkgref.Ref{} // as it is called, by its one key
-	for key := range t.accounts.recorded {
-		all[key.release] = key.release
-	}
-	for release := range t.brought {
+	for _, release := range t.disk.Releases() {
 		all[release] = release
 	}
-	for _, f := range t.served {
-		all[refOf(f.record).Release()] = refOf(f.record)
+	for release := range t.served.Brought() {
+		all[release] = release
+	}
+	for _, r := range t.served.All() {
+		all[records.RefOf(r).Release()] = records.RefOf(r)
 	}
 	return slices.SortedFunc(maps.Values(all), pkgref.Ref.CompareSpelled)
 }
 
 // rejudge goes by what burns.
-func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref) (*audit.Record, error) {
+func (t *tenant) rejudge(ctx context.Context, release pkgref.Ref) (*audit.Record, error) {
 	about := policy.Subject{Package: release.Project()}
-	if c.config.Advisories != nil {
-		facts, err := c.config.Advisories.Facts(about.Package)
+	if t.known.config.Advisories != nil {
+		facts, err := t.known.config.Advisories.Facts(about.Package)
 		if err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "what is known of %s can't be read, so the sandbox %s must not go on", about.Package, t.run.Sandbox)
 		}
@@ -114,12 +113,12 @@ func (c *Controller) rejudge(ctx context.Context, t *tenant, release pkgref.Ref)
 	if !burns(d) {
 		return nil, nil //nolint:nilnil // no refusal is a good answer
 	}
-	return c.refuseKept(ctx, t, release, d)
+	return t.refuseKept(ctx, release, d)
 }
 
 // rejudgeFiles asks all that the sandbox's policy asks of a release, for files with
 // these digests.
-func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref.Ref, digests []string) (*audit.Record, error) {
+func (t *tenant) rejudgeFiles(ctx context.Context, release pkgref.Ref, digests []string) (*audit.Record, error) {
 	if len(digests) == 0 {
 		return nil, nil //nolint:nilnil // as in rejudge
 	}
@@ -134,7 +133,7 @@ func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref
 	judge := t.known.judge(about)
 	for _, digest := range digests {
 		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {
-			return c.refuseKept(ctx, t, release, d)
+			return t.refuseKept(ctx, release, d)
 		}
 	}
 	return nil, nil //nolint:nilnil // as in rejudge
@@ -143,29 +142,27 @@ func (c *Controller) rejudgeFiles(ctx context.Context, t *tenant, release pkgref
 // underOthers are the digests of the files that were served under other policies than
 // the sandbox's own, by release.
 func (t *tenant) underOthers() map[pkgref.Ref][]string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	files := map[pkgref.Ref][]string{}
 	own := t.policy().Digest()
-	for _, f := range t.served {
-		if release := refOf(f.record).Release(); f.record.Policy != own {
-			files[release] = append(files[release], f.record.SHA256)
+	for _, r := range t.served.All() {
+		if release := records.RefOf(r).Release(); r.Policy != own {
+			files[release] = append(files[release], r.SHA256)
 		}
 	}
 	return files
 }
 
 // refuseKept puts on record that what is in a sandbox would be refused.
-func (c *Controller) refuseKept(ctx context.Context, t *tenant, release pkgref.Ref, d policy.Decision) (*audit.Record, error) {
+func (t *tenant) refuseKept(ctx context.Context, release pkgref.Ref, d policy.Decision) (*audit.Record, error) {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
-		Detail: map[string]string{detailEvent: eventRecheck},
+		Detail: map[string]string{records.DetailEvent: eventRecheck},
 	}
-	setRef(&r, release)
+	records.SetRef(&r, release)
 	if d.Alarm {
-		r.Detail[detailAlarm] = "true"
+		r.Detail[records.DetailAlarm] = "true"
 	}
-	r, err := c.refuse(ctx, t, r)
+	r, err := t.book.Refuse(ctx, r)
 	return &r, err
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Restore registers a sandbox that outlived the daemon, with what the log knows
@@ -16,7 +19,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, &c.config, c.remembered)
+	t := newTenant(r, &c.config, c.remembered, &c.earlier)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
@@ -35,69 +38,63 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 // replay takes one record of this sandbox as if it had just been made. Nobody
 // else knows the tenant yet.
 func (t *tenant) replay(r audit.Record, limits Limits) {
-	t.noted(r.Seq)
-	if r.RequestID != "" {
-		t.ids[r.RequestID] = true
-	}
-	if counts(r) {
-		t.used++
-	}
+	t.book.Replay(r)
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
-		t.replayAsk(r, limits)
+		t.replayAsk(r)
 	case audit.KindCommand:
 		t.replayCommand(r, limits)
 	case audit.KindSandbox:
-		if r.Outcome == audit.Exceeded {
-			t.cut, t.cutTold = true, true
-		}
-		t.narrowing.replay(r)
-		t.replayLaw(r)
+		t.replayLife(r)
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 }
 
-func (t *tenant) replayAsk(r audit.Record, limits Limits) {
-	switch r.Outcome {
-	case audit.Served:
-		t.had(r)
-		t.serve(r)
-	case audit.Aborted:
-		if seq, err := strconv.ParseUint(r.Detail[detailServed], 10, 64); err == nil && t.served[seq] != nil {
-			t.served[seq].aborted = true
-		}
-	case audit.Shown:
-		t.displayed[shownKeyOf(r)] = nil
-	case audit.Installed, audit.Alarm:
-		t.accounts.take(r)
-	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
-		t.replayRefusal(r, limits)
-	case audit.Started, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
-		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted, audit.Extended, audit.Narrowed,
-		audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know
+// replayLife takes from a record of the sandbox, or of one that it is a copy of, what
+// closes it.
+func (t *tenant) replayLife(r audit.Record) {
+	if r.Outcome == audit.Exceeded {
+		t.book.ReplayCut()
 	}
+	t.narrowing.replay(r)
+	t.replayLaw(r)
 }
 
-func (t *tenant) replayRefusal(r audit.Record, limits Limits) {
-	t.accounts.take(r) // of the disk's, too many packages
-	known := t.refusals[keyOf(r)]
-	if known != nil {
-		n := max(1, r.Count)
-		known.count, known.told = known.count+n, known.told+n
-		return
+// replayServed takes a file that was served to the sandbox, or to one that it is a copy of.
+func (t *tenant) replayServed(r audit.Record) {
+	through := r.Detail[records.DetailThrough]
+	t.ledger.Recall(records.RefOf(r), ledger.Event{
+		Kind: ledger.Allowed, Through: through, File: r.File,
+		ByEdge: r.ResolvedBy == string(policy.ByDependency) || through != "" && through != r.Rule && r.ResolvedBy == string(policy.ByAllowlist),
+	})
+	t.served.Add(r)
+	t.book.Served(records.RefOf(r))
+}
+
+func (t *tenant) replayAsk(r audit.Record) {
+	switch r.Outcome {
+	case audit.Served:
+		t.replayServed(r)
+	case audit.Aborted:
+		if seq, err := strconv.ParseUint(r.Detail[records.DetailServed], 10, 64); err == nil {
+			t.served.ReplayAbort(seq)
+		}
+	case audit.Installed, audit.Alarm:
+		t.disk.Take(r)
+	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
+		t.disk.Take(r) // of the disk's, too many packages
+		t.book.ReplayRefusal(r)
+	case audit.Shown, audit.Started, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted, audit.Extended, audit.Narrowed,
+		audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know more of
 	}
-	if r.Kind == audit.KindNetwork && r.Outcome == audit.Blocked {
-		t.names[r.Detail[detailName]] = true
-	}
-	f := &refusal{ready: make(chan struct{}), record: r, count: 1, told: 1}
-	close(f.ready)
-	t.refusals[keyOf(r)] = f
-	t.show(f, limits.Refusals)
 }
 
 func (t *tenant) replayCommand(r audit.Record, limits Limits) {
-	id := r.Detail[detailCommand]
 	if r.Outcome == audit.Finished {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		id := r.Detail[records.DetailCommand]
 		delete(t.running, id)
 		t.finished[id] = true
 		return

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -64,15 +65,15 @@ func (s *rootsSearch) take(r audit.Record) {
 	case r.Kind == audit.KindCommand && r.Outcome == audit.Started:
 		s.asked = append(s.asked, askedWords(r.Command)...)
 	case r.Kind == audit.KindPackage && r.Outcome == audit.Served:
-		p := projectOf(r)
+		p := records.ProjectOf(r)
 		v, _ := pkgref.ParseVersion(p.Ecosystem, r.InstalledVersion)
 		if best, known := s.served[p]; !known || v.Compare(best) > 0 {
 			s.served[p] = v
 		}
 	case r.Kind == audit.KindPackage:
-		p := projectOf(r)
-		s.extras[p] = strings.Fields(r.Detail[detailExtras])
-		for name := range strings.FieldsSeq(r.Detail[detailParents]) {
+		p := records.ProjectOf(r)
+		s.extras[p] = strings.Fields(r.Detail[records.DetailExtras])
+		for name := range strings.FieldsSeq(r.Detail[records.DetailParents]) {
 			if parent := (pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}); parent != p && !slices.Contains(s.parents[p], parent) {
 				s.parents[p] = append(s.parents[p], parent)
 			}

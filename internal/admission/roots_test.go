@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -52,7 +53,7 @@ func TestRootsAreWhatWasAskedFor(t *testing.T) {
 // want each other.
 func TestRootsAreAtTheTop(t *testing.T) {
 	wanted := func(name, parents string) audit.Record {
-		return audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: name, Detail: map[string]string{detailParents: parents}}
+		return audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: name, Detail: map[string]string{records.DetailParents: parents}}
 	}
 	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}, extras: map[pkgref.Ref][]string{}}
 	for _, r := range []audit.Record{wanted("mdurl", "markdown-it-py"), wanted("markdown-it-py", "rich mdit"), wanted("mdit", "markdown-it-py mdit"), wanted("a", "b"), wanted("b", "a")} {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -26,18 +27,7 @@ func (c *Controller) Sent(_ context.Context, sandbox string, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.served[seq]
-	if f == nil || !f.sending {
-		return errNotSending(seq)
-	}
-	f.sending = false
-	return nil
-}
-
-func errNotSending(seq uint64) error {
-	return fault.New(fault.ErrNotFound, "record %d is no file that was served to this sandbox and is still under way", seq)
+	return t.served.Sent(seq)
 }
 
 // Aborted implements Door.
@@ -46,36 +36,40 @@ func (c *Controller) Aborted(ctx context.Context, sandbox string, seq uint64, se
 	if err != nil {
 		return err
 	}
-	return c.abort(ctx, t, seq, sent, "")
+	return t.abort(ctx, seq, sent, "")
 }
 
 // abort puts on record that a file did not reach its client whole.
-func (c *Controller) abort(ctx context.Context, t *tenant, seq uint64, sent int64, reason string) error {
-	t.mu.Lock()
-	f := t.served[seq]
-	if f == nil || !f.sending {
-		t.mu.Unlock()
-		return errNotSending(seq)
+func (t *tenant) abort(ctx context.Context, seq uint64, sent int64, reason string) error {
+	r, err := t.served.Abort(seq)
+	if err != nil {
+		return err
 	}
-	f.sending, f.aborted = false, true
-	t.mu.Unlock()
-	r := f.record
 	r.Outcome, r.Reason = audit.Aborted, reason
 	r.Detail = maps.Clone(r.Detail)
 	if r.Detail == nil {
 		r.Detail = map[string]string{}
 	}
-	r.Detail[detailServed], r.Detail[detailSent] = strconv.FormatUint(seq, 10), "unknown"
+	r.Detail[records.DetailServed], r.Detail[detailSent] = strconv.FormatUint(seq, 10), "unknown"
 	if sent != unknownBytes {
 		r.Detail[detailSent] = strconv.FormatInt(sent, 10)
 	}
-	if _, err := c.record(ctx, t, r); err != nil {
-		t.mu.Lock()
-		f.sending, f.aborted = true, false
-		t.mu.Unlock()
+	if _, err := t.book.Append(ctx, r); err != nil {
+		t.served.Resume(seq)
 		return err
 	}
 	return nil
+}
+
+// abortAll ends what is being sent to a sandbox.
+func (t *tenant) abortAll(ctx context.Context, reason string) error {
+	var errs []error
+	for _, seq := range t.served.Sending() {
+		if err := t.abort(ctx, seq, unknownBytes, reason); err != nil && !errors.Is(err, fault.ErrNotFound) { // it has ended meanwhile
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // GatewayEnded puts on record which files the gateway was sending when it went,
@@ -86,27 +80,7 @@ func (c *Controller) GatewayEnded(ctx context.Context) error {
 	c.mu.RUnlock()
 	var errs []error
 	for _, t := range tenants {
-		errs = append(errs, c.abortAll(ctx, t, "the gateway ended while it was sent"))
-	}
-	return errors.Join(errs...)
-}
-
-// abortAll ends what is being sent to a sandbox.
-func (c *Controller) abortAll(ctx context.Context, t *tenant, reason string) error {
-	t.mu.Lock()
-	var open []uint64
-	for seq, f := range t.served {
-		if f.sending {
-			open = append(open, seq)
-		}
-	}
-	t.mu.Unlock()
-	slices.Sort(open)
-	var errs []error
-	for _, seq := range open {
-		if err := c.abort(ctx, t, seq, unknownBytes, reason); err != nil && !errors.Is(err, fault.ErrNotFound) { // it has ended meanwhile
-			errs = append(errs, err)
-		}
+		errs = append(errs, t.abortAll(ctx, "the gateway ended while it was sent"))
 	}
 	return errors.Join(errs...)
 }

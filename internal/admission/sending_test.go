@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -31,7 +32,7 @@ func TestWhatWasUnderWayIsAborted(t *testing.T) {
 				must(t, end(h))
 			}
 			got := h.records(t, audit.Aborted)
-			if len(got) != 1 || got[0].Detail[detailServed] != "1" || cut != 1 || got[0].Detail[detailSent] != "unknown" || got[0].InstalledVersion != "2.32.0" || got[0].Reason == "" {
+			if len(got) != 1 || got[0].Detail[records.DetailServed] != "1" || cut != 1 || got[0].Detail[detailSent] != "unknown" || got[0].InstalledVersion != "2.32.0" || got[0].Reason == "" {
 				t.Errorf("aborted records: %+v", got)
 			}
 			for what, err := range map[string]error{

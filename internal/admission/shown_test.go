@@ -76,8 +76,8 @@ func TestWhatIsShownIsRecordedOnce(t *testing.T) {
 // once is tried again.
 func TestNothingIsShownThatCannotBeRecorded(t *testing.T) {
 	h := newHouse(t, Limits{})
-	whole := h.log
-	h.config.Log = brokenLog{}
+	log := &brokenLog{Log: h.log, broken: true}
+	h.config.Log = log
 	h.Controller = New(h.config)
 	must(t, h.Register(h.run()))
 	for range 2 {
@@ -88,7 +88,7 @@ func TestNothingIsShownThatCannotBeRecorded(t *testing.T) {
 			t.Errorf("a page: %+v, %v", a, err)
 		}
 	}
-	h.config.Log = whole
+	log.broken = false
 	must(t, h.Show(t.Context(), shows("1.0", "a")))
 	if n := len(h.records(t, audit.Shown)); n != 1 {
 		t.Errorf("%d records", n)
@@ -109,10 +109,18 @@ func TestNothingIsShownThatCannotBeRecorded(t *testing.T) {
 
 var errFull = errors.New("the disk is full")
 
-// brokenLog takes no record.
-type brokenLog struct{ audit.Log }
+// brokenLog takes no record while it is broken.
+type brokenLog struct {
+	audit.Log
+	broken bool
+}
 
-func (brokenLog) Append(_ context.Context, r audit.Record) (audit.Record, error) { return r, errFull }
+func (l *brokenLog) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
+	if l.broken {
+		return r, errFull
+	}
+	return l.Log.Append(ctx, r)
+}
 
 // TestWhatIsShownCountsForTheQuota: a run that asks for page after page is cut, and
 // its log is not filled.

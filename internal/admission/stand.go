@@ -2,7 +2,6 @@ package admission
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -40,13 +39,4 @@ func (t *tenant) event(ask door.ArtifactAsk, w weighed) ledger.Event {
 		}
 	}
 	return e
-}
-
-// had takes from a `served` record that a release was let in.
-func (t *tenant) had(r audit.Record) {
-	through := r.Detail[detailThrough]
-	t.ledger.Recall(refOf(r), ledger.Event{
-		Kind: ledger.Allowed, Through: through, File: r.File,
-		ByEdge: r.ResolvedBy == string(policy.ByDependency) || through != "" && through != r.Rule && r.ResolvedBy == string(policy.ByAllowlist),
-	})
 }

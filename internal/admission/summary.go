@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -24,7 +26,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
 	s := summary{
-		out: api.RunSummary{Run: run}, had: newHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: wantedPaths{},
+		out: api.RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: records.Paths{},
 		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
 	}
 	found := false
@@ -36,7 +38,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 		s.add(r)
 	}
 	if !found {
-		return api.RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", clip(run, 200))
+		return api.RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", records.Clip(run, 200))
 	}
 	return s.finish(), nil
 }
@@ -48,25 +50,25 @@ type summary struct {
 	files     lines
 	refused   lines
 	names     []api.Name
-	had       had
+	had       records.Had
 	asked     wishes              // what commands named
 	missing   lines               // what no upstream gave
 	blocked   map[pkgref.Ref]bool // projects of which a file was refused
 	parents   map[pkgref.Ref]bool // projects of which a release was taken, as it required another
 	withheld  []audit.Record
 	pages     map[pkgref.Ref]uint64 // the records of pages that were shown last, by project
-	wanted    wantedPaths
+	wanted    records.Paths
 	pending   []audit.Record      // what waited for a person
 	releases  map[pkgref.Ref]bool // that were served or refused
 	failures  []audit.Record      // refusals, some of what nobody wanted
 }
 
 func (s *summary) add(r audit.Record) {
-	for name := range strings.FieldsSeq(r.Detail[detailParents]) {
+	for name := range strings.FieldsSeq(r.Detail[records.DetailParents]) {
 		s.parents[pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: name}] = true
 	}
 	if r.Kind == audit.KindPackage {
-		s.wanted.add(projectOf(r))
+		s.wanted.Add(records.ProjectOf(r))
 	}
 	switch r.Outcome {
 	case audit.Started:
@@ -79,8 +81,8 @@ func (s *summary) add(r audit.Record) {
 			s.out.CopyOf = strings.TrimSuffix(r.Reason+": "+r.Detail[detailCameWith], ": ")
 		}
 	case audit.Served:
-		s.had.take(r)
-		s.releases[refOf(r)] = true
+		s.had.Take(r)
+		s.releases[records.RefOf(r)] = true
 		s.files.add(packageLine(r), 1)
 	case audit.Shown:
 		s.show(r)
@@ -89,34 +91,28 @@ func (s *summary) add(r audit.Record) {
 	case audit.Withheld:
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
-		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
+		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
 		s.addRefused(r)
 	case audit.Pending:
 		if r.Kind == audit.KindPackage {
 			s.pending = append(s.pending, r)
 		}
 	case audit.Alarm:
-		s.out.Ended = cmp.Or(s.out.Ended, endedFor(r))
+		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
 	case audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}
 }
 
-func projectOf(r audit.Record) pkgref.Ref {
-	p := refOf(r)
-	p.Version = ""
-	return p
-}
-
 // show takes what was shown: a release's metadata, or a page with nothing withheld, which
 // goes before what was withheld of it until then.
 func (s *summary) show(r audit.Record) {
 	switch {
-	case tellsOfRelease(r):
-		s.had.take(r)
-	case r.Detail[detailKind] == door.ShownIndex:
-		s.pages[projectOf(r)] = r.Seq
+	case records.TellsOfRelease(r):
+		s.had.Take(r)
+	case r.Detail[records.DetailKind] == door.ShownIndex:
+		s.pages[records.ProjectOf(r)] = r.Seq
 	}
 }
 
@@ -130,8 +126,8 @@ const ruleLockfile = "packages.lockfile"
 func (s *summary) withheldLines() []api.Package {
 	var kept lines
 	for _, r := range s.withheld {
-		best, had := s.had.highest[projectOf(r)]
-		if !had && s.blocked[projectOf(r)] {
+		best, had := s.had.Highest[records.ProjectOf(r)]
+		if !had && s.blocked[records.ProjectOf(r)] {
 			continue // a line among the refused says it
 		}
 		for i, w := range r.Withheld {
@@ -157,12 +153,12 @@ func (s *summary) withheldLines() []api.Package {
 // where it lacks pre-releases alone, which nobody asked for.
 func (s *summary) refuseWithheld() {
 	for _, r := range s.withheld {
-		p := projectOf(r)
-		if s.blocked[p] || r.Detail[detailEvent] == eventRepeats || s.passedOver(r) || r.Detail[detailAlarm] == "" && s.got(p, r.Seq) {
+		p := records.ProjectOf(r)
+		if s.blocked[p] || r.Detail[records.DetailEvent] == records.EventRepeats || s.passedOver(r) || r.Detail[records.DetailAlarm] == "" && s.got(p, r.Seq) {
 			continue
 		}
 		line := packageLine(r)
-		if r.Detail[detailWhat] == whatIndex && len(r.Withheld) > 0 {
+		if r.Detail[records.DetailWhat] == records.WhatIndex && len(r.Withheld) > 0 {
 			line.Version = r.Withheld[len(r.Withheld)-1].To
 		}
 		s.refused.add(line, 1)
@@ -171,7 +167,7 @@ func (s *summary) refuseWithheld() {
 
 // got tells whether a project of which something was withheld was had all the same.
 func (s *summary) got(p pkgref.Ref, withheld uint64) bool {
-	return s.had.of(p) || s.parents[p] || s.pages[p] > withheld
+	return s.had.Of(p) || s.parents[p] || s.pages[p] > withheld
 }
 
 func (s *summary) addRefused(r audit.Record) {
@@ -179,7 +175,7 @@ func (s *summary) addRefused(r audit.Record) {
 	case audit.KindNetwork:
 		s.addName(r)
 	case audit.KindPackage, audit.KindSandbox:
-		if r.Outcome == audit.Failed && r.Rule == ruleUnaccounted {
+		if r.Outcome == audit.Failed && r.Rule == inventory.RuleUnaccounted {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
 			return
 		}
@@ -198,7 +194,7 @@ func (s *summary) refuse() {
 			at = r.Seq
 			first[r.Sandbox+" "+r.RequestID] = at
 		}
-		if !isProbe(r, s.wanted, s.had) && !s.had.after(at, r) {
+		if !records.IsProbe(r, s.wanted, s.had) && !s.had.After(at, r) {
 			s.addWanted(r)
 		}
 	}
@@ -209,12 +205,12 @@ func (s *summary) addWanted(r audit.Record) {
 		s.missing.add(packageLine(r), max(1, r.Count))
 		return
 	}
-	s.blocked[projectOf(r)], s.releases[refOf(r)] = true, true
+	s.blocked[records.ProjectOf(r)], s.releases[records.RefOf(r)] = true, true
 	s.refused.add(packageLine(r), max(1, r.Count))
 }
 
 func (s *summary) addName(r audit.Record) {
-	name := cmp.Or(r.Detail[detailName], "(others)")
+	name := cmp.Or(r.Detail[records.DetailName], "(others)")
 	i := slices.IndexFunc(s.names, func(n api.Name) bool { return n.Name == name })
 	if i < 0 {
 		s.names = append(s.names, api.Name{Name: name, Reason: r.Reason, Count: max(1, r.Count)})
@@ -226,8 +222,8 @@ func (s *summary) addName(r audit.Record) {
 // refusePending counts a release as refused that waited and that nobody answered.
 func (s *summary) refusePending() {
 	for _, r := range s.pending {
-		if !s.releases[refOf(r)] {
-			s.blocked[projectOf(r)] = true
+		if !s.releases[records.RefOf(r)] {
+			s.blocked[records.ProjectOf(r)] = true
 			s.refused.add(packageLine(r), max(1, r.Count))
 		}
 	}
@@ -236,14 +232,14 @@ func (s *summary) refusePending() {
 func packageLine(r audit.Record) api.Package {
 	p := api.Package{
 		Ecosystem: r.Ecosystem, Name: r.Package, Version: r.InstalledVersion, File: r.File, SHA256: r.SHA256,
-		Rule: r.Rule, Reason: r.Reason, RequestID: r.RequestID, Suggest: r.Detail[detailSuggest],
-		Alarm: r.Detail[detailAlarm] != "",
+		Rule: r.Rule, Reason: r.Reason, RequestID: r.RequestID, Suggest: r.Detail[records.DetailSuggest],
+		Alarm: r.Detail[records.DetailAlarm] != "",
 	}
-	if parents := r.Detail[detailWantedBy]; parents != "" {
-		p.Reason = withParents(p.Reason, parents)
+	if parents := r.Detail[records.DetailWantedBy]; parents != "" {
+		p.Reason = records.WithParents(p.Reason, parents)
 	}
 	if r.Outcome == audit.Pending {
-		p.Reason += waitsAs(r.Approval)
+		p.Reason += records.WaitsAs(r.Approval)
 	}
 	if p.Name == "" && p.File == "" { // of no registry
 		p.File = r.SourceURL
@@ -290,7 +286,7 @@ func (l *lines) sorted() []api.Package {
 	list := append([]api.Package{}, l.list...)
 	slices.SortStableFunc(list, func(a, b api.Package) int {
 		return cmp.Or(
-			alarmFirst(a.Alarm, b.Alarm),
+			records.AlarmFirst(a.Alarm, b.Alarm),
 			strings.Compare(a.Ecosystem, b.Ecosystem), strings.Compare(a.Name, b.Name),
 			pkgref.Compare(pkgref.Ecosystem(a.Ecosystem), a.Version, b.Version), strings.Compare(a.Version, b.Version),
 			strings.Compare(a.File, b.File), strings.Compare(a.Rule, b.Rule),

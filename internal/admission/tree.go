@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -143,7 +144,7 @@ func (c *Controller) wholeTree(ctx context.Context, t *tenant, p pkgref.Ref) (no
 	return notes, nil
 }
 
-func quoted(command string) string { return fmt.Sprintf("%q", clip(command, maxCommandSay)) }
+func quoted(command string) string { return fmt.Sprintf("%q", records.Clip(command, maxCommandSay)) }
 
 // rehearse finds out what an install brings, and files it.
 func (c *Controller) rehearse(t *tenant, r *rehearsal) {
@@ -190,9 +191,9 @@ func (c *Controller) resolve(t *tenant, r *rehearsal) error {
 // sentenceOf is what a person is told of an error.
 func sentenceOf(err error) string {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return clip(f.Sentence, 500)
+		return records.Clip(f.Sentence, 500)
 	}
-	return clip(err.Error(), 500)
+	return records.Clip(err.Error(), 500)
 }
 
 // fileTree asks for all releases of a plan that wait, by the run that the install is of.
@@ -204,7 +205,7 @@ func (c *Controller) fileTree(ctx context.Context, t *tenant, r *rehearsal, p Pl
 		w := placed.Weighed
 		switch why := apartFrom(w); {
 		case why != "":
-			notes = append(notes, clip(w.Package.Name+" "+w.Package.Version+" is not in it: "+why, 500))
+			notes = append(notes, records.Clip(w.Package.Name+" "+w.Package.Version+" is not in it: "+why, 500))
 		case w.Verdict.Effect == policy.Allow:
 			have++
 		default:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -103,8 +104,8 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 	out := make([]audit.WithheldRange, len(ranges))
 	for i, r := range ranges {
 		out[i] = audit.WithheldRange{
-			Rule: clip(r.rule, 512), From: clip(r.from.String(), 256), To: clip(r.to.String(), 256),
-			Versions: len(r.versions), Files: r.files, Reason: clip(r.highest.Reason, 1_024),
+			Rule: records.Clip(r.rule, 512), From: records.Clip(r.from.String(), 256), To: records.Clip(r.to.String(), 256),
+			Versions: len(r.versions), Files: r.files, Reason: records.Clip(r.highest.Reason, 1_024),
 		}
 	}
 	return out, highest

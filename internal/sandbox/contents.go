@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// contents asks a guest what directories consist of; it implements admission.Contents.
+// contents asks a guest what directories consist of; it implements inventory.Contents.
 func (m *Manager) contents(ctx context.Context, id string, paths []string) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, inventoryPatience)
 	defer cancel()

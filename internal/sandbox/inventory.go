@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -57,7 +57,7 @@ func (m *Manager) account(ctx context.Context, s *Sandbox) (end string, err erro
 		answer, err := m.cfg.Door.StockUnknown(ctx, s.info.ID, err.Error(), lives)
 		return answer.End, err
 	}
-	stock := admission.Stock{Found: found, Mounts: s.info.WritableMounts, Template: template}
+	stock := inventory.Disk{Found: found, Mounts: s.info.WritableMounts, Template: template}
 	if len(s.info.WritableMounts) > 0 {
 		stock.Contents = func(ctx context.Context, paths []string) (map[string][]string, error) {
 			return m.contents(ctx, s.info.ID, paths)

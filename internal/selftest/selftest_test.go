@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -112,7 +113,7 @@ func (r *rehearsal) play(ctx context.Context, e *Evidence) error {
 			}
 		}
 		e.Commands = append(e.Commands, c)
-		stock := admission.Stock{Found: channel.Inventory{Packages: r.disk}}
+		stock := inventory.Disk{Found: channel.Inventory{Packages: r.disk}}
 		if _, err := r.door.Installed(ctx, e.Sandbox, stock); err != nil {
 			return err
 		}

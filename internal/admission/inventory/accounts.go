@@ -1,10 +1,16 @@
-package admission
+// Package inventory accounts for what is on a sandbox's disk: which packages the guest lists, and
+// which record says where each came from. All that the guest says is recorded as its claim.
+package inventory
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -28,13 +34,28 @@ const (
 const (
 	detailPath    = "path"
 	detailClaimed = "claimed" // the fields that come from inside of the sandbox
-	detailOrigin  = "origin"  // accounting, where nothing was served
+	DetailOrigin  = "origin"  // accounting, where nothing was served
 	detailFrom    = "from"    // the directory, or the built file, from which it was installed
 	detailEnds    = "ends"    // of an alarm: "true", the sandbox is ended for it
 )
 
-// accounts are what is on record of a sandbox's disk.
-type accounts struct {
+// Config is what Accounts are made of.
+type Config struct {
+	Book   *records.Book
+	Served *records.Deliveries
+	Policy func() *policy.Policy // the one in force
+	Most   int                   // newly found packages that are recorded at one time
+	// Earlier are the records of a release that earlier runs were served, as far as this
+	// run may have what they are about; nil: it is told nothing of others.
+	Earlier func(ctx context.Context, release pkgref.Ref) ([]audit.Record, error)
+}
+
+// Accounts are what is on record of one sandbox's disk, and how it comes there. Safe for
+// concurrent use.
+type Accounts struct {
+	config Config
+
+	mu       sync.Mutex // guards all below; not held while the log is written
 	recorded map[entryKey]bool
 	alarmed  map[pkgref.Ref]bool // releases with an alarm
 	known    map[placed]bool     // what was recognised, so that it is not asked about again
@@ -48,16 +69,19 @@ type entryKey struct {
 	how     accounting
 }
 
-func newAccounts() accounts {
-	return accounts{recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}, known: map[placed]bool{}}
+// New makes the accounts of a disk on which nothing was found.
+func New(config Config) *Accounts {
+	return &Accounts{config: config, recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}, known: map[placed]bool{}}
 }
 
-// take notes a record, one just made or one of the log; the tenant's mu is held.
-func (a *accounts) take(r audit.Record) {
-	release := refOf(r).Release()
+// Take notes a record, one just made or one of the log.
+func (a *Accounts) Take(r audit.Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	release := records.RefOf(r).Release()
 	if r.Outcome == audit.Installed {
-		how := accounting(r.Detail[detailOrigin])
-		if r.Detail[detailUnaccounted] != "" && how == "" {
+		how := accounting(r.Detail[DetailOrigin])
+		if r.Detail[records.DetailUnaccounted] != "" && how == "" {
 			how = howUnaccounted
 		}
 		a.recorded[entryKey{release, how}] = true
@@ -70,14 +94,26 @@ func (a *accounts) take(r audit.Record) {
 	}
 }
 
-func (t *tenant) ending() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.accounts.end
+// End is why the sandbox is to be ended, a sentence; "": it is not.
+func (a *Accounts) End() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.end
 }
 
-// endedFor is why a sandbox was ended, if it was for this record.
-func endedFor(r audit.Record) string {
+// Releases are those that were found, whether or not they are still there, each once.
+func (a *Accounts) Releases() []pkgref.Ref {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := map[pkgref.Ref]bool{}
+	for key := range a.recorded {
+		all[key.release] = true
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// EndedFor is why a sandbox was ended, if it was for this record.
+func EndedFor(r audit.Record) string {
 	if r.Detail[detailEnds] == "" {
 		return ""
 	}
@@ -85,8 +121,8 @@ func endedFor(r audit.Record) string {
 }
 
 // mayEnd marks a record for which the policy ends the sandbox.
-func (t *tenant) mayEnd(r *audit.Record) {
-	if t.policy().Unaccounted() != policy.UnaccountedEnd {
+func (a *Accounts) mayEnd(r *audit.Record) {
+	if a.config.Policy().Unaccounted() != policy.UnaccountedEnd {
 		return
 	}
 	if r.Detail == nil {
@@ -95,16 +131,16 @@ func (t *tenant) mayEnd(r *audit.Record) {
 	r.Detail[detailEnds] = "true"
 }
 
-// shelved is a package of an inventory under its release's one key.
-type shelved struct {
+// item is a package of an inventory under its release's one key.
+type item struct {
 	channel.InstalledPackage
 	ref     pkgref.Ref
 	release pkgref.Ref
 }
 
-func shelve(p channel.InstalledPackage) shelved {
+func itemOf(p channel.InstalledPackage) item {
 	ref := installedRef(p)
-	return shelved{p, ref, ref.Release()}
+	return item{p, ref, ref.Release()}
 }
 
 // placed is a release where it lies.
@@ -113,11 +149,11 @@ type placed struct {
 	path    string
 }
 
-// shelf is a stock that can be looked up in.
-type shelf struct {
+// sorting is a disk whose packages are sorted by whether they were there before.
+type sorting struct {
 	policy    *policy.Policy
-	found     []shelved // what was not there before
-	kept      []shelved // what was, at the same place
+	found     []item // what was not there before
+	kept      []item // what was, at the same place
 	template  map[pkgref.Ref]bool
 	projects  map[pkgref.Ref]bool // written on a mount before the first command
 	local     map[pkgref.Ref]bool // releases that were installed from a project of the sandbox
@@ -125,37 +161,37 @@ type shelf struct {
 	uncertain []string            // mounts that were not listed whole
 }
 
-func newShelf(stock Stock, p *policy.Policy) *shelf {
-	s := &shelf{policy: p, template: map[pkgref.Ref]bool{}, projects: map[pkgref.Ref]bool{}, local: map[pkgref.Ref]bool{}, builds: map[placed]bool{}}
+func sortOut(disk Disk, p *policy.Policy) *sorting {
+	s := &sorting{policy: p, template: map[pkgref.Ref]bool{}, projects: map[pkgref.Ref]bool{}, local: map[pkgref.Ref]bool{}, builds: map[placed]bool{}}
 	before := map[placed]bool{}
-	for _, p := range stock.Template.Packages {
-		item := shelve(p)
+	for _, p := range disk.Template.Packages {
+		item := itemOf(p)
 		before[placed{item.release, p.Path}] = true
 		if !p.Source {
 			s.template[item.release] = true
 		}
 	}
-	for _, p := range stock.Before.Packages {
-		item := shelve(p)
+	for _, p := range disk.Before.Packages {
+		item := itemOf(p)
 		if p.Source && p.Name != "" {
 			s.projects[item.release.Project()] = true
 		} else if !p.Source {
 			before[placed{item.release, p.Path}] = true
 		}
 	}
-	if stock.Before.Truncated {
-		s.uncertain = stock.Mounts
+	if disk.Before.Truncated {
+		s.uncertain = disk.Mounts
 	}
-	s.written(stock.Found.Packages, before)
+	s.written(disk.Found.Packages, before)
 	return s
 }
 
 // written sorts what is found into packages that were not there before and the
 // projects of the sandbox, from which some of them come.
-func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool) {
+func (s *sorting) written(found []channel.InstalledPackage, before map[placed]bool) {
 	w := newWorkshop()
 	for _, p := range found {
-		item := shelve(p)
+		item := itemOf(p)
 		switch {
 		case p.Source:
 			w.writes(item)
@@ -180,14 +216,14 @@ func (s *shelf) written(found []channel.InstalledPackage, before map[placed]bool
 
 // isLocal: a name that the policy's lists have means the package of a registry,
 // unless a project of that name was there from the first.
-func (s *shelf) isLocal(p shelved) bool {
+func (s *sorting) isLocal(p item) bool {
 	project := p.release.Project()
 	return s.projects[project] || (s.local[p.release] || s.builds[placed{p.release, p.Path}]) && !s.policy.Lists(project)
 }
 
 // isUncertain: what lies on a mount that was not listed whole may have been
 // there before.
-func (s *shelf) isUncertain(p shelved) bool {
+func (s *sorting) isUncertain(p item) bool {
 	for _, mount := range s.uncertain {
 		if p.Path == mount || len(p.Path) > len(mount) && p.Path[:len(mount)] == mount && p.Path[len(mount)] == '/' {
 			return true
@@ -198,9 +234,9 @@ func (s *shelf) isUncertain(p shelved) bool {
 
 // finding is a package on the disk and where it came from.
 type finding struct {
-	shelved
+	item
 	how    accounting
-	served *servedFile
+	served *audit.Record // of a file of it, to this run or to an earlier one; nil: none was
 	origin string
 	// recognised tells that what lies there was compared, see recognise.
 	recognised bool
@@ -212,37 +248,37 @@ func (f finding) key() entryKey { return entryKey{f.release, f.how} }
 func (f finding) record() audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Installed, GuestClaimed: true,
-		Detail: map[string]string{detailPath: clip(f.Path, 4_096), detailClaimed: claimedFields},
+		Detail: map[string]string{detailPath: records.Clip(f.Path, 4_096), detailClaimed: claimedFields},
 	}
-	setRef(&r, f.ref)
+	records.SetRef(&r, f.ref)
 	if f.how != howServed {
-		r.Detail[detailOrigin] = string(f.how)
+		r.Detail[DetailOrigin] = string(f.how)
 	}
 	switch f.how {
 	case howServed, howEarlier:
-		s := f.served.record
+		s := f.served
 		r.InstalledVersion, r.SourceURL, r.SHA256, r.File, r.Size = s.InstalledVersion, s.SourceURL, s.SHA256, s.File, s.Size
 		r.RequestedVersion, r.RequestedClaimed, r.ResolvedBy, r.Rule, r.RequestID = s.RequestedVersion, s.RequestedClaimed, s.ResolvedBy, s.Rule, s.RequestID
 		r.Approval = s.Approval
 		if f.how == howEarlier {
-			r.Detail[detailServed] = strconv.FormatUint(s.Seq, 10)
+			r.Detail[records.DetailServed] = strconv.FormatUint(s.Seq, 10)
 			r.Reason = "nothing of it was served to this sandbox, but it is byte for byte what was served to an earlier run"
 		}
 	case howBundled:
-		r.Detail[detailBundledIn] = f.origin
+		r.Detail[records.DetailBundledIn] = f.origin
 		r.Reason = "it came inside of " + f.origin
 	case howTemplate:
 		r.Reason = "it is a copy of what the template brings"
 	case howLocal:
 		if f.origin != "" {
-			r.Detail[detailFrom] = clip(f.origin, 4_096)
+			r.Detail[detailFrom] = records.Clip(f.origin, 4_096)
 		}
 		r.Reason = "it is written here: it came from a directory of the sandbox, and from no registry"
 	case howUncertain:
-		r.Detail[detailUnaccounted] = "true"
+		r.Detail[records.DetailUnaccounted] = "true"
 		r.Reason = "nothing of it was served to this sandbox, but it lies on a mount that had more packages before the first command than could be listed"
 	case howUnaccounted:
-		r.Detail[detailUnaccounted], r.Rule = "true", ruleUnaccounted
+		r.Detail[records.DetailUnaccounted], r.Rule = "true", RuleUnaccounted
 		r.Reason = "it is on the sandbox's disk, but nothing of it was served to this sandbox"
 	}
 	return r
@@ -254,7 +290,7 @@ func (f finding) alarm() audit.Record {
 	r.Outcome = audit.Alarm
 	r.Reason = fmt.Sprintf("%s is on the sandbox's disk, but was never served to it", f.ref)
 	r.Detail = maps.Clone(r.Detail)
-	r.Detail[detailAlarm] = "true"
+	r.Detail[records.DetailAlarm] = "true"
 	return r
 }
 
@@ -262,7 +298,7 @@ func (f finding) alarm() audit.Record {
 func installedRef(p channel.InstalledPackage) pkgref.Ref {
 	ref, err := pkgref.New(pkgref.Ecosystem(p.Ecosystem), p.Name, p.Version)
 	if err != nil {
-		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(clip(p.Ecosystem, 32)), Name: clip(p.Name, 256), Version: clip(p.Version, 256)}
+		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(records.Clip(p.Ecosystem, 32)), Name: records.Clip(p.Name, 256), Version: records.Clip(p.Version, 256)}
 	}
 	return ref
 }

@@ -1,4 +1,4 @@
-package admission
+package inventory
 
 import (
 	"path"
@@ -21,7 +21,7 @@ func newWorkshop() *workshop {
 }
 
 // writes takes a project's directory.
-func (w *workshop) writes(p shelved) {
+func (w *workshop) writes(p item) {
 	if p.Name == "" {
 		w.unnamed[p.Path] = true
 		return
@@ -36,7 +36,7 @@ func (w *workshop) writes(p shelved) {
 // gave tells of a package that was installed from a project: it says that it came from a
 // directory or a built file of the sandbox, and a project of its name is written here, or
 // that directory's project has no other name; or it is the release of a node project.
-func (w *workshop) gave(p shelved) bool {
+func (w *workshop) gave(p item) bool {
 	if p.From == "" {
 		return w.releases[p.release]
 	}
@@ -45,7 +45,7 @@ func (w *workshop) gave(p shelved) bool {
 
 // leaves tells of what lies where no interpreter looks for packages: what a client keeps
 // of what it built of a project, in whatever version, and what a build leaves in one.
-func (w *workshop) leaves(p shelved) bool {
+func (w *workshop) leaves(p item) bool {
 	if p.Ecosystem != string(pkgref.Python) || p.From != "" {
 		return false
 	}

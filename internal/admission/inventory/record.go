@@ -1,0 +1,276 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Disk is what the guest says is on its disk, and what was there before.
+type Disk struct {
+	Found    channel.Inventory
+	Template channel.Inventory // what the template brings
+	// Before lay on the writable mounts before the first command. Mounts are
+	// their directories.
+	Before channel.Inventory
+	Mounts []string
+	// Contents asks the guest about directories; nil: it can't be asked.
+	Contents Contents
+}
+
+// RuleUnaccounted is of records about what no record accounts for.
+const RuleUnaccounted = "packages.unaccounted"
+
+const (
+	// claimedFields are those of an installed record that come from inside of the
+	// sandbox; the others are those of the record that the file was served by.
+	claimedFields = "package_name installed_version path"
+	// MaxAlarms of one inventory have a record of their own, the rest has one
+	// together: each of them has its installed record.
+	MaxAlarms = 50
+	// appenders write the records of a large inventory at the same time.
+	appenders = 32
+)
+
+// Record records the packages that the inventory shows and that were not
+// there before, each once, joined with what was served to the sandbox; and those
+// that were there before and were served to it nevertheless, as clients that
+// install a tree anew ask for. One that was not served, and is not otherwise
+// accounted for, is an alarm unless the policy says other: it is on the disk, and
+// no record says how it got there. All of it is the guest's claim.
+//
+// Accounted for are packages inside of served files, copies of what the template
+// brings, and packages that are written here: those whose name is a project's
+// that lay on a mount before the first command, and those of a project in a
+// directory of the sandbox, unless the policy's lists have the name.
+func (a *Accounts) Record(ctx context.Context, disk Disk) error {
+	found := a.find(sortOut(disk, a.config.Policy()))
+	if err := a.recognise(ctx, disk.Contents, found); err != nil {
+		return err
+	}
+	found = a.once(found)
+	cut := disk.Found.Truncated
+	if most := a.config.Most; len(found) > most {
+		found, cut = found[:most], true
+	}
+	if err := a.raise(ctx, found); err != nil {
+		return err
+	}
+	if err := a.recordAll(ctx, found); err != nil {
+		return err
+	}
+	if cut {
+		return a.tooMany(ctx)
+	}
+	return nil
+}
+
+// Unknown records that a sandbox's packages could not be listed after a
+// command. Where the sandbox lives that is an alarm, since it may hide some.
+func (a *Accounts) Unknown(ctx context.Context, cause string, lives bool) error {
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Failed, Rule: RuleUnaccounted, GuestClaimed: true,
+		Reason: "the sandbox ended before its packages were listed: " + records.Clip(cause, 512),
+	}
+	if lives && a.config.Policy().Unaccounted() != policy.UnaccountedRecord {
+		r.Outcome, r.Detail = audit.Alarm, map[string]string{records.DetailAlarm: "true"}
+		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + records.Clip(cause, 512)
+		a.mayEnd(&r)
+	}
+	if _, err := a.config.Book.Append(ctx, r); err != nil {
+		return err
+	}
+	a.Take(r)
+	return nil
+}
+
+// find gives what may not be on record yet; of a release there may be several.
+func (a *Accounts) find(s *sorting) []finding {
+	served := lookup{Deliveries: a.config.Served, projects: a.config.Served.Projects(), brought: a.config.Served.Brought()}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []finding
+	for _, p := range s.kept {
+		if r, was := served.Of(p.release); was {
+			all = append(all, finding{item: p, served: &r})
+		}
+	}
+	for _, p := range s.found {
+		f := served.account(s, p)
+		if !a.recorded[f.key()] && !a.known[placed{p.release, p.Path}] {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// once leaves out what is on record, or twice among the findings.
+func (a *Accounts) once(all []finding) []finding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := map[entryKey]bool{}
+	return slices.DeleteFunc(all, func(f finding) bool {
+		if f.recognised {
+			a.known[placed{f.release, f.Path}] = true
+		}
+		key := f.key()
+		if seen[key] || a.recorded[key] {
+			return true
+		}
+		seen[key] = true
+		return false
+	})
+}
+
+// lookup is what was served, as far as findings are looked up in it.
+type lookup struct {
+	*records.Deliveries
+	projects map[pkgref.Ref]audit.Record
+	brought  map[pkgref.Ref]string
+}
+
+// account says where a package came from. A directory without a
+// version is of a package that was served, if one of its name was: clients that
+// are stopped leave such.
+func (l lookup) account(s *sorting, p item) finding {
+	f := finding{item: p}
+	if r, was := l.Of(p.release); was {
+		f.served = &r
+	} else if p.release.Version == "" {
+		if r, was := l.projects[p.release.Project()]; was {
+			f.served, f.ref = &r, records.RefOf(r)
+			f.release = f.ref.Release()
+		}
+	}
+	switch outer, inside := l.brought[p.release]; {
+	case f.served != nil:
+		f.how = howServed
+	case inside:
+		f.how, f.origin = howBundled, outer
+	case s.template[p.release]:
+		f.how, f.origin = howTemplate, "the template"
+	case s.isLocal(p):
+		f.how, f.origin = howLocal, p.From
+	case s.isUncertain(p):
+		f.how = howUncertain
+	default:
+		f.how = howUnaccounted
+	}
+	return f
+}
+
+// raise records alarms for what is not accounted for, before the installed
+// records: those are what tells that it was done.
+func (a *Accounts) raise(ctx context.Context, found []finding) error {
+	if a.config.Policy().Unaccounted() == policy.UnaccountedRecord {
+		return nil
+	}
+	var left int
+	var told []finding
+	a.mu.Lock()
+	for _, f := range found {
+		if f.how != howUnaccounted || a.alarmed[f.release] {
+			continue
+		}
+		if len(told) == MaxAlarms {
+			left++
+			continue
+		}
+		told = append(told, f)
+	}
+	a.mu.Unlock()
+	for _, f := range told {
+		if err := a.alarm(ctx, f.alarm()); err != nil {
+			return err
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	return a.alarm(ctx, audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Alarm, Rule: RuleUnaccounted, GuestClaimed: true, Count: left,
+		Reason: fmt.Sprintf("%d more packages are on the sandbox's disk that were never served to it; their installed records name them", left),
+		Detail: map[string]string{records.DetailAlarm: "true", records.DetailUnaccounted: "true"},
+	})
+}
+
+func (a *Accounts) alarm(ctx context.Context, r audit.Record) error {
+	a.mayEnd(&r)
+	r, err := a.config.Book.Append(ctx, r)
+	if err != nil {
+		return err
+	}
+	a.Take(r)
+	return nil
+}
+
+// recordAll appends the findings' records; of many, several at a time.
+// After a failure no more are begun.
+func (a *Accounts) recordAll(ctx context.Context, found []finding) error {
+	workers := appenders
+	if len(found) <= 2*appenders {
+		workers = 1
+	}
+	failed := make(chan error, workers)
+	todo := make(chan finding)
+	var group sync.WaitGroup
+	for range workers {
+		errand.In(&group, func() {
+			for f := range todo {
+				if err := errand.Try(func() error { return a.recordOne(ctx, f) }); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	var err error
+feed:
+	for _, f := range found {
+		select {
+		case todo <- f:
+		case err = <-failed:
+			break feed
+		}
+	}
+	close(todo)
+	group.Wait()
+	close(failed)
+	return cmp.Or(err, <-failed)
+}
+
+func (a *Accounts) recordOne(ctx context.Context, f finding) error {
+	r := f.record()
+	if f.how == howUnaccounted && a.config.Policy().Unaccounted() != policy.UnaccountedRecord {
+		r.Detail[records.DetailAlarm] = "true"
+	}
+	r, err := a.config.Book.Append(ctx, r)
+	if err != nil {
+		return err
+	}
+	a.Take(r)
+	return nil
+}
+
+// tooMany records that not all is on record. Under a policy that ends
+// sandboxes for what is not accounted for it ends this one.
+func (a *Accounts) tooMany(ctx context.Context) error {
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Exceeded, Rule: "quota.inventory", GuestClaimed: true,
+		Reason: "the sandbox lists more packages than are recorded at one time; the rest is not recorded",
+	}
+	if a.mayEnd(&r); r.Detail[detailEnds] != "" {
+		a.Take(r)
+	}
+	_, err := a.config.Book.Refuse(ctx, r)
+	return err
+}

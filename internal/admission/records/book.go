@@ -1,0 +1,244 @@
+package records
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Limits bound what one sandbox can make the log and the daemon keep.
+type Limits struct {
+	Records  int // of what the guest causes, before the run is cut
+	Names    int // distinct refused names recorded
+	Refusals int // distinct refusals kept for `cofferdam why`
+}
+
+// Config is what a Book is made of.
+type Config struct {
+	Log          audit.Log
+	Run, Sandbox string
+	Policy       func() string // the digest of the policy in force
+	Limits       Limits
+	// OnExceeded is called, once and in a goroutine of its own, when the records passed
+	// the quota; may be nil.
+	OnExceeded func(sandbox string)
+}
+
+// Book is what one sandbox has on record, and how it comes there. Safe for concurrent
+// use. Nothing holds mu while the log is written.
+type Book struct {
+	config Config
+
+	mu          sync.Mutex      // guards all below
+	used        int             // records that the guest caused
+	begun       bool            // there is a record of it
+	first, last uint64          // the numbers of its first and last record
+	cut         bool            // used passed the quota; for ever
+	cutTold     bool            // and the log says so
+	ids         map[string]bool // request ids that are taken
+	refusals    map[refusalKey]*refusal
+	displayed   map[shownKey]*showing // what was shown of metadata and pages; nil: it is on record
+	shown       []*refusal            // for `cofferdam why`, oldest first
+	names       map[string]bool       // refused names that have a record of their own
+}
+
+// NewBook makes an empty Book.
+func NewBook(config Config) *Book {
+	return &Book{config: config, ids: map[string]bool{}, refusals: map[refusalKey]*refusal{}, displayed: map[shownKey]*showing{}, names: map[string]bool{}}
+}
+
+// Range is the numbers of the first record and of the last one; begun is false if there
+// is none.
+func (b *Book) Range() (first, last uint64, begun bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.first, b.last, b.begun
+}
+
+// counts reports whether a record is one that the guest caused. Commands and
+// the sandbox's own life are the host's doing and never cut a run.
+func counts(r audit.Record) bool {
+	if r.Outcome == audit.Installed && r.SHA256 != "" {
+		return false // there are at most as many as there are served files, which count
+	}
+	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork) && r.Outcome != audit.Exceeded && r.Detail[DetailEvent] != EventRepeats
+}
+
+// Append appends a record of this sandbox, with a request id of its own unless
+// it has one. Past the quota it records that, once, and refuses.
+func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
+	r.Run, r.Sandbox, r.Policy = b.config.Run, b.config.Sandbox, b.config.Policy()
+	counted := counts(r)
+	b.mu.Lock()
+	if r.RequestID == "" {
+		r.RequestID = b.newID()
+	}
+	b.cut = b.cut || counted && b.used >= b.config.Limits.Records
+	refused := counted && b.cut
+	if counted && !refused {
+		b.used++
+	}
+	b.mu.Unlock()
+	if refused {
+		return r, b.cutOff(ctx)
+	}
+	r, err := b.config.Log.Append(ctx, r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.noted(r.Seq)
+	case counted:
+		b.used--
+	}
+	return r, err
+}
+
+// noted takes a record's number; mu is held.
+func (b *Book) noted(seq uint64) {
+	if !b.begun {
+		b.begun, b.first = true, seq
+	}
+	b.first, b.last = min(b.first, seq), max(b.last, seq)
+}
+
+// Open is nil as long as the run is not cut; then it is the refusal of all that it asks.
+func (b *Book) Open(ctx context.Context) error {
+	b.mu.Lock()
+	cut := b.cut
+	b.mu.Unlock()
+	if cut {
+		return b.cutOff(ctx)
+	}
+	return nil
+}
+
+// cutOff returns the refusal of a run that is cut, and sees to it that the log
+// says so: a record that fails now is tried again with the next request.
+func (b *Book) cutOff(ctx context.Context) error {
+	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
+		Clip(b.config.Run, 64), b.config.Limits.Records)
+	b.mu.Lock()
+	told := b.cutTold
+	b.cutTold = true
+	b.mu.Unlock()
+	if told {
+		return cut
+	}
+	_, err := b.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Exceeded, Rule: "quota.records", Reason: cut.Error()})
+	if err != nil {
+		b.mu.Lock()
+		b.cutTold = false
+		b.mu.Unlock()
+		return errors.Join(cut, err)
+	}
+	if b.config.OnExceeded != nil {
+		errand.Go(func() { b.config.OnExceeded(b.config.Sandbox) })
+	}
+	return cut
+}
+
+// newID returns a short id, unique among those of this sandbox; mu is held.
+func (b *Book) newID() string {
+	const alphabet = "abcdefghijkmnpqrstuvwxyz23456789" // no l, no o, no 0, no 1
+	for {
+		var random [5]byte
+		_, _ = rand.Read(random[:]) // never fails
+		id := base32.NewEncoding(alphabet).EncodeToString(random[:])
+		if !b.ids[id] {
+			b.ids[id] = true
+			return id
+		}
+	}
+}
+
+// TakesName reports whether a refused name may have a record of its own, and
+// counts it if it is new.
+func (b *Book) TakesName(r audit.Record) bool {
+	key := keyOf(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refusals[key] != nil {
+		return true
+	}
+	if b.names[key.more] {
+		return true // it is being recorded, or that failed and is tried again
+	}
+	if len(b.names) >= b.config.Limits.Names {
+		return false
+	}
+	b.names[key.more] = true
+	return true
+}
+
+// Served stops showing what was refused of a release that was served.
+func (b *Book) Served(release pkgref.Ref) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hideWithheld(release)
+	b.hidePending(release)
+}
+
+// Blocked shows a command that was refused. Each is a record, however often it is tried.
+func (b *Book) Blocked(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.show(&refusal{record: r, count: 1, told: 1})
+}
+
+// Replay takes a record of this sandbox from the log as if it had just been made; of its
+// refusals, ReplayRefusal takes more.
+func (b *Book) Replay(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.noted(r.Seq)
+	if r.RequestID != "" {
+		b.ids[r.RequestID] = true
+	}
+	if counts(r) {
+		b.used++
+	}
+	if r.Kind == audit.KindPackage && r.Outcome == audit.Shown {
+		b.displayed[shownKeyOf(r)] = nil
+	}
+}
+
+// ReplayCut takes from the log that a run was cut: this one, or one that it is a copy of.
+func (b *Book) ReplayCut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cut, b.cutTold = true, true
+}
+
+// ReplayRefusal takes a refusal from the log.
+func (b *Book) ReplayRefusal(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.refusals[keyOf(r)]; known != nil {
+		n := max(1, r.Count)
+		known.count, known.told = known.count+n, known.told+n
+		return
+	}
+	if r.Kind == audit.KindNetwork && r.Outcome == audit.Blocked {
+		b.names[r.Detail[DetailName]] = true
+	}
+	f := &refusal{ready: make(chan struct{}), record: r, count: 1, told: 1}
+	close(f.ready)
+	b.refusals[keyOf(r)] = f
+	b.show(f)
+}
+
+// Inherit shows a refusal of a sandbox that this one is a copy of. The first of the copy
+// itself is on record again.
+func (b *Book) Inherit(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.show(&refusal{record: r, count: max(1, r.Count), told: max(1, r.Count), inherited: true})
+}

@@ -1,0 +1,179 @@
+// Package records is what the log says of sandboxes: how decisions become records, and
+// the Book in which one sandbox has its own, within its quota, each refusal once.
+package records
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// What a refusal is about, for `cofferdam why`.
+const (
+	WhatPackage = "package" // a file, or all of a project's files
+	WhatIndex   = "index"   // some of a project's files
+	WhatName    = "name"
+	WhatCommand = "command"
+)
+
+// Keys of Record.Detail.
+const (
+	DetailSuggest   = "suggest"   // policy lines that would allow it
+	DetailWantedBy  = "wanted_by" // allowed parents, for people
+	DetailWants     = "wants"     // the specifiers of the first few, WantsBetween between
+	DetailParents   = "parents"   // the projects of those, canonical names with spaces between
+	DetailExtras    = "extras"    // what only extras bring that nothing asks for: "rich[jupyter]", with spaces between
+	DetailWhat      = "what"      // of a withheld record: package or index
+	DetailIndex     = "index_digest"
+	DetailName      = "name"       // of a network record
+	DetailThrough   = "through"    // of a served record: Decision.Through
+	DetailServed    = "served_seq" // of an aborted record
+	DetailEvent     = "event"
+	DetailKind      = "kind"       // of a refusal: what was asked for, if it was no file that could be installed
+	DetailAlarm     = "alarm"      // "true": more than a refusal, see policy.Decision
+	DetailBundled   = "bundled"    // of a served record: packages inside the file
+	DetailBundledIn = "bundled_in" // of an installed record: the release that brought it
+	DetailConsists  = "contents"   // of a served record: the digest of what the file is once it is unpacked
+	DetailFindings  = "findings"   // of a served record: peculiarities
+	DetailCommand   = "command_id" // of a command's records
+	// DetailUpstreamDigest is of a served record: the digest by the upstream or a
+	// witness, where it is not the sha256.
+	DetailUpstreamDigest = "upstream_digest"
+	DetailUnaccounted    = "unaccounted" // of an installed record: nothing of it was served
+)
+
+// EventRepeats is the DetailEvent of a record that stands for repeats of an earlier one.
+const EventRepeats = "repeats"
+
+// WantsBetween is between the specifiers of DetailWants; none has it.
+const WantsBetween = "; "
+
+// Clip keeps text that others control short in messages and records.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}
+
+// RefOf is the release that a record is about.
+func RefOf(r audit.Record) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion}
+}
+
+// ProjectOf is the package that a record is about.
+func ProjectOf(r audit.Record) pkgref.Ref { return RefOf(r).Project() }
+
+// SetRef puts a package into a record.
+func SetRef(r *audit.Record, p pkgref.Ref) {
+	r.Ecosystem, r.Package, r.InstalledVersion = string(p.Ecosystem), p.Name, p.Version
+}
+
+// Explain puts into a record what only a refusal has: the lines that would
+// allow it, who wanted it, what a lockfile says, and whether it is an alarm.
+func Explain(r *audit.Record, d policy.Decision) {
+	detail := maps.Clone(r.Detail)
+	if detail == nil {
+		detail = map[string]string{}
+	}
+	if d.Suggest != "" {
+		detail[DetailSuggest] = Clip(d.Suggest, 4_096)
+	}
+	if wanted := wantedBy(d.WantedBy); wanted != "" {
+		detail[DetailWantedBy] = wanted
+		detail[DetailParents] = parents(d.WantedBy)
+		if unasked := extrasOf(d.WantedBy); unasked != "" {
+			detail[DetailExtras] = unasked
+		}
+		if specifiers := wants(d.WantedBy); specifiers != "" {
+			detail[DetailWants] = Clip(specifiers, 1_024)
+		}
+	}
+	if d.Alarm {
+		detail[DetailAlarm] = "true"
+	}
+	if len(detail) > 0 {
+		r.Detail = detail
+	}
+	r.RequestedVersion = Clip(d.Pinned, 512)
+}
+
+// wantedBy names the first few parents: "rich 13.0.1 (pygments >=2.13)".
+func wantedBy(edges []policy.Edge) string {
+	const most = 3
+	text := ""
+	for i, e := range edges {
+		if i == most {
+			return text + " and others"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += e.Parent.Name + " " + e.Parent.Version
+		if e.Specifier != "" {
+			text += " (" + e.Name + " " + Clip(e.Specifier, 100) + ")"
+		}
+	}
+	return text
+}
+
+// wants are the specifiers of the first few parents, those that take any version left
+// out.
+func wants(edges []policy.Edge) string {
+	var specifiers []string
+	for _, e := range edges[:min(len(edges), 3)] {
+		if e.Specifier != "" && !strings.Contains(e.Specifier, ";") && !slices.Contains(specifiers, e.Specifier) {
+			specifiers = append(specifiers, e.Specifier)
+		}
+	}
+	return strings.Join(specifiers, WantsBetween)
+}
+
+// parents names the projects of the first few parents.
+func parents(edges []policy.Edge) string {
+	var names []string
+	for _, e := range edges[:min(len(edges), 3)] {
+		if !slices.Contains(names, e.Parent.Name) {
+			names = append(names, e.Parent.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// extrasOf names the extras by which nothing but they brings a package: "rich[jupyter]",
+// with spaces between; "" if something else does.
+func extrasOf(edges []policy.Edge) string {
+	var names []string
+	for _, e := range edges[:min(len(edges), 3)] {
+		if e.Unasked == "" {
+			return ""
+		}
+		extra, _, _ := strings.Cut(e.Unasked, ",")
+		if name := e.Parent.Name + "[" + extra + "]"; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// WithParents names who wanted a package, in place of the policy's shorter word
+// for it.
+func WithParents(reason, parents string) string {
+	if strings.HasSuffix(reason, ", which nothing asks for") {
+		return reason // it names the parent, and why that does not do
+	}
+	if i := strings.LastIndex(reason, "; "); i >= 0 && strings.HasSuffix(reason, " requires it") {
+		reason = reason[:i]
+	}
+	return reason + "; wanted by " + parents
+}
+
+// WaitsAs follows the reason of what waits.
+func WaitsAs(id string) string {
+	return "; it waits as " + id + ", on the host: " + door.ApproveCommand(id)
+}

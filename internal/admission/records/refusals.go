@@ -1,0 +1,288 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// refusalKey tells which refusals are one: the first is recorded, the others
+// are counted. It is made from the record alone, so that a log restores it.
+type refusalKey struct {
+	outcome audit.Outcome
+	pkg     pkgref.Ref
+	file    string
+	rule    string
+	more    string
+}
+
+func keyOf(r audit.Record) refusalKey {
+	key := refusalKey{outcome: r.Outcome, pkg: RefOf(r), file: r.File, rule: r.Rule}
+	switch {
+	case r.Outcome == audit.Withheld:
+		key.more = r.Detail[DetailIndex] + rangesKey(r.Withheld)
+	case r.Outcome == audit.Pending:
+		key.file, key.more = "", r.Approval
+	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
+		key.more = r.Reason
+	case r.Kind == audit.KindNetwork:
+		key.more = r.Detail[DetailName]
+	}
+	return key
+}
+
+// rangesKey names what a record withholds; the reasons follow from it.
+func rangesKey(ranges []audit.WithheldRange) string {
+	b, err := json.Marshal(ranges)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// refusal is one recorded refusal. Only the goroutine that made it writes
+// record and err, before ready is closed; the counts are guarded by the
+// book's mu.
+type refusal struct {
+	ready  chan struct{}
+	err    error
+	record audit.Record
+	count  int // it and its repeats
+	told   int // how many of these the log knows
+	// inherited: it was of the sandbox that this one is a copy of.
+	inherited bool
+}
+
+// Refuse records a refusal, or counts it if the same was recorded before.
+func (b *Book) Refuse(ctx context.Context, r audit.Record) (audit.Record, error) {
+	key := keyOf(r)
+	b.mu.Lock()
+	if known := b.refusals[key]; known != nil {
+		b.mu.Unlock()
+		return b.repeat(ctx, known)
+	}
+	mine := &refusal{ready: make(chan struct{}), count: 1, told: 1}
+	b.refusals[key] = mine
+	b.mu.Unlock()
+
+	mine.record, mine.err = b.Append(ctx, r)
+	b.mu.Lock()
+	if mine.err != nil {
+		delete(b.refusals, key)
+	} else {
+		b.show(mine)
+	}
+	b.mu.Unlock()
+	close(mine.ready)
+	return mine.record, mine.err
+}
+
+// repeat waits until the first refusal of its kind is recorded, and counts. A
+// page that is asked for again is shown again: what is wanted now may be what it
+// withholds, and not all clients say so.
+func (b *Book) repeat(ctx context.Context, r *refusal) (audit.Record, error) {
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+		return audit.Record{}, ctx.Err()
+	}
+	if r.err == nil {
+		b.mu.Lock()
+		r.count++
+		if (r.record.Outcome == audit.Withheld || r.record.Outcome == audit.Pending) && !b.shows(ProjectOf(r.record)) {
+			b.show(r)
+		}
+		b.mu.Unlock()
+	}
+	return r.record, r.err
+}
+
+// show puts a refusal last, in the place of what was withheld of the project
+// before, and drops the oldest past the limit; mu is held. What is
+// dropped stays in the log, and its repeats are counted.
+func (b *Book) show(r *refusal) {
+	if r.record.Kind == audit.KindPackage {
+		b.hideWithheld(RefOf(r.record)) // of a refused file more is known
+		b.hidePending(RefOf(r.record))
+	}
+	if !r.inherited {
+		key := keyOf(r.record)
+		b.shown = slices.DeleteFunc(b.shown, func(old *refusal) bool { return old.inherited && keyOf(old.record) == key })
+	}
+	b.shown = append(b.shown, r)
+	if most := b.config.Limits.Refusals; len(b.shown) > most {
+		b.shown = slices.Delete(b.shown, 0, len(b.shown)-most)
+	}
+}
+
+// shows tells whether something about a project is shown; mu is held.
+func (b *Book) shows(project pkgref.Ref) bool {
+	return slices.ContainsFunc(b.shown, func(r *refusal) bool { return ProjectOf(r.record) == project })
+}
+
+// hideWithheld stops showing what was withheld of a project, because a file of
+// it was served or the verdict is another; mu is held.
+func (b *Book) hideWithheld(p pkgref.Ref) {
+	p.Version = ""
+	b.shown = slices.DeleteFunc(b.shown, func(r *refusal) bool {
+		return r.record.Outcome == audit.Withheld && RefOf(r.record) == p
+	})
+}
+
+// hidePending stops showing that a release waits, because it was answered, or
+// waits for another request now; mu is held.
+func (b *Book) hidePending(p pkgref.Ref) {
+	b.shown = slices.DeleteFunc(b.shown, func(r *refusal) bool {
+		return r.record.Outcome == audit.Pending && RefOf(r.record) == p
+	})
+}
+
+// AlarmFirst orders what is an alarm before what is none.
+func AlarmFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// Told are the refusals that are shown, at most most (0: all), or those under a request's
+// id, shown or not. served are the records of what the sandbox was served: what only leads
+// to that was wanted by nobody.
+func (b *Book) Told(request string, most int, served []audit.Record) []door.Refusal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := []door.Refusal{}
+	if request != "" {
+		for _, r := range b.under(request) {
+			list = append(list, r.public())
+		}
+		return list
+	}
+	if most <= 0 || most > len(b.shown) {
+		most = len(b.shown)
+	}
+	wanted, had := Paths{}, NewHad()
+	for _, r := range b.shown {
+		wanted.Add(RefOf(r.record))
+	}
+	for _, r := range served {
+		wanted.Add(RefOf(r))
+		had.Take(r)
+	}
+	for _, r := range b.shown[len(b.shown)-most:] {
+		if !IsProbe(r.record, wanted, had) {
+			list = append(list, r.public())
+		}
+	}
+	slices.SortStableFunc(list, func(a, b door.Refusal) int { return AlarmFirst(a.Alarm, b.Alarm) })
+	return list
+}
+
+// under are the refusals with a request's id, the client's or the queue's; mu is held. A client is told the id of what a page withholds also where it
+// got another release, and that is not shown any more.
+func (b *Book) under(request string) []*refusal {
+	var found []*refusal
+	take := func(r *refusal) {
+		if r.recorded() && (r.record.RequestID == request || r.record.Approval == request) && !slices.Contains(found, r) {
+			found = append(found, r)
+		}
+	}
+	for _, r := range b.refusals {
+		take(r)
+	}
+	for _, r := range b.shown { // a refused command is in no other place
+		take(r)
+	}
+	slices.SortFunc(found, func(a, b *refusal) int { return cmp.Compare(a.record.Seq, b.record.Seq) })
+	return found
+}
+
+// recorded tells whether the refusal's record may be read.
+func (r *refusal) recorded() bool {
+	if r.ready == nil { // a command's
+		return true
+	}
+	select {
+	case <-r.ready:
+		return r.err == nil
+	default:
+		return false
+	}
+}
+
+// public is a refusal as its sandbox's agent may read it.
+func (r *refusal) public() door.Refusal {
+	rec := r.record
+	out := door.Refusal{
+		Time: rec.Time, Run: rec.Run, Sandbox: rec.Sandbox, Package: RefOf(rec), File: rec.File, What: WhatPackage, Name: rec.Detail[DetailName],
+		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
+		Suggest: rec.Detail[DetailSuggest], RequestID: rec.RequestID, Count: r.count,
+		Alarm: rec.Detail[DetailAlarm] != "", Approval: rec.Approval,
+	}
+	switch {
+	case rec.Kind == audit.KindNetwork:
+		out.What = WhatName
+	case rec.Kind == audit.KindCommand:
+		out.What = WhatCommand
+	case rec.Detail[DetailWhat] != "":
+		out.What = rec.Detail[DetailWhat]
+	}
+	if parents := rec.Detail[DetailWantedBy]; parents != "" {
+		out.Reason = WithParents(out.Reason, parents)
+	}
+	if rec.Outcome == audit.Pending {
+		out.Reason += WaitsAs(rec.Approval)
+	}
+	return out
+}
+
+// Summarise records how often refusals were repeated since they were recorded,
+// a record for each.
+func (b *Book) Summarise(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(64) // so that many share one write to the disk
+	for _, r := range b.repeats() {
+		group.Go(func() error {
+			return errand.Try(func() error {
+				_, err := b.Append(ctx, r)
+				return err
+			})
+		})
+	}
+	return group.Wait()
+}
+
+func (b *Book) repeats() []audit.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []audit.Record
+	for _, r := range b.refusals {
+		if r.count == r.told {
+			continue
+		}
+		rec := r.record
+		rec.Seq, rec.Time, rec.Count = 0, time.Time{}, r.count-r.told
+		rec.Detail = maps.Clone(rec.Detail)
+		if rec.Detail == nil {
+			rec.Detail = map[string]string{}
+		}
+		rec.Detail[DetailEvent] = EventRepeats
+		all = append(all, rec)
+		r.told = r.count
+	}
+	slices.SortFunc(all, func(a, b audit.Record) int { return cmp.Compare(a.RequestID, b.RequestID) })
+	return all
+}

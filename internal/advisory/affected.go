@@ -3,6 +3,7 @@ package advisory
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -152,10 +153,10 @@ func (e *osvEvent) only() (kind eventKind, text string, ok bool) {
 }
 
 // canonicalVersion is the version as this product writes it. The OSV format
-// writes Go's without their v.
+// writes some without their letter.
 func canonicalVersion(ecosystem pkgref.Ecosystem, version string) (string, bool) {
-	if ecosystem == pkgref.Go && version != "" && version[0] != 'v' {
-		version = "v" + version
+	if letter := ecosystem.Traits().VersionLetter; version != "" && !strings.HasPrefix(version, letter) {
+		version = letter + version
 	}
 	canonical, err := pkgref.CanonicalVersion(ecosystem, version)
 	return canonical, err == nil

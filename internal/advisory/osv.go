@@ -146,15 +146,10 @@ func (r *reading) add(m malicious) {
 // colon names a part of the ecosystem, and the whole is meant here.
 func ecosystemOf(osv string) (pkgref.Ecosystem, bool) {
 	osv, _, _ = strings.Cut(osv, ":")
-	switch osv {
-	case "PyPI":
-		return pkgref.Python, true
-	case "npm":
-		return pkgref.Node, true
-	case "Go":
-		return pkgref.Go, true
-	case "crates.io":
-		return pkgref.Rust, true
+	for _, e := range pkgref.Ecosystems() {
+		if e.Traits().OSV == osv {
+			return e, true
+		}
 	}
 	return "", false
 }

@@ -41,7 +41,7 @@ func newPopularity(ecosystem pkgref.Ecosystem, names []string) *popularity {
 	}
 	for i, name := range names {
 		rank := int32(i)
-		if ecosystem == pkgref.Go {
+		if ecosystem.Traits().NamesArePaths {
 			p.addModule(name, rank)
 			continue
 		}
@@ -82,7 +82,7 @@ func (p *popularity) nearest(name string) *policy.Lookalike {
 		return nil
 	}
 	switch {
-	case p.ecosystem == pkgref.Go:
+	case p.ecosystem.Traits().NamesArePaths:
 		return p.nearestModule(name)
 	case p.ownScope(name):
 		return nil

@@ -2,6 +2,7 @@ package advisory
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"sort"
 
@@ -91,17 +92,7 @@ func (t *table) find(pkg pkgref.Ref) ([]policy.Malware, error) {
 
 // tableKey sorts packages; the letters are part of the format.
 func tableKey(pkg pkgref.Ref) []byte {
-	letter := byte('?')
-	switch pkg.Ecosystem {
-	case pkgref.Python:
-		letter = 'p'
-	case pkgref.Node:
-		letter = 'n'
-	case pkgref.Go:
-		letter = 'g'
-	case pkgref.Rust:
-		letter = 'r'
-	}
+	letter := cmp.Or(pkg.Ecosystem.Traits().Table, '?')
 	return append([]byte{letter}, pkg.Name...)
 }
 

@@ -166,7 +166,7 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 		return "", e, false
 	}
 	bare, extras, isName := written, []string(nil), true
-	if ecosystem == pkgref.Python {
+	if ecosystem.Traits().Extras {
 		bare, extras, isName = pkgref.CutExtras(written)
 	}
 	name, err := pkgref.CanonicalName(ecosystem, bare)
@@ -182,7 +182,7 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 		}
 		e.versionText = s
 		if e.versions, isText = pkgref.ParseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
-			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, clip(s, 60), ecosystem, specifierExample(ecosystem))
+			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, clip(s, 60), ecosystem, ecosystem.Traits().SpecifierExample)
 			return "", e, false
 		}
 	}

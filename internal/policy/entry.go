@@ -27,18 +27,6 @@ type limit struct {
 	epoch int64        // of the cap
 }
 
-// specifierExample is what to write instead of what parseRange refused.
-func specifierExample(ecosystem pkgref.Ecosystem) string {
-	switch ecosystem {
-	case pkgref.Node:
-		return "^1.2.3"
-	case pkgref.Go:
-		return ">=v1.2.3,<v2"
-	case pkgref.Python, pkgref.Rust:
-	}
-	return ">=2.31,<3"
-}
-
 // parseLimit reads a max_version: "2.x" or "2.1.x" caps by leading segments,
 // nothing of the next one included, its pre-releases least of all; a whole
 // version is the highest.
@@ -50,7 +38,7 @@ func parseLimit(ecosystem pkgref.Ecosystem, text string) (limit, bool) {
 		l.most, ok = pkgref.AtMost(ecosystem, text)
 		return l, ok
 	}
-	if ecosystem == pkgref.Python {
+	if ecosystem.Traits().Epochs {
 		if epoch, rest, found := strings.Cut(leading, "!"); found {
 			n, ok := segment(epoch)
 			if !ok {

@@ -96,5 +96,5 @@ func (p *Policy) withExtras(ref pkgref.Ref, extras []string) (suggestion, bool) 
 		}
 	}
 	s.withDependencies, s.extras = true, extras
-	return s, ref.Ecosystem == pkgref.Python
+	return s, ref.Ecosystem.Traits().Extras
 }

@@ -332,7 +332,7 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 		}
 		named = named || e.names(r)
 	}
-	if e := j.admittingEdge(); j.about.Listing && e != nil && (severalVersions(j.ecosystem) || j.below(r)) && !r.PreRelease() {
+	if e := j.admittingEdge(); j.about.Listing && e != nil && (j.ecosystem.Traits().SeveralVersions || j.below(r)) && !r.PreRelease() {
 		d := j.dependencyDecision(e)
 		d.Through = ""
 		return d
@@ -374,12 +374,7 @@ func (j *Judge) requirers() string {
 // below tells whether a page shows a release since a higher one is admitted.
 func (j *Judge) below(r pkgref.Version) bool {
 	highest, ok := pkgref.ParseVersion(j.ecosystem, j.about.Below)
-	return ok && j.ecosystem == pkgref.Python && r.Compare(highest) <= 0
-}
-
-// severalVersions tells whether a tree can have a package in several versions.
-func severalVersions(ecosystem pkgref.Ecosystem) bool {
-	return ecosystem == pkgref.Node || ecosystem == pkgref.Rust
+	return ok && j.ecosystem.Traits().Backtracks && r.Compare(highest) <= 0
 }
 
 // unlisted is for a name that no list has and no edge admits: toolchains and

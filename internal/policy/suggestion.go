@@ -34,7 +34,7 @@ func addition(ecosystem pkgref.Ecosystem, name string, r pkgref.Version) suggest
 // widening is for a name whose entries do not admit the release: a further
 // entry for the release's major and minor version alone.
 func widening(ecosystem pkgref.Ecosystem, name string, r pkgref.Version) suggestion {
-	if ecosystem == pkgref.Node {
+	if ecosystem.Traits().XRanges {
 		major, minor := strconv.FormatInt(r.Segment(0), 10), r.Segment(1)
 		version := major + "." + strconv.FormatInt(minor, 10)
 		if r.PreRelease() {

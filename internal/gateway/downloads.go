@@ -9,11 +9,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// DownloadsName is the name to which clients in sandboxes are pointed for what
-// they would fetch from outside the registries: /KIND/... below it. It exists to
-// say why not.
-const DownloadsName = "downloads.cofferdam.internal"
-
 // ruleToolchains is the policy's key about such downloads.
 const ruleToolchains = "packages.toolchains"
 

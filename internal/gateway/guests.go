@@ -198,3 +198,16 @@ func (gs *guests) settle(g *guest, project string, kin kinship, admitted bool) {
 	close(g.asked)
 	g.asked = make(chan struct{})
 }
+
+// walkOf is a guest's walk in an ecosystem.
+func (gs *guests) walkOf(id string, e pkgref.Ecosystem) *walk {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	w := g.walks[e]
+	if w == nil {
+		w = newWalk()
+		g.walks[e] = w
+	}
+	return w
+}

@@ -1,13 +1,15 @@
 package gateway
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -18,44 +20,44 @@ const maxRounds = 3
 // serveRecorded has the serving recorded and sends. What waits for a person is
 // waited for first, as long as the client is there; but once it may be served the
 // record has to be whole, whether or not the client still is.
-func (g *Gateway) serveRecorded(a *asked, v *verified) {
-	ask := a.ask()
-	ask.Paths = a.paths()
-	ask.Size, ask.SHA256 = v.Size(), strings.TrimPrefix(v.Digest(), "sha256:")
+func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
+	ask := v.ask()
 	var answer door.Answer
 	for range maxRounds {
-		if a.waits && !g.awaited(a, ask) {
+		if waits && !g.awaited(q, v, ask) {
 			return
 		}
-		serve := ask
-		serve.Serve, serve.Part = true, a.part(v.Blob)
+		var j delivery.Judged
+		var ok bool
 		var err error
-		answer, err = g.door.Artifact(context.WithoutCancel(a.r.Context()), serve)
-		a.waits = answer.Decision.Effect == policy.Hold
+		j, answer, ok, err = delivery.Judge(q.r, g.door, ask, v.paths(), v.bytes)
+		waits = answer.Decision.Effect == policy.Hold
 		switch {
 		case err != nil:
-			g.refuseUndecided(a, err)
+			g.refuseUndecided(q, v.ref, err)
 			return
-		case answer.Decision.Allowed():
-			g.sendRecorded(a, v.Blob, answer)
+		case ok:
+			if err := j.Send(q.w, q.r); err != nil {
+				g.log.Error("how a download ended is not on record", "sandbox", v.sandbox, "file", v.file.Name, "error", err)
+			}
 			return
-		case !a.waits:
-			a.refuseAnswer(answer)
+		case !waits:
+			q.refuseAnswer(v.ref, answer)
 			return
 		}
 	}
-	a.refuseAnswer(answer)
+	q.refuseAnswer(v.ref, answer)
 }
 
 // awaited asks for a file that waits until it waits no more, and refuses what is
 // then not allowed.
-func (g *Gateway) awaited(a *asked, ask door.ArtifactAsk) bool {
-	ctx := a.r.Context()
-	ask.Await, ask.Evidence = true, a.evidence(ctx, g)
-	stop := a.keepPatient(g.cfg.Limits.Interim)
+func (g *Gateway) awaited(q *query, v verified, ask door.ArtifactAsk) bool {
+	ctx := q.r.Context()
+	ask = delivery.Whole(ask, v.paths(), v.bytes)
+	ask.Await, ask.Evidence = true, g.evidence(ctx, v.located, v.found)
+	stop := q.keepPatient(g.cfg.Limits.Interim)
 	answer, err := g.door.Artifact(ctx, ask)
 	stop()
-	a.waits = answer.Decision.Effect == policy.Hold
 	switch {
 	case ctx.Err() != nil: // nobody is there to be answered; the request stays
 	case errors.Is(err, door.ErrGone):
@@ -64,68 +66,58 @@ func (g *Gateway) awaited(a *asked, ask door.ArtifactAsk) bool {
 		// the request.
 		panic(http.ErrAbortHandler)
 	case err != nil:
-		g.refuseUndecided(a, err)
+		g.refuseUndecided(q, v.ref, err)
 	case !answer.Decision.Allowed():
-		a.refuseAnswer(answer)
+		q.refuseAnswer(v.ref, answer)
 	default:
 		return true
 	}
 	return false
 }
 
-// announce tells the door that the metadata of what waits is read: its file will
-// be wanted.
-func (g *Gateway) announce(a *asked) bool {
-	ask := a.ask()
-	ask.Sidecar, ask.Evidence = true, a.evidence(a.r.Context(), g)
-	answer, err := g.door.Artifact(a.r.Context(), ask)
-	switch {
-	case err != nil:
-		g.refuseUndecided(a, err)
-	case !answer.Decision.Shown():
-		a.refuseAnswer(answer)
-	default:
-		return true
+// keepPatient keeps a client waiting for its answer: the server's own limits do
+// not count while a person is asked, and a client that counts the time since the
+// last byte is sent "100 Continue", where it is known to skip that. Which do, and
+// what the others do, is in docs/approvals-clients.md. The connection is the
+// caller's again once stop has returned.
+//
+// An interim answer to a sandbox that is frozen waits in the connection's
+// window; it goes out when the sandbox runs again, which it does before the
+// answer comes.
+func (q *query) keepPatient(interim time.Duration) (stop func()) {
+	control := http.NewResponseController(q.w)
+	_ = control.SetReadDeadline(time.Time{})  // the request is read; without it the client is cut off
+	_ = control.SetWriteDeadline(time.Time{}) // later, and its retry joins
+	if !countsSinceLastByte(q.r.UserAgent()) || !q.r.ProtoAtLeast(1, 1) {
+		return func() {}
+	}
+	end := make(chan struct{})
+	var sender sync.WaitGroup
+	errand.In(&sender, func() {
+		tick := time.NewTicker(interim)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				q.w.WriteHeader(http.StatusContinue)
+			case <-end:
+				return
+			}
+		}
+	})
+	return func() {
+		close(end)
+		sender.Wait()
+	}
+}
+
+// countsSinceLastByte tells the clients whose time limit is one of silence and that
+// skip any number of "100 Continue": those on Python's http.client, and pnpm.
+func countsSinceLastByte(agent string) bool {
+	for _, name := range []string{"pip/", "python-requests/", "python-urllib3/", "Python-urllib/", "poetry/", "pnpm/"} {
+		if strings.HasPrefix(agent, name) {
+			return true
+		}
 	}
 	return false
-}
-
-// stands tells whether what is being sent may still be had: a person may take an
-// approval back, a policy be narrowed, an advisory imported.
-func (g *Gateway) stands(a *asked) bool {
-	answer, err := g.door.Artifact(context.WithoutCancel(a.r.Context()), a.ask())
-	return err == nil && answer.Decision.Allowed()
-}
-
-// So much of a file that a person approved, or that the policy allows, is sent
-// between two questions whether it may still be had: so much can still go out
-// after a denial.
-const (
-	approvedBytes = 256 << 10
-	allowedBytes  = 1 << 20
-)
-
-var errNoLonger = errors.New("the file may no longer be had")
-
-// standing reads a file, as long as it may be had.
-type standing struct {
-	io.ReadSeeker
-	check func() bool
-	step  int // bytes between two questions
-	left  int // of them until the next
-	ended bool
-}
-
-// Read implements io.Reader.
-func (s *standing) Read(p []byte) (int, error) {
-	if s.left <= 0 && !s.ended {
-		s.ended = !s.check()
-		s.left = s.step
-	}
-	if s.ended {
-		return 0, errNoLonger
-	}
-	n, err := s.ReadSeeker.Read(p[:min(len(p), s.left)])
-	s.left -= n
-	return n, err
 }

@@ -1,16 +1,13 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // serveIndex answers with a project's page, judged for the guest's run.
@@ -67,46 +64,18 @@ func kinOfPage(j pages.Judged) kinship {
 	return kin
 }
 
-// refusePage answers for a page that there is not, and records why.
-func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
-	if q.r.Context().Err() != nil {
-		return // nobody is there to be answered, and nothing was refused
-	}
-	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
-	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
-	r.RequestID = g.failed(q, door.Failure{
-		Rule:    ruleOf(r.Cause),
-		Package: ref, SourceURL: q.source.Protocol.IndexAsk(q.source.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
-	})
-	q.refuse(r)
-}
-
 // rendered asks the door about a page and gives it rendered under its verdicts.
 func (g *Gateway) rendered(q *query, p *pages.Page) (*pages.Rendered, pages.Judged, error) {
 	ctx := q.r.Context()
-	j, err := g.pages.Judge(ctx, q.reader(), q.source.Source, q.route.Project, p)
+	j, err := g.pages.Judge(ctx, pages.Reader{Sandbox: q.sandbox}, q.source.Source, q.route.Project, p)
 	if err != nil {
 		return nil, j, err
 	}
-	if err := g.listEdges(ctx, q, j); err != nil {
+	if err := g.pages.TellEdges(ctx, q.sandbox, j); err != nil {
 		return nil, j, err
 	}
 	out, err := g.pages.Render(ctx, j, q.r.Header.Values("Accept"), q.route.Release)
 	return out, j, err
-}
-
-// listEdges tells the door what the allowed releases of a page require, for
-// clients that read it there, before they can read it.
-func (g *Gateway) listEdges(ctx context.Context, q *query, j pages.Judged) error {
-	lister, ok := q.source.Protocol.(ecosystem.Lister)
-	if !ok || !j.WantEdges() {
-		return nil
-	}
-	required, err := g.pages.Requirements(ctx, j, lister)
-	if err != nil {
-		return err
-	}
-	return g.door.EdgesOfIndex(ctx, q.sandbox, j.Ref(), j.Digest, required)
 }
 
 // sendPage lets clients keep the page and ask each time whether it still holds;

@@ -13,6 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -70,20 +73,41 @@ func (d *described) require(reqs []ecosystem.Requirement) {
 	}
 }
 
+// inspections look into verified files, and keep what they find.
+type inspections struct {
+	artifacts    *artifacts.Artifacts
+	memory       *kept.Memory[inspectionKey, described]
+	findings     *kept.Findings[inspectionKey, described]
+	version      string // the gateway's own
+	sidecarBytes int64
+}
+
+func newInspections(cfg Config, store *cache.Store, flights *flight.Group, as *artifacts.Artifacts) (*inspections, error) {
+	disk, err := kept.NewDisk(store, "inspections", maxInspections, kept.JSON[inspectionKey, described](), cfg.Log, "an inspection")
+	if err != nil {
+		return nil, err
+	}
+	memory := kept.NewMemory[inspectionKey, described](8 << 20)
+	return &inspections{
+		artifacts: as, memory: memory, version: cfg.Version, sidecarBytes: cfg.Limits.SidecarBytes,
+		findings: kept.NewFindings(memory, disk, flights, func(_ inspectionKey, d described) int64 { return d.size() }),
+	}, nil
+}
+
 // look says what a verified file is: by its protocol's inspection, done once
 // per file, or by the metadata in it.
-func (g *Gateway) look(ctx context.Context, a *asked, v *verified) (described, error) {
-	inspector, ok := a.source.Protocol.(ecosystem.Inspector)
+func (is *inspections) look(ctx context.Context, l located, v *artifacts.Verified) (described, error) {
+	inspector, ok := l.source.Protocol.(ecosystem.Inspector)
 	if !ok {
-		return g.describeBlob(a.source, a.route.Project, a.file, v.Blob)
+		return is.describeFile(l.source, l.route.Project, l.file, v)
 	}
-	return g.inspections.Get(ctx, g.inspectionKey(a, v), func(context.Context) (described, error) {
-		blob, err := g.store.Get(v.Digest()) // the guest may close its own and go
+	return is.findings.Get(ctx, is.keyOf(l, v), func(context.Context) (described, error) {
+		own, err := is.artifacts.Again(v) // the guest may close its own and go
 		if err != nil {
 			return described{}, err
 		}
-		defer blob.Close() //nolint:errcheck // read only
-		return inspect(inspector, a, blob)
+		defer own.Close() //nolint:errcheck // read only
+		return inspect(inspector, l, own)
 	})
 }
 
@@ -108,27 +132,27 @@ func (k inspectionKey) String() string {
 	}, "\x00")
 }
 
-func (g *Gateway) inspectionKey(a *asked, v *verified) inspectionKey {
-	f := a.file
+func (is *inspections) keyOf(l located, v *artifacts.Verified) inspectionKey {
+	f := l.file
 	return inspectionKey{
-		version: g.cfg.Version, ecosystem: a.source.Ecosystem(), digest: v.Digest(), project: a.route.Project,
-		file: f.Name, release: f.Version, kind: f.Kind, sidecar: f.Sidecar, scripts: f.Scripts, row: sha256.Sum256(a.row),
+		version: is.version, ecosystem: l.source.Ecosystem(), digest: v.Digest(), project: l.route.Project,
+		file: f.Name, release: f.Version, kind: f.Kind, sidecar: f.Sidecar, scripts: f.Scripts, row: sha256.Sum256(l.row),
 	}
 }
 
 // inspect looks into a file. That it is refused is a finding to be kept; an
 // error is not.
-func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (described, error) {
-	found, err := inspector.Inspect(a.file, a.row, blob)
+func inspect(inspector ecosystem.Inspector, l located, v *artifacts.Verified) (described, error) {
+	found, err := inspector.Inspect(l.file, l.row, v)
 	if errors.Is(err, fault.ErrInvalid) {
 		return described{Refused: sentence(err)}, nil
 	}
 	if err != nil {
 		return described{}, err
 	}
-	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: a.file.Digest, Inside: &found.Inside}
-	if w, ok := a.source.Protocol.(ecosystem.Witness); ok && d.Sum == "" {
-		if d.Sum, err = w.SumFile(a.file, blob); err != nil {
+	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: l.file.Digest, Inside: &found.Inside}
+	if w, ok := l.source.Protocol.(ecosystem.Witness); ok && d.Sum == "" {
+		if d.Sum, err = w.SumFile(l.file, v); err != nil {
 			return described{}, err
 		}
 	}
@@ -137,9 +161,9 @@ func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (describ
 	}
 	d.require(found.Requirements)
 	switch {
-	case !a.isRelease(found.Description):
+	case !l.isRelease(found.Description):
 		d.Refused = "the file is that of another release than the index says"
-	case a.file.Sidecar != "" && found.Sidecar != "" && found.Sidecar != a.file.Sidecar:
+	case l.file.Sidecar != "" && found.Sidecar != "" && found.Sidecar != l.file.Sidecar:
 		d.Refused = "the metadata inside the file is not the metadata that the index offers for it"
 	}
 	return d, nil
@@ -147,9 +171,9 @@ func inspect(inspector ecosystem.Inspector, a *asked, blob *cache.Blob) (describ
 
 // isRelease tells whether a file's description is of the release that was asked
 // for. A file that says nothing of itself is taken for what the index says.
-func (a *asked) isRelease(d ecosystem.Description) bool {
+func (l located) isRelease(d ecosystem.Description) bool {
 	if d.Name == "" && d.Version == "" {
 		return true
 	}
-	return d.Name == a.route.Project && pkgref.SameVersion(a.source.Ecosystem(), d.Version, a.file.Version)
+	return d.Name == l.route.Project && pkgref.SameVersion(l.source.Ecosystem(), d.Version, l.file.Version)
 }

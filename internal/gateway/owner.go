@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"slices"
-
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -16,7 +14,7 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 	ref := q.ref("")
 	answer, err := g.owner(q)
 	if err != nil {
-		g.refuseUndecided(&asked{query: q, ref: ref}, err)
+		g.refuseUndecided(q, ref, err)
 		return false, false
 	}
 	q.admitted = answer.Admitted
@@ -24,11 +22,8 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 		q.source = q.source.keptApart(answer.Apart)
 		return false, true
 	}
-	i := slices.IndexFunc(g.sources, func(s *source) bool {
-		return policy.SameUpstream(s.Index, answer.Upstream) && s.Ecosystem() == ref.Ecosystem
-	})
-	if i >= 0 {
-		q.source = g.sources[i].keptApart(answer.Apart)
+	if s, ok := g.sources.owned(ref.Ecosystem, answer.Upstream); ok {
+		q.source = s.keptApart(answer.Apart)
 		return true, true
 	}
 	r := ecosystem.Refusal{
@@ -50,11 +45,11 @@ func (g *Gateway) owner(q *query) (door.OwnerAnswer, error) {
 		ask.Version = ""
 	}
 	answer, err := g.door.Owner(q.r.Context(), ask)
-	g.guests.walkOf(q.sandbox, ask.Package.Ecosystem).tells()
+	g.guests.walkOf(q.sandbox, ask.Package.Ecosystem).asked()
 	if err != nil || !answer.Unreached {
 		return answer, err
 	}
-	if err := g.reach(q.r.Context(), q, destination{ref: ask.Package, metadata: ask.Metadata, deep: file}); err != nil {
+	if err := g.walker.reach(q.r.Context(), q.subject, destination{ref: ask.Package, metadata: ask.Metadata, deep: file}); err != nil {
 		return answer, err
 	}
 	ask.MayWalk = false

@@ -15,10 +15,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
-// proposals are the sandboxes whose proposals are being looked up: one each.
+// proposals are what agents ask for before anything fails.
 type proposals struct {
+	door        door.Door
+	sources     sources
+	guests      *guests
+	pages       *pages.Pages
+	inspections *inspections
+
 	mu   sync.Mutex
-	busy map[string]bool
+	busy map[string]bool // sandboxes whose proposals are being looked up: one each; guarded by mu
+}
+
+func newProposals(d door.Door, of sources, gs *guests, ps *pages.Pages, is *inspections) *proposals {
+	return &proposals{door: d, sources: of, guests: gs, pages: ps, inspections: is, busy: map[string]bool{}}
 }
 
 func (p *proposals) begin(sandbox string) (end func(), ok bool) {
@@ -26,9 +36,6 @@ func (p *proposals) begin(sandbox string) (end func(), ok bool) {
 	defer p.mu.Unlock()
 	if p.busy[sandbox] {
 		return nil, false
-	}
-	if p.busy == nil {
-		p.busy = map[string]bool{}
 	}
 	p.busy[sandbox] = true
 	return func() {
@@ -38,11 +45,11 @@ func (p *proposals) begin(sandbox string) (end func(), ok bool) {
 	}, true
 }
 
-// Propose looks up what an agent asks for before anything fails, and has the
+// look looks up what an agent asks for before anything fails, and has the
 // door judge and file it. The names count like those of installs, and each takes
 // its turn in the guest's rate. The answer has one entry for each item, in their
 // order.
-func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
+func (p *proposals) look(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
 	if len(r.Items) == 0 || len(r.Items) > channel.MaxRequestItems {
 		return nil, fault.Invalid("a request is for 1 to %d packages, not for %d", channel.MaxRequestItems, len(r.Items))
 	}
@@ -50,7 +57,7 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 		return nil, fault.Invalid("the reason is %d bytes long; at most %d", len(r.Because), channel.MaxRequestReason)
 	}
 	ctx = turns.For(ctx, sandbox)
-	end, ok := g.proposals.begin(sandbox)
+	end, ok := p.begin(sandbox)
 	if !ok {
 		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up; wait for its answer")
 	}
@@ -59,7 +66,7 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 	ask := door.ProposalAsk{Sandbox: sandbox, Because: r.Because}
 	var place []int // of each asked item in out
 	for i, item := range r.Items {
-		found, refused, err := g.findProposed(ctx, sandbox, item)
+		found, refused, err := p.find(ctx, sandbox, item)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -74,7 +81,7 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 	if len(ask.Items) == 0 {
 		return out, nil
 	}
-	answers, err := g.door.Propose(ctx, ask)
+	answers, err := p.door.Propose(ctx, ask)
 	if err == nil && len(answers) != len(ask.Items) {
 		err = errors.New("the door answered another number of packages")
 	}
@@ -87,23 +94,23 @@ func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request
 	return out, nil
 }
 
-// findProposed finds the release that an item means. refused is never nil if found is.
-func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel.RequestItem) (found *door.ProposedAsk, refused *door.Proposed, err error) {
+// find finds the release that an item means. refused is never nil if found is.
+func (p *proposals) find(ctx context.Context, sandbox string, item channel.RequestItem) (found *door.ProposedAsk, refused *door.Proposed, err error) {
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
 	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
 		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", clipped(item.Ecosystem, 32))
 	}
 	refused.Package = ref
-	if !g.guests.admit(ctx, sandbox) {
+	if !p.guests.admit(ctx, sandbox) {
 		return nil, refused, fault.New(fault.ErrUnavailable, "this run asks faster than the gateway answers one run")
 	}
-	sources, err := g.sourcesFor(ctx, door.OwnerAsk{Sandbox: sandbox, Package: ref})
+	sources, err := p.sources.of(ctx, p.door, door.OwnerAsk{Sandbox: sandbox, Package: ref})
 	if err != nil {
 		return nil, refused, err
 	}
 	for _, s := range sources {
-		found, decision, err := g.findProposedAt(ctx, s, sandbox, ref)
+		found, decision, err := p.findAt(ctx, s, sandbox, ref)
 		if errors.Is(err, fault.ErrNotFound) && len(sources) > 1 {
 			continue
 		}
@@ -119,43 +126,22 @@ func (g *Gateway) findProposed(ctx context.Context, sandbox string, item channel
 	return nil, refused, fault.New(fault.ErrNotFound, "no upstream has it")
 }
 
-// sourcesFor are the upstreams that may be asked: the name's own, or all of its
-// ecosystem.
-func (g *Gateway) sourcesFor(ctx context.Context, ask door.OwnerAsk) ([]*source, error) {
-	ref := ask.Package
-	ask.Package.Version = ""
-	owner, err := g.door.Owner(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	var out []*source
-	for _, s := range g.sources {
-		if s.Ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.Index, owner.Upstream)) {
-			out = append(out, s.keptApart(owner.Apart))
-		}
-	}
-	if len(out) == 0 {
-		return nil, fault.New(fault.ErrForbidden, "its name belongs to no upstream that is configured here")
-	}
-	return out, nil
-}
-
-// findProposedAt asks one upstream. A nil found comes with the decision that refuses
+// findAt asks one upstream. A nil found comes with the decision that refuses
 // all that could be meant.
-func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *door.ProposedAsk, refused policy.Decision, err error) {
+func (p *proposals) findAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *door.ProposedAsk, refused policy.Decision, err error) {
 	name := ref
 	name.Version = ""
-	settle, err := g.guests.ask(sandbox, name.String(), false, ctx.Done())
+	settle, err := p.guests.ask(sandbox, name.String(), false, ctx.Done())
 	if err != nil {
 		return nil, refused, err
 	}
 	kin := stranger
 	defer func() { settle(kin) }()
-	p, err := g.pages.Page(ctx, s.Source, ref.Name)
+	page, err := p.pages.Page(ctx, s.Source, ref.Name)
 	if err != nil {
 		return nil, refused, err
 	}
-	j, err := g.pages.Judge(ctx, pages.Reader{Sandbox: sandbox}, s.Source, ref.Name, p)
+	j, err := p.pages.Judge(ctx, pages.Reader{Sandbox: sandbox}, s.Source, ref.Name, page)
 	if err != nil {
 		return nil, refused, err
 	}
@@ -168,7 +154,7 @@ func (g *Gateway) findProposedAt(ctx context.Context, s *source, sandbox string,
 	}
 	kin = kinOfPage(j)
 	ref.Version = version
-	found, err = g.proposed(ctx, s, j.Page, ref)
+	found, err = p.described(ctx, s, j.Page, ref)
 	return found, refused, err
 }
 
@@ -199,20 +185,20 @@ func choose(ref pkgref.Ref, j pages.Judged) (version string, refused policy.Deci
 	return "", refused
 }
 
-// proposed describes a release with all its files.
-func (g *Gateway) proposed(ctx context.Context, s *source, p *pages.Page, ref pkgref.Ref) (*door.ProposedAsk, error) {
-	out := &door.ProposedAsk{Package: ref, Upstream: s.Index, Toolchain: s.Toolchain(ref.Name), SourceURL: p.URL}
-	doorFiles := p.DoorFiles()
-	for i, f := range p.Index.Files {
+// described is a release with all its files.
+func (p *proposals) described(ctx context.Context, s *source, page *pages.Page, ref pkgref.Ref) (*door.ProposedAsk, error) {
+	out := &door.ProposedAsk{Package: ref, Upstream: s.Index, Toolchain: s.Toolchain(ref.Name), SourceURL: page.URL}
+	doorFiles := page.DoorFiles()
+	for i, f := range page.Index.Files {
 		if f.Version != ref.Version {
 			continue
 		}
 		if len(out.Files) == 0 || f.Kind == policy.KindWheel && !hasWheel(out.Files) {
-			row, err := p.Row(f.Manifest)
+			row, err := page.Row(f.Manifest)
 			if err != nil {
 				return nil, err
 			}
-			out.Evidence = g.evidenceOf(ctx, s, ref.Name, f, row)
+			out.Evidence = p.inspections.evidence(ctx, s, page, ref.Name, f, row)
 		}
 		file := doorFiles[i]
 		if file.Digest == "" && s.log != nil {

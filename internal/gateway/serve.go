@@ -1,42 +1,13 @@
 package gateway
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
-
-// query is one request of a guest, and the source that answers it.
-type query struct {
-	w       http.ResponseWriter
-	r       *http.Request
-	conn    *guestConn
-	sandbox string
-	source  *source
-	route   ecosystem.Route
-	// admitted tells that the policy, or what was read for the guest, names the project.
-	admitted bool
-	// walks tells that no guest asks: it is read on the way to another package.
-	walks bool
-}
-
-// ref is what the query is about: its project, in a version or in none.
-func (q *query) ref(version string) pkgref.Ref {
-	return pkgref.Ref{Ecosystem: q.source.Ecosystem(), Name: q.route.Project, Version: version}
-}
-
-// reader is for whom a page is judged.
-func (q *query) reader() pages.Reader { return pages.Reader{Sandbox: q.sandbox, Walk: q.walks} }
 
 // serve answers a request. What is wrong with its form is answered before
 // anything is asked of anybody.
@@ -47,7 +18,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.flights.End()
-	q := &query{w: w, r: r, conn: conn, sandbox: conn.sandbox}
+	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r, conn: conn}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if status, reason := g.malformed(q); status != 0 {
@@ -71,7 +42,7 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 		return http.StatusBadRequest, "the gateway is no proxy: ask for a path"
 	case r.Header.Get("Upgrade") != "":
 		return http.StatusBadRequest, "the gateway speaks HTTP and nothing else"
-	case host != q.conn.name || !g.IsRegistry(host):
+	case host != q.conn.name || !g.names.has(host):
 		return http.StatusBadRequest, "the Host is not the name that this connection was made for"
 	case strings.HasPrefix(r.UserAgent(), upstream.UserAgent):
 		return http.StatusLoopDetected, "the gateway is asked by a gateway: its upstream is itself"
@@ -117,7 +88,7 @@ func (g *Gateway) dispatch(q *query) {
 		g.serveDownload(q)
 		return
 	}
-	m := q.match(g.names.Load().places[q.conn.name])
+	m := q.match(g.names.at(q.conn.name))
 	if m.page == nil || m.page.route.Kind != ecosystem.RouteAnswered {
 		if status, reason := q.unreadable(); status != 0 {
 			q.refuseForm(status, reason)
@@ -196,64 +167,4 @@ func (g *Gateway) dispatchPage(q *query) {
 	case ecosystem.RouteRoot, ecosystem.RouteFile, ecosystem.RouteSidecar:
 		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway lists no projects; ask for one by its name"})
 	}
-}
-
-// refuseRoute answers what is no route. A name that is not canonical is
-// recorded; nothing was sent upstream.
-func (g *Gateway) refuseRoute(q *query, err error) {
-	if !errors.Is(err, fault.ErrInvalid) {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: sentence(err)})
-		return
-	}
-	r := ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: sentence(err)}
-	r.RequestID = g.failed(q, door.Failure{
-		Package: pkgref.Ref{Ecosystem: q.source.Ecosystem()}, ResolvedBy: policy.ByCanonical, Reason: r.Reason,
-	})
-	q.refuse(r)
-}
-
-// failed records what the gateway itself refused, and gives the id to show.
-// What can't be recorded is refused all the same, without an id.
-func (g *Gateway) failed(q *query, f door.Failure) string {
-	f.Sandbox = q.sandbox
-	f.Reason = ecosystem.Line(f.Reason)
-	a, err := g.door.Failed(context.WithoutCancel(q.r.Context()), f)
-	if err != nil {
-		g.log.Error("a refusal could not be recorded", "sandbox", q.sandbox, "error", err)
-		return ""
-	}
-	return a.RequestID
-}
-
-// sentence is what a person may read of an error: never the upstream's text.
-func sentence(err error) string {
-	return fault.Sentence(err, "something inside the gateway failed")
-}
-
-// ruleOf is the rule on record of what has no rule of the policy's: that the upstream
-// does not have it, or give it, is nobody's refusal here. "" is the door's to name.
-func ruleOf(cause ecosystem.Cause) string {
-	switch cause {
-	case ecosystem.Missing:
-		return door.RuleMissing
-	case ecosystem.Declined:
-		return door.RuleDeclined
-	default:
-		return ""
-	}
-}
-
-// causeOf sorts an error into what it means to a client.
-func causeOf(err error) ecosystem.Cause {
-	switch {
-	case errors.Is(err, fault.ErrNotFound):
-		return ecosystem.Missing
-	case errors.Is(err, fault.ErrUnavailable):
-		return ecosystem.Unreachable
-	case errors.Is(err, upstream.ErrDeclined):
-		return ecosystem.Declined
-	case errors.Is(err, errStrangers), errors.Is(err, errWaiting):
-		return ecosystem.ByPolicy
-	}
-	return ecosystem.Unverified
 }

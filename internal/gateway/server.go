@@ -3,18 +3,14 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
-
-var errFeedClosed = errors.New("the gateway takes no more connections")
 
 // handshakeTime bounds the TLS handshake of a guest.
 const handshakeTime = 15 * time.Second
@@ -50,42 +46,13 @@ func (g *Gateway) tlsConfig() *tls.Config {
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			c := g.certificate.Load()
-			if c == nil || !g.IsRegistry(hello.ServerName) {
+			c := g.names.certificate.Load()
+			if c == nil || !g.names.has(hello.ServerName) {
 				return nil, fault.New(fault.ErrForbidden, "a name that the gateway does not answer for")
 			}
 			return c, nil
 		},
 	}
-}
-
-// guestConn is a guest's connection after the handshake.
-type guestConn struct {
-	net.Conn
-	sandbox string
-	name    string // that TLS was made for
-	phrase  phrase
-
-	once sync.Once
-	gone chan struct{}
-}
-
-// Close implements net.Conn.
-func (c *guestConn) Close() error {
-	c.once.Do(func() { close(c.gone) })
-	return c.Conn.Close()
-}
-
-// Write implements net.Conn. It puts the reason phrase of the answer that
-// begins here, if one is set, in its place.
-func (c *guestConn) Write(p []byte) (int, error) { return c.phrase.write(c.Conn, p) }
-
-// connKey is the context key of a request's guestConn.
-type connKey struct{}
-
-func connOf(ctx context.Context) *guestConn {
-	c, _ := ctx.Value(connKey{}).(*guestConn)
-	return c
 }
 
 func (g *Gateway) httpServer() *http.Server {
@@ -104,48 +71,3 @@ func (g *Gateway) httpServer() *http.Server {
 		},
 	}
 }
-
-// feed is a listener whose connections are offered by ServeRegistry.
-type feed struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newFeed() *feed { return &feed{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (f *feed) offer(c net.Conn) bool {
-	select {
-	case f.conns <- c:
-		return true
-	case <-f.done:
-		return false
-	}
-}
-
-// Accept implements net.Listener.
-func (f *feed) Accept() (net.Conn, error) {
-	select {
-	case c := <-f.conns:
-		return c, nil
-	case <-f.done:
-		return nil, errFeedClosed
-	}
-}
-
-// Close implements net.Listener.
-func (f *feed) Close() error {
-	f.once.Do(func() { close(f.done) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (f *feed) Addr() net.Addr { return feedAddr{} }
-
-type feedAddr struct{}
-
-// Network implements net.Addr.
-func (feedAddr) Network() string { return "guest" }
-
-// String implements net.Addr.
-func (feedAddr) String() string { return "guest" }

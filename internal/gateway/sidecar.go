@@ -7,35 +7,49 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // sidecarSuffix is how a sidecar's URL and name follow from its file's.
 const sidecarSuffix = ".metadata"
 
+// metadata gives a file's metadata, and what it says; an error is also that nobody may
+// have the file.
+func (is *inspections) metadata(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, described, error) {
+	data, err := is.sidecar(ctx, s, project, f)
+	if err != nil {
+		return nil, described{}, err
+	}
+	d, err := describe(s, project, f, data)
+	if err == nil {
+		err = d.servable()
+	}
+	return data, d, err
+}
+
 // sidecar gives a file's metadata, verified: out of the file if that is
 // cached, by the digest that the index gives, or out of the fetched file.
-func (g *Gateway) sidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
+func (is *inspections) sidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
 	d, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return nil, fault.New(fault.ErrNotFound, "files of this ecosystem have no sidecar")
 	}
-	file := wantFile(s, project, f)
-	v, _, err := g.cached(file)
-	if err != nil && !absent(err) {
+	file := s.wanted(project, f)
+	v, _, err := is.artifacts.Cached(file)
+	if err != nil && !artifacts.Absent(err) {
 		return nil, err
 	}
 	if err != nil && f.Sidecar != "" {
-		data, err := g.offeredSidecar(ctx, s, project, f)
+		data, err := is.offeredSidecar(ctx, s, project, f)
 		if !errors.Is(err, fault.ErrNotFound) {
 			return data, err
 		}
 	}
 	if v == nil {
-		if v, err = g.fetch(ctx, file); err != nil {
+		if v, err = is.artifacts.Fetch(ctx, file); err != nil {
 			return nil, err
 		}
 	}
@@ -44,15 +58,11 @@ func (g *Gateway) sidecar(ctx context.Context, s *source, project string, f ecos
 }
 
 // offeredSidecar fetches the sidecar that the index offers.
-func (g *Gateway) offeredSidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
-	w := wanted{
-		source: s, key: fileKey(s, project, f.Name+sidecarSuffix), url: f.URL + sidecarSuffix,
-		digest: f.Sidecar, most: g.cfg.Limits.SidecarBytes,
-	}
-	v, _, err := g.cached(w)
-	if absent(err) {
-		v, err = g.fetch(ctx, w)
-	}
+func (is *inspections) offeredSidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
+	v, err := is.artifacts.Get(ctx, artifacts.Wanted{
+		Key: s.key(project, f.Name+sidecarSuffix), URL: f.URL + sidecarSuffix, Digest: f.Sidecar, Most: is.sidecarBytes,
+		Client: s.Client, Witness: s.witness(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +72,7 @@ func (g *Gateway) offeredSidecar(ctx context.Context, s *source, project string,
 
 // describe reads a file's metadata and checks that it is the file's: its name,
 // its version, and the digest that the index gives.
-func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata []byte) (described, error) {
+func describe(s *source, project string, f ecosystem.File, metadata []byte) (described, error) {
 	d, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return described{}, nil
@@ -83,26 +93,26 @@ func (g *Gateway) describe(s *source, project string, f ecosystem.File, metadata
 	return out, nil
 }
 
-// describeBlob describes a verified file by the metadata in it, once per process.
-func (g *Gateway) describeBlob(s *source, project string, f ecosystem.File, blob *cache.Blob) (described, error) {
-	key := inspectionKey{ecosystem: s.Ecosystem(), digest: blob.Digest(), project: project, file: f.Name, release: f.Version, sidecar: f.Sidecar}
-	if d, ok := g.described.Get(key); ok {
+// describeFile describes a verified file by the metadata in it, once per process.
+func (is *inspections) describeFile(s *source, project string, f ecosystem.File, v *artifacts.Verified) (described, error) {
+	key := inspectionKey{ecosystem: s.Ecosystem(), digest: v.Digest(), project: project, file: f.Name, release: f.Version, sidecar: f.Sidecar}
+	if d, ok := is.memory.Get(key); ok {
 		return d, nil
 	}
 	p, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return described{}, nil
 	}
-	metadata, err := p.Sidecar(f, blob)
+	metadata, err := p.Sidecar(f, v)
 	if errors.Is(err, fault.ErrNotFound) { // this kind has none: no edges come from it
 		return described{}, nil
 	}
 	if err != nil {
 		return described{}, err
 	}
-	d, err := g.describe(s, project, f, metadata)
+	d, err := describe(s, project, f, metadata)
 	if err == nil {
-		g.described.Put(key, d, d.size())
+		is.memory.Put(key, d, d.size())
 	}
 	return d, err
 }

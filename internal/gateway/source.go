@@ -2,16 +2,20 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/logbook"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -19,6 +23,27 @@ import (
 type source struct {
 	pages.Source
 	log *logbook.Book // its transparency log, if it has one that its protocol can read
+}
+
+// key names a file of a project, for ever.
+func (s *source) key(project, file string) cache.Key {
+	return cache.Key{Ecosystem: string(s.Ecosystem()), Upstream: s.Index, Project: project, File: file}
+}
+
+// wanted is a file of a project.
+func (s *source) wanted(project string, f ecosystem.File) artifacts.Wanted {
+	return artifacts.Wanted{
+		Key: s.key(project, f.Name), URL: f.URL, Digest: f.Digest, Size: f.Size, File: f,
+		Client: s.Client, Witness: s.witness(),
+	}
+}
+
+// witness compares digests that are the log's own; nil if there is no log.
+func (s *source) witness() ecosystem.Witness {
+	if s.log == nil {
+		return nil
+	}
+	return s.log.Witness()
 }
 
 // keptApart is the source with pages of its own, see admission.OwnerAnswer.
@@ -31,8 +56,7 @@ func (s *source) keptApart(from string) *source {
 	return &with
 }
 
-func (g *Gateway) newSource(u upstream.Config) (*source, error) {
-	cfg := g.cfg
+func newSource(u upstream.Config, cfg Config, store *cache.Store, flights *flight.Group) (*source, error) {
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)
@@ -53,7 +77,7 @@ func (g *Gateway) newSource(u upstream.Config) (*source, error) {
 		return s, nil
 	}
 	s.log, err = logbook.New(logbook.Config{
-		Witness: witness, Upstream: u, Client: client, Options: options, Store: g.store, Flights: g.flights, Log: g.log, Now: g.seen,
+		Witness: witness, Upstream: u, Client: client, Options: options, Store: store, Flights: flights, Log: cfg.Log, Now: cfg.now,
 	})
 	if err != nil {
 		client.Close()
@@ -68,79 +92,35 @@ func (s *source) close() {
 	s.log.Close()
 }
 
-// placed is a source and what a name stands for of it.
-type placed struct {
-	source *source
-	place  ecosystem.Place
+// sources are those of all upstreams.
+type sources []*source
+
+// owned is the source of an upstream.
+func (ss sources) owned(e pkgref.Ecosystem, index string) (*source, bool) {
+	i := slices.IndexFunc(ss, func(s *source) bool { return policy.SameUpstream(s.Index, index) && s.Ecosystem() == e })
+	if i < 0 {
+		return nil, false
+	}
+	return ss[i], true
 }
 
-// nameTable says what each name stands for. It is replaced, never changed.
-type nameTable struct {
-	places map[string][]placed
-}
-
-func newNameTable(sources []*source) *nameTable {
-	t := &nameTable{places: map[string][]placed{DownloadsName: nil}} // which stands for no upstream
-	for _, s := range sources {
-		base, err := url.Parse(s.Index)
-		if err != nil {
-			continue // not reached: upstream.New read it
-		}
-		t.places[base.Hostname()] = append(t.places[base.Hostname()], placed{s, ecosystem.Place{Base: base.EscapedPath(), Files: true}})
-		for _, host := range s.Client.FileHosts() {
-			u := url.URL{Host: host}
-			if u.Hostname() == base.Hostname() {
-				continue
-			}
-			t.places[u.Hostname()] = append(t.places[u.Hostname()], placed{s, ecosystem.Place{Files: true}})
+// of are those that may be asked for a package: its name's own, or all of its
+// ecosystem.
+func (ss sources) of(ctx context.Context, d door.Door, ask door.OwnerAsk) (sources, error) {
+	ref := ask.Package
+	ask.Package.Version = ""
+	owner, err := d.Owner(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	var out sources
+	for _, s := range ss {
+		if s.Ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.Index, owner.Upstream)) {
+			out = append(out, s.keptApart(owner.Apart))
 		}
 	}
-	return t
-}
-
-func (t *nameTable) list() []string { return slices.Sorted(maps.Keys(t.places)) }
-
-// learn asks every upstream for its probe projects. It returns the sources
-// that told nothing.
-func (g *Gateway) learn(ctx context.Context) []*source { return g.learnFrom(ctx, g.sources) }
-
-func (g *Gateway) learnFrom(ctx context.Context, sources []*source) (missing []*source) {
-	for _, s := range sources {
-		if err := g.learnHosts(ctx, s); err != nil {
-			g.log.Warn("no file hosts learnt from the index", "index", s.Index, "error", err)
-			missing = append(missing, s)
-		}
+	if len(out) == 0 {
+		return nil, fault.New(fault.ErrForbidden, "its name belongs to no upstream that is configured here")
 	}
-	g.names.Store(newNameTable(g.sources))
-	return missing
-}
-
-// learnHosts takes the hosts of the files that the probe projects' pages list.
-// A host that may not be one (see upstream.Client.Learn) is passed over.
-func (g *Gateway) learnHosts(ctx context.Context, s *source) error {
-	hosts := map[string]bool{}
-	var failed error
-	for _, project := range g.cfg.ProbeProjects[s.Ecosystem()] {
-		p, err := g.pages.Page(ctx, s.Source, project)
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		for host := range p.Hosts {
-			hosts[host] = true
-		}
-	}
-	learnt := false
-	for host := range hosts {
-		if err := s.Client.Learn(ctx, host); err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		learnt = true
-	}
-	if learnt {
-		g.pages.Forget()
-		return nil
-	}
-	return failed
+	return out, nil
 }

@@ -24,14 +24,14 @@ const (
 
 // readProject reads what a project's releases require: of its page, or of the metadata
 // of some of them. The door judges what is read, as it does for clients.
-func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item door.ToRead, to destination) error {
-	sources, err := g.sourcesFor(ctx, door.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
+func (wr *walker) readProject(ctx context.Context, w *walk, sandbox string, item door.ToRead, to destination) error {
+	sources, err := wr.sources.of(ctx, wr.door, door.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
 	if err != nil {
 		return err
 	}
 	for _, s := range sources {
-		q := &query{sandbox: sandbox, source: s, route: ecosystem.Route{Project: item.Project.Name}, walks: true}
-		err = g.readProjectAt(ctx, w, q, item, to)
+		at := subject{sandbox: sandbox, source: s, route: ecosystem.Route{Project: item.Project.Name}}
+		err = wr.readProjectAt(ctx, w, at, item, to)
 		if !errors.Is(err, fault.ErrNotFound) {
 			break
 		}
@@ -40,40 +40,40 @@ func (g *Gateway) readProject(ctx context.Context, w *walk, sandbox string, item
 		return err // and is tried again
 	}
 	if err != nil {
-		g.log.Debug("nothing is known of what a project requires", "project", item.Project.String(), "error", err)
+		wr.cfg.Log.Debug("nothing is known of what a project requires", "project", item.Project.String(), "error", err)
 	}
 	return nil
 }
 
-func (g *Gateway) readProjectAt(ctx context.Context, w *walk, q *query, item door.ToRead, to destination) error {
+func (wr *walker) readProjectAt(ctx context.Context, w *walk, at subject, item door.ToRead, to destination) error {
 	if item.Anew {
 		w.asks(item.Project)
 	}
-	if requirer, ok := q.source.Protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
-		return g.readEach(w, item.Project, item.Versions, func(version string) (bool, error) { return g.readRequires(ctx, q, requirer, version) })
+	if requirer, ok := at.source.Protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
+		return wr.readEach(w, item.Project, item.Versions, func(version string) (bool, error) { return wr.readRequires(ctx, at, requirer, version) })
 	}
-	p, err := g.pages.Page(ctx, q.source.Source, item.Project.Name)
+	p, err := wr.pages.Page(ctx, at.source.Source, item.Project.Name)
 	if err != nil {
 		return err
 	}
-	j, err := g.pages.Judge(ctx, q.reader(), q.source.Source, item.Project.Name, p)
+	j, err := wr.pages.Judge(ctx, pages.Reader{Sandbox: at.sandbox, Walk: true}, at.source.Source, item.Project.Name, p)
 	if err != nil {
 		return err
 	}
-	switch s := q.source.Protocol.(type) {
+	switch s := at.source.Protocol.(type) {
 	case ecosystem.Lister:
-		return g.listEdges(ctx, q, j)
+		return wr.pages.TellEdges(ctx, at.sandbox, j)
 	case ecosystem.Requirer:
-		return g.readEach(w, item.Project, g.releasesToRead(w, q, j, item, to), func(version string) (bool, error) { return g.readRequires(ctx, q, s, version) })
+		return wr.readEach(w, item.Project, releasesToRead(w, at, j, item, to), func(version string) (bool, error) { return wr.readRequires(ctx, at, s, version) })
 	case ecosystem.Describer:
-		return g.readEach(w, item.Project, g.releasesToRead(w, q, j, item, to), func(version string) (bool, error) { return g.readSidecar(ctx, q, j, version) })
+		return wr.readEach(w, item.Project, releasesToRead(w, at, j, item, to), func(version string) (bool, error) { return wr.readSidecar(ctx, at, j, version) })
 	}
 	return nil
 }
 
 // readEach reads the metadata of some releases, each once; read tells whether it may be
 // had at all. An error is of one that could not be had now.
-func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read func(string) (bool, error)) error {
+func (wr *walker) readEach(w *walk, project pkgref.Ref, versions []string, read func(string) (bool, error)) error {
 	failed := make([]error, len(versions))
 	places := make([]int, len(versions))
 	for i := range places {
@@ -93,7 +93,7 @@ func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read 
 			return
 		}
 		if failed[i] != nil {
-			g.log.Debug("what a release requires is not known", "project", project.String(), "version", versions[i], "error", failed[i])
+			wr.cfg.Log.Debug("what a release requires is not known", "project", project.String(), "version", versions[i], "error", failed[i])
 			failed[i] = nil
 		}
 	})
@@ -102,28 +102,21 @@ func (g *Gateway) readEach(w *walk, project pkgref.Ref, versions []string, read 
 
 // readSidecar reads the metadata of one file of a release that may be had. What waits
 // or is refused admits nothing, and is not read.
-func (g *Gateway) readSidecar(ctx context.Context, q *query, j pages.Judged, version string) (allowed bool, err error) {
+func (wr *walker) readSidecar(ctx context.Context, at subject, j pages.Judged, version string) (allowed bool, err error) {
 	f := fileToRead(j, version)
 	if f == nil {
 		return true, nil
 	}
-	a := q.reading(*f, version)
-	a.file.Published = j.Published(f)
-	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
+	l := at.reading(*f, version)
+	l.file.Published = j.Published(f)
+	if allowed, err := wr.mayRead(ctx, l.ask()); err != nil || !allowed {
 		return false, err
 	}
-	data, err := g.sidecar(ctx, q.source, q.route.Project, *f)
+	_, d, err := wr.inspections.metadata(ctx, at.source, at.route.Project, *f)
 	if err != nil {
 		return true, err
 	}
-	d, err := g.describe(q.source, q.route.Project, *f, data)
-	if err == nil {
-		err = d.servable()
-	}
-	if err != nil {
-		return true, err
-	}
-	return true, g.door.Edges(ctx, q.sandbox, a.ref, d.Requirements)
+	return true, wr.door.Edges(ctx, at.sandbox, l.ref, d.Requirements)
 }
 
 // fileToRead is the file of a release whose metadata costs least.
@@ -148,49 +141,48 @@ func fileToRead(j pages.Judged, version string) *ecosystem.File {
 }
 
 // readRequires reads the attachment of a release that tells what it requires.
-func (g *Gateway) readRequires(ctx context.Context, q *query, requirer ecosystem.Requirer, version string) (allowed bool, err error) {
-	attacher, ok := q.source.Protocol.(ecosystem.Attacher)
-	route, err := requirer.Requires(q.route.Project, version)
+func (wr *walker) readRequires(ctx context.Context, at subject, requirer ecosystem.Requirer, version string) (allowed bool, err error) {
+	attacher, ok := at.source.Protocol.(ecosystem.Attacher)
+	route, err := requirer.Requires(at.route.Project, version)
 	if err != nil || !ok {
 		return true, err
 	}
-	at := *q
 	at.route = route
-	a := at.reading(ecosystem.File{Name: route.File, Version: version, Kind: policy.KindMetadata}, version)
-	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
+	l := at.reading(ecosystem.File{Name: route.File, Version: version, Kind: policy.KindMetadata}, version)
+	if allowed, err := wr.mayRead(ctx, l.ask()); err != nil || !allowed {
 		return false, err
 	}
-	found, err := g.attachment(ctx, q.source, attacher, route)
+	found, err := wr.attachments.get(ctx, at.source, attacher, route)
 	if err != nil {
 		return true, err
 	}
-	a.file.Digest, a.digests = found.digest, found.digests
+	v := verified{located: l, digests: found.digests}
+	v.file.Digest = found.digest
 	if found.Witnessed {
-		a.release = g.fileOf(ctx, a, found.Version)
+		v.release = wr.locator.described(ctx, l, found.Version)
 	}
-	if allowed, err := g.mayRead(ctx, a); err != nil || !allowed {
+	if allowed, err := wr.mayRead(ctx, v.ask()); err != nil || !allowed {
 		return false, err
 	}
-	return true, g.door.Edges(ctx, q.sandbox, a.ref, found.requirements().Requirements)
+	return true, wr.door.Edges(ctx, at.sandbox, l.ref, found.requirements().Requirements)
 }
 
-// reading is a question about what is read on the way to another package.
-func (q *query) reading(f ecosystem.File, version string) *asked {
-	return &asked{query: q, file: f, ref: q.ref(version), url: f.URL}
+// reading locates what is read on the way to another package.
+func (s subject) reading(f ecosystem.File, version string) located {
+	return located{subject: s, file: f, ref: s.ref(version), url: f.URL}
 }
 
-func (g *Gateway) mayRead(ctx context.Context, a *asked) (bool, error) {
-	ask := a.ask()
+func (wr *walker) mayRead(ctx context.Context, ask door.ArtifactAsk) (bool, error) {
 	ask.Walk = true
-	answer, err := g.door.Artifact(ctx, ask)
+	answer, err := wr.door.Artifact(ctx, ask)
 	return err == nil && answer.Decision.Allowed(), err
 }
 
 // releasesToRead chooses releases whose requirements are not known: those that are
 // wanted, the newest, and those nearest in time to what is looked for, since what is
 // pinned together was published together. Where no time is known, some of all ages.
-func (g *Gateway) releasesToRead(w *walk, q *query, j pages.Judged, item door.ToRead, to destination) []string {
-	all := readableReleases(q.source.Ecosystem(), j)
+func releasesToRead(w *walk, at subject, j pages.Judged, item door.ToRead, to destination) []string {
+	all := readableReleases(at.source.Ecosystem(), j)
 	var chosen []string
 	take := func(version string) {
 		if !slices.Contains(chosen, version) && !w.knows(item.Project, version) {

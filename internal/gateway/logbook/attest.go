@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -16,19 +15,6 @@ const (
 	timesWait   = 20 * time.Second // for all of a page's
 )
 
-// Attestation is what the log says of a release. It never changes, so it is
-// kept on disk, as JSON.
-type Attestation struct {
-	ecosystem.Attested
-	First time.Time // when this installation first saw it
-}
-
-// release is one that the log is asked about.
-type release struct{ project, version string }
-
-// String implements kept.Key.
-func (r release) String() string { return r.project + "@" + r.version }
-
 // Attest gives what the log says of a release.
 func (b *Book) Attest(ctx context.Context, project, version string) (Attestation, error) {
 	if why := b.condemned.Load(); why != nil {
@@ -37,10 +23,6 @@ func (b *Book) Attest(ctx context.Context, project, version string) (Attestation
 	return b.attested.Get(ctx, release{project, version}, func(ctx context.Context) (Attestation, error) {
 		return b.lookUp(ctx, project, version)
 	})
-}
-
-func attestedSize(r release, a Attestation) int64 {
-	return int64(200 + len(r.project) + len(r.version) + len(a.File) + len(a.Attachment))
 }
 
 // lookUp asks the log itself. A log that was seen lying is asked no more.

@@ -5,12 +5,8 @@ package logbook
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"io/fs"
 	"log/slog"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,42 +68,21 @@ type Config struct {
 	Now      func() time.Time // when something that is seen now was first seen
 }
 
-// New opens the book of an upstream's log.
-func New(cfg Config) (*Book, error) {
-	u := cfg.Upstream
-	name, _, _ := strings.Cut(u.Log, "+")
-	if !fs.ValidPath(name) || name == "." || (&url.URL{Path: name}).EscapedPath() != name {
-		return nil, fault.Invalid("the verifier of the upstream's transparency log begins with no name")
-	}
-	b := &Book{cfg: cfg, name: name, base: u.Index + relayed + name, client: cfg.Client}
-	if u.LogURL != "" {
-		b.base = strings.TrimSuffix(u.LogURL, "/")
-		client, err := upstream.New(upstream.Config{Ecosystem: u.Ecosystem, Index: b.base + "/", Proxy: u.Proxy, CAPEM: u.CAPEM}, cfg.Options)
-		if err != nil {
-			return nil, err
-		}
-		b.client, b.own = client, true
-	}
-	if err := b.open(); err != nil {
-		b.Close()
-		return nil, err
-	}
-	return b, nil
+// Attestation is what the log says of a release. It never changes, so it is
+// kept on disk, as JSON.
+type Attestation struct {
+	ecosystem.Attested
+	First time.Time // when this installation first saw it
 }
 
-func (b *Book) open() error {
-	sum := sha256.Sum256([]byte(b.cfg.Upstream.Index + "\x00" + b.cfg.Upstream.Log))
-	dir := "log/" + hex.EncodeToString(sum[:16])
-	var errs [3]error
-	b.config, errs[0] = b.cfg.Store.Shelf(dir+"/config", 0)
-	b.cached, errs[1] = b.cfg.Store.Shelf(dir+"/cached", maxLogCached)
-	disk, err := kept.NewDisk(b.cfg.Store, dir+"/attested", maxAttested, kept.JSON[release, Attestation](), b.cfg.Log, "what the transparency log says of a release")
-	errs[2] = err
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
-	}
-	b.attested = kept.NewFindings(kept.NewMemory[release, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
-	return b.loadSizes()
+// release is one that the log is asked about.
+type release struct{ project, version string }
+
+// String implements kept.Key.
+func (r release) String() string { return r.project + "@" + r.version }
+
+func attestedSize(r release, a Attestation) int64 {
+	return int64(200 + len(r.project) + len(r.version) + len(a.File) + len(a.Attachment))
 }
 
 // Name is the log's own.

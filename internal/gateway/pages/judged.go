@@ -45,9 +45,6 @@ func (j Judged) Decisions() []policy.Decision {
 // RequestID is of the record of what is withheld.
 func (j Judged) RequestID() string { return j.answer.RequestID }
 
-// WantEdges tells that the door wants to know what the page's releases require.
-func (j Judged) WantEdges() bool { return j.answer.WantEdges }
-
 // Reader is for whom a page is judged.
 type Reader struct {
 	Sandbox string

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"errors"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -94,29 +93,4 @@ func DoorFile(f ecosystem.File) door.File {
 		Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: f.Digest, Size: f.Size,
 		Published: f.Published, FirstSeen: f.FirstSeen, Yanked: f.Yanked, Scripts: f.Scripts, PartOf: f.PartOf,
 	}
-}
-
-// load reads a kept page and verifies its rows.
-func (ps *Pages) load(s Source, project string) (*Page, error) {
-	var ix *ecosystem.Index
-	stored, err := ps.cfg.Store.GetPage(storeKey(s, project), func(from io.Reader) (err error) {
-		ix, err = readKept(from)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	p := newPage(s, ix, stored)
-	if stored.Format != keptFormat {
-		p.gone.Store(true)
-		return p, nil
-	}
-	rows, err := p.openRows()
-	if err != nil {
-		p.gone.Store(true)
-		return p, nil //nolint:nilerr // that it is gone says it
-	}
-	_ = rows.Close() // read only
-	ps.remember(s, project, p)
-	return p, nil
 }

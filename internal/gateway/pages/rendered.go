@@ -3,18 +3,12 @@ package pages
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 )
 
 // Rendered is a page for clients, or what they get instead. It is never changed.
@@ -40,101 +34,6 @@ type renderKey struct {
 // String has one text for each key: none of its parts but the last has a space.
 func (k renderKey) String() string {
 	return strings.Join([]string{k.index, k.digest, k.epoch, string(k.form), k.release}, " ")
-}
-
-// Render gives a judged page, or a release of it, in the form that a client
-// accepts. It is rendered once however many want it.
-func (ps *Pages) Render(ctx context.Context, j Judged, accept []string, release string) (*Rendered, error) {
-	form := j.source.Protocol.Form(strings.Join(accept, ","))
-	what := renderKey{j.source.Index, j.Digest, j.answer.Epoch, form, release}
-	if out, ok := ps.rendered.Get(what); ok {
-		return out, nil
-	}
-	return flight.Once(ctx, ps.cfg.Flights, what, func(ctx context.Context) (*Rendered, error) {
-		if out, ok := ps.rendered.Get(what); ok { // another flight was faster
-			return out, nil
-		}
-		free, err := slot(ctx, ps.heavy, max(j.size, j.stored.Size()))
-		if err != nil {
-			return nil, err
-		}
-		defer free()
-		out, err := ps.render(j, form, release)
-		if err != nil || out.Missing != nil {
-			return out, err
-		}
-		text := what.String()
-		sum := sha256.Sum256([]byte(text))
-		out.tag = hex.EncodeToString(sum[:16])
-		ps.rendered.Put(what, out, int64(len(out.packed)+len(text)+500))
-		return out, nil
-	})
-}
-
-func (ps *Pages) render(j Judged, form ecosystem.Form, release string) (*Rendered, error) {
-	rows, err := j.openRows()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	protocol := j.source.Protocol
-	out := &Rendered{contentType: protocol.ContentType(form)}
-	err = ps.pack(out, func(w io.Writer) error {
-		return protocol.Render(w, j.Index, rows, ecosystem.View{Form: form, Verdicts: j.verdicts(), Release: release})
-	})
-	switch {
-	case err == nil && release == "":
-		out.Notice = noticeOf(j)
-	case errors.Is(err, fault.ErrForbidden), errors.Is(err, fault.ErrNotFound):
-		out.packed = nil
-		out.Refused, out.Missing = instead(j, release, err)
-	case err != nil:
-		return nil, err
-	}
-	return out, nil
-}
-
-// verdicts spreads the door's answer over the files, as protocols want it.
-func (j Judged) verdicts() []ecosystem.Verdict {
-	verdicts := make([]ecosystem.Verdict, len(j.answer.OfFile))
-	for i, v := range j.answer.OfFile {
-		d := &j.answer.Verdicts[v]
-		verdicts[i] = ecosystem.Verdict{Allowed: d.Shown(), Reason: d.Reason}
-	}
-	return verdicts
-}
-
-// pack has a document written straight into gzip.
-func (ps *Pages) pack(out *Rendered, write func(io.Writer) error) error {
-	var packed bytes.Buffer
-	z, ok := ps.zips.Get().(*gzip.Writer)
-	if !ok {
-		var err error
-		if z, err = gzip.NewWriterLevel(&packed, gzip.BestSpeed); err != nil {
-			return err
-		}
-	}
-	z.Reset(&packed)
-	size := &sized{to: z}
-	if err := errors.Join(write(size), z.Close()); err != nil {
-		return err
-	}
-	ps.zips.Put(z)
-	out.packed, out.size = bytes.Clone(packed.Bytes()), size.n
-	return nil
-}
-
-// sized counts what is written.
-type sized struct {
-	to io.Writer
-	n  int64
-}
-
-// Write implements io.Writer.
-func (s *sized) Write(p []byte) (int, error) {
-	n, err := s.to.Write(p)
-	s.n += int64(n)
-	return n, err
 }
 
 // Send answers with the document, packed if the client takes that, or tells that

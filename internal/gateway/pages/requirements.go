@@ -3,7 +3,6 @@ package pages
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
 )
@@ -37,86 +35,6 @@ type requiredKey struct {
 // String implements kept.Key.
 func (k requiredKey) String() string {
 	return strings.Join([]string{strconv.Itoa(keptFormat), k.page.String(), k.source, k.known}, " ")
-}
-
-// Requirements are what the releases that a judged page shows require: from
-// memory, the disk, or the page's rows, once however many want them.
-func (ps *Pages) Requirements(ctx context.Context, j Judged, lister ecosystem.Lister) ([]door.IndexRequirement, error) {
-	what := requiredKey{keyOf(j.source, j.project), j.Page.source, j.known, len(j.Index.Files)}
-	all, err := ps.required.Get(ctx, what, func(ctx context.Context) (*requirements, error) {
-		return ps.listRequirements(ctx, lister, j.Page)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all.of(j), nil
-}
-
-// listRequirements reads them from the rows.
-func (ps *Pages) listRequirements(ctx context.Context, lister ecosystem.Lister, p *Page) (*requirements, error) {
-	free, err := slot(ctx, ps.heavy, max(p.size, p.stored.Size()))
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	rows, err := p.openRows()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	all := &requirements{}
-	at := map[door.Requirement]int{}
-	for i, f := range p.Index.Files {
-		row, err := ecosystem.Slice(rows, f.Manifest)
-		if err != nil {
-			return nil, err
-		}
-		listed, err := lister.Listed(f, row)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range listed {
-			if r.Direct {
-				continue // Inspect's to refuse
-			}
-			required := door.Requirement{Name: r.Name, Specifier: r.Specifier}
-			place, known := at[required]
-			if !known {
-				place = len(all.list)
-				at[required] = place
-				all.list, all.files = append(all.list, required), append(all.files, nil)
-			}
-			all.files[place] = append(all.files[place], int32(i)) // at most ecosystem.MaxFiles
-		}
-	}
-	for i := range all.files {
-		all.files[i] = slices.Clip(all.files[i])
-	}
-	return all, nil
-}
-
-// of gives the requirements of the files that a judged page shows.
-func (r *requirements) of(j Judged) []door.IndexRequirement {
-	most := 0
-	for _, files := range r.files {
-		most += len(files)
-	}
-	versions := make([]string, 0, most)
-	out := make([]door.IndexRequirement, 0, len(r.list))
-	for i, required := range r.list {
-		begin := len(versions)
-		for _, file := range r.files[i] {
-			version := j.Index.Files[file].Version
-			if !j.shows(int(file)) || len(versions) > begin && versions[len(versions)-1] == version {
-				continue
-			}
-			versions = append(versions, version)
-		}
-		if len(versions) > begin {
-			out = append(out, door.IndexRequirement{Name: required.Name, Specifier: required.Specifier, Versions: versions[begin:len(versions):len(versions)]})
-		}
-	}
-	return out
 }
 
 // size is about what they take in memory.

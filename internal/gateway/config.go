@@ -1,11 +1,60 @@
 package gateway
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
+
+// Config of a gateway. Zero fields but CacheDir and Upstreams take the default.
+type Config struct {
+	CacheDir  string
+	Upstreams []upstream.Config
+	// Protocols that are spoken; default: all.
+	Protocols []ecosystem.Protocol
+	// ProbeProjects are asked for at the start, to learn the file hosts from
+	// their pages; default: pip for Python.
+	ProbeProjects map[pkgref.Ecosystem][]string
+	Version       string
+	Resolver      upstream.Resolver // default: the system's
+	Limits        Limits
+	Log           *slog.Logger // for the operator; default: none
+	// Clock is when files are first seen; default: the host's, which is believed. After a
+	// jump of that a file counts as seen at the later of the two times.
+	Clock clock.Source
+}
+
+// withDefaults fills in what is not set.
+func (cfg Config) withDefaults() (Config, error) {
+	if len(cfg.Upstreams) == 0 {
+		return cfg, fault.Invalid("no upstream registry is known; set one under upstreams: in the configuration")
+	}
+	if cfg.Protocols == nil {
+		cfg.Protocols = all.Protocols()
+	}
+	if cfg.ProbeProjects == nil {
+		cfg.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: {"pip"}}
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.Plain(time.Now)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Limits = cfg.Limits.withDefaults()
+	return cfg, nil
+}
+
+// now is when something that is seen now was first seen: not before that, whichever
+// time is right after a jump of the host's clock.
+func (cfg Config) now() time.Time { return cfg.Clock.Read().Latest().UTC() }
 
 // Limits of a gateway; zero fields take the default.
 type Limits struct {

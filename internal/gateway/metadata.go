@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/url"
+	"path"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// metadata locates what a resolver reads of a release.
+func (s subject) metadata(location string) located {
+	name, version := s.route.File, s.route.Version
+	if u, err := url.Parse(location); name == "" && err == nil {
+		name = path.Base(u.Path)
+	}
+	if s.route.Query {
+		version = "" // not known before the upstream has answered
+	}
+	return located{
+		subject: s, ref: s.ref(version), url: location,
+		file: ecosystem.File{Name: name, Version: version, Kind: policy.KindMetadata},
+	}
+}
+
+// show has it recorded that what describes a release goes to the guest; it refuses it
+// if that can't be.
+func (g *Gateway) show(q *query, l located, kind, file string, body []byte) (delivery.Shown, bool) {
+	s, err := delivery.Show(q.r.Context(), g.door, door.Showing{Sandbox: l.sandbox, Package: l.ref, Kind: kind, File: file, SourceURL: l.url}, body)
+	if err != nil {
+		g.refuseUndecided(q, l.ref, err)
+	}
+	return s, err == nil
+}
+
+// serveSidecar sends a file's metadata, after the door knows what it requires,
+// and begins to fetch the file, which is asked for next.
+func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
+	ctx := q.r.Context()
+	data, d, err := g.inspections.metadata(ctx, l.source, l.route.Project, l.file)
+	if err != nil {
+		g.refuseFile(q, l, err)
+		return
+	}
+	if err := g.door.Edges(ctx, l.sandbox, l.ref, d.Requirements); err != nil {
+		g.refuseUndecided(q, l.ref, err)
+		return
+	}
+	if verdict.Effect == policy.Hold && !g.announce(q, l) {
+		return
+	}
+	s, ok := g.show(q, l, door.ShownMetadata, l.file.Name+sidecarSuffix, data)
+	if !ok {
+		return
+	}
+	g.artifacts.FetchAhead(ctx, l.wanted())
+	s.Send(q.w, q.r, "application/octet-stream", d.Digest)
+}
+
+// announce tells the door that the metadata of what waits is read: its file will
+// be wanted.
+func (g *Gateway) announce(q *query, l located) bool {
+	ask := l.ask()
+	ask.Sidecar, ask.Evidence = true, g.evidence(q.r.Context(), l, described{})
+	_, ok := g.shown(q, l.ref, ask)
+	return ok
+}
+
+// serveAttachment answers with one of a release's small files. It is judged by
+// the name, before any upstream hears that, and again when more is known: its
+// digest, and the version if the request is a query.
+func (g *Gateway) serveAttachment(q *query) {
+	attacher, ok := q.source.Protocol.(ecosystem.Attacher)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such file"})
+		return
+	}
+	if _, ok := g.takeOwner(q); !ok {
+		return
+	}
+	l := q.metadata(attacher.AttachmentAsk(q.source.Index, q.route).URL)
+	settle, ok := g.askByName(q, l)
+	if !ok {
+		return
+	}
+	found, err := g.attachments.get(q.r.Context(), q.source, attacher, q.route)
+	settle(err)
+	switch {
+	case errors.Is(err, fault.ErrNotFound): // nothing was withheld, and there is nothing to record
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, What: l.ref.String(), Reason: sentence(err)})
+	case err != nil:
+		g.refuseFile(q, l, err)
+	default:
+		g.sendAttachment(q, l, found)
+	}
+}
+
+// askByName judges metadata by the name alone, before any upstream hears that. settle
+// tells the guest's count how the asking ended; ok false that the query was answered
+// with a refusal.
+func (g *Gateway) askByName(q *query, l located) (settle func(error), ok bool) {
+	verdict, ok := g.shown(q, l.ref, l.ask())
+	if !ok {
+		return nil, false
+	}
+	asking, err := g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done())
+	if err != nil {
+		g.refuseFile(q, l, err)
+		return nil, false
+	}
+	return func(err error) {
+		kin := kinOf(verdict)
+		if err != nil {
+			kin = stranger
+		}
+		asking(kin)
+	}, true
+}
+
+func (g *Gateway) sendAttachment(q *query, l located, found attached) {
+	ctx := q.r.Context()
+	v := metadataOf(l, found)
+	if found.Witnessed {
+		v.release = g.locator.described(ctx, v.located, found.Version)
+	}
+	if q.route.Query || len(v.digests) > 0 || v.release != nil {
+		if _, ok := g.shown(q, v.ref, v.ask()); !ok {
+			return
+		}
+	}
+	if d := found.requirements(); len(d.Requirements) > 0 {
+		if err := g.door.Edges(ctx, v.sandbox, v.ref, d.Requirements); err != nil {
+			g.refuseUndecided(q, v.ref, err)
+			return
+		}
+	}
+	if s, ok := g.show(q, v.located, door.ShownMetadata, v.file.Name, found.Body); ok {
+		sum := sha256.Sum256(found.Body)
+		s.Send(q.w, q.r, found.ContentType, "sha256:"+hex.EncodeToString(sum[:]))
+	}
+}
+
+// servePass relays bytes that the client verifies itself. What is about a
+// project is judged by the name first, as attachments are.
+func (g *Gateway) servePass(q *query) {
+	passer, ok := q.source.Protocol.(ecosystem.PassThrough)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
+		return
+	}
+	if q.route.Project != "" {
+		if _, ok := g.takeOwner(q); !ok {
+			return
+		}
+	}
+	client, ask, ok := q.source.passing(passer, q.route)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "this is not the transparency log of the upstream, and no other is asked"})
+		return
+	}
+	l := q.metadata(ask.URL)
+	settle := func(error) {}
+	if q.route.Project != "" {
+		if settle, ok = g.askByName(q, l); !ok {
+			return
+		}
+	}
+	body, err := g.relays.get(q.r.Context(), q.source.log, client, ask, q.route)
+	settle(err)
+	switch {
+	case errors.Is(err, fault.ErrNotFound):
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, Reason: sentence(err)})
+	case err != nil:
+		g.refuseFile(q, l, err)
+	default:
+		if s, ok := g.show(q, l, door.ShownRelayed, l.file.Name, body); ok {
+			s.Send(q.w, q.r, passedType(body), "")
+		}
+	}
+}
+
+// passedType is chosen here: a relayed answer is never something that a client
+// would run or show as a page.
+func passedType(body []byte) string {
+	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 {
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}

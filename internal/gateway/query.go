@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// maxBody bounds a request's body, which is thrown away.
+const maxBody = 1 << 20
+
+// subject is what is asked about: by which sandbox, at which source, and what.
+type subject struct {
+	sandbox string
+	source  *source
+	route   ecosystem.Route
+}
+
+// ref is the subject's project, in a version or in none.
+func (s subject) ref(version string) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: s.source.Ecosystem(), Name: s.route.Project, Version: version}
+}
+
+// query is one request of a guest.
+type query struct {
+	subject
+	w    http.ResponseWriter
+	r    *http.Request
+	conn *guestConn
+	// admitted tells that the policy, or what was read for the guest, names the project.
+	admitted bool
+}
+
+// refuse answers with what the source's protocol makes of a refusal.
+func (q *query) refuse(r ecosystem.Refusal) {
+	if r.Route == "" {
+		r.Route = q.route.Kind
+	}
+	if r.RequestID != "" {
+		q.w.Header().Set("X-Cofferdam-Request", r.RequestID)
+	}
+	q.send(q.source.Protocol.Refuse(r))
+}
+
+// refuseDecision answers with a decision that is not an allowance.
+func (q *query) refuseDecision(what string, d policy.Decision, id string) {
+	q.refuse(ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: what, Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest, RequestID: id})
+}
+
+// refuseAnswer answers with a decision on a file, and with the request that a
+// person may approve if it waits.
+func (q *query) refuseAnswer(ref pkgref.Ref, answer door.Answer) {
+	d := answer.Decision
+	r := ecosystem.Refusal{
+		Cause: ecosystem.ByPolicy, What: ref.String(), Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest,
+		RequestID: answer.RequestID, Approval: answer.Approval,
+	}
+	if r.Approval != "" {
+		r.Approve = door.ApproveCommand(r.Approval)
+	}
+	q.refuse(r)
+}
+
+// send writes an answer whole.
+func (q *query) send(a ecosystem.Answer) {
+	if q.r.ProtoAtLeast(1, 1) && a.Phrase != "" {
+		q.conn.phrase.set(a.Status, a.Phrase)
+	}
+	for name, value := range a.Header {
+		q.w.Header().Set(name, value)
+	}
+	q.w.Header().Set("Content-Type", a.ContentType)
+	q.w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
+	q.w.WriteHeader(a.Status)
+	if q.r.Method != http.MethodHead {
+		_, _ = q.w.Write(a.Body) // a guest that went away needs no refusal
+	}
+}
+
+// answer gives the protocol's own answer. What the client sent with its request
+// is read so that the connection can be used again, and never looked at.
+func (q *query) answer() {
+	if q.route.Answer == nil {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
+		return
+	}
+	if !q.drain() {
+		q.w.Header().Set("Connection", "close") // the rest is not read
+		q.send(ecosystem.Problem(http.StatusRequestEntityTooLarge, ecosystem.Refusal{
+			Route: q.route.Kind, Cause: ecosystem.Malformed, Reason: "the body of a request to the gateway has at most 1 MiB",
+		}))
+		return
+	}
+	q.send(*q.route.Answer)
+}
+
+// drain reads the body to its end; false: it is too large, or has none.
+func (q *query) drain() bool {
+	if q.r.ContentLength > maxBody {
+		return false // not even asked for, if the client waits for that
+	}
+	_, err := io.CopyN(io.Discard, q.r.Body, maxBody+1)
+	return errors.Is(err, io.EOF)
+}

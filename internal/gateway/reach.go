@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// stepTime is how long one step of a walk may take.
+const stepTime = 2 * time.Minute
+
+// destination is a package that a guest asks for and that nothing which was read
+// requires.
+type destination struct {
+	ref       pkgref.Ref // without a version: any release
+	metadata  bool       // only what resolvers read of it
+	deep      bool       // a file: see admission.ReachAsk
+	published time.Time  // of the release; zero: unknown
+}
+
+// walker reads for guests what may lead to what they ask for.
+type walker struct {
+	cfg         Config
+	door        door.Door
+	sources     sources
+	guests      *guests
+	pages       *pages.Pages
+	locator     *locator
+	inspections *inspections
+	attachments *attachments
+	flights     *flight.Group
+}
+
+// reach reads, as far as that is allowed, what may require a package, until something
+// does or nothing is left to read. That is known to the door afterwards; whoever calls
+// asks it again. An error is the end of the request.
+func (wr *walker) reach(ctx context.Context, s subject, to destination) error {
+	_, pages := s.source.Protocol.(ecosystem.Lister)
+	w := wr.guests.walkOf(s.sandbox, to.ref.Ecosystem)
+	ask := door.ReachAsk{Sandbox: s.sandbox, Package: to.ref, Pages: pages, Metadata: to.metadata, Deep: to.deep}
+	over := time.NewTimer(wr.cfg.Limits.WalkTime)
+	defer over.Stop()
+	for first := true; ; {
+		next := w.next()
+		mine, stepped := w.begin()
+		var quiet <-chan time.Time
+		if mine {
+			if first {
+				ask.Again = w.again(time.Now())
+			}
+			more, open, err := wr.step(ctx, w, ask, to)
+			if err != nil || !more && !open {
+				return err
+			}
+			if !more { // what comes next may lead to it
+				stepped, quiet = next, time.After(wr.cfg.Limits.QuietTime)
+			}
+			ask.Again, first = nil, false
+		}
+		select {
+		case <-stepped:
+		case <-quiet:
+			return nil
+		case <-over.C: // what was read counts; the next request goes on
+			late := ask
+			late.Look, late.Late = true, true
+			_, err := wr.door.Reach(ctx, late)
+			return err
+		case <-ctx.Done():
+			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
+		}
+		if mine {
+			continue
+		}
+		look := ask
+		look.Look = true
+		if a, err := wr.door.Reach(ctx, look); err != nil || a.Reached {
+			return err
+		}
+	}
+}
+
+// step asks what is to be read next and begins to read it; the step ends when that has
+// been read, whether or not the client still waits. more is false if nothing is left,
+// open if what the guest asks for next may lead on.
+func (wr *walker) step(ctx context.Context, w *walk, ask door.ReachAsk, to destination) (more, open bool, err error) {
+	a, err := wr.door.Reach(ctx, ask)
+	if err != nil || a.Reached || len(a.Next) == 0 {
+		w.end()
+		return false, a.Open, err
+	}
+	life, cancel := context.WithTimeout(wr.flights.LifeFor(ctx), stepTime)
+	started := wr.flights.Run(func() {
+		defer w.end()
+		defer cancel()
+		together(a.Next, func(item door.ToRead) {
+			if err := wr.flights.Contain(life, "walk "+item.Project.String(), func(ctx context.Context) error {
+				return wr.readProject(ctx, w, ask.Sandbox, item, to)
+			}); err != nil {
+				wr.cfg.Log.Debug("what may lead to a package could not be read", "project", item.Project.String(), "error", err)
+				w.fails(item.Project, time.Now())
+			}
+		})
+	})
+	if !started {
+		cancel()
+		w.end()
+		return false, false, fault.New(fault.ErrUnavailable, "the gateway is stopping")
+	}
+	return true, false, nil
+}
+
+// together does something with each of a list, a few at a time, and returns once all
+// of it is done.
+func together[T any](list []T, do func(T)) {
+	var all sync.WaitGroup
+	turns := make(chan struct{}, stepWidth)
+	for _, item := range list {
+		turns <- struct{}{}
+		errand.In(&all, func() {
+			defer func() { <-turns }()
+			do(item)
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// failed records what the gateway itself refused, and gives the id to show.
+// What can't be recorded is refused all the same, without an id.
+func (g *Gateway) failed(q *query, f door.Failure) string {
+	f.Sandbox = q.sandbox
+	f.Reason = ecosystem.Line(f.Reason)
+	a, err := g.door.Failed(context.WithoutCancel(q.r.Context()), f)
+	if err != nil {
+		g.log.Error("a refusal could not be recorded", "sandbox", q.sandbox, "error", err)
+		return ""
+	}
+	return a.RequestID
+}
+
+// refuseRoute answers what is no route. A name that is not canonical is
+// recorded; nothing was sent upstream.
+func (g *Gateway) refuseRoute(q *query, err error) {
+	if !errors.Is(err, fault.ErrInvalid) {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: sentence(err)})
+		return
+	}
+	r := ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: sentence(err)}
+	r.RequestID = g.failed(q, door.Failure{
+		Package: pkgref.Ref{Ecosystem: q.source.Ecosystem()}, ResolvedBy: policy.ByCanonical, Reason: r.Reason,
+	})
+	q.refuse(r)
+}
+
+// refusePage answers for a page that there is not, and records why.
+func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
+	if q.r.Context().Err() != nil {
+		return // nobody is there to be answered, and nothing was refused
+	}
+	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
+	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
+	r.RequestID = g.failed(q, door.Failure{
+		Rule:    ruleOf(r.Cause),
+		Package: ref, SourceURL: q.source.Protocol.IndexAsk(q.source.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
+	})
+	q.refuse(r)
+}
+
+// refuseFile answers for a file that can't be had, and records why.
+func (g *Gateway) refuseFile(q *query, l located, err error) {
+	if q.r.Context().Err() != nil {
+		return // nobody is there to be answered; the fetch goes on
+	}
+	g.log.Warn("a file is refused", "sandbox", q.sandbox, "file", q.route.File, "error", err)
+	r := ecosystem.Refusal{Cause: causeOf(err), What: l.ref.String(), Reason: sentence(err)}
+	r.RequestID = g.failed(q, door.Failure{
+		Rule:    ruleOf(r.Cause),
+		Package: l.ref, File: q.route.File, SourceURL: l.url, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
+		Metadata: l.file.Kind == policy.KindMetadata,
+	})
+	q.refuse(r)
+}
+
+// refuseUndecided answers when the door could not decide or record.
+func (g *Gateway) refuseUndecided(q *query, ref pkgref.Ref, err error) {
+	g.log.Error("a file could not be judged", "sandbox", q.sandbox, "file", q.route.File, "error", err)
+	q.refuse(undecided(ref, err))
+}
+
+// undecided words why there is no decision: a limit of the run, which the door
+// words, or what is the operator's to find.
+func undecided(ref pkgref.Ref, err error) ecosystem.Refusal {
+	if errors.Is(err, fault.ErrForbidden) {
+		return ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: ref.String(), Reason: sentence(err)}
+	}
+	return ecosystem.Refusal{Cause: ecosystem.Unreachable, What: ref.String(), Reason: "the request could not be decided and recorded"}
+}
+
+// sentence is what a person may read of an error: never the upstream's text.
+func sentence(err error) string {
+	return fault.Sentence(err, "something inside the gateway failed")
+}
+
+// ruleOf is the rule on record of what has no rule of the policy's: that the upstream
+// does not have it, or give it, is nobody's refusal here. "" is the door's to name.
+func ruleOf(cause ecosystem.Cause) string {
+	switch cause {
+	case ecosystem.Missing:
+		return door.RuleMissing
+	case ecosystem.Declined:
+		return door.RuleDeclined
+	default:
+		return ""
+	}
+}
+
+// causeOf sorts an error into what it means to a client.
+func causeOf(err error) ecosystem.Cause {
+	switch {
+	case errors.Is(err, fault.ErrNotFound):
+		return ecosystem.Missing
+	case errors.Is(err, fault.ErrUnavailable):
+		return ecosystem.Unreachable
+	case errors.Is(err, upstream.ErrDeclined):
+		return ecosystem.Declined
+	case errors.Is(err, errStrangers), errors.Is(err, errWaiting):
+		return ecosystem.ByPolicy
+	}
+	return ecosystem.Unverified
+}

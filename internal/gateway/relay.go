@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/logbook"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+)
+
+// Limits of what is relayed.
+const (
+	maxPassed = 1 << 20 // bytes, unless the protocol says otherwise
+	maxRelays = 40_000  // answers, kept
+)
+
+// passing says whom to ask for what a route passes through. Where the upstream's
+// digests come from a log, only that log is passed through.
+func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (client *upstream.Client, ask ecosystem.Ask, ok bool) {
+	ask = passer.PassAsk(s.Index, r)
+	if _, witness := s.Protocol.(ecosystem.Witness); !witness {
+		return s.Client, ask, true
+	}
+	if s.log == nil || r.Log != s.log.Name() { // names of logs are a way out
+		return nil, ask, false
+	}
+	ask.URL, ok = s.log.Ask(ask.URL)
+	return s.log.Client(), ask, ok
+}
+
+// relays are answers of upstreams that clients verify themselves.
+type relays struct {
+	flights *flight.Group
+	kept    *kept.Disk[relayKey, []byte]
+}
+
+func newRelays(cfg Config, store *cache.Store, flights *flight.Group) (*relays, error) {
+	disk, err := kept.NewDisk(store, "relays", maxRelays, kept.Bytes[relayKey](), cfg.Log, "a relayed answer")
+	return &relays{flights: flights, kept: disk}, err
+}
+
+// get gives the answer to an ask. A kept one stands for it if it never
+// changes, or while the upstream is down: what is relayed proves itself or
+// nothing, however old it is. Only whole answers of the upstream's are kept.
+// l is the log that the answer is of; nil if it is of none.
+func (rs *relays) get(ctx context.Context, l *logbook.Book, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
+	old, have := rs.old(ask, r)
+	if have && r.Immutable {
+		return old, nil
+	}
+	if l != nil && r.Records > 0 {
+		if err := l.Holds(ctx, r.Records); err != nil {
+			return nil, err
+		}
+	}
+	body, err := flight.Once(ctx, rs.flights, passing{ask.URL}, func(ctx context.Context) ([]byte, error) {
+		body, err := small(ctx, client, ask, maxPassed)
+		if err != nil {
+			return nil, err
+		}
+		rs.keep(ask, r, body)
+		return body, nil
+	})
+	if have && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
+		body, err = old, nil
+	}
+	if err == nil && l != nil {
+		l.NoteHead(body)
+	}
+	return body, err
+}
+
+// old gives what is kept of an answer. A part of what only grows is kept
+// as the longest part that was seen, whose beginnings are all the shorter ones:
+// so clients that met the log at another size can verify without the upstream.
+func (rs *relays) old(ask ecosystem.Ask, r ecosystem.Route) ([]byte, bool) {
+	body, ok := rs.kept.Get(relayKeyOf(ask, r))
+	if !ok || len(body) < r.Part {
+		return nil, false
+	}
+	if r.Part > 0 {
+		body = body[:r.Part]
+	}
+	return body, true
+}
+
+// keep keeps an answer; a part only if it is one, and longer than the one
+// that is kept.
+func (rs *relays) keep(ask ecosystem.Ask, r ecosystem.Route, body []byte) {
+	if _, longer := rs.old(ask, r); r.Part > 0 && (longer || len(body) != r.Part) {
+		return
+	}
+	rs.kept.Put(relayKeyOf(ask, r), body)
+}
+
+// passing is the key of a flight: what is asked.
+type passing struct{ url string }
+
+// relayKey names an answer, or all parts of what only grows.
+type relayKey string
+
+// String implements kept.Key.
+func (k relayKey) String() string { return string(k) }
+
+func relayKeyOf(ask ecosystem.Ask, r ecosystem.Route) relayKey {
+	if r.Part == 0 {
+		return relayKey(ask.URL)
+	}
+	return relayKey(strings.TrimSuffix(ask.URL, strings.TrimPrefix(r.File, r.Whole)))
+}

@@ -105,7 +105,7 @@ func TestFreezeAndLaunchAgain(t *testing.T) {
 		t.Errorf("frozen: %+v", box)
 	}
 	file := filepath.Join(s.dir, "again")
-	again := Launch{ID: "box", Argv: []string{self}, Env: []string{roleVar + "=starter", "PID_FILE=" + file}}
+	again := Launch{ID: "box", Argv: []string{self}, Env: []string{roleVar + "=starter", raceVar, "PID_FILE=" + file}}
 	failing := again
 	failing.Env, failing.Log = []string{roleVar + "=failing starter"}, filepath.Join(s.dir, "log")
 	if err := s.Thaw(t.Context(), failing); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "no such image") {

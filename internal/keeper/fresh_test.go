@@ -24,7 +24,7 @@ func (s *stage) parted(id string) (again Launch, file string) {
 		s.t.Errorf("frozen: %+v", box)
 	}
 	file = filepath.Join(s.dir, id+".again")
-	return Launch{ID: id, Fresh: true, Argv: []string{self}, Env: []string{roleVar + "=starter", "PID_FILE=" + file}}, file
+	return Launch{ID: id, Fresh: true, Argv: []string{self}, Env: []string{roleVar + "=starter", raceVar, "PID_FILE=" + file}}, file
 }
 
 // trackAgain names the processes that a starter left.

@@ -73,7 +73,7 @@ func (s *stage) starter(id string) []int {
 	self, err := os.Executable()
 	s.must(err)
 	file := filepath.Join(s.dir, id+".pids")
-	box, err := s.Launch(s.t.Context(), Launch{ID: id, Argv: []string{self}, Env: []string{roleVar + "=starter", "PID_FILE=" + file}})
+	box, err := s.Launch(s.t.Context(), Launch{ID: id, Argv: []string{self}, Env: []string{roleVar + "=starter", raceVar, "PID_FILE=" + file}})
 	s.must(err)
 	if !box.Alive || len(box.Pids) != 0 {
 		s.t.Errorf("before it is tracked: %+v", box)

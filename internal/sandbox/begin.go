@@ -32,7 +32,7 @@ func (m *Manager) begin(ctx context.Context, p *plan, req Request, digest string
 	m.quotas.Rename(own, p.info.ID)
 	b := &birth{manager: m, leave: m.occupy(p.info.ID), entry: Entry{Info: p.info, State: Creating, Key: req.IdempotencyKey, Request: digest}}
 	m.disown(p.info.ID)
-	if err := m.chronicle(ctx, b.entry, "", ""); err != nil {
+	if err := m.journal.Enter(ctx, b.entry, "", ""); err != nil {
 		m.unclaim(ctx, p)
 		m.quotas.Drop(p.info.ID)
 		b.leave()
@@ -66,7 +66,7 @@ func (b *birth) die(ctx context.Context, cause error) {
 	m.forgetMounts(id)
 	e := b.entry
 	e.State = Failed
-	if err := m.chronicle(ctx, e, Creating, cause.Error()); err != nil {
+	if err := m.journal.Enter(ctx, e, Creating, cause.Error()); err != nil {
 		m.cfg.Log.Error("the end of a create is not in the journal; it is made up for later", "sandbox", id, "run", e.Info.Run, "err", err)
 		return
 	}
@@ -77,7 +77,7 @@ func (b *birth) die(ctx context.Context, cause error) {
 		}
 	}
 	e.State = Destroyed
-	if err := m.chronicle(ctx, e, Failed, ""); err != nil {
+	if err := m.journal.Enter(ctx, e, Failed, ""); err != nil {
 		m.cfg.Log.Error("the end of a create is not in the journal; it is made up for later", "sandbox", id, "run", e.Info.Run, "err", err)
 	}
 }

@@ -71,7 +71,7 @@ func (m *Manager) PoolCounts() pool.Counts { return m.pool.Counts() }
 // claim takes an instance out of the pool for a plan, if there is one; the plan
 // has its id then.
 func (m *Manager) claim(ctx context.Context, p *plan) {
-	if p.info.Plan || p.info.isCopy() {
+	if p.info.Plan || p.info.IsCopy() {
 		return
 	}
 	c, err := p.class()

@@ -48,7 +48,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 	if err := checkCommand(c); err != nil {
 		return keeper.Command{}, err
 	}
-	if state, _ := s.State(); !state.usable() {
+	if state, _ := s.State(); !state.Usable() {
 		return keeper.Command{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	cmd := &command{id: newID("cmd"), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: orDir(c.Dir, s.info.Workdir)}

@@ -128,7 +128,7 @@ func (m *Manager) inUse(id string) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if state, _ := s.State(); !state.usable() {
+	if state, _ := s.State(); !state.Usable() {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	return s, nil

@@ -18,7 +18,6 @@ const (
 	createLine       = 500              // requests of one owner that wait for a turn
 	spareDescriptors = 128              // of this process
 	defaultReserve   = 256 << 20        // bytes
-	eventRetry       = 5 * time.Second
 )
 
 // gate lets in as many creates at one time as the host's processors are good for, of

@@ -98,7 +98,7 @@ func (s *Sandbox) asRoot(user string) {
 // away, and its processes run. They may be about to end: its channel is closed before
 // the keeper has waited for them.
 func (m *Manager) lives(ctx context.Context, s *Sandbox) bool {
-	if state, _ := s.State(); state.ends() {
+	if state, _ := s.State(); state.Ends() {
 		return false
 	}
 	k, err := m.cfg.Keeper.Get(ctx, s.info.ID)
@@ -109,7 +109,7 @@ func (m *Manager) lives(ctx context.Context, s *Sandbox) bool {
 	defer cancel()
 	_, err = m.cfg.Keeper.Wait(soon, s.info.ID)
 	state, _ := s.State()
-	return err != nil && !errors.Is(err, fault.ErrNotFound) && !state.ends()
+	return err != nil && !errors.Is(err, fault.ErrNotFound) && !state.Ends()
 }
 
 // endPatience is how long a process may take to be over after its channel.
@@ -205,7 +205,7 @@ func (m *Manager) learnTemplate(ctx context.Context, s *Sandbox) error {
 	if _, known := m.baseline(names...); known {
 		return nil
 	}
-	if s.info.isCopy() { // what lies there now its source's agent may have put there
+	if s.info.IsCopy() { // what lies there now its source's agent may have put there
 		return fault.New(fault.ErrUnavailable, "what the template of the copy's source brings is not known any more, so what is in the copy can't be accounted for")
 	}
 	inv, err := m.inventory(ctx, s.info.ID, channel.InventoryAsk{Skip: slices.Concat(s.info.ReadOnlyMounts, s.info.WritableMounts)})

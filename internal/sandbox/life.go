@@ -22,7 +22,7 @@ func (m *Manager) enter(ctx context.Context, s *Sandbox, to State, reason string
 
 // step needs s.turn.
 func (m *Manager) step(ctx context.Context, s *Sandbox, to State, reason string) error {
-	if !s.told.mayBecome(to) {
+	if !s.told.MayBecome(to) {
 		return fault.New(fault.ErrConflict, "the sandbox %s is %s and can't become %s", s.info.ID, s.told, to)
 	}
 	m.correct(ctx, s, to, reason)
@@ -37,22 +37,11 @@ func (m *Manager) correct(ctx context.Context, s *Sandbox, to State, reason stri
 	case Freezing, Frozen, Paused, Thawing: // the list's
 	}
 	s.told = to
-	if err := m.chronicle(ctx, m.entryOf(s), s.written, reason); err != nil {
+	if err := m.journal.Enter(ctx, m.entryOf(s), s.written, reason); err != nil {
 		m.cfg.Log.Error("a sandbox's change of state is not in the journal; it is made up for later", "sandbox", s.info.ID, "run", s.info.Run, "to", to, "err", err)
 		return
 	}
 	s.written = to
-}
-
-// chronicle writes an entry and tells of its change.
-func (m *Manager) chronicle(ctx context.Context, e Entry, from State, reason string) error {
-	_, err := m.cfg.Journal.Move(context.WithoutCancel(ctx), e, Event{
-		Time: time.Now().UTC(), Sandbox: e.Info.ID, Run: e.Info.Run, Token: e.Info.Owner.Token, From: from, To: e.State, Reason: reason,
-	})
-	if err == nil {
-		m.news.tell()
-	}
-	return err
 }
 
 // entryOf is a sandbox as the journal has it. Needs s.turn.
@@ -78,8 +67,8 @@ func (m *Manager) rewrite(ctx context.Context, s *Sandbox) {
 	}
 	var err error
 	if s.written == s.told {
-		err = m.cfg.Journal.Put(ctx, m.entryOf(s))
-	} else if err = m.chronicle(ctx, m.entryOf(s), s.written, "told late, because the journal could not be written"); err == nil {
+		err = m.journal.Put(ctx, m.entryOf(s))
+	} else if err = m.journal.Enter(ctx, m.entryOf(s), s.written, "told late, because the journal could not be written"); err == nil {
 		s.written = s.told
 	}
 	if err != nil {
@@ -91,7 +80,7 @@ func (m *Manager) rewrite(ctx context.Context, s *Sandbox) {
 func (m *Manager) moved(s *Sandbox, to waiting.State) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if s.told.ends() {
+	if s.told.Ends() {
 		return // what takes it away comes after all of that
 	}
 	switch to {
@@ -108,9 +97,6 @@ func (m *Manager) moved(s *Sandbox, to waiting.State) {
 
 // terms are what the schedule knows of a lifetime.
 func terms(l Lifetime) ends.Terms { return ends.Terms{TTL: l.TTL, Idle: l.Idle} }
-
-// ended reports whether a lifetime has an end.
-func (l Lifetime) ended() bool { return l.TTL > 0 || l.Idle > 0 }
 
 // SetLifetime replaces when the sandbox ends, from now on. A sandbox whose time is
 // over already, or that is being destroyed, is a fault.ErrConflict.
@@ -144,7 +130,7 @@ func (m *Manager) SetLifetime(ctx context.Context, id string, l Lifetime) error 
 func (m *Manager) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if s.told.ends() {
+	if s.told.Ends() {
 		return fault.New(fault.ErrConflict, "the sandbox %s is %s", s.info.ID, s.told)
 	}
 	if s.waits.View().State == waiting.Paused {
@@ -156,7 +142,7 @@ func (m *Manager) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	s.mu.Lock()
 	s.lifetime = l
 	s.mu.Unlock()
-	if err := m.cfg.Journal.Put(context.WithoutCancel(ctx), m.entryOf(s)); err != nil {
+	if err := m.journal.Put(context.WithoutCancel(ctx), m.entryOf(s)); err != nil {
 		m.cfg.Log.Error("a change of a sandbox's end is not in the journal; it is made up for later", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
 	}
 	return nil

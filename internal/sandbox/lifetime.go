@@ -4,45 +4,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
-
-// Lifetime says when a sandbox ends by itself. Time in which it is frozen,
-// paused, or waits for a person does not count.
-type Lifetime struct {
-	TTL  time.Duration `json:"ttl,omitempty"`  // from when it was set; 0: no end
-	Idle time.Duration `json:"idle,omitempty"` // without a command, a client or a file operation; 0: no end
-	Then AtEnd         `json:"then,omitempty"`
-}
-
-// AtEnd is what becomes of a sandbox whose time is over.
-type AtEnd string
-
-// What may become of it.
-const (
-	ThenDestroy AtEnd = ""
-	ThenPause   AtEnd = "pause"
-	// ThenPauseFiles is a pause of which only the files are kept.
-	ThenPauseFiles AtEnd = "pause-files"
-)
-
-// Pauses tells whether it is paused then, in one way or the other.
-func (a AtEnd) Pauses() bool { return a == ThenPause || a == ThenPauseFiles }
-
-// Owner is the token whose sandbox it is; the zero Owner is a caller on the Unix
-// socket, who has no quota.
-type Owner struct {
-	Token string      `json:"token,omitempty"` // token.Token.ID
-	Quota token.Quota `json:"quota,omitzero"`
-}
-
-// Account is the user inside who runs commands; the zero one is the template's.
-type Account struct {
-	Name string `json:"name,omitempty"`
-	Home string `json:"home,omitempty"`
-	// Default is who runs what names no user: "" for this one, or "root".
-	Default string `json:"default,omitempty"`
-}
 
 // Snapshot is a copy of a sandbox that others can be made from. It never
 // changes.
@@ -91,18 +53,6 @@ type Keep struct {
 	Names    []string // the first is its own; see snapshots.Store
 	Contents engine.Contents
 	Built    *Built
-}
-
-// Event is a change of a sandbox's state.
-type Event struct {
-	Seq     int64     `json:"seq"` // grows by one, over restarts of the daemon too
-	Time    time.Time `json:"time"`
-	Sandbox string    `json:"sandbox"`
-	Run     string    `json:"run"`
-	Token   string    `json:"token,omitempty"`
-	From    State     `json:"from,omitempty"`
-	To      State     `json:"to"`
-	Reason  string    `json:"reason,omitempty"`
 }
 
 // Usage is what a sandbox has and uses.

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
@@ -101,13 +102,13 @@ type Manager struct {
 	promises  map[string]*promise          // by owner and idempotency key
 	laws      map[string]*policy.Policy    // by source: what narrows those that began under another document of it
 
-	pool   *pool.Pool
-	ends   *ends.Schedule
-	quotas *quota.Book
-	drafts drafts
-	gate   *gate
-	crew   *crew // ends and writes in the background
-	news   *news
+	journal *journal.Feed
+	pool    *pool.Pool
+	ends    *ends.Schedule
+	quotas  *quota.Book
+	drafts  drafts
+	gate    *gate
+	crew    *crew // ends and writes in the background
 
 	tidying    sync.Mutex      // held while reconciling
 	background sync.WaitGroup  // watchers; Close waits for them
@@ -119,7 +120,7 @@ type Manager struct {
 func New(cfg Config) *Manager {
 	ctx, cancel := context.WithCancel(context.Background())
 	if cfg.Journal == nil {
-		cfg.Journal = NewMemory()
+		cfg.Journal = journal.NewMemory()
 	}
 	if cfg.Boot == nil {
 		cfg.Boot = sinceBoot
@@ -128,9 +129,10 @@ func New(cfg Config) *Manager {
 		cfg: cfg, rules: mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile},
 		sandboxes: map[string]*Sandbox{}, baselines: map[string]channel.Inventory{}, members: map[string]engine.Instance{},
 		making: map[string]int{}, promises: map[string]*promise{},
-		quotas: quota.NewBook(), gate: newGate(cfg.PolicyDir, cfg.Reserve), news: newNews(),
+		quotas: quota.NewBook(), gate: newGate(cfg.PolicyDir, cfg.Reserve),
 		ctx: ctx, cancel: cancel,
 	}
+	m.journal = journal.NewFeed(ctx, &m.background, cfg.Journal, cfg.Log)
 	m.ends = ends.New(m.expired)
 	m.crew = newCrew(func(work func()) { errand.In(&m.background, work) }, endsAtOnce)
 	m.stay(func() { m.ends.Run(ctx) })
@@ -199,6 +201,12 @@ func (m *Manager) Uses(digest string) bool {
 		}
 	}
 	return false
+}
+
+// Events returns a channel of what happens from after the event with the number on; see
+// journal.Feed.
+func (m *Manager) Events(ctx context.Context, after int64) (<-chan Event, error) {
+	return m.journal.Follow(ctx, after)
 }
 
 // Count is how many sandboxes there are or are being made, for the idle daemon.
@@ -322,7 +330,7 @@ func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
 	if s.unseen {
 		patience = uncollected
 	}
-	quiet := s.state == Running && !s.info.Linger && !s.lifetime.ended() && s.attached == 0 && time.Since(s.lastUsed) > patience &&
+	quiet := s.state == Running && !s.info.Linger && !s.lifetime.HasEnd() && s.attached == 0 && time.Since(s.lastUsed) > patience &&
 		len(waits.Holds) == 0 && waits.State == waiting.Running
 	s.mu.Unlock()
 	if !quiet {

@@ -127,7 +127,7 @@ func (p *promise) lives() bool {
 // over reports whether the sandbox is being taken away, or has been.
 func (s *Sandbox) over() bool {
 	state, _ := s.State()
-	return state.ends()
+	return state.Ends()
 }
 
 // digestOf tells requests apart, by all that makes a difference to the sandbox.

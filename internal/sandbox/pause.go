@@ -30,7 +30,7 @@ func (m *Manager) pause(ctx context.Context, id string, files bool) (err error) 
 	if err != nil {
 		return err
 	}
-	if state, _ := s.State(); state.ends() || state == Creating {
+	if state, _ := s.State(); state.Ends() || state == Creating {
 		return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	if err := m.canPause(ctx, s.info.Engine); err != nil {
@@ -77,7 +77,7 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if state, _ := s.State(); state.ends() || state == Creating {
+	if state, _ := s.State(); state.Ends() || state == Creating {
 		return false, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	// One that is being paused gives its share back when it is: only then can it be

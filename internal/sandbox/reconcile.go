@@ -159,7 +159,7 @@ func (m *Manager) settleJournal(ctx context.Context, reason string) {
 
 // entries are the journal's; none if it can't be read.
 func (m *Manager) entries(ctx context.Context) []Entry {
-	entries, err := m.cfg.Journal.Entries(ctx)
+	entries, err := m.journal.Entries(ctx)
 	if err != nil {
 		m.cfg.Log.Error("the journal of sandboxes can't be read", "err", err)
 		return nil
@@ -180,15 +180,15 @@ func (m *Manager) bury(ctx context.Context, e Entry, reason string) error {
 	if err := m.cfg.Door.SandboxLostSince(ctx, e.Info.ID, e.First, reason); err != nil {
 		return err
 	}
-	if from := e.State; !from.ends() {
+	if from := e.State; !from.Ends() {
 		e.State = Failed
-		if err := m.chronicle(ctx, e, from, reason); err != nil {
+		if err := m.journal.Enter(ctx, e, from, reason); err != nil {
 			return err
 		}
 	}
 	from := e.State
 	e.State = Destroyed
-	return m.chronicle(ctx, e, from, reason)
+	return m.journal.Enter(ctx, e, from, reason)
 }
 
 // KeeperEnded is told when the keeper has died and another one answers: the sandboxes

@@ -29,7 +29,7 @@ const adoptsAtOnce = 16
 // taking away. Called once, before the first Create.
 func (m *Manager) Recover(ctx context.Context) error {
 	faultpoint.Hit(faultpoint.RecoverBegun)
-	entries, err := m.cfg.Journal.Entries(ctx)
+	entries, err := m.journal.Entries(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox, e Entry, journale
 	s.told, s.written = e.State, e.State
 	left := info.Lifetime.TTL
 	if journaled {
-		s.lifetime, left = e.Clock.Lifetime, e.Clock.left(m.cfg.Boot())
+		s.lifetime, left = e.Clock.Lifetime, e.Clock.LeftAt(m.cfg.Boot())
 	}
 	m.ends.Start(info.ID, terms(s.lifetime), left) // the list tells whether it stands still
 	if err := m.takeOver(ctx, s, k, meta.Waiting); err != nil {

@@ -56,9 +56,6 @@ func (m *Manager) start(ctx context.Context, p *plan, from *origin) (engine.Inst
 	return inst, nil
 }
 
-// isCopy tells whether it was made from a snapshot or is a fork.
-func (i Info) isCopy() bool { return i.Snapshot != "" || i.Parent != "" }
-
 // takeUp gives the commands that ran in a copy's source a place in the copy: they
 // are on record, can be attached to, and their ends are waited for. One that the
 // guest does not know had ended, or had not begun.

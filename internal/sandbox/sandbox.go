@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -61,43 +60,6 @@ type Request struct {
 	// that the sandbox makes on read-write mounts.
 	User             string
 	HostUID, HostGID int
-}
-
-// Info is what the daemon knows about a sandbox, and what the keeper hands back
-// as meta after a restart of the daemon.
-type Info struct {
-	ID           string        `json:"id"`
-	Run          string        `json:"run"`
-	Task         string        `json:"task,omitempty"`
-	Template     string        `json:"template"`
-	Digest       string        `json:"template_digest"`
-	Engine       string        `json:"engine"`
-	PolicyDigest string        `json:"policy_digest"`
-	PolicySource string        `json:"policy_source,omitempty"`
-	LockDigest   string        `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
-	User         string        `json:"user,omitempty"`
-	Workdir      string        `json:"workdir,omitempty"`
-	Linger       bool          `json:"linger,omitempty"`
-	Lifetime     Lifetime      `json:"lifetime,omitzero"` // as it was asked for; Sandbox.Ends tells how it stands
-	Owner        Owner         `json:"owner,omitzero"`
-	Account      Account       `json:"account,omitzero"`
-	Limits       engine.Limits `json:"limits,omitzero"`
-	Snapshot     string        `json:"snapshot,omitempty"` // that it was made from
-	Parent       string        `json:"parent,omitempty"`   // the sandbox that it is a fork of
-	// Ancestors are those whose ledgers are a copy's, see admission.Run.
-	Ancestors []admission.Ancestor `json:"ancestors,omitempty"`
-	Labels    map[string]string    `json:"labels,omitempty"`
-	Plan      bool                 `json:"plan,omitempty"`
-	Rehearsal bool                 `json:"rehearsal,omitempty"`
-	Created   time.Time            `json:"created"`
-	Notes     []string             `json:"notes,omitempty"`
-	Missing   []string             `json:"missing,omitempty"`
-	Handle    engine.Handle        `json:"handle"`
-	// The directories of the sandbox on which the host's lie.
-	WritableMounts []string `json:"writable_mounts,omitempty"`
-	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`
-	// TemplateMounts are those on which its template shows the host's own, read-only.
-	TemplateMounts []string `json:"template_mounts,omitempty"`
 }
 
 // Sandbox is one sandbox of a running daemon.
@@ -155,7 +117,7 @@ func (s *Sandbox) State() (State, *engine.Exit) {
 
 // ending reports whether somebody is taking the sandbox away, or has. Needs mu.
 func (s *Sandbox) ending() bool {
-	return s.state.ends()
+	return s.state.Ends()
 }
 
 func (s *Sandbox) setState(to State) {

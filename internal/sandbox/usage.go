@@ -32,7 +32,7 @@ func (m *Manager) Usage(ctx context.Context, id string) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	if state, _ := s.State(); !state.usable() {
+	if state, _ := s.State(); !state.Usable() {
 		return Usage{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	s.usage.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal/journaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
 

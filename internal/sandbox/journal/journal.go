@@ -1,4 +1,10 @@
-package sandbox
+// Package journal is what is known of a sandbox beyond the life of a daemon: what it was
+// made as, where it stands, how long it may live, and what happened to it.
+//
+// Vocabulary: an *entry* is a sandbox in the journal; an *event* is a change of a
+// sandbox's state, written with its entry; the *feed* is the journal together with those
+// who read its events as they come.
+package journal
 
 import (
 	"context"
@@ -65,11 +71,23 @@ type Clock struct {
 	At       time.Duration `json:"at"`   // since that boot, suspended time included
 }
 
-// left is what is left of the TTL at a time of a boot. After another boot nothing
+// LeftAt is what is left of the TTL at a time of a boot. After another boot nothing
 // is known, and nothing lives: what was left then is left now.
-func (c Clock) left(boot string, at time.Duration) time.Duration {
+func (c Clock) LeftAt(boot string, at time.Duration) time.Duration {
 	if c.Still || boot != c.Boot || at < c.At {
 		return c.Left
 	}
 	return c.Left - (at - c.At)
+}
+
+// Event is a change of a sandbox's state.
+type Event struct {
+	Seq     int64     `json:"seq"` // grows by one, over restarts of the daemon too
+	Time    time.Time `json:"time"`
+	Sandbox string    `json:"sandbox"`
+	Run     string    `json:"run"`
+	Token   string    `json:"token,omitempty"`
+	From    State     `json:"from,omitempty"`
+	To      State     `json:"to"`
+	Reason  string    `json:"reason,omitempty"`
 }

@@ -1,4 +1,4 @@
-// Package journaltest is the suite that every sandbox.Journal must pass.
+// Package journaltest is the suite that every journal.Journal must pass.
 package journaltest
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 
 // Factory makes an empty journal, and what closes and opens it again as the next
 // daemon does; nil for one that ends with its process.
-type Factory func(t *testing.T) (j sandbox.Journal, reopen func() sandbox.Journal)
+type Factory func(t *testing.T) (j journal.Journal, reopen func() journal.Journal)
 
 // TestJournal runs the contract.
 func TestJournal(t *testing.T, factory Factory) {
 	t.Helper()
-	for name, test := range map[string]func(t *testing.T, j sandbox.Journal, reopen func() sandbox.Journal){
+	for name, test := range map[string]func(t *testing.T, j journal.Journal, reopen func() journal.Journal){
 		"life": testLife, "whole": testWhole, "put": testPut, "events": testEvents, "at once": testAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,49 +33,49 @@ func TestJournal(t *testing.T, factory Factory) {
 	}
 }
 
-func move(t *testing.T, j sandbox.Journal, id string, from, to sandbox.State) sandbox.Event {
+func move(t *testing.T, j journal.Journal, id string, from, to journal.State) journal.Event {
 	t.Helper()
-	ev, err := j.Move(t.Context(), sandbox.Entry{Info: sandbox.Info{ID: id, Run: "run-1"}, State: to},
-		sandbox.Event{Time: time.Now().UTC(), Sandbox: id, Run: "run-1", From: from, To: to})
+	ev, err := j.Move(t.Context(), journal.Entry{Info: journal.Info{ID: id, Run: "run-1"}, State: to},
+		journal.Event{Time: time.Now().UTC(), Sandbox: id, Run: "run-1", From: from, To: to})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ev
 }
 
-func states(t *testing.T, j sandbox.Journal) map[string]sandbox.State {
+func states(t *testing.T, j journal.Journal) map[string]journal.State {
 	t.Helper()
 	entries, err := j.Entries(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]sandbox.State{}
+	found := map[string]journal.State{}
 	for _, e := range entries {
 		found[e.Info.ID] = e.State
 	}
 	return found
 }
 
-func testLife(t *testing.T, j sandbox.Journal, reopen func() sandbox.Journal) {
+func testLife(t *testing.T, j journal.Journal, reopen func() journal.Journal) {
 	t.Helper()
 	if last, err := j.Last(t.Context()); last != 0 || err != nil {
 		t.Error(last, err)
 	}
 	for i, step := range []struct {
 		id       string
-		from, to sandbox.State
+		from, to journal.State
 	}{
-		{"sb1", "", sandbox.Creating},
-		{"sb2", "", sandbox.Creating},
-		{"sb1", sandbox.Creating, sandbox.Running},
-		{"sb2", sandbox.Creating, sandbox.Failed},
-		{"sb2", sandbox.Failed, sandbox.Destroyed},
+		{"sb1", "", journal.Creating},
+		{"sb2", "", journal.Creating},
+		{"sb1", journal.Creating, journal.Running},
+		{"sb2", journal.Creating, journal.Failed},
+		{"sb2", journal.Failed, journal.Destroyed},
 	} {
 		if ev := move(t, j, step.id, step.from, step.to); ev.Seq != int64(i+1) {
 			t.Errorf("event %d has the number %d", i+1, ev.Seq)
 		}
 	}
-	want := map[string]sandbox.State{"sb1": sandbox.Running}
+	want := map[string]journal.State{"sb1": journal.Running}
 	if diff := cmp.Diff(want, states(t, j)); diff != "" {
 		t.Error(diff)
 	}
@@ -89,25 +89,25 @@ func testLife(t *testing.T, j sandbox.Journal, reopen func() sandbox.Journal) {
 	if last, err := j.Last(t.Context()); last != 5 || err != nil {
 		t.Error(last, err)
 	}
-	if ev := move(t, j, "sb1", sandbox.Running, sandbox.Destroying); ev.Seq != 6 {
+	if ev := move(t, j, "sb1", journal.Running, journal.Destroying); ev.Seq != 6 {
 		t.Errorf("the numbers begin anew, at %d", ev.Seq)
 	}
 }
 
 // testWhole: all of an entry and of an event comes back.
-func testWhole(t *testing.T, j sandbox.Journal, reopen func() sandbox.Journal) {
+func testWhole(t *testing.T, j journal.Journal, reopen func() journal.Journal) {
 	t.Helper()
 	at := time.Date(2026, 11, 22, 3, 4, 5, 678, time.UTC)
-	e := sandbox.Entry{
-		Info: sandbox.Info{
+	e := journal.Entry{
+		Info: journal.Info{
 			ID: "sb1", Run: "run-1", Task: "täglich \"x\"\n", Template: "debian", Digest: "sha256:1", Engine: "e", PolicyDigest: "sha256:2", LockDigest: "sha256:3",
-			Lifetime: sandbox.Lifetime{TTL: time.Minute, Then: sandbox.ThenPause}, Owner: sandbox.Owner{Token: "tok-1"}, Account: sandbox.Account{Name: "user", Home: "/home/user"},
+			Lifetime: journal.Lifetime{TTL: time.Minute, Then: journal.ThenPause}, Owner: journal.Owner{Token: "tok-1"}, Account: journal.Account{Name: "user", Home: "/home/user"},
 			Limits: engine.Limits{CPU: 1.5, MemoryBytes: 1 << 30}, Labels: map[string]string{"a": "b", "": "\x00"}, Created: at, Handle: engine.Handle{Engine: "e", ID: "sb1", State: []byte(`{"a":1}`)},
 		},
-		State: sandbox.Paused, Key: "k", Request: "sha256:4", First: 1 << 40,
-		Clock: sandbox.Clock{Lifetime: sandbox.Lifetime{Idle: time.Hour}, Left: 1, Still: true, Boot: "b", At: 2},
+		State: journal.Paused, Key: "k", Request: "sha256:4", First: 1 << 40,
+		Clock: journal.Clock{Lifetime: journal.Lifetime{Idle: time.Hour}, Left: 1, Still: true, Boot: "b", At: 2},
 	}
-	ev := sandbox.Event{Time: at, Sandbox: "sb1", Run: "run-1", Token: "tok-1", From: sandbox.Freezing, To: sandbox.Paused, Reason: "because\n"}
+	ev := journal.Event{Time: at, Sandbox: "sb1", Run: "run-1", Token: "tok-1", From: journal.Freezing, To: journal.Paused, Reason: "because\n"}
 	got, err := j.Move(t.Context(), e, ev)
 	if err != nil {
 		t.Fatal(err)
@@ -119,20 +119,20 @@ func testWhole(t *testing.T, j sandbox.Journal, reopen func() sandbox.Journal) {
 		j = reopen()
 	}
 	entries, err := j.Entries(t.Context())
-	if diff := cmp.Diff([]sandbox.Entry{e}, entries); diff != "" || err != nil {
+	if diff := cmp.Diff([]journal.Entry{e}, entries); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	events, err := j.Events(t.Context(), 0, 10)
-	if diff := cmp.Diff([]sandbox.Event{ev}, events); diff != "" || err != nil {
+	if diff := cmp.Diff([]journal.Event{ev}, events); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 }
 
-func testPut(t *testing.T, j sandbox.Journal, _ func() sandbox.Journal) {
+func testPut(t *testing.T, j journal.Journal, _ func() journal.Journal) {
 	t.Helper()
-	move(t, j, "sb1", "", sandbox.Creating)
+	move(t, j, "sb1", "", journal.Creating)
 	for _, id := range []string{"sb1", "sb2"} {
-		if err := j.Put(t.Context(), sandbox.Entry{Info: sandbox.Info{ID: id}, State: sandbox.Running, First: 7}); err != nil {
+		if err := j.Put(t.Context(), journal.Entry{Info: journal.Info{ID: id}, State: journal.Running, First: 7}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -145,10 +145,10 @@ func testPut(t *testing.T, j sandbox.Journal, _ func() sandbox.Journal) {
 	}
 }
 
-func testEvents(t *testing.T, j sandbox.Journal, _ func() sandbox.Journal) {
+func testEvents(t *testing.T, j journal.Journal, _ func() journal.Journal) {
 	t.Helper()
 	for i := range 10 {
-		move(t, j, fmt.Sprint("sb", i), "", sandbox.Creating)
+		move(t, j, fmt.Sprint("sb", i), "", journal.Creating)
 	}
 	for _, c := range []struct {
 		after int64
@@ -167,7 +167,7 @@ func testEvents(t *testing.T, j sandbox.Journal, _ func() sandbox.Journal) {
 }
 
 // testAtOnce: no number is given twice and none is left out.
-func testAtOnce(t *testing.T, j sandbox.Journal, _ func() sandbox.Journal) {
+func testAtOnce(t *testing.T, j journal.Journal, _ func() journal.Journal) {
 	t.Helper()
 	const writers, each = 8, 20
 	var group sync.WaitGroup
@@ -176,7 +176,7 @@ func testAtOnce(t *testing.T, j sandbox.Journal, _ func() sandbox.Journal) {
 		group.Go(func() {
 			for i := range each {
 				id := fmt.Sprintf("sb%d-%d", w, i)
-				ev, err := j.Move(context.Background(), sandbox.Entry{Info: sandbox.Info{ID: id}}, sandbox.Event{Sandbox: id, To: sandbox.Creating})
+				ev, err := j.Move(context.Background(), journal.Entry{Info: journal.Info{ID: id}}, journal.Event{Sandbox: id, To: journal.Creating})
 				if err != nil {
 					t.Error(err)
 				}

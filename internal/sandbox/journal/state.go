@@ -1,4 +1,4 @@
-package sandbox
+package journal
 
 import "slices"
 
@@ -39,12 +39,12 @@ func moves() map[State][]State {
 	}
 }
 
-// mayBecome reports whether a move is in the table.
-func (s State) mayBecome(to State) bool { return slices.Contains(moves()[s], to) }
+// MayBecome reports whether a move is in the table.
+func (s State) MayBecome(to State) bool { return slices.Contains(moves()[s], to) }
 
-// usable reports whether commands can be started and files read in this state. What
+// Usable reports whether commands can be started and files read in this state. What
 // is asked while a copy is being written waits for that.
-func (s State) usable() bool { return s == Running || s == Snapshotting }
+func (s State) Usable() bool { return s == Running || s == Snapshotting }
 
-// ends reports whether a sandbox in this state is being taken away, or has been.
-func (s State) ends() bool { return s == Destroying || s == Destroyed || s == Failed }
+// Ends reports whether a sandbox in this state is being taken away, or has been.
+func (s State) Ends() bool { return s == Destroying || s == Destroyed || s == Failed }

@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// What readers of events may have.
+const (
+	eventPage    = 256 // read from the journal at one time
+	eventReaders = 64
+	eventRetry   = 5 * time.Second
+)
+
+// Feed is a journal and the readers of its events: each reads the journal from where it
+// stands, so that a slow one costs no memory and no one else anything. Safe for
+// concurrent use.
+type Feed struct {
+	Journal
+	log   *slog.Logger
+	life  context.Context //nolint:containedctx // the daemon's: no reader outlives it
+	group *sync.WaitGroup // the readers' goroutines
+
+	mu      sync.Mutex // guards what follows
+	changed chan struct{}
+	readers int
+}
+
+// NewFeed makes one without readers. They end with life, and are in the group until then.
+func NewFeed(life context.Context, group *sync.WaitGroup, j Journal, log *slog.Logger) *Feed {
+	return &Feed{Journal: j, log: log, life: life, group: group, changed: make(chan struct{})}
+}
+
+// Enter writes an entry, whose state was another one before, and tells the readers. It
+// is not bound to ctx's end.
+func (f *Feed) Enter(ctx context.Context, e Entry, from State, reason string) error {
+	_, err := f.Move(context.WithoutCancel(ctx), e, Event{
+		Time: time.Now().UTC(), Sandbox: e.Info.ID, Run: e.Info.Run, Token: e.Info.Owner.Token, From: from, To: e.State, Reason: reason,
+	})
+	if err == nil {
+		f.wake()
+	}
+	return err
+}
+
+func (f *Feed) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// next is closed when something is written.
+func (f *Feed) next() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+func (f *Feed) join() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readers >= eventReaders {
+		return false
+	}
+	f.readers++
+	return true
+}
+
+func (f *Feed) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.readers--
+}
+
+// Follow gives what happens from after the event with the number on: first what the
+// journal has, from the oldest that is kept, then what comes. The channel is closed when
+// ctx ends, with the daemon, when the journal can't be read, and when the reader is so slow that what it
+// has not read yet is not kept any more. Who stops reading must end ctx. There are bounds to how many read: fault.ErrExhausted.
+func (f *Feed) Follow(ctx context.Context, after int64) (<-chan Event, error) {
+	last, err := f.Last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if after > last {
+		return nil, fault.Invalid("the newest event is %d, so there is none after %d", last, after)
+	}
+	if !f.join() {
+		return nil, fault.Exhausted(eventRetry, "%d clients read events already", eventReaders)
+	}
+	out := make(chan Event)
+	errand.In(f.group, func() {
+		defer f.leave()
+		defer close(out)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer errand.When(f.life, cancel)()
+		f.pass(ctx, max(after, 0), out)
+	})
+	return out, nil
+}
+
+// pass reads the journal page by page.
+func (f *Feed) pass(ctx context.Context, after int64, out chan<- Event) {
+	for begun := false; ; {
+		changed := f.next() // before the look, so that nothing is missed
+		page, err := f.Events(ctx, after, eventPage)
+		if err != nil {
+			if ctx.Err() == nil {
+				f.log.Error("events can't be read", "err", err)
+			}
+			return
+		}
+		for _, e := range page {
+			if begun && e.Seq != after+1 {
+				return // the oldest were thrown away meanwhile
+			}
+			begun, after = true, e.Seq
+			select {
+			case out <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if len(page) > 0 {
+			continue
+		}
+		begun = true
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

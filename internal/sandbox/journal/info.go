@@ -1,0 +1,89 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// Info is what the daemon knows about a sandbox, and what the keeper hands back
+// as meta after a restart of the daemon.
+type Info struct {
+	ID           string        `json:"id"`
+	Run          string        `json:"run"`
+	Task         string        `json:"task,omitempty"`
+	Template     string        `json:"template"`
+	Digest       string        `json:"template_digest"`
+	Engine       string        `json:"engine"`
+	PolicyDigest string        `json:"policy_digest"`
+	PolicySource string        `json:"policy_source,omitempty"`
+	LockDigest   string        `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
+	User         string        `json:"user,omitempty"`
+	Workdir      string        `json:"workdir,omitempty"`
+	Linger       bool          `json:"linger,omitempty"`
+	Lifetime     Lifetime      `json:"lifetime,omitzero"` // as it was asked for; Sandbox.Ends tells how it stands
+	Owner        Owner         `json:"owner,omitzero"`
+	Account      Account       `json:"account,omitzero"`
+	Limits       engine.Limits `json:"limits,omitzero"`
+	Snapshot     string        `json:"snapshot,omitempty"` // that it was made from
+	Parent       string        `json:"parent,omitempty"`   // the sandbox that it is a fork of
+	// Ancestors are those whose ledgers are a copy's, see admission.Run.
+	Ancestors []admission.Ancestor `json:"ancestors,omitempty"`
+	Labels    map[string]string    `json:"labels,omitempty"`
+	Plan      bool                 `json:"plan,omitempty"`
+	Rehearsal bool                 `json:"rehearsal,omitempty"`
+	Created   time.Time            `json:"created"`
+	Notes     []string             `json:"notes,omitempty"`
+	Missing   []string             `json:"missing,omitempty"`
+	Handle    engine.Handle        `json:"handle"`
+	// The directories of the sandbox on which the host's lie.
+	WritableMounts []string `json:"writable_mounts,omitempty"`
+	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`
+	// TemplateMounts are those on which its template shows the host's own, read-only.
+	TemplateMounts []string `json:"template_mounts,omitempty"`
+}
+
+// IsCopy tells whether it was made from a snapshot or is a fork.
+func (i Info) IsCopy() bool { return i.Snapshot != "" || i.Parent != "" }
+
+// Owner is the token whose sandbox it is; the zero Owner is a caller on the Unix
+// socket, who has no quota.
+type Owner struct {
+	Token string      `json:"token,omitempty"` // token.Token.ID
+	Quota token.Quota `json:"quota,omitzero"`
+}
+
+// Account is the user inside who runs commands; the zero one is the template's.
+type Account struct {
+	Name string `json:"name,omitempty"`
+	Home string `json:"home,omitempty"`
+	// Default is who runs what names no user: "" for this one, or "root".
+	Default string `json:"default,omitempty"`
+}
+
+// Lifetime says when a sandbox ends by itself. Time in which it is frozen,
+// paused, or waits for a person does not count.
+type Lifetime struct {
+	TTL  time.Duration `json:"ttl,omitempty"`  // from when it was set; 0: no end
+	Idle time.Duration `json:"idle,omitempty"` // without a command, a client or a file operation; 0: no end
+	Then AtEnd         `json:"then,omitempty"`
+}
+
+// AtEnd is what becomes of a sandbox whose time is over.
+type AtEnd string
+
+// What may become of it.
+const (
+	ThenDestroy AtEnd = ""
+	ThenPause   AtEnd = "pause"
+	// ThenPauseFiles is a pause of which only the files are kept.
+	ThenPauseFiles AtEnd = "pause-files"
+)
+
+// Pauses tells whether it is paused then, in one way or the other.
+func (a AtEnd) Pauses() bool { return a == ThenPause || a == ThenPauseFiles }
+
+// HasEnd reports whether a lifetime has an end.
+func (l Lifetime) HasEnd() bool { return l.TTL > 0 || l.Idle > 0 }

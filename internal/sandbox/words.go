@@ -1,0 +1,51 @@
+package sandbox
+
+import "github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+
+// What the journal has of a sandbox is what the manager is spoken to about.
+type (
+	// Info is what a sandbox was made as.
+	Info = journal.Info
+	// State is where a sandbox stands.
+	State = journal.State
+	// Lifetime says when a sandbox ends by itself.
+	Lifetime = journal.Lifetime
+	// AtEnd is what becomes of a sandbox whose time is over.
+	AtEnd = journal.AtEnd
+	// Owner is the token whose sandbox it is.
+	Owner = journal.Owner
+	// Account is the user inside who runs commands.
+	Account = journal.Account
+	// Journal keeps what a daemon must find of its sandboxes after the one before it died.
+	Journal = journal.Journal
+	// Entry is a sandbox in the journal.
+	Entry = journal.Entry
+	// Event is a change of a sandbox's state.
+	Event = journal.Event
+	// Clock is how much time a sandbox had left when that was written.
+	Clock = journal.Clock
+)
+
+// The states.
+const (
+	Creating     = journal.Creating
+	Running      = journal.Running
+	Snapshotting = journal.Snapshotting
+	Freezing     = journal.Freezing
+	Frozen       = journal.Frozen
+	Paused       = journal.Paused
+	Thawing      = journal.Thawing
+	Destroying   = journal.Destroying
+	Destroyed    = journal.Destroyed
+	Failed       = journal.Failed
+)
+
+// What may become of a sandbox whose time is over.
+const (
+	ThenDestroy    = journal.ThenDestroy
+	ThenPause      = journal.ThenPause
+	ThenPauseFiles = journal.ThenPauseFiles
+)
+
+// KeptEvents is how many events a Journal keeps at least.
+const KeptEvents = journal.KeptEvents

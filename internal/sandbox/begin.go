@@ -63,7 +63,7 @@ func (b *birth) die(ctx context.Context, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	defer b.leave()
 	m.quotas.Drop(id)
-	m.forgetMounts(id)
+	m.forgetFiles(id)
 	e := b.entry
 	e.State = Failed
 	if err := m.journal.Enter(ctx, e, Creating, cause.Error()); err != nil {

@@ -66,7 +66,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 		PTY: c.PTY, Stdin: c.Stdin, Timeout: timeout.Milliseconds(), Grace: timeoutGrace.Milliseconds(),
 	}
 	faultpoint.Hit(faultpoint.ExecJudged)
-	s.asRoot(c.User)
+	s.inventory.AsRoot(c.User)
 	s.hold(cmd)
 	if err := m.cfg.Keeper.Exec(ctx, id, exec, keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true}); err != nil {
 		m.settleFailed(ctx, s, cmd, err)

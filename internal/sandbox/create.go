@@ -245,7 +245,10 @@ func (m *Manager) boot(ctx context.Context, p *plan, req Request) (*Sandbox, err
 	faultpoint.Hit(faultpoint.CreateLaunched)
 	p.info.Handle = inst.Handle()
 	s := newSandbox(p.info, req.Policy, inst)
-	s.root.Store(p.info.Snapshot != "" || p.info.Parent != "")
+	s.inventory = m.inventory.Of(p.info, s.over)
+	if p.info.IsCopy() {
+		s.inventory.Distrust()
+	}
 	s.waits = waiting.New(m.ctx, m.waitsOf(s))
 	if err := m.introduce(ctx, s, p, req); err != nil {
 		m.recordFailedBoot(ctx, p.info.ID)
@@ -287,7 +290,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	if p.adopted, err = m.takeUp(ctx, s, req.from); err != nil {
 		return err
 	}
-	err = m.learnBaseline(ctx, s)
+	err = m.inventory.Learn(ctx, s.info)
 	faultpoint.Hit(faultpoint.CreateListed)
 	return err
 }

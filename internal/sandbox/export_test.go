@@ -7,8 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 )
 
-// Lives is lives, for tests outside of the package.
-func (m *Manager) Lives(ctx context.Context, s *Sandbox) bool { return m.lives(ctx, s) }
+// Lives is that of inventory.Taker, for tests outside of the package.
+func (m *Manager) Lives(ctx context.Context, s *Sandbox) bool { return s.inventory.Lives(ctx) }
 
 // AwaitEnds returns when all clocks that are announced and over have been told of.
 func (m *Manager) AwaitEnds() {

@@ -33,7 +33,7 @@ func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.
 	}
 	defer s.use()()
 	f.User = s.userOf(f.User)
-	s.asRoot(f.User)
+	s.inventory.AsRoot(f.User)
 	if err := checkFile(f); err != nil {
 		return channel.FileInfo{}, err
 	}
@@ -64,7 +64,7 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 		return nil, info, err
 	}
 	f.User = s.userOf(f.User)
-	s.asRoot(f.User)
+	s.inventory.AsRoot(f.User)
 	if err := checkFile(f); err != nil {
 		return nil, info, err
 	}

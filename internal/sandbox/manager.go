@@ -2,13 +2,13 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
@@ -96,19 +97,19 @@ type Manager struct {
 
 	mu        sync.Mutex // guards what follows
 	sandboxes map[string]*Sandbox
-	baselines map[string]channel.Inventory // by template digest
-	members   map[string]engine.Instance   // of the pool, by id
-	making    map[string]int               // ids of what is being made: the sweeps leave them alone
-	promises  map[string]*promise          // by owner and idempotency key
-	laws      map[string]*policy.Policy    // by source: what narrows those that began under another document of it
+	members   map[string]engine.Instance // of the pool, by id
+	making    map[string]int             // ids of what is being made: the sweeps leave them alone
+	promises  map[string]*promise        // by owner and idempotency key
+	laws      map[string]*policy.Policy  // by source: what narrows those that began under another document of it
 
-	journal *journal.Feed
-	pool    *pool.Pool
-	ends    *ends.Schedule
-	quotas  *quota.Book
-	drafts  drafts
-	gate    *gate
-	crew    *crew // ends and writes in the background
+	journal   *journal.Feed
+	inventory *inventory.Book
+	pool      *pool.Pool
+	ends      *ends.Schedule
+	quotas    *quota.Book
+	drafts    drafts
+	gate      *gate
+	crew      *crew // ends and writes in the background
 
 	tidying    sync.Mutex      // held while reconciling
 	background sync.WaitGroup  // watchers; Close waits for them
@@ -127,10 +128,12 @@ func New(cfg Config) *Manager {
 	}
 	m := &Manager{
 		cfg: cfg, rules: mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile},
-		sandboxes: map[string]*Sandbox{}, baselines: map[string]channel.Inventory{}, members: map[string]engine.Instance{},
+		sandboxes: map[string]*Sandbox{}, members: map[string]engine.Instance{},
 		making: map[string]int{}, promises: map[string]*promise{},
-		quotas: quota.NewBook(), gate: newGate(cfg.PolicyDir, cfg.Reserve),
-		ctx: ctx, cancel: cancel,
+		quotas:    quota.NewBook(),
+		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
+		gate:      newGate(cfg.PolicyDir, cfg.Reserve),
+		ctx:       ctx, cancel: cancel,
 	}
 	m.journal = journal.NewFeed(ctx, &m.background, cfg.Journal, cfg.Log)
 	m.ends = ends.New(m.expired)
@@ -259,7 +262,7 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	}
 	faultpoint.Hit(faultpoint.DestroyRecorded)
 	m.cfg.Door.Unregister(s.info.ID)
-	m.forgetMounts(s.info.ID)
+	m.forgetFiles(s.info.ID)
 	if recorded != nil {
 		s.setState(Destroyed)
 	} else if err := m.enter(ctx, s, Destroyed, reason); err != nil {
@@ -268,6 +271,12 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	faultpoint.Hit(faultpoint.DestroyForgotten)
 	m.forget(s)
 	return nil
+}
+
+// forgetFiles removes what is kept of a sandbox beside its journal.
+func (m *Manager) forgetFiles(id string) {
+	m.forgetMade(id)
+	m.inventory.Forget(id)
 }
 
 // forget lets go all that is kept of a sandbox that is gone.
@@ -346,4 +355,14 @@ func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
 		}
 	}
 	return true
+}
+
+// endFor ends a sandbox for what was found on its disk; it returns at once.
+func (m *Manager) endFor(s *Sandbox, why string) {
+	errand.In(&m.background, func() {
+		m.cfg.Log.Warn("a sandbox is ended, as its policy asks", "sandbox", s.info.ID, "why", why)
+		if err := m.Destroy(m.ctx, s.info.ID); err != nil && !errors.Is(err, fault.ErrNotFound) {
+			m.cfg.Log.Error("a sandbox that its policy ends can't be destroyed", "sandbox", s.info.ID, "err", err)
+		}
+	})
 }

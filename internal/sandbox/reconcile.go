@@ -50,7 +50,8 @@ func (m *Manager) reconcile(ctx context.Context, reason string) {
 	if err := m.cfg.Shelf.Sweep(m.knows); err != nil {
 		m.cfg.Log.Error("the images of sandboxes that are gone can't be removed", "err", err)
 	}
-	m.sweepMounts(m.knows)
+	m.inventory.Sweep(m.knows)
+	m.sweepMade(m.knows)
 	for _, s := range m.List() {
 		if s.behind() {
 			m.rewrite(ctx, s)

@@ -153,7 +153,8 @@ func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 		return nil, err
 	}
 	s := newSandbox(info, p, inst)
-	s.root.Store(true)
+	s.inventory = m.inventory.Of(info, s.over)
+	s.inventory.Distrust()
 	s.state, s.ends = Running, m.ends
 	return s, nil
 }

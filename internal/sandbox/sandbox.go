@@ -12,13 +12,13 @@ package sandbox
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
@@ -64,18 +64,14 @@ type Request struct {
 
 // Sandbox is one sandbox of a running daemon.
 type Sandbox struct {
-	info     Info // never changes after creation
-	policy   *policy.Policy
-	instance engine.Instance
-	waits    *waiting.List // what it waits for; has a lock of its own
-	stock    sync.Mutex    // one inventory at a time
-	taking   stocktaking
-	// root tells that something was, or may have been, done inside with root's
-	// rights. What another daemon or another sandbox did is not known.
-	root  atomic.Bool
-	usage meter          // what Usage found last; has a lock of its own
-	ends  *ends.Schedule // nil: nothing ends it
-	anew  chan struct{}  // a slot for the ResumeFiles that is under way
+	info      Info // never changes after creation
+	policy    *policy.Policy
+	instance  engine.Instance
+	waits     *waiting.List // what it waits for; has a lock of its own
+	inventory *inventory.Taker
+	usage     meter          // what Usage found last; has a lock of its own
+	ends      *ends.Schedule // nil: nothing ends it
+	anew      chan struct{}  // a slot for the ResumeFiles that is under way
 
 	// Of its idempotency key, and its first record; as the journal has them.
 	key, request string

@@ -18,12 +18,12 @@ func (m *Manager) settle(ctx context.Context, s *Sandbox, c *command, exit chann
 	s.mu.Lock()
 	s.unseen = s.attached == 0
 	s.mu.Unlock()
-	end, known, err := m.stocked(ctx, s)
+	end, known, err := s.inventory.Covered(ctx, &m.background, s.waits.Steadily)
 	if !known {
 		return // as below
 	}
 	if err != nil && ctx.Err() != nil {
-		return // the daemon ends; its successor takes stock and settles the command
+		return // the daemon ends; its successor takes the inventory and settles the command
 	}
 	if err != nil {
 		m.cfg.Log.Error("what is installed is not on record", "sandbox", s.info.ID, "err", err)
@@ -95,7 +95,7 @@ func (s *Sandbox) awaitSettled(ctx context.Context, c *command) error {
 	again := time.NewTicker(hurryAgain)
 	defer again.Stop()
 	for {
-		s.hurry()
+		s.inventory.Hurry()
 		select {
 		case <-c.settled:
 			return nil

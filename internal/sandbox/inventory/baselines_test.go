@@ -1,4 +1,4 @@
-package sandbox
+package inventory
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
@@ -24,7 +25,7 @@ func TestPagesArePutTogether(t *testing.T) {
 	for i := range packages {
 		packages[i].Name = strings.Repeat("x", i%7)
 	}
-	got, err := fetchInventory(channel.InventoryAsk{Skip: []string{"/ro"}}, guest(func(ask channel.InventoryAsk) channel.Inventory {
+	got, err := fetch(channel.InventoryAsk{Skip: []string{"/ro"}}, guest(func(ask channel.InventoryAsk) channel.Inventory {
 		if ask.From > 0 && ask.Take != 7 || len(ask.Skip) != 1 {
 			t.Errorf("a page is asked for with %+v", ask)
 		}
@@ -52,7 +53,7 @@ func TestLyingGuests(t *testing.T) {
 		"skips": func(a channel.InventoryAsk) channel.Inventory {
 			return channel.Inventory{Next: a.From + 2, Packages: one}
 		},
-		"changes its stock": func(a channel.InventoryAsk) channel.Inventory {
+		"changes its list": func(a channel.InventoryAsk) channel.Inventory {
 			return channel.Inventory{Take: uint64(a.From) + 1, Next: a.From + 1, Packages: one}
 		},
 		"has no end": func(a channel.InventoryAsk) channel.Inventory {
@@ -63,15 +64,15 @@ func TestLyingGuests(t *testing.T) {
 		},
 	} {
 		calls := 0
-		_, err := fetchInventory(channel.InventoryAsk{}, func(a channel.InventoryAsk) ([]byte, error) {
+		_, err := fetch(channel.InventoryAsk{}, func(a channel.InventoryAsk) ([]byte, error) {
 			calls++
 			return g.call(a)
 		})
-		if !errors.Is(err, fault.ErrInvalid) || calls > inventoryPackages+1 {
+		if !errors.Is(err, fault.ErrInvalid) || calls > maxPackages+1 {
 			t.Errorf("a guest that %s: %v after %d calls", what, err, calls)
 		}
 	}
-	if _, err := fetchInventory(channel.InventoryAsk{}, func(channel.InventoryAsk) ([]byte, error) { return []byte(`{"packages": 1}`), nil }); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := fetch(channel.InventoryAsk{}, func(channel.InventoryAsk) ([]byte, error) { return []byte(`{"packages": 1}`), nil }); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("no list: %v", err)
 	}
 }
@@ -79,30 +80,30 @@ func TestLyingGuests(t *testing.T) {
 // TestBaselineOfATemplate: a sandbox whose mounts lie over parts of the template
 // never tells sandboxes without them what the template brings.
 func TestBaselineOfATemplate(t *testing.T) {
-	m := New(Config{BaselineDir: t.TempDir()})
-	bare, mounted := &Sandbox{info: Info{Digest: "sha256:d"}}, &Sandbox{info: Info{Digest: "sha256:d"}}
-	mounted.info.WritableMounts, mounted.info.ReadOnlyMounts = mounts.Destinations([]engine.Mount{
+	b := NewBook(Config{Dir: t.TempDir()})
+	bare, mounted := journal.Info{Digest: "sha256:d"}, journal.Info{Digest: "sha256:d"}
+	mounted.WritableMounts, mounted.ReadOnlyMounts = mounts.Destinations([]engine.Mount{
 		{Destination: "/opt"}, {Destination: "/data", ReadOnly: true}, {Destination: "/a"},
 	})
-	if !slices.Equal(mounted.info.WritableMounts, []string{"/a", "/opt"}) || !slices.Equal(mounted.info.ReadOnlyMounts, []string{"/data"}) {
-		t.Fatalf("%+v", mounted.info)
+	if !slices.Equal(mounted.WritableMounts, []string{"/a", "/opt"}) || !slices.Equal(mounted.ReadOnlyMounts, []string{"/data"}) {
+		t.Fatalf("%+v", mounted)
 	}
 	part := channel.Inventory{Packages: []channel.InstalledPackage{{Name: "part"}}}
 	whole := channel.Inventory{Packages: []channel.InstalledPackage{{Name: "part"}, {Name: "covered"}}}
-	names := m.templateBaselines(mounted)
-	if err := writeBaseline(m.baselinePath(names[len(names)-1]), part); err != nil {
+	names := templateNames(mounted)
+	if err := write(b.baselinePath(names[len(names)-1]), part); err != nil {
 		t.Fatal(err)
 	}
-	if _, known := m.baseline(m.templateBaselines(bare)...); known {
+	if _, known := b.baseline(templateNames(bare)...); known {
 		t.Error("a part of the template is taken for all of it")
 	}
-	if got, known := m.baseline(names...); !known || len(got.Packages) != 1 {
+	if got, known := b.baseline(names...); !known || len(got.Packages) != 1 {
 		t.Errorf("%+v, %t", got, known)
 	}
-	if err := writeBaseline(m.baselinePath(m.templateBaselines(bare)[0]), whole); err != nil {
+	if err := write(b.baselinePath(templateNames(bare)[0]), whole); err != nil {
 		t.Fatal(err)
 	}
-	if got, known := m.baseline(names...); !known || len(got.Packages) != 2 {
+	if got, known := b.baseline(names...); !known || len(got.Packages) != 2 {
 		t.Errorf("%+v, %t", got, known)
 	}
 }
@@ -118,7 +119,7 @@ func TestWhatCannotHaveChanged(t *testing.T) {
 		{[]string{"/opt/people"}, nil, []string{"/opt", "/usr"}},
 		{[]string{"/usr/local/lib", "/us"}, nil, template}, // the guest finds what is mounted below
 	} {
-		info := Info{TemplateMounts: template, WritableMounts: c.writable, ReadOnlyMounts: c.readOnly}
+		info := journal.Info{TemplateMounts: template, WritableMounts: c.writable, ReadOnlyMounts: c.readOnly}
 		if got := unchangeable(info); !slices.Equal(got, c.want) {
 			t.Errorf("%v over it: %v, want %v", c.writable, got, c.want)
 		}
@@ -129,17 +130,17 @@ func TestWhatCannotHaveChanged(t *testing.T) {
 }
 
 func TestListsOfGoneSandboxesAreSwept(t *testing.T) {
-	m := New(Config{BaselineDir: t.TempDir()})
+	b := NewBook(Config{Dir: t.TempDir()})
 	for _, id := range []string{"sb-lives", "sb-gone"} {
-		if err := writeBaseline(m.mountsPath(id), channel.Inventory{}); err != nil {
+		if err := write(b.mountsPath(id), channel.Inventory{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m.sweepMounts(func(id string) bool { return id == "sb-lives" })
-	if _, err := os.Stat(m.mountsPath("sb-lives")); err != nil {
+	b.Sweep(func(id string) bool { return id == "sb-lives" })
+	if _, err := os.Stat(b.mountsPath("sb-lives")); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(m.mountsPath("sb-gone")); err == nil {
+	if _, err := os.Stat(b.mountsPath("sb-gone")); err == nil {
 		t.Error("the list of a sandbox that is gone is kept")
 	}
 }

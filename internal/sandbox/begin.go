@@ -46,7 +46,7 @@ func (m *Manager) begin(ctx context.Context, p *plan, req Request, digest string
 func (b *birth) live(ctx context.Context, s *Sandbox) {
 	m := b.manager
 	defer b.leave()
-	s.key, s.request, s.first, s.ends = b.entry.Key, b.entry.Request, m.cfg.Door.FirstRecord(s.info.ID), m.ends
+	s.key, s.request, s.first = b.entry.Key, b.entry.Request, m.cfg.Door.FirstRecord(s.info.ID)
 	m.ends.Start(s.info.ID, terms(s.lifetime), s.lifetime.TTL)
 	s.turn.Lock()
 	defer s.turn.Unlock()

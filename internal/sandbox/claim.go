@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 )
 
@@ -208,7 +209,7 @@ func memoryAvailable(path string) (int64, error) {
 	return 0, errors.Join(lines.Err(), fmt.Errorf("%s does not tell how much memory is available", path))
 }
 
-func newSandboxID() string { return "sb" + hex.EncodeToString(seed()[:8]) }
+func newSandboxID() string { return journal.NewID("sb", 8) }
 
 // machineID is what /etc/machine-id has: another one for each sandbox, and for a
 // member of the pool the one that it will be claimed with.

@@ -1,9 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
@@ -92,8 +93,8 @@ func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Leas
 	if err := m.obey(ctx, s); err != nil { // nobody has had its id yet
 		return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx), s.info.ID))
 	}
-	for _, c := range plan.adopted {
-		errand.In(&m.background, func() { m.follow(s, c, 0) })
+	if plan.follow != nil {
+		plan.follow()
 	}
 	return s, nil
 }
@@ -131,7 +132,7 @@ type plan struct {
 	// workspace is the policy's directory inside.
 	workspace policy.Workspace
 	claimed   engine.Instance // out of the pool; nil: it is to be made
-	adopted   []*command      // those that go on in a copy
+	follow    func()          // follows the commands that go on in a copy; nil: there are none
 }
 
 func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
@@ -161,7 +162,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	p.info = Info{
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
-		User: req.User, Workdir: orDir(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
+		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
 	_, p.info.TemplateMounts = mounts.Destinations(tpl.Mounts)
@@ -172,7 +173,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		p.info.LockDigest = lock.Digest()
 	}
 	if p.info.Run == "" {
-		p.info.Run = newID("run")
+		p.info.Run = journal.NewID("run-", 6)
 	}
 	for _, c := range slices.Sorted(maps.Keys(caps.Missing)) {
 		if c == engine.ControlFreeze {
@@ -244,8 +245,7 @@ func (m *Manager) boot(ctx context.Context, p *plan, req Request) (*Sandbox, err
 	}
 	faultpoint.Hit(faultpoint.CreateLaunched)
 	p.info.Handle = inst.Handle()
-	s := newSandbox(p.info, req.Policy, inst)
-	s.inventory = m.inventory.Of(p.info, s.over)
+	s := m.newSandbox(p.info, req.Policy, inst)
 	if p.info.IsCopy() {
 		s.inventory.Distrust()
 	}
@@ -287,7 +287,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 		return err
 	}
 	var err error
-	if p.adopted, err = m.takeUp(ctx, s, req.from); err != nil {
+	if p.follow, err = m.takeUp(ctx, s, req.from); err != nil {
 		return err
 	}
 	err = m.inventory.Learn(ctx, s.info)
@@ -343,8 +343,6 @@ func orElse[T int | int64 | float64](v, fallback T) T {
 	}
 	return fallback
 }
-
-func newID(prefix string) string { return prefix + "-" + hex.EncodeToString(seed()[:6]) }
 
 func seed() []byte {
 	b := make([]byte, 32)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
 
 // answerPatience is how long a guest may take for the reply to a call, of time in
@@ -31,8 +31,8 @@ func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
-	defer s.use()()
-	f.User = s.userOf(f.User)
+	defer s.clients.Use()()
+	f.User = s.info.Account.User(f.User)
 	s.inventory.AsRoot(f.User)
 	if err := checkFile(f); err != nil {
 		return channel.FileInfo{}, err
@@ -63,7 +63,7 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 	if err != nil {
 		return nil, info, err
 	}
-	f.User = s.userOf(f.User)
+	f.User = s.info.Account.User(f.User)
 	s.inventory.AsRoot(f.User)
 	if err := checkFile(f); err != nil {
 		return nil, info, err
@@ -81,7 +81,7 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 
 // stream opens a stream to the guest which counts as a client until it is closed.
 func (m *Manager) stream(ctx context.Context, s *Sandbox, call channel.Call) (net.Conn, channel.Reply, error) {
-	over := s.use()
+	over := s.clients.Use()
 	ctx, cancel := s.waits.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	conn, reply, err := m.cfg.Keeper.Stream(ctx, s.info.ID, call)
@@ -89,7 +89,7 @@ func (m *Manager) stream(ctx context.Context, s *Sandbox, call channel.Call) (ne
 		over()
 		return nil, reply, err
 	}
-	return &client{Conn: conn, over: over}, reply, nil
+	return commands.Count(conn, over), reply, nil
 }
 
 // refused is why a call came to nothing: the guest's reason, or that it has none.
@@ -132,39 +132,4 @@ func (m *Manager) inUse(id string) (*Sandbox, error) {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	return s, nil
-}
-
-// use counts a client in. What it returns counts it out, once.
-func (s *Sandbox) use() func() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.attached++
-	s.usedNow()
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.attached--
-		s.usedNow()
-	})
-}
-
-// client is a connection into a sandbox that counts as a client until it is
-// closed.
-type client struct {
-	net.Conn
-	over func()
-}
-
-// Close ends the connection. It may be called more than once.
-func (c *client) Close() error {
-	c.over()
-	return c.Conn.Close()
-}
-
-// CloseWrite ends the client's half.
-func (c *client) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return c.Close()
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/hex"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 
 const (
@@ -36,7 +36,7 @@ func (m *Manager) Fork(ctx context.Context, id string, count int, l Lifetime) (_
 	if err := m.cfg.Door.Recheck(ctx, id); err != nil { // before anything is written for copies that can't start
 		return nil, cantUse("the sandbox "+id+" can't be forked", err)
 	}
-	draft, from, err := m.write(ctx, s, "fork"+hex.EncodeToString(seed()[:8]), engine.ContentsMemory, false)
+	draft, from, err := m.write(ctx, s, journal.NewID("fork", 8), engine.ContentsMemory, false)
 	if err != nil {
 		return nil, err
 	}

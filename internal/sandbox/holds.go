@@ -33,34 +33,12 @@ func (m *Manager) Released(ctx context.Context, sandbox string, h admission.Hold
 	if err != nil {
 		return err
 	}
-	defer s.used()
+	defer s.clients.Touch()
 	return s.waits.Released(ctx, heldAs(h))
 }
 
 func heldAs(h admission.Hold) waiting.Hold {
 	return waiting.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Reason: h.Reason}
-}
-
-// Waits is what the sandbox waits for now, and a channel that tells when that
-// changes.
-func (s *Sandbox) Waits() waiting.View { return s.waits.View() }
-
-// Gone is closed when the sandbox has been taken away.
-func (s *Sandbox) Gone() <-chan struct{} { return s.gone }
-
-// used: the sandbox is neither abandoned nor idle.
-func (s *Sandbox) used() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.usedNow()
-}
-
-// usedNow needs mu.
-func (s *Sandbox) usedNow() {
-	s.lastUsed = time.Now()
-	if s.ends != nil {
-		s.ends.Touch(s.info.ID)
-	}
 }
 
 // waitsOf is how the list of a sandbox's holds reaches it.

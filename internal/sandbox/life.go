@@ -169,15 +169,12 @@ func (m *Manager) Touch(id string) {
 	if err != nil {
 		return
 	}
-	s.used()
+	s.clients.Touch()
 }
 
 // Ends is when the sandbox ends if nobody uses it and nothing changes, and as if it
 // went on now if its time stands still; zero: never.
 func (s *Sandbox) Ends() time.Time {
-	if s.ends == nil {
-		return time.Time{}
-	}
 	v, _ := s.ends.View(s.info.ID)
 	return v.Ends
 }
@@ -187,13 +184,6 @@ func (s *Sandbox) Lifetime() Lifetime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lifetime
-}
-
-// busy reports whether somebody is attached or a command runs.
-func (s *Sandbox) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.attached > 0 || len(s.commands) > 0
 }
 
 // expired takes what the schedule tells: sandboxes whose time is over, a few at one
@@ -212,7 +202,7 @@ func (m *Manager) expired(id string, why ends.Cause) {
 
 func (m *Manager) timeOver(s *Sandbox, why ends.Cause) {
 	id := s.info.ID
-	if why == ends.CauseIdle && s.busy() {
+	if why == ends.CauseIdle && (s.clients.Any() || s.commands.Any()) {
 		m.ends.Busy(id)
 		return
 	}

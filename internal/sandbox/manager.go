@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -104,6 +105,7 @@ type Manager struct {
 
 	journal   *journal.Feed
 	inventory *inventory.Book
+	commands  *commands.Runner
 	pool      *pool.Pool
 	ends      *ends.Schedule
 	quotas    *quota.Book
@@ -136,6 +138,7 @@ func New(cfg Config) *Manager {
 		ctx:       ctx, cancel: cancel,
 	}
 	m.journal = journal.NewFeed(ctx, &m.background, cfg.Journal, cfg.Log)
+	m.commands = commands.NewRunner(ctx, &m.background, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Log: cfg.Log})
 	m.ends = ends.New(m.expired)
 	m.crew = newCrew(func(work func()) { errand.In(&m.background, work) }, endsAtOnce)
 	m.stay(func() { m.ends.Run(ctx) })
@@ -245,12 +248,12 @@ func (m *Manager) Destroy(ctx context.Context, id string) (err error) {
 func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 	s.waits.Close()
 	faultpoint.Hit(faultpoint.DestroyQuiet)
-	m.settleAll(ctx, s)
+	s.commands.SettleAll(ctx)
 	faultpoint.Hit(faultpoint.DestroySettled)
 	if err := s.instance.Destroy(ctx); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; it is tried again, and `cofferdam doctor` and the daemon's log say more", s.info.ID)
 	}
-	m.settleCut(ctx, s)
+	s.commands.SettleCut(ctx)
 	faultpoint.Hit(faultpoint.DestroyGone)
 	if err := m.cfg.Shelf.Drop(s.info.ID); err != nil {
 		m.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", s.info.ID, "err", err)
@@ -301,23 +304,12 @@ func (m *Manager) Cut(id string) {
 	})
 }
 
-// settleGrace bounds how long the removal of a sandbox waits for the records of
-// its last commands.
-const settleGrace = 5 * time.Second
-
 // endsAtOnce is how many sandboxes are taken away at one time because their time is
 // over.
 const endsAtOnce = 8
 
-// How long a sandbox without Linger, lifetime, client, running command and hold is kept:
-// one of whose command's end nobody was told waits longer for an attach.
-const (
-	abandonedAfter = 2 * time.Minute
-	uncollected    = 15 * time.Minute
-)
-
-// ReapAbandoned destroys sandboxes whose client went away and whose commands
-// have ended.
+// ReapAbandoned destroys sandboxes without Linger, lifetime and hold whose client went
+// away and whose commands have ended.
 func (m *Manager) ReapAbandoned(ctx context.Context) {
 	for _, s := range m.List() {
 		if !m.abandoned(ctx, s) {
@@ -335,14 +327,9 @@ func (m *Manager) ReapAbandoned(ctx context.Context) {
 func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
 	waits := s.waits.View()
 	s.mu.Lock()
-	patience := abandonedAfter
-	if s.unseen {
-		patience = uncollected
-	}
-	quiet := s.state == Running && !s.info.Linger && !s.lifetime.HasEnd() && s.attached == 0 && time.Since(s.lastUsed) > patience &&
-		len(waits.Holds) == 0 && waits.State == waiting.Running
+	quiet := s.state == Running && !s.info.Linger && !s.lifetime.HasEnd() && len(waits.Holds) == 0 && waits.State == waiting.Running
 	s.mu.Unlock()
-	if !quiet {
+	if !quiet || !s.clients.Gone() {
 		return false
 	}
 	k, err := m.cfg.Keeper.Get(ctx, s.info.ID)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -37,7 +39,7 @@ type body struct {
 	Of        Info                 `json:"of"` // the sandbox of which it is a copy
 	Owner     Owner                `json:"owner,omitzero"`
 	Made      made                 `json:"made"`
-	Commands  []copied             `json:"commands,omitempty"` // that ran
+	Commands  []commands.Copied    `json:"commands,omitempty"` // that ran
 	Ancestors []admission.Ancestor `json:"ancestors"`
 	// Narrowing is what its client had given up of the network.
 	Narrowing policy.Narrowing `json:"narrowing,omitzero"`
@@ -119,11 +121,11 @@ func (m *Manager) fill(req Request) (Request, error) {
 	workdir, env := from.Of.Workdir, map[string]string{}
 	maps.Copy(env, from.Made.Env)
 	if b := from.Built; b != nil {
-		workdir, req.Account.Default = orDir(b.Workdir, workdir), b.User
+		workdir, req.Account.Default = cmp.Or(b.Workdir, workdir), b.User
 		maps.Copy(env, b.Env)
 	}
 	maps.Copy(env, req.Env)
-	req.Env, req.Workdir = env, orDir(req.Workdir, workdir)
+	req.Env, req.Workdir = env, cmp.Or(req.Workdir, workdir)
 	if req.Narrowing.IsZero() {
 		req.Narrowing = from.Narrowing
 	}

@@ -107,7 +107,7 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err != nil {
 		return was, err
 	}
-	s.used()
+	s.clients.Touch()
 	faultpoint.Hit(faultpoint.ResumeDone)
 	return was, nil
 }

@@ -113,6 +113,6 @@ func (m *Manager) Send(ctx context.Context, id, command string, kind channel.Fra
 	if err != nil {
 		return err
 	}
-	defer s.use()()
+	defer s.clients.Use()()
 	return m.cfg.Keeper.Send(ctx, id, command, kind, payload)
 }

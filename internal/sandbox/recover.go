@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -122,7 +121,10 @@ func (m *Manager) adopt(ctx context.Context, k keeper.Sandbox, e Entry, journale
 		return err
 	}
 	m.adopted(ctx, s)
-	m.followAgain(ctx, s, k.Commands)
+	s.commands.FollowAgain(ctx, k.Commands)
+	if why := m.cfg.Door.MustEnd(info.ID); why != "" {
+		m.endFor(s, why)
+	}
 	m.ends.Announce(info.ID) // now it can be found, and whether it is busy is known
 	return nil
 }
@@ -152,10 +154,9 @@ func (m *Manager) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	if err := m.cfg.Door.Restore(ctx, run); err != nil {
 		return nil, err
 	}
-	s := newSandbox(info, p, inst)
-	s.inventory = m.inventory.Of(info, s.over)
+	s := m.newSandbox(info, p, inst)
 	s.inventory.Distrust()
-	s.state, s.ends = Running, m.ends
+	s.state = Running
 	return s, nil
 }
 
@@ -251,23 +252,6 @@ func (m *Manager) rested(ctx context.Context, k keeper.Sandbox) (keeper.Sandbox,
 		}
 	}
 	return k, nil
-}
-
-// followAgain follows the commands that the previous daemon started; those
-// already on record as finished are left alone.
-func (m *Manager) followAgain(ctx context.Context, s *Sandbox, commands []keeper.Command) {
-	finished := m.cfg.Door.Finished(ctx, s.info.ID)
-	for _, kc := range commands {
-		if finished[kc.ID] {
-			continue
-		}
-		c := &command{id: kc.ID, settled: make(chan struct{}), argv: kc.Argv, dir: s.info.Workdir}
-		s.hold(c)
-		errand.In(&m.background, func() { m.follow(s, c, 0) })
-	}
-	if why := m.cfg.Door.MustEnd(s.info.ID); why != "" {
-		m.endFor(s, why)
-	}
 }
 
 // sweep takes away what the keeper still holds of a sandbox that can't be

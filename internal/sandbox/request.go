@@ -6,15 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 const (
-	maxEnv  = 1_000
-	maxText = 4 << 10 // bytes of a task or one variable's name
+	maxTask = 4 << 10 // bytes
 
 	maxLifetime   = 365 * 24 * time.Hour
 	maxLabels     = 64
@@ -33,8 +31,8 @@ func checkRequest(req Request) error {
 	if req.Run != "" && !validRun(req.Run) {
 		return fault.Invalid("the run id %q is not valid: up to 128 letters, digits, dots, dashes and underscores, starting with a letter or digit", req.Run)
 	}
-	if len(req.Task) > maxText {
-		return fault.Invalid("the task is %d bytes long; at most %d", len(req.Task), maxText)
+	if len(req.Task) > maxTask {
+		return fault.Invalid("the task is %d bytes long; at most %d", len(req.Task), maxTask)
 	}
 	if req.Workdir != "" && !strings.HasPrefix(req.Workdir, "/") {
 		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", req.Workdir)
@@ -48,7 +46,7 @@ func checkRequest(req Request) error {
 	if err := checkLabels(req.Labels); err != nil {
 		return err
 	}
-	return checkEnv(req.Env)
+	return commands.CheckEnv(req.Env)
 }
 
 // checkLifetime refuses what is no time.
@@ -84,20 +82,6 @@ func validRun(id string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`).MatchString(id)
 }
 
-// checkEnv refuses what can't be an environment; values are the agent's own
-// business and reach nothing of the host.
-func checkEnv(env map[string]string) error {
-	if len(env) > maxEnv {
-		return fault.Invalid("%d environment variables; at most %d", len(env), maxEnv)
-	}
-	for k, v := range env {
-		if k == "" || len(k) > maxText || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
-			return fault.Invalid("the environment variable %q is not valid: a name without = and no NUL bytes", k)
-		}
-	}
-	return nil
-}
-
 // askedMounts are those of a request and of its policy.
 func askedMounts(req Request) []mounts.Mount {
 	asked := slices.Concat(req.Mounts, mounts.OfPolicy(req.Policy))
@@ -117,12 +101,4 @@ func decidingFiles(req Request) []string {
 		files = append(files, req.PolicySource)
 	}
 	return append(files, lockPaths(req.Lock)...)
-}
-
-// newSandbox makes one whose list of holds is still missing.
-func newSandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
-	return &Sandbox{
-		info: info, policy: p, instance: inst, state: Creating, told: Creating, written: Creating, lifetime: info.Lifetime,
-		commands: map[string]*command{}, lastUsed: info.Created, gone: make(chan struct{}), anew: make(chan struct{}, 1),
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
@@ -69,9 +70,11 @@ type Sandbox struct {
 	instance  engine.Instance
 	waits     *waiting.List // what it waits for; has a lock of its own
 	inventory *inventory.Taker
-	usage     meter          // what Usage found last; has a lock of its own
-	ends      *ends.Schedule // nil: nothing ends it
-	anew      chan struct{}  // a slot for the ResumeFiles that is under way
+	clients   *commands.Clients
+	commands  *commands.Table
+	usage     meter // what Usage found last; has a lock of its own
+	ends      *ends.Schedule
+	anew      chan struct{} // a slot for the ResumeFiles that is under way
 
 	// Of its idempotency key, and its first record; as the journal has them.
 	key, request string
@@ -86,10 +89,6 @@ type Sandbox struct {
 	lifetime Lifetime   // as it was set last
 	extended time.Time  // when a change of that was recorded
 	exit     *engine.Exit
-	commands map[string]*command
-	lastUsed time.Time
-	attached int           // clients attached to a command's output now
-	unseen   bool          // a command has ended and nobody was attached since
 	gone     chan struct{} // closed when the instance has been destroyed
 	removal  removal
 	pretends bool // a stand-in of which only files are kept
@@ -122,12 +121,20 @@ func (s *Sandbox) setState(to State) {
 	s.state = to
 }
 
-// command is one started process; settled is closed when its end is on record. How it
-// was started is not known of one that another daemon started.
-type command struct {
-	id      string
-	settled chan struct{}
-	argv    []string
-	env     map[string]string
-	dir     string
+// newSandbox makes one without a manager: no list of holds, inventory or commands.
+func newSandbox(info Info, p *policy.Policy, inst engine.Instance, schedule *ends.Schedule) *Sandbox {
+	return &Sandbox{
+		info: info, policy: p, instance: inst, state: Creating, told: Creating, written: Creating, lifetime: info.Lifetime,
+		ends: schedule, clients: commands.NewClients(info.Created, func() { schedule.Touch(info.ID) }), gone: make(chan struct{}), anew: make(chan struct{}, 1),
+	}
 }
+
+// Gone is closed when the sandbox has been taken away.
+func (s *Sandbox) Gone() <-chan struct{} { return s.gone }
+
+// Waits is what the sandbox waits for now, and a channel that tells when that
+// changes.
+func (s *Sandbox) Waits() waiting.View { return s.waits.View() }
+
+// Publishes reports whether the policy lets clients connect to a port inside.
+func (s *Sandbox) Publishes(port int) bool { return s.policy != nil && s.policy.Publishes(port) }

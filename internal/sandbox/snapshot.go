@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
@@ -49,7 +50,7 @@ func (m *Manager) Keep(ctx context.Context, id string, keep Keep) (_ Snapshot, e
 		return Snapshot{}, err
 	}
 	defer written()
-	draft, from, err := m.write(ctx, s, "snap"+hex.EncodeToString(seed()[:8]), keep.Contents, true)
+	draft, from, err := m.write(ctx, s, journal.NewID("snap", 8), keep.Contents, true)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -88,7 +89,7 @@ func (m *Manager) write(ctx context.Context, s *Sandbox, id string, contents eng
 	}
 	// What it installed a moment ago is to be on record as what came in the copy. Should it
 	// be frozen just now, the copy's own inventory tells.
-	if err := m.settleEnded(ctx, s); err != nil && !errors.Is(err, errStill) {
+	if err := s.commands.SettleEnded(ctx); err != nil && !errors.Is(err, commands.ErrStill) {
 		return nil, nil, err
 	}
 	from := &origin{contents: contents, release: func() {}}
@@ -192,7 +193,7 @@ func (m *Manager) describe(ctx context.Context, s *Sandbox, from *origin, began 
 		return err
 	}
 	if from.contents == engine.ContentsMemory {
-		from.Commands = running(known.Commands, began)
+		from.Commands = commands.Running(known.Commands, began)
 	}
 	return nil
 }

@@ -13,9 +13,8 @@ type StandIn struct{ *Sandbox }
 // NewStandIn makes a running one. waits may be a list whose sandbox is frozen
 // for real requests.
 func NewStandIn(info Info, p *policy.Policy, waits *waiting.List) StandIn {
-	s := newSandbox(info, p, nil)
+	s := newSandbox(info, p, nil, ends.New(func(string, ends.Cause) {}))
 	s.waits, s.state = waits, Running
-	s.ends = ends.New(func(string, ends.Cause) {})
 	return StandIn{s}
 }
 

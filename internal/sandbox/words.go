@@ -1,8 +1,11 @@
 package sandbox
 
-import "github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+)
 
-// What the journal has of a sandbox is what the manager is spoken to about.
+// What the manager is spoken to about: what the journal has of a sandbox, and commands.
 type (
 	// Info is what a sandbox was made as.
 	Info = journal.Info
@@ -22,6 +25,10 @@ type (
 	Entry = journal.Entry
 	// Event is a change of a sandbox's state.
 	Event = journal.Event
+	// Command asks for a process in a sandbox.
+	Command = commands.Command
+	// Started is a command that runs in a sandbox, as it was started.
+	Started = commands.Started
 	// Clock is how much time a sandbox had left when that was written.
 	Clock = journal.Clock
 )

@@ -1,6 +1,9 @@
 package journal
 
 import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -63,6 +66,9 @@ type Account struct {
 	Default string `json:"default,omitempty"`
 }
 
+// User is who does what names no user.
+func (a Account) User(asked string) string { return cmp.Or(asked, a.Default) }
+
 // Lifetime says when a sandbox ends by itself. Time in which it is frozen,
 // paused, or waits for a person does not count.
 type Lifetime struct {
@@ -87,3 +93,11 @@ func (a AtEnd) Pauses() bool { return a == ThenPause || a == ThenPauseFiles }
 
 // HasEnd reports whether a lifetime has an end.
 func (l Lifetime) HasEnd() bool { return l.TTL > 0 || l.Idle > 0 }
+
+// NewID makes an id that nobody has: twice so many random hexadecimal digits behind a
+// prefix.
+func NewID(prefix string, random int) string {
+	b := make([]byte, random)
+	rand.Read(b) // never fails: it ends the process instead
+	return prefix + hex.EncodeToString(b)
+}

@@ -1,4 +1,4 @@
-package sandbox
+package commands
 
 import (
 	"bytes"
@@ -10,33 +10,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// maxOutput bounds what Output collects.
-const maxOutput = 1 << 20
-
-// Output runs one command in a sandbox of its own and returns what it wrote to
-// standard output. It is for the daemon's own questions to a template; they are
-// judged and recorded like anybody's.
-func (m *Manager) Output(ctx context.Context, req Request, argv []string) ([]byte, error) {
-	s, err := m.Create(ctx, req)
+// Output runs a command and returns what it wrote to standard output. It fails if the
+// command does.
+func (t *Table) Output(ctx context.Context, c Command) ([]byte, error) {
+	cmd, err := t.Start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err := m.Destroy(context.WithoutCancel(ctx), s.info.ID); err != nil {
-			m.cfg.Log.Error("a sandbox can't be destroyed", "sandbox", s.info.ID, "err", err)
-		}
-	}()
-	cmd, err := m.Start(ctx, s.info.ID, Command{Argv: argv, CapBytes: maxOutput})
-	if err != nil {
-		return nil, err
-	}
-	conn, err := m.Attach(ctx, s.info.ID, cmd.ID, 0)
+	conn, err := t.Attach(ctx, cmd.ID, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	defer errand.When(ctx, func() { conn.Close() })()
-	return collect(channel.NewConn(conn), argv[0])
+	return collect(channel.NewConn(conn), c.Argv[0])
 }
 
 // collect reads frames up to the exit.

@@ -1,0 +1,125 @@
+package commands
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// How long somebody who went away may take to come back: longer where a command has
+// ended and nobody was told.
+const (
+	abandonedAfter  = 2 * time.Minute
+	uncollectedTime = 15 * time.Minute
+)
+
+// Clients are those who use a sandbox. Safe for concurrent use.
+type Clients struct {
+	touched func() // told of each use; must not call back
+
+	mu     sync.Mutex // guards what follows
+	here   int        // attached to a command's output, or connected otherwise
+	unseen bool       // a command has ended and nobody was attached since
+	last   time.Time
+}
+
+// NewClients makes the clients of a sandbox that was used last when it was made.
+func NewClients(made time.Time, touched func()) *Clients {
+	return &Clients{touched: touched, last: made}
+}
+
+// Touch notes that the sandbox is used: it is neither abandoned nor idle.
+func (c *Clients) Touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.touch()
+}
+
+// touch needs mu.
+func (c *Clients) touch() {
+	c.last = time.Now()
+	c.touched()
+}
+
+// Use counts a client in. What it returns counts it out, once.
+func (c *Clients) Use() (over func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.here++
+	c.touch()
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.here--
+		c.touch()
+	})
+}
+
+// attach is Use by one who looks at a command's output.
+func (c *Clients) attach() (over func()) {
+	over = c.Use()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unseen = false
+	return over
+}
+
+// commandEnded notes whether somebody sees the end of a command.
+func (c *Clients) commandEnded() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unseen = c.here == 0
+}
+
+// Any tells whether there are clients now.
+func (c *Clients) Any() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.here > 0
+}
+
+// Gone tells whether all clients went away so long ago that none is waited for.
+func (c *Clients) Gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := abandonedAfter
+	if c.unseen {
+		kept = uncollectedTime
+	}
+	return c.here == 0 && time.Since(c.last) > kept
+}
+
+// Connection is a connection into a sandbox that counts as a client until it is closed.
+type Connection struct {
+	net.Conn
+	over func()
+}
+
+// Count makes one of a client that over counts out.
+func Count(conn net.Conn, over func()) *Connection { return &Connection{Conn: conn, over: over} }
+
+// Close ends the connection. It may be called more than once.
+func (c *Connection) Close() error {
+	c.over()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends the client's half.
+func (c *Connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// attachment is a client that looks at a command's output: its other half ending is no
+// end of that.
+type attachment struct{ *Connection }
+
+// CloseWrite ends the client's half: no more input, the output goes on.
+func (a attachment) CloseWrite() error {
+	if half, ok := a.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+)
+
+// Command asks for a process in a sandbox.
+type Command struct {
+	Argv    []string
+	Judged  string // what the policy's rules see as the command; "": argv joined by spaces
+	Env     map[string]string
+	Dir     string
+	User    string
+	Stdin   bool
+	PTY     *channel.WindowSize
+	Timeout time.Duration // 0: the policy's; it can only shorten that
+	// CapBytes per output stream; 0: none.
+	CapBytes int64
+}
+
+const (
+	ringBytes    = 4 << 20          // kept of a command's output for a late client
+	timeoutGrace = 3 * time.Second  // SIGTERM to SIGKILL
+	guestGrace   = 10 * time.Second // how long past its timeout the guest may take to say so
+	maxArgv      = 1 << 20          // bytes
+	maxEnv       = 1_000
+	maxName      = 4 << 10 // bytes of a variable's name
+)
+
+// Start starts a command: judged and recorded first. A refusal is
+// fault.ErrForbidden with the rule's reason.
+func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
+	id, info := t.place.Info.ID, t.place.Info
+	if err := checkCommand(c); err != nil {
+		return keeper.Command{}, err
+	}
+	if state := t.place.State(); !state.Usable() {
+		return keeper.Command{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+	}
+	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: cmp.Or(c.Dir, info.Workdir)}
+	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged)
+	if err != nil {
+		return keeper.Command{}, err
+	}
+	if !answer.Decision.Allowed() {
+		return keeper.Command{}, fault.New(fault.ErrForbidden, "%s (rule %s, request %s)", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
+	}
+	c.User = info.Account.User(c.User)
+	timeout := shorter(c.Timeout, t.place.Limit)
+	exec := channel.Exec{
+		ID: cmd.id, Argv: c.Argv, Env: c.Env, Dir: cmd.dir, User: c.User,
+		PTY: c.PTY, Stdin: c.Stdin, Timeout: timeout.Milliseconds(), Grace: timeoutGrace.Milliseconds(),
+	}
+	faultpoint.Hit(faultpoint.ExecJudged)
+	t.place.Inventory.AsRoot(c.User)
+	t.hold(cmd)
+	if err := t.cfg.Keeper.Exec(ctx, id, exec, keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true}); err != nil {
+		t.settleFailed(ctx, cmd, err)
+		return keeper.Command{}, err
+	}
+	faultpoint.Hit(faultpoint.ExecStarted)
+	errand.In(t.group, func() { t.follow(cmd, timeout) })
+	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
+}
+
+func checkCommand(c Command) error {
+	size := 0
+	for _, a := range c.Argv {
+		size += len(a) + 1
+	}
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return fault.Invalid("there is no command to start")
+	case size > maxArgv:
+		return fault.Invalid("the command is %d bytes long; at most %d", size, maxArgv)
+	case c.Dir != "" && c.Dir[0] != '/':
+		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", c.Dir)
+	}
+	return CheckEnv(c.Env)
+}
+
+// shorter is the smaller of two timeouts of which 0 means none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// CheckEnv refuses what can't be an environment; values are the agent's own
+// business and reach nothing of the host.
+func CheckEnv(env map[string]string) error {
+	if len(env) > maxEnv {
+		return fault.Invalid("%d environment variables; at most %d", len(env), maxEnv)
+	}
+	for k, v := range env {
+		if k == "" || len(k) > maxName || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
+			return fault.Invalid("the environment variable %q is not valid: a name without = and no NUL bytes", k)
+		}
+	}
+	return nil
+}

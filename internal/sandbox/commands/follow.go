@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// follow waits for a command's end and settles it. A guest that does not end
+// its command at the timeout loses its sandbox. Time in which the sandbox waits for
+// a person does not count.
+func (t *Table) follow(c *command, timeout time.Duration) {
+	ctx := t.life
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = t.place.Waits().WithTimeout(t.life, timeout+timeoutGrace+guestGrace)
+		defer cancel()
+	}
+	exit, err := t.awaitExit(ctx, c.id)
+	if err != nil && t.life.Err() != nil {
+		return // the daemon ends; its successor follows the command
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.cfg.Log.Warn("a guest did not end its command at the timeout; its sandbox is destroyed", "sandbox", t.place.Info.ID, "command", c.id)
+		exit = channel.Exit{Code: 137, Signal: "KILL", TimedOut: true, Error: "the sandbox did not end the command at its timeout and was destroyed"}
+		if err := t.place.Kill(t.life); err != nil {
+			t.cfg.Log.Error("a sandbox can't be killed", "sandbox", t.place.Info.ID, "err", err)
+		}
+	} else if err != nil {
+		exit = channel.Exit{Code: 137, Error: "the sandbox ended"}
+	}
+	faultpoint.Hit(faultpoint.ExecEnded)
+	t.settle(t.life, c, exit)
+}
+
+// awaitExit attaches behind the last byte, where only the exit is sent.
+func (t *Table) awaitExit(ctx context.Context, cmd string) (channel.Exit, error) {
+	conn, err := t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd, keeper.Tail)
+	if err != nil {
+		return channel.Exit{}, err
+	}
+	defer conn.Close()
+	defer errand.When(ctx, func() { conn.Close() })()
+	frames := channel.NewConn(conn)
+	for {
+		kind, payload, err := frames.ReadFrame()
+		if err != nil {
+			if ctx.Err() != nil {
+				return channel.Exit{}, context.Cause(ctx)
+			}
+			return channel.Exit{}, err
+		}
+		if kind != channel.FrameExit {
+			continue
+		}
+		var exit channel.Exit
+		return exit, json.Unmarshal(payload, &exit)
+	}
+}
+
+// FollowAgain follows the commands that the previous daemon started, as the keeper knows
+// them; those already on record as finished are left alone.
+func (t *Table) FollowAgain(ctx context.Context, known []keeper.Command) {
+	finished := t.cfg.Door.Finished(ctx, t.place.Info.ID)
+	for _, k := range known {
+		if finished[k.ID] {
+			continue
+		}
+		c := &command{id: k.ID, settled: make(chan struct{}), argv: k.Argv, dir: t.place.Info.Workdir}
+		t.hold(c)
+		errand.In(t.group, func() { t.follow(c, 0) })
+	}
+}
+
+// Copied is a command that ran when a copy was made.
+type Copied struct {
+	ID       string    `json:"id"`
+	Argv     []string  `json:"argv"`
+	Terminal bool      `json:"terminal,omitempty"`
+	Started  time.Time `json:"started"`
+}
+
+// Running are the commands that a copy may have, of those that the keeper knows: it
+// was made after began.
+func Running(commands []keeper.Command, began time.Time) []Copied {
+	var all []Copied
+	for _, c := range commands {
+		if c.Exit == nil || !c.Ended.Before(began) {
+			all = append(all, Copied{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started})
+		}
+	}
+	return all
+}
+
+// Adopt gives commands that ran in a copy's source a place in the copy: they are on
+// record, can be attached to, and their ends are waited for by follow. One that the guest
+// does not know had ended, or had not begun.
+func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (follow func(), err error) {
+	var all []*command
+	id := t.place.Info.ID
+	for _, c := range copied {
+		err := t.cfg.Keeper.Adopt(ctx, id, keeper.Command{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started}, keeper.ExecOptions{RingBytes: ringBytes})
+		if errors.Is(err, fault.ErrNotFound) {
+			t.cfg.Log.Debug("a command is not in the copy", "sandbox", id, "command", c.ID)
+			continue
+		}
+		if err == nil {
+			err = t.cfg.Door.CommandCopied(ctx, id, c.ID, source, c.Argv)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the command %s goes on in the copy and can't be taken over: %w", c.ID, err)
+		}
+		cmd := &command{id: c.ID, settled: make(chan struct{}), argv: c.Argv, dir: t.place.Info.Workdir}
+		t.hold(cmd)
+		all = append(all, cmd)
+	}
+	return func() {
+		for _, c := range all {
+			errand.In(t.group, func() { t.follow(c, 0) })
+		}
+	}, nil
+}

@@ -1,0 +1,143 @@
+// Package commands starts commands in sandboxes, follows them to their ends, and puts
+// these on record with what they installed.
+//
+// Vocabulary: a *command* is a process that was started through the API; its *table* has
+// those of one sandbox that have not been settled; a command is *settled* when its end and
+// what it installed are on record; a *client* is whoever uses a sandbox now.
+package commands
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// Config is what a Runner works with. All fields are needed.
+type Config struct {
+	Keeper *keeper.Client
+	Door   *admission.Controller
+	Log    *slog.Logger
+}
+
+// Runner starts commands and follows them for as long as its daemon lives.
+type Runner struct {
+	cfg   Config
+	life  context.Context //nolint:containedctx // the daemon's: those who follow outlive any request
+	group *sync.WaitGroup // the goroutines of those
+}
+
+// NewRunner makes one. Its goroutines end with life, and are in the group until then.
+func NewRunner(life context.Context, group *sync.WaitGroup, cfg Config) *Runner {
+	return &Runner{cfg: cfg, life: life, group: group}
+}
+
+// Place is the sandbox that commands run in, as far as they must know it. All fields are
+// needed.
+type Place struct {
+	Info      journal.Info
+	Limit     time.Duration // the policy's, of a command's time; 0: none
+	State     func() journal.State
+	Kill      func(ctx context.Context) error
+	End       func(why string) // ends the sandbox, as its policy asks; returns at once
+	Waits     func() *waiting.List
+	Inventory *inventory.Taker
+	Clients   *Clients
+}
+
+// Table is the commands of one sandbox. Safe for concurrent use.
+type Table struct {
+	*Runner
+	place Place
+
+	mu   sync.Mutex // guards byID
+	byID map[string]*command
+}
+
+// In makes the table of a sandbox, without commands.
+func (r *Runner) In(p Place) *Table {
+	return &Table{Runner: r, place: p, byID: map[string]*command{}}
+}
+
+// command is one started process; settled is closed when its end is on record. How it
+// was started is not known of one that another daemon started.
+type command struct {
+	id      string
+	settled chan struct{}
+	argv    []string
+	env     map[string]string
+	dir     string
+}
+
+// hold makes a command known to those who wait for it to be settled.
+func (t *Table) hold(c *command) {
+	t.mu.Lock()
+	t.byID[c.id] = c
+	t.mu.Unlock()
+	t.place.Clients.Touch()
+}
+
+// drop forgets a command that is settled: nobody waits for it.
+func (t *Table) drop(c *command) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byID, c.id)
+}
+
+// find is a command that is not settled; nil: there is none of that id.
+func (t *Table) find(id string) *command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// all are the commands that are not settled.
+func (t *Table) all() []*command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.byID))
+}
+
+// Any tells whether a command is not settled.
+func (t *Table) Any() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID) > 0
+}
+
+// Started is a command that runs in a sandbox, as it was started.
+type Started struct {
+	ID   string
+	Argv []string
+	Env  map[string]string
+	Dir  string // "": the home
+}
+
+// Started are the commands that have not ended, in the order of their ids.
+func (t *Table) Started() []Started {
+	var started []Started
+	for _, c := range t.all() {
+		started = append(started, Started{ID: c.id, Argv: slices.Clone(c.argv), Env: maps.Clone(c.env), Dir: c.dir})
+	}
+	slices.SortFunc(started, func(a, b Started) int { return cmp.Compare(a.ID, b.ID) })
+	return started
+}
+
+// Attach returns a connection with the command's frames from the offset on.
+func (t *Table) Attach(ctx context.Context, cmd string, offset int64) (net.Conn, error) {
+	conn, err := t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd, offset)
+	if err != nil {
+		return nil, err
+	}
+	return attachment{Count(conn, t.place.Clients.attach())}, nil
+}

@@ -46,6 +46,14 @@ type Capabilities struct {
 	Rootless bool               `json:"rootless"`
 }
 
+// Because is why a control is missing, in brackets behind a blank; "" where nobody knows.
+func (c Capabilities) Because(missing Control) string {
+	if why := c.Missing[missing]; why != "" {
+		return " (" + why + ")"
+	}
+	return ""
+}
+
 // RootKind is the form of a root filesystem.
 type RootKind string
 

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
@@ -65,7 +66,7 @@ func (m *Manager) create(ctx context.Context, req Request, lease *snapshots.Leas
 	if err != nil {
 		return nil, err
 	}
-	defer req.from.let()
+	defer req.from.Release()
 	plan, err := m.plan(ctx, req)
 	if err != nil {
 		return nil, err
@@ -147,8 +148,10 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.mayRestore(req.from, eng, caps); err != nil {
-		return nil, err
+	if req.from != nil {
+		if err := m.copies.MayRestore(req.from, eng, caps); err != nil {
+			return nil, err
+		}
 	}
 	tpl, err := m.templateOf(ctx, req)
 	if err != nil {
@@ -166,7 +169,7 @@ func (m *Manager) plan(ctx context.Context, req Request) (*plan, error) {
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
 	_, p.info.TemplateMounts = mounts.Destinations(tpl.Mounts)
-	req.from.name(&p.info)
+	req.from.Name(&p.info)
 	p.workspace = req.Policy.Workspace()
 	p.account = account(req.Account, tpl)
 	if lock != nil {
@@ -195,8 +198,12 @@ func (m *Manager) templateName(req Request) string {
 
 // spec translates a request into the engine's terms.
 func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
-	if req.from != nil {
-		return m.copySpec(req, p)
+	if from := req.from; from != nil {
+		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, slices.Clone(from.Of.ReadOnlyMounts)
+		return m.copies.Spec(from, copies.Wanted{
+			ID: p.info.ID, Run: p.info.Run, Token: req.Owner.Token, Root: p.template.Root, TemplateMounts: p.template.Mounts,
+			PolicyMounts: mounts.OfPolicy(req.Policy), Limits: limitsOf(req.Policy),
+		})
 	}
 	shown, err := m.rules.Lay(askedMounts(req), decidingFiles(req))
 	if err != nil {
@@ -205,7 +212,7 @@ func (m *Manager) spec(req Request, p *plan) (engine.Spec, error) {
 	p.info.WritableMounts, p.info.ReadOnlyMounts = mounts.Destinations(shown)
 	limits := limitsOf(req.Policy)
 	all := slices.Concat(p.template.Mounts, []engine.Mount{
-		{Source: m.cfg.AgentDir, Destination: agentPlace, ReadOnly: true},
+		{Source: m.cfg.AgentDir, Destination: mounts.AgentPlace, ReadOnly: true},
 		{Destination: "/tmp", SizeBytes: min(tmpBytes, limits.MemoryBytes/2), Mode: 0o1777},
 	}, shown)
 	return engine.Spec{
@@ -279,7 +286,7 @@ func (m *Manager) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 				return err
 			}
 			faultpoint.Hit(faultpoint.CreateRemembered)
-			return m.keepMade(p, req)
+			return m.blueprints.Keep(p.info.ID, copies.Blueprint{Spec: p.spec, Env: req.Env, Mounts: req.Mounts})
 		})
 	})
 	both.Go(func() error { return errand.Try(func() error { return m.configure(ctx, p, req) }) })

@@ -40,15 +40,7 @@ func (m *Manager) chooseEngine(ctx context.Context, req Request) (engine.Engine,
 	}
 	if mode, _ := req.Policy.OnHold(); mode == policy.HoldFreeze && !slices.Contains(caps.Enforces, engine.ControlFreeze) {
 		return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable,
-			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, because(caps.Missing[engine.ControlFreeze]))
+			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, caps.Because(engine.ControlFreeze))
 	}
 	return eng, caps, nil
-}
-
-// because is a reason in brackets, if there is one.
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return " (" + reason + ")"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -92,10 +93,6 @@ type Manager struct {
 	cfg   Config
 	rules mounts.Rules
 
-	agentOnce sync.Once // guards the two
-	agent     string    // digest of the guest agent's files
-	agentErr  error
-
 	mu        sync.Mutex // guards what follows
 	sandboxes map[string]*Sandbox
 	members   map[string]engine.Instance // of the pool, by id
@@ -103,15 +100,16 @@ type Manager struct {
 	promises  map[string]*promise        // by owner and idempotency key
 	laws      map[string]*policy.Policy  // by source: what narrows those that began under another document of it
 
-	journal   *journal.Feed
-	inventory *inventory.Book
-	commands  *commands.Runner
-	pool      *pool.Pool
-	ends      *ends.Schedule
-	quotas    *quota.Book
-	drafts    drafts
-	gate      *gate
-	crew      *crew // ends and writes in the background
+	journal    *journal.Feed
+	inventory  *inventory.Book
+	commands   *commands.Runner
+	blueprints *copies.Blueprints
+	copies     *copies.Library
+	pool       *pool.Pool
+	ends       *ends.Schedule
+	quotas     *quota.Book
+	gate       *gate
+	crew       *crew // ends and writes in the background
 
 	tidying    sync.Mutex      // held while reconciling
 	background sync.WaitGroup  // watchers; Close waits for them
@@ -139,6 +137,10 @@ func New(cfg Config) *Manager {
 	}
 	m.journal = journal.NewFeed(ctx, &m.background, cfg.Journal, cfg.Log)
 	m.commands = commands.NewRunner(ctx, &m.background, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Log: cfg.Log})
+	m.blueprints = copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Log)
+	m.copies = copies.NewLibrary(copies.Config{
+		Store: cfg.Snapshots, Blueprints: m.blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: m.rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
+	})
 	m.ends = ends.New(m.expired)
 	m.crew = newCrew(func(work func()) { errand.In(&m.background, work) }, endsAtOnce)
 	m.stay(func() { m.ends.Run(ctx) })
@@ -278,7 +280,7 @@ func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
 
 // forgetFiles removes what is kept of a sandbox beside its journal.
 func (m *Manager) forgetFiles(id string) {
-	m.forgetMade(id)
+	m.blueprints.Forget(id)
 	m.inventory.Forget(id)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
@@ -38,7 +39,7 @@ func (m *Manager) pause(ctx context.Context, id string, files bool) (err error) 
 	}
 	pause := s.waits.Pause
 	if files {
-		if _, err := m.loadMade(id); err != nil { // what a resume needs
+		if _, err := m.blueprints.Load(id); err != nil { // what a resume needs
 			return err
 		}
 		pause = s.waits.PauseFiles
@@ -61,7 +62,7 @@ func (m *Manager) canPause(ctx context.Context, name string) error {
 		return err
 	}
 	if !slices.Contains(caps.Enforces, engine.ControlFreeze) {
-		return fault.New(fault.ErrUnavailable, "the engine %s can't pause sandboxes here%s", name, because(caps.Missing[engine.ControlFreeze]))
+		return fault.New(fault.ErrUnavailable, "the engine %s can't pause sandboxes here%s", name, caps.Because(engine.ControlFreeze))
 	}
 	return nil
 }
@@ -132,12 +133,12 @@ func (m *Manager) beginAnew(ctx context.Context, s *Sandbox) error {
 	if err := m.configure(ctx, p, req); err != nil {
 		return err
 	}
-	return m.keepMade(p, req) // its agent may be of another version than the one before
+	return m.blueprints.Keep(p.info.ID, copies.Blueprint{Spec: p.spec, Env: req.Env, Mounts: req.Mounts}) // its agent may be of another version than the one before
 }
 
 // planAnew is what beginAnew needs to know.
 func (m *Manager) planAnew(ctx context.Context, s *Sandbox) (*plan, Request, error) {
-	kept, err := m.loadMade(s.info.ID)
+	kept, err := m.blueprints.Load(s.info.ID)
 	if err != nil {
 		return nil, Request{}, err
 	}

@@ -51,7 +51,7 @@ func (m *Manager) reconcile(ctx context.Context, reason string) {
 		m.cfg.Log.Error("the images of sandboxes that are gone can't be removed", "err", err)
 	}
 	m.inventory.Sweep(m.knows)
-	m.sweepMade(m.knows)
+	m.blueprints.Sweep(m.knows)
 	for _, s := range m.List() {
 		if s.behind() {
 			m.rewrite(ctx, s)

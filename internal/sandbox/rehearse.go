@@ -32,7 +32,7 @@ func (m *Manager) Rehearse(ctx context.Context, id string) (*Rehearsal, error) {
 	if s.info.Snapshot != "" || s.info.Parent != "" {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is a copy, whose files no other sandbox has", id)
 	}
-	kept, err := m.loadMade(id)
+	kept, err := m.blueprints.Load(id)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// Usage is what a sandbox has and uses.
+type Usage struct {
+	Time        time.Time `json:"time"`
+	CPUCount    float64   `json:"cpu_count"`
+	CPUNanos    int64     `json:"cpu_nanos"`   // since it was started
+	CPUPercent  float64   `json:"cpu_percent"` // of one core, since the last look; 0 at the first
+	MemoryBytes int64     `json:"memory_bytes"`
+	MemoryLimit int64     `json:"memory_limit"`
+	DiskBytes   int64     `json:"disk_bytes"`
+	DiskLimit   int64     `json:"disk_limit"`
+	Processes   int       `json:"processes"`
+	MemoryKills int64     `json:"memory_kills"` // processes that were killed because the memory was full
+}
+
 // usageAge is how old a Usage may be that somebody else has asked for.
 const usageAge = time.Second
 

@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 
-// What the manager is spoken to about: what the journal has of a sandbox, and commands.
+// What the manager is spoken to about: what the journal has of a sandbox, commands
+// and copies.
 type (
 	// Info is what a sandbox was made as.
 	Info = journal.Info
@@ -29,6 +31,12 @@ type (
 	Command = commands.Command
 	// Started is a command that runs in a sandbox, as it was started.
 	Started = commands.Started
+	// Snapshot is a copy of a sandbox that others can be made from.
+	Snapshot = copies.Snapshot
+	// Built is what a template's build settles for the sandboxes made of its result.
+	Built = copies.Built
+	// Keep says what a snapshot is to be.
+	Keep = copies.Keep
 	// Clock is how much time a sandbox had left when that was written.
 	Clock = journal.Clock
 )

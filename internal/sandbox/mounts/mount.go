@@ -40,6 +40,9 @@ type Rules struct {
 	EmptyFile string
 }
 
+// AgentPlace is where the guest agent's files are shown.
+const AgentPlace = "/.cofferdam/bin"
+
 // systemTrees are kernel interfaces; showing them or the whole root would hand
 // the host over.
 func systemTrees() []string { return []string{"/proc", "/sys", "/dev"} }

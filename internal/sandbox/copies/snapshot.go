@@ -1,9 +1,13 @@
-package sandbox
+package copies
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
 // Snapshot is a copy of a sandbox that others can be made from. It never
@@ -15,10 +19,10 @@ type Snapshot struct {
 	Contents engine.Contents `json:"contents"`
 	Created  time.Time       `json:"created"`
 	Bytes    int64           `json:"bytes"`
-	Owner    Owner           `json:"owner,omitzero"`
+	Owner    journal.Owner   `json:"owner,omitzero"`
 	// Of is the sandbox that it was made of: its template, policy, lockfiles,
 	// ledger and limits are the snapshot's.
-	Of Info `json:"of"`
+	Of journal.Info `json:"of"`
 	// Compressed tells that it lies cold and takes longer to start from.
 	Compressed bool `json:"compressed,omitempty"`
 	// Also are names that it was given beside Name.
@@ -55,22 +59,14 @@ type Keep struct {
 	Built    *Built
 }
 
-// Usage is what a sandbox has and uses.
-type Usage struct {
-	Time        time.Time `json:"time"`
-	CPUCount    float64   `json:"cpu_count"`
-	CPUNanos    int64     `json:"cpu_nanos"`   // since it was started
-	CPUPercent  float64   `json:"cpu_percent"` // of one core, since the last look; 0 at the first
-	MemoryBytes int64     `json:"memory_bytes"`
-	MemoryLimit int64     `json:"memory_limit"`
-	DiskBytes   int64     `json:"disk_bytes"`
-	DiskLimit   int64     `json:"disk_limit"`
-	Processes   int       `json:"processes"`
-	MemoryKills int64     `json:"memory_kills"` // processes that were killed because the memory was full
-}
-
-// Forked is one copy of a fork: a sandbox, or why there is none.
-type Forked struct {
-	Sandbox *Sandbox
-	Err     error
+// snapshotOf reads what the manager has of a stored one.
+func snapshotOf(k snapshots.Snapshot) (Snapshot, error) {
+	var b Body
+	if err := json.Unmarshal(k.Body, &b); err != nil {
+		return Snapshot{}, fault.Wrap(fault.ErrConflict, err, "the snapshot %s can't be read", k.ID)
+	}
+	return Snapshot{
+		ID: k.ID, Name: k.Name, Digest: k.Digest, Contents: k.Contents, Created: k.Created, Bytes: k.Bytes,
+		Owner: b.Owner, Of: b.Of, Compressed: k.Cold, Also: k.Also, Built: b.Built,
+	}, nil
 }

@@ -1,0 +1,106 @@
+package copies
+
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+)
+
+// Wanted is what a copy is to be, where that is not its source's to say.
+type Wanted struct {
+	ID, Run        string
+	Token          string // whose it is; "": a caller's on the Unix socket
+	Root           engine.Root
+	TemplateMounts []engine.Mount
+	PolicyMounts   []mounts.Mount
+	Limits         engine.Limits // the policy's
+}
+
+// Spec is the spec of a copy: its source's, with an id of its own, and with limits that
+// are its policy's where these are lower.
+func (l *Library) Spec(from *Origin, w Wanted) (engine.Spec, error) {
+	spec := from.Made.Spec
+	spec.ID, spec.Labels, spec.Root = w.ID, map[string]string{"run": w.Run}, w.Root
+	spec.Share = w.Token
+	spec.Hostname = w.ID // copies differ in that from their source, and from each other
+	granted, err := l.granted(w)
+	if err != nil {
+		return spec, err
+	}
+	if spec.Mounts, err = l.mounts(spec.Mounts, w.TemplateMounts, granted); err != nil {
+		return spec, err
+	}
+	for _, want := range w.PolicyMounts {
+		if !slices.ContainsFunc(spec.Mounts, func(has engine.Mount) bool {
+			return has.Destination == want.Destination && (has.ReadOnly || want.ReadWrite)
+		}) {
+			return spec, fault.Invalid("the policy mounts %s, and the sandbox is made from a copy without that; a copy has the mounts of its source", want.Destination)
+		}
+	}
+	spec.Limits, err = limits(spec.Limits, w.Limits, from)
+	return spec, err
+}
+
+// limits are the lower ones of two. What can't hold the copy is refused.
+func limits(source, asked engine.Limits, from *Origin) (engine.Limits, error) {
+	lower := engine.Limits{
+		CPU: min(source.CPU, asked.CPU), MemoryBytes: min(source.MemoryBytes, asked.MemoryBytes),
+		DiskBytes: min(source.DiskBytes, asked.DiskBytes), Pids: min(source.Pids, asked.Pids),
+	}
+	room, what := lower.DiskBytes, "of disk"
+	if from.Contents == engine.ContentsMemory {
+		room, what = lower.MemoryBytes+lower.DiskBytes, "of memory and disk"
+	}
+	if from.Bytes > room {
+		return lower, fault.Invalid("the policy gives %d MiB %s, and the copy has %d MiB", room>>20, what, from.Bytes>>20)
+	}
+	return lower, nil
+}
+
+// granted are the host's directories that a copy of a token's may show: those of its
+// policy, which may be another than its source's, or have changed. nil: whatever its
+// source showed.
+func (l *Library) granted(w Wanted) ([]mounts.Mount, error) {
+	if w.Token == "" {
+		return nil, nil
+	}
+	all := []mounts.Mount{}
+	for _, asked := range w.PolicyMounts {
+		c, err := l.cfg.Rules.Check(asked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// mounts checks that what a source's mounts showed may still be shown, and is
+// in the same place.
+func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mount) ([]engine.Mount, error) {
+	all := slices.Clone(source)
+	for i, mount := range all {
+		switch {
+		case mount.Source == "" || mount.Source == l.cfg.Rules.EmptyFile || slices.Contains(ofTemplate, mount):
+			continue
+		case mount.Destination == mounts.AgentPlace:
+			all[i].Source = l.cfg.AgentDir
+			continue
+		case !mount.ReadOnly:
+			return nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
+		}
+		now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
+		if err != nil {
+			return nil, err
+		}
+		if now.Source != mount.Source {
+			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
+		}
+		if granted != nil && !slices.ContainsFunc(granted, func(g mounts.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }) {
+			return nil, fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)
+		}
+	}
+	return all, nil
+}

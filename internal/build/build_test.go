@@ -3,15 +3,11 @@ package build_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -63,6 +59,7 @@ func TestABuild(t *testing.T) {
 		{Type: "RUN", Args: []string{"pip install -U x", "root"}},
 		{Type: "RUN", Args: []string{"pip install x; id", "root"}},
 		{Type: "RUN", Args: []string{"npm install x", "root"}},
+		{Type: "RUN", Args: []string{"pip install --user -r x.txt", "user"}},
 	}})
 	if b.Status != build.Ready || b.Step != "" {
 		t.Fatalf("%+v\n%s", b, log)
@@ -77,10 +74,13 @@ func TestABuild(t *testing.T) {
 	if want := []string{"/var/tmp/.upload", "dir", "true", "/home/user/sub/to", "0644"}; !slices.Equal(unpack.Argv[4:], want) || unpack.User != "" || s.written["/var/tmp/.upload"] != "a tar" {
 		t.Errorf("the copy: %v as %q of %v", unpack.Argv[4:], unpack.User, s.written)
 	}
+	if s.commands[6].Judged != "pip install -r x.txt" || s.commands[6].User != "" || !strings.Contains(log, "[11/11] RUN pip install --user -r x.txt") {
+		t.Errorf("an install for the user is %q\n%s", s.commands[6].Judged, log)
+	}
 	if s.commands[3].User != "" || s.commands[4].User != "root" || s.commands[5].User != "root" {
 		t.Errorf("an install is %q's, another command %q's", s.commands[3].User, s.commands[4].User)
 	}
-	if !strings.Contains(log, "output of first") || !strings.Contains(log, "[7/10] RUN second") {
+	if !strings.Contains(log, "output of first") || !strings.Contains(log, "[7/11] RUN second") {
 		t.Errorf("the log: %s", log)
 	}
 	if last := s.files[len(s.files)-1]; last.Op != channel.FileRemove || last.Path != "/var/tmp/.upload" || last.User != "root" {
@@ -100,7 +100,7 @@ func TestABuild(t *testing.T) {
 	for _, r := range s.records {
 		stages = append(stages, string(r.Stage)+r.Step)
 	}
-	if want := []string{"begun", "step1", "step2", "step3", "step4", "step5", "step6", "step7", "step8", "step9", "step10", "ready"}; !slices.Equal(stages, want) {
+	if want := []string{"begun", "step1", "step2", "step3", "step4", "step5", "step6", "step7", "step8", "step9", "step10", "step11", "ready"}; !slices.Equal(stages, want) {
 		t.Errorf("records: %v", stages)
 	}
 	again, _ := s.make(build.Recipe{Base: "debian"}) // takes both names, so that nothing leads to the first
@@ -172,79 +172,6 @@ func TestWhatFails(t *testing.T) {
 				t.Errorf("records: %+v", s.records)
 			}
 		})
-	}
-}
-
-// TestReady: the ready command is asked until it says yes while the start command runs
-// on, and what runs is in the result; one that never says so ends the build.
-func TestReady(t *testing.T) {
-	t.Parallel()
-	for name, after := range map[string]int{"after a while": 5, "never": 1 << 30} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newShop(t)
-				defer s.builder.Close()
-				asked := 0
-				s.answer = func(c sandbox.Command) (channel.Exit, string) {
-					s.mu.Lock()
-					defer s.mu.Unlock()
-					if asked++; c.Argv[len(c.Argv)-1] == "is it" && asked < after {
-						return channel.Exit{Code: 1}, ""
-					}
-					return channel.Exit{}, ""
-				}
-				b := s.begin()
-				s.start(b.ID, build.Recipe{Start: "wait", Ready: "is it"})
-				synctest.Wait()
-				for b, _ = s.look(b.ID); b.Status == build.Building; b, _ = s.look(b.ID) {
-					<-time.After(time.Second)
-				}
-				close(s.hold)
-				all, err := s.Snapshots(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if after > 5 {
-					if b.Status != build.Failed || !strings.Contains(b.Reason, "not ready within") || len(all) != 0 {
-						t.Errorf("%+v, %v", b, all)
-					}
-					return
-				}
-				if b.Status != build.Ready || all[0].Contents != engine.ContentsMemory || all[0].Built.Start != "wait" || s.commands[0].Timeout != 0 {
-					t.Errorf("%+v, %+v", b, all)
-				}
-			})
-		})
-	}
-}
-
-// TestReadyForAPort: what the SDKs write to wait for a port works without ss, and finds a
-// port that is open and none that is not; another command is asked as it is.
-func TestReadyForAPort(t *testing.T) {
-	t.Parallel()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, form := range []string{`[ -n "$(ss -Htuln sport = :PORT)" ]`, "ss -tuln | grep :PORT", "test PORT = open"} {
-		s := newShop(t)
-		if b, log := s.make(build.Recipe{Ready: strings.Replace(form, "PORT", port, 1)}); b.Status != build.Ready {
-			t.Fatal(log)
-		}
-		for at, open := range map[string]bool{port: true, "1": false} {
-			command := strings.ReplaceAll(s.commands[0].Argv[3], port, at)
-			cmd := exec.CommandContext(t.Context(), "/bin/bash", "-c", command)
-			cmd.Env = []string{"PATH=/nowhere"}
-			if err := cmd.Run(); (err == nil) != (open && strings.Contains(form, "ss ")) {
-				t.Errorf("%s: port %s, open %v: %v", command, at, open, err)
-			}
-		}
 	}
 }
 

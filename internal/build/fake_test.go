@@ -38,6 +38,7 @@ type shop struct {
 	hold     chan struct{} // commands called "wait" end when it is closed
 	unlogged build.Status  // "" or a stage whose record can't be written
 	keeping  error
+	kept     func() // nil: nobody is told that a sandbox is being kept
 	removing error
 	revoked  chan struct{}
 }
@@ -161,8 +162,11 @@ func (s *shop) OpenFile(_ context.Context, _ string, f channel.File) (*channel.C
 // Keep implements build.Sandboxes.
 func (s *shop) Keep(ctx context.Context, id string, keep sandbox.Keep) (sandbox.Snapshot, error) {
 	s.mu.Lock()
-	err := s.keeping
+	err, kept := s.keeping, s.kept
 	s.mu.Unlock()
+	if kept != nil {
+		kept()
+	}
 	if err != nil {
 		return sandbox.Snapshot{}, err
 	}

@@ -103,8 +103,7 @@ func sentence(err error) string {
 
 // build does all of it and returns the result.
 func (j *job) build(ctx context.Context) (string, error) {
-	tasks, final, err := j.recipe.read(j.req.Account, j.workdir)
-	if err != nil {
+	if err := j.recipe.check(j.req.Account, j.workdir); err != nil {
 		return "", err
 	}
 	made, err := j.b.cfg.Sandboxes.Create(ctx, j.req)
@@ -112,19 +111,19 @@ func (j *job) build(ctx context.Context) (string, error) {
 		return "", &stepError{StepBase, err}
 	}
 	j.box = made.Info().ID
-	begun := admission.Build{Stage: admission.BuildBegun, Base: j.recipe.Base, Text: fmt.Sprint(len(tasks), " steps")}
+	begun := admission.Build{Stage: admission.BuildBegun, Base: j.recipe.Base, Text: fmt.Sprint(len(j.recipe.Steps), " steps")}
 	if err := j.b.record(ctx, j.box, j.g, begun); err != nil {
 		return "", &stepError{StepBase, err}
 	}
 	limits := made.Info().Limits
 	j.g.log.add(Info, StepBase, fmt.Sprintf("from %s, in the sandbox %s; the policy gives it %g CPUs and %d MiB of memory", j.recipe.Base, j.box, limits.CPU, limits.MemoryBytes>>20), true)
-	for i, t := range tasks {
-		j.g.log.add(Info, t.number, fmt.Sprintf("[%d/%d] %s", i+1, len(tasks), t.title), true)
-		if err := j.step(ctx, t); err != nil {
-			return "", &stepError{t.number, err}
+	now := firstSetting(j.req.Account, j.workdir)
+	for i, s := range j.recipe.Steps {
+		if err := j.step(ctx, i, s, &now); err != nil {
+			return "", &stepError{stepNumber(i), err}
 		}
 	}
-	return j.finish(ctx, final)
+	return j.finish(ctx, now)
 }
 
 // finish starts what is to run in the template, waits until it is ready, and keeps it
@@ -134,9 +133,15 @@ func (j *job) finish(ctx context.Context, final setting) (string, error) {
 	keep := sandbox.Keep{Names: j.g.Names, Contents: engine.ContentsFiles, Built: &sandbox.Built{
 		Build: j.g.ID, Template: j.g.Template, Env: final.env, Workdir: final.workdir, User: final.user, Start: j.recipe.Start, Ready: j.recipe.Ready,
 	}}
+	var started *process
 	if j.recipe.Start != "" || j.recipe.Ready != "" { // what runs goes on in each copy
 		keep.Contents = engine.ContentsMemory
-		if err := j.await(ctx, final); err != nil {
+		var err error
+		if started, err = j.launch(ctx, final); err == nil {
+			defer started.let()
+			err = j.await(ctx, started, final)
+		}
+		if err != nil {
 			return failed(err)
 		}
 	}
@@ -146,7 +151,12 @@ func (j *job) finish(ctx context.Context, final setting) (string, error) {
 		return failed(err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildReady, Base: j.recipe.Base, Snapshot: snap.ID}); err != nil {
+	// A start command may have said that it is ready and have failed since: in a copy
+	// of this it would not run.
+	if err = started.broke(); err == nil {
+		err = j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildReady, Base: j.recipe.Base, Snapshot: snap.ID})
+	}
+	if err != nil {
 		return failed(errors.Join(err, j.b.cfg.Sandboxes.RemoveSnapshot(ctx, j.g.Owner, snap.ID)))
 	}
 	j.replace(ctx, snap)

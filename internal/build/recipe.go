@@ -74,30 +74,47 @@ func (e *stepError) Error() string { return e.err.Error() }
 // Unwrap is the fault.
 func (e *stepError) Unwrap() error { return e.err }
 
-// read understands a recipe for an account, whole, before anything is done.
-func (r Recipe) read(account sandbox.Account, workdir string) ([]task, setting, error) {
-	now := setting{user: account.Default, workdir: workdir, env: map[string]string{}}
+// check understands a recipe for an account, whole, before anything is done. What the
+// values are of the variables that its steps name is not known then.
+func (r Recipe) check(account sandbox.Account, workdir string) error {
+	now := firstSetting(account, workdir)
 	if len(r.Steps) > maxSteps {
-		return nil, now, &stepError{StepBase, fault.Invalid("the template has %d steps; at most %d", len(r.Steps), maxSteps)}
+		return &stepError{StepBase, fault.Invalid("the template has %d steps; at most %d", len(r.Steps), maxSteps)}
 	}
 	if err := checkText(r.Start, r.Ready); err != nil {
-		return nil, now, &stepError{StepFinalize, err}
+		return &stepError{StepFinalize, err}
 	}
-	var tasks []task
 	for i, s := range r.Steps {
-		t := task{kind: s.Type, number: strconv.Itoa(i + 1), hash: s.Hash, title: clip(s.Type+" "+strings.Join(s.Args, " "), 300)}
-		err := checkText(s.Args...)
-		if err == nil {
-			err = now.apply(s, &t, account)
+		if _, err := now.task(i, s, account); err != nil {
+			return err
 		}
-		if err != nil {
-			return nil, now, &stepError{t.number, err}
-		}
-		t.setting.env = maps.Clone(now.env)
-		tasks = append(tasks, t)
 	}
-	return tasks, now, nil
+	return nil
 }
+
+// firstSetting is the one before the first step.
+func firstSetting(account sandbox.Account, workdir string) setting {
+	return setting{user: account.Default, workdir: workdir, env: map[string]string{}}
+}
+
+// task is what one step is, after which the setting is another.
+func (now *setting) task(i int, s Step, account sandbox.Account) (task, error) {
+	t := task{kind: s.Type, number: stepNumber(i), hash: s.Hash, title: titleOf(s)}
+	err := checkText(s.Args...)
+	if err == nil {
+		err = now.apply(s, &t, account)
+	}
+	if err != nil {
+		return t, &stepError{t.number, err}
+	}
+	t.setting.env = maps.Clone(now.env)
+	return t, nil
+}
+
+// stepNumber is a step's in messages.
+func stepNumber(i int) string { return strconv.Itoa(i + 1) }
+
+func titleOf(s Step) string { return clip(s.Type+" "+strings.Join(s.Args, " "), 300) }
 
 func checkText(texts ...string) error {
 	for _, text := range texts {
@@ -128,6 +145,7 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 		if isInstall(t.command) {
 			t.setting.user = ""
 		}
+		t.command = ownInstall(t.command)
 		if err == nil && strings.HasPrefix(t.command, "apt-get update && ") { // as the SDKs write it
 			err = errApt
 		}
@@ -155,6 +173,12 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 // capabilities, may not write there.
 func isInstall(command string) bool {
 	return regexp.MustCompile(`^(pip install|(npm|bun) install -g)( [^;&|()\x60$\n]*)?$`).MatchString(command)
+}
+
+// ownInstall is what the SDKs write for an install for the user alone as it can be done
+// here: the virtual environment is the user's own, and pip installs nowhere else from it.
+func ownInstall(command string) string {
+	return regexp.MustCompile(`^pip install --user(( [^;&|()\x60$\n]*)?)$`).ReplaceAllString(command, "pip install$1")
 }
 
 // errApt: there is no gateway for the distribution's packages.

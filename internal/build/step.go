@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -17,9 +15,19 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-// step does one.
-func (j *job) step(ctx context.Context, t task) error {
-	if err := j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildStep, Step: t.number, Text: t.title}); err != nil {
+// step does one, in the setting of those before, which it may change.
+func (j *job) step(ctx context.Context, i int, s Step, now *setting) error {
+	title := titleOf(s)
+	j.g.log.add(Info, stepNumber(i), fmt.Sprintf("[%d/%d] %s", i+1, len(j.recipe.Steps), title), true)
+	if err := j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildStep, Step: stepNumber(i), Text: title}); err != nil {
+		return err
+	}
+	s, err := j.expanded(ctx, stepNumber(i), s, *now)
+	if err != nil {
+		return err
+	}
+	t, err := now.task(i, s, j.req.Account)
+	if err != nil {
 		return err
 	}
 	switch t.kind {
@@ -135,6 +143,9 @@ func (p *process) wait(ctx context.Context) (channel.Exit, error) {
 
 // let lets go of the output; the command goes on.
 func (p *process) let() {
+	if p == nil {
+		return
+	}
 	_ = p.conn.Close()
 	<-p.done
 }
@@ -155,80 +166,4 @@ func (p *process) failure(exit channel.Exit) error {
 		why += ": " + clip(p.last, 300)
 	}
 	return fault.New(fault.ErrConflict, "%s", why)
-}
-
-// await starts the start command and asks the ready command until it says yes.
-func (j *job) await(ctx context.Context, final setting) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fault.New(fault.ErrExhausted, "the template was not ready within %s", readyWithin))
-	defer cancel()
-	var started *process
-	if j.recipe.Start != "" {
-		j.g.log.add(Info, StepFinalize, "start: "+clip(j.recipe.Start, 300), true)
-		c := j.shell(final, j.recipe.Start)
-		c.Timeout = 0 // it lives on in the template
-		var err error
-		if started, err = j.begin(ctx, StepFinalize, c); err != nil {
-			return err
-		}
-		defer started.let()
-	}
-	for {
-		ready, err := j.ready(ctx, final)
-		if err == nil {
-			err = started.broke()
-		}
-		if ready || err != nil {
-			return err
-		}
-		select {
-		case <-time.After(readyPause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// broke is how a start command ended that should not have: one may end well, and leave
-// others behind.
-func (p *process) broke() error {
-	if p == nil {
-		return nil
-	}
-	select {
-	case <-p.done:
-	default:
-		return nil
-	}
-	if p.err != nil {
-		return p.err
-	}
-	if err := p.failure(p.exit); err != nil {
-		return fault.New(fault.ErrConflict, "the start command failed: %s", sentence(err))
-	}
-	return nil
-}
-
-// ready asks once.
-func (j *job) ready(ctx context.Context, final setting) (bool, error) {
-	if j.recipe.Ready == "" {
-		return true, nil
-	}
-	p, err := j.begin(ctx, StepFinalize, j.shell(final, readyCommand(j.recipe.Ready)))
-	if err != nil {
-		return false, err
-	}
-	exit, err := p.wait(ctx)
-	return exit.Code == 0 && err == nil, err
-}
-
-// readyCommand is a ready command as it can be asked here. What the SDKs write to wait for
-// a port calls ss, which a template may not have, and to which the sandbox's kernel tells
-// nothing: the port is connected to where that finds none.
-func readyCommand(asked string) string {
-	for _, form := range []string{`^\[ -n "\$\(ss -Htuln sport = :([0-9]{1,5})\)" \]$`, `^ss -tuln \| grep :([0-9]{1,5})$`} {
-		if port := regexp.MustCompile(form).FindStringSubmatch(asked); port != nil {
-			return "{ " + asked + "; } 2>/dev/null || (exec 3<>/dev/tcp/127.0.0.1/" + port[1] + ") 2>/dev/null"
-		}
-	}
-	return asked
 }

@@ -44,6 +44,7 @@ template = (
     .copy("folder", "/srv/whole")
     .copy("run.sh", "/usr/local/bin/hello", user="root", mode=0o755)
     .set_envs({"GREETING": "good day", "N": "1"})
+    .set_envs({"WHOLE": "$GREETING from ${HOME}, $N$", "N": "2"})
     .run_cmd("echo $GREETING > greeting && id -un > who && pwd > where")
     .run_cmd("id -un > /root-was-here", user="root")
     .make_dir("made/below")
@@ -66,7 +67,7 @@ for ref in (NAME, NAME + ":v1", built.template_id):
     assert box.commands.run("cat greeting linked; cat flat/a.txt flat/b.txt; ls flat; cat /srv/whole/deep/c.txt").stdout.split() == [
         "good", "day", "good", "day", "onetwoa.txt", "b.txt", "three"]
     assert box.commands.run("cat whoever /root-was-here; test -d made/below && ! test -e where").stdout.split() == ["user", "root"]
-    assert box.commands.run("hello; echo $GREETING").stdout == "run\ngood day\n"
+    assert box.commands.run("hello; echo $GREETING; echo $WHOLE").stdout == "run\ngood day\ngood day from /home/user, 1$\n"
     assert box.commands.run("stat -c '%U %a' /usr/local/bin/hello flat/a.txt").stdout == "root 755\nuser 644\n"
     assert box.commands.run("python3 -c 'import iniconfig; print(iniconfig.__name__)'").stdout == "iniconfig\n"
     said = box.commands.run("python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/greeting').read())\"").stdout
@@ -124,14 +125,14 @@ fails(Template().from_template("debian").set_start_cmd("./not-there", wait_for_f
 assert not Template.exists(broken)
 ok("what fails says why, and leaves nothing")
 
-info = Template.build_in_background(Template().from_debian_image().run_cmd("sleep 1").set_user("root").set_workdir("/opt"), NAME + "-bg")
+info = Template.build_in_background(Template().from_debian_image().run_cmd("sleep 1").pip_install("iniconfig", g=False).set_user("root").set_workdir("/opt"), NAME + "-bg")
 assert Template.get_build_status(info).status.value in ("waiting", "building")
 while (status := Template.get_build_status(info)).status.value in ("waiting", "building"):
     pass
 assert status.status.value == "ready", status
 box = Sandbox.create(NAME + "-bg")
 assert box.commands.run("id -un; pwd").stdout == "root\n/opt\n"
-assert box.commands.run("id -un", user="user").stdout == "user\n"
+assert box.commands.run("id -un; python3 -c 'import iniconfig'", user="user").stdout == "user\n"
 box.kill()
 ok("in the background")
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -15,10 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -27,9 +27,9 @@ import (
 // stream of the uplink with an identity in front, TLS under the installation's
 // CA, HTTP/1.1.
 type gatewayClient struct {
-	ecosystem pkgref.Ecosystem
-	index     *url.URL // as sandboxes see it
-	http      *http.Transport
+	protocol ecosystem.Protocol
+	index    *url.URL // as sandboxes see it, with a slash at its end
+	http     *http.Transport
 }
 
 // Limits of what the gateway answers: a page, and a tool's file.
@@ -47,7 +47,11 @@ func newGatewayClient(uplink, sandbox string, ca []byte, up upstream.Config) (*g
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, fault.New(fault.ErrUnavailable, "the gateway's CA is not known")
 	}
-	return &gatewayClient{ecosystem: up.Ecosystem, index: index, http: &http.Transport{
+	protocol := protocolOf(up.Ecosystem)
+	if protocol == nil {
+		return nil, fault.Invalid("no template's tools come from the registry of %s", up.Ecosystem)
+	}
+	return &gatewayClient{protocol: protocol, index: index.JoinPath("/"), http: &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dialUplink(ctx, uplink, sandbox, address)
 		},
@@ -116,65 +120,33 @@ func (c *gatewayClient) get(ctx context.Context, location, accept string) (*http
 	return resp, nil
 }
 
-// page asks for a project's page and decodes it.
-func (c *gatewayClient) page(ctx context.Context, path, accept string, into any) (*url.URL, error) {
-	at := c.index.JoinPath(path)
-	resp, err := c.get(ctx, at.String(), accept)
+// page asks for a project's page, as the ecosystem's protocol has it.
+func (c *gatewayClient) page(ctx context.Context, project string) (*ecosystem.Index, error) {
+	ask := c.protocol.IndexAsk(c.index.String(), project)
+	resp, err := c.get(ctx, ask.URL, ask.Accept)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxPage)).Decode(into); err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the page at %s can't be read", path)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the page of %s can't be read", project)
 	}
-	return at, nil
+	return c.protocol.ParseIndex(project, ecosystem.PageOf(ask.URL, resp.Header.Get("Content-Type"), body), &ecosystem.MemoryRows{})
 }
 
 // locate finds an artifact's URL on its project's page.
 func (c *gatewayClient) locate(ctx context.Context, a template.Artifact) (string, error) {
-	base, found, err := c.lookUp(ctx, a)
+	index, err := c.page(ctx, a.Name)
 	if err != nil {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "%s %s can't be had", a.Name, a.Version)
 	}
-	link, err := url.Parse(found)
-	if err != nil || found == "" {
-		return "", fault.New(fault.ErrUnavailable, "the registry does not list %s, in which %s %s comes", a.File, a.Name, a.Version)
+	for _, f := range index.Files {
+		if f.Version == a.Version && f.Name == a.File {
+			return f.URL, nil
+		}
 	}
-	link = base.ResolveReference(link)
-	link.Fragment = ""
-	return link.String(), nil
-}
-
-// lookUp reads the page; found is "" if it does not list the artifact.
-func (c *gatewayClient) lookUp(ctx context.Context, a template.Artifact) (base *url.URL, found string, err error) {
-	switch c.ecosystem {
-	case pkgref.Python:
-		var page struct {
-			Files []struct {
-				Filename string `json:"filename"`
-				URL      string `json:"url"`
-			} `json:"files"`
-		}
-		base, err = c.page(ctx, a.Name+"/", "application/vnd.pypi.simple.v1+json", &page)
-		for _, f := range page.Files {
-			if f.Filename == a.File {
-				found = f.URL
-			}
-		}
-	case pkgref.Node:
-		var page struct {
-			Versions map[string]struct {
-				Dist struct {
-					Tarball string `json:"tarball"`
-				} `json:"dist"`
-			} `json:"versions"`
-		}
-		base, err = c.page(ctx, a.Name, "application/vnd.npm.install-v1+json", &page)
-		found = page.Versions[a.Version].Dist.Tarball
-	default:
-		err = fault.Invalid("no template's tools come from the registry of %s", c.ecosystem)
-	}
-	return base, found, err
+	return "", fault.New(fault.ErrUnavailable, "the registry does not list %s, in which %s %s comes", a.File, a.Name, a.Version)
 }
 
 // download writes what is at a URL to a new file.

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -72,7 +74,7 @@ func (c *Controller) weigh(ctx context.Context, t *tenant, ask door.ArtifactAsk)
 	w.decision = t.known.settle(planned(t.run.Plan, w.said))
 	if t.run.Rehearsal && ask.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
 		w.decision = w.said
-		w.decision.Effect, w.decision.Reason = policy.Deny, unbuilt
+		w.decision.Effect, w.decision.Reason = policy.Deny, planning.Unbuilt
 	}
 	if w.decision.Shown() {
 		w.decision, err = t.known.malwareInside(ask, w.decision)
@@ -102,7 +104,7 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAs
 		}
 		c.earlier.Take(r)
 	}
-	t.plan.sawFile(ask)
+	t.shown.File(ask)
 	if ask.Serve {
 		t.served.Send(r, ask.Paths)
 		t.book.Served(ask.Package)
@@ -217,7 +219,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 	t.mu.Lock()
 	claim := t.claims[project]
 	t.mu.Unlock()
-	if !claimMeets(claim, p) {
+	if !claims.Meets(claim, p) {
 		return "", false // the command wanted another release of it
 	}
 	return claim, true

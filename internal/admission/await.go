@@ -31,7 +31,7 @@ func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask door.Artifact
 		return a, nil
 	}
 	wish := t.wish(ask, w.decision)
-	if c.deferred(t, &wish) {
+	if t.rehearsals.Defer(&wish) {
 		return a, nil
 	}
 	request, err := c.file(ctx, wish)
@@ -52,7 +52,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 	if err := t.moveRelease(ask, w); err != nil {
 		return door.Answer{}, err
 	}
-	notes, err := c.wholeTree(ctx, t, ask.Package)
+	notes, err := t.rehearsals.Whole(ctx, ask.Package)
 	if err != nil {
 		return door.Answer{}, err
 	}

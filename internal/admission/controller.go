@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -16,7 +17,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Config is what a Controller is made of. Log and Trust are needed.
@@ -35,7 +35,7 @@ type Config struct {
 	Approvals Approvals
 	// Trees finds out what an install that waits brings; nil: each release is asked for
 	// by itself.
-	Trees Trees
+	Trees planning.Trees
 	// Holder is told what sandboxes wait for; nil: nobody is.
 	Holder Holder
 	// OnExceeded is called, once and in a goroutine of its own, when a
@@ -110,8 +110,8 @@ type Controller struct {
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]*tenant
 
-	holding    atomic.Int64  // requests that are kept waiting
-	rehearsing *turns.Shares // for the rehearsals at one time
+	holding atomic.Int64   // requests that are kept waiting
+	desk    *planning.Desk // where rehearsals are made; nil: none are
 }
 
 var _ door.Door = (*Controller)(nil)
@@ -122,13 +122,19 @@ func New(config Config) *Controller {
 		config.Clock = clock.Plain(time.Now)
 	}
 	config.Limits = config.Limits.orDefaults()
-	return &Controller{
+	c := &Controller{
 		config:     config,
 		indexes:    newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
 		remembered: ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
 		tenants:    map[string]*tenant{},
-		rehearsing: turns.New(turns.Limits{All: maxRehearsing, Each: maxOfOne}),
 	}
+	if config.Trees != nil && config.Approvals != nil {
+		c.desk = &planning.Desk{
+			Trees: config.Trees, Patience: config.Limits.Tree, Plan: c.Plan, Describe: c.known, Ask: c.file, AskTree: config.Approvals.AskTree,
+		}
+		c.desk.Open()
+	}
+	return c
 }
 
 // Run is a sandbox and the agent task that it works for.
@@ -168,7 +174,7 @@ func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, &c.config, c.remembered, &c.earlier)
+	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
 	if err := t.ledger.FollowLock(); err != nil {
 		t.forget()
 		return err

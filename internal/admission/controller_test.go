@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -419,7 +420,7 @@ func TestClaims(t *testing.T) {
 		}},
 		{nil, map[pkgref.Ref]string{}},
 	} {
-		if diff := cmp.Diff(c.want, claims(c.argv)); diff != "" {
+		if diff := cmp.Diff(c.want, claims.Read(c.argv)); diff != "" {
 			t.Errorf("%q:\n%s", c.argv, diff)
 		}
 	}
@@ -439,7 +440,7 @@ func TestWhatAClaimMeets(t *testing.T) {
 		{"<2", python("a", "2.0"), false},
 		{"", node("a", "1.0.0"), false},
 	} {
-		if got := claimMeets(c.specifier, c.release); got != c.meets {
+		if got := claims.Meets(c.specifier, c.release); got != c.meets {
 			t.Errorf("%q meets %s: %t", c.specifier, c.release, got)
 		}
 	}
@@ -524,7 +525,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
 	options := cmp.Options{
-		cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "known", "ledger", "mu", "life", "end"),
+		cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "known", "ledger", "mu", "life", "end", "rehearsals"),
 		cmpopts.IgnoreFields(records.Book{}, "config", "mu", "refusals", "shown"),
 		cmpopts.IgnoreFields(records.Deliveries{}, "mu", "inside", "paths"),
 		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),

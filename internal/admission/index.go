@@ -62,7 +62,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 		return door.IndexAnswer{}, fault.Invalid("two pages with %d and %d files have one digest", len(ask.Files), len(v.ofFile))
 	}
 	if !ask.Walk {
-		t.plan.sawPage(t, ask)
+		t.shown.Page(ask, t.ledger.Reserve)
 	}
 	out := door.IndexAnswer{Epoch: v.epoch, Verdicts: v.verdicts, OfFile: v.ofFile}
 	if ask.Walk {
@@ -96,7 +96,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 	edges := t.ledger.EdgesTo(ask.Package)
 	law := t.policy()
 	declared := t.ledger.Declares(ask.Package)
-	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.plan.sandbox(), loose: showsOlder(ask.Package.Ecosystem) && t.ledger.Loose(ask.Package.Ecosystem)}
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.planSandbox(), loose: showsOlder(ask.Package.Ecosystem) && t.ledger.Loose(ask.Package.Ecosystem)}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
@@ -111,6 +111,15 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 	v := t.known.page(law, now, key, about, ask.Files)
 	c.indexes.put(v)
 	return v, nil
+}
+
+// planSandbox names a plan's sandbox in the keys of its index verdicts: they are not
+// shared, so that the plan is told every page's files.
+func (t *tenant) planSandbox() string {
+	if t.shown == nil {
+		return ""
+	}
+	return t.run.Sandbox
 }
 
 // sawPage remembers what the run was shown. wantEdges: what the shown releases

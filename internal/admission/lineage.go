@@ -61,7 +61,7 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *ledger.Fact
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil || len(r.Ancestors) == 0 {
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
-	t := newTenant(r, &c.config, c.remembered, &c.earlier)
+	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}

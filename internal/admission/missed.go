@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -15,32 +16,15 @@ type wishes map[pkgref.Ref][]string
 
 // take reads a command.
 func (w wishes) take(argv []string) {
-	for words := range simpleCommands(argv) {
-		ecosystem, rest := installArguments(words)
-		for _, word := range rest {
-			p, specifier, ok := parseClaim(ecosystem, word)
-			if !ok {
-				p, ok = parseName(ecosystem, word)
-			}
-			if ok {
-				w[p] = append(w[p], specifier)
-			}
+	for ecosystem, word := range claims.Words(argv) {
+		p, specifier, ok := claims.Parse(ecosystem, word)
+		if !ok {
+			p, ok = claims.ParseName(ecosystem, word)
+		}
+		if ok {
+			w[p] = append(w[p], specifier)
 		}
 	}
-}
-
-// parseName reads the name of what a command asks for in words that are no specifier:
-// alone, with extras, with a tag.
-func parseName(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, bool) {
-	if ecosystem == "" || len(word) > 512 || word == "" || word[0] == '-' {
-		return pkgref.Ref{}, false
-	}
-	end := strings.IndexAny(word[1:], "@[=<>!~; ")
-	if end >= 0 {
-		word = word[:end+1]
-	}
-	p, err := pkgref.New(ecosystem, word, "")
-	return p, err == nil
 }
 
 // missed tells whether somebody asked for what one range of a withheld record may have,
@@ -65,7 +49,7 @@ func (s *summary) missed(r audit.Record, at int) bool {
 
 // met tells whether a release that was had is one that a specifier asks for.
 func (s *summary) met(p pkgref.Ref, specifier string) bool {
-	return slices.ContainsFunc(s.had.Releases[p], func(had pkgref.Ref) bool { return claimMeets(specifier, had) })
+	return slices.ContainsFunc(s.had.Releases[p], func(had pkgref.Ref) bool { return claims.Meets(specifier, had) })
 }
 
 // passedOver tells of a page that lacks pre-releases alone, of a project that no command

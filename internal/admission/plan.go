@@ -1,27 +1,24 @@
 package admission
 
 import (
+	"context"
+	"errors"
 	"maps"
-	"slices"
-	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // A plan's run (Run.Plan) is shown what would wait for a person, and what is
 // denied only because no list names it, so that a resolver can go on; nothing
-// is held, and no file counts as served. What it is shown is remembered here,
-// for Controller.Plan, and forgotten with the sandbox: it admits nothing later.
-
-// maxPlanFiles bounds the files that a plan remembers. Of pages past it nothing
-// is known, and the plan says so.
-const maxPlanFiles = 400_000
+// is held, and no file counts as served.
 
 // Keys of Record.Detail.
 const (
@@ -30,46 +27,63 @@ const (
 	detailRead   = "read"   // of a planned record: "true", the resolver was given the bytes
 )
 
-// plan is what a plan's run was shown. A nil plan is that of any other run. Safe for
-// concurrent use.
-type plan struct {
-	box    string
-	policy *policy.Policy // the run's own, whose verdicts are told
-
-	mu    sync.Mutex // guards all below
-	pages map[pkgref.Ref]plannedPage
-	files int // in pages
-	read  map[pkgref.Ref]map[string]readFile
-}
-
-// plannedPage is a project's page as it was judged last.
-type plannedPage struct {
-	source string
-	from   ledger.Origin
-	files  []door.File
-}
-
-// readFile is a file that the resolver asked for, with all that its bytes told.
-type readFile struct {
-	file     door.File
-	source   string
-	from     ledger.Origin
-	digests  []string
-	findings []string
-	evidence *evidence.Evidence
-	paths    []string // inside of it
-	given    bool     // the resolver was given the bytes
-}
-
-// newPlan makes the plan of a run, and gives the run the policy that its
-// resolver is shown releases by; nil if it is none.
-func newPlan(r *Run) *plan {
-	if !r.Plan {
-		return nil
+// Plan weighs what the resolver of a plan's run chose, by the policy of the run
+// and all that the run was shown, and records a verdict for each release. It
+// admits nothing. fault.ErrNotFound if no plan's sandbox of that run lives.
+func (c *Controller) Plan(ctx context.Context, run string, choices []planning.Choice) (planning.Plan, error) {
+	t, err := c.planTenant(ctx, run)
+	if err != nil {
+		return planning.Plan{}, err
 	}
-	own := r.Policy
-	r.Policy = own.Planning()
-	return &plan{box: r.Sandbox, policy: own, pages: map[pkgref.Ref]plannedPage{}, read: map[pkgref.Ref]map[string]readFile{}}
+	plan, err := planning.Weigh(ctx, planRun{t}, t.shown, choices)
+	if err != nil {
+		return planning.Plan{}, err
+	}
+	for i := range plan.Releases {
+		if _, err := t.book.Append(ctx, plannedRecord(&plan.Releases[i])); err != nil {
+			return planning.Plan{}, err
+		}
+	}
+	return plan, nil
+}
+
+// planTenant finds the plan's sandbox of a run.
+func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error) {
+	c.mu.RLock()
+	var found *tenant
+	for _, t := range c.tenants {
+		if t.run.Run == run && t.run.Plan {
+			found = t
+			break
+		}
+	}
+	c.mu.RUnlock()
+	if found == nil {
+		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", records.Clip(run, 200))
+	}
+	return found, found.book.Open(ctx)
+}
+
+// planRun is a plan's run as planning weighs it: by the run's own policy, and not by the
+// one that its resolver is shown releases by.
+type planRun struct{ t *tenant }
+
+// Judge implements planning.Run.
+func (r planRun) Judge(ctx context.Context, release pkgref.Ref, from ledger.Origin) (*policy.Judge, error) {
+	about, err := r.t.known.subject(release, from)
+	if err != nil {
+		return nil, err
+	}
+	r.t.require(&about, release)
+	if about.Approvals, err = r.t.known.answers(ctx, release); err != nil {
+		return nil, err
+	}
+	return r.t.known.judgeBy(r.t.verdicts, about), nil
+}
+
+// Requirements implements planning.Run.
+func (r planRun) Requirements(release pkgref.Ref) []door.Requirement {
+	return r.t.ledger.Requirements(release)
 }
 
 // planned is what a resolver is shown of a decision: in a plan a hold is shown
@@ -81,85 +95,14 @@ func planned(plan bool, d policy.Decision) policy.Decision {
 	return d
 }
 
-// sandbox names a plan's sandbox in the keys of its index verdicts: they are not
-// shared, so that the plan is told every page's files.
-func (p *plan) sandbox() string {
-	if p == nil {
-		return ""
-	}
-	return p.box
-}
-
-// sawPage remembers a page that was judged.
-func (p *plan) sawPage(t *tenant, ask door.IndexAsk) {
-	if p == nil || ask.Files == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before := len(p.pages[ask.Package].files)
-	if p.files-before+len(ask.Files) > maxPlanFiles || !t.ledger.Reserve(filesBytes(ask.Files)-filesBytes(p.pages[ask.Package].files)) {
-		return
-	}
-	p.files += len(ask.Files) - before
-	p.pages[ask.Package] = plannedPage{
-		source: records.Clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
-	}
-}
-
-// filesBytes is about what files take in memory.
-func filesBytes(files []door.File) (bytes int64) {
-	for _, f := range files {
-		bytes += int64(180 + len(f.Name) + len(f.Version) + len(f.Digest))
-	}
-	return bytes
-}
-
-// sawFile remembers a file that the resolver may read.
-func (p *plan) sawFile(ask door.ArtifactAsk) {
-	if p == nil || ask.File.Kind == policy.KindMetadata {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of := p.read[ask.Package]
-	if of == nil {
-		if len(p.read) >= maxPlanFiles {
-			return
-		}
-		of = map[string]readFile{}
-		p.read[ask.Package] = of
-	}
-	f := readFile{
-		file: ask.File, source: records.Clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
-		digests: ask.Facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
-	}
-	if before, known := of[ask.File.Name]; known {
-		f.file.Scripts = f.file.Scripts || before.file.Scripts
-		for _, d := range before.digests {
-			if !slices.Contains(f.digests, d) {
-				f.digests = append(f.digests, d)
-			}
-		}
-		if f.evidence == nil {
-			f.evidence, f.paths = before.evidence, before.paths
-		}
-		f.file.Size, f.given = max(f.file.Size, before.file.Size), f.given || before.given
-	}
-	if ask.Size > 0 {
-		f.file.Size = ask.Size
-	}
-	of[ask.File.Name] = f
-}
-
 // servedOrPlanned is the record that a file's bytes are given for: in a plan
 // that is no serving, and has the verdict of the run's own policy.
 func (t *tenant) servedOrPlanned(ask door.ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
 	r := t.servedRecord(ask, d)
-	if t.plan == nil {
+	if t.shown == nil {
 		return r
 	}
-	verdict := t.known.judgeBy(t.plan.policy, about).File(ask.Facts())
+	verdict := t.known.judgeBy(t.verdicts, about).File(ask.Facts())
 	r.Outcome = audit.Planned
 	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
 	r.Detail = maps.Clone(r.Detail)
@@ -168,4 +111,80 @@ func (t *tenant) servedOrPlanned(ask door.ArtifactAsk, about policy.Subject, d p
 	}
 	r.Detail[detailEffect], r.Detail[detailRead] = string(verdict.Effect), "true"
 	return r
+}
+
+// plannedRecord is the record of a verdict.
+func plannedRecord(w *planning.Weighed) audit.Record {
+	r := audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Planned, SourceURL: w.Source,
+		ResolvedBy: string(w.Verdict.ResolvedBy), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason,
+		Detail: map[string]string{detailEffect: string(w.Verdict.Effect)},
+	}
+	records.SetRef(&r, w.Package)
+	if w.Problem != "" {
+		r.Reason, r.Detail[detailEffect], r.GuestClaimed = w.Problem, "none", true
+	}
+	if len(w.Files) > 0 {
+		f := w.Files[0]
+		r.File, r.Size = f.Name, f.Size
+		for _, d := range f.Digests {
+			if isSHA256(d) {
+				r.SHA256 = d[len("sha256:"):]
+			}
+		}
+		if r.SHA256 == "" && len(f.Digests) > 0 {
+			r.Detail[records.DetailUpstreamDigest] = f.Digests[0]
+		}
+	}
+	return r
+}
+
+// RequestPlan files the releases of a plan that would wait for a person in the
+// queue, as one group, and notes each request in its release. Of what the queue
+// does not take the verdict's reason says so.
+func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *planning.Plan) error {
+	t, err := c.planTenant(ctx, run)
+	if err != nil {
+		return err
+	}
+	if c.config.Approvals == nil {
+		return fault.New(fault.ErrUnavailable, "nobody can be asked: this daemon has no approval queue")
+	}
+	for i := range p.Releases {
+		w := &p.Releases[i]
+		if w.Problem != "" || w.Verdict.Effect != policy.Hold {
+			continue
+		}
+		r, err := c.file(ctx, t.planWish(w, because))
+		if errors.Is(err, fault.ErrForbidden) { // the queue takes no more; the plan is told all the same
+			w.Verdict.Reason += notAsked(err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.Approval, w.Group = r.ID, r.Group
+	}
+	return nil
+}
+
+func (t *tenant) planWish(w *planning.Weighed, because string) approval.Ask {
+	var wanted []string
+	for _, by := range w.WantedBy {
+		wanted = append(wanted, by.Text(w.Package))
+	}
+	return approval.Ask{
+		Package: w.Package, Upstream: w.Upstream, Files: w.Files,
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: t.policy().Source(),
+		Token: t.run.Token, User: t.run.User, ByPerson: t.run.Token == "", Task: t.run.Task, Because: because, WantedBy: wanted,
+		Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Evidence: w.Evidence,
+	}
+}
+
+// memberWish is a release of a plan for the queue, asked for by the run that waits.
+func (t *tenant) memberWish(w *planning.Weighed) approval.Ask {
+	wish := t.planWish(w, "")
+	wish.ByPerson = false
+	t.compareInstalled(&wish.Evidence, w.Package, w.Paths)
+	return wish
 }

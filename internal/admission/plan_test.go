@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -49,8 +50,8 @@ func (h *house) shows(t *testing.T, ask door.IndexAsk) []bool {
 	return shown
 }
 
-func choice(name, version string) PlanChoice {
-	return PlanChoice{Package: python(name, version), Digests: []string{"sha256:" + hexOf(name+version)}}
+func choice(name, version string) planning.Choice {
+	return planning.Choice{Package: python(name, version), Digests: []string{"sha256:" + hexOf(name+version)}}
 }
 
 // TestAPlanShowsWhatWaits: the resolver is shown what would wait, and what only
@@ -114,7 +115,7 @@ func TestAPlanIsWeighed(t *testing.T) {
 	lied.Digests = []string{"sha256:" + hexOf("other")}
 	both := choice("rich", "13.0")
 	both.Digests = append(both.Digests, other.Digest)
-	out, err := h.Plan(t.Context(), "run1", []PlanChoice{
+	out, err := h.Plan(t.Context(), "run1", []planning.Choice{
 		choice("requests", "2.31.0"), both, choice("idna", "3.0"), choice("never", "1.0"), choice("rich", "9.9"),
 		{Package: python("left", "1.0"), IfRead: true},
 		choice("tool", "1.0"),
@@ -144,12 +145,12 @@ func TestAPlanIsWeighed(t *testing.T) {
 	if idna := out.Releases[2]; len(idna.WantedBy) != 1 || idna.Verdict.ResolvedBy != policy.ByDependency {
 		t.Errorf("idna: %+v", idna)
 	}
-	if again, err := h.Plan(t.Context(), "run1", []PlanChoice{lied}); err != nil || again.Releases[0].Problem == "" || again.Releases[0].Verdict.Effect != "" {
+	if again, err := h.Plan(t.Context(), "run1", []planning.Choice{lied}); err != nil || again.Releases[0].Problem == "" || again.Releases[0].Verdict.Effect != "" {
 		t.Errorf("another digest: %+v, %v", again, err)
 	}
 	named := choice("rich", "13.0")
 	named.File = "rich-13.0-py3-none-any.zip"
-	if again, err := h.Plan(t.Context(), "run1", []PlanChoice{named}); err != nil || again.Releases[0].Problem == "" {
+	if again, err := h.Plan(t.Context(), "run1", []planning.Choice{named}); err != nil || again.Releases[0].Problem == "" {
 		t.Errorf("another file: %+v, %v", again, err)
 	}
 }
@@ -195,7 +196,7 @@ func TestAHostilePlanIsBounded(t *testing.T) {
 	const many = 300
 	var parents, children []door.File
 	var versions []string
-	var choices []PlanChoice
+	var choices []planning.Choice
 	for i := range many {
 		v := fmt.Sprintf("%d.0", i+1)
 		parents, children, versions = append(parents, wheel("parent", v)), append(children, wheel("child", v)), append(versions, v)
@@ -247,7 +248,7 @@ func TestAPlanIsRequested(t *testing.T) {
 	h := planHouse(t, strings.Replace(planPolicy, "DEFAULT", "hold", 1))
 	h.shows(t, indexOf("rich", "d1", wheel("rich", "13.0")))
 	h.shows(t, indexOf("requests", "d2", wheel("requests", "2.31.0")))
-	out, err := h.Plan(t.Context(), "run1", []PlanChoice{choice("requests", "2.31.0"), choice("rich", "13.0"), choice("never", "1.0")})
+	out, err := h.Plan(t.Context(), "run1", []planning.Choice{choice("requests", "2.31.0"), choice("rich", "13.0"), choice("never", "1.0")})
 	must(t, err)
 	if err := h.RequestPlan(t.Context(), "run1", "charts", &out); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("without a queue: %v", err)

@@ -19,7 +19,7 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
-	t := newTenant(r, &c.config, c.remembered, &c.earlier)
+	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}

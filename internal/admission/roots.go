@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -184,13 +185,10 @@ type askedWord struct {
 // inside `sh -c`. It is what the agent says.
 func askedWords(argv []string) []askedWord {
 	var found []askedWord
-	for words := range simpleCommands(argv) {
-		ecosystem, rest := installArguments(words)
-		for _, word := range rest {
-			if name := askedName(ecosystem, word); name != "" && len(word) <= 512 {
-				if p, err := pkgref.New(ecosystem, name, ""); err == nil {
-					found = append(found, askedWord{p, word})
-				}
+	for ecosystem, word := range claims.Words(argv) {
+		if name := askedName(ecosystem, word); name != "" && len(word) <= 512 {
+			if p, err := pkgref.New(ecosystem, name, ""); err == nil {
+				found = append(found, askedWord{p, word})
 			}
 		}
 	}

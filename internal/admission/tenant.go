@@ -6,48 +6,51 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // tenant is what is known of one sandbox. A run that works in several sandboxes
 // has one for each: they share no facts, since their policies may differ.
 // Nothing holds mu while the log is written.
 type tenant struct {
-	run  Run   // whose Policy is the planning one if it is a plan
-	plan *plan // nil: it is none
+	run      Run             // whose Policy is the planning one if it is a plan
+	shown    *planning.Shown // what a plan's run was shown; nil: it is none
+	verdicts *policy.Policy  // of a plan, the run's own, by which it is weighed
 
 	narrowing narrowed // what its client gave up of the network; has a lock of its own
 	law       law      // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
 	ledger    *ledger.Ledger
 
-	book   *records.Book       // what is on record of it
-	served *records.Deliveries // the files that it was served
-	disk   *inventory.Accounts // what was found on its disk
+	book       *records.Book        // what is on record of it
+	served     *records.Deliveries  // the files that it was served
+	disk       *inventory.Accounts  // what was found on its disk
+	rehearsals *planning.Rehearsals // of its installs; nil: what they bring is not found out
 
-	mu         sync.Mutex              // guards all below
-	holding    int                     // requests that are kept waiting
-	claims     map[pkgref.Ref]string   // specifiers in commands, by package
-	running    map[string]audit.Record // started commands, by id
-	finished   map[string]bool         // commands whose end is on record
-	rehearsals map[string]*rehearsal   // of its installs, by their keys
-	deferred   []approval.Ask          // wishes that a rehearsal may make part of a tree
+	mu       sync.Mutex              // guards all below
+	holding  int                     // requests that are kept waiting
+	claims   map[pkgref.Ref]string   // specifiers in commands, by package
+	running  map[string]audit.Record // started commands, by id
+	finished map[string]bool         // commands whose end is on record
 
 	life context.Context //nolint:containedctx // as long as it is registered: a rehearsal outlives the request that began it
 	end  context.CancelFunc
 }
 
-func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier) *tenant {
-	p := newPlan(&r)
+func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
-		run: r, plan: p, served: records.NewDeliveries(),
-		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{}, rehearsals: map[string]*rehearsal{},
+		run: r, served: records.NewDeliveries(),
+		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
 	t.life, t.end = context.WithCancel(context.Background())
-	t.law.begin(r.Policy)
+	if r.Plan {
+		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()
+	}
+	t.law.begin(t.run.Policy)
 	t.known = knowledge{config: config, run: &t.run, law: &t.law}
 	t.ledger = ledger.New(ledger.Limits{
 		Edges: config.Limits.Edges, Requirements: config.Limits.Requirements, EdgesPerParent: config.Limits.EdgesPerParent, Remembered: config.Limits.Remembered,
@@ -63,6 +66,9 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		}
 	}
 	t.disk = inventory.New(disk)
+	if desk != nil && !r.Plan {
+		t.rehearsals = desk.For(t.life, r.Sandbox, r.Token, t.memberWish)
+	}
 	return t
 }
 

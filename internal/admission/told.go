@@ -43,7 +43,7 @@ func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error)
 			if live, err := c.tenant(r.Sandbox); err == nil {
 				order = append(order, live)
 			} else {
-				t = newTenant(Run{Sandbox: r.Sandbox, Run: r.Run}, &c.config, ledger.NewBudget(leastRemembered, leastRemembered), &c.earlier)
+				t = newTenant(Run{Sandbox: r.Sandbox, Run: r.Run}, &c.config, ledger.NewBudget(leastRemembered, leastRemembered), &c.earlier, nil)
 				order = append(order, t)
 			}
 			over[r.Sandbox] = t

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -29,14 +30,14 @@ type rehearser struct {
 	idle  bool          // no install runs
 }
 
-func (r *rehearser) Installs(string, pkgref.Ecosystem) []Install {
+func (r *rehearser) Installs(string, pkgref.Ecosystem) []planning.Install {
 	if r.idle {
 		return nil
 	}
-	return []Install{{Key: "cmd/0", Command: "pip install rich"}}
+	return []planning.Install{{Key: "cmd/0", Command: "pip install rich"}}
 }
 
-func (r *rehearser) Rehearse(ctx context.Context, sandbox string, _ Install, weigh func(context.Context, string, []PlanChoice, []string) error) error {
+func (r *rehearser) Rehearse(ctx context.Context, sandbox string, _ planning.Install, weigh func(context.Context, string, []planning.Choice, []string) error) error {
 	r.calls.Add(1)
 	if r.began != nil {
 		close(r.began)
@@ -52,7 +53,7 @@ func (r *rehearser) Rehearse(ctx context.Context, sandbox string, _ Install, wei
 		return err
 	}
 	defer r.house.Unregister(run.Sandbox)
-	var choices []PlanChoice
+	var choices []planning.Choice
 	for _, name := range r.names {
 		page := indexOf(name, "page of "+name, wheel(name, "1.0"))
 		page.Sandbox = run.Sandbox
@@ -64,11 +65,20 @@ func (r *rehearser) Rehearse(ctx context.Context, sandbox string, _ Install, wei
 	return weigh(ctx, run.Run, choices, []string{"a note of the resolver"})
 }
 
+// resolves makes the house anew, with somebody who finds out what installs bring.
+func (h *waitingHouse) resolves(tb testing.TB, trees planning.Trees) {
+	tb.Helper()
+	h.Unregister("sb1")
+	h.config.Trees = trees
+	h.Controller = New(h.config)
+	must(tb, h.Register(h.run()))
+}
+
 func newTreeHouse(t *testing.T, onHold string, limits Limits, names ...string) (*waitingHouse, *rehearser) {
 	t.Helper()
 	h := newWaitingHouse(t, onHold, limits)
 	r := &rehearser{house: h, names: names}
-	h.config.Trees = r
+	h.resolves(t, r)
 	t.Cleanup(func() { h.Unregister("sb1") })
 	return h, r
 }
@@ -210,8 +220,9 @@ func TestWhatAResolverPassesOverIsNotAskedFor(t *testing.T) {
 
 // A queue that takes no tree leaves each release to its own request.
 func TestATreeThatTheQueueDoesNotTake(t *testing.T) {
-	h, _ := newTreeHouse(t, "fail", Limits{}, "rich", "mdurl")
+	h, r := newTreeHouse(t, "fail", Limits{}, "rich", "mdurl")
 	h.config.Approvals = treeless{h.queue}
+	h.resolves(t, r)
 	a, err := h.Artifact(t.Context(), awaiting("rich", "1.0"))
 	filed := h.queue.list()
 	if err != nil || a.Approval != "ap-1" || len(filed) != 1 || !strings.Contains(strings.Join(filed[0].Notes, ""), "too many") {
@@ -252,13 +263,13 @@ func TestARehearsalEndsWithItsSandbox(t *testing.T) {
 func TestRehearsalsAreBounded(t *testing.T) {
 	h, _ := newTreeHouse(t, "fail", Limits{})
 	many := &manyInstalls{}
-	h.config.Trees = many
-	for range maxRehearsals + 5 {
+	h.resolves(t, many)
+	for range planning.MaxRehearsals + 5 {
 		if _, err := h.Artifact(t.Context(), awaiting("rich", "1.0")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := many.rehearsed.Load(); n != maxRehearsals {
+	if n := many.rehearsed.Load(); n != planning.MaxRehearsals {
 		t.Errorf("%d rehearsals of one sandbox", n)
 	}
 }
@@ -266,11 +277,11 @@ func TestRehearsalsAreBounded(t *testing.T) {
 // manyInstalls has another install each time.
 type manyInstalls struct{ asked, rehearsed atomic.Int32 }
 
-func (m *manyInstalls) Installs(string, pkgref.Ecosystem) []Install {
-	return []Install{{Key: fmt.Sprint(m.asked.Add(1)), Command: "pip install rich"}}
+func (m *manyInstalls) Installs(string, pkgref.Ecosystem) []planning.Install {
+	return []planning.Install{{Key: fmt.Sprint(m.asked.Add(1)), Command: "pip install rich"}}
 }
 
-func (m *manyInstalls) Rehearse(context.Context, string, Install, func(context.Context, string, []PlanChoice, []string) error) error {
+func (m *manyInstalls) Rehearse(context.Context, string, planning.Install, func(context.Context, string, []planning.Choice, []string) error) error {
 	m.rehearsed.Add(1)
 	return fault.New(fault.ErrUnavailable, "no")
 }

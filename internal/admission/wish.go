@@ -69,3 +69,11 @@ func requires(e policy.Edge) string {
 	}
 	return text
 }
+
+// shownAs is the request that a person is told of: the tree, where there is one.
+func shownAs(r approval.Request) string {
+	if r.State == approval.Pending && r.Tree != "" {
+		return r.Tree
+	}
+	return r.ID
+}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
@@ -22,17 +22,17 @@ import (
 // manager has the sandboxes, package plan has the resolvers' commands and results.
 type trees struct{ daemon *Daemon }
 
-var _ admission.Trees = trees{}
+var _ planning.Trees = trees{}
 
 // installKey names an install of a sandbox: its command's id, and its place there.
 func installKey(command string, n int) string { return fmt.Sprintf("%s/%d", command, n) }
 
-// Installs implements admission.Trees.
-func (t trees) Installs(id string, of pkgref.Ecosystem) []admission.Install {
-	var found []admission.Install
+// Installs implements planning.Trees.
+func (t trees) Installs(id string, of pkgref.Ecosystem) []planning.Install {
+	var found []planning.Install
 	t.each(id, func(key string, in plan.Install, _ sandbox.Started) bool {
 		if in.Rewrite.Resolver.Ecosystem == of {
-			found = append(found, admission.Install{Key: key, Command: strings.Join(in.Argv, " ")})
+			found = append(found, planning.Install{Key: key, Command: strings.Join(in.Argv, " ")})
 		}
 		return true
 	})
@@ -59,8 +59,8 @@ func (t trees) each(id string, do func(key string, in plan.Install, started sand
 	}
 }
 
-// Rehearse implements admission.Trees.
-func (t trees) Rehearse(ctx context.Context, id string, what admission.Install, weigh func(context.Context, string, []admission.PlanChoice, []string) error) error {
+// Rehearse implements planning.Trees.
+func (t trees) Rehearse(ctx context.Context, id string, what planning.Install, weigh func(context.Context, string, []planning.Choice, []string) error) error {
 	var install plan.Install
 	var started sandbox.Started
 	t.each(id, func(key string, in plan.Install, c sandbox.Started) bool {
@@ -89,7 +89,7 @@ func (t trees) Rehearse(ctx context.Context, id string, what admission.Install, 
 }
 
 // resolved runs an install's resolver and has the gateway look into what it chose.
-func resolved(ctx context.Context, r *sandbox.Rehearsal, in plan.Install, as sandbox.Started) ([]admission.PlanChoice, []string, error) {
+func resolved(ctx context.Context, r *sandbox.Rehearsal, in plan.Install, as sandbox.Started) ([]planning.Choice, []string, error) {
 	env := maps.Clone(as.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -129,6 +129,6 @@ func unbuilt() map[string]string {
 }
 
 // choicesOf makes the choices canonical.
-func choicesOf(result installer.Result) ([]admission.PlanChoice, error) {
+func choicesOf(result installer.Result) ([]planning.Choice, error) {
 	return plan.Choices(api.ResolvedPlan{Ecosystem: string(result.Ecosystem), Releases: result.Choices})
 }

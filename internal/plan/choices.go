@@ -2,18 +2,18 @@ package plan
 
 import (
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Choices makes what a resolver chose canonical, each release once.
-func Choices(body api.ResolvedPlan) ([]admission.PlanChoice, error) {
-	if len(body.Releases) > admission.MaxPlanChoices {
-		return nil, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(body.Releases), admission.MaxPlanChoices)
+func Choices(body api.ResolvedPlan) ([]planning.Choice, error) {
+	if len(body.Releases) > planning.MaxChoices {
+		return nil, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(body.Releases), planning.MaxChoices)
 	}
 	seen := map[pkgref.Ref]bool{}
-	var choices []admission.PlanChoice
+	var choices []planning.Choice
 	for _, c := range body.Releases {
 		ref, err := pkgref.New(pkgref.Ecosystem(body.Ecosystem), c.Name, c.Version)
 		if err != nil || ref.Version == "" {
@@ -23,7 +23,7 @@ func Choices(body api.ResolvedPlan) ([]admission.PlanChoice, error) {
 			return nil, fault.Invalid("%s is named twice", ref)
 		}
 		seen[ref] = true
-		choices = append(choices, admission.PlanChoice{Package: ref, Digests: c.Digests, File: c.File, IfRead: c.IfRead})
+		choices = append(choices, planning.Choice{Package: ref, Digests: c.Digests, File: c.File, IfRead: c.IfRead})
 	}
 	return choices, nil
 }

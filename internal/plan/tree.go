@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // Tree is a plan as it is told, in the order of the tree.
-func Tree(run string, weighed admission.Plan, notes []string) api.Plan {
+func Tree(run string, weighed planning.Plan, notes []string) api.Plan {
 	out := api.Plan{Run: run, Notes: slices.Clone(notes)}
 	for _, p := range weighed.Tree() {
 		out.Releases = append(out.Releases, release(p.Weighed, p.Depth))
@@ -45,7 +45,7 @@ func listed(refs []pkgref.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-func release(w *admission.Weighed, depth int) api.PlanRelease {
+func release(w *planning.Weighed, depth int) api.PlanRelease {
 	out := api.PlanRelease{
 		Ecosystem: string(w.Package.Ecosystem), Name: w.Package.Name, Version: w.Package.Version, Depth: depth,
 		Effect: string(w.Verdict.Effect), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Approval: w.Approval, Group: w.Group,

@@ -1,10 +1,12 @@
-package admission
+package planning
 
 import (
 	"cmp"
 	"context"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -14,16 +16,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// MaxPlanChoices bounds the releases of one plan; maxWantedBy those that are
+// MaxChoices bounds the releases of one plan; maxWantedBy those that are
 // named as wanting one of them, since thousands could.
 const (
-	MaxPlanChoices = 20_000
-	maxWantedBy    = 20
+	MaxChoices  = 20_000
+	maxWantedBy = 20
 )
 
-// PlanChoice is a release that a plan's resolver chose: the word of a guest,
+// Choice is a release that a plan's resolver chose: the word of a guest,
 // which counts only as far as the run was shown the release.
-type PlanChoice struct {
+type Choice struct {
 	Package pkgref.Ref // with version
 	// Digests are of the release's files, any of which would be taken; none: the
 	// resolver does not say.
@@ -70,18 +72,20 @@ type Plan struct {
 	Read []pkgref.Ref
 }
 
-// Plan weighs what the resolver of a plan's run chose, by the policy of the run
-// and all that the run was shown, and records a verdict for each release. It
-// admits nothing. fault.ErrNotFound if no plan's sandbox of that run lives.
-func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice) (Plan, error) {
-	t, err := c.planTenant(ctx, run)
-	if err != nil {
-		return Plan{}, err
+// Run is a plan's run, as far as what it was shown is weighed.
+type Run interface {
+	// Judge judges a release's project by the policy of the run and all that is known.
+	Judge(ctx context.Context, release pkgref.Ref, from ledger.Origin) (*policy.Judge, error)
+	// Requirements are those of a release, by verified metadata.
+	Requirements(release pkgref.Ref) []door.Requirement
+}
+
+// Weigh weighs what the resolver of a plan's run chose, by what the run was shown.
+func Weigh(ctx context.Context, run Run, was *Shown, choices []Choice) (Plan, error) {
+	if len(choices) > MaxChoices {
+		return Plan{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(choices), MaxChoices)
 	}
-	if len(choices) > MaxPlanChoices {
-		return Plan{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(choices), MaxPlanChoices)
-	}
-	w := &weighing{c: c, t: t, chosen: map[pkgref.Ref][]pkgref.Ref{}, pages: map[pkgref.Ref]map[pkgref.Ref][]door.File{}}
+	w := &weighing{run: run, was: was, chosen: map[pkgref.Ref][]pkgref.Ref{}, pages: map[pkgref.Ref]map[pkgref.Ref][]door.File{}}
 	var out Plan
 	for _, choice := range choices {
 		if ctx.Err() != nil {
@@ -98,47 +102,25 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []PlanChoice)
 	}
 	w.join(out.Releases)
 	out.Read = w.readOnly()
-	for i := range out.Releases {
-		if _, err := t.book.Append(ctx, plannedRecord(&out.Releases[i])); err != nil {
-			return Plan{}, err
-		}
-	}
 	return out, nil
 }
 
-// planTenant finds the plan's sandbox of a run.
-func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error) {
-	c.mu.RLock()
-	var found *tenant
-	for _, t := range c.tenants {
-		if t.run.Run == run && t.run.Plan {
-			found = t
-			break
-		}
-	}
-	c.mu.RUnlock()
-	if found == nil {
-		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", records.Clip(run, 200))
-	}
-	return found, found.book.Open(ctx)
-}
-
-// weighing is one call of Plan.
+// weighing is one call of Weigh.
 type weighing struct {
-	c      *Controller
-	t      *tenant
+	run    Run
+	was    *Shown
 	chosen map[pkgref.Ref][]pkgref.Ref // releases by project
 	pages  map[pkgref.Ref]map[pkgref.Ref][]door.File
 }
 
 // pageFiles are a release's files on its project's page, which is looked through
-// once; the plan's mu is held.
+// once; was's mu is held.
 func (w *weighing) pageFiles(release pkgref.Ref) []door.File {
 	project := release.Project()
 	byRelease, known := w.pages[project]
 	if !known {
 		byRelease = map[pkgref.Ref][]door.File{}
-		for _, f := range w.t.plan.pages[project].files {
+		for _, f := range w.was.pages[project].files {
 			of := project
 			of.Version = f.Version
 			byRelease[of.Release()] = append(byRelease[of.Release()], f)
@@ -156,7 +138,7 @@ type shownFile struct {
 }
 
 // weigh joins a choice with what was shown; counts is false if it is none.
-func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, counts bool, err error) {
+func (w *weighing) weigh(ctx context.Context, choice Choice) (out Weighed, counts bool, err error) {
 	out = Weighed{Package: choice.Package}
 	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
 		return out, false, fault.Invalid("%q is not a release by its canonical name and version", records.Clip(choice.Package.String(), 200))
@@ -173,15 +155,10 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 		out.Problem = "the resolver names a file of it that is not one that the gateway showed in this run"
 		return out, true, nil
 	}
-	about, err := w.t.known.subject(choice.Package, files[0].from)
+	j, err := w.run.Judge(ctx, choice.Package, files[0].from)
 	if err != nil {
 		return out, false, err
 	}
-	w.t.require(&about, choice.Package)
-	if about.Approvals, err = w.t.known.answers(ctx, choice.Package); err != nil {
-		return out, false, err
-	}
-	j := w.t.known.judgeBy(w.t.plan.policy, about)
 	for i := range files {
 		files[i].verdict = j.File(files[i].facts())
 	}
@@ -200,11 +177,11 @@ func (w *weighing) weigh(ctx context.Context, choice PlanChoice) (out Weighed, c
 // shown are the files of a release that the run was shown, on a page or by
 // their bytes.
 func (w *weighing) shown(release pkgref.Ref) []shownFile {
-	w.t.plan.mu.Lock()
-	defer w.t.plan.mu.Unlock()
+	w.was.mu.Lock()
+	defer w.was.mu.Unlock()
 	var files []shownFile
-	read := w.t.plan.read[release]
-	page := w.t.plan.pages[release.Project()]
+	read := w.was.read[release]
+	page := w.was.pages[release.Project()]
 	for _, f := range w.pageFiles(release) {
 		shown := shownFile{readFile: readFile{file: f, source: page.source, from: page.from}}
 		if r, was := read[f.Name]; was {
@@ -222,7 +199,7 @@ func (w *weighing) shown(release pkgref.Ref) []shownFile {
 }
 
 // chosenOf leaves the files that the choice can mean: by name and by digest.
-func chosenOf(files []shownFile, choice PlanChoice) []shownFile {
+func chosenOf(files []shownFile, choice Choice) []shownFile {
 	return slices.DeleteFunc(files, func(f shownFile) bool {
 		if choice.File != "" && f.file.Name != choice.File {
 			return true
@@ -295,7 +272,7 @@ func (w *weighing) join(releases []Weighed) {
 	}
 	meet := map[requirement][]pkgref.Ref{}
 	for _, parent := range releases {
-		for _, q := range w.t.ledger.Requirements(parent.Package) {
+		for _, q := range w.run.Requirements(parent.Package) {
 			project := pkgref.Ref{Ecosystem: parent.Package.Ecosystem, Name: q.Name}
 			which := requirement{project, q.Specifier}
 			children, known := meet[which]
@@ -318,7 +295,7 @@ func (w *weighing) join(releases []Weighed) {
 func meant(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 	var meet []pkgref.Ref
 	for _, r := range releases {
-		if q.Specifier == "" || claimMeets(q.Specifier, r) {
+		if q.Specifier == "" || claims.Meets(q.Specifier, r) {
 			meet = append(meet, r)
 		}
 	}
@@ -330,10 +307,10 @@ func meant(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 
 // readOnly are the releases whose bytes were given and which were not chosen.
 func (w *weighing) readOnly() []pkgref.Ref {
-	w.t.plan.mu.Lock()
-	defer w.t.plan.mu.Unlock()
+	w.was.mu.Lock()
+	defer w.was.mu.Unlock()
 	var out []pkgref.Ref
-	for ref, files := range w.t.plan.read {
+	for ref, files := range w.was.read {
 		given := false
 		for _, f := range files {
 			given = given || f.given

@@ -1,4 +1,4 @@
-package admission
+package planning
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
@@ -26,7 +28,7 @@ type Trees interface {
 	Installs(sandbox string, of pkgref.Ecosystem) []Install
 	// Rehearse resolves an install like the sandbox would, and calls weigh with what the
 	// resolver chose while the plan's run lives.
-	Rehearse(ctx context.Context, sandbox string, in Install, weigh func(ctx context.Context, run string, choices []PlanChoice, notes []string) error) error
+	Rehearse(ctx context.Context, sandbox string, in Install, weigh func(ctx context.Context, run string, choices []Choice, notes []string) error) error
 }
 
 // Install is an install command that runs in a sandbox.
@@ -37,15 +39,15 @@ type Install struct {
 
 // Bounds of rehearsals.
 const (
-	maxRehearsals = 32 // of one sandbox
+	MaxRehearsals = 32 // of one sandbox
 	maxRehearsing = 4  // at one time
 	maxOfOne      = 2  // at one time, for one token or sandbox of the host
 	maxDeferred   = 500
 	maxCommandSay = 200 // bytes of a command in a sentence
 )
 
-// unbuilt is the refusal of a source distribution in a rehearsal.
-const unbuilt = "a source distribution that nobody has approved is not built to find out what it requires"
+// Unbuilt is the refusal of a source distribution in a rehearsal.
+const Unbuilt = "a source distribution that nobody has approved is not built to find out what it requires"
 
 // rehearsal is what one install was found to bring. What stands behind done is written
 // before that is closed, and not after.
@@ -67,23 +69,57 @@ func (r *rehearsal) over() bool {
 	}
 }
 
-// installs are the rehearsals of the installs that run now, begun if they are not.
-func (c *Controller) installs(t *tenant, of pkgref.Ecosystem) []*rehearsal {
-	if c.config.Trees == nil || c.config.Approvals == nil || t.run.Plan {
-		return nil
-	}
+// Desk is what rehearsals need of the daemon.
+type Desk struct {
+	Trees    Trees
+	Patience time.Duration // for one rehearsal
+	// Plan weighs what a resolver chose in a plan's run.
+	Plan func(ctx context.Context, run string, choices []Choice) (Plan, error)
+	// Describe adds to a wish what the imported lists say of its release.
+	Describe func(approval.Ask) (approval.Ask, error)
+	// Ask files a wish by itself, and AskTree a whole tree.
+	Ask     func(ctx context.Context, wish approval.Ask) (approval.Request, error)
+	AskTree func(ctx context.Context, tree approval.TreeAsk) (approval.Request, error)
+
+	turns *turns.Shares // for the rehearsals at one time
+}
+
+// Open makes a desk ready, before anybody rehearses.
+func (d *Desk) Open() { d.turns = turns.New(turns.Limits{All: maxRehearsing, Each: maxOfOne}) }
+
+// Rehearsals are those of one sandbox's installs. A nil one finds nothing out. Safe for
+// concurrent use.
+type Rehearsals struct {
+	desk    *Desk
+	sandbox string
+	payer   string                        // the token or sandbox whose turn a rehearsal takes
+	wish    func(w *Weighed) approval.Ask // a release for the queue, asked for by the run that waits
+	life    context.Context               //nolint:containedctx // as long as the sandbox is registered: a rehearsal outlives the request that began it
+
+	mu       sync.Mutex // guards all below
+	byKey    map[string]*rehearsal
+	deferred []approval.Ask // wishes that a rehearsal may make part of a tree
+}
+
+// For makes the rehearsals of a sandbox, which end with ctx.
+func (d *Desk) For(ctx context.Context, sandbox, token string, wish func(w *Weighed) approval.Ask) *Rehearsals {
+	return &Rehearsals{desk: d, sandbox: sandbox, payer: cmp.Or(token, sandbox), wish: wish, life: ctx, byKey: map[string]*rehearsal{}}
+}
+
+// of are the rehearsals of the installs that run now, begun if they are not.
+func (s *Rehearsals) of(e pkgref.Ecosystem) []*rehearsal {
 	var all []*rehearsal
-	for _, in := range c.config.Trees.Installs(t.run.Sandbox, of) {
-		t.mu.Lock()
-		r := t.rehearsals[in.Key]
-		begin := r == nil && len(t.rehearsals) < maxRehearsals
+	for _, in := range s.desk.Trees.Installs(s.sandbox, e) {
+		s.mu.Lock()
+		r := s.byKey[in.Key]
+		begin := r == nil && len(s.byKey) < MaxRehearsals
 		if begin {
 			r = &rehearsal{install: in, done: make(chan struct{})}
-			t.rehearsals[in.Key] = r
+			s.byKey[in.Key] = r
 		}
-		t.mu.Unlock()
+		s.mu.Unlock()
 		if begin {
-			errand.Go(func() { c.rehearse(t, r) })
+			errand.Go(func() { s.rehearse(r) })
 		}
 		if r != nil {
 			all = append(all, r)
@@ -92,16 +128,19 @@ func (c *Controller) installs(t *tenant, of pkgref.Ecosystem) []*rehearsal {
 	return all
 }
 
-// deferred takes a wish that a rehearsal may make part of a tree; if that has no tree,
+// Defer takes a wish that a rehearsal may make part of a tree; if that has no tree,
 // it is filed then. One that is not taken notes why there was none.
-func (c *Controller) deferred(t *tenant, wish *approval.Ask) bool {
-	for _, r := range c.installs(t, wish.Package.Ecosystem) {
-		t.mu.Lock()
-		defers := !r.over() && len(t.deferred) < maxDeferred
+func (s *Rehearsals) Defer(wish *approval.Ask) bool {
+	if s == nil {
+		return false
+	}
+	for _, r := range s.of(wish.Package.Ecosystem) {
+		s.mu.Lock()
+		defers := !r.over() && len(s.deferred) < maxDeferred
 		if defers {
-			t.deferred = append(t.deferred, *wish)
+			s.deferred = append(s.deferred, *wish)
 		}
-		t.mu.Unlock()
+		s.mu.Unlock()
 		if defers || r.over() && r.releases[wish.Package.Release()] {
 			return true
 		}
@@ -117,13 +156,13 @@ func (r *rehearsal) alone() string {
 	return "it is asked for by itself, since it is not known what else " + quoted(r.install.Command) + " brings: " + r.problem
 }
 
-// wholeTree returns once the tree that a release is part of is in the queue, or with the
+// Whole returns once the tree that a release is part of is in the queue, or with the
 // reasons why the release is asked for by itself.
-func (c *Controller) wholeTree(ctx context.Context, t *tenant, p pkgref.Ref) (notes []string, err error) {
-	if c.config.Trees == nil || t.run.Plan {
+func (s *Rehearsals) Whole(ctx context.Context, p pkgref.Ref) (notes []string, err error) {
+	if s == nil {
 		return nil, nil
 	}
-	for _, r := range c.installs(t, p.Ecosystem) {
+	for _, r := range s.of(p.Ecosystem) {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
@@ -147,43 +186,43 @@ func (c *Controller) wholeTree(ctx context.Context, t *tenant, p pkgref.Ref) (no
 func quoted(command string) string { return fmt.Sprintf("%q", records.Clip(command, maxCommandSay)) }
 
 // rehearse finds out what an install brings, and files it.
-func (c *Controller) rehearse(t *tenant, r *rehearsal) {
-	err := c.resolve(t, r)
+func (s *Rehearsals) rehearse(r *rehearsal) {
+	err := s.resolve(r)
 	if err != nil {
 		r.problem = sentenceOf(err)
 	}
-	t.mu.Lock()
-	deferred := t.deferred
-	t.deferred = nil
+	s.mu.Lock()
+	deferred := s.deferred
+	s.deferred = nil
 	close(r.done)
-	t.mu.Unlock()
-	if err == nil || t.life.Err() != nil {
+	s.mu.Unlock()
+	if err == nil || s.life.Err() != nil {
 		return // what its resolver read and did not choose is asked for when it is wanted
 	}
 	for _, wish := range deferred {
 		wish.Notes = []string{r.alone()}
-		if _, err := c.file(t.life, wish); err != nil {
+		if _, err := s.desk.Ask(s.life, wish); err != nil {
 			return // its file asks again
 		}
 	}
 }
 
-func (c *Controller) resolve(t *tenant, r *rehearsal) error {
-	ctx, cancel := context.WithTimeout(t.life, c.config.Limits.Tree)
+func (s *Rehearsals) resolve(r *rehearsal) error {
+	ctx, cancel := context.WithTimeout(s.life, s.desk.Patience)
 	defer cancel()
-	_, release, err := c.rehearsing.Take(turns.For(ctx, cmp.Or(t.run.Token, t.run.Sandbox)))
+	_, release, err := s.desk.turns.Take(turns.For(ctx, s.payer))
 	if err == nil {
 		defer release()
-		err = c.config.Trees.Rehearse(ctx, t.run.Sandbox, r.install, func(ctx context.Context, run string, choices []PlanChoice, notes []string) error {
-			weighed, err := c.Plan(ctx, run, choices)
+		err = s.desk.Trees.Rehearse(ctx, s.sandbox, r.install, func(ctx context.Context, run string, choices []Choice, notes []string) error {
+			weighed, err := s.desk.Plan(ctx, run, choices)
 			if err != nil {
 				return err
 			}
-			return c.fileTree(ctx, t, r, weighed, notes)
+			return s.fileTree(ctx, r, weighed, notes)
 		})
 	}
-	if err != nil && ctx.Err() != nil && t.life.Err() == nil {
-		return fault.New(fault.ErrUnavailable, "to find it out took longer than %s", c.config.Limits.Tree)
+	if err != nil && ctx.Err() != nil && s.life.Err() == nil {
+		return fault.New(fault.ErrUnavailable, "to find it out took longer than %s", s.desk.Patience)
 	}
 	return err
 }
@@ -197,7 +236,7 @@ func sentenceOf(err error) string {
 }
 
 // fileTree asks for all releases of a plan that wait, by the run that the install is of.
-func (c *Controller) fileTree(ctx context.Context, t *tenant, r *rehearsal, p Plan, notes []string) error {
+func (s *Rehearsals) fileTree(ctx context.Context, r *rehearsal, p Plan, notes []string) error {
 	tree := approval.TreeAsk{}
 	releases := map[pkgref.Ref]bool{}
 	have := 0
@@ -209,7 +248,7 @@ func (c *Controller) fileTree(ctx context.Context, t *tenant, r *rehearsal, p Pl
 		case w.Verdict.Effect == policy.Allow:
 			have++
 		default:
-			wish, err := c.known(t.memberWish(w))
+			wish, err := s.desk.Describe(s.wish(w))
 			if err != nil {
 				return err
 			}
@@ -226,7 +265,7 @@ func (c *Controller) fileTree(ctx context.Context, t *tenant, r *rehearsal, p Pl
 	tree.Notes = notes
 	tree.Root = rootOf(tree.Members, r.install.Command)
 	tree.Reason = fmt.Sprintf("%s brings %d releases that wait for approval", quoted(r.install.Command), len(tree.Members))
-	request, err := c.config.Approvals.AskTree(ctx, tree)
+	request, err := s.desk.AskTree(ctx, tree)
 	if err != nil {
 		return err
 	}
@@ -257,20 +296,4 @@ func rootOf(members []approval.TreeMember, command string) pkgref.Ref {
 		}
 	}
 	return members[0].Package
-}
-
-// memberWish is a release of a plan for the queue, asked for by the run that waits.
-func (t *tenant) memberWish(w *Weighed) approval.Ask {
-	wish := t.planWish(w, "")
-	wish.ByPerson = false
-	t.compareInstalled(&wish.Evidence, w.Package, w.Paths)
-	return wish
-}
-
-// shownAs is the request that a person is told of: the tree, where there is one.
-func shownAs(r approval.Request) string {
-	if r.State == approval.Pending && r.Tree != "" {
-		return r.Tree
-	}
-	return r.ID
 }

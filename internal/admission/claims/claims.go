@@ -1,4 +1,7 @@
-package admission
+// Package claims reads what a command asks for: which packages an install names, and in
+// which versions. It is what the agent says, only ever recorded as such, so what is not
+// understood is left out.
+package claims
 
 import (
 	"iter"
@@ -9,20 +12,31 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// claims reads which versions a command asks for: `pip install requests==2.31.0`,
-// `npm install left-pad@1`, `go get` and their like, also inside `sh -c`. It is what the agent says, only ever
-// recorded as such, so what is not understood is left out.
-func claims(argv []string) map[pkgref.Ref]string {
+// Read reads which versions a command asks for: `pip install requests==2.31.0`,
+// `npm install left-pad@1`, `go get` and their like, also inside `sh -c`.
+func Read(argv []string) map[pkgref.Ref]string {
 	found := map[pkgref.Ref]string{}
-	for words := range simpleCommands(argv) {
-		ecosystem, rest := installArguments(words)
-		for _, word := range rest {
-			if p, specifier, ok := parseClaim(ecosystem, word); ok {
-				found[p] = specifier
-			}
+	for ecosystem, word := range Words(argv) {
+		if p, specifier, ok := Parse(ecosystem, word); ok {
+			found[p] = specifier
 		}
 	}
 	return found
+}
+
+// Words yields what follows the installs of a command, word by word. The ecosystem of
+// what is no install is "".
+func Words(argv []string) iter.Seq2[pkgref.Ecosystem, string] {
+	return func(yield func(pkgref.Ecosystem, string) bool) {
+		for words := range simpleCommands(argv) {
+			ecosystem, rest := installArguments(words)
+			for _, word := range rest {
+				if !yield(ecosystem, word) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // simpleCommands yields the command, or those of a shell's -c argument.
@@ -133,8 +147,8 @@ func installs(program, command string) pkgref.Ecosystem {
 	return pkgref.Node
 }
 
-// parseClaim reads a name with a specifier.
-func parseClaim(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bool) {
+// Parse reads a name with a specifier.
+func Parse(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bool) {
 	if ecosystem == "" || len(word) > 512 || word == "" || word[0] == '-' {
 		return pkgref.Ref{}, "", false
 	}
@@ -154,6 +168,20 @@ func parseClaim(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bo
 		return pkgref.Ref{}, "", false
 	}
 	return p, specifier, true
+}
+
+// ParseName reads the name of what a command asks for in words that are no specifier:
+// alone, with extras, with a tag.
+func ParseName(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, bool) {
+	if ecosystem == "" || len(word) > 512 || word == "" || word[0] == '-' {
+		return pkgref.Ref{}, false
+	}
+	end := strings.IndexAny(word[1:], "@[=<>!~; ")
+	if end >= 0 {
+		word = word[:end+1]
+	}
+	p, err := pkgref.New(ecosystem, word, "")
+	return p, err == nil
 }
 
 // readsClaim tells a version, or a range where there are such, from a tag.
@@ -181,8 +209,8 @@ func parsePythonClaim(word string) (pkgref.Ref, string, bool) {
 	return p, specifier, true
 }
 
-// claimMeets says whether a release is one that a claimed specifier asks for.
-func claimMeets(specifier string, p pkgref.Ref) bool {
+// Meets says whether a release is one that a claimed specifier asks for.
+func Meets(specifier string, p pkgref.Ref) bool {
 	switch r, ok := pkgref.ParseRange(p.Ecosystem, specifier); {
 	case specifier == "":
 		return false

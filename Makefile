@@ -88,6 +88,7 @@ lint:
 	@test -z "$$($(TOOL) gofumpt -l api client cmd internal packaging runsc test bench)" || { $(TOOL) gofumpt -l api client cmd internal packaging runsc test bench; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run ./...
+	cd bench && $(GO) vet ./... && $(GO) tool -modfile=../tools.mod golangci-lint run ./...
 
 fmt:
 	$(TOOL) gofumpt -w api client cmd internal packaging runsc test bench
@@ -96,7 +97,8 @@ fmt:
 PART   ?=
 ROUNDS ?= 1
 bench: deps build template
-	CGO_ENABLED=0 $(GO) run ./bench -only "$(PART)" -rounds "$(ROUNDS)"
+	cd bench && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/bench .
+	$(BIN)/bench -only "$(PART)" -rounds "$(ROUNDS)"
 
 # Of a commit, not of the working tree: make release COMMIT=v1.2.0 ARCHES=amd64
 COMMIT ?= HEAD

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -115,23 +116,23 @@ func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAs
 func checkArtifact(ask door.ArtifactAsk) error {
 	switch {
 	case ask.Package.Version == "" && ask.File.Kind != policy.KindMetadata || ask.Package.Version != ask.File.Version || !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name):
-		return fault.Invalid("a file is asked about with its release, not with %q and %q", records.Clip(ask.Package.String(), 200), records.Clip(ask.File.Version, 80))
+		return fault.Invalid("a file is asked about with its release, not with %q and %q", excerpt.Of(ask.Package.String(), 200), excerpt.Of(ask.File.Version, 80))
 	case ask.File.Name == "" || len(ask.File.Name) > 512:
-		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, records.Clip(ask.File.Name, 80))
+		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, excerpt.Of(ask.File.Name, 80))
 	case ask.Release != nil && (ask.File.Kind != policy.KindMetadata || ask.Release.Kind == policy.KindMetadata || ask.Release.Version != ask.Package.Version):
-		return fault.Invalid("the file that %s describes is not one of %s", records.Clip(ask.File.Name, 80), ask.Package)
+		return fault.Invalid("the file that %s describes is not one of %s", excerpt.Of(ask.File.Name, 80), ask.Package)
 	case ask.Whole() && ask.File.Kind == policy.KindMetadata:
-		return fault.Invalid("%s is metadata, which is not served as a file", records.Clip(ask.File.Name, 80))
+		return fault.Invalid("%s is metadata, which is not served as a file", excerpt.Of(ask.File.Name, 80))
 	case ask.Walk && (ask.Whole() || ask.Sidecar || ask.MayWalk):
-		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", records.Clip(ask.File.Name, 80))
+		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", excerpt.Of(ask.File.Name, 80))
 	case ask.Serve && ask.Await:
-		return fault.Invalid("%s is asked to be waited for and to be served at one time", records.Clip(ask.File.Name, 80))
+		return fault.Invalid("%s is asked to be waited for and to be served at one time", excerpt.Of(ask.File.Name, 80))
 	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
-		return fault.Invalid("%s has %d digests, or one that is none", records.Clip(ask.File.Name, 80), len(ask.Digests))
+		return fault.Invalid("%s has %d digests, or one that is none", excerpt.Of(ask.File.Name, 80), len(ask.Digests))
 	case ask.Whole() && !hexDigest.MatchString(ask.SHA256):
-		return fault.Invalid("%s can't be served without its sha256", records.Clip(ask.File.Name, 80))
+		return fault.Invalid("%s can't be served without its sha256", excerpt.Of(ask.File.Name, 80))
 	case ask.Whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
-		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", records.Clip(ask.File.Name, 80))
+		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", excerpt.Of(ask.File.Name, 80))
 	}
 	return nil
 }
@@ -140,7 +141,7 @@ func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "s
 
 func artifactRecord(ask door.ArtifactAsk, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: records.Clip(ask.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: excerpt.Of(ask.SourceURL, 2_048),
 		SHA256: ask.SHA256, Size: ask.Size, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
 	records.SetRef(&r, ask.Package)
@@ -166,7 +167,7 @@ func (t *tenant) servedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Rec
 		detailPart: ask.Part, records.DetailConsists: ask.Contents,
 	} {
 		if text != "" {
-			r.Detail[key] = records.Clip(text, 8_192)
+			r.Detail[key] = excerpt.Of(text, 8_192)
 		}
 	}
 	if len(r.Detail) == 0 {
@@ -201,7 +202,7 @@ func findings(ask door.ArtifactAsk) []string {
 // else of any that it satisfies, else by what a command said, which is a claim.
 func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, claimed bool) {
 	if d.Pinned != "" {
-		return records.Clip(d.Pinned, 512), false
+		return excerpt.Of(d.Pinned, 512), false
 	}
 	for _, e := range d.WantedBy {
 		if e.Specifier != "" && (specifier == "" || d.Through != "" && e.Through == d.Through) {
@@ -212,7 +213,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 		}
 	}
 	if specifier != "" {
-		return records.Clip(specifier, 512), false
+		return excerpt.Of(specifier, 512), false
 	}
 	project := p
 	project.Version = ""

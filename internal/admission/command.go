@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -161,7 +162,7 @@ func exitDetail(id string, exit channel.Exit) map[string]string {
 		records.DetailCommand: id,
 		"stdout_bytes":        strconv.FormatInt(exit.StdoutBytes, 10), "stderr_bytes": strconv.FormatInt(exit.StderrBytes, 10),
 	}
-	for key, value := range map[string]string{"signal": records.Clip(exit.Signal, 32), "error": records.Clip(exit.Error, 1_024)} {
+	for key, value := range map[string]string{"signal": excerpt.Of(exit.Signal, 32), "error": excerpt.Of(exit.Error, 1_024)} {
 		if value != "" {
 			d[key] = value
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -214,7 +214,7 @@ func (c *Controller) tenant(sandbox string) (*tenant, error) {
 	if t := c.tenants[sandbox]; t != nil {
 		return t, nil
 	}
-	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", records.Clip(sandbox, 64))
+	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", excerpt.Of(sandbox, 64))
 }
 
 // admit returns a sandbox that may still ask.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -37,7 +38,7 @@ type Copy struct {
 
 func (c Copy) detail() map[string]string {
 	d := map[string]string{detailContents: c.Contents}
-	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: records.Clip(c.Name, 256)} {
+	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: excerpt.Of(c.Name, 256)} {
 		if text != "" {
 			d[key] = text
 		}
@@ -89,7 +90,7 @@ func (c *Controller) SnapshotNamed(ctx context.Context, owner string, of Copy, n
 		detail["token"] = owner
 	}
 	_, err := c.config.Log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, records.Clip(of.Name, 256)),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
 	})
 	return err
 }
@@ -107,7 +108,7 @@ func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from C
 	}
 	names := t.installed()
 	if len(names) > 0 {
-		detail[detailCameWith] = records.Clip(strings.Join(names, ", "), mostCameWith)
+		detail[detailCameWith] = excerpt.Of(strings.Join(names, ", "), mostCameWith)
 	}
 	what := "a fork of sandbox " + from.Of
 	if from.Snapshot != "" {

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -59,7 +59,7 @@ const maxExtrasText = 4 << 10
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {
-		return false, fault.Invalid("%s requires %q, which is no package", parent, records.Clip(name, 80))
+		return false, fault.Invalid("%s requires %q, which is no package", parent, excerpt.Of(name, 80))
 	}
 	return len(specifier) <= ledger.MaxSpecifier, nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // FreezeChange is a step of a sandbox on its way to disk or back.
@@ -29,11 +29,11 @@ func (c *Controller) SandboxFroze(ctx context.Context, sandbox string, change Fr
 		return err
 	}
 	r := audit.Record{
-		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: records.Clip(change.Reason, 1_024), Detail: map[string]string{},
+		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: excerpt.Of(change.Reason, 1_024), Detail: map[string]string{},
 	}
 	if len(change.Approvals) > 0 {
 		r.Approval = change.Approvals[0]
-		r.Detail["approvals"] = records.Clip(strings.Join(change.Approvals, " "), 4_096)
+		r.Detail["approvals"] = excerpt.Of(strings.Join(change.Approvals, " "), 4_096)
 	}
 	if change.Files {
 		r.Detail["contents"] = "files"

@@ -1,11 +1,10 @@
 package admission
 
 import (
-	"container/list"
-	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -33,61 +32,28 @@ const clockStep = 4 * time.Second
 
 // indexCache remembers verdicts, the least recently used leaving first.
 type indexCache struct {
-	most      int
-	mostBytes int64
-
-	mu    sync.Mutex // guards all below
-	items map[indexKey]*list.Element
-	used  *list.List // of *indexVerdict, the last used first
-	bytes int64
+	kept  *lru.Cache[indexKey, *indexVerdict]
+	least int64 // what a verdict counts for at least, so that there are not too many
 }
 
 func newIndexCache(most int, mostBytes int64) *indexCache {
-	return &indexCache{most: most, mostBytes: mostBytes, items: map[indexKey]*list.Element{}, used: list.New()}
+	return &indexCache{kept: lru.New[indexKey, *indexVerdict](mostBytes), least: mostBytes / int64(most)}
 }
 
 // get returns what is remembered and still true.
 func (c *indexCache) get(key indexKey, now time.Time) *indexVerdict {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.items[key]
-	if e == nil {
+	v, known := c.kept.Get(key)
+	switch {
+	case !known:
+		return nil
+	case now.Before(v.from) || !v.until.IsZero() && !now.Before(v.until):
+		c.kept.Remove(key)
 		return nil
 	}
-	v := verdictIn(e)
-	if now.Before(v.from) || !v.until.IsZero() && !now.Before(v.until) {
-		c.drop(e)
-		return nil
-	}
-	c.used.MoveToFront(e)
 	return v
 }
 
-func (c *indexCache) put(v *indexVerdict) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.items[v.key]; e != nil {
-		c.drop(e)
-	}
-	c.items[v.key] = c.used.PushFront(v)
-	c.bytes += v.bytes
-	for c.used.Len() > 1 && (c.used.Len() > c.most || c.bytes > c.mostBytes) {
-		c.drop(c.used.Back())
-	}
-}
-
-// drop forgets an entry; mu is held.
-func (c *indexCache) drop(e *list.Element) {
-	v := verdictIn(e)
-	c.used.Remove(e)
-	delete(c.items, v.key)
-	c.bytes -= v.bytes
-}
-
-func verdictIn(e *list.Element) *indexVerdict {
-	v, _ := e.Value.(*indexVerdict) // nothing else is put in
-	return v
-}
+func (c *indexCache) put(v *indexVerdict) { c.kept.Put(v.key, v, max(v.bytes, c.least)) }
 
 // nextChange is the next moment at which policy may judge a file otherwise than
 // now: when the time from which its age counts is no longer in the future, and

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 )
@@ -17,7 +17,7 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	detail := map[string]string{"template": t.run.Template, "policy_source": records.Clip(t.policy().Source(), 4_096)}
+	detail := map[string]string{"template": t.run.Template, "policy_source": excerpt.Of(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
@@ -31,7 +31,7 @@ func (c *Controller) SandboxStarted(ctx context.Context, sandbox string) error {
 		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
 	}
 	_, err = t.book.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: records.Clip(t.run.Task, 8_192), Detail: detail,
+		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: excerpt.Of(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
 }
@@ -45,9 +45,9 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 	}
 	var files []string
 	for _, f := range set.Files() {
-		files = append(files, f.Digest+" "+records.Clip(f.Name, 1_024))
+		files = append(files, f.Digest+" "+excerpt.Of(f.Name, 1_024))
 	}
-	detail["lockfiles"] = records.Clip(strings.Join(files, "\n"), 16_384)
+	detail["lockfiles"] = excerpt.Of(strings.Join(files, "\n"), 16_384)
 }
 
 // SandboxEnded records how often refusals were repeated and that the sandbox is
@@ -63,6 +63,6 @@ func (c *Controller) SandboxEnded(ctx context.Context, sandbox, reason string) e
 	if err := t.abortAll(ctx, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
 		return err
 	}
-	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: records.Clip(reason, 1_024)})
+	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: excerpt.Of(reason, 1_024)})
 	return err
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // SandboxAdopted records that a new daemon took a sandbox over.
@@ -76,7 +76,7 @@ func (c *Controller) SandboxLostSince(ctx context.Context, sandbox string, first
 		return nil
 	}
 	_, err := c.config.Log.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: records.Clip(reason, 1_024),
+		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: excerpt.Of(reason, 1_024),
 	})
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -26,7 +27,7 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.Answer, e
 	if err != nil {
 		return door.Answer{}, err
 	}
-	name := records.Clip(ask.Name, 253)
+	name := excerpt.Of(ask.Name, 253)
 	d := policy.Decision{
 		Effect: policy.Deny, Rule: ruleNetwork, ResolvedBy: policy.ByNetwork,
 		Reason: "a sandbox reaches package registries and nothing else",
@@ -76,9 +77,9 @@ func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 	default:
 		by = policy.ByIntegrity
 	}
-	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(records.Clip(f.Rule, 200), string(by)), ResolvedBy: by, Reason: records.Clip(f.Reason, 1_024)}
+	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(excerpt.Of(f.Rule, 200), string(by)), ResolvedBy: by, Reason: excerpt.Of(f.Reason, 1_024)}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: records.Clip(f.File, 512), SourceURL: records.Clip(f.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: excerpt.Of(f.File, 512), SourceURL: excerpt.Of(f.SourceURL, 2_048),
 		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
 	}
 	if f.Metadata {
@@ -90,7 +91,7 @@ func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 		records.Explain(&r, d)
 	}
 	records.SetRef(&r, f.Package)
-	r.Package, r.InstalledVersion = records.Clip(r.Package, 256), records.Clip(r.InstalledVersion, 256)
+	r.Package, r.InstalledVersion = excerpt.Of(r.Package, 256), excerpt.Of(r.InstalledVersion, 256)
 	r, err = t.book.Refuse(ctx, r)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }

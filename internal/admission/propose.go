@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -32,7 +32,7 @@ func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	}
 	out := make([]door.Proposed, 0, len(ask.Items))
 	for _, item := range ask.Items {
-		p, err := c.propose(ctx, t, item, records.Clip(ask.Because, maxBecause))
+		p, err := c.propose(ctx, t, item, excerpt.Of(ask.Because, maxBecause))
 		if err != nil {
 			return nil, err
 		}

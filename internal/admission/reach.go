@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -19,7 +19,7 @@ func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAn
 		return door.ReachAnswer{}, err
 	}
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > ledger.MaxBatch {
-		return door.ReachAnswer{}, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", records.Clip(ask.Package.String(), 200))
+		return door.ReachAnswer{}, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", excerpt.Of(ask.Package.String(), 200))
 	}
 	d, open, err := t.mayBeRequired(ask)
 	if err != nil || !open {

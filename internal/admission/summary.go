@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -38,7 +39,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 		s.add(r)
 	}
 	if !found {
-		return api.RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", records.Clip(run, 200))
+		return api.RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(run, 200))
 	}
 	return s.finish(), nil
 }

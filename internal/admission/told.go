@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -53,14 +54,14 @@ func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error)
 		}
 	}
 	if len(order) == 0 {
-		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", records.Clip(cmp.Or(s.Run, s.Sandbox), 200))
+		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(cmp.Or(s.Run, s.Sandbox), 200))
 	}
 	list := []door.Refusal{}
 	for _, t := range order {
 		list = append(list, t.book.Told(s.Request, 0, t.served.Last())...)
 	}
 	if s.Request != "" && len(list) == 0 {
-		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", records.Clip(s.Request, 40))
+		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", excerpt.Of(s.Request, 40))
 	}
 	slices.SortStableFunc(list, func(a, b door.Refusal) int {
 		return cmp.Or(records.AlarmFirst(a.Alarm, b.Alarm), a.Time.Compare(b.Time))

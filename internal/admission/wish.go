@@ -3,9 +3,9 @@ package admission
 import (
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -19,8 +19,8 @@ const (
 func (t *tenant) wish(ask door.ArtifactAsk, d policy.Decision) approval.Ask {
 	w := approval.Ask{
 		Package: ask.Package, Upstream: ask.Upstream, Files: []approval.File{fileOf(ask)},
-		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: records.Clip(t.policy().Source(), 1_024),
-		Token: t.run.Token, User: t.run.User, Task: records.Clip(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Of(t.policy().Source(), 1_024),
+		Token: t.run.Token, User: t.run.User, Task: excerpt.Of(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 	if ask.Evidence != nil {
 		w.Evidence = *ask.Evidence
@@ -65,7 +65,7 @@ func fileOf(ask door.ArtifactAsk) approval.File {
 func requires(e policy.Edge) string {
 	text := e.Parent.Name + " " + e.Parent.Version + " requires " + e.Name
 	if e.Specifier != "" {
-		text += " " + records.Clip(e.Specifier, 100)
+		text += " " + excerpt.Of(e.Specifier, 100)
 	}
 	return text
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -104,8 +104,8 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 	out := make([]audit.WithheldRange, len(ranges))
 	for i, r := range ranges {
 		out[i] = audit.WithheldRange{
-			Rule: records.Clip(r.rule, 512), From: records.Clip(r.from.String(), 256), To: records.Clip(r.to.String(), 256),
-			Versions: len(r.versions), Files: r.files, Reason: records.Clip(r.highest.Reason, 1_024),
+			Rule: excerpt.Of(r.rule, 512), From: excerpt.Of(r.from.String(), 256), To: excerpt.Of(r.to.String(), 256),
+			Versions: len(r.versions), Files: r.files, Reason: excerpt.Of(r.highest.Reason, 1_024),
 		}
 	}
 	return out, highest

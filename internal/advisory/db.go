@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -130,7 +131,7 @@ func (db *DB) Remove(label string) error {
 		return repairAll(err)
 	}
 	if _, known := m.find(label); !known {
-		return fault.New(fault.ErrNotFound, "nothing was imported as %q", clip(label))
+		return fault.New(fault.ErrNotFound, "nothing was imported as %q", excerpt.Of(label, maxQuoted))
 	}
 	return db.commit(m.without(label))
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -30,14 +31,14 @@ type generation struct {
 	damage   error // then there are no facts
 	tables   []*table
 	popular  map[pkgref.Ecosystem]func() *popularity // made ready at the first question
-	recent   *recent
+	recent   *lru.Cache[pkgref.Ref, *policy.Lookalike]
 }
 
 // loadGeneration reads what the manifest of dir lists and checks every byte of
 // it against its digest. It always returns a generation; a damaged one answers
 // with its damage.
 func loadGeneration(dir string) *generation {
-	g := &generation{name: "damaged", popular: map[pkgref.Ecosystem]func() *popularity{}, recent: newRecent(mostRecent)}
+	g := &generation{name: "damaged", popular: map[pkgref.Ecosystem]func() *popularity{}, recent: lru.New[pkgref.Ref, *policy.Lookalike](mostRecent)}
 	m, err := readManifest(dir)
 	if err != nil {
 		g.damage = repairAll(err)
@@ -162,11 +163,11 @@ func (g *generation) facts(pkg pkgref.Ref) (Facts, error) {
 }
 
 func (g *generation) lookalike(p *popularity, pkg pkgref.Ref) *policy.Lookalike {
-	if l, known := g.recent.get(pkg); known {
+	if l, known := g.recent.Get(pkg); known {
 		return l
 	}
 	l := p.nearest(pkg.Name)
-	g.recent.put(pkg, l)
+	g.recent.Put(pkg, l, 1)
 	return l
 }
 

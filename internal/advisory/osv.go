@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -59,7 +60,7 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 		return reading{}, fault.Wrap(fault.ErrInvalid, err, "it is no OSV record")
 	}
 	if !isID(r.ID) {
-		return reading{}, fault.Invalid("its id %q is none", clip(r.ID))
+		return reading{}, fault.Invalid("its id %q is none", excerpt.Of(r.ID, maxQuoted))
 	}
 	id := r.malwareID()
 	if id == "" {
@@ -95,7 +96,7 @@ func (r *osvRecord) isWithdrawn(now time.Time) (bool, error) {
 	}
 	at, err := time.Parse(time.RFC3339, r.Withdrawn)
 	if err != nil {
-		return false, fault.Invalid("%s is withdrawn at %q, which is no time", r.ID, clip(r.Withdrawn))
+		return false, fault.Invalid("%s is withdrawn at %q, which is no time", r.ID, excerpt.Of(r.Withdrawn, maxQuoted))
 	}
 	return !at.After(now), nil
 }
@@ -169,11 +170,5 @@ func unique(s []string) []string {
 	return slices.Compact(s)
 }
 
-// clip keeps text that others control short in messages.
-func clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 120

@@ -89,9 +89,9 @@ type subject struct {
 func (v Verdict) check() error {
 	switch {
 	case v.State != Approved && v.State != Denied:
-		return fault.Invalid("the answer %q is neither %s nor %s", clip(string(v.State), 40), Approved, Denied)
+		return fault.Invalid("the answer %q is neither %s nor %s", valid(string(v.State), 40), Approved, Denied)
 	case !slices.Contains([]Scope{"", ScopeRun, ScopePolicy, ScopeEverywhere}, v.Scope):
-		return fault.Invalid("the scope %q is none of %s, %s, %s", clip(string(v.Scope), 40), ScopeRun, ScopePolicy, ScopeEverywhere)
+		return fault.Invalid("the scope %q is none of %s, %s, %s", valid(string(v.Scope), 40), ScopeRun, ScopePolicy, ScopeEverywhere)
 	case len(v.Reason) > maxLong:
 		return fault.Invalid("the reason has %d bytes; %d are the limit", len(v.Reason), maxLong)
 	case v.Lasts < 0 || v.Lasts > maxLasts:
@@ -108,7 +108,7 @@ func (v Verdict) check() error {
 func (v Verdict) about(subjects []subject) error {
 	for id := range v.Digests {
 		if !slices.ContainsFunc(subjects, func(s subject) bool { return s.ID == id }) {
-			return fault.Invalid("digests are given for %q, which is not among the requests that wait", clip(id, maxShort))
+			return fault.Invalid("digests are given for %q, which is not among the requests that wait", valid(id, maxShort))
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]subj
 		return err
 	}
 	for _, id := range ids {
-		id = clip(id, maxShort)
+		id = valid(id, maxShort)
 		if !IsGroup(id) {
 			e, err := q.cfg.Store.Get(ctx, id)
 			if errors.Is(err, fault.ErrNotFound) {
@@ -196,13 +196,13 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 		}
 	}
 	c = change{
-		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort),
-		scope: v.Scope, reason: clip(v.Reason, maxLong), digests: bound, tree: e.tree,
+		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: valid(who, maxShort),
+		scope: v.Scope, reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree,
 	}
 	if v.State == Denied {
 		c.event = EventDenied
 	} else if len(strong(c.digests)) == 0 {
-		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, clip(e.Package.String(), maxShort))
+		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, valid(e.Package.String(), maxShort))
 	}
 	if v.Lasts > 0 {
 		c.expires, err = q.until(now, v.Lasts)
@@ -234,7 +234,7 @@ func asShown(r Request, shown []string) error {
 	}
 	for _, d := range shown {
 		if !slices.Contains(Digests(r.Files), d) {
-			return fault.New(fault.ErrConflict, "%s has changed since it was shown: no file of it has the digest %s; look at it again", r.ID, clip(d, maxShort))
+			return fault.New(fault.ErrConflict, "%s has changed since it was shown: no file of it has the digest %s; look at it again", r.ID, valid(d, maxShort))
 		}
 	}
 	return nil
@@ -257,7 +257,7 @@ func closed(r Request) string {
 // caller holds q.write; e is nil if there is no such request.
 func (q *Queue) refuse(ctx context.Context, who, id string, e *Entry, why error) error {
 	r := audit.Record{
-		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: id, User: clip(who, maxShort),
+		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: id, User: valid(who, maxShort),
 		Reason: "An answer was refused: " + why.Error() + ".", Detail: map[string]string{detailEvent: eventRefused},
 	}
 	if e != nil {
@@ -282,11 +282,11 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 		return Request{}, err
 	}
 	if IsGroup(id) {
-		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", clip(id, maxShort))
+		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", valid(id, maxShort))
 	}
-	e, err := q.cfg.Store.Get(ctx, clip(id, maxShort))
+	e, err := q.cfg.Store.Get(ctx, valid(id, maxShort))
 	if errors.Is(err, fault.ErrNotFound) {
-		err = q.refuse(ctx, who, clip(id, maxShort), nil, fault.New(fault.ErrNotFound, "there is no request %q", clip(id, maxShort)))
+		err = q.refuse(ctx, who, valid(id, maxShort), nil, fault.New(fault.ErrNotFound, "there is no request %q", valid(id, maxShort)))
 	}
 	if err != nil {
 		return Request{}, err
@@ -317,5 +317,5 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 }
 
 func revoked(e Entry, who, reason string) change {
-	return change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: clip(who, maxShort), reason: clip(reason, maxLong)}
+	return change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: valid(who, maxShort), reason: valid(reason, maxLong)}
 }

@@ -189,7 +189,7 @@ func fits(files []File, pkg pkgref.Ref) error {
 		}
 	}
 	if len(files) > maxFiles || bytes > maxBound {
-		return fault.New(fault.ErrForbidden, "%s has more files than a person can be asked about (%d)", clip(pkg.String(), maxShort), maxFiles)
+		return fault.New(fault.ErrForbidden, "%s has more files than a person can be asked about (%d)", valid(pkg.String(), maxShort), maxFiles)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -35,19 +36,19 @@ func clean(ask Ask) (Ask, error) {
 	case err != nil:
 		return Ask{}, err
 	case ref != ask.Package || ref.Version == "":
-		return Ask{}, fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", clip(ask.Package.String(), maxShort))
+		return Ask{}, fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", valid(ask.Package.String(), maxShort))
 	case ask.Run == "":
-		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", clip(ref.String(), maxShort))
+		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", valid(ref.String(), maxShort))
 	case ask.Group != "" && !wellFormed(groupPrefix, ask.Group):
-		return Ask{}, fault.Invalid("%q is not a group's id", clip(ask.Group, maxShort))
+		return Ask{}, fault.Invalid("%q is not a group's id", valid(ask.Group, maxShort))
 	case len(ask.Files) > maxFiles:
-		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", clip(ref.String(), maxShort), len(ask.Files), maxFiles)
+		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", valid(ref.String(), maxShort), len(ask.Files), maxFiles)
 	}
 	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Token, &ask.Rule} {
-		*s = clip(*s, maxShort)
+		*s = valid(*s, maxShort)
 	}
 	for _, s := range []*string{&ask.PolicyName, &ask.Task, &ask.Because, &ask.Reason} {
-		*s = clip(*s, maxLong)
+		*s = valid(*s, maxLong)
 	}
 	ask.Notes = clipList(ask.Notes, maxNotes, maxLong)
 	ask.WantedBy = clipList(ask.WantedBy, maxPlaces, maxShort)
@@ -64,18 +65,18 @@ func cleanFiles(files []File) ([]File, error) {
 	for _, f := range files {
 		switch {
 		case f.Name == "" || len(f.Name) > maxShort || seen[f.Name]:
-			return nil, fault.Invalid("%q is no name of a file, or is there twice", clip(f.Name, maxShort))
+			return nil, fault.Invalid("%q is no name of a file, or is there twice", valid(f.Name, maxShort))
 		case len(f.Digests) > maxDigests:
-			return nil, fault.Invalid("the file %s has more than %d digests", clip(f.Name, maxShort), maxDigests)
+			return nil, fault.Invalid("the file %s has more than %d digests", valid(f.Name, maxShort), maxDigests)
 		}
 		seen[f.Name] = true
 		for _, d := range f.Digests {
 			algorithm, sum, ok := strings.Cut(d, ":")
 			if !ok || algorithm == "" || sum == "" || len(d) > maxDigest || strings.ContainsAny(d, " \t\r\n") || !utf8.ValidString(d) {
-				return nil, fault.Invalid("%q is no digest of the file %s", clip(d, maxShort), clip(f.Name, maxShort))
+				return nil, fault.Invalid("%q is no digest of the file %s", valid(d, maxShort), valid(f.Name, maxShort))
 			}
 		}
-		f.Name, f.Kind, f.Published = clip(f.Name, maxShort), clip(f.Kind, maxShort), plain(f.Published)
+		f.Name, f.Kind, f.Published = valid(f.Name, maxShort), valid(f.Kind, maxShort), plain(f.Published)
 		cleaned = append(cleaned, f)
 	}
 	return cleaned, nil
@@ -86,9 +87,9 @@ func cleanEvidence(e evidence.Evidence) evidence.Evidence {
 	e = e.Apart()
 	e.Published, e.FirstSeen = plain(e.Published), plain(e.FirstSeen)
 	for _, s := range e.Texts() {
-		*s = clip(*s, maxShort)
+		*s = valid(*s, maxShort)
 	}
-	e.Summary = clip(e.Summary, maxShort)
+	e.Summary = valid(e.Summary, maxShort)
 	for most := maxList; ; most /= 2 {
 		for _, l := range e.Lists() {
 			*l = clipList(*l, most, maxShort)
@@ -156,17 +157,9 @@ func encodedSize(v any) int {
 	return len(outer)
 }
 
-// clip bounds text to so many bytes of valid UTF-8.
-func clip(s string, most int) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if len(s) <= most {
-		return s
-	}
-	cut := most - len("...")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
+// valid bounds text to so many bytes of valid UTF-8.
+func valid(s string, most int) string {
+	return excerpt.Of(strings.ToValidUTF8(s, "\ufffd"), most)
 }
 
 func clipList(list []string, most, length int) []string {
@@ -175,7 +168,7 @@ func clipList(list []string, most, length int) []string {
 	}
 	clipped := make([]string, 0, min(len(list), most))
 	for _, s := range list[:min(len(list), most)] {
-		clipped = append(clipped, clip(s, length))
+		clipped = append(clipped, valid(s, length))
 	}
 	return clipped
 }

@@ -16,7 +16,7 @@ func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
 	if err := q.current(ctx); err != nil {
 		return Request{}, err
 	}
-	return q.read(ctx, clip(id, maxShort))
+	return q.read(ctx, valid(id, maxShort))
 }
 
 func (q *Queue) read(ctx context.Context, id string) (Request, error) {
@@ -160,7 +160,7 @@ func (q *Queue) Await(ctx context.Context, id string) (Request, error) {
 		if err := q.current(ctx); err != nil {
 			return Request{}, err
 		}
-		r, err := q.get(ctx, clip(id, maxShort))
+		r, err := q.get(ctx, valid(id, maxShort))
 		if err != nil {
 			return Request{}, err
 		}

@@ -97,7 +97,7 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 		case ask.Run != tree.Members[0].Run || ask.Group != tree.Members[0].Group:
 			return nil, fault.Invalid("the releases of a tree are asked for by one run")
 		case len(strong(Digests(ask.Files))) == 0:
-			return nil, fault.New(fault.ErrForbidden, "no digest of %s is known that an approval could be bound to", clip(ask.Package.String(), maxShort))
+			return nil, fault.New(fault.ErrForbidden, "no digest of %s is known that an approval could be bound to", valid(ask.Package.String(), maxShort))
 		case !seen[key]:
 			seen[key] = true
 			asks = append(asks, TreeMember{Ask: ask, Depth: max(m.Depth, 0)})
@@ -217,7 +217,7 @@ func (q *Queue) treeChanges(id string, tree TreeAsk, first Ask, members []Member
 	}
 	asker := first.asker()
 	asker.WantedBy = nil
-	reason := clip(tree.Reason, maxLong)
+	reason := valid(tree.Reason, maxLong)
 	if reason == "" {
 		reason = "it and what it brings wait for approval: " + strconv.Itoa(len(members)) + " releases"
 	}

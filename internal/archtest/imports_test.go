@@ -19,6 +19,7 @@ func layers() []struct {
 		{"internal/clock", 0},
 		{"internal/errand", 0},
 		{"internal/excerpt", 0},
+		{"internal/lru", 0},
 		{"internal/fault", 0},
 		{"internal/faultpoint", 0},
 		{"internal/contents", 0},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -153,7 +154,7 @@ func (b *Builder) Receive(ticket string, body io.Reader) error {
 func (b *Builder) find(owner, template, id string) (*going, error) {
 	g := b.builds[id]
 	if g == nil || g.Owner != owner || g.Template != template {
-		return nil, fault.New(fault.ErrNotFound, "there is no build %q of the template %q", clip(id, 80), clip(template, 80))
+		return nil, fault.New(fault.ErrNotFound, "there is no build %q of the template %q", excerpt.Of(id, 80), excerpt.Of(template, 80))
 	}
 	return g, nil
 }

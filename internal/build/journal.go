@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // Entry is a line of a build's log.
@@ -43,7 +45,7 @@ type journal struct {
 func (j *journal) add(level Level, step, text string, own bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	text = clip(strings.ToValidUTF8(text, "\uFFFD"), maxLine)
+	text = excerpt.Of(strings.ToValidUTF8(text, "\uFFFD"), maxLine)
 	if !own {
 		if j.full {
 			return

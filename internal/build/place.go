@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -67,7 +68,7 @@ func (j *job) place(ctx context.Context, t task) error {
 	case err != nil:
 		return err
 	case exit.Code == notHis:
-		return fault.New(fault.ErrForbidden, "%s can't be written to", clip(c.dest, 200))
+		return fault.New(fault.ErrForbidden, "%s can't be written to", excerpt.Of(c.dest, 200))
 	}
 	return p.failure(exit)
 }
@@ -97,7 +98,7 @@ func (j *job) makeDir(ctx context.Context, dir, user string) error {
 	}
 	info, err := j.b.cfg.Sandboxes.File(ctx, j.box, channel.File{Op: channel.FileStat, Path: dir, User: "root"})
 	if err == nil && info.Kind != channel.KindDir && info.Leads != channel.KindDir {
-		return fault.New(fault.ErrConflict, "%s is there, and is no directory", clip(dir, 200))
+		return fault.New(fault.ErrConflict, "%s is there, and is no directory", excerpt.Of(dir, 200))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -13,7 +14,7 @@ func (j *job) launch(ctx context.Context, final setting) (*process, error) {
 	if j.recipe.Start == "" {
 		return nil, nil //nolint:nilnil // a process that is not there never breaks
 	}
-	j.g.log.add(Info, StepFinalize, "start: "+clip(j.recipe.Start, 300), true)
+	j.g.log.add(Info, StepFinalize, "start: "+excerpt.Of(j.recipe.Start, 300), true)
 	c := j.shell(final, j.recipe.Start)
 	c.Timeout = 0 // it lives on in the template
 	return j.begin(ctx, StepFinalize, c)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -114,7 +115,7 @@ func (now *setting) task(i int, s Step, account sandbox.Account) (task, error) {
 // stepNumber is a step's in messages.
 func stepNumber(i int) string { return strconv.Itoa(i + 1) }
 
-func titleOf(s Step) string { return clip(s.Type+" "+strings.Join(s.Args, " "), 300) }
+func titleOf(s Step) string { return excerpt.Of(s.Type+" "+strings.Join(s.Args, " "), 300) }
 
 func checkText(texts ...string) error {
 	for _, text := range texts {
@@ -163,7 +164,7 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 	case kindUser:
 		now.user, err = userOf(arg(0), account)
 	default:
-		return fault.Invalid("there is no step %q: there are RUN, COPY, ENV, WORKDIR and USER", clip(s.Type, 40))
+		return fault.Invalid("there is no step %q: there are RUN, COPY, ENV, WORKDIR and USER", excerpt.Of(s.Type, 40))
 	}
 	return err
 }
@@ -190,7 +191,7 @@ func (now *setting) setEnv(args []string) error {
 	}
 	for i := 0; i < len(args); i += 2 {
 		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(args[i]) {
-			return fault.Invalid("%q can't be the name of a variable", clip(args[i], 80))
+			return fault.Invalid("%q can't be the name of a variable", excerpt.Of(args[i], 80))
 		}
 		now.env[args[i]] = args[i+1]
 	}
@@ -209,7 +210,7 @@ func userOf(name string, account sandbox.Account) (string, error) {
 	case "root":
 		return "root", nil
 	}
-	return "", fault.Invalid("there is no user %q: there are %s and root, and a build makes no others", clip(name, 40), own)
+	return "", fault.Invalid("there is no user %q: there are %s and root, and a build makes no others", excerpt.Of(name, 40), own)
 }
 
 func absolute(dir, workdir string) string {
@@ -225,13 +226,13 @@ func (t *task) readCopy(source, dest, owner, mode string, now *setting, account 
 	case source == "" || dest == "":
 		return fault.Invalid("a COPY step has a source and a destination")
 	case !validHash(t.hash):
-		return fault.Invalid("a COPY step names its files by a SHA-256 in hexadecimal, and not by %q", clip(t.hash, 80))
+		return fault.Invalid("a COPY step names its files by a SHA-256 in hexadecimal, and not by %q", excerpt.Of(t.hash, 80))
 	case mode != "" && !regexp.MustCompile(`^[0-7]{3,5}$`).MatchString(mode):
-		return fault.Invalid("%q is no mode in octal", clip(mode, 40))
+		return fault.Invalid("%q is no mode in octal", excerpt.Of(mode, 40))
 	}
 	c := copying{source: path.Clean(source), dest: absolute(dest, now.workdir), user: now.user, mode: mode}
 	if path.IsAbs(c.source) || c.source == ".." || strings.HasPrefix(c.source, "../") {
-		return fault.Invalid("the source %q is not in the template's directory", clip(source, 200))
+		return fault.Invalid("the source %q is not in the template's directory", excerpt.Of(source, 200))
 	}
 	if at := strings.IndexAny(c.source, "*?[{!"); at >= 0 {
 		c.source, c.pattern = path.Dir(c.source[:at]+"x"), true
@@ -251,11 +252,3 @@ func (t *task) readCopy(source, dest, owner, mode string, now *setting, account 
 }
 
 func validHash(hash string) bool { return regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(hash) }
-
-// clip keeps others' text short in messages.
-func clip(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -159,11 +160,11 @@ func (p *process) failure(exit channel.Exit) error {
 	case exit.TimedOut:
 		why = "the command ran out of time"
 	case exit.Error != "":
-		why += ": " + clip(exit.Error, 300)
+		why += ": " + excerpt.Of(exit.Error, 300)
 	case exit.Code == 0:
 		return nil
 	case p.last != "":
-		why += ": " + clip(p.last, 300)
+		why += ": " + excerpt.Of(p.last, 300)
 	}
 	return fault.New(fault.ErrConflict, "%s", why)
 }

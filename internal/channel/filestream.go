@@ -22,28 +22,34 @@ const (
 	maxMetadataValue = 4 << 10
 )
 
-// Err is nil for an OK reply of a file operation, else a fault: not_found is
-// fault.ErrNotFound, exists fault.ErrConflict, permission fault.ErrForbidden,
-// invalid fault.ErrInvalid, no_space fault.ErrExhausted, anything else
-// fault.ErrUnavailable. The sentence is the guest's, made one short line.
+// Err is nil for an OK reply of a file operation, else a fault of its code's category. The
+// sentence is the guest's, made one short line.
 func (r *Reply) Err() error {
 	if r.OK {
 		return nil
 	}
-	sentence := plainLine(r.Error, 1<<10)
-	switch r.Code {
+	category, sentence := r.Code.Category(), plainLine(r.Error, 1<<10)
+	if errors.Is(category, fault.ErrUnavailable) {
+		sentence = "the sandbox's agent failed: " + sentence
+	}
+	return fault.New(category, "%s", sentence)
+}
+
+// Category is what a guest's error about a file is here.
+func (c ErrorCode) Category() error {
+	switch c {
 	case CodeNotFound:
-		return fault.New(fault.ErrNotFound, "%s", sentence)
+		return fault.ErrNotFound
 	case CodeExists:
-		return fault.New(fault.ErrConflict, "%s", sentence)
+		return fault.ErrConflict
 	case CodePermission:
-		return fault.New(fault.ErrForbidden, "%s", sentence)
+		return fault.ErrForbidden
 	case CodeInvalid:
-		return fault.Invalid("%s", sentence)
+		return fault.ErrInvalid
 	case CodeNoSpace:
-		return fault.Exhausted(0, "%s", sentence)
+		return fault.ErrExhausted
 	default:
-		return fault.New(fault.ErrUnavailable, "the sandbox's agent failed: %s", sentence)
+		return fault.ErrUnavailable
 	}
 }
 

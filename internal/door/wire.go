@@ -73,17 +73,14 @@ const (
 	maxWaits = 2_048
 )
 
-// status of a reply: done, or the category of its fault.
+// status of a reply: done, an error that is the daemon's own, or the place of its fault's
+// kind in the table. Both ends are of one installation, and of one version.
 type status byte
 
 const (
 	statusDone status = iota
-	statusInvalid
-	statusNotFound
-	statusConflict
-	statusForbidden
-	statusUnavailable
 	statusInternal
+	statusFirst // of fault.Kinds
 )
 
 // The calls' bodies that are not the Door's own types.
@@ -235,16 +232,18 @@ func decodeBody(body []byte, into any) error {
 // read; causes stay here.
 func statusOf(err error) (status, errorMessage) {
 	sentence := "the daemon could not answer"
-	if f, ok := errors.AsType[*fault.Fault](err); ok {
+	f, ok := errors.AsType[*fault.Fault](err)
+	if ok {
 		sentence = f.Sentence
 	}
-	for _, c := range categories() {
-		if errors.Is(err, c.category) {
-			return c.status, errorMessage{sentence}
-		}
+	kind := fault.KindOf(err)
+	if f == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		kind, sentence = fault.KindOf(fault.ErrUnavailable), "the daemon ended the call"
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return statusUnavailable, errorMessage{"the daemon ended the call"}
+	for i, k := range fault.Kinds() {
+		if k.Name == kind.Name {
+			return statusFirst + status(i), errorMessage{sentence}
+		}
 	}
 	return statusInternal, errorMessage{sentence}
 }
@@ -255,25 +254,8 @@ func errorOf(s status, body []byte) error {
 	if err := decodeBody(body, &m); err != nil {
 		return err
 	}
-	for _, c := range categories() {
-		if s == c.status {
-			return fault.New(c.category, "%s", m.Sentence)
-		}
+	if i, kinds := int(s)-int(statusFirst), fault.Kinds(); i >= 0 && i < len(kinds) {
+		return kinds[i].Remake(m.Sentence)
 	}
 	return errors.New(m.Sentence)
-}
-
-type categoryStatus struct {
-	category error
-	status   status
-}
-
-func categories() []categoryStatus {
-	return []categoryStatus{
-		{fault.ErrInvalid, statusInvalid},
-		{fault.ErrNotFound, statusNotFound},
-		{fault.ErrConflict, statusConflict},
-		{fault.ErrForbidden, statusForbidden},
-		{fault.ErrUnavailable, statusUnavailable},
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // Inside is what a file brings, for a person who is asked about it: names as the
@@ -60,10 +62,7 @@ func (in *Inside) Sorted() {
 }
 
 func add(list *[]string, name string) {
-	name = Line(name)
-	if len(name) > maxInsideName {
-		name = strings.ToValidUTF8(name[:maxInsideName], "") + "..."
-	}
+	name = excerpt.Of(Line(name), maxInsideName)
 	if name != "" && len(*list) < maxInside && !slices.Contains(*list, name) {
 		*list = append(*list, name)
 	}

@@ -2,7 +2,8 @@ package ecosystem
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // Presenter is the optional ability of a protocol to tell a person what a
@@ -53,12 +54,5 @@ func presented(s string) string {
 		s = s[:4*maxPresented]
 	}
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
-	if len(s) <= maxPresented {
-		return s
-	}
-	end := maxPresented
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "..."
+	return excerpt.Of(s, maxPresented)
 }

@@ -3,6 +3,8 @@ package ecosystem
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // The name by which refusals call this product.
@@ -89,9 +91,5 @@ func Line(s string) string {
 }
 
 func clipLine(s string, most int) string {
-	s = Line(s)
-	if len(s) <= most {
-		return s
-	}
-	return s[:most-3] + "..."
+	return excerpt.Of(Line(s), most)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -76,7 +77,7 @@ func (d *described) require(reqs []ecosystem.Requirement) {
 // inspections look into verified files, and keep what they find.
 type inspections struct {
 	artifacts    *artifacts.Artifacts
-	memory       *kept.Memory[inspectionKey, described]
+	memory       *lru.Cache[inspectionKey, described]
 	findings     *kept.Findings[inspectionKey, described]
 	version      string // the gateway's own
 	sidecarBytes int64
@@ -87,7 +88,7 @@ func newInspections(cfg Config, store *cache.Store, flights *flight.Group, as *a
 	if err != nil {
 		return nil, err
 	}
-	memory := kept.NewMemory[inspectionKey, described](8 << 20)
+	memory := lru.New[inspectionKey, described](8 << 20)
 	return &inspections{
 		artifacts: as, memory: memory, version: cfg.Version, sidecarBytes: cfg.Limits.SidecarBytes,
 		findings: kept.NewFindings(memory, disk, flights, func(_ inspectionKey, d described) int64 { return d.size() }),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -99,7 +100,7 @@ func (p *proposals) find(ctx context.Context, sandbox string, item channel.Reque
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
 	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
-		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", clipped(item.Ecosystem, 32))
+		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", excerpt.Of(item.Ecosystem, 32))
 	}
 	refused.Package = ref
 	if !p.guests.admit(ctx, sandbox) {
@@ -213,11 +214,4 @@ func (p *proposals) described(ctx context.Context, s *source, page *pages.Page, 
 
 func hasWheel(files []door.File) bool {
 	return slices.ContainsFunc(files, func(f door.File) bool { return f.Kind == policy.KindWheel })
-}
-
-func clipped(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
 }

@@ -236,7 +236,7 @@ func lastReply(payload []byte) (channel.FileInfo, error) {
 		return channel.FileInfo{}, err
 	}
 	if !reply.OK {
-		return channel.FileInfo{}, fault.New(categoryOf(reply.Code), "%.300s", reply.Error)
+		return channel.FileInfo{}, fault.New(reply.Code.Category(), "%.300s", reply.Error)
 	}
 	var info channel.FileInfo
 	if len(reply.Body) > 0 {
@@ -245,24 +245,6 @@ func lastReply(payload []byte) (channel.FileInfo, error) {
 		}
 	}
 	return info, nil
-}
-
-// categoryOf is what a file's error is here.
-func categoryOf(code channel.ErrorCode) error {
-	switch code {
-	case channel.CodeInvalid:
-		return fault.ErrInvalid
-	case channel.CodeNotFound:
-		return fault.ErrNotFound
-	case channel.CodeExists:
-		return fault.ErrConflict
-	case channel.CodePermission:
-		return fault.ErrForbidden
-	case channel.CodeNoSpace:
-		return fault.ErrExhausted
-	default:
-		return fault.ErrUnavailable
-	}
 }
 
 // writeFile stores the request's body under a path. A body that breaks off leaves

@@ -180,24 +180,10 @@ func noRoute(w http.ResponseWriter, r *http.Request) {
 var errAnswered = errors.New("answered")
 
 func statusOf(err error) int {
-	switch {
-	case errors.Is(err, errUnknown):
+	if errors.Is(err, errUnknown) {
 		return http.StatusUnauthorized
-	case errors.Is(err, fault.ErrInvalid):
-		return http.StatusBadRequest
-	case errors.Is(err, fault.ErrNotFound):
-		return http.StatusNotFound
-	case errors.Is(err, fault.ErrConflict):
-		return http.StatusConflict
-	case errors.Is(err, fault.ErrForbidden):
-		return http.StatusForbidden
-	case errors.Is(err, fault.ErrExhausted):
-		return http.StatusTooManyRequests
-	case errors.Is(err, fault.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
 	}
+	return fault.KindOf(err).Status
 }
 
 // problemOf is what a person sees. The caller on the Unix socket is the

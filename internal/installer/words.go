@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -61,7 +62,7 @@ func (known Options) Parse(command string, words []string) ([]Option, error) {
 		case slices.Contains(known.Flags, w):
 			out = append(out, Option{Name: w})
 		default:
-			return nil, fault.Invalid("%s with the option %q can't be planned; leave it out", command, Clip(w))
+			return nil, fault.Invalid("%s with the option %q can't be planned; leave it out", command, excerpt.Of(w, MaxQuoted))
 		}
 	}
 	return out, nil
@@ -96,17 +97,11 @@ func RefuseAny(command string, words []string, why string, names ...string) erro
 		}
 		name, _, _ := strings.Cut(w, "=")
 		if slices.Contains(names, name) {
-			return fault.Invalid("%s %s can't be planned: %s", command, Clip(w), why)
+			return fault.Invalid("%s %s can't be planned: %s", command, excerpt.Of(w, MaxQuoted), why)
 		}
 	}
 	return nil
 }
 
-// Clip keeps a person's or a guest's text in messages short.
-func Clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+// MaxQuoted bounds a person's or a guest's text in a sentence.
+const MaxQuoted = 120

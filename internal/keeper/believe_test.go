@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // TestWhatAGuestSaysOfAnEnd: what can't be is not told, and what is told is marked.
@@ -28,7 +29,7 @@ func TestWhatAGuestSaysOfAnEnd(t *testing.T) {
 		"no signal":                  {&command{started: hour}, channel.Exit{Signal: "\x1b[31mALL IS WELL"}, channel.Exit{}},
 		"no code":                    {&command{started: hour}, channel.Exit{Code: 1 << 40}, channel.Exit{Code: 255}},
 		"less than none":             {&command{started: hour}, channel.Exit{Code: -1}, channel.Exit{Code: 255}},
-		"a long text":                {&command{started: hour}, channel.Exit{Error: long}, channel.Exit{Error: clip(long, maxErrorText)}},
+		"a long text":                {&command{started: hour}, channel.Exit{Error: long}, channel.Exit{Error: excerpt.Of(long, maxErrorText)}},
 		"what the keeper counts":     {&command{started: hour}, channel.Exit{StdoutBytes: 9, StderrBytes: 9, Truncated: true}, channel.Exit{}},
 	} {
 		tt.want.Claimed = true

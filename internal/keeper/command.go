@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -52,7 +53,7 @@ type command struct {
 
 func newCommand(exec *channel.Exec, o ExecOptions) *command {
 	c := &command{
-		id: exec.ID, argv: clipArgv(exec.Argv), user: clip(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
+		id: exec.ID, argv: clipArgv(exec.Argv), user: excerpt.Of(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes),
 		began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
@@ -70,7 +71,7 @@ func clipArgv(argv []string) []string {
 		if left <= 0 {
 			return append(kept, "...")
 		}
-		kept = append(kept, clip(a, left))
+		kept = append(kept, excerpt.Of(a, left))
 		left -= len(a) + 1
 	}
 	return kept
@@ -167,18 +168,18 @@ func lost(err error, gone <-chan struct{}, why func() string) channel.Exit {
 	case <-gone:
 		return channel.Exit{Code: endedCode, Error: why()}
 	default:
-		return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + clip(err.Error(), maxErrorText)}
+		return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + excerpt.Of(err.Error(), maxErrorText)}
 	}
 }
 
 // tidy makes a guest's words one short line without control characters.
 func tidy(s string) string {
-	return clip(strings.Map(func(r rune) rune {
+	return excerpt.Of(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '
 		}
 		return r
-	}, clip(s, 4*maxErrorText)), maxErrorText)
+	}, excerpt.Of(s, 4*maxErrorText)), maxErrorText)
 }
 
 // input passes a client's frame to the guest, waiting for as long as the guest

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -88,7 +89,7 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		}
 		return err
 	default:
-		return fault.Invalid("the keeper does not know the verb %q", clip(string(req.Verb), 32))
+		return fault.Invalid("the keeper does not know the verb %q", excerpt.Of(string(req.Verb), 32))
 	}
 }
 

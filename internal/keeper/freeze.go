@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -195,7 +196,7 @@ func checkFreeze(f *Freeze) error {
 	}
 	for _, p := range []string{f.Dir, f.Log} {
 		if p != "" && !filepath.IsAbs(p) {
-			return fault.Invalid("sandbox %s: %q must be an absolute path", f.ID, clip(p, 256))
+			return fault.Invalid("sandbox %s: %q must be an absolute path", f.ID, excerpt.Of(p, 256))
 		}
 	}
 	for _, s := range slices.Concat(slices.Concat(f.Steps...), slices.Concat(f.Undo...), f.Env, []string{f.Dir, f.Log}) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -133,7 +134,7 @@ func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
 		return fault.Invalid("an exec needs a call of kind %q with a program to run", channel.CallExec)
 	}
 	if !validID(call.Exec.ID) {
-		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", clip(call.Exec.ID, 64))
+		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", excerpt.Of(call.Exec.ID, 64))
 	}
 	o.RingBytes = s.share(o.RingBytes)
 	return s.begin(ctx, newCommand(call.Exec, o), first)

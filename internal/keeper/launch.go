@@ -16,6 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -37,7 +38,7 @@ func checkLaunch(l *Launch) error {
 		return fault.Invalid("a launch needs its description")
 	}
 	if !validID(l.ID) {
-		return fault.Invalid("%q cannot be a sandbox's id: letters, digits, dot, dash and underscore, 1 to 128 of them", clip(l.ID, 64))
+		return fault.Invalid("%q cannot be a sandbox's id: letters, digits, dot, dash and underscore, 1 to 128 of them", excerpt.Of(l.ID, 64))
 	}
 	if len(l.Argv) == 0 || !filepath.IsAbs(l.Argv[0]) {
 		return fault.Invalid("sandbox %s: the program to launch must be an absolute path", l.ID)
@@ -50,7 +51,7 @@ func checkLaunch(l *Launch) error {
 	}
 	for _, p := range paths {
 		if !filepath.IsAbs(p) {
-			return fault.Invalid("sandbox %s: %q must be an absolute path", l.ID, clip(p, 256))
+			return fault.Invalid("sandbox %s: %q must be an absolute path", l.ID, excerpt.Of(p, 256))
 		}
 	}
 	for _, s := range slices.Concat(l.Argv, l.Env, paths) {

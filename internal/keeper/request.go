@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -73,37 +74,12 @@ type Response struct {
 	Hello    *Hello       `json:"hello,omitempty"` // of VerbPing
 }
 
-// categories with their names on the wire.
-func categories() []struct {
-	name string
-	err  error
-} {
-	return []struct {
-		name string
-		err  error
-	}{
-		{"invalid", fault.ErrInvalid},
-		{"not_found", fault.ErrNotFound},
-		{"conflict", fault.ErrConflict},
-		{"forbidden", fault.ErrForbidden},
-		{"unavailable", fault.ErrUnavailable},
-		{"exhausted", fault.ErrExhausted},
-	}
-}
-
 // failure is the Response for an error. Keeper and client are one
 // installation's, so even an error of ours is told whole.
 func failure(err error) Response {
-	r := Response{Error: clip(err.Error(), 16<<10)}
-	asked := err
-	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		asked = f.Category // its cause may have one of its own
-	}
-	for _, c := range categories() {
-		if errors.Is(asked, c.err) {
-			r.Category = c.name
-			break
-		}
+	r := Response{Error: excerpt.Of(err.Error(), 16<<10)}
+	if kind := fault.KindOf(err); kind.Category != nil {
+		r.Category = kind.Name
 	}
 	return r
 }
@@ -113,20 +89,10 @@ func (r *Response) err() error {
 	if r.OK {
 		return nil
 	}
-	for _, c := range categories() {
-		if r.Category == c.name {
-			return fault.New(c.err, "%s", r.Error)
-		}
+	if r.Category == "" {
+		return errors.New("keeper: " + r.Error)
 	}
-	return errors.New("keeper: " + r.Error)
-}
-
-// clip cuts s to n bytes.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n] + "..."
+	return fault.KindNamed(r.Category).Remake(r.Error)
 }
 
 // answer sends a Response; a client that is gone is its own loss.

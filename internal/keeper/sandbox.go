@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -374,5 +375,5 @@ func (s *sandbox) command(id string) (*command, error) {
 			return c, nil
 		}
 	}
-	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no command %s", s.id, clip(id, 64))
+	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no command %s", s.id, excerpt.Of(id, 64))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -237,7 +238,7 @@ func (s *Server) find(id string) (*sandbox, error) {
 	if box, ok := s.sandboxes[id]; ok {
 		return box, nil
 	}
-	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", clip(id, 64))
+	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", excerpt.Of(id, 64))
 }
 
 // all sandboxes, by id.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/integrity"
 )
 
@@ -34,7 +35,7 @@ func (b *builder) hexDigest(line int, algorithm, hash string) (digest string, ok
 	}
 	sum, err := hex.DecodeString(hash)
 	if n := strength(algorithm); n == 0 || err != nil || len(sum) != n {
-		return "", false, b.wrong(line, "%q is not a hash", clip(algorithm+":"+hash))
+		return "", false, b.wrong(line, "%q is not a hash", excerpt.Of(algorithm+":"+hash, maxQuoted))
 	}
 	return algorithm + ":" + hex.EncodeToString(sum), true, nil
 }
@@ -50,7 +51,7 @@ func (b *builder) colonDigest(line int, hash string) (digest string, ok bool, er
 func (b *builder) integrity(line int, name, sri string) ([]string, error) {
 	digests, malformed := integrity.Strongest(sri)
 	if malformed != "" {
-		return nil, b.wrong(line, "%q is not an integrity hash", clip(malformed))
+		return nil, b.wrong(line, "%q is not an integrity hash", excerpt.Of(malformed, maxQuoted))
 	}
 	if len(digests) == 0 || strings.HasPrefix(digests[0], "sha1:") {
 		return nil, b.wrong(line, "%s has only a weak hash, which can be forged; %s", name, lockAgain)

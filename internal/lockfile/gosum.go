@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -64,7 +65,7 @@ func (b *builder) goSum(line int, sum string) error {
 	encoded, ok := strings.CutPrefix(sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(raw) != 32 || base64.StdEncoding.EncodeToString(raw) != encoded {
-		return b.wrong(line, "%q is not a hash of go.sum", clip(sum))
+		return b.wrong(line, "%q is not a hash of go.sum", excerpt.Of(sum, maxQuoted))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -25,7 +26,7 @@ func readPackageLock(b *builder, data []byte) error {
 		return err
 	}
 	if version != "2" && version != "3" {
-		return b.wrong(root.line, "the file has lockfileVersion %q; 2 and 3 are read: write it again with npm 7 or later", clip(version))
+		return b.wrong(root.line, "the file has lockfileVersion %q; 2 and 3 are read: write it again with npm 7 or later", excerpt.Of(version, maxQuoted))
 	}
 	packages, err := b.child(root, "packages", mapping)
 	if err != nil {
@@ -108,7 +109,7 @@ func (b *builder) npmSource(entry *value, name string) error {
 		return err
 	}
 	if u, err := url.Parse(resolved); err != nil || (u.Scheme != "https" && u.Scheme != "http") || !strings.Contains(u.Path, "/-/") {
-		return b.wrong(line, "%s comes from a repository, a file or a URL of its own; only releases of a registry can be locked", clip(name))
+		return b.wrong(line, "%s comes from a repository, a file or a URL of its own; only releases of a registry can be locked", excerpt.Of(name, maxQuoted))
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func (b *builder) npmTarball(entry *value, key string, ref pkgref.Ref) error {
 		return err
 	}
 	if !isTarballOf(location, ref) {
-		return b.wrong(line, "%q is not the tarball of %s %s", clip(location), ref.Name, ref.Version)
+		return b.wrong(line, "%q is not the tarball of %s %s", excerpt.Of(location, maxQuoted), ref.Name, ref.Version)
 	}
 	return nil
 }

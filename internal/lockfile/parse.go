@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -116,7 +117,7 @@ func (b *builder) lines(data []byte, most int) error {
 func (b *builder) ref(line int, name, version string) (pkgref.Ref, error) {
 	ref, err := pkgref.New(b.ecosystem, name, version)
 	if err != nil || ref.Version == "" {
-		return ref, b.wrong(line, "%q %q is not the name and version of a package", clip(name), clip(version))
+		return ref, b.wrong(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
 	}
 	return ref, nil
 }
@@ -141,11 +142,5 @@ func (b *builder) add(ref pkgref.Ref, pin policy.Pin) error {
 // lockAgain tells how to get strong hashes; the tool is the one that wrote the file.
 const lockAgain = "write the file again with a tool that puts sha256 or stronger hashes in"
 
-// clip keeps a file's text in messages short.
-func clip(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 100

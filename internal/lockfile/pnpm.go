@@ -3,6 +3,7 @@ package lockfile
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -21,7 +22,7 @@ func readPnpm(b *builder, data []byte) error {
 		return err
 	}
 	if !strings.HasPrefix(version, "6.") && !strings.HasPrefix(version, "9.") {
-		return b.wrong(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", clip(version))
+		return b.wrong(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", excerpt.Of(version, maxQuoted))
 	}
 	packages, err := b.child(root, "packages", mapping)
 	if err != nil || packages == nil {
@@ -69,7 +70,7 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	}
 	line := entry.line
 	if resolution == nil {
-		return b.wrong(line, "%q has no resolution", clip(key))
+		return b.wrong(line, "%q has no resolution", excerpt.Of(key, maxQuoted))
 	}
 	if resolution.get("directory") != nil {
 		return nil
@@ -79,12 +80,12 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 		return err
 	}
 	if at == 0 || resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil {
-		return b.wrong(resolution.line, "%q comes from a repository or a URL, or has no hash; only releases of a registry can be locked", clip(key))
+		return b.wrong(resolution.line, "%q comes from a repository or a URL, or has no hash; only releases of a registry can be locked", excerpt.Of(key, maxQuoted))
 	}
 	bare, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "(")
 	cut := strings.LastIndexByte(bare, '@')
 	if cut <= 0 {
-		return b.wrong(line, "%q is not name@version", clip(key))
+		return b.wrong(line, "%q is not name@version", excerpt.Of(key, maxQuoted))
 	}
 	ref, err := b.ref(line, bare[:cut], bare[cut+1:])
 	if err != nil {

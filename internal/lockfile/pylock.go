@@ -3,6 +3,7 @@ package lockfile
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -18,7 +19,7 @@ func readPylock(b *builder, data []byte) error {
 		return err
 	}
 	if !strings.HasPrefix(version, "1.") {
-		return b.wrong(1, "the file has lock-version %q; version 1 is read", clip(version))
+		return b.wrong(1, "the file has lock-version %q; version 1 is read", excerpt.Of(version, maxQuoted))
 	}
 	packages, err := b.child(root, "packages", list)
 	if err != nil || packages == nil {
@@ -45,7 +46,7 @@ func (b *builder) pylockPackage(p *value) error {
 	}
 	for _, other := range []string{"vcs", "archive"} {
 		if f := p.get(other); f != nil {
-			return b.wrong(f.line, "the package %q comes from a %s; only releases of an index can be locked", clip(name), other)
+			return b.wrong(f.line, "the package %q comes from a %s; only releases of an index can be locked", excerpt.Of(name, maxQuoted), other)
 		}
 	}
 	version, _, err := b.string(p, "version")

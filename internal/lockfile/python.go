@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -16,7 +17,7 @@ func (b *builder) pythonFile(line int, location string, ref pkgref.Ref) error {
 		name = path.Base(u.Path)
 	}
 	if !isFileOf(name, ref) {
-		return b.wrong(line, "%q is not a file of %s %s", clip(name), ref.Name, ref.Version)
+		return b.wrong(line, "%q is not a file of %s %s", excerpt.Of(name, maxQuoted), ref.Name, ref.Version)
 	}
 	return nil
 }

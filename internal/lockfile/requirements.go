@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -81,7 +82,7 @@ func (b *builder) requirement(words []word) error {
 			return nil
 		}
 		option, _, _ := strings.Cut(words[0].text, "=")
-		return b.wrong(line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", clip(option))
+		return b.wrong(line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
 	}
 	end := 0
 	var spec []string
@@ -107,11 +108,11 @@ func (b *builder) requirementRef(line int, spec string) (pkgref.Ref, error) {
 	before, _, _ := strings.Cut(spec, ";")
 	before = strings.TrimSpace(before)
 	if strings.Contains(before, "://") || strings.Contains(before, "@") {
-		return pkgref.Ref{}, b.wrong(line, "%q names a URL or a repository; only releases of an index can be locked", clip(before))
+		return pkgref.Ref{}, b.wrong(line, "%q names a URL or a repository; only releases of an index can be locked", excerpt.Of(before, maxQuoted))
 	}
 	m := pinned.FindStringSubmatch(before)
 	if m == nil || strings.Contains(m[2], "*") {
-		return pkgref.Ref{}, b.wrong(line, "%q is not pinned; write name==version with its --hash", clip(before))
+		return pkgref.Ref{}, b.wrong(line, "%q is not pinned; write name==version with its --hash", excerpt.Of(before, maxQuoted))
 	}
 	return b.ref(line, m[1], m[2])
 }
@@ -127,7 +128,7 @@ func (b *builder) requirementHashes(ref pkgref.Ref, words []word) ([]string, err
 			hash, ok = words[i].text, true
 		}
 		if !ok {
-			return nil, b.wrong(w.line, "%q is not understood behind a pin; only --hash is", clip(w.text))
+			return nil, b.wrong(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
 		}
 		digest, strong, err := b.colonDigest(w.line, hash)
 		if err != nil {

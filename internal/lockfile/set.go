@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -57,7 +58,7 @@ func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
 }
 
 func unknownMode(mode policy.LockMode) error {
-	return fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", clip(string(mode)))
+	return fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", excerpt.Of(string(mode), maxQuoted))
 }
 
 // Digest names the set: over its lockfiles' digests and base names, the mode and

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // readTOML reads a TOML document. The library's parser is used for its
@@ -215,7 +217,7 @@ func (r *tomlReader) array(n *unstable.Node, depth int) (*value, error) {
 }
 
 func (r *tomlReader) twice(key string) error {
-	return r.b.wrong(r.line, "the key or table %q is there twice", clip(key))
+	return r.b.wrong(r.line, "the key or table %q is there twice", excerpt.Of(key, maxQuoted))
 }
 
 func (r *tomlReader) deep() error {

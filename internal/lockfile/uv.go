@@ -1,6 +1,9 @@
 package lockfile
 
-import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
 
 // readUV reads uv.lock. Packages of the project itself (virtual, editable,
 // directory) are not fetched and are left out.
@@ -14,7 +17,7 @@ func readUV(b *builder, data []byte) error {
 		return err
 	}
 	if version != "1" {
-		return b.wrong(1, "uv.lock has version %q; version 1 is read", clip(version))
+		return b.wrong(1, "uv.lock has version %q; version 1 is read", excerpt.Of(version, maxQuoted))
 	}
 	packages, err := b.child(root, "package", list)
 	if err != nil || packages == nil {
@@ -41,7 +44,7 @@ func (b *builder) uvPackage(p *value) error {
 		return err
 	}
 	if source == nil || len(source.keys) == 0 {
-		return b.wrong(p.line, "the package %q has no source", clip(name))
+		return b.wrong(p.line, "the package %q has no source", excerpt.Of(name, maxQuoted))
 	}
 	for _, local := range []string{"virtual", "editable", "directory"} {
 		if source.get(local) != nil {
@@ -49,7 +52,7 @@ func (b *builder) uvPackage(p *value) error {
 		}
 	}
 	if source.get("registry") == nil {
-		return b.wrong(source.line, "the package %q comes from a %s; only releases of an index can be locked", clip(name), clip(source.keys[0]))
+		return b.wrong(source.line, "the package %q comes from a %s; only releases of an index can be locked", excerpt.Of(name, maxQuoted), excerpt.Of(source.keys[0], maxQuoted))
 	}
 	version, _, err := b.string(p, "version")
 	if err != nil {

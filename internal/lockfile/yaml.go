@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // maxYAML bounds a document in bytes: the library takes a hundred times as much
@@ -95,7 +97,7 @@ func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
 			return b.wrong(key.Line, "a key must be a plain string")
 		}
 		if seen[key.Value] {
-			return b.wrong(key.Line, "the key %q is there twice", clip(key.Value))
+			return b.wrong(key.Line, "the key %q is there twice", excerpt.Of(key.Value, maxQuoted))
 		}
 		seen[key.Value] = true
 		child, err := b.fromYAML(pair[1], depth+1)

@@ -1,6 +1,7 @@
 package pkgref
 
 import (
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
@@ -23,7 +24,7 @@ func ParseEcosystem(s string) (Ecosystem, error) {
 	case Python, Node, Go, Rust:
 		return e, nil
 	}
-	return "", fault.Invalid("%q is no ecosystem; write python, node, go or rust", clip(s))
+	return "", fault.Invalid("%q is no ecosystem; write python, node, go or rust", excerpt.Of(s, maxQuoted))
 }
 
 // New makes a Ref of a name and a version as somebody spelled them; version ""
@@ -42,7 +43,7 @@ func New(ecosystem Ecosystem, name, version string) (Ref, error) {
 		return Ref{}, err
 	}
 	if ecosystem == Go && !goRelease(canonical, v) {
-		return Ref{}, fault.Invalid("%s can't be a version of %s: its major version is not the path's", clip(v), clip(canonical))
+		return Ref{}, fault.Invalid("%s can't be a version of %s: its major version is not the path's", excerpt.Of(v, maxQuoted), excerpt.Of(canonical, maxQuoted))
 	}
 	return Ref{Ecosystem: ecosystem, Name: canonical, Version: v}, nil
 }
@@ -62,10 +63,10 @@ func CanonicalName(ecosystem Ecosystem, name string) (string, error) {
 	case Rust:
 		canonical, ok = rustName(name)
 	default:
-		return "", fault.Invalid("%q is no ecosystem", clip(string(ecosystem)))
+		return "", fault.Invalid("%q is no ecosystem", excerpt.Of(string(ecosystem), maxQuoted))
 	}
 	if !ok {
-		return "", fault.Invalid("%q is not a %s package name", clip(name), ecosystem)
+		return "", fault.Invalid("%q is not a %s package name", excerpt.Of(name, maxQuoted), ecosystem)
 	}
 	return canonical, nil
 }
@@ -98,14 +99,8 @@ func CanonicalVersion(ecosystem Ecosystem, version string) (string, error) {
 			return version, nil
 		}
 	}
-	return "", fault.Invalid("%q is not a version that %s packages can have", clip(version), clip(string(ecosystem)))
+	return "", fault.Invalid("%q is not a version that %s packages can have", excerpt.Of(version, maxQuoted), excerpt.Of(string(ecosystem), maxQuoted))
 }
 
-// clip keeps hostile text in messages short.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 80

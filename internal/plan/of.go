@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 )
@@ -32,5 +33,5 @@ func Of(known []installer.Installer, argv []string, p installer.Project) (instal
 			return r, err
 		}
 	}
-	return installer.Rewrite{}, fault.Invalid("%q can't be planned; these can: %s", installer.Clip(strings.Join(argv, " ")), Plannable(known))
+	return installer.Rewrite{}, fault.Invalid("%q can't be planned; these can: %s", excerpt.Of(strings.Join(argv, " "), installer.MaxQuoted), Plannable(known))
 }

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -124,7 +125,7 @@ func (s *Store) Get(name string) (*Named, error) {
 	case name == DefaultName:
 		return builtIn()
 	}
-	return nil, fault.New(fault.ErrNotFound, "there is no policy named %q", clip(name))
+	return nil, fault.New(fault.ErrNotFound, "there is no policy named %q", excerpt.Of(name, maxQuoted))
 }
 
 func builtIn() (*Named, error) {
@@ -207,7 +208,7 @@ func (s *Store) Remove(name string) error {
 	case !known && name == DefaultName:
 		return fault.New(fault.ErrConflict, "the policy %s is the built-in one, which can't be removed", name)
 	case !known:
-		return fault.New(fault.ErrNotFound, "there is no policy named %q", clip(name))
+		return fault.New(fault.ErrNotFound, "there is no policy named %q", excerpt.Of(name, maxQuoted))
 	case len(users) > 0 && name != DefaultName:
 		return fault.New(fault.ErrConflict, "the policy %s is used by the tokens %s; revoke them first", name, some(users))
 	}
@@ -253,16 +254,10 @@ func Parse(source string, text []byte) (*policy.Policy, error) {
 
 func checkName(name string) error {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`).MatchString(name) {
-		return fault.Invalid("the policy's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", clip(name))
+		return fault.Invalid("the policy's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", excerpt.Of(name, maxQuoted))
 	}
 	return nil
 }
 
-// clip keeps others' text short in messages.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 64

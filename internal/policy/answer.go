@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -14,14 +15,10 @@ import (
 const maxReason = 150
 
 // short keeps a name from crowding out the reason.
-func short(name string) string { return clip(name, 48) }
+func short(name string) string { return plain(name, 48) }
 
 func reason(format string, args ...any) string {
-	s := fmt.Sprintf(format, args...)
-	if len(s) > maxReason {
-		s = s[:maxReason-3] + "..."
-	}
-	return s
+	return excerpt.Of(fmt.Sprintf(format, args...), maxReason)
 }
 
 // entryRule is the stable id of a name's entries on a list.
@@ -118,7 +115,7 @@ func (j *Judge) blockedDecision(b entry) Decision {
 	d := Decision{Effect: Deny, Rule: entryRule("blocked_packages", j.ecosystem, j.name), ResolvedBy: ByBlocklist}
 	d.Reason = short(j.name) + " is on the blocklist"
 	if b.versionText != "" {
-		d.Reason = reason("this version of %s is on the blocklist (%s)", short(j.name), clip(b.versionText, 40))
+		d.Reason = reason("this version of %s is on the blocklist (%s)", short(j.name), plain(b.versionText, 40))
 	}
 	return d
 }
@@ -197,7 +194,7 @@ func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
 // lookalikeDecision is for a name near to a popular one, which the default, d,
 // would deny, hold or allow.
 func (j *Judge) lookalikeDecision(d Decision) Decision {
-	near := reason("%s looks like %s (%s)", short(j.name), short(j.about.Lookalike.Name), clip(j.about.Lookalike.How, 40))
+	near := reason("%s looks like %s (%s)", short(j.name), short(j.about.Lookalike.Name), plain(j.about.Lookalike.How, 40))
 	if d.Effect == Deny || j.policy.packages.planning {
 		d.Reason = reason("%s is not on the allowlist; it looks like %s", short(j.name), short(j.about.Lookalike.Name))
 		return d
@@ -274,7 +271,7 @@ func (j *Judge) limitReason(limit string) string {
 	case len(j.allowed) > 1:
 		return reason("this version of %s is outside the versions that its %d entries allow", name, len(j.allowed))
 	case limit == limitMax:
-		return reason("this version of %s is above max_version %s", name, clip(j.allowed[0].limitText, 30))
+		return reason("this version of %s is above max_version %s", name, plain(j.allowed[0].limitText, 30))
 	}
-	return reason("this version of %s is outside version %s", name, clip(j.allowed[0].versionText, 60))
+	return reason("this version of %s is outside version %s", name, plain(j.allowed[0].versionText, 60))
 }

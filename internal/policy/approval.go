@@ -94,16 +94,16 @@ func (j *Judge) answered(d Decision, f FileFacts) Decision {
 	}
 	return Decision{
 		Effect: Allow, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: approved.ID,
-		Reason:  reason("%s was approved by %s (%s)", short(j.name), clip(approved.By, 40), clip(approved.ID, 30)),
+		Reason:  reason("%s was approved by %s (%s)", short(j.name), plain(approved.By, 40), plain(approved.ID, 30)),
 		Through: j.release(f.Version).Through, WantedBy: d.WantedBy, Pinned: d.Pinned,
 	}
 }
 
 func (j *Judge) deniedBy(a *answer, d Decision) Decision {
 	refusal := Decision{Effect: Deny, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: a.ID, WantedBy: d.WantedBy, Pinned: d.Pinned}
-	refusal.Reason = reason("%s was denied by %s (%s)", short(j.name), clip(a.By, 30), clip(a.ID, 30))
+	refusal.Reason = reason("%s was denied by %s (%s)", short(j.name), plain(a.By, 30), plain(a.ID, 30))
 	if a.Reason != "" {
-		refusal.Reason = reason("%s: %s", refusal.Reason, clip(a.Reason, maxReason))
+		refusal.Reason = reason("%s: %s", refusal.Reason, plain(a.Reason, maxReason))
 	}
 	return refusal
 }

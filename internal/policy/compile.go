@@ -117,14 +117,14 @@ func (c *compiler) absent(o *object) {
 func (c *compiler) name(v value) {
 	if s, ok := c.text(v); ok {
 		c.policy.name = s
-		c.says(v, "the policy's name in records: %s", clip(s, 60))
+		c.says(v, "the policy's name in records: %s", plain(s, 60))
 	}
 }
 
 func (c *compiler) version(v value) {
 	if s, ok := c.text(v); ok {
 		c.policy.version = s
-		c.says(v, "the policy's version in records: %s", clip(s, 60))
+		c.says(v, "the policy's version in records: %s", plain(s, 60))
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *compiler) isolation(v value) {
 		return
 	}
 	if !isWord(s) {
-		c.fail(v.node, "isolation must be an engine's name in lower case, and is %q", clip(s, 40))
+		c.fail(v.node, "isolation must be an engine's name in lower case, and is %q", plain(s, 40))
 		return
 	}
 	c.policy.isolation = s

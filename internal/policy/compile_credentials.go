@@ -49,12 +49,12 @@ func (c *compiler) injection(v value) {
 		}
 		if key == "host" {
 			if _, wrong := parseNetworkPattern(s); wrong != "" {
-				c.fail(f.node, "%s: %q %s", f.path, clip(s, 60), wrong)
+				c.fail(f.node, "%s: %q %s", f.path, plain(s, 60), wrong)
 			}
 			continue
 		}
 		if !isToken(s) {
-			c.fail(f.node, "%s: %q may have letters, digits, - and _ only", f.path, clip(s, 60))
+			c.fail(f.node, "%s: %q may have letters, digits, - and _ only", f.path, plain(s, 60))
 		}
 	}
 }

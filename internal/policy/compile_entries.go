@@ -56,7 +56,7 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 		if s, isText := c.text(f); isText {
 			e.limitText = s
 			if e.limit, isText = parseLimit(ecosystem, s); !isText {
-				c.fail(f.node, "%s: %q is no cap for %s; write like \"2.x\" or a whole version", f.path, clip(s, 40), ecosystem)
+				c.fail(f.node, "%s: %q is no cap for %s; write like \"2.x\" or a whole version", f.path, plain(s, 40), ecosystem)
 			}
 		}
 	}
@@ -73,17 +73,17 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 		return
 	}
 	if len(e.extras) > 0 && !e.withDependencies {
-		c.fail(v.node, "%s: the extras of %s say what with_dependencies admits, which it lacks; write with_dependencies: true", v.path, clip(name, 60))
+		c.fail(v.node, "%s: the extras of %s say what with_dependencies admits, which it lacks; write with_dependencies: true", v.path, plain(name, 60))
 		return
 	}
 	key := packageKey{ecosystem, name}
 	if len(c.policy.packages.allowed[key]) == maxEntries {
-		c.fail(v.node, "%s: %s has more than %d entries", v.path, clip(name, 60), maxEntries)
+		c.fail(v.node, "%s: %s has more than %d entries", v.path, plain(name, 60), maxEntries)
 		return
 	}
 	for _, other := range c.policy.packages.allowed[key] {
 		if other.versionText == e.versionText && other.limitText == e.limitText && slices.Equal(other.extras, e.extras) {
-			c.fail(v.node, "%s: %s is already on line %d with the same versions", v.path, clip(name, 60), other.line)
+			c.fail(v.node, "%s: %s is already on line %d with the same versions", v.path, plain(name, 60), other.line)
 			return
 		}
 	}
@@ -93,16 +93,16 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 
 func allowedMeaning(name string, e entry) string {
 	var b strings.Builder
-	b.WriteString(clip(name, 60) + " is allowed")
+	b.WriteString(plain(name, 60) + " is allowed")
 	switch leading, wild := cutWildcard(e.limitText); {
 	case e.limitText == "":
 	case wild:
 		b.WriteString(", up to and with every " + leading + ".*")
 	default:
-		b.WriteString(", up to exactly " + clip(e.limitText, 40))
+		b.WriteString(", up to exactly " + plain(e.limitText, 40))
 	}
 	if e.versionText != "" {
-		b.WriteString(", in versions " + clip(e.versionText, 60))
+		b.WriteString(", in versions " + plain(e.versionText, 60))
 	}
 	if e.limitText == "" && e.versionText == "" {
 		b.WriteString(", in every version")
@@ -137,19 +137,19 @@ func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
 	}
 	key := packageKey{ecosystem, name}
 	if len(c.policy.packages.blocked[key]) == maxEntries {
-		c.fail(v.node, "%s: %s has more than %d entries", v.path, clip(name, 60), maxEntries)
+		c.fail(v.node, "%s: %s has more than %d entries", v.path, plain(name, 60), maxEntries)
 		return
 	}
 	if len(e.extras) > 0 {
-		c.fail(v.node, "%s: an extra of %s can't be blocked; name the package that it brings", v.path, clip(name, 60))
+		c.fail(v.node, "%s: an extra of %s can't be blocked; name the package that it brings", v.path, plain(name, 60))
 		return
 	}
 	c.policy.packages.blocked[key] = append(c.policy.packages.blocked[key], e)
 	if e.versionText == "" {
-		c.says(v, "%s is denied in every version, whatever else says otherwise", clip(name, 60))
+		c.says(v, "%s is denied in every version, whatever else says otherwise", plain(name, 60))
 		return
 	}
-	c.says(v, "%s is denied in versions %s and their pre-releases, whatever else says otherwise", clip(name, 60), clip(e.versionText, 60))
+	c.says(v, "%s is denied in versions %s and their pre-releases, whatever else says otherwise", plain(name, 60), plain(e.versionText, 60))
 }
 
 // entry reads what the two lists share: a canonical name, of Python with extras, and a
@@ -171,7 +171,7 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 	}
 	name, err := pkgref.CanonicalName(ecosystem, bare)
 	if err != nil || !isName {
-		c.fail(f.node, "%s: %q is not a %s package name", f.path, clip(written, 60), ecosystem)
+		c.fail(f.node, "%s: %q is not a %s package name", f.path, plain(written, 60), ecosystem)
 		return "", e, false
 	}
 	e.extras = extras
@@ -182,7 +182,7 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 		}
 		e.versionText = s
 		if e.versions, isText = pkgref.ParseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
-			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, clip(s, 60), ecosystem, ecosystem.Traits().SpecifierExample)
+			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, plain(s, 60), ecosystem, ecosystem.Traits().SpecifierExample)
 			return "", e, false
 		}
 	}

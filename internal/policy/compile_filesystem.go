@@ -15,7 +15,7 @@ func (c *compiler) filesystem(v value) {
 	if f, given := o.fields["workspace"]; given {
 		if s, ok := c.sandboxPath(f); ok {
 			w.Path = s
-			c.says(f, "commands start in %s, which is made in the sandbox", clip(s, 60))
+			c.says(f, "commands start in %s, which is made in the sandbox", plain(s, 60))
 		}
 	}
 	if f, given := o.fields["mode"]; given {
@@ -83,7 +83,7 @@ func (c *compiler) sandboxMounts(v value) {
 func (c *compiler) mount(v value, m Mount) {
 	for _, other := range c.policy.mounts {
 		if other.Destination == m.Destination {
-			c.fail(v.node, "%s: two mounts at %s", v.path, clip(m.Destination, 60))
+			c.fail(v.node, "%s: two mounts at %s", v.path, plain(m.Destination, 60))
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func (c *compiler) mount(v value, m Mount) {
 	if m.ReadWrite {
 		how = "read-write"
 	}
-	c.says(v, "the host's %s is at %s, %s", clip(m.Source, 80), clip(m.Destination, 60), how)
+	c.says(v, "the host's %s is at %s, %s", plain(m.Source, 80), plain(m.Destination, 60), how)
 }
 
 // hostPath is absolute and clean, and no directory that gives the host away.
@@ -104,7 +104,7 @@ func (c *compiler) hostPath(v value) (string, bool) {
 	}
 	for _, root := range []string{"/proc", "/sys", "/dev"} {
 		if s == "/" || s == root || strings.HasPrefix(s, root+"/") {
-			c.fail(v.node, "%s: %s of the host is never mounted", v.path, clip(s, 60))
+			c.fail(v.node, "%s: %s of the host is never mounted", v.path, plain(s, 60))
 			return "", false
 		}
 	}
@@ -120,7 +120,7 @@ func (c *compiler) sandboxPath(v value) (string, bool) {
 	}
 	for _, root := range []string{"/proc", "/sys", "/dev", "/.cofferdam", "/run/cofferdam", "/etc"} {
 		if s == "/" || s == root || strings.HasPrefix(s, root+"/") {
-			c.fail(v.node, "%s: %s of the sandbox is its own", v.path, clip(s, 60))
+			c.fail(v.node, "%s: %s of the sandbox is its own", v.path, plain(s, 60))
 			return "", false
 		}
 	}
@@ -134,7 +134,7 @@ func (c *compiler) absolute(v value) (string, bool) {
 	}
 	clean := path.Clean(s)
 	if !path.IsAbs(s) || (clean != s && clean+"/" != s) || strings.ContainsAny(s, "\x00\n\r:") {
-		c.fail(v.node, "%s must be an absolute path without .., // or a colon, and is %q", v.path, clip(s, 80))
+		c.fail(v.node, "%s must be an absolute path without .., // or a colon, and is %q", v.path, plain(s, 80))
 		return "", false
 	}
 	return clean, true

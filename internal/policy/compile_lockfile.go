@@ -48,9 +48,9 @@ func (c *compiler) lockfiles(v value) []string {
 		ecosystem, known := lockfileEcosystem(s)
 		switch {
 		case !known:
-			c.fail(e.node, "%s: %q is no lockfile that is read; those are %s", e.path, clip(s, 60), lockfileNames)
+			c.fail(e.node, "%s: %q is no lockfile that is read; those are %s", e.path, plain(s, 60), lockfileNames)
 		case slices.Contains(files, s):
-			c.fail(e.node, "%s: %s is named twice", e.path, clip(s, 60))
+			c.fail(e.node, "%s: %s is named twice", e.path, plain(s, 60))
 		default:
 			c.policy.packages.locked[ecosystem] = true
 			files = append(files, s)
@@ -62,7 +62,7 @@ func (c *compiler) lockfiles(v value) []string {
 func (c *compiler) explainLock(v value, rules LockRules) {
 	which := "given with --lockfile; a run without one is refused"
 	if len(rules.Files) > 0 {
-		which = clip(strings.Join(rules.Files, ", "), 80)
+		which = plain(strings.Join(rules.Files, ", "), 80)
 	}
 	c.says(v, "%s; the lockfiles are %s", lockMeaning(rules.Mode), which)
 }

@@ -59,14 +59,14 @@ func (c *compiler) namespace(v value) {
 	}
 	if other, twice := hasPattern(c.policy.namespaces, n); twice {
 		if !SameUpstream(other.Upstream, n.Upstream) {
-			c.fail(v.node, "%s: %s is given to two upstreams, %s and %s", v.path, clip(n.Pattern, 60), clip(other.Upstream, 60), clip(n.Upstream, 60))
+			c.fail(v.node, "%s: %s is given to two upstreams, %s and %s", v.path, plain(n.Pattern, 60), plain(other.Upstream, 60), plain(n.Upstream, 60))
 			return
 		}
-		c.fail(v.node, "%s: %s is in the list twice", v.path, clip(n.Pattern, 60))
+		c.fail(v.node, "%s: %s is in the list twice", v.path, plain(n.Pattern, 60))
 		return
 	}
 	c.policy.namespaces = append(c.policy.namespaces, n)
-	c.says(v, "%s packages called %s come from %s and from nowhere else", n.Ecosystem, clip(n.Pattern, 60), clip(n.Upstream, 80))
+	c.says(v, "%s packages called %s come from %s and from nowhere else", n.Ecosystem, plain(n.Pattern, 60), plain(n.Upstream, 80))
 }
 
 func isUpstream(s string) bool {

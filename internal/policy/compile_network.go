@@ -90,7 +90,7 @@ func (c *compiler) networkAllowlist(v value) {
 		}
 		pattern, wrong := parseNetworkPattern(s)
 		if wrong != "" {
-			c.fail(e.node, "%s: %q %s", e.path, clip(s, 60), wrong)
+			c.fail(e.node, "%s: %q %s", e.path, plain(s, 60), wrong)
 			continue
 		}
 		c.policy.network = append(c.policy.network, pattern)

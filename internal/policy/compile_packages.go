@@ -114,13 +114,13 @@ func (c *compiler) onHold(v value) {
 	case isWait:
 		patience, ok := parseDuration(wait)
 		if !ok || patience <= 0 {
-			c.fail(v.node, "packages.on_hold needs a duration after wait, like \"wait 20s\", and has %q", clip(wait, 40))
+			c.fail(v.node, "packages.on_hold needs a duration after wait, like \"wait 20s\", and has %q", plain(wait, 40))
 			return
 		}
 		p.onHold, p.patience = HoldWait, patience
 		c.says(v, "what waits for a person waits for up to %s, then fails with the request's id; a retry meets the answer", wait)
 	default:
-		c.fail(v.node, "packages.on_hold must be fail, freeze or like \"wait 20s\", and is %q", clip(s, 40))
+		c.fail(v.node, "packages.on_hold must be fail, freeze or like \"wait 20s\", and is %q", plain(s, 40))
 	}
 }
 
@@ -150,7 +150,7 @@ func (c *compiler) releaseAge(o *object) {
 		return
 	}
 	if p.minAge, ok = parseDuration(s); !ok {
-		c.fail(age.node, "%s must be a duration like \"7d\", \"36h\" or \"1d12h\" of ten years at most, and is %q", age.path, clip(s, 40))
+		c.fail(age.node, "%s must be a duration like \"7d\", \"36h\" or \"1d12h\" of ten years at most, and is %q", age.path, plain(s, 40))
 		return
 	}
 	if p.ageSource == ageIgnored {

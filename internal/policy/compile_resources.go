@@ -125,7 +125,7 @@ func (c *compiler) quantity(v value, least, most float64) (float64, bool) {
 	}
 	n, ok := parseQuantity(s)
 	if !ok {
-		c.fail(v.node, "%s must be a quantity like \"2\", \"500m\" or \"4Gi\", and is %q", v.path, clip(s, 40))
+		c.fail(v.node, "%s must be a quantity like \"2\", \"500m\" or \"4Gi\", and is %q", v.path, plain(s, 40))
 		return 0, false
 	}
 	if n < least || n > most {

@@ -60,7 +60,7 @@ func (c *compiler) rule(v value, names map[string]int) {
 			c.fail(f.node, "%s: a rule of this name is on line %d", f.path, line)
 		}
 		names[r.name] = f.node.Line
-		r.name = clip(r.name, 80)
+		r.name = plain(r.name, 80)
 	}
 	action := c.ruleDetails(o, &r)
 	if f, given := o.fields["condition"]; given {
@@ -71,10 +71,10 @@ func (c *compiler) rule(v value, names map[string]int) {
 	}
 	c.policy.commands.rules = append(c.policy.commands.rules, r)
 	if !knownField(r.field) {
-		c.open(v, "%s: the field %s is never known here, so this %s rule never applies", clip(r.name, 60), clip(r.field, 40), action)
+		c.open(v, "%s: the field %s is never known here, so this %s rule never applies", plain(r.name, 60), plain(r.field, 40), action)
 		return
 	}
-	c.says(v, "%s: %s where %s %s (priority %d)", clip(r.name, 60), action, r.field, r.operator, r.priority)
+	c.says(v, "%s: %s where %s %s (priority %d)", plain(r.name, 60), action, r.field, r.operator, r.priority)
 }
 
 // ruleDetails reads what is not the condition; it returns the action's word.
@@ -89,7 +89,7 @@ func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
 	for _, key := range []string{"message", "description"} {
 		if f, given := o.fields[key]; given && (f.node.Kind != yaml.ScalarNode || f.node.Value != "") {
 			if text, ok := c.text(f); ok && key == "message" {
-				r.message = clip(strings.Join(strings.Fields(text), " "), maxMessage)
+				r.message = plain(strings.Join(strings.Fields(text), " "), maxMessage)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (c *compiler) condition(v value, r *rule) {
 	if !knownField(r.field) {
 		if r.effect != Allow {
 			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, tool and action",
-				field.path, clip(r.field, 40))
+				field.path, plain(r.field, 40))
 		}
 		return
 	}

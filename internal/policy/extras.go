@@ -37,9 +37,9 @@ func (e entry) asksOne(extras string) bool {
 // extrasText is "its extra a", or "its extras a, b".
 func extrasText(extras []string) string {
 	if len(extras) == 1 {
-		return "its extra " + clip(extras[0], 40)
+		return "its extra " + plain(extras[0], 40)
 	}
-	return "its extras " + clip(strings.Join(extras, ", "), 80)
+	return "its extras " + plain(strings.Join(extras, ", "), 80)
 }
 
 // unasked is an edge that tells what nothing asks for: only an extra brings the
@@ -68,7 +68,7 @@ func requires(wanted []*judgedEdge) string {
 	if more != "" {
 		extra += " or others"
 	}
-	return short(e.edge.Parent.Name) + " requires it for its extra " + clip(extra, 40) + ", which nothing asks for"
+	return short(e.edge.Parent.Name) + " requires it for its extra " + plain(extra, 40) + ", which nothing asks for"
 }
 
 // wanting is what to suggest where nothing but an extra brings a package: an entry of

@@ -366,7 +366,7 @@ func (j *Judge) requirers() string {
 		if len(all) == most {
 			return strings.Join(all, ", ") + ", ..."
 		}
-		all = append(all, short(e.edge.Parent.Name)+" requires "+cmp.Or(clip(e.edge.Specifier, 20), "any"))
+		all = append(all, short(e.edge.Parent.Name)+" requires "+cmp.Or(plain(e.edge.Specifier, 20), "any"))
 	}
 	return strings.Join(all, ", ")
 }

@@ -52,7 +52,7 @@ func (j *Judge) pinnedVersions() string {
 	var versions []string
 	for _, p := range j.pins {
 		if len(p.Digests) > 0 && !slices.Contains(versions, p.Version) {
-			versions = append(versions, clip(p.Version, 40))
+			versions = append(versions, plain(p.Version, 40))
 		}
 	}
 	const most = 3
@@ -66,14 +66,14 @@ func (j *Judge) pinnedVersions() string {
 // pins it.
 func (j *Judge) pinnedVersionOf(r pkgref.Version) string {
 	if pins := j.pinned(r, false); len(pins) > 0 {
-		return clip(pins[0].Version, 80)
+		return plain(pins[0].Version, 80)
 	}
 	return ""
 }
 
 // where is "package-lock.json line 12".
 func (p Pin) where() string {
-	where := clip(p.Lockfile[strings.LastIndexByte(p.Lockfile, '/')+1:], 40)
+	where := plain(p.Lockfile[strings.LastIndexByte(p.Lockfile, '/')+1:], 40)
 	if p.Line > 0 {
 		where += " line " + strconv.Itoa(p.Line)
 	}

@@ -28,7 +28,7 @@ func CanonicalPattern(ecosystem pkgref.Ecosystem, pattern string) (string, error
 	// A prefix is what stands before a name's last letter.
 	name, err := pkgref.CanonicalName(ecosystem, prefix+"x")
 	if err != nil || prefix == "" || strings.Contains(prefix, "*") {
-		return "", fault.Invalid("%q begins no %s package's name; write a name, or like \"acme-*\"", clip(pattern, 60), ecosystem)
+		return "", fault.Invalid("%q begins no %s package's name; write a name, or like \"acme-*\"", plain(pattern, 60), ecosystem)
 	}
 	return strings.TrimSuffix(name, "x") + "*", nil
 }

@@ -54,7 +54,7 @@ func NewNarrowing(allow, deny []string, internet *bool) (Narrowing, error) {
 	}
 	for _, entry := range n.Deny {
 		if _, ok := parsePrefix(entry); !ok {
-			return Narrowing{}, fault.Invalid("denyOut: %q is neither an address nor a range; names can only be in allowOut", clip(entry, 60))
+			return Narrowing{}, fault.Invalid("denyOut: %q is neither an address nor a range; names can only be in allowOut", plain(entry, 60))
 		}
 	}
 	return n, n.checkAllow()
@@ -66,16 +66,16 @@ func (n Narrowing) checkAllow() error {
 			continue
 		}
 		if _, ok := parsePrefix(entry); ok {
-			return fault.Invalid("allowOut: %q can't be given: addresses have no route in a sandbox, so name the host", clip(entry, 60))
+			return fault.Invalid("allowOut: %q can't be given: addresses have no route in a sandbox, so name the host", plain(entry, 60))
 		}
 		pattern, wrong := parseNetworkPattern(entry)
 		switch {
 		case wrong != "":
-			return fault.Invalid("allowOut: %q %s", clip(entry, 60), wrong)
+			return fault.Invalid("allowOut: %q %s", plain(entry, 60), wrong)
 		case pattern.Port != 0:
-			return fault.Invalid("allowOut: %q has a port; it takes names alone", clip(entry, 60))
+			return fault.Invalid("allowOut: %q has a port; it takes names alone", plain(entry, 60))
 		case !n.closed():
-			return fault.Invalid("allowOut has the name %q, which means something only where all else is closed; add %q to denyOut", clip(entry, 60), Everything)
+			return fault.Invalid("allowOut has the name %q, which means something only where all else is closed; add %q to denyOut", plain(entry, 60), Everything)
 		}
 	}
 	return nil
@@ -111,7 +111,7 @@ func (n Narrowing) Name(host string) (open bool, reason string) {
 	if !n.closed() || n.allows(host) {
 		return true, ""
 	}
-	return false, "the sandbox's own client closed the network (denyOut " + Everything + "), and its allowOut does not have " + clip(host, 253)
+	return false, "the sandbox's own client closed the network (denyOut " + Everything + "), and its allowOut does not have " + plain(host, 253)
 }
 
 // Address reports whether an address to which a name resolved may be dialled,
@@ -124,7 +124,7 @@ func (n Narrowing) Address(host string, addr netip.Addr) (open bool, reason stri
 	for _, entry := range n.Deny {
 		p, ok := parsePrefix(entry)
 		if !ok || p.Contains(addr) || (entry == Everything && addr.Is6()) {
-			return false, "the sandbox's own client closed " + clip(entry, 60) + ", which has " + clip(host, 253) + "'s address"
+			return false, "the sandbox's own client closed " + plain(entry, 60) + ", which has " + plain(host, 253) + "'s address"
 		}
 	}
 	return true, ""

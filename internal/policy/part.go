@@ -24,7 +24,7 @@ func (j *Judge) part(f FileFacts, own *Decision) *Decision {
 		d := *j.release(version)
 		switch d.Effect {
 		case Allow:
-			d.Reason = reason("it is a part of %s %s, which requires exactly it", short(j.name), clip(version, 40))
+			d.Reason = reason("it is a part of %s %s, which requires exactly it", short(j.name), plain(version, 40))
 		case Hold:
 		case Deny:
 			continue

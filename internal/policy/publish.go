@@ -107,11 +107,11 @@ func (c *compiler) publishedRange(v value) (portRange, bool) {
 	first, last, isRange := strings.Cut(s, "-")
 	r := portRange{plainPort(first), plainPort(last)}
 	if !isRange || r.first == 0 || r.last == 0 {
-		c.fail(v.node, "%s must be a port like 8080 or a range like \"3000-3010\", and is %q", v.path, clip(s, 40))
+		c.fail(v.node, "%s must be a port like 8080 or a range like \"3000-3010\", and is %q", v.path, plain(s, 40))
 		return portRange{}, false
 	}
 	if r.first > r.last {
-		c.fail(v.node, "%s: the range %s ends before it begins", v.path, fmt.Sprintf("%q", clip(s, 40)))
+		c.fail(v.node, "%s: the range %s ends before it begins", v.path, fmt.Sprintf("%q", plain(s, 40)))
 		return portRange{}, false
 	}
 	return r, true

@@ -61,11 +61,11 @@ func (c *compiler) object(v value, known ...string) *object {
 			path = v.path + "." + key.Value
 		}
 		if before, twice := o.fields[key.Value]; twice {
-			c.fail(key, "the key %s is already on line %d", clip(path, 80), before.key.Line)
+			c.fail(key, "the key %s is already on line %d", plain(path, 80), before.key.Line)
 			continue
 		}
 		if !slices.Contains(known, key.Value) {
-			c.fail(key, "unknown key %s%s", clip(path, 80), suggestKey(key.Value, known))
+			c.fail(key, "unknown key %s%s", plain(path, 80), suggestKey(key.Value, known))
 			continue
 		}
 		o.fields[key.Value] = value{node, path, key}
@@ -126,7 +126,7 @@ func (c *compiler) list(v value) (elements []value, ok bool) {
 // what only YAML 1.1 takes for one: agent-sandbox policies are read by it elsewhere.
 func (c *compiler) text(v value) (string, bool) {
 	if what := inYAML11(v.node); what != "" {
-		c.fail(v.node, "%s must be text, and is %s in YAML 1.1; quote it: \"%s\"", v.path, what, clip(v.node.Value, 40))
+		c.fail(v.node, "%s must be text, and is %s in YAML 1.1; quote it: \"%s\"", v.path, what, plain(v.node.Value, 40))
 		return "", false
 	}
 	return c.scalar(v)
@@ -137,7 +137,7 @@ func (c *compiler) scalar(v value) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		hint := ""
 		if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
-			hint = fmt.Sprintf("; quote it: \"%s\"", clip(n.Value, 40))
+			hint = fmt.Sprintf("; quote it: \"%s\"", plain(n.Value, 40))
 		}
 		c.fail(n, "%s must be text, and is %s%s", v.path, kindOf(n), hint)
 		return "", false
@@ -157,7 +157,7 @@ func (c *compiler) scalar(v value) (string, bool) {
 func (c *compiler) word(v value, allowed ...string) (string, bool) {
 	s, ok := c.scalar(v)
 	if ok && !slices.Contains(allowed, s) {
-		c.fail(v.node, "%s must be %s, and is %q", v.path, alternatives(allowed), clip(s, 40))
+		c.fail(v.node, "%s must be %s, and is %q", v.path, alternatives(allowed), plain(s, 40))
 		return "", false
 	}
 	return s, ok
@@ -193,11 +193,11 @@ func (c *compiler) number(v value, least, most float64) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.Trim(n.Value, "0123456789.+-eE") != "" {
-		c.fail(n, "%s must be a plain decimal number, and is %q", v.path, clip(n.Value, 40))
+		c.fail(n, "%s must be a plain decimal number, and is %q", v.path, plain(n.Value, 40))
 		return 0, false
 	}
 	if leadingZero(n.Value) {
-		c.fail(n, "%s begins with a zero, and %q is octal in YAML 1.1; write it without", v.path, clip(n.Value, 40))
+		c.fail(n, "%s begins with a zero, and %q is octal in YAML 1.1; write it without", v.path, plain(n.Value, 40))
 		return 0, false
 	}
 	if f < least || f > most {

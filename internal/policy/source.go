@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 const (
@@ -75,7 +77,7 @@ func syntaxProblem(source string, err error) Problem {
 	return p
 }
 
-func oneLine(s string) string { return clip(strings.Join(strings.Fields(s), " "), 200) }
+func oneLine(s string) string { return plain(strings.Join(strings.Fields(s), " "), 200) }
 
 // checkText refuses characters that an editor hides or shows otherwise than
 // a parser reads them.
@@ -122,13 +124,13 @@ func checkNodes(source string, n *yaml.Node, depth int, count *int, problems *Pr
 	case *count > maxNodes:
 		sentence = fmt.Sprintf("more than %d values", maxNodes)
 	case n.Kind == yaml.AliasNode:
-		sentence = "an alias (*" + clip(n.Value, 40) + "); write the value out"
+		sentence = "an alias (*" + plain(n.Value, 40) + "); write the value out"
 	case n.Anchor != "":
-		sentence = "an anchor (&" + clip(n.Anchor, 40) + "); write values out where they are used"
+		sentence = "an anchor (&" + plain(n.Anchor, 40) + "); write values out where they are used"
 	case n.ShortTag() == "!!merge":
 		sentence = "a merge key (<<); write the keys out"
 	case n.Style&yaml.TaggedStyle != 0:
-		sentence = "a tag (" + clip(n.Tag, 40) + "); quote text instead"
+		sentence = "a tag (" + plain(n.Tag, 40) + "); quote text instead"
 	}
 	if sentence != "" {
 		if *count <= maxNodes+1 && len(*problems) <= maxProblems {
@@ -141,18 +143,12 @@ func checkNodes(source string, n *yaml.Node, depth int, count *int, problems *Pr
 	}
 }
 
-// clip keeps a document's text short in messages, and ASCII.
-func clip(s string, most int) string {
-	var b strings.Builder
-	for _, r := range s {
-		if b.Len() >= most {
-			b.WriteString("...")
-			break
-		}
+// plain keeps a document's text short in messages, and ASCII.
+func plain(s string, most int) string {
+	return excerpt.Of(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
-			r = '?'
+			return '?'
 		}
-		b.WriteRune(r)
-	}
-	return b.String()
+		return r
+	}, s), most)
 }

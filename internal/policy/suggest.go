@@ -62,7 +62,7 @@ func SuggestWishes(document []byte, wishes []Wish) (newDocument []byte, diff str
 			continue
 		}
 		if standing == standsBeyond || added == maxSuggested {
-			leftOut = append(leftOut, clip(w.Package.String(), 80))
+			leftOut = append(leftOut, plain(w.Package.String(), 80))
 			continue
 		}
 		if edited, p, err = addEntry(edited, p, s); err != nil {

@@ -9,24 +9,14 @@ import (
 
 // categoryOf is an error as a label.
 func categoryOf(err error) string {
+	kind := fault.KindOf(err)
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, fault.ErrInvalid):
-		return "invalid"
-	case errors.Is(err, fault.ErrNotFound):
-		return "not_found"
-	case errors.Is(err, fault.ErrConflict):
-		return "conflict"
-	case errors.Is(err, fault.ErrForbidden):
-		return "forbidden"
-	case errors.Is(err, fault.ErrExhausted):
-		return "exhausted"
-	case errors.Is(err, fault.ErrUnavailable):
-		return "unavailable"
+	case kind.Category != nil && errors.Is(err, kind.Category):
+		return kind.Name
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "given_up"
-	default:
-		return "internal"
 	}
+	return kind.Name
 }

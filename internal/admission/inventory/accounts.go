@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -248,7 +249,7 @@ func (f finding) key() entryKey { return entryKey{f.release, f.how} }
 func (f finding) record() audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Installed, GuestClaimed: true,
-		Detail: map[string]string{detailPath: records.Clip(f.Path, 4_096), detailClaimed: claimedFields},
+		Detail: map[string]string{detailPath: excerpt.Of(f.Path, 4_096), detailClaimed: claimedFields},
 	}
 	records.SetRef(&r, f.ref)
 	if f.how != howServed {
@@ -271,7 +272,7 @@ func (f finding) record() audit.Record {
 		r.Reason = "it is a copy of what the template brings"
 	case howLocal:
 		if f.origin != "" {
-			r.Detail[detailFrom] = records.Clip(f.origin, 4_096)
+			r.Detail[detailFrom] = excerpt.Of(f.origin, 4_096)
 		}
 		r.Reason = "it is written here: it came from a directory of the sandbox, and from no registry"
 	case howUncertain:
@@ -298,7 +299,7 @@ func (f finding) alarm() audit.Record {
 func installedRef(p channel.InstalledPackage) pkgref.Ref {
 	ref, err := pkgref.New(pkgref.Ecosystem(p.Ecosystem), p.Name, p.Version)
 	if err != nil {
-		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(records.Clip(p.Ecosystem, 32)), Name: records.Clip(p.Name, 256), Version: records.Clip(p.Version, 256)}
+		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(excerpt.Of(p.Ecosystem, 32)), Name: excerpt.Of(p.Name, 256), Version: excerpt.Of(p.Version, 256)}
 	}
 	return ref
 }

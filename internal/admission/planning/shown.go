@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -66,7 +66,7 @@ func (s *Shown) Page(ask door.IndexAsk, reserve func(bytes int64) bool) {
 	}
 	s.files += len(ask.Files) - len(before)
 	s.pages[ask.Package] = shownPage{
-		source: records.Clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
+		source: excerpt.Of(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *Shown) File(ask door.ArtifactAsk) {
 		s.read[ask.Package] = of
 	}
 	f := readFile{
-		file: ask.File, source: records.Clip(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
+		file: ask.File, source: excerpt.Of(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
 		digests: ask.Facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
 	}
 	if before, known := of[ask.File.Name]; known {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -124,7 +125,7 @@ func (b *Book) Open(ctx context.Context) error {
 // says so: a record that fails now is tried again with the next request.
 func (b *Book) cutOff(ctx context.Context) error {
 	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
-		Clip(b.config.Run, 64), b.config.Limits.Records)
+		excerpt.Of(b.config.Run, 64), b.config.Limits.Records)
 	b.mu.Lock()
 	told := b.cutTold
 	b.cutTold = true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -53,14 +54,6 @@ const EventRepeats = "repeats"
 // WantsBetween is between the specifiers of DetailWants; none has it.
 const WantsBetween = "; "
 
-// Clip keeps text that others control short in messages and records.
-func Clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
-
 // RefOf is the release that a record is about.
 func RefOf(r audit.Record) pkgref.Ref {
 	return pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion}
@@ -82,7 +75,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 		detail = map[string]string{}
 	}
 	if d.Suggest != "" {
-		detail[DetailSuggest] = Clip(d.Suggest, 4_096)
+		detail[DetailSuggest] = excerpt.Of(d.Suggest, 4_096)
 	}
 	if wanted := wantedBy(d.WantedBy); wanted != "" {
 		detail[DetailWantedBy] = wanted
@@ -91,7 +84,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 			detail[DetailExtras] = unasked
 		}
 		if specifiers := wants(d.WantedBy); specifiers != "" {
-			detail[DetailWants] = Clip(specifiers, 1_024)
+			detail[DetailWants] = excerpt.Of(specifiers, 1_024)
 		}
 	}
 	if d.Alarm {
@@ -100,7 +93,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 	if len(detail) > 0 {
 		r.Detail = detail
 	}
-	r.RequestedVersion = Clip(d.Pinned, 512)
+	r.RequestedVersion = excerpt.Of(d.Pinned, 512)
 }
 
 // wantedBy names the first few parents: "rich 13.0.1 (pygments >=2.13)".
@@ -116,7 +109,7 @@ func wantedBy(edges []policy.Edge) string {
 		}
 		text += e.Parent.Name + " " + e.Parent.Version
 		if e.Specifier != "" {
-			text += " (" + e.Name + " " + Clip(e.Specifier, 100) + ")"
+			text += " (" + e.Name + " " + excerpt.Of(e.Specifier, 100) + ")"
 		}
 	}
 	return text

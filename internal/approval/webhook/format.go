@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -115,25 +116,25 @@ func slackText(e approval.Event) string {
 	line := func(format string, args ...any) { lines = append(lines, slackEscape(fmt.Sprintf(format, args...))) }
 	switch e.Name {
 	case approval.EventAsked:
-		line("%s waits for approval (%s): %s", what, r.ID, clipped(r.Reason))
+		line("%s waits for approval (%s): %s", what, r.ID, excerpt.Of(r.Reason, maxText))
 	case approval.EventApproved, approval.EventDenied:
 		if r.Answer != nil {
-			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, r.ID, r.Answer.Scope, clipped(r.Answer.Reason))
+			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, r.ID, r.Answer.Scope, excerpt.Of(r.Answer.Reason, maxText))
 		}
 	case approval.EventJoined:
 		line("%s is asked for by %d runs now, or more is known of it (%s)", what, r.Asked, r.ID)
 	case approval.EventExpired, approval.EventRevoked, approval.EventSuperseded:
-		line("%s: %s %s: %s", r.ID, what, e.Name, clipped(r.Ended))
+		line("%s: %s %s: %s", r.ID, what, e.Name, excerpt.Of(r.Ended, maxText))
 	}
 	if e.Name == approval.EventAsked && len(r.Asks) > 0 {
 		if a := r.Asks[0]; a.Task != "" {
-			line("Task: %s", clipped(a.Task))
+			line("Task: %s", excerpt.Of(a.Task, maxText))
 		}
 		if a := r.Asks[0]; a.Because != "" {
-			line("The agent says: %s", clipped(a.Because))
+			line("The agent says: %s", excerpt.Of(a.Because, maxText))
 		}
 		if r.Evidence.Similar != "" {
-			line("Its name is near to that of a popular package: %s", clipped(r.Evidence.Similar))
+			line("Its name is near to that of a popular package: %s", excerpt.Of(r.Evidence.Similar, maxText))
 		}
 		line("cofferdam approvals show %s", r.ID)
 	}
@@ -155,11 +156,5 @@ func slackEscape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "://", ": //").Replace(s)
 }
 
-func clipped(s string) string {
-	const most = 300
-	runes := []rune(s)
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most]) + "..."
-}
+// maxText bounds others' text in a sentence.
+const maxText = 300

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -162,7 +163,7 @@ func (p *Publisher) report(i int, size int64, err error) {
 		p.config.Log.Warn("a log checkpoint could not be published; it is tried again", "to", t.Name, "err", err)
 	}
 	if err != nil {
-		t.Failure = clip(err.Error())
+		t.Failure = excerpt.Of(err.Error(), maxFailure)
 	} else {
 		*t = audit.PublishedTo{Name: t.Name, Size: size, Time: now}
 	}
@@ -172,13 +173,6 @@ func (p *Publisher) report(i int, size int64, err error) {
 }
 
 const maxFailure = 500
-
-func clip(text string) string {
-	if len(text) > maxFailure {
-		return text[:maxFailure] + "..."
-	}
-	return text
-}
 
 // load takes what is known of the targets of now.
 func (p *Publisher) load() {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -69,7 +70,7 @@ func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error)
 	}
 	version, err := module.UnescapeVersion(stem)
 	if err != nil || escapeVersion(version) != stem || !isRelease(project, version) {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", clip(stem), clip(project))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", excerpt.Of(stem, maxQuoted), excerpt.Of(project, maxQuoted))
 	}
 	route.Project, route.Version = project, version
 	return route, nil

@@ -26,8 +26,6 @@
 package golang
 
 import (
-	"strings"
-
 	"golang.org/x/mod/module"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -86,11 +84,5 @@ func escapeVersion(version string) string {
 	return escaped
 }
 
-// clip keeps hostile text in messages short.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "?") + "..."
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 80

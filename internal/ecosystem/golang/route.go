@@ -7,6 +7,7 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -99,7 +100,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 	}
 	version, err := module.UnescapeVersion(stem)
 	if err != nil || escapeVersion(version) != stem {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", clip(stem))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", excerpt.Of(stem, maxQuoted))
 	}
 	route.Version, route.File = version, version+ext
 	switch {
@@ -107,7 +108,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 	case ext == extInfo && queryText.MatchString(version):
 		route.Query = true
 	default:
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", clip(version), clip(project))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", excerpt.Of(version, maxQuoted), excerpt.Of(project, maxQuoted))
 	}
 	return route, nil
 }
@@ -116,7 +117,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 func unescapeModule(escaped string) (string, error) {
 	project, err := module.UnescapePath(escaped)
 	if err != nil || escapePath(project) != escaped || !pkgref.IsCanonicalName(pkgref.Go, project) {
-		return "", fault.Invalid("%q is not a module's path as module proxies spell it", clip(escaped))
+		return "", fault.Invalid("%q is not a module's path as module proxies spell it", excerpt.Of(escaped, maxQuoted))
 	}
 	return project, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -75,7 +76,7 @@ func sumOf(files map[string]string) string {
 // SumAttachment is the sum of a .mod.
 func (Protocol) SumAttachment(r ecosystem.Route, body []byte) (string, error) {
 	if !strings.HasSuffix(r.File, extMod) || r.Query {
-		return "", fault.Invalid("the checksum database has no digest for %s", clip(r.File))
+		return "", fault.Invalid("the checksum database has no digest for %s", excerpt.Of(r.File, maxQuoted))
 	}
 	return sumMod(body)
 }

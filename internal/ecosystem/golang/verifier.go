@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -20,7 +21,7 @@ const publicKey = "+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8"
 func VerifierFor(gosumdb string) (string, error) {
 	fields := strings.Fields(gosumdb)
 	if len(fields) == 0 || len(fields) > 2 {
-		return "", fault.Invalid("GOSUMDB is %q; write the name of a checksum database, or its name with its key", clip(gosumdb))
+		return "", fault.Invalid("GOSUMDB is %q; write the name of a checksum database, or its name with its key", excerpt.Of(gosumdb, maxQuoted))
 	}
 	verifier := fields[0]
 	if verifier == "off" {
@@ -30,7 +31,7 @@ func VerifierFor(gosumdb string) (string, error) {
 		verifier += publicKey
 	}
 	if _, err := note.NewVerifier(verifier); err != nil {
-		return "", fault.Wrap(fault.ErrInvalid, err, "GOSUMDB names the checksum database %q without the key that belongs to it", clip(fields[0]))
+		return "", fault.Wrap(fault.ErrInvalid, err, "GOSUMDB names the checksum database %q without the key that belongs to it", excerpt.Of(fields[0], maxQuoted))
 	}
 	return verifier, nil
 }

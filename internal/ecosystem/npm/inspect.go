@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -37,7 +38,7 @@ func limits() archive.Limits { return archive.Limits{Careless: true, Unpacked: m
 func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Content) (ecosystem.Inspection, error) {
 	t, ok := tarballOf(file.Path)
 	if !ok {
-		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", clip(file.Name))
+		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", excerpt.Of(file.Name, maxQuoted))
 	}
 	p := &unpacking{paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
 	if err := archive.TarGz(content, content.Size(), limits(), p.visit); err != nil {
@@ -94,9 +95,9 @@ func (c *claims) areOf(t tarball) error {
 	case c.wrong != "":
 		return fault.Invalid("its package.json has a %s of a form that clients read in different ways", c.wrong)
 	case strings.TrimSpace(c.name) != t.project:
-		return fault.Invalid("its package.json is about %q", clip(ecosystem.Line(c.name)))
+		return fault.Invalid("its package.json is about %q", excerpt.Of(ecosystem.Line(c.name), maxQuoted))
 	case c.version != t.version && cleanVersion(c.version) != t.version:
-		return fault.Invalid("its package.json has the version %q", clip(ecosystem.Line(c.version)))
+		return fault.Invalid("its package.json has the version %q", excerpt.Of(ecosystem.Line(c.version), maxQuoted))
 	}
 	return nil
 }

@@ -90,11 +90,5 @@ func (Protocol) PassAsk(base string, r ecosystem.Route) ecosystem.Ask {
 	return ask
 }
 
-// clip keeps hostile text in messages short.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 80

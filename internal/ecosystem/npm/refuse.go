@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 const noticeHeader = "npm-notice"
@@ -59,9 +60,5 @@ func (Protocol) Notice(r ecosystem.Refusal) map[string]string {
 	if r.Reason == "" {
 		return nil
 	}
-	line := "cofferdam withholds " + ecosystem.Sentence(r)
-	if len(line) > most {
-		line = line[:most-3] + "..."
-	}
-	return map[string]string{noticeHeader: line}
+	return map[string]string{noticeHeader: excerpt.Of("cofferdam withholds "+ecosystem.Sentence(r), most)}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -227,7 +228,7 @@ func (d *page) manifest() {
 			return
 		}
 	}
-	d.err = fault.New(fault.ErrNotFound, "the registry has no release %q of %s", clip(d.view.Release), d.ix.Project)
+	d.err = fault.New(fault.ErrNotFound, "the registry has no release %q of %s", excerpt.Of(d.view.Release, maxQuoted), d.ix.Project)
 }
 
 func appendTime(dst []byte, t time.Time) []byte {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -193,12 +194,12 @@ func readSidecar(v jsontext.Value, sha256 *string) error {
 func (p *jsonPage) check() error {
 	switch {
 	case !strings.HasPrefix(p.meta.APIVersion, "1."):
-		return fault.Invalid("the index page has the API version %q; 1.x is read", clip(p.meta.APIVersion))
+		return fault.Invalid("the index page has the API version %q; 1.x is read", excerpt.Of(p.meta.APIVersion, maxQuoted))
 	case !p.files:
 		return fault.Invalid("the index page has no files member")
 	}
 	if name, err := pkgref.CanonicalName(pkgref.Python, p.name); err != nil || name != p.index.Project {
-		return fault.Invalid("the index page is about %q, and %s was asked for", clip(p.name), p.index.Project)
+		return fault.Invalid("the index page is about %q, and %s was asked for", excerpt.Of(p.name, maxQuoted), p.index.Project)
 	}
 	return nil
 }

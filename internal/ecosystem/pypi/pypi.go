@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -77,7 +78,7 @@ func (Protocol) ParseIndex(project string, page ecosystem.Page, _ ecosystem.Rows
 	case typeHTML, typeText:
 		return parseHTML(project, page)
 	}
-	return nil, fault.Invalid("the index answered with the content type %q; a project's page is JSON or HTML", clip(page.ContentType))
+	return nil, fault.Invalid("the index answered with the content type %q; a project's page is JSON or HTML", excerpt.Of(page.ContentType, maxQuoted))
 }
 
 // Refuse words a refusal: a reason phrase, which pip prints for files, and a
@@ -114,11 +115,5 @@ func kindOf(f pkgref.PythonFile) policy.ArtifactKind {
 	return policy.KindSdist
 }
 
-// clip keeps hostile text in messages short.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
+// maxQuoted bounds others' text in a sentence.
+const maxQuoted = 80

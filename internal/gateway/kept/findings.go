@@ -1,23 +1,27 @@
+// Package kept remembers what was found out over a restart: Disk keeps it, and Findings
+// also in memory, each found out once. Keys have types of their own, so that no value is
+// found under another's key.
 package kept
 
 import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 )
 
 // Findings are values that take long to find out and never change: they are
 // looked up in memory, then on the disk, and found out once however many want
 // them.
 type Findings[K Key, V any] struct {
-	memory  *Memory[K, V]
+	memory  *lru.Cache[K, V]
 	disk    *Disk[K, V]
 	flights *flight.Group
 	size    func(K, V) int64
 }
 
 // NewFindings joins memory and disk. size is about what a value takes in memory.
-func NewFindings[K Key, V any](memory *Memory[K, V], disk *Disk[K, V], flights *flight.Group, size func(K, V) int64) *Findings[K, V] {
+func NewFindings[K Key, V any](memory *lru.Cache[K, V], disk *Disk[K, V], flights *flight.Group, size func(K, V) int64) *Findings[K, V] {
 	return &Findings[K, V]{memory: memory, disk: disk, flights: flights, size: size}
 }
 

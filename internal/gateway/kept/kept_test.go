@@ -9,41 +9,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 )
 
 type name string
 
 // String implements kept.Key.
 func (n name) String() string { return string(n) }
-
-func TestMemory(t *testing.T) {
-	t.Parallel()
-	m := kept.NewMemory[name, int](100)
-	m.Put("a", 1, 40)
-	m.Put("b", 2, 40)
-	m.Put("large", 9, 101)
-	if _, ok := m.Get("large"); ok {
-		t.Error("a value is kept that alone is too large")
-	}
-	if v, ok := m.Get("a"); !ok || v != 1 {
-		t.Errorf("a: %d, %v", v, ok)
-	}
-	m.Put("c", 3, 40) // b is the least recently used
-	if _, ok := m.Get("b"); ok {
-		t.Error("b is still there")
-	}
-	m.Put("a", 4, 10)
-	m.Put("d", 5, 50)
-	for key, want := range map[name]int{"a": 4, "c": 3, "d": 5} {
-		if v, ok := m.Get(key); !ok || v != want {
-			t.Errorf("%s: %d, %v", key, v, ok)
-		}
-	}
-	m.Clear()
-	if _, ok := m.Get("a"); ok {
-		t.Error("a is there after Clear")
-	}
-}
 
 // TestFindings: a value is found out once, and a restart finds it on the disk; an
 // error is found out again; two users of one group and one key are two.
@@ -61,7 +33,7 @@ func TestFindings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return kept.NewFindings(kept.NewMemory[name, int](100), disk, g, func(name, int) int64 { return 1 })
+		return kept.NewFindings(lru.New[name, int](100), disk, g, func(name, int) int64 { return 1 })
 	}
 	found := 0
 	get := func(f *kept.Findings[name, int], key name, value int, err error) (int, error) {

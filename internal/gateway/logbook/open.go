@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -47,6 +48,6 @@ func (b *Book) open() error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	b.attested = kept.NewFindings(kept.NewMemory[release, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
+	b.attested = kept.NewFindings(lru.New[release, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
 	return b.loadSizes()
 }

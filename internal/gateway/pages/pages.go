@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
@@ -44,8 +45,8 @@ type Config struct {
 // Pages are those of all upstreams. Make one with New.
 type Pages struct {
 	cfg      Config
-	read     *kept.Memory[key, *Page]
-	rendered *kept.Memory[renderKey, *Rendered]
+	read     *lru.Cache[key, *Page]
+	rendered *lru.Cache[renderKey, *Rendered]
 	required *kept.Findings[requiredKey, *requirements]
 	heavy    *turns.Shares // for reading and rendering large pages
 	zips     sync.Pool     // of *gzip.Writer, which are large
@@ -57,11 +58,11 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	required := kept.NewMemory[requiredKey, *requirements](cfg.Required)
+	required := lru.New[requiredKey, *requirements](cfg.Required)
 	return &Pages{
 		cfg:      cfg,
-		read:     kept.NewMemory[key, *Page](cfg.Memory),
-		rendered: kept.NewMemory[renderKey, *Rendered](cfg.Rendered),
+		read:     lru.New[key, *Page](cfg.Memory),
+		rendered: lru.New[renderKey, *Rendered](cfg.Rendered),
 		required: kept.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.size() }),
 		heavy:    turns.New(turns.Limits{All: 2, Each: 2}),
 	}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -189,7 +190,7 @@ func (c *Control) base(r *client, body buildStart, id string) (sandbox.Request, 
 		}
 	}
 	req := sandbox.Request{
-		Task: "builds a template from " + clip(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
+		Task: "builds a template from " + excerpt.Of(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
 		Owner: ownerOf(r.token), User: "token " + r.token.Name, HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID,
 	}
 	of, err := c.from(r.Context(), r.token, from, &req)
@@ -234,7 +235,7 @@ func (c *Control) templateFor(image string) (string, error) {
 	for _, k := range c.offered() {
 		names = append(names, "fromTemplate('"+k.Name+"')")
 	}
-	return "", fault.New(fault.ErrNotFound, "the image %q can't be had, because this server pulls no images; begin with one of its own templates: %s", clip(image, 120), strings.Join(names, " or "))
+	return "", fault.New(fault.ErrNotFound, "the image %q can't be had, because this server pulls no images; begin with one of its own templates: %s", excerpt.Of(image, 120), strings.Join(names, " or "))
 }
 
 // buildInfo is how a build stands.
@@ -312,7 +313,7 @@ func number0(text string, absent int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, fault.Invalid("%q is not a number from 0 on", clip(text, 40))
+		return 0, fault.Invalid("%q is not a number from 0 on", excerpt.Of(text, 40))
 	}
 	return n, nil
 }

@@ -79,7 +79,7 @@ func failureOf(err error) *failure {
 		return f
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return &failure{Code: codeOf(f), Message: f.Sentence}
+		return &failure{Code: code(fault.KindOf(f).Code), Message: f.Sentence}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -88,24 +88,4 @@ func failureOf(err error) *failure {
 		return &failure{Code: codeDeadline, Message: "the request took longer than it may"}
 	}
 	return &failure{Code: codeInternal, Message: "something inside failed; the daemon's log has it"}
-}
-
-// codeOf maps the categories.
-func codeOf(f *fault.Fault) code {
-	is := func(category error) bool { return errors.Is(f.Category, category) } // its cause may have another
-	switch {
-	case is(fault.ErrInvalid):
-		return codeInvalid
-	case is(fault.ErrNotFound):
-		return codeNotFound
-	case is(fault.ErrConflict):
-		return codePrecondition
-	case is(fault.ErrForbidden):
-		return codePermission
-	case is(fault.ErrExhausted):
-		return codeExhausted
-	case is(fault.ErrUnavailable):
-		return codeUnavailable
-	}
-	return codeInternal
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 const maxDepth = 32 // of nested objects and arrays; no message of this protocol has more than six
@@ -61,7 +63,7 @@ func checkObject(d *json.Decoder, depth int) error {
 		key, _ := token.(string) // a key is a string, or Token had failed
 		folded := strings.ToLower(key)
 		if seen[folded] {
-			return errors.New("a key is there twice: " + strconv.Quote(shorten(key, 40)))
+			return errors.New("a key is there twice: " + strconv.Quote(excerpt.Of(key, 40)))
 		}
 		seen[folded] = true
 		if err := checkValue(d, depth); err != nil {
@@ -95,14 +97,6 @@ func checkValue(d *json.Decoder, depth int) error {
 	return err
 }
 
-// shorten cuts others' text to n bytes.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "..."
-}
-
 // number is a proto3 uint32: a JSON number, or a string with one.
 type number uint32
 
@@ -114,7 +108,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	text := strings.Trim(string(data), `"`)
 	v, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return errors.New(shorten(text, 40) + " is not a number of 32 bits")
+		return errors.New(excerpt.Of(text, 40) + " is not a number of 32 bits")
 	}
 	*n = number(v)
 	return nil

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 func TestUnaryCalls(t *testing.T) {
@@ -72,7 +74,7 @@ func TestUnaryCalls(t *testing.T) {
 				}
 			}
 			if status != c.status || got.Code != c.code {
-				t.Errorf("got %d %s", status, shorten(body, 200))
+				t.Errorf("got %d %s", status, excerpt.Of(body, 200))
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -191,7 +192,7 @@ func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) unknown(w http.ResponseWriter, r *client) error {
-	writeError(w, http.StatusNotImplemented, "this server has no "+clip(r.Method, 10)+" "+clip(r.URL.Path, 100))
+	writeError(w, http.StatusNotImplemented, "this server has no "+excerpt.Of(r.Method, 10)+" "+excerpt.Of(r.URL.Path, 100))
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package e2b
 
-import "github.com/cofferdam-dev/cofferdam/internal/sandbox"
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+)
 
 // The users that clients may name. The default one is the sandbox's own.
 const (
@@ -48,5 +51,5 @@ func userOf(a sandbox.Account, name string) (string, error) {
 	case rootUser:
 		return rootUser, nil
 	}
-	return "", refuse(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", shorten(name, 40), own, rootUser)
+	return "", refuse(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", excerpt.Of(name, 40), own, rootUser)
 }

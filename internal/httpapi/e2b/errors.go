@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
@@ -19,7 +20,7 @@ const maxBody = 1 << 20
 
 // refuse answers with an error's status and sentence.
 func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	status := statusOf(err)
+	status := fault.KindOf(err).Status
 	if wait := fault.RetryAfter(err); wait > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
@@ -27,29 +28,6 @@ func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		c.cfg.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 	}
 	writeError(w, status, sentence(err))
-}
-
-// statusOf goes by what an error itself is, not by what caused it.
-func statusOf(err error) int {
-	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		err = f.Category
-	}
-	switch {
-	case errors.Is(err, fault.ErrInvalid):
-		return http.StatusBadRequest
-	case errors.Is(err, fault.ErrNotFound):
-		return http.StatusNotFound
-	case errors.Is(err, fault.ErrConflict):
-		return http.StatusConflict
-	case errors.Is(err, fault.ErrForbidden):
-		return http.StatusForbidden
-	case errors.Is(err, fault.ErrExhausted):
-		return http.StatusTooManyRequests
-	case errors.Is(err, fault.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
 }
 
 // sentence is what a client may read of an error; causes are the operator's.
@@ -67,15 +45,7 @@ func sentence(err error) string {
 }
 
 func notFound(what, name string) error {
-	return fault.New(fault.ErrNotFound, "there is no %s %q", what, clip(name, 80))
-}
-
-// clip keeps others' text short in messages.
-func clip(s string, most int) string {
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return fault.New(fault.ErrNotFound, "there is no %s %q", what, excerpt.Of(name, 80))
 }
 
 // readJSON decodes a body strictly: a field that this version does not know may
@@ -92,7 +62,7 @@ func readJSON(r *client, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
-		return fault.Invalid("the request's body is not understood: %s", clip(err.Error(), 300))
+		return fault.Invalid("the request's body is not understood: %s", excerpt.Of(err.Error(), 300))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -103,20 +104,15 @@ func lastReply(kind channel.FrameType, payload []byte) (channel.FileInfo, error)
 
 // replyError is a guest's error about a file as a fault.
 func replyError(reply channel.Reply) error {
-	sentence := shorten(reply.Error, 1000)
-	switch reply.Code {
-	case channel.CodeInvalid:
-		return fault.Invalid("%s", sentence)
-	case channel.CodeNotFound:
-		return fault.New(fault.ErrNotFound, "%s", sentence)
-	case channel.CodeExists:
-		return fault.New(fault.ErrConflict, "%s", sentence)
-	case channel.CodePermission:
-		return fault.New(fault.ErrForbidden, "%s", sentence)
-	case channel.CodeNoSpace:
-		return fault.Wrap(fault.ErrExhausted, errNoSpace, "%s", sentence)
+	sentence := excerpt.Of(reply.Error, 1000)
+	switch category := reply.Code.Category(); {
+	case errors.Is(category, fault.ErrExhausted):
+		return fault.Wrap(category, errNoSpace, "%s", sentence)
+	case errors.Is(category, fault.ErrUnavailable):
+		return fault.New(category, "the sandbox's agent could not do it: %s", sentence)
+	default:
+		return fault.New(category, "%s", sentence)
 	}
-	return fault.New(fault.ErrUnavailable, "the sandbox's agent could not do it: %s", sentence)
 }
 
 // cutOff closes a file's stream when ctx ends; the result takes that back.

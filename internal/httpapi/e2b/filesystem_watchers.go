@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // Watchers that clients poll. Bounds of one sandbox's.
@@ -181,7 +182,7 @@ func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
 	defer ws.mu.Unlock()
 	kept := ws.all[id]
 	if kept == nil || kept.sandbox != sandbox {
-		return nil, refuse(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", shorten(id, 40), watcherLife)
+		return nil, refuse(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", excerpt.Of(id, 40), watcherLife)
 	}
 	kept.expiry.Reset(watcherLife)
 	events := kept.events

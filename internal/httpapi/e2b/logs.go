@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -37,7 +38,7 @@ func logQueryOf(q url.Values, from string) (logQuery, error) {
 		if text := q.Get(name); text != "" {
 			ms, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || ms < 0 {
-				return want, fault.Invalid("%s is %q, which is no time in milliseconds", name, clip(text, 30))
+				return want, fault.Invalid("%s is %q, which is no time in milliseconds", name, excerpt.Of(text, 30))
 			}
 			*into = time.UnixMilli(ms)
 		}
@@ -45,7 +46,7 @@ func logQueryOf(q url.Values, from string) (logQuery, error) {
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxLogs {
-			return want, fault.Invalid("limit is %q; it may be from 0 to %d", clip(text, 20), maxLogs)
+			return want, fault.Invalid("limit is %q; it may be from 0 to %d", excerpt.Of(text, 20), maxLogs)
 		}
 		want.limit = n
 	}
@@ -54,10 +55,10 @@ func logQueryOf(q url.Values, from string) (logQuery, error) {
 	case "backward":
 		want.backward = true
 	default:
-		return want, fault.Invalid("direction is %q; it may be forward or backward", clip(direction, 20))
+		return want, fault.Invalid("direction is %q; it may be forward or backward", excerpt.Of(direction, 20))
 	}
 	if !slices.Contains([]string{"", "debug", levelInfo, levelWarn, "error"}, want.level) {
-		return want, fault.Invalid("level is %q; it may be debug, info, warn or error", clip(want.level, 20))
+		return want, fault.Invalid("level is %q; it may be debug, info, warn or error", excerpt.Of(want.level, 20))
 	}
 	return want, nil
 }

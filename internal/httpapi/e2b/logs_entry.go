@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -100,7 +101,7 @@ func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Com
 		s.shared["pid"] = strconv.Itoa(k.PID)
 		name += " with pid " + s.shared["pid"]
 	}
-	argv := map[string]string{"cmd": shorten(strings.Join(k.Argv, " "), maxLogText)}
+	argv := map[string]string{"cmd": excerpt.Of(strings.Join(k.Argv, " "), maxLogText)}
 	s.add(k.Started, levelInfo, "process_start", name+" started", argv)
 	if !k.Terminal {
 		for _, p := range out.Passages {

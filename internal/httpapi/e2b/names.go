@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -58,7 +59,7 @@ func checkSnapshotName(ref string) error {
 	case ref == "":
 		return nil
 	case !plain.MatchString(name) || hasTag && !plain.MatchString(tag):
-		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit, and a tag of the same form behind a colon if you like", clip(ref, 80))
+		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit, and a tag of the same form behind a colon if you like", excerpt.Of(ref, 80))
 	case slices.Contains(baseTemplates(), name) || regexp.MustCompile(`^snap[0-9a-f]{16}$`).MatchString(name):
 		return fault.Invalid("the snapshot's name %q stands for something else; choose another", ref)
 	}

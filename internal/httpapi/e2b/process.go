@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -170,7 +171,7 @@ func (s *selector) String() string {
 	case s != nil && s.PID != nil:
 		return fmt.Sprintf("with the pid %d", *s.PID)
 	case s != nil && s.Tag != nil:
-		return fmt.Sprintf("with the tag %q", shorten(*s.Tag, 40))
+		return fmt.Sprintf("with the tag %q", excerpt.Of(*s.Tag, 40))
 	}
 	return "without a pid or tag"
 }

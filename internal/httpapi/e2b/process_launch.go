@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -39,7 +40,7 @@ func (l launch) brief() launch {
 		n += len(name) + len(value)
 	}
 	if n > maxLaunch {
-		l.config = processConfig{Cmd: shorten(l.config.Cmd, maxLaunch), Args: []string{}, Envs: map[string]string{}}
+		l.config = processConfig{Cmd: excerpt.Of(l.config.Cmd, maxLaunch), Args: []string{}, Envs: map[string]string{}}
 	}
 	return l
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -216,11 +217,11 @@ func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapsho
 		name = chosen
 	}
 	if !t.May(name) {
-		return nil, fault.New(fault.ErrForbidden, "the token %s may not use the policy %q; it may choose: %s", t.Name, clip(name, 64), strings.Join(choices(t), ", "))
+		return nil, fault.New(fault.ErrForbidden, "the token %s may not use the policy %q; it may choose: %s", t.Name, excerpt.Of(name, 64), strings.Join(choices(t), ", "))
 	}
 	named, err := c.cfg.Policies.Get(name)
 	if err != nil {
-		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", clip(name, 64), sentence(err))
+		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", excerpt.Of(name, 64), sentence(err))
 	}
 	return named, nil
 }

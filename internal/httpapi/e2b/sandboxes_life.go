@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -214,7 +215,7 @@ func (c *Control) metrics(w http.ResponseWriter, r *client) error {
 		}
 		at, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fault.Invalid("%s is %q, which is no time in seconds", name, clip(text, 30))
+			return fault.Invalid("%s is %q, which is no time in seconds", name, excerpt.Of(text, 30))
 		}
 		if outside(at) {
 			writeObject(w, http.StatusOK, samples)

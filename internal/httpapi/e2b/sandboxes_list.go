@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -32,7 +33,7 @@ func pageOf(q url.Values) (page, error) {
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
-			return page{}, fault.Invalid("limit is %q; it may be from 1 to %d", clip(text, 20), maxPage)
+			return page{}, fault.Invalid("limit is %q; it may be from 1 to %d", excerpt.Of(text, 20), maxPage)
 		}
 		p.limit = n
 	}
@@ -86,14 +87,14 @@ func filterOf(q url.Values) (filter, error) {
 	for _, list := range q["state"] {
 		for state := range strings.SplitSeq(list, ",") {
 			if state != stateRunning && state != statePaused {
-				return filter{}, fault.Invalid("state is %q; it may be %s or %s", clip(state, 20), stateRunning, statePaused)
+				return filter{}, fault.Invalid("state is %q; it may be %s or %s", excerpt.Of(state, 20), stateRunning, statePaused)
 			}
 			f.states = append(f.states, state)
 		}
 	}
 	if text := q.Get("startedAfter"); text != "" {
 		if f.after, err = time.Parse(time.RFC3339, text); err != nil {
-			return filter{}, fault.Invalid("startedAfter is %q, which is no time like 2026-01-31T12:00:00Z", clip(text, 40))
+			return filter{}, fault.Invalid("startedAfter is %q, which is no time like 2026-01-31T12:00:00Z", excerpt.Of(text, 40))
 		}
 	}
 	f.template = q.Get("template")
@@ -102,7 +103,7 @@ func filterOf(q url.Values) (filter, error) {
 	case "asc":
 		f.ascending = true
 	default:
-		return filter{}, fault.Invalid("order is %q; it may be asc or desc", clip(order, 20))
+		return filter{}, fault.Invalid("order is %q; it may be asc or desc", excerpt.Of(order, 20))
 	}
 	return f, nil
 }

@@ -163,7 +163,7 @@ func (c *Control) fork(w http.ResponseWriter, r *client) error {
 	answers := make([]forked, 0, len(copies))
 	for _, f := range copies {
 		if f.Err != nil {
-			answers = append(answers, forked{Error: &forkError{Code: statusOf(f.Err), Message: sentence(f.Err)}})
+			answers = append(answers, forked{Error: &forkError{Code: fault.KindOf(f.Err).Status, Message: sentence(f.Err)}})
 			continue
 		}
 		made := c.created(f.Sandbox.Info())

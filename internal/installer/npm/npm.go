@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -113,7 +114,7 @@ func emit() []string {
 func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	for _, w := range words {
 		if len(w) == 0 || w[0] != '-' {
-			return installer.Rewrite{}, true, fault.Invalid("npm ci takes no packages; %q can't be planned", installer.Clip(w))
+			return installer.Rewrite{}, true, fault.Invalid("npm ci takes no packages; %q can't be planned", excerpt.Of(w, installer.MaxQuoted))
 		}
 	}
 	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`

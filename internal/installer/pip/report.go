@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -47,12 +48,12 @@ func readReport(data []byte) (installer.Result, error) {
 		return out, fault.Wrap(fault.ErrInvalid, err, "pip's report can't be read")
 	}
 	if r.Version != "1" {
-		return out, fault.Invalid("pip's report is of version %q; version 1 is read", installer.Clip(r.Version))
+		return out, fault.Invalid("pip's report is of version %q; version 1 is read", excerpt.Of(r.Version, installer.MaxQuoted))
 	}
 	for _, item := range r.Install {
 		ref, err := pkgref.New(pkgref.Python, item.Metadata.Name, item.Metadata.Version)
 		if err != nil || ref.Version == "" {
-			return out, fault.Invalid("pip's report names %q %q, which is no release", installer.Clip(item.Metadata.Name), installer.Clip(item.Metadata.Version))
+			return out, fault.Invalid("pip's report names %q %q, which is no release", excerpt.Of(item.Metadata.Name, installer.MaxQuoted), excerpt.Of(item.Metadata.Version, installer.MaxQuoted))
 		}
 		if item.Download.Dir != nil {
 			out.Notes = append(out.Notes, ref.Name+" "+ref.Version+" is a folder of the project and comes from no registry")
@@ -86,7 +87,7 @@ func (item reportItem) choice(ref pkgref.Ref) (api.PlanChoice, error) {
 		choice.Digests = []string{old + ":" + hash}
 	}
 	if len(choice.Digests) == 0 {
-		return choice, fault.Invalid("pip's report has no strong hash of %s", installer.Clip(choice.File))
+		return choice, fault.Invalid("pip's report has no strong hash of %s", excerpt.Of(choice.File, installer.MaxQuoted))
 	}
 	return choice, nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
@@ -59,7 +60,7 @@ func uvPip(words []string, p installer.Project) (installer.Rewrite, bool, error)
 	}
 	for _, w := range wanted {
 		if strings.ContainsAny(w, "\n\r") {
-			return installer.Rewrite{}, true, fault.Invalid("%q is no requirement", installer.Clip(w))
+			return installer.Rewrite{}, true, fault.Invalid("%q is no requirement", excerpt.Of(w, installer.MaxQuoted))
 		}
 	}
 	lines := []string{"printf '%s\\n' " + installer.Quoted(wanted) + ` >"$out/wanted.in" || exit`}

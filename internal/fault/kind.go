@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"context"
+	"errors"
+)
+
+// Kind is what a category is called wherever an error leaves the code: one row of the
+// one table.
+type Kind struct {
+	Category error  // nil: the error is ours
+	Name     string // in metrics, and between processes of this installation
+	Status   int    // of HTTP
+	Code     string // of the Connect protocol
+}
+
+// Kinds is the table, without the row of errors that are ours.
+func Kinds() []Kind {
+	return []Kind{
+		{ErrInvalid, "invalid", 400, "invalid_argument"},
+		{ErrNotFound, "not_found", 404, "not_found"},
+		{ErrConflict, "conflict", 409, "failed_precondition"},
+		{ErrForbidden, "forbidden", 403, "permission_denied"},
+		{ErrExhausted, "exhausted", 429, "resource_exhausted"},
+		{ErrUnavailable, "unavailable", 503, "unavailable"},
+	}
+}
+
+// KindOf is an error's row. It goes by what the error itself is, not by what caused it.
+// What took too long is unavailable.
+func KindOf(err error) Kind {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		err = f.Category
+	}
+	for _, k := range Kinds() {
+		if errors.Is(err, k.Category) {
+			return k
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return KindOf(ErrUnavailable)
+	}
+	return Kind{Name: "internal", Status: 500, Code: "internal"}
+}
+
+// KindNamed is the row with a name; that of errors that are ours, if there is none.
+func KindNamed(name string) Kind {
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return k
+		}
+	}
+	return KindOf(nil)
+}
+
+// Remake is an error of a kind as another process told of it: a sentence. An error that is
+// ours has no category there either.
+func (k Kind) Remake(sentence string) error {
+	if k.Category == nil {
+		return errors.New(sentence)
+	}
+	return New(k.Category, "%s", sentence)
+}

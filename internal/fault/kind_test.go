@@ -1,0 +1,55 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    error
+		name   string
+		status int
+		code   string
+	}{
+		{fault.Invalid("x"), "invalid", http.StatusBadRequest, "invalid_argument"},
+		{fault.New(fault.ErrNotFound, "x"), "not_found", http.StatusNotFound, "not_found"},
+		{fault.New(fault.ErrConflict, "x"), "conflict", http.StatusConflict, "failed_precondition"},
+		{fault.New(fault.ErrForbidden, "x"), "forbidden", http.StatusForbidden, "permission_denied"},
+		{fault.Exhausted(0, "x"), "exhausted", http.StatusTooManyRequests, "resource_exhausted"},
+		{fault.New(fault.ErrUnavailable, "x"), "unavailable", http.StatusServiceUnavailable, "unavailable"},
+		{errors.New("x"), "internal", http.StatusInternalServerError, "internal"},
+		{context.DeadlineExceeded, "unavailable", http.StatusServiceUnavailable, "unavailable"},
+		// What a thing is counts, not what it came from.
+		{fault.Wrap(fault.ErrUnavailable, fault.Invalid("y"), "x"), "unavailable", http.StatusServiceUnavailable, "unavailable"},
+		{fmt.Errorf("more: %w", fault.Wrap(fault.ErrConflict, fault.ErrNotFound, "x")), "conflict", http.StatusConflict, "failed_precondition"},
+	} {
+		k := fault.KindOf(tt.err)
+		if k.Name != tt.name || k.Status != tt.status || k.Code != tt.code {
+			t.Errorf("KindOf(%v) = %+v", tt.err, k)
+		}
+		if again := fault.KindNamed(k.Name); again.Status != k.Status {
+			t.Errorf("KindNamed(%q) = %+v", k.Name, again)
+		}
+	}
+}
+
+// What one process tells another by name and sentence is of the same kind there.
+func TestRemake(t *testing.T) {
+	t.Parallel()
+	for _, k := range fault.Kinds() {
+		err := fault.KindNamed(k.Name).Remake("what happened")
+		if !errors.Is(err, k.Category) || err.Error() != "what happened" {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+	}
+	if err := fault.KindNamed("no such kind").Remake("100%"); err.Error() != "100%" || fault.KindOf(err).Status != http.StatusInternalServerError {
+		t.Errorf("an error of ours: %v", err)
+	}
+}

@@ -5,31 +5,14 @@ import (
 	"errors"
 	"net"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
-
-// newSandbox makes one whose list of holds is still missing.
-func (m *Manager) newSandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
-	s := newSandbox(info, p, inst, m.ends)
-	s.inventory = m.inventory.Of(info, s.over)
-	s.commands = m.commands.In(commands.Place{
-		Info: info, Limit: p.Resources().Timeout, Inventory: s.inventory, Clients: s.clients,
-		Waits: func() *waiting.List { return s.waits },
-		State: func() State { state, _ := s.State(); return state },
-		Kill:  func(ctx context.Context) error { return inst.Signal(ctx, 9) },
-		End:   func(why string) { m.endFor(s, why) },
-	})
-	return s
-}
 
 // Start starts a command: judged and recorded first. A refusal is
 // fault.ErrForbidden with the rule's reason.
 func (m *Manager) Start(ctx context.Context, id string, c Command) (started keeper.Command, err error) {
-	ctx, done := m.observe(ctx, VerbExec, id)
+	ctx, done := m.spans.begin(ctx, VerbExec, id)
 	defer func() { done(nil, started.ID, err) }()
 	s, err := m.Get(id)
 	if err != nil {

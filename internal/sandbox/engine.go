@@ -11,22 +11,25 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// chooseEngine finds the engine and refuses one that can't enforce what every
+// engines are those of this host, by name.
+type engines map[string]engine.Engine
+
+// choose finds the engine and refuses one that can't enforce what every
 // sandbox needs; limits it can't enforce are told (Info.Missing).
-func (m *Manager) chooseEngine(ctx context.Context, req Request) (engine.Engine, engine.Capabilities, error) {
+func (all engines) choose(ctx context.Context, req Request, preset string) (engine.Engine, engine.Capabilities, error) {
 	name := req.Engine
 	if name == "" {
 		name = req.Policy.Isolation()
 	}
 	if name == "" {
-		name = m.cfg.DefaultEngine
+		name = preset
 	}
 	if want := req.Policy.Isolation(); want != "" && want != name {
 		return nil, engine.Capabilities{}, fault.New(fault.ErrForbidden, "the policy asks for isolation %s, so the engine can't be %s", want, name)
 	}
-	eng, ok := m.cfg.Engines[name]
+	eng, ok := all[name]
 	if !ok {
-		known := slices.Sorted(maps.Keys(m.cfg.Engines))
+		known := slices.Sorted(maps.Keys(all))
 		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(known, ", "))
 	}
 	caps, err := eng.Capabilities(ctx)
@@ -43,4 +46,20 @@ func (m *Manager) chooseEngine(ctx context.Context, req Request) (engine.Engine,
 			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, caps.Because(engine.ControlFreeze))
 	}
 	return eng, caps, nil
+}
+
+// canPause refuses what an engine can't do here.
+func (all engines) canPause(ctx context.Context, name string) error {
+	eng, ok := all[name]
+	if !ok {
+		return fault.New(fault.ErrUnavailable, "there is no engine %q any more", name)
+	}
+	caps, err := eng.Capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(caps.Enforces, engine.ControlFreeze) {
+		return fault.New(fault.ErrUnavailable, "the engine %s can't pause sandboxes here%s", name, caps.Because(engine.ControlFreeze))
+	}
+	return nil
 }

@@ -12,14 +12,21 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
 
-// answerPatience is how long a guest may take for the reply to a call, of time in
+// answerTimeout is how long a guest may take for the reply to a call, of time in
 // which its sandbox runs.
-const answerPatience = 2 * time.Minute
+const answerTimeout = 2 * time.Minute
+
+// inside does what clients ask for in sandboxes beside commands.
+type inside struct {
+	cfg        *Config
+	registry   *registry
+	background *background
+}
 
 // File does an operation on the sandbox's files that is one reply: stat, mkdir,
 // move or remove. What it returns is the guest's claim. Errors are
 // channel.Reply.Err's, and a fault.ErrConflict for a sandbox that does not run.
-func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error) {
+func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error) {
 	switch f.Op {
 	case channel.FileStat, channel.FileMkdir, channel.FileMove, channel.FileRemove:
 	case channel.FileList, channel.FileRead, channel.FileWrite, channel.FileWatch:
@@ -27,7 +34,7 @@ func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.
 	default:
 		return channel.FileInfo{}, fault.Invalid("there is no file operation %.40q", f.Op)
 	}
-	s, err := m.inUse(id)
+	s, err := n.inUse(id)
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
@@ -37,9 +44,9 @@ func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.
 	if err := checkFile(f); err != nil {
 		return channel.FileInfo{}, err
 	}
-	ctx, cancel := s.waits.WithTimeout(ctx, answerPatience)
+	ctx, cancel := s.waits.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reply, err := m.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallFile, File: &f})
+	reply, err := n.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallFile, File: &f})
 	if err := refused(ctx, reply, err); err != nil {
 		return channel.FileInfo{}, err
 	}
@@ -50,7 +57,7 @@ func (m *Manager) File(ctx context.Context, id string, f channel.File) (channel.
 // reply, whose FileInfo (of a list, a read and a watch) comes with it; ctx bounds
 // only that. channel.ReadList, NewFileReader, WriteFile and ReadEvents do the
 // rest. The caller closes the stream, which ends the operation.
-func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	var info channel.FileInfo
 	switch f.Op {
 	case channel.FileList, channel.FileRead, channel.FileWrite, channel.FileWatch:
@@ -59,7 +66,7 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 	default:
 		return nil, info, fault.Invalid("there is no file operation %.40q", f.Op)
 	}
-	s, err := m.inUse(id)
+	s, err := n.inUse(id)
 	if err != nil {
 		return nil, info, err
 	}
@@ -68,7 +75,7 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 	if err := checkFile(f); err != nil {
 		return nil, info, err
 	}
-	conn, reply, err := m.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
+	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
 	if err != nil {
 		return nil, info, err
 	}
@@ -80,11 +87,11 @@ func (m *Manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 }
 
 // stream opens a stream to the guest which counts as a client until it is closed.
-func (m *Manager) stream(ctx context.Context, s *Sandbox, call channel.Call) (net.Conn, channel.Reply, error) {
+func (n *inside) stream(ctx context.Context, s *Sandbox, call channel.Call) (net.Conn, channel.Reply, error) {
 	over := s.clients.Use()
-	ctx, cancel := s.waits.WithTimeout(ctx, answerPatience)
+	ctx, cancel := s.waits.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	conn, reply, err := m.cfg.Keeper.Stream(ctx, s.info.ID, call)
+	conn, reply, err := n.cfg.Keeper.Stream(ctx, s.info.ID, call)
 	if err := refused(ctx, reply, err); err != nil {
 		over()
 		return nil, reply, err
@@ -100,7 +107,7 @@ func refused(ctx context.Context, reply channel.Reply, err error) error {
 	case !reply.OK && (reply.Error != "" || reply.Code != ""):
 		return reply.Err()
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent did not answer in %s", answerPatience)
+		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent did not answer in %s", answerTimeout)
 	default:
 		return err
 	}
@@ -123,8 +130,8 @@ func checkFile(f channel.File) error {
 }
 
 // inUse returns a sandbox that runs.
-func (m *Manager) inUse(id string) (*Sandbox, error) {
-	s, err := m.Get(id)
+func (n *inside) inUse(id string) (*Sandbox, error) {
+	s, err := n.registry.get(id)
 	if err != nil {
 		return nil, err
 	}

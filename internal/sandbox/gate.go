@@ -14,7 +14,7 @@ import (
 
 // What the host must have for another sandbox.
 const (
-	createPatience   = 30 * time.Second // for one's turn
+	createTimeout    = 30 * time.Second // for one's turn
 	createLine       = 500              // requests of one owner that wait for a turn
 	spareDescriptors = 128              // of this process
 	defaultReserve   = 256 << 20        // bytes
@@ -40,9 +40,9 @@ func newGate(dir string, reserve int64) *gate {
 // enter waits for a turn of an owner; leave gives it back. fault.ErrExhausted says
 // what there is too little of.
 func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error) {
-	patient, cancel := context.WithTimeout(ctx, createPatience)
+	ctxTurn, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	leave, crowded, err := g.turns.Take(patient, owner)
+	leave, crowded, err := g.turns.Take(ctxTurn, owner)
 	switch {
 	case crowded:
 		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their turn to make a sandbox", createLine)
@@ -50,7 +50,7 @@ func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, fault.Exhausted(time.Second, "there was no turn to make a sandbox in %s: %d can be made at one time, and %d of one owner",
-			createPatience, g.turns.Most(), g.turns.Each())
+			createTimeout, g.turns.Most(), g.turns.Each())
 	}
 	if err := g.room(); err != nil {
 		leave()

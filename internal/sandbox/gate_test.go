@@ -24,13 +24,13 @@ func TestTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.AfterFunc(createPatience-time.Second, leave)
+		time.AfterFunc(createTimeout-time.Second, leave)
 		late, err := g.enter(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := g.enter(t.Context(), "a"); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createPatience {
+		if _, err := g.enter(t.Context(), "a"); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createTimeout {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		began = time.Now()

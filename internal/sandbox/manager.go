@@ -2,18 +2,12 @@ package sandbox
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
@@ -23,177 +17,124 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/recovery"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
-// Config is what a Manager works with. All fields are needed that don't say what
-// their zero value means.
-type Config struct {
-	Engines       map[string]engine.Engine
-	DefaultEngine string
-	Keeper        *keeper.Client
-	Templates     templates
-	Door          *admission.Controller
-	// Trust gives the CA certificate for new sandboxes and the host names that
-	// the gateway answers for; it waits until they are known.
-	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
-	// ClientSettings are the variables that package clients have in every sandbox; a
-	// template's own and all others go over them.
-	ClientSettings map[string]string
-	// ClientEnv tells clients which registry to ask where it is not the one that
-	// they ask by themselves.
-	ClientEnv func() map[string]string
-	// AgentDir holds the guest agent's files, shown inside read-only.
-	AgentDir string
-	// EmptyFile lies over hidden files.
-	EmptyFile string
-	// Own are the installation's directories, never to be mounted.
-	Own []string
-	// PolicyDir keeps each policy document under its digest.
-	PolicyDir string
-	// BaselineDir keeps what each template brings, by the template's digest.
-	BaselineDir     string
-	DefaultTemplate string
-	// Queue tells what people have not answered yet; Shelf is where frozen
-	// sandboxes lie, and FreezeAfter how long a person has before one is frozen.
-	Queue       waiting.Queue
-	Shelf       *waiting.Shelf
-	FreezeAfter time.Duration
-	// Snapshots is where copies of sandboxes lie; nil: there are none, and none are
-	// made.
-	Snapshots *snapshots.Store
-	Log       *slog.Logger
-	// Observer is told what is done with sandboxes; nil: nobody is.
-	Observer Observer
-	// Journal is what the next daemon finds them by; nil: one that ends with this
-	// process.
-	Journal Journal
-	// Reserve is how many bytes of disk must be free for another sandbox; 0: 256 MiB.
-	Reserve int64
-	// EndRetry is how long after it failed for the first time the taking away of a
-	// sandbox is tried again; 0: a second.
-	EndRetry time.Duration
-	// Boot tells which boot of the machine this is and how long it is since; nil: the
-	// kernel is asked.
-	Boot func() (boot string, since time.Duration)
-}
+// endsAtOnce is how many sandboxes are taken away at one time because their time is
+// over.
+const endsAtOnce = 8
 
-// templates is what the manager needs of the template store.
-type templates interface {
-	Get(ctx context.Context, name string) (template.Template, error)
-	// Generation returns the template of a name with this digest, which need not be
-	// the current one.
-	Generation(ctx context.Context, name, digest string) (template.Template, error)
-}
-
-// Manager owns the sandboxes of a daemon. Safe for concurrent use.
+// Manager owns the sandboxes of a daemon. It is composed of those who each do one thing
+// with them. Safe for concurrent use.
 type Manager struct {
-	cfg   Config
-	rules mounts.Rules
+	*inside
+	*pauser
 
-	mu        sync.Mutex // guards what follows
-	sandboxes map[string]*Sandbox
-	members   map[string]engine.Instance // of the pool, by id
-	making    map[string]int             // ids of what is being made: the sweeps leave them alone
-	promises  map[string]*promise        // by owner and idempotency key
-	laws      map[string]*policy.Policy  // by source: what narrows those that began under another document of it
-
-	journal    *journal.Feed
-	inventory  *inventory.Book
-	commands   *commands.Runner
-	blueprints *copies.Blueprints
-	copies     *copies.Library
-	pool       *pool.Pool
-	ends       *ends.Schedule
-	quotas     *quota.Book
-	gate       *gate
-	crew       *crew // ends and writes in the background
-
-	tidying    sync.Mutex      // held while reconciling
-	background sync.WaitGroup  // watchers; Close waits for them
-	ctx        context.Context //nolint:containedctx // the manager's own life, cancelled by Close: watchers outlive any request
-	cancel     context.CancelFunc
+	cfg          *Config
+	registry     *registry
+	documents    documents
+	spans        spans
+	tracker      *tracker
+	copies       *copies.Library
+	planner      *planner
+	ready        *ready
+	creator      *creator
+	remover      *remover
+	replacements *replacements
+	adopter      *adopter
+	background   *background
 }
 
 // New makes a manager without sandboxes; Recover finds those that live.
-func New(cfg Config) *Manager {
-	ctx, cancel := context.WithCancel(context.Background())
-	if cfg.Journal == nil {
-		cfg.Journal = journal.NewMemory()
-	}
-	if cfg.Boot == nil {
-		cfg.Boot = sinceBoot
-	}
+func New(given Config) *Manager {
+	cfg := &given
+	cfg.complete()
+	b := newBackground(endsAtOnce)
+	known, keys := newRegistry(), newKeys()
+	times := &lifetimes{cfg: cfg, registry: known, background: b}
 	m := &Manager{
-		cfg: cfg, rules: mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile},
-		sandboxes: map[string]*Sandbox{}, members: map[string]engine.Instance{},
-		making: map[string]int{}, promises: map[string]*promise{},
-		quotas:    quota.NewBook(),
-		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
-		gate:      newGate(cfg.PolicyDir, cfg.Reserve),
-		ctx:       ctx, cancel: cancel,
+		cfg: cfg, registry: known, background: b, documents: documents{cfg.PolicyDir}, spans: spans{cfg.Observer, known},
+		inside: &inside{cfg: cfg, registry: known, background: b}, ready: newReady(cfg, known, b), replacements: newReplacements(cfg.Door, known),
+		tracker: &tracker{
+			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: ends.New(times.expired), quotas: quota.NewBook(),
+			boot: cfg.Boot, background: b, log: cfg.Log,
+		},
 	}
-	m.journal = journal.NewFeed(ctx, &m.background, cfg.Journal, cfg.Log)
-	m.commands = commands.NewRunner(ctx, &m.background, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Log: cfg.Log})
-	m.blueprints = copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Log)
+	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Log)
+	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile}
 	m.copies = copies.NewLibrary(copies.Config{
-		Store: cfg.Snapshots, Blueprints: m.blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: m.rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
+		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})
-	m.ends = ends.New(m.expired)
-	m.crew = newCrew(func(work func()) { errand.In(&m.background, work) }, endsAtOnce)
-	m.stay(func() { m.ends.Run(ctx) })
-	m.pool = pool.New(members{m}, cfg.Log)
-	m.stay(func() { m.pool.Run(ctx) })
-	if cfg.Snapshots != nil {
-		m.stay(func() { cfg.Snapshots.Tend(ctx) })
+	m.planner = &planner{cfg: cfg, engines: cfg.Engines, documents: m.documents, rules: rules, copies: m.copies}
+	m.remover = &remover{
+		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, background: b,
+		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
 	}
-	for _, eng := range cfg.Engines {
-		if t, ok := eng.(engine.Tender); ok {
-			m.stay(func() { t.Tend(ctx) })
-		}
+	agents := &guests{cfg: cfg, blueprints: blueprints}
+	joined := &assembly{
+		cfg: cfg, tracker: m.tracker, remover: m.remover, guests: agents, inventory: m.remover.inventory,
+		commands: commands.NewRunner(b.ctx, &b.group, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Log: cfg.Log}),
 	}
+	m.pauser = &pauser{cfg: cfg, registry: known, spans: m.spans, engines: cfg.Engines, guests: agents, tracker: m.tracker}
+	times.tracker, times.remover, times.pauser = m.tracker, m.remover, m.pauser
+	m.creator = &creator{
+		cfg: cfg, spans: m.spans, keys: keys, gate: newGate(cfg.PolicyDir, cfg.Reserve), planner: m.planner, documents: m.documents, registry: known,
+		tracker: m.tracker, ready: m.ready, assembly: joined, guests: agents, remover: m.remover, replacements: m.replacements,
+	}
+	m.adopter = newAdopter(cfg, m.documents, keys, joined)
+	m.tend()
 	return m
 }
 
-// stay does in the background what goes on until Close.
-func (m *Manager) stay(do func()) {
-	errand.In(&m.background, func() { errand.Stay(m.ctx, do) })
+// tend begins what goes on until Close.
+func (m *Manager) tend() {
+	ctx := m.background.ctx
+	m.background.stay(func() { m.tracker.ends.Run(ctx) })
+	m.background.stay(func() { m.ready.pool.Run(ctx) })
+	if m.cfg.Snapshots != nil {
+		m.background.stay(func() { m.cfg.Snapshots.Tend(ctx) })
+	}
+	for _, eng := range m.cfg.Engines {
+		if t, ok := eng.(engine.Tender); ok {
+			m.background.stay(func() { t.Tend(ctx) })
+		}
+	}
+}
+
+// Recover adopts the sandboxes that the keeper holds and sweeps away what no
+// longer lives, or was not whole when the daemon before died: what it was making or
+// taking away. Called once, before the first Create.
+func (m *Manager) Recover(ctx context.Context) error {
+	if err := m.adopter.tidier.Recover(ctx, m.adopter.adopt); err != nil {
+		return err
+	}
+	m.background.stay(func() { m.adopter.tidier.Keep(m.background.ctx) })
+	faultpoint.Hit(faultpoint.RecoverDone)
+	return nil
+}
+
+// KeeperEnded is told when the keeper has died and another one answers: the sandboxes
+// that died with it failed, and what they left is taken away.
+func (m *Manager) KeeperEnded(ctx context.Context) {
+	m.adopter.tidier.Reconcile(ctx, recovery.KeeperEnded)
 }
 
 // Close ends the manager's watchers. Sandboxes live on in the keeper, the frozen
 // ones on disk; a freeze that has begun is ended first.
 func (m *Manager) Close() {
-	m.cancel()
+	m.background.cancel()
 	for _, s := range m.List() {
 		s.waits.Wait()
 	}
-	m.background.Wait()
+	m.background.group.Wait()
 }
 
 // Get returns a sandbox, or fault.ErrNotFound.
-func (m *Manager) Get(id string) (*Sandbox, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s, ok := m.sandboxes[id]
-	if !ok {
-		return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
-	}
-	return s, nil
-}
+func (m *Manager) Get(id string) (*Sandbox, error) { return m.registry.get(id) }
 
 // List returns all sandboxes, oldest first.
-func (m *Manager) List() []*Sandbox {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]*Sandbox, 0, len(m.sandboxes))
-	for _, s := range m.sandboxes {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *Sandbox) int { return a.info.Created.Compare(b.info.Created) })
-	return all
-}
+func (m *Manager) List() []*Sandbox { return m.registry.list() }
 
 // Uses reports whether a sandbox runs on the template with this digest, or a
 // snapshot is of one.
@@ -201,9 +142,7 @@ func (m *Manager) Uses(digest string) bool {
 	if m.cfg.Snapshots != nil && m.cfg.Snapshots.Uses(digest) {
 		return true
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.sandboxes {
+	for _, s := range m.List() {
 		if s.info.Digest == digest {
 			return true
 		}
@@ -211,147 +150,125 @@ func (m *Manager) Uses(digest string) bool {
 	return false
 }
 
+// Count is how many sandboxes there are or are being made, for the idle daemon.
+func (m *Manager) Count() int { return m.registry.count() }
+
 // Events returns a channel of what happens from after the event with the number on; see
 // journal.Feed.
 func (m *Manager) Events(ctx context.Context, after int64) (<-chan Event, error) {
-	return m.journal.Follow(ctx, after)
+	return m.tracker.journal.Follow(ctx, after)
 }
 
-// Count is how many sandboxes there are or are being made, for the idle daemon.
-func (m *Manager) Count() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.sandboxes) + len(m.making)
-}
-
-// add makes a sandbox known and watches its end.
-func (m *Manager) add(s *Sandbox) {
-	m.mu.Lock()
-	m.sandboxes[s.info.ID] = s
-	m.mu.Unlock()
-	errand.In(&m.background, func() { m.watch(s) })
+// Create makes a sandbox: checked whole before anything is made, and on error
+// nothing is left. On return its guest agent is configured.
+func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
+	return m.creator.Create(ctx, req)
 }
 
 // Destroy ends a sandbox and takes it away; it returns when nothing is left.
 // A second Destroy waits for the first. What could not be taken away is tried again,
 // with pauses that grow, until it is; Sandbox.Stuck tells of it meanwhile.
-func (m *Manager) Destroy(ctx context.Context, id string) (err error) {
-	ctx, done := m.observe(ctx, VerbDestroy, id)
-	defer func() { done(nil, "", err) }()
-	s, err := m.Get(id)
-	if err != nil {
-		return err
-	}
-	return m.end(ctx, s, "destroyed")
-}
-
-// remove destroys the instance, writes the record and forgets the sandbox. An end
-// that could not be recorded stays in the journal, for the next reconcile.
-func (m *Manager) remove(ctx context.Context, s *Sandbox, reason string) error {
-	s.waits.Close()
-	faultpoint.Hit(faultpoint.DestroyQuiet)
-	s.commands.SettleAll(ctx)
-	faultpoint.Hit(faultpoint.DestroySettled)
-	if err := s.instance.Destroy(ctx); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be taken away; it is tried again, and `cofferdam doctor` and the daemon's log say more", s.info.ID)
-	}
-	s.commands.SettleCut(ctx)
-	faultpoint.Hit(faultpoint.DestroyGone)
-	if err := m.cfg.Shelf.Drop(s.info.ID); err != nil {
-		m.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", s.info.ID, "err", err)
-	}
-	faultpoint.Hit(faultpoint.DestroyDropped)
-	recorded := m.cfg.Door.SandboxEnded(ctx, s.info.ID, reason)
-	if recorded != nil {
-		m.cfg.Log.Error("a sandbox's end is not on record; it is tried again", "sandbox", s.info.ID, "run", s.info.Run, "err", recorded)
-	}
-	faultpoint.Hit(faultpoint.DestroyRecorded)
-	m.cfg.Door.Unregister(s.info.ID)
-	m.forgetFiles(s.info.ID)
-	if recorded != nil {
-		s.setState(Destroyed)
-	} else if err := m.enter(ctx, s, Destroyed, reason); err != nil {
-		m.cfg.Log.Error("a sandbox's end is not in order", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
-	}
-	faultpoint.Hit(faultpoint.DestroyForgotten)
-	m.forget(s)
-	return nil
-}
-
-// forgetFiles removes what is kept of a sandbox beside its journal.
-func (m *Manager) forgetFiles(id string) {
-	m.blueprints.Forget(id)
-	m.inventory.Forget(id)
-}
-
-// forget lets go all that is kept of a sandbox that is gone.
-func (m *Manager) forget(s *Sandbox) {
-	m.ends.Drop(s.info.ID)
-	m.quotas.Drop(s.info.ID)
-	m.mu.Lock()
-	delete(m.sandboxes, s.info.ID)
-	m.forgetKey(s)
-	m.mu.Unlock()
-	close(s.gone)
-}
+func (m *Manager) Destroy(ctx context.Context, id string) error { return m.remover.destroy(ctx, id) }
 
 // Cut ends a sandbox whose run has used up its quota of records. It returns at
 // once.
 func (m *Manager) Cut(id string) {
-	errand.In(&m.background, func() {
+	m.background.do(func() {
 		m.cfg.Log.Warn("a run used up its quota of records; its sandbox is destroyed", "sandbox", id)
-		if err := m.Destroy(m.ctx, id); err != nil {
+		if err := m.Destroy(m.background.ctx, id); err != nil {
 			m.cfg.Log.Error("a sandbox that was cut can't be destroyed", "sandbox", id, "err", err)
 		}
 	})
 }
 
-// endsAtOnce is how many sandboxes are taken away at one time because their time is
-// over.
-const endsAtOnce = 8
-
-// ReapAbandoned destroys sandboxes without Linger, lifetime and hold whose client went
-// away and whose commands have ended.
-func (m *Manager) ReapAbandoned(ctx context.Context) {
-	for _, s := range m.List() {
-		if !m.abandoned(ctx, s) {
-			continue
-		}
-		m.cfg.Log.Info("a sandbox whose client went away is destroyed", "sandbox", s.info.ID)
-		errand.In(&m.background, func() {
-			if err := m.Destroy(m.ctx, s.info.ID); err != nil {
-				m.cfg.Log.Error("an abandoned sandbox can't be destroyed", "sandbox", s.info.ID, "err", err)
-			}
-		})
-	}
+// PoolTarget says how many sandboxes should be ready for requests like one.
+type PoolTarget struct {
+	Request Request
+	Size    int
 }
 
-func (m *Manager) abandoned(ctx context.Context, s *Sandbox) bool {
-	waits := s.waits.View()
-	s.mu.Lock()
-	quiet := s.state == Running && !s.info.Linger && !s.lifetime.HasEnd() && len(waits.Holds) == 0 && waits.State == waiting.Running
-	s.mu.Unlock()
-	if !quiet || !s.clients.Gone() {
-		return false
+// SetPool replaces what the pool is to hold.
+func (m *Manager) SetPool(ctx context.Context, targets []PoolTarget) error {
+	sizes := map[pool.Class]int{}
+	for _, t := range targets {
+		p, err := m.planner.plan(ctx, t.Request)
+		if err != nil {
+			return err
+		}
+		c, err := p.class()
+		if err != nil {
+			return err
+		}
+		sizes[c] += t.Size
 	}
-	k, err := m.cfg.Keeper.Get(ctx, s.info.ID)
+	m.ready.pool.SetTargets(sizes)
+	return nil
+}
+
+// PoolCounts tells how the pool stands.
+func (m *Manager) PoolCounts() pool.Counts { return m.ready.pool.Counts() }
+
+// PolicyText returns the document of a digest, or fault.ErrNotFound.
+func (m *Manager) PolicyText(digest string) ([]byte, error) { return m.documents.policyText(digest) }
+
+// Lockfiles are the kept lockfiles of a run, by the digest in its started record;
+// nil for "". fault.ErrNotFound if they are not kept any more.
+func (m *Manager) Lockfiles(digest string) (*lockfile.Set, error) { return m.documents.lock(digest) }
+
+// PolicyPut tells that the document of a source was replaced. With narrow the live
+// sandboxes that began under another document of it, those that are being made, and
+// their copies are narrowed by the new one: what either refuses is refused. It can't
+// be taken back. After an error some of them may be narrowed.
+func (m *Manager) PolicyPut(ctx context.Context, p *policy.Policy, source string, text []byte, narrow bool) (Applied, error) {
+	if narrow {
+		if err := m.documents.keepPolicy(p.Digest(), text); err != nil {
+			return Applied{}, err
+		}
+	}
+	return m.replacements.put(ctx, p, source, narrow)
+}
+
+// Narrow replaces what a sandbox's client gives up of the network; it is on record
+// first. A sandbox on disk can be narrowed, too: it counts when it runs again.
+func (m *Manager) Narrow(ctx context.Context, id string, n policy.Narrowing) error {
+	s, err := m.Get(id)
 	if err != nil {
-		return false
+		return err
 	}
-	for _, c := range k.Commands {
-		if c.Exit == nil {
-			return false
-		}
+	if state, _ := s.State(); state.Ends() {
+		return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
-	return true
+	return m.cfg.Door.Narrow(ctx, id, n)
 }
 
-// endFor ends a sandbox for what was found on its disk; it returns at once.
-func (m *Manager) endFor(s *Sandbox, why string) {
-	errand.In(&m.background, func() {
-		m.cfg.Log.Warn("a sandbox is ended, as its policy asks", "sandbox", s.info.ID, "why", why)
-		if err := m.Destroy(m.ctx, s.info.ID); err != nil && !errors.Is(err, fault.ErrNotFound) {
-			m.cfg.Log.Error("a sandbox that its policy ends can't be destroyed", "sandbox", s.info.ID, "err", err)
-		}
-	})
+// Narrowing is what a sandbox's client has given up of the network. A copy begins
+// with its source's.
+func (m *Manager) Narrowing(id string) policy.Narrowing { return m.cfg.Door.Narrowing(id) }
+
+var _ admission.Holder = (*Manager)(nil)
+
+// Held implements admission.Holder: a request of the sandbox's client waits for a
+// person. It returns at once.
+func (m *Manager) Held(sandbox string, h admission.Hold, freeze bool) {
+	s, err := m.Get(sandbox)
+	if err != nil {
+		return // it is gone, and its client with it
+	}
+	hold := heldAs(h)
+	hold.Freeze = freeze
+	s.waits.Held(hold)
+}
+
+// Released implements admission.Holder: it returns when the sandbox runs.
+func (m *Manager) Released(ctx context.Context, sandbox string, h admission.Hold) error {
+	s, err := m.Get(sandbox)
+	if err != nil {
+		return err
+	}
+	defer s.clients.Touch()
+	return s.waits.Released(ctx, heldAs(h))
+}
+
+func heldAs(h admission.Hold) waiting.Hold {
+	return waiting.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Reason: h.Reason}
 }

@@ -32,18 +32,23 @@ const (
 	VerbFork     Verb = "fork"
 )
 
-// observe tells the observer, if there is one, that something begins with a
-// sandbox. done takes the sandbox that came of it (nil: the one named) and the
-// command.
-func (m *Manager) observe(ctx context.Context, verb Verb, id string) (_ context.Context, done func(s *Sandbox, command string, err error)) {
-	if m.cfg.Observer == nil {
+// spans tell an observer of operations from their begin to their end.
+type spans struct {
+	observer Observer // nil: nobody is told
+	registry *registry
+}
+
+// begin tells that something begins with a sandbox. done takes the sandbox that came of
+// it (nil: the one named) and the command.
+func (p spans) begin(ctx context.Context, verb Verb, id string) (_ context.Context, done func(s *Sandbox, command string, err error)) {
+	if p.observer == nil {
 		return ctx, func(*Sandbox, string, error) {}
 	}
 	o := Operation{Verb: verb, Sandbox: id}
-	if s, err := m.Get(id); err == nil {
+	if s, err := p.registry.get(id); err == nil {
 		o.Run = s.info.Run
 	}
-	ctx, end := m.cfg.Observer.Begin(ctx, o)
+	ctx, end := p.observer.Begin(ctx, o)
 	return ctx, func(s *Sandbox, command string, err error) {
 		if s != nil {
 			o.Sandbox, o.Run = s.info.ID, s.info.Run

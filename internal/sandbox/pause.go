@@ -5,41 +5,49 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
+
+// pauser writes sandboxes to disk because somebody asked for it, and lets them go on.
+type pauser struct {
+	cfg      *Config
+	registry *registry
+	spans    spans
+	engines  engines
+	guests   *guests
+	tracker  *tracker
+}
 
 // Pause writes the sandbox to disk and frees its memory. Who asks while it is being
 // paused joins that pause. It is a fault.ErrConflict for one that is paused already,
 // or being destroyed, and a fault.ErrUnavailable where the engine can't, there is no
 // room, or it failed: the sandbox goes on then. One that is frozen because it waits for
 // a person is paused besides. It goes on when ctx ends.
-func (m *Manager) Pause(ctx context.Context, id string) error { return m.pause(ctx, id, false) }
+func (p *pauser) Pause(ctx context.Context, id string) error { return p.pause(ctx, id, false) }
 
 // PauseFiles is Pause, and keeps the sandbox's files alone, without those of memory
 // file systems such as /tmp: its commands end, and a resume starts it anew. What waits
 // for a person, and is on disk with its memory for that, is a fault.ErrConflict.
-func (m *Manager) PauseFiles(ctx context.Context, id string) error { return m.pause(ctx, id, true) }
+func (p *pauser) PauseFiles(ctx context.Context, id string) error { return p.pause(ctx, id, true) }
 
-func (m *Manager) pause(ctx context.Context, id string, files bool) (err error) {
-	ctx, done := m.observe(ctx, VerbPause, id)
+func (p *pauser) pause(ctx context.Context, id string, files bool) (err error) {
+	ctx, done := p.spans.begin(ctx, VerbPause, id)
 	defer func() { done(nil, "", err) }()
-	s, err := m.Get(id)
+	s, err := p.registry.get(id)
 	if err != nil {
 		return err
 	}
 	if state, _ := s.State(); state.Ends() || state == Creating {
 		return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
-	if err := m.canPause(ctx, s.info.Engine); err != nil {
+	if err := p.engines.canPause(ctx, s.info.Engine); err != nil {
 		return err
 	}
 	pause := s.waits.Pause
 	if files {
-		if _, err := m.blueprints.Load(id); err != nil { // what a resume needs
+		if _, err := p.guests.blueprints.Load(id); err != nil { // what a resume needs
 			return err
 		}
 		pause = s.waits.PauseFiles
@@ -51,30 +59,14 @@ func (m *Manager) pause(ctx context.Context, id string, files bool) (err error) 
 	return nil
 }
 
-// canPause refuses what an engine can't do here.
-func (m *Manager) canPause(ctx context.Context, name string) error {
-	eng, ok := m.cfg.Engines[name]
-	if !ok {
-		return fault.New(fault.ErrUnavailable, "there is no engine %q any more", name)
-	}
-	caps, err := eng.Capabilities(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(caps.Enforces, engine.ControlFreeze) {
-		return fault.New(fault.ErrUnavailable, "the engine %s can't pause sandboxes here%s", name, caps.Because(engine.ControlFreeze))
-	}
-	return nil
-}
-
 // Resume lets a paused sandbox go on; true if it was paused. What its policy and
 // advisories would refuse today is a fault.ErrForbidden, and what would be more than
 // its owner may have a fault.ErrExhausted: it stays paused. A sandbox that is frozen
 // because it waits for a person is a fault.ErrConflict that names the request.
-func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
-	ctx, done := m.observe(ctx, VerbResume, id)
+func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
+	ctx, done := p.spans.begin(ctx, VerbResume, id)
 	defer func() { done(nil, "", err) }()
-	s, err := m.Get(id)
+	s, err := p.registry.get(id)
 	if err != nil {
 		return false, err
 	}
@@ -90,20 +82,20 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	if v.State != waiting.Paused {
 		return false, waitsFor(id, v)
 	}
-	m.ends.Renew(id) // its time may have been over: the pause was its end
-	if err := m.cfg.Door.Recheck(ctx, id); err != nil {
+	p.tracker.ends.Renew(id) // its time may have been over: the pause was its end
+	if err := p.cfg.Door.Recheck(ctx, id); err != nil {
 		return true, err
 	}
 	if v.Files { // of what can't be started nothing is to be lost
-		if _, _, err := m.planAnew(ctx, s); err != nil {
+		if _, _, err := p.guests.identityOf(ctx, s); err != nil {
 			return true, err
 		}
 	}
-	if err := m.quotas.Wake(id, s.info.Owner.Quota); err != nil {
+	if err := p.tracker.quotas.Wake(id, s.info.Owner.Quota); err != nil {
 		return true, err
 	}
 	faultpoint.Hit(faultpoint.ResumeChecked)
-	defer m.restIfPaused(s)
+	defer p.restIfPaused(s)
 	was, err = s.waits.Resume(ctx)
 	if err != nil {
 		return was, err
@@ -113,65 +105,46 @@ func (m *Manager) Resume(ctx context.Context, id string) (was bool, err error) {
 	return was, nil
 }
 
-// FilesAlone tells that the sandbox is paused and its memory was not kept: only a
-// Resume that somebody asked for starts it, anew.
-func (s *Sandbox) FilesAlone() bool {
-	s.mu.Lock()
-	pretends := s.pretends
-	s.mu.Unlock()
-	return pretends || s.waits.View().Files
-}
-
-// beginAnew gives the guest its identity that was started on a sandbox's files.
-func (m *Manager) beginAnew(ctx context.Context, s *Sandbox) error {
-	p, req, err := m.planAnew(ctx, s)
+// ResumeFiles is Resume, and starts the sandbox anew on its files, whatever was kept of
+// its memory. An engine reads a memory's files only by letting it go on: so what runs
+// goes on for as long as it takes to write them, and ends with a pause of files, which
+// is on record. One that runs is left alone, so that of several who ask at once none
+// ends what another has begun. If the files can't be had alone it is a
+// fault.ErrUnavailable, and the sandbox is paused with its memory again.
+func (p *pauser) ResumeFiles(ctx context.Context, id string) (was bool, err error) {
+	s, err := p.registry.get(id)
 	if err != nil {
-		return err
+		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, bootPatience)
-	defer cancel()
-	if err := m.configure(ctx, p, req); err != nil {
-		return err
+	select {
+	case s.anew <- struct{}{}:
+		defer func() { <-s.anew }()
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
-	return m.blueprints.Keep(p.info.ID, copies.Blueprint{Spec: p.spec, Env: req.Env, Mounts: req.Mounts}) // its agent may be of another version than the one before
-}
-
-// planAnew is what beginAnew needs to know.
-func (m *Manager) planAnew(ctx context.Context, s *Sandbox) (*plan, Request, error) {
-	kept, err := m.blueprints.Load(s.info.ID)
-	if err != nil {
-		return nil, Request{}, err
+	if state, _ := s.State(); state != Paused || s.FilesAlone() {
+		return p.Resume(ctx, id)
 	}
-	tpl, err := m.cfg.Templates.Generation(ctx, s.info.Template, s.info.Digest)
-	if err != nil {
-		return nil, Request{}, err
+	if _, _, err := p.guests.identityOf(ctx, s); err != nil { // of what can't be started nothing is to be lost
+		return true, err
 	}
-	p := &plan{info: s.info, template: tpl, spec: kept.Spec, account: account(s.info.Account, tpl), workspace: s.policy.Workspace()}
-	p.caPEM, p.names, err = m.cfg.Trust(ctx)
-	return p, Request{Env: kept.Env, Mounts: kept.Mounts, Account: s.info.Account}, err
-}
-
-// awaitPaused returns the view when no pause is under way.
-func (s *Sandbox) awaitPaused(ctx context.Context) (waiting.View, error) {
-	for {
-		v := s.waits.View()
-		if !v.Pausing {
-			return v, nil
+	if was, err := p.Resume(ctx, id); err != nil || !was {
+		return was, err
+	}
+	faultpoint.Hit(faultpoint.ResumeForFiles)
+	if err := p.PauseFiles(ctx, id); err != nil {
+		if back := p.Pause(context.WithoutCancel(ctx), id); back != nil {
+			p.cfg.Log.Error("a sandbox that was to be started on its files alone goes on with its memory", "sandbox", id, "err", back)
 		}
-		select {
-		case <-v.Changed:
-		case <-s.gone:
-			return v, fault.New(fault.ErrConflict, "the sandbox %s has ended", s.info.ID)
-		case <-ctx.Done():
-			return v, ctx.Err()
-		}
+		return true, fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be started on its files alone", id)
 	}
+	return p.Resume(ctx, id)
 }
 
 // restIfPaused gives back what a resume took that came to nothing.
-func (m *Manager) restIfPaused(s *Sandbox) {
+func (p *pauser) restIfPaused(s *Sandbox) {
 	if s.waits.View().State == waiting.Paused {
-		m.quotas.Rest(s.info.ID)
+		p.tracker.quotas.Rest(s.info.ID)
 	}
 }
 

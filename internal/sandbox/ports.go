@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // What bounds the end of a connection.
 const (
-	maxDial        = 64 // bytes of the guest's name for it
-	hangUpPatience = 10 * time.Second
+	maxDial       = 64 // bytes of the guest's name for it
+	hangUpTimeout = 10 * time.Second
 )
 
 // Dial connects to a port of the sandbox's own loopback interface. A port that
@@ -27,18 +26,18 @@ const (
 // listens a fault.ErrUnavailable. The connection has half-closes and deadlines, and
 // closing it is closing the program's, once it has what was written. ctx bounds the
 // connecting only.
-func (m *Manager) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
-	return m.dial(ctx, id, port, (*policy.Policy).Publishes)
+func (n *inside) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
+	return n.dial(ctx, id, port, (*policy.Policy).Publishes)
 }
 
 // DialHere is Dial for the host's own users, who can do the same by a command: where
 // the policy says nothing of ports they may connect to any.
-func (m *Manager) DialHere(ctx context.Context, id string, port int) (net.Conn, error) {
-	return m.dial(ctx, id, port, (*policy.Policy).LeavesToHost)
+func (n *inside) DialHere(ctx context.Context, id string, port int) (net.Conn, error) {
+	return n.dial(ctx, id, port, (*policy.Policy).LeavesToHost)
 }
 
-func (m *Manager) dial(ctx context.Context, id string, port int, may func(*policy.Policy, int) bool) (net.Conn, error) {
-	s, err := m.inUse(id)
+func (n *inside) dial(ctx context.Context, id string, port int, may func(*policy.Policy, int) bool) (net.Conn, error) {
+	s, err := n.inUse(id)
 	if err != nil {
 		return nil, err
 	}
@@ -48,14 +47,14 @@ func (m *Manager) dial(ctx context.Context, id string, port int, may func(*polic
 	if !may(s.policy, port) {
 		return nil, fault.New(fault.ErrForbidden, "the policy does not publish port %d of the sandbox; this line would: %s", port, strings.TrimSpace(s.policy.PublishSuggestion(port)))
 	}
-	conn, reply, err := m.stream(ctx, s, channel.Call{Kind: channel.CallDial, Port: port})
+	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallDial, Port: port})
 	if err != nil && reply.Code == channel.CodeNotFound {
 		return nil, fault.New(fault.ErrUnavailable, "port %d of the sandbox %s can't be reached: %v", port, id, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &dialed{Conn: conn, hangUp: sync.OnceFunc(func() { m.hangUp(id, reply.Text) })}, nil
+	return &dialed{Conn: conn, hangUp: sync.OnceFunc(func() { n.hangUp(id, reply.Text) })}, nil
 }
 
 // dialed is a connection to a program inside.
@@ -93,26 +92,26 @@ func (d *dialed) Close() error {
 
 // hangUp tells a guest that nobody reads a connection any more; a guest that can't
 // be told keeps it until its program ends it. It returns at once.
-func (m *Manager) hangUp(id, dial string) {
+func (n *inside) hangUp(id, dial string) {
 	if len(dial) > maxDial {
 		return
 	}
-	errand.In(&m.background, func() {
-		ctx, cancel := context.WithTimeout(m.ctx, hangUpPatience)
+	n.background.do(func() {
+		ctx, cancel := context.WithTimeout(n.background.ctx, hangUpTimeout)
 		defer cancel()
-		if _, err := m.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHangUp, Dial: dial}); err != nil {
-			m.cfg.Log.Debug("a guest was not told of the end of a connection", "sandbox", id, "err", err)
+		if _, err := n.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHangUp, Dial: dial}); err != nil {
+			n.cfg.Log.Debug("a guest was not told of the end of a connection", "sandbox", id, "err", err)
 		}
 	})
 }
 
 // Send passes one frame (FrameStdin, FrameResize or FrameSignal) to a running
 // command. One that has ended is a fault.ErrConflict.
-func (m *Manager) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
-	s, err := m.inUse(id)
+func (n *inside) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
+	s, err := n.inUse(id)
 	if err != nil {
 		return err
 	}
 	defer s.clients.Use()()
-	return m.cfg.Keeper.Send(ctx, id, command, kind, payload)
+	return n.cfg.Keeper.Send(ctx, id, command, kind, payload)
 }

@@ -32,13 +32,13 @@ func (m *Manager) Rehearse(ctx context.Context, id string) (*Rehearsal, error) {
 	if s.info.Snapshot != "" || s.info.Parent != "" {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is a copy, whose files no other sandbox has", id)
 	}
-	kept, err := m.blueprints.Load(id)
+	kept, err := m.remover.blueprints.Load(id)
 	if err != nil {
 		return nil, err
 	}
 	var lock *lockfile.Given
 	if s.info.LockDigest != "" {
-		if lock, err = m.givenLock(s.info.LockDigest); err != nil {
+		if lock, err = m.documents.givenLock(s.info.LockDigest); err != nil {
 			return nil, err
 		}
 	}

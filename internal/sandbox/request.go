@@ -7,18 +7,62 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
 const (
 	maxTask = 4 << 10 // bytes
 
+	maxKey = 256 // bytes
+
 	maxLifetime   = 365 * 24 * time.Hour
 	maxLabels     = 64
 	maxLabelKey   = 256     // bytes
 	maxLabelValue = 4 << 10 // bytes
 )
+
+// Request is what somebody wants a sandbox to be.
+type Request struct {
+	Run      string
+	Task     string
+	Template string
+	Engine   string
+	Policy   *policy.Policy
+	// PolicySource is the document's path on the host, "" for the built-in one.
+	PolicySource string
+	PolicyText   []byte
+	// Lock are the run's lockfiles, named by their paths on the host; nil: none.
+	Lock    *lockfile.Given
+	Mounts  []mounts.Mount
+	Env     map[string]string
+	Workdir string
+	Linger  bool
+	Plan    bool // installs are only weighed: see admission.Run
+	// Rehearsal is a plan that nobody asked for: see admission.Run.
+	Rehearsal bool
+	// Snapshot, an id or name, is what the sandbox is made from; "": the template.
+	// Template, Engine and Mounts are the snapshot's then, and must be empty.
+	Snapshot string
+	Lifetime Lifetime
+	Owner    Owner
+	Account  Account
+	Labels   map[string]string
+	// Narrowing is what the client gives up of the network; see Manager.Narrow.
+	Narrowing policy.Narrowing
+	// from is what Snapshot names, or the image of a fork.
+	from *copies.Origin
+	// IdempotencyKey makes a second request of the same owner with the same key
+	// get the first one's sandbox; "": none.
+	IdempotencyKey string
+	// User is who asked, for the record; HostUID and HostGID own the files
+	// that the sandbox makes on read-write mounts.
+	User             string
+	HostUID, HostGID int
+}
 
 // checkRequest refuses what no sandbox could be.
 func checkRequest(req Request) error {
@@ -100,5 +144,10 @@ func decidingFiles(req Request) []string {
 	if req.PolicySource != "" {
 		files = append(files, req.PolicySource)
 	}
-	return append(files, lockPaths(req.Lock)...)
+	if req.Lock != nil {
+		for _, s := range req.Lock.Sources {
+			files = append(files, s.Name)
+		}
+	}
+	return files
 }

@@ -11,58 +11,18 @@
 package sandbox
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
-
-// Request is what somebody wants a sandbox to be.
-type Request struct {
-	Run      string
-	Task     string
-	Template string
-	Engine   string
-	Policy   *policy.Policy
-	// PolicySource is the document's path on the host, "" for the built-in one.
-	PolicySource string
-	PolicyText   []byte
-	// Lock are the run's lockfiles, named by their paths on the host; nil: none.
-	Lock    *lockfile.Given
-	Mounts  []mounts.Mount
-	Env     map[string]string
-	Workdir string
-	Linger  bool
-	Plan    bool // installs are only weighed: see admission.Run
-	// Rehearsal is a plan that nobody asked for: see admission.Run.
-	Rehearsal bool
-	// Snapshot, an id or name, is what the sandbox is made from; "": the template.
-	// Template, Engine and Mounts are the snapshot's then, and must be empty.
-	Snapshot string
-	Lifetime Lifetime
-	Owner    Owner
-	Account  Account
-	Labels   map[string]string
-	// Narrowing is what the client gives up of the network; see Manager.Narrow.
-	Narrowing policy.Narrowing
-	// from is what Snapshot names, or the image of a fork.
-	from *copies.Origin
-	// IdempotencyKey makes a second request of the same owner with the same key
-	// get the first one's sandbox; "": none.
-	IdempotencyKey string
-	// User is who asked, for the record; HostUID and HostGID own the files
-	// that the sandbox makes on read-write mounts.
-	User             string
-	HostUID, HostGID int
-}
 
 // Sandbox is one sandbox of a running daemon.
 type Sandbox struct {
@@ -82,7 +42,7 @@ type Sandbox struct {
 	first        uint64
 
 	turn    sync.Mutex // one change of state at a time, held while it is journaled; before mu
-	told    State      // guarded by turn: the last change
+	entered State      // guarded by turn: the last change
 	written State      // guarded by turn: the last one that is in the journal
 
 	mu       sync.Mutex // guards what follows
@@ -111,11 +71,6 @@ func (s *Sandbox) State() (State, *engine.Exit) {
 	return s.state, s.exit
 }
 
-// ending reports whether somebody is taking the sandbox away, or has. Needs mu.
-func (s *Sandbox) ending() bool {
-	return s.state.Ends()
-}
-
 func (s *Sandbox) setState(to State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +80,7 @@ func (s *Sandbox) setState(to State) {
 // newSandbox makes one without a manager: no list of holds, inventory or commands.
 func newSandbox(info Info, p *policy.Policy, inst engine.Instance, schedule *ends.Schedule) *Sandbox {
 	return &Sandbox{
-		info: info, policy: p, instance: inst, state: Creating, told: Creating, written: Creating, lifetime: info.Lifetime,
+		info: info, policy: p, instance: inst, state: Creating, entered: Creating, written: Creating, lifetime: info.Lifetime,
 		ends: schedule, clients: commands.NewClients(info.Created, func() { schedule.Touch(info.ID) }), gone: make(chan struct{}), anew: make(chan struct{}, 1),
 	}
 }
@@ -139,3 +94,71 @@ func (s *Sandbox) Waits() waiting.View { return s.waits.View() }
 
 // Publishes reports whether the policy lets clients connect to a port inside.
 func (s *Sandbox) Publishes(port int) bool { return s.policy != nil && s.policy.Publishes(port) }
+
+// over reports whether the sandbox is being taken away, or has been.
+func (s *Sandbox) over() bool {
+	state, _ := s.State()
+	return state.Ends()
+}
+
+// Stuck tells whether the sandbox could not be taken away.
+func (s *Sandbox) Stuck() Stuck {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removal.failed
+}
+
+// extensionRecords is how often at most an extension is recorded: a client may keep
+// its sandbox alive by one every few seconds.
+const extensionRecords = time.Minute
+
+// toRecord tells whether an extension is to be recorded now.
+func (s *Sandbox) toRecord(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.extended.IsZero() && now.Sub(s.extended) < extensionRecords {
+		return false
+	}
+	s.extended = now
+	return true
+}
+
+// Ends is when the sandbox ends if nobody uses it and nothing changes, and as if it
+// went on now if its time stands still; zero: never.
+func (s *Sandbox) Ends() time.Time {
+	v, _ := s.ends.View(s.info.ID)
+	return v.Ends
+}
+
+// Lifetime is what was set last.
+func (s *Sandbox) Lifetime() Lifetime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lifetime
+}
+
+// FilesAlone tells that the sandbox is paused and its memory was not kept: only a
+// Resume that somebody asked for starts it, anew.
+func (s *Sandbox) FilesAlone() bool {
+	s.mu.Lock()
+	pretends := s.pretends
+	s.mu.Unlock()
+	return pretends || s.waits.View().Files
+}
+
+// awaitPaused returns the view when no pause is under way.
+func (s *Sandbox) awaitPaused(ctx context.Context) (waiting.View, error) {
+	for {
+		v := s.waits.View()
+		if !v.Pausing {
+			return v, nil
+		}
+		select {
+		case <-v.Changed:
+		case <-s.gone:
+			return v, fault.New(fault.ErrConflict, "the sandbox %s has ended", s.info.ID)
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+	}
+}

@@ -110,9 +110,9 @@ func (b *Book) Wake(id string, q token.Quota) error {
 	return nil
 }
 
-// Stir counts the CPU and memory of a sandbox that goes on, whatever the quota says:
+// Resumed counts the CPU and memory of a sandbox that goes on, whatever the quota says:
 // it has them already.
-func (b *Book) Stir(id string) {
+func (b *Book) Resumed(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h := b.shares[id]; h != nil {

@@ -93,8 +93,8 @@ func TestRest(t *testing.T) {
 	}
 	refused(t, b.Wake("b", q), "CPU")
 	b.Rest("a")
-	b.Stir("a") // it runs, whoever let it
-	b.Stir("nobody")
+	b.Resumed("a") // it runs, whoever let it
+	b.Resumed("nobody")
 	refused(t, b.Wake("b", q), "CPU")
 }
 

@@ -54,30 +54,29 @@ func TestLockfilesAreGuarded(t *testing.T) {
 // TestLockfilesAreKept: a restarted daemon holds a sandbox to the same lockfiles,
 // or does not take it back.
 func TestLockfilesAreKept(t *testing.T) {
-	m := New(Config{PolicyDir: t.TempDir()})
-	t.Cleanup(m.Close)
+	d := documents{t.TempDir()}
 	g := given("/project/requirements.txt")
 	set, err := readLock(g)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := m.keepLock(g, set); err != nil {
+		if err := d.keepLock(g, set); err != nil {
 			t.Fatal(err)
 		}
 	}
-	back, err := m.loadLock(set.Digest())
+	back, err := d.lock(set.Digest())
 	if err != nil || back.Digest() != set.Digest() {
 		t.Fatalf("%v, %v", back, err)
 	}
-	if none, err := m.loadLock(""); none != nil || err != nil {
+	if none, err := d.lock(""); none != nil || err != nil {
 		t.Errorf("a run without lockfiles: %v, %v", none, err)
 	}
-	if err := m.keepLock(nil, nil); err != nil {
+	if err := d.keepLock(nil, nil); err != nil {
 		t.Errorf("a run without lockfiles: %v", err)
 	}
 
-	path := m.lockPath(set.Digest())
+	path := d.lockPath(set.Digest())
 	other, err := (&lockfile.Given{Mode: policy.LockPrefer, Sources: g.Sources}).Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -86,14 +85,14 @@ func TestLockfilesAreKept(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if back, err := m.loadLock(set.Digest()); err == nil {
+		if back, err := d.lock(set.Digest()); err == nil {
 			t.Errorf("%s in the kept file's place: %v", name, back)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.loadLock(set.Digest()); !errors.Is(err, fault.ErrNotFound) {
+	if _, err := d.lock(set.Digest()); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -12,15 +13,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
-const (
-	keyLife = 24 * time.Hour // of an idempotency key, from its create on
-	maxKey  = 256            // bytes
-)
+const keyLife = 24 * time.Hour // of an idempotency key, from its create on
+
+// keys are the idempotency keys of creates, by owner. Safe for concurrent use.
+type keys struct {
+	mu       sync.Mutex // guards promises
+	promises map[string]*promise
+}
+
+func newKeys() *keys { return &keys{promises: map[string]*promise{}} }
 
 // promise is a create with an idempotency key: under way, or done.
 type promise struct {
 	request string // digest of what was asked for
-	made    time.Time
+	begun   time.Time
 	ready   chan struct{} // closed when it is done; sandbox may be read then
 	sandbox *Sandbox      // nil: it failed
 }
@@ -30,7 +36,7 @@ func promiseName(o Owner, key string) string { return o.Token + "\x00" + key }
 
 // once makes a sandbox, or returns the one that the same owner's request with the
 // same key has made before and that lives, also when that is still under way.
-func (m *Manager) once(ctx context.Context, req Request, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+func (k *keys) once(ctx context.Context, req Request, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	if req.IdempotencyKey == "" {
 		return create("")
 	}
@@ -39,9 +45,9 @@ func (m *Manager) once(ctx context.Context, req Request, create func(digest stri
 		return nil, err
 	}
 	for {
-		p, mine := m.promised(promiseName(req.Owner, req.IdempotencyKey), digest)
+		p, mine := k.promised(promiseName(req.Owner, req.IdempotencyKey), digest)
 		if mine {
-			return m.keep(p, promiseName(req.Owner, req.IdempotencyKey), create)
+			return k.keep(p, promiseName(req.Owner, req.IdempotencyKey), create)
 		}
 		if p.request != digest {
 			return nil, fault.New(fault.ErrConflict, "the idempotency key %q was used for another request", req.IdempotencyKey)
@@ -59,25 +65,25 @@ func (m *Manager) once(ctx context.Context, req Request, create func(digest stri
 
 // promised is the promise of a name; a new one, which is the caller's to keep, if
 // there is none that holds any more.
-func (m *Manager) promised(name, digest string) (_ *promise, mine bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.promises[name]; p != nil && (!p.done() || p.lives() && time.Since(p.made) < keyLife) {
+func (k *keys) promised(name, digest string) (_ *promise, mine bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.promises[name]; p != nil && (!p.done() || p.lives() && time.Since(p.begun) < keyLife) {
 		return p, false
 	}
-	p := &promise{request: digest, made: time.Now(), ready: make(chan struct{})}
-	m.promises[name] = p
+	p := &promise{request: digest, begun: time.Now(), ready: make(chan struct{})}
+	k.promises[name] = p
 	return p, true
 }
 
 // keep makes the sandbox of a promise.
-func (m *Manager) keep(p *promise, name string, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+func (k *keys) keep(p *promise, name string, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	defer func() {
-		m.mu.Lock()
-		if m.promises[name] == p && (p.sandbox == nil || p.sandbox.over()) {
-			delete(m.promises, name)
+		k.mu.Lock()
+		if k.promises[name] == p && (p.sandbox == nil || p.sandbox.over()) {
+			delete(k.promises, name)
 		}
-		m.mu.Unlock()
+		k.mu.Unlock()
 		close(p.ready)
 	}()
 	s, err := create(p.request)
@@ -88,22 +94,24 @@ func (m *Manager) keep(p *promise, name string, create func(digest string) (*San
 }
 
 // remind knows of the key of a sandbox that another daemon made.
-func (m *Manager) remind(s *Sandbox) {
+func (k *keys) remind(s *Sandbox) {
 	if s.key == "" {
 		return
 	}
-	p := &promise{request: s.request, made: s.info.Created, ready: make(chan struct{}), sandbox: s}
+	p := &promise{request: s.request, begun: s.info.Created, ready: make(chan struct{}), sandbox: s}
 	close(p.ready)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.promises[promiseName(s.info.Owner, s.key)] = p
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.promises[promiseName(s.info.Owner, s.key)] = p
 }
 
-// forgetKey drops the key of a sandbox that is gone. Needs m.mu.
-func (m *Manager) forgetKey(s *Sandbox) {
+// drop forgets the key of a sandbox that is gone.
+func (k *keys) drop(s *Sandbox) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	name := promiseName(s.info.Owner, s.key)
-	if p := m.promises[name]; s.key != "" && p != nil && p.done() && p.sandbox == s {
-		delete(m.promises, name)
+	if p := k.promises[name]; s.key != "" && p != nil && p.done() && p.sandbox == s {
+		delete(k.promises, name)
 	}
 }
 
@@ -122,12 +130,6 @@ func (p *promise) lives() bool {
 		return false
 	}
 	return !p.sandbox.over()
-}
-
-// over reports whether the sandbox is being taken away, or has been.
-func (s *Sandbox) over() bool {
-	state, _ := s.State()
-	return state.Ends()
 }
 
 // digestOf tells requests apart, by all that makes a difference to the sandbox.

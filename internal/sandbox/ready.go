@@ -3,8 +3,6 @@ package sandbox
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 )
 
@@ -32,8 +28,9 @@ type kind struct {
 	WorkspaceReadOnly bool   `json:"workspace_read_only,omitempty"`
 }
 
+// class is what the sandbox that was planned has in common with others.
 func (p *plan) class() (pool.Class, error) {
-	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.account, Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
+	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.identity(nil).user(), Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
 	k.Spec.ID, k.Spec.Hostname, k.Spec.Labels = "", "", nil
 	// Nobody knows whose a member will be. It stays in the share that it was made in,
 	// which is that of all members.
@@ -42,36 +39,23 @@ func (p *plan) class() (pool.Class, error) {
 	return pool.Class(data), err
 }
 
-// PoolTarget says how many sandboxes should be ready for requests like one.
-type PoolTarget struct {
-	Request Request
-	Size    int
+// ready has the sandboxes that are made before anybody asks for them.
+type ready struct {
+	cfg        *Config
+	registry   *registry
+	background *background
+	pool       *pool.Pool
 }
 
-// SetPool replaces what the pool is to hold.
-func (m *Manager) SetPool(ctx context.Context, targets []PoolTarget) error {
-	sizes := map[pool.Class]int{}
-	for _, t := range targets {
-		p, err := m.plan(ctx, t.Request)
-		if err != nil {
-			return err
-		}
-		c, err := p.class()
-		if err != nil {
-			return err
-		}
-		sizes[c] += t.Size
-	}
-	m.pool.SetTargets(sizes)
-	return nil
+func newReady(cfg *Config, known *registry, b *background) *ready {
+	r := &ready{cfg: cfg, registry: known, background: b}
+	r.pool = pool.New(r, cfg.Log)
+	return r
 }
-
-// PoolCounts tells how the pool stands.
-func (m *Manager) PoolCounts() pool.Counts { return m.pool.Counts() }
 
 // claim takes an instance out of the pool for a plan, if there is one; the plan
 // has its id then.
-func (m *Manager) claim(ctx context.Context, p *plan) {
+func (r *ready) claim(ctx context.Context, p *plan) {
 	if p.info.Plan || p.info.IsCopy() {
 		return
 	}
@@ -79,57 +63,50 @@ func (m *Manager) claim(ctx context.Context, p *plan) {
 	if err != nil {
 		return
 	}
-	member, ok := m.pool.Claim(ctx, c)
+	member, ok := r.pool.Claim(ctx, c)
 	if !ok {
 		return
 	}
-	m.mu.Lock()
-	p.claimed = m.members[member.ID] // begin makes it the sandbox's
-	m.mu.Unlock()
+	p.claimed = r.registry.member(member.ID) // start makes it the sandbox's
 	p.info.ID, p.spec.ID, p.spec.Hostname = member.ID, member.ID, member.ID
 }
 
 // unclaim takes away what was claimed for a plan that comes to nothing.
-func (m *Manager) unclaim(ctx context.Context, p *plan) {
+func (r *ready) unclaim(ctx context.Context, p *plan) {
 	if p.claimed == nil {
 		return
 	}
 	if err := p.claimed.Destroy(context.WithoutCancel(ctx)); err != nil {
-		m.cfg.Log.Error("a sandbox of the pool can't be taken away", "sandbox", p.info.ID, "err", err)
+		r.cfg.Log.Error("a sandbox of the pool can't be taken away", "sandbox", p.info.ID, "err", err)
 	}
 }
 
-// members makes the pool's.
-type members struct{ *Manager }
-
-var _ pool.Maker = members{}
+var _ pool.Maker = (*ready)(nil)
 
 // Make implements pool.Maker.
-func (m members) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
+func (r *ready) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
 	var k kind
 	if err := json.Unmarshal([]byte(c), &k); err != nil {
 		return pool.Member{}, err
 	}
-	eng, ok := m.cfg.Engines[k.Engine]
+	eng, ok := r.cfg.Engines[k.Engine]
 	if !ok {
 		return pool.Member{}, fault.Invalid("there is no engine %q", k.Engine)
 	}
 	k.Spec.ID = newSandboxID()
 	k.Spec.Hostname = k.Spec.ID
-	defer m.occupy(k.Spec.ID)()
+	defer r.registry.occupy(k.Spec.ID)()
 	inst, err := eng.Create(ctx, k.Spec)
 	if err != nil {
 		return pool.Member{}, err
 	}
-	if err := m.settleIn(ctx, k); err != nil {
+	if err := r.settleIn(ctx, k); err != nil {
 		return pool.Member{}, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
 	}
-	m.mu.Lock()
-	m.members[k.Spec.ID] = inst
-	m.mu.Unlock()
-	errand.In(&m.background, func() {
-		if _, err := inst.Wait(m.ctx); err == nil {
-			m.pool.Lost(context.WithoutCancel(m.ctx), k.Spec.ID)
+	r.registry.enlist(k.Spec.ID, inst)
+	r.background.do(func() {
+		if _, err := inst.Wait(r.background.ctx); err == nil {
+			r.pool.Lost(context.WithoutCancel(r.background.ctx), k.Spec.ID)
 		}
 	})
 	return pool.Member{ID: k.Spec.ID, Class: c}, nil
@@ -137,12 +114,12 @@ func (m members) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
 
 // settleIn waits for the agent, has it write the files that all sandboxes have,
 // and stops the instance.
-func (m members) settleIn(ctx context.Context, k kind) error {
-	caPEM, names, err := m.cfg.Trust(ctx)
+func (r *ready) settleIn(ctx context.Context, k kind) error {
+	caPEM, names, err := r.cfg.Trust(ctx)
 	if err != nil {
 		return err
 	}
-	reply, err := m.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
+	reply, err := r.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: k.Spec.Hostname, MachineID: machineID(k.Spec.ID), CAPEM: caPEM, Names: names, User: k.Account,
 		Seed: seed(), Now: time.Now().UnixNano(), Workspace: k.Workspace, WorkspaceReadOnly: k.WorkspaceReadOnly,
 		Limits: channel.ExecLimits{NProc: k.Spec.Limits.Pids, NoFile: defaultNoFile},
@@ -153,20 +130,17 @@ func (m members) settleIn(ctx context.Context, k kind) error {
 	if err != nil {
 		return fmt.Errorf("the agent did not come up: %w", err)
 	}
-	return m.cfg.Keeper.Freeze(ctx, keeper.Freeze{ID: k.Spec.ID})
+	return r.cfg.Keeper.Freeze(ctx, keeper.Freeze{ID: k.Spec.ID})
 }
 
 // Wake implements pool.Maker.
-func (m members) Wake(ctx context.Context, one pool.Member) error {
-	return m.cfg.Keeper.Thaw(ctx, keeper.Launch{ID: one.ID})
+func (r *ready) Wake(ctx context.Context, one pool.Member) error {
+	return r.cfg.Keeper.Thaw(ctx, keeper.Launch{ID: one.ID})
 }
 
 // Discard implements pool.Maker.
-func (m members) Discard(ctx context.Context, one pool.Member) error {
-	m.mu.Lock()
-	inst := m.members[one.ID]
-	delete(m.members, one.ID)
-	m.mu.Unlock()
+func (r *ready) Discard(ctx context.Context, one pool.Member) error {
+	inst := r.registry.discharge(one.ID)
 	if inst == nil {
 		return nil
 	}
@@ -180,7 +154,7 @@ const (
 )
 
 // Room implements pool.Maker.
-func (m members) Room(context.Context) error {
+func (r *ready) Room(context.Context) error {
 	available, err := memoryAvailable("/proc/meminfo")
 	if err != nil {
 		return err
@@ -207,13 +181,4 @@ func memoryAvailable(path string) (int64, error) {
 		}
 	}
 	return 0, errors.Join(lines.Err(), fmt.Errorf("%s does not tell how much memory is available", path))
-}
-
-func newSandboxID() string { return journal.NewID("sb", 8) }
-
-// machineID is what /etc/machine-id has: another one for each sandbox, and for a
-// member of the pool the one that it will be claimed with.
-func machineID(sandbox string) string {
-	sum := sha256.Sum256([]byte("machine-id of " + sandbox))
-	return hex.EncodeToString(sum[:16])
 }

@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"context"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// assembly joins a sandbox with all that does something with it.
+type assembly struct {
+	cfg       *Config
+	tracker   *tracker
+	remover   *remover
+	guests    *guests
+	inventory *inventory.Book
+	commands  *commands.Runner
+}
+
+// sandbox makes one whose list of holds is still missing.
+func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
+	s := newSandbox(info, p, inst, a.tracker.ends)
+	s.inventory = a.inventory.Of(info, s.over)
+	s.commands = a.commands.In(commands.Place{
+		Info: info, Limit: p.Resources().Timeout, Inventory: s.inventory, Clients: s.clients,
+		Waits: func() *waiting.List { return s.waits },
+		State: func() State { state, _ := s.State(); return state },
+		Kill:  func(ctx context.Context) error { return inst.Signal(ctx, 9) },
+		End:   func(why string) { a.remover.endFor(s, why) },
+	})
+	return s
+}
+
+// waits is how the list of a sandbox's holds reaches it.
+func (a *assembly) waits(s *Sandbox) waiting.Config {
+	id := s.info.ID
+	cfg := waiting.Config{
+		Sandbox: id, Queue: a.cfg.Queue, Shelf: a.cfg.Shelf, After: a.cfg.FreezeAfter, Log: a.cfg.Log,
+		Clocks:   func(ctx context.Context, stopped bool) error { return a.guests.stopClocks(ctx, id, stopped) },
+		Woken:    func(ctx context.Context) error { return a.guests.wake(ctx, id) },
+		Anew:     func(ctx context.Context) error { return a.guests.anew(ctx, s) },
+		Remember: func(ctx context.Context, saved *waiting.Saved) error { return a.guests.remember(ctx, s.info, saved) },
+		Record:   func(ctx context.Context, c waiting.Change) { a.recordFreeze(ctx, id, c) },
+		Lost:     func(reason string) { a.remover.lose(s, reason) },
+		Moved:    func(to waiting.State) { a.tracker.moved(s, to) },
+		Still:    func(still bool) { a.tracker.stoodStill(s, still) },
+		Memory: func(ctx context.Context) int64 {
+			stats, err := s.instance.Stats(ctx)
+			if err != nil {
+				return 0 // the free-space reserve and the size of what lies there still count
+			}
+			return stats.MemoryBytes
+		},
+	}
+	if body, ok := s.instance.(engine.Freezer); ok {
+		cfg.Body = body
+	}
+	return cfg
+}
+
+func (a *assembly) recordFreeze(ctx context.Context, id string, c waiting.Change) {
+	change := admission.FreezeChange{Outcome: audit.Thawed, Approvals: c.Approvals, Bytes: c.Bytes, Took: c.Took, Frozen: c.Frozen, Files: c.Files, Reason: c.Problem}
+	switch {
+	case c.Problem != "":
+		change.Outcome = audit.Failed
+	case c.To == waiting.Frozen:
+		change.Outcome = audit.Frozen
+	case c.To == waiting.Paused:
+		change.Outcome = audit.Paused
+	case c.Pause:
+		change.Outcome = audit.Resumed
+	}
+	if err := a.cfg.Door.SandboxFroze(ctx, id, change); err != nil {
+		a.cfg.Log.Error("a freeze or thaw is not on record", "sandbox", id, "err", err)
+	}
+}
+
+// appear makes a sandbox known, and watches its end.
+func (a *assembly) appear(s *Sandbox) {
+	a.remover.registry.add(s)
+	a.remover.background.do(func() { a.remover.watch(s) })
+}

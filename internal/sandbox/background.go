@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+)
+
+// background is what goes on beside any request, for as long as the daemon lives.
+type background struct {
+	ctx    context.Context //nolint:containedctx // the manager's own life: what goes on in the background outlives any request
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	turns  *turns.Table
+}
+
+// newBackground makes one in which so many things that are done in turn go on at once.
+func newBackground(atOnce int) *background {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &background{ctx: ctx, cancel: cancel, turns: turns.New(atOnce, math.MaxInt)}
+}
+
+// do does a thing in a goroutine of its own. It returns at once.
+func (b *background) do(thing func()) { errand.In(&b.group, thing) }
+
+// stay does what goes on until the daemon ends.
+func (b *background) stay(thing func()) {
+	b.do(func() { errand.Stay(b.ctx, thing) })
+}
+
+// inTurn does a thing when it is its owner's turn: a few at one time, and no owner's many
+// before another's few. It returns at once.
+func (b *background) inTurn(owner string, thing func()) {
+	b.do(func() {
+		leave, _, err := b.turns.Take(context.Background(), owner) // lines are as long as they are, and nothing ends a wait
+		if err == nil {
+			defer leave()
+			thing()
+		}
+	})
+}
+
+// over tells whether the daemon ends.
+func (b *background) over() bool { return b.ctx.Err() != nil }

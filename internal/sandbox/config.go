@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+// Config is what a Manager works with. All fields are needed that don't say what
+// their zero value means.
+type Config struct {
+	Engines       map[string]engine.Engine
+	DefaultEngine string
+	Keeper        *keeper.Client
+	Templates     templates
+	Door          *admission.Controller
+	// Trust gives the CA certificate for new sandboxes and the host names that
+	// the gateway answers for; it waits until they are known.
+	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
+	// ClientSettings are the variables that package clients have in every sandbox; a
+	// template's own and all others go over them.
+	ClientSettings map[string]string
+	// ClientEnv tells clients which registry to ask where it is not the one that
+	// they ask by themselves.
+	ClientEnv func() map[string]string
+	// AgentDir holds the guest agent's files, shown inside read-only.
+	AgentDir string
+	// EmptyFile lies over hidden files.
+	EmptyFile string
+	// Own are the installation's directories, never to be mounted.
+	Own []string
+	// PolicyDir keeps each policy document under its digest.
+	PolicyDir string
+	// BaselineDir keeps what each template brings, by the template's digest.
+	BaselineDir     string
+	DefaultTemplate string
+	// Queue tells what people have not answered yet; Shelf is where frozen
+	// sandboxes lie, and FreezeAfter how long a person has before one is frozen.
+	Queue       waiting.Queue
+	Shelf       *waiting.Shelf
+	FreezeAfter time.Duration
+	// Snapshots is where copies of sandboxes lie; nil: there are none, and none are
+	// made.
+	Snapshots *snapshots.Store
+	Log       *slog.Logger
+	// Observer is told what is done with sandboxes; nil: nobody is.
+	Observer Observer
+	// Journal is what the next daemon finds them by; nil: one that ends with this
+	// process.
+	Journal Journal
+	// Reserve is how many bytes of disk must be free for another sandbox; 0: 256 MiB.
+	Reserve int64
+	// EndRetry is how long after it failed for the first time the taking away of a
+	// sandbox is tried again; 0: a second.
+	EndRetry time.Duration
+	// Boot tells which boot of the machine this is and how long it is since; nil: the
+	// kernel is asked.
+	Boot func() (boot string, since time.Duration)
+}
+
+// templates is what the manager needs of the template store.
+type templates interface {
+	Get(ctx context.Context, name string) (template.Template, error)
+	// Generation returns the template of a name with this digest, which need not be
+	// the current one.
+	Generation(ctx context.Context, name, digest string) (template.Template, error)
+}
+
+// complete puts in what is not given.
+func (c *Config) complete() {
+	if c.Journal == nil {
+		c.Journal = journal.NewMemory()
+	}
+	if c.Boot == nil {
+		c.Boot = sinceBoot
+	}
+}

@@ -1,0 +1,161 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+const (
+	agentUID      = 1000
+	defaultNoFile = 65536
+	bootTimeout   = 30 * time.Second
+)
+
+// guests are told who they are, what time it is, and when time counts.
+type guests struct {
+	cfg        *Config
+	blueprints *copies.Blueprints
+}
+
+// identity is what a guest is told of itself.
+type identity struct {
+	info      Info
+	template  template.Template
+	env       map[string]string // the request's
+	names     []string
+	caPEM     []byte
+	workspace policy.Workspace // the policy's directory inside
+	pids      int
+}
+
+// user is who runs commands: the template's user, or the one asked for in its place.
+func (i identity) user() channel.User {
+	user := channel.User{Name: i.template.User, UID: agentUID, GID: agentUID, Home: i.template.Home}
+	if asked := i.info.Account.Name; asked != "" {
+		user.Name = asked
+	}
+	if asked := i.info.Account.Home; asked != "" {
+		user.Home = asked
+	}
+	return user
+}
+
+// configure gives a guest its identity.
+func (g *guests) configure(ctx context.Context, who identity) error {
+	// /tmp is memory and small; a big download belongs on the disk.
+	env := map[string]string{"TMPDIR": "/var/tmp"}
+	maps.Copy(env, g.cfg.ClientSettings)
+	maps.Copy(env, who.template.Env)
+	maps.Copy(env, g.cfg.ClientEnv())
+	maps.Copy(env, who.env)
+	env["COFFERDAM_RUN"] = who.info.Run
+	if home := who.info.Account.Home; home != "" {
+		env["HOME"] = home
+	}
+	id := who.info.ID
+	reply, err := g.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
+		Hostname: id, Env: env, CAPEM: who.caPEM, Names: who.names,
+		MachineID: machineID(id), User: who.user(),
+		Seed: seed(), Now: time.Now().UnixNano(),
+		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly,
+		Limits: channel.ExecLimits{NProc: who.pids, NoFile: defaultNoFile},
+	}})
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent did not come up")
+	}
+	if !reply.OK {
+		return fault.New(fault.ErrUnavailable, "the sandbox's agent refused its configuration: %s", reply.Error)
+	}
+	faultpoint.Hit(faultpoint.CreateConfigured)
+	return nil
+}
+
+// anew gives the guest its identity that was started on a sandbox's files.
+func (g *guests) anew(ctx context.Context, s *Sandbox) error {
+	who, kept, err := g.identityOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	if err := g.configure(ctx, who); err != nil {
+		return err
+	}
+	return g.blueprints.Keep(s.info.ID, kept) // its agent may be of another version than the one before
+}
+
+// identityOf is what anew needs to know.
+func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.Blueprint, error) {
+	kept, err := g.blueprints.Load(s.info.ID)
+	if err != nil {
+		return identity{}, kept, err
+	}
+	tpl, err := g.cfg.Templates.Generation(ctx, s.info.Template, s.info.Digest)
+	if err != nil {
+		return identity{}, kept, err
+	}
+	who := identity{info: s.info, template: tpl, env: kept.Env, workspace: s.policy.Workspace(), pids: kept.Spec.Limits.Pids}
+	who.caPEM, who.names, err = g.cfg.Trust(ctx)
+	return who, kept, err
+}
+
+// stopClocks tells the guest that time does not count against its commands while
+// somebody decides, or that it does again.
+func (g *guests) stopClocks(ctx context.Context, id string, stopped bool) error {
+	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHold, Hold: &channel.Hold{Stopped: stopped}})
+	return err
+}
+
+// wake tells a guest that was frozen what time it is, and gives it randomness that
+// no copy of its image has.
+func (g *guests) wake(ctx context.Context, id string) error {
+	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{
+		Kind: channel.CallResume, Resume: &channel.Resume{Now: time.Now().UnixNano(), Seed: seed()},
+	})
+	return err
+}
+
+// meta is what the keeper hands back of a sandbox.
+type meta struct {
+	Info
+	// Waiting is what the sandbox is frozen for, written before the freeze begins.
+	Waiting *waiting.Saved `json:"waiting,omitempty"`
+}
+
+// remember has the keeper hand back to the next daemon what is known of a sandbox;
+// all of it but the labels, which may be more than the keeper takes: the journal has
+// those.
+func (g *guests) remember(ctx context.Context, info Info, saved *waiting.Saved) error {
+	info.Labels = nil
+	data, err := json.Marshal(meta{Info: info, Waiting: saved})
+	if err != nil {
+		return err
+	}
+	return g.cfg.Keeper.SetMeta(ctx, info.ID, data)
+}
+
+// machineID is what /etc/machine-id has: another one for each sandbox, and for a
+// member of the pool the one that it will be claimed with.
+func machineID(sandbox string) string {
+	sum := sha256.Sum256([]byte("machine-id of " + sandbox))
+	return hex.EncodeToString(sum[:16])
+}
+
+func seed() []byte {
+	b := make([]byte, 32)
+	rand.Read(b) // never fails: it ends the process instead
+	return b
+}

@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
+)
+
+// What a sandbox gets where the policy says nothing.
+const (
+	defaultCPU    = 2
+	defaultMemory = 2 << 30
+	defaultDisk   = 4 << 30
+	defaultPids   = 512
+	tmpBytes      = 512 << 20
+)
+
+// planner finds out what sandboxes are to be, before anything of them is made.
+type planner struct {
+	cfg       *Config
+	engines   engines
+	documents documents
+	rules     mounts.Rules
+	copies    *copies.Library
+}
+
+// plan is everything that must be known before a sandbox is made.
+type plan struct {
+	info     Info
+	engine   engine.Engine
+	template template.Template
+	spec     engine.Spec
+	names    []string
+	caPEM    []byte
+	lock     *lockfile.Set // nil: none
+	// workspace is the policy's directory inside.
+	workspace policy.Workspace
+	claimed   engine.Instance // out of the pool; nil: it is to be made
+	follow    func()          // follows the commands that go on in a copy; nil: there are none
+}
+
+// identity is what the guest is told, with the request's environment.
+func (p *plan) identity(env map[string]string) identity {
+	return identity{
+		info: p.info, template: p.template, env: env, names: p.names, caPEM: p.caPEM, workspace: p.workspace, pids: p.spec.Limits.Pids,
+	}
+}
+
+// plan makes the plan of a request, which was resolved. It is checked whole.
+func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
+	if err := checkRequest(req); err != nil {
+		return nil, err
+	}
+	lock, err := readLock(req.Lock)
+	if err != nil {
+		return nil, err
+	}
+	eng, caps, err := l.engines.choose(ctx, req, l.cfg.DefaultEngine)
+	if err != nil {
+		return nil, err
+	}
+	if req.from != nil {
+		if err := l.copies.MayRestore(req.from, eng, caps); err != nil {
+			return nil, err
+		}
+	}
+	tpl, err := l.template(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	caPEM, names, err := l.cfg.Trust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace()}
+	p.info = Info{
+		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
+		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
+		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
+		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
+	}
+	_, p.info.TemplateMounts = mounts.Destinations(tpl.Mounts)
+	req.from.Name(&p.info)
+	if lock != nil {
+		p.info.LockDigest = lock.Digest()
+	}
+	if p.info.Run == "" {
+		p.info.Run = journal.NewID("run-", 6)
+	}
+	for _, c := range slices.Sorted(maps.Keys(caps.Missing)) {
+		if c == engine.ControlFreeze {
+			continue // whoever needs it was refused; nobody else has to know
+		}
+		p.info.Missing = append(p.info.Missing, string(c)+": "+caps.Missing[c])
+	}
+	p.spec, err = l.spec(req, p)
+	p.info.Limits = p.spec.Limits
+	return p, err
+}
+
+// template finds a request's template; of a copy it is the one that its source was made
+// from, in the same generation.
+func (l *planner) template(ctx context.Context, req Request) (template.Template, error) {
+	if from := req.from; from != nil {
+		return l.cfg.Templates.Generation(ctx, from.Of.Template, from.Of.Digest)
+	}
+	return l.cfg.Templates.Get(ctx, cmp.Or(req.Template, l.cfg.DefaultTemplate))
+}
+
+// spec translates a request into the engine's terms.
+func (l *planner) spec(req Request, p *plan) (engine.Spec, error) {
+	limits := limitsOf(req.Policy)
+	if from := req.from; from != nil {
+		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, slices.Clone(from.Of.ReadOnlyMounts)
+		return l.copies.Spec(from, copies.Wanted{
+			ID: p.info.ID, Run: p.info.Run, Token: req.Owner.Token, Root: p.template.Root, TemplateMounts: p.template.Mounts,
+			PolicyMounts: mounts.OfPolicy(req.Policy), Limits: limits,
+		})
+	}
+	shown, err := l.rules.Lay(askedMounts(req), decidingFiles(req))
+	if err != nil {
+		return engine.Spec{}, err
+	}
+	p.info.WritableMounts, p.info.ReadOnlyMounts = mounts.Destinations(shown)
+	all := slices.Concat(p.template.Mounts, []engine.Mount{
+		{Source: l.cfg.AgentDir, Destination: mounts.AgentPlace, ReadOnly: true},
+		{Destination: "/tmp", SizeBytes: min(tmpBytes, limits.MemoryBytes/2), Mode: 0o1777},
+	}, shown)
+	return engine.Spec{
+		ID: p.info.ID, Root: p.template.Root, Mounts: all,
+		Init:     []string{"/.cofferdam/bin/cofferdam-guest"},
+		Env:      []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Hostname: p.info.ID, Limits: limits,
+		Owner:  engine.Owner{UID: agentUID, GID: agentUID, HostUID: req.HostUID, HostGID: req.HostGID},
+		Labels: map[string]string{"run": p.info.Run},
+		Share:  req.Owner.Token,
+	}, nil
+}
+
+// limitsOf are a policy's, with the defaults where it has none.
+func limitsOf(p *policy.Policy) engine.Limits {
+	res := p.Resources()
+	return engine.Limits{
+		CPU: orElse(res.CPU, defaultCPU), MemoryBytes: orElse(res.MemoryBytes, defaultMemory),
+		DiskBytes: orElse(res.DiskBytes, defaultDisk), Pids: int(orElse(res.Pids, defaultPids)),
+	}
+}
+
+func orElse[T int | int64 | float64](v, fallback T) T {
+	if v > 0 {
+		return v
+	}
+	return fallback
+}
+
+func newSandboxID() string { return journal.NewID("sb", 8) }

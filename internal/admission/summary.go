@@ -240,7 +240,7 @@ func packageLine(r audit.Record) api.Package {
 		p.Reason = records.WithParents(p.Reason, parents)
 	}
 	if r.Outcome == audit.Pending {
-		p.Reason += records.WaitsAs(r.Approval)
+		p.Reason += records.WaitedAs(r.Approval)
 	}
 	if p.Name == "" && p.File == "" { // of no registry
 		p.File = r.SourceURL

@@ -21,8 +21,11 @@ func (s *Sheet) Head(words ...string) {
 
 const sheetIndent = 16
 
-// Line is a value with its name.
+// Line is a value with its name; one that is too long has two spaces behind it.
 func (s *Sheet) Line(name, format string, args ...any) {
+	if len(name) > sheetIndent-4 {
+		name += "  "
+	}
 	_, _ = fmt.Fprintf(&s.b, "  %-*s%s\n", sheetIndent-2, name, Printable(fmt.Sprintf(format, args...)))
 }
 

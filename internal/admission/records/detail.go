@@ -166,6 +166,11 @@ func WithParents(reason, parents string) string {
 	return reason + "; wanted by " + parents
 }
 
+// WaitedAs is WaitsAs at a run's end, when an answer for that run alone is too late.
+func WaitedAs(id string) string {
+	return "; it waits as " + id + ", on the host: " + door.ApproveCommand("--scope policy "+id)
+}
+
 // WaitsAs follows the reason of what waits.
 func WaitsAs(id string) string {
 	return "; it waits as " + id + ", on the host: " + door.ApproveCommand(id)

@@ -1,6 +1,7 @@
 package archtest_test
 
 import (
+	"go/ast"
 	"strings"
 	"testing"
 )
@@ -176,6 +177,34 @@ func TestTheGatewayKnowsTheDoorAlone(t *testing.T) {
 				t.Errorf("%s comes to %s, by way of %s: it asks the door", from, stranger, by)
 			}
 		}
+	}
+}
+
+// TestOnlyDeliverySends: below the gateway one package alone sends content, and it has
+// none but what the door judged. Others send their own words, and rendered pages.
+func TestOnlyDeliverySends(t *testing.T) {
+	const home = "internal/gateway/delivery"
+	sends := map[string]bool{}
+	for _, f := range tree(t) {
+		if f.test || !below(f.pkg, "internal/gateway") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok || !strings.HasPrefix(sel.Sel.Name, "Serve") {
+				return true
+			}
+			if from, ok := sel.X.(*ast.Ident); ok && from.Name == "http" && sel.Sel.Name != "Server" {
+				sends[f.pkg] = true
+				if f.pkg != home {
+					t.Errorf("%s calls http.%s: what is sent of a release is delivery's, which has it judged", f.path, sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	if !sends[home] {
+		t.Error("the delivery sends nothing; the test looks for the wrong names")
 	}
 }
 

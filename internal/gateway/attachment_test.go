@@ -138,7 +138,7 @@ func TestQueries(t *testing.T) {
 // incident; how many names may be tried is bounded.
 func TestMissingAttachments(t *testing.T) {
 	b := newWitnessBench(t, nil)
-	b.cfg.Limits.Strangers = 3
+	b.cfg.Limits.RefusedNames = 3
 	b.restart()
 	for i := range 10 {
 		name := "leak" + string(rune('a'+i))

@@ -68,8 +68,8 @@ type Limits struct {
 	RequiredMemory int64         // bytes of what the releases of pages require; default 8 MiB
 	Requests       int           // per second and guest, with as many again at once; default 200
 	Queue          time.Duration // that a request waits for its turn when there are more; default 5 s
-	Strangers      int           // distinct names of a guest that lead to nothing; default 50
-	Waiting        int           // those that are shown, and that nothing admits; default 2,000
+	RefusedNames   int           // distinct names of a guest that lead to nothing; default 50
+	ShownNames     int           // those that are shown, and that nothing admits; default 2,000
 	FetchAhead     int           // artifacts fetched before they are asked for, at a time; default 4, and one for each further guest
 	SidecarBytes   int64         // of one sidecar; default 8 MiB
 	LearnTime      time.Duration // that a start waits for the upstreams; default 10 s
@@ -88,8 +88,8 @@ func (l Limits) withDefaults() Limits {
 	l.RequiredMemory = or(l.RequiredMemory, 8<<20)
 	l.Requests = or(l.Requests, 200)
 	l.Queue = or(l.Queue, 5*time.Second)
-	l.Strangers = or(l.Strangers, 50)
-	l.Waiting = or(l.Waiting, 2_000)
+	l.RefusedNames = or(l.RefusedNames, 50)
+	l.ShownNames = or(l.ShownNames, 2_000)
 	l.FetchAhead = or(l.FetchAhead, 4)
 	l.SidecarBytes = or(l.SidecarBytes, 8<<20)
 	l.LearnTime = or(l.LearnTime, 10*time.Second)

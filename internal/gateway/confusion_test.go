@@ -139,7 +139,7 @@ func TestNamesAboveAFriend(t *testing.T) {
 		modules = append(modules, golangtest.New(t, "host"+strconv.Itoa(i)+".example/org/deep/repo", "v1.0.0"))
 	}
 	b, _ := newGoBench(t, modules...)
-	b.cfg.Limits.Strangers = 8
+	b.cfg.Limits.RefusedNames = 8
 	b.restart()
 	for _, m := range modules { // 30 beginnings that lead to nothing
 		for name := m.Path; strings.Contains(name, "."); name = name[:max(0, strings.LastIndexByte(name, '/'))] {

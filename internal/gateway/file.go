@@ -44,24 +44,24 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 }
 
 // find locates the file. Without an error the caller settles the asking once it knows
-// whether the file may be had: that a name exists makes it no less of a stranger, since
+// whether the file may be had: that a name exists tells nothing of that, since
 // anybody can make names that exist.
-func (g *Gateway) find(q *query) (l located, settle func(kinship), err error) {
+func (g *Gateway) find(q *query) (l located, settle func(outcome), err error) {
 	settle, err = g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done())
 	if err != nil {
 		return l, nil, err
 	}
 	if l, err = g.locator.find(q.r.Context(), q.subject); err != nil {
-		settle(stranger)
+		settle(nameRefused)
 	}
 	return l, settle, err
 }
 
 // serveFound asks for the verdict before anything is fetched. What waits for a
 // person is gone on with: they are shown what the verified bytes say.
-func (g *Gateway) serveFound(q *query, l located, settle func(kinship)) {
+func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 	answer, err := g.verdict(q, l)
-	settle(kinOf(answer.Decision)) // of an error's zero decision: a stranger
+	settle(outcomeOf(answer.Decision)) // of an error's zero decision: refused
 	switch {
 	case err != nil:
 		g.refuseUndecided(q, l.ref, err)

@@ -9,7 +9,8 @@
 // connection; a *page* is an index page, read; an *artifact* is a file's
 // verified bytes; an *attachment* is what resolvers read of releases that they
 // may never install; a *logbook* is an upstream's transparency log and what is
-// known of it; a *side download* is what tools fetch from outside the registries;
+// known of it; what a guest asks for is *located*, then *verified*, then *judged*,
+// each a type of its own; a *side download* is what tools fetch from outside the registries;
 // a *name* is a host name that the gateway answers for.
 //
 // The life of a request is in docs/ecosystems.md; what each client shows of a

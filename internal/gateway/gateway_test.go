@@ -380,7 +380,7 @@ func TestUpstreamDown(t *testing.T) {
 
 // TestStrangers is G-XC-03: names are not a channel to the outside.
 func TestStrangers(t *testing.T) {
-	b := newBench(t, func(c *gateway.Config) { c.Limits.Strangers = 5 })
+	b := newBench(t, func(c *gateway.Config) { c.Limits.RefusedNames = 5 })
 	foo := pypitest.Wheel(t, "foo", "1.0")
 	b.publish(foo)
 	b.get("/simple/foo/")
@@ -408,7 +408,7 @@ func TestStrangers(t *testing.T) {
 // TestStrangersThatExist: names of files that exist and are refused are no less
 // of a channel: whoever reads them at the other end made them.
 func TestStrangersThatExist(t *testing.T) {
-	b := newBench(t, func(c *gateway.Config) { c.Limits.Strangers = 5 })
+	b := newBench(t, func(c *gateway.Config) { c.Limits.RefusedNames = 5 })
 	b.door.rule(func(p pkgref.Ref, _ door.File) policy.Decision {
 		if p.Name == "foo" {
 			return policy.Decision{Effect: policy.Allow}

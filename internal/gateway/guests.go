@@ -30,10 +30,10 @@ type guest struct {
 	tokens float64 // below zero: turns that were given and are not due yet
 	// Projects: those of which something is allowed, those that are only shown,
 	// those that led to nothing, and those that are being asked for now.
-	friends, waiting, strangers map[string]bool
-	asking                      map[string]int
-	asked                       chan struct{}              // closed and replaced when an asking ends
-	walks                       map[pkgref.Ecosystem]*walk // each has a lock of its own
+	admitted, shown, refused map[string]bool
+	asking                   map[string]int
+	asked                    chan struct{}              // closed and replaced when an asking ends
+	walks                    map[pkgref.Ecosystem]*walk // each has a lock of its own
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -47,7 +47,7 @@ func (gs *guests) get(id string) *guest {
 		}
 		g = &guest{
 			seen: now, tokens: float64(2 * gs.limits.Requests),
-			friends: map[string]bool{}, waiting: map[string]bool{}, strangers: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}), walks: map[pkgref.Ecosystem]*walk{},
+			admitted: map[string]bool{}, shown: map[string]bool{}, refused: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}), walks: map[pkgref.Ecosystem]*walk{},
 		}
 		gs.byID[id] = g
 	}
@@ -100,53 +100,53 @@ func (gs *guests) queue(id string) (turn time.Duration, ok bool) {
 	return turn, true
 }
 
-// errStrangers refuses a name without asking anybody about it: names are a
+// errRefusedNames refuses a name without asking anybody about it: names are a
 // channel to the outside.
-var errStrangers = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that it may not have; it gets no new names")
+var errRefusedNames = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that it may not have; it gets no new names")
 
-// errWaiting is the same for names that are shown and admitted by nothing: one
+// errShownNames is the same for names that are shown and admitted by nothing: one
 // that exists says as much to who reads it at the other end.
-var errWaiting = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that nobody has approved; it gets no new names")
+var errShownNames = fault.New(fault.ErrForbidden, "this run has asked for too many different packages that nobody has approved; it gets no new names")
 
-// kinship is what a project turned out to be for a guest.
-type kinship int
+// outcome is what came of a guest's asking for a project's name.
+type outcome int
 
 const (
-	stranger kinship = iota // it leads to nothing
-	waiting                 // it is shown, and nothing of it is admitted
-	friend                  // something of it is allowed
+	nameRefused  outcome = iota // it leads to nothing
+	nameShown                   // it is shown, and nothing of it is admitted
+	nameAdmitted                // something of it is allowed
 )
 
-// kinOf is the kinship by a decision about a project, or about something of it.
-func kinOf(d policy.Decision) kinship {
+// outcomeOf is that by a decision about a project, or about something of it.
+func outcomeOf(d policy.Decision) outcome {
 	switch {
 	case d.Admitted():
-		return friend
+		return nameAdmitted
 	case d.Shown():
-		return waiting
+		return nameShown
 	}
-	return stranger
+	return nameRefused
 }
 
-// ask begins a request about a project. A guest that has used up its strangers,
-// or what may be shown to it unadmitted, is refused all names that it has not
+// ask begins a request about a project. A guest that has used up the names
+// that may be refused, or shown to it unadmitted, is refused all names that it has not
 // asked for before, but those that the policy or what was read names (admitted); while
 // their number is not settled it waits. done settles it.
-func (gs *guests) ask(id, project string, admitted bool, stop <-chan struct{}) (done func(kinship), err error) {
+func (gs *guests) ask(id, project string, admitted bool, stop <-chan struct{}) (done func(outcome), err error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	for {
 		g := gs.get(id)
-		known := admitted || g.friends[project] || g.waiting[project] || g.strangers[project] || g.asking[project] > 0 || g.above(project)
-		if known || len(g.strangers)+len(g.asking) < gs.limits.Strangers && len(g.waiting)+len(g.asking) < gs.limits.Waiting {
+		known := admitted || g.admitted[project] || g.shown[project] || g.refused[project] || g.asking[project] > 0 || g.above(project)
+		if known || len(g.refused)+len(g.asking) < gs.limits.RefusedNames && len(g.shown)+len(g.asking) < gs.limits.ShownNames {
 			g.asking[project]++
-			return func(kin kinship) { gs.settle(g, project, kin, admitted) }, nil
+			return func(o outcome) { gs.settle(g, project, o, admitted) }, nil
 		}
-		if len(g.asking) == 0 && len(g.strangers) >= gs.limits.Strangers {
-			return nil, errStrangers
+		if len(g.asking) == 0 && len(g.refused) >= gs.limits.RefusedNames {
+			return nil, errRefusedNames
 		}
 		if len(g.asking) == 0 {
-			return nil, errWaiting
+			return nil, errShownNames
 		}
 		asked := g.asked
 		gs.mu.Unlock()
@@ -167,7 +167,7 @@ func (gs *guests) ask(id, project string, admitted bool, stop <-chan struct{}) (
 // slash: resolvers that know an import and not its module try all of these, and
 // they tell nobody more than that name itself does.
 func (g *guest) above(project string) bool {
-	for _, names := range []map[string]bool{g.friends, g.waiting} {
+	for _, names := range []map[string]bool{g.admitted, g.shown} {
 		for name := range names {
 			if strings.HasPrefix(name, project+"/") {
 				return true
@@ -177,23 +177,23 @@ func (g *guest) above(project string) bool {
 	return false
 }
 
-func (gs *guests) settle(g *guest, project string, kin kinship, admitted bool) {
+func (gs *guests) settle(g *guest, project string, result outcome, admitted bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if g.asking[project]--; g.asking[project] <= 0 {
 		delete(g.asking, project)
 	}
 	switch {
-	case kin == friend:
-		g.friends[project] = true
-		delete(g.waiting, project)
-	case kin == waiting && !g.friends[project]:
-		g.waiting[project] = true
-	case kin == stranger && !admitted && !g.friends[project] && !g.waiting[project] && !g.above(project):
-		g.strangers[project] = true
+	case result == nameAdmitted:
+		g.admitted[project] = true
+		delete(g.shown, project)
+	case result == nameShown && !g.admitted[project]:
+		g.shown[project] = true
+	case result == nameRefused && !admitted && !g.admitted[project] && !g.shown[project] && !g.above(project):
+		g.refused[project] = true
 	}
-	if kin != stranger {
-		maps.DeleteFunc(g.strangers, func(s string, _ bool) bool { return s == project || strings.HasPrefix(project, s+"/") })
+	if result != nameRefused {
+		maps.DeleteFunc(g.refused, func(s string, _ bool) bool { return s == project || strings.HasPrefix(project, s+"/") })
 	}
 	close(g.asked)
 	g.asked = make(chan struct{})

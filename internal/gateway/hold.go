@@ -55,7 +55,7 @@ func (g *Gateway) awaited(q *query, v verified, ask door.ArtifactAsk) bool {
 	ctx := q.r.Context()
 	ask = delivery.Whole(ask, v.paths(), v.bytes)
 	ask.Await, ask.Evidence = true, g.evidence(ctx, v.located, v.found)
-	stop := q.keepPatient(g.cfg.Limits.Interim)
+	stop := q.keepWaiting(g.cfg.Limits.Interim)
 	answer, err := g.door.Artifact(ctx, ask)
 	stop()
 	switch {
@@ -75,7 +75,7 @@ func (g *Gateway) awaited(q *query, v verified, ask door.ArtifactAsk) bool {
 	return false
 }
 
-// keepPatient keeps a client waiting for its answer: the server's own limits do
+// keepWaiting keeps a client waiting for its answer: the server's own limits do
 // not count while a person is asked, and a client that counts the time since the
 // last byte is sent "100 Continue", where it is known to skip that. Which do, and
 // what the others do, is in docs/approvals-clients.md. The connection is the
@@ -84,7 +84,7 @@ func (g *Gateway) awaited(q *query, v verified, ask door.ArtifactAsk) bool {
 // An interim answer to a sandbox that is frozen waits in the connection's
 // window; it goes out when the sandbox runs again, which it does before the
 // answer comes.
-func (q *query) keepPatient(interim time.Duration) (stop func()) {
+func (q *query) keepWaiting(interim time.Duration) (stop func()) {
 	control := http.NewResponseController(q.w)
 	_ = control.SetReadDeadline(time.Time{})  // the request is read; without it the client is cut off
 	_ = control.SetWriteDeadline(time.Time{}) // later, and its retry joins

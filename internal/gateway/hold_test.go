@@ -314,7 +314,7 @@ func TestWaitingNamesAreCapped(t *testing.T) {
 		},
 	}
 	for what, rule := range shown {
-		b := newBench(t, func(c *gateway.Config) { c.Limits.Waiting = 3 })
+		b := newBench(t, func(c *gateway.Config) { c.Limits.ShownNames = 3 })
 		b.door.rule(rule)
 		names := []string{"leak-a", "leak-b", "leak-c", "leak-d", "leak-e"}
 		for _, name := range names {

@@ -18,8 +18,8 @@ func (g *Gateway) serveIndex(q *query) {
 		g.refusePage(q, ref, err)
 		return
 	}
-	kin := stranger
-	defer func() { settle(kin) }()
+	result := nameRefused
+	defer func() { settle(result) }()
 	var out *pages.Rendered
 	var j pages.Judged
 	for range 2 { // what is replaced or evicted between two steps is had again, once
@@ -44,7 +44,7 @@ func (g *Gateway) serveIndex(q *query) {
 		q.refuse(undecided(ref, err))
 		return
 	}
-	kin = kinOfPage(j)
+	result = outcomeOfPage(j)
 	switch {
 	case out.Missing != nil:
 		g.refusePage(q, ref, out.Missing)
@@ -55,13 +55,13 @@ func (g *Gateway) serveIndex(q *query) {
 	}
 }
 
-// kinOfPage is the kinship of a page's project: that of the best of its files.
-func kinOfPage(j pages.Judged) kinship {
-	kin := stranger
+// outcomeOfPage is the outcome of a page's project: that of the best of its files.
+func outcomeOfPage(j pages.Judged) outcome {
+	result := nameRefused
 	for _, d := range j.Decisions() {
-		kin = max(kin, kinOf(d))
+		result = max(result, outcomeOf(d))
 	}
-	return kin
+	return result
 }
 
 // rendered asks the door about a page and gives it rendered under its verdicts.

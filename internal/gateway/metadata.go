@@ -117,11 +117,11 @@ func (g *Gateway) askByName(q *query, l located) (settle func(error), ok bool) {
 		return nil, false
 	}
 	return func(err error) {
-		kin := kinOf(verdict)
+		result := outcomeOf(verdict)
 		if err != nil {
-			kin = stranger
+			result = nameRefused
 		}
-		asking(kin)
+		asking(result)
 	}, true
 }
 

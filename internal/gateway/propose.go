@@ -136,8 +136,8 @@ func (p *proposals) findAt(ctx context.Context, s *source, sandbox string, ref p
 	if err != nil {
 		return nil, refused, err
 	}
-	kin := stranger
-	defer func() { settle(kin) }()
+	result := nameRefused
+	defer func() { settle(result) }()
 	page, err := p.pages.Page(ctx, s.Source, ref.Name)
 	if err != nil {
 		return nil, refused, err
@@ -153,7 +153,7 @@ func (p *proposals) findAt(ctx context.Context, s *source, sandbox string, ref p
 		}
 		return nil, refused, nil
 	}
-	kin = kinOfPage(j)
+	result = outcomeOfPage(j)
 	ref.Version = version
 	found, err = p.described(ctx, s, j.Page, ref)
 	return found, refused, err

@@ -106,7 +106,7 @@ func (wr *walker) step(ctx context.Context, w *walk, ask door.ReachAsk, to desti
 				return wr.readProject(ctx, w, ask.Sandbox, item, to)
 			}); err != nil {
 				wr.cfg.Log.Debug("what may lead to a package could not be read", "project", item.Project.String(), "error", err)
-				w.fails(item.Project, time.Now())
+				w.fail(item.Project, time.Now())
 			}
 		})
 	})

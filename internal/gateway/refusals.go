@@ -110,7 +110,7 @@ func causeOf(err error) ecosystem.Cause {
 		return ecosystem.Unreachable
 	case errors.Is(err, upstream.ErrDeclined):
 		return ecosystem.Declined
-	case errors.Is(err, errStrangers), errors.Is(err, errWaiting):
+	case errors.Is(err, errRefusedNames), errors.Is(err, errShownNames):
 		return ecosystem.ByPolicy
 	}
 	return ecosystem.Unverified

@@ -47,7 +47,7 @@ func TestSlowNamesOfOneGuestDelayNoOther(t *testing.T) {
 	b := newBench(t, func(c *gateway.Config) {
 		l := &c.Limits.Upstream
 		l.HeaderWait, l.PageTime = time.Hour, time.Hour
-		c.Limits.Strangers = 1000
+		c.Limits.RefusedNames = 1000
 	})
 	b.publish(pypitest.Wheel(t, "good", "1.0"))
 	b.publish(pypitest.Wheel(t, "wanted", "1.0"))

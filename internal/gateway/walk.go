@@ -72,14 +72,15 @@ func (w *walk) again(now time.Time) (projects []pkgref.Ref) {
 	return projects
 }
 
-func (w *walk) fails(project pkgref.Ref, now time.Time) {
+// fail notes that a project could not be had.
+func (w *walk) fail(project pkgref.Ref, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed[project] = now
 }
 
-// reads tells whether a release's metadata is still to be read, and that it is now.
-func (w *walk) reads(project pkgref.Ref, version string) bool {
+// claim tells whether a release's metadata is still to be read, and that it is now.
+func (w *walk) claim(project pkgref.Ref, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	versions := w.read[project]
@@ -94,31 +95,31 @@ func (w *walk) reads(project pkgref.Ref, version string) bool {
 	return true
 }
 
-// waits notes that a release's metadata may not be read, as things stand.
-func (w *walk) waits(project pkgref.Ref, version string) {
+// setAside notes that a release's metadata may not be read, as things stand.
+func (w *walk) setAside(project pkgref.Ref, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read[project][version] = false
 }
 
-// asks has it asked again whether metadata of a project may be read that might not be:
+// retry has it asked again whether metadata of a project may be read that might not be:
 // more leads to the project now.
-func (w *walk) asks(project pkgref.Ref) {
+func (w *walk) retry(project pkgref.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.read[project], func(_ string, read bool) bool { return !read })
 }
 
-// knows tells whether a release's metadata was read, or may not be.
-func (w *walk) knows(project pkgref.Ref, version string) bool {
+// known tells whether a release's metadata was read, or may not be.
+func (w *walk) known(project pkgref.Ref, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.read[project][version]
 	return known
 }
 
-// forgets has a release's metadata read again when there is another reason to.
-func (w *walk) forgets(project pkgref.Ref, version string) {
+// forget has a release's metadata read again when there is another reason to.
+func (w *walk) forget(project pkgref.Ref, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.read[project], version)

@@ -47,7 +47,7 @@ func (wr *walker) readProject(ctx context.Context, w *walk, sandbox string, item
 
 func (wr *walker) readProjectAt(ctx context.Context, w *walk, at subject, item door.ToRead, to destination) error {
 	if item.Anew {
-		w.asks(item.Project)
+		w.retry(item.Project)
 	}
 	if requirer, ok := at.source.Protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
 		return wr.readEach(w, item.Project, item.Versions, func(version string) (bool, error) { return wr.readRequires(ctx, at, requirer, version) })
@@ -80,16 +80,16 @@ func (wr *walker) readEach(w *walk, project pkgref.Ref, versions []string, read 
 		places[i] = i
 	}
 	together(places, func(i int) {
-		if !w.reads(project, versions[i]) {
+		if !w.claim(project, versions[i]) {
 			return
 		}
 		var allowed bool
 		allowed, failed[i] = read(versions[i])
 		if failed[i] == nil && !allowed {
-			w.waits(project, versions[i])
+			w.setAside(project, versions[i])
 		}
 		if errors.Is(failed[i], fault.ErrUnavailable) {
-			w.forgets(project, versions[i])
+			w.forget(project, versions[i])
 			return
 		}
 		if failed[i] != nil {
@@ -185,7 +185,7 @@ func releasesToRead(w *walk, at subject, j pages.Judged, item door.ToRead, to de
 	all := readableReleases(at.source.Ecosystem(), j)
 	var chosen []string
 	take := func(version string) {
-		if !slices.Contains(chosen, version) && !w.knows(item.Project, version) {
+		if !slices.Contains(chosen, version) && !w.known(item.Project, version) {
 			chosen = append(chosen, version)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -59,9 +60,16 @@ func Whole(ask door.ArtifactAsk, paths []string, v *artifacts.Verified) door.Art
 	return ask
 }
 
+// errNotJudged is what there is to send of what the door did not let through.
+var errNotJudged = fault.Invalid("this was not judged, so nothing of it is sent")
+
 // Send sends the file, as long as it may be had, and tells the door whether all of
 // it has left. An error is that this is not on record.
 func (j Judged) Send(w http.ResponseWriter, r *http.Request) error {
+	if j.file == nil {
+		http.Error(w, errNotJudged.Error(), http.StatusInternalServerError)
+		return errNotJudged
+	}
 	out := &counted{ResponseWriter: w}
 	content := &standing{ReadSeeker: j.file.Reader(), check: func() bool { return j.stands(r) }, step: allowedBytes, left: allowedBytes}
 	if j.answer.Decision.ResolvedBy == policy.ByApproval {
@@ -130,7 +138,10 @@ func serveContent(w http.ResponseWriter, r *http.Request, digest string, content
 
 // Shown is what describes a release, or what its client verifies itself, and whose
 // showing is on record. Only Show makes one that has bytes.
-type Shown struct{ body []byte }
+type Shown struct {
+	recorded bool
+	body     []byte
+}
 
 // Show has it recorded that these bytes, which describe what s says, go to the guest;
 // an error refuses them.
@@ -140,11 +151,15 @@ func Show(ctx context.Context, d Door, s door.Showing, body []byte) (Shown, erro
 	if err := d.Show(ctx, s); err != nil {
 		return Shown{}, err
 	}
-	return Shown{body}, nil
+	return Shown{recorded: true, body: body}, nil
 }
 
 // Send sends it. etag is without quotes; "" is none.
 func (s Shown) Send(w http.ResponseWriter, r *http.Request, contentType, etag string) {
+	if !s.recorded {
+		http.Error(w, errNotJudged.Error(), http.StatusInternalServerError)
+		return
+	}
 	if etag != "" {
 		w.Header().Set("ETag", `"`+etag+`"`)
 	}

@@ -54,13 +54,22 @@ type fakeDoor struct {
 	apart    map[string]string // by sandbox
 	broken   bool              // every call fails: nothing can be decided or recorded
 	breaks   error             // with this; nil: errBroken
+	// next is what Reach gives out, once; as long as there is any, nothing is the last
+	// word. walked are the asks about what is read for that, judged by mayRead.
+	next    []door.ToRead
+	walked  []door.ArtifactAsk
+	mayRead func(door.ArtifactAsk) policy.Decision
 	// proposals that were made.
 	proposals []door.ProposalAsk
 }
 
-// Reach says that nothing is left to read.
+// Reach gives out what there is to read, and then nothing.
 func (d *fakeDoor) Reach(context.Context, door.ReachAsk) (door.ReachAnswer, error) {
-	return door.ReachAnswer{}, nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := d.next
+	d.next = nil
+	return door.ReachAnswer{Next: next}, nil
 }
 
 // Propose tells each item's decision by its first file, and what it was asked.
@@ -193,6 +202,13 @@ func (d *fakeDoor) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Ans
 	defer d.mu.Unlock()
 	if d.broken {
 		return door.Answer{}, cmp.Or(d.breaks, errBroken)
+	}
+	if ask.Walk {
+		d.walked = append(d.walked, ask)
+		return door.Answer{Decision: d.mayRead(ask)}, nil
+	}
+	if ask.MayWalk && len(d.next) > 0 {
+		return door.Answer{Decision: policy.Decision{Effect: policy.Deny}, Unreached: true}, nil
 	}
 	dec := d.decide(ask.Package, ask.File)
 	switch {

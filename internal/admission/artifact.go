@@ -44,6 +44,8 @@ func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.A
 		return door.Answer{}, err
 	case t.unreached(ask, w):
 		return door.Answer{Decision: w.decision, Unreached: true}, nil
+	case ask.Outline && w.decision.Outlined():
+		return door.Answer{Decision: w.decision}, nil
 	case w.decision.Effect != policy.Hold:
 		return c.decided(ctx, t, ask, w)
 	case ask.Await:
@@ -123,6 +125,8 @@ func checkArtifact(ask door.ArtifactAsk) error {
 		return fault.Invalid("the file that %s describes is not one of %s", excerpt.Of(ask.File.Name, 80), ask.Package)
 	case ask.Whole() && ask.File.Kind == policy.KindMetadata:
 		return fault.Invalid("%s is metadata, which is not served as a file", excerpt.Of(ask.File.Name, 80))
+	case ask.Outline && ask.Whole():
+		return fault.Invalid("%s is asked for as what resolvers read, and as what is sent", excerpt.Of(ask.File.Name, 80))
 	case ask.Walk && (ask.Whole() || ask.Sidecar || ask.MayWalk):
 		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", excerpt.Of(ask.File.Name, 80))
 	case ask.Serve && ask.Await:

@@ -25,8 +25,12 @@ func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAn
 	if err != nil || !open {
 		return door.ReachAnswer{Reached: err == nil}, err
 	}
-	near := d.ByLikeness() && !t.policy().AdmitsDependencies(ask.Package.Ecosystem)
-	roots, now := t.policy().Roots(ask.Package.Ecosystem), c.config.Clock.Read().Now
+	near := d.ByLikeness()
+	now := c.config.Clock.Read().Now
+	var roots []string
+	if t.policy().AdmitsDependencies(ask.Package.Ecosystem) || !near {
+		roots = t.policy().Roots(ask.Package.Ecosystem)
+	}
 	if ask.Late {
 		t.ledger.GiveUp(ask.Package.Project())
 	}
@@ -34,7 +38,7 @@ func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAn
 		return door.ReachAnswer{}, nil
 	}
 	next := t.ledger.Next(ask, near, roots, now)
-	return door.ReachAnswer{Next: next, Open: near && ask.Deep && len(next) == 0}, nil
+	return door.ReachAnswer{Next: next, Open: near && (ask.Deep || ask.Pages && !ask.Metadata) && len(next) == 0}, nil
 }
 
 // mayBeRequired tells that a package is on no list and nothing that was read requires

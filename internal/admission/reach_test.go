@@ -298,3 +298,26 @@ func TestARefusalMayNotBeTheLastWord(t *testing.T) {
 		t.Errorf("names that only the default allows are a way out: %+v, %v", o, err)
 	}
 }
+
+// TestALookalikeIsReachedFromWhatIsAskedFor, beside what the policy's entries lead to, and
+// each project is read once.
+func TestALookalikeIsReachedFromWhatIsAskedFor(t *testing.T) {
+	pages := map[string]map[string][]string{"root": {"1.0.0": {"popular2 ^1.0.0"}}, "listed": {"1.0.0": {"more *"}}}
+	for document, want := range map[string]string{
+		"packages: { default: allow }": "root",
+		"packages: { default: allow }\nallowed_packages: { node: [ { name: listed, with_dependencies: true }, { name: root, with_dependencies: true } ] }": "listed more root",
+		"packages: { default: allow }\nallowed_packages: { node: [ { name: listed, with_dependencies: true } ] }":                                          "listed more root",
+	} {
+		g := newGrove(t, document, Limits{})
+		g.config.Advisories = lookalikes("popular2")
+		g.expect(t, false, node("popular2", "1.0.0"))
+		_, err := g.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: node("root", ""), Version: "1.0.0"})
+		must(t, err)
+		read := g.walkTo(t, door.ReachAsk{Package: node("popular2", "1.0.0"), Deep: true}, pages)
+		slices.Sort(read)
+		if got := strings.Join(read, " "); got != want && got != strings.Replace(want, "more ", "", 1) { // it need not go on once it is reached
+			t.Errorf("%s: read %q, want %q", document, got, want)
+		}
+		g.expect(t, true, node("popular2", "1.0.0"))
+	}
+}

@@ -18,7 +18,7 @@ func (c *Controller) Show(ctx context.Context, s door.Showing) error {
 		return err
 	}
 	switch {
-	case s.Kind != door.ShownMetadata && s.Kind != door.ShownRelayed:
+	case s.Kind != door.ShownMetadata && s.Kind != door.ShownOutline && s.Kind != door.ShownRelayed:
 		return fault.Invalid("nothing of the kind %q is shown", excerpt.Of(s.Kind, 80))
 	case !hexDigest.MatchString(s.SHA256) || s.File == "" || len(s.File) > 512 || s.Size < 0:
 		return fault.Invalid("%q can't be shown without its name and the sha256 of its bytes", excerpt.Of(s.File, 80))

@@ -55,6 +55,7 @@ type ToRead struct {
 const (
 	ShownIndex    = "index"    // a project's page
 	ShownMetadata = "metadata" // of a release: .mod, .info, a wheel's METADATA
+	ShownOutline  = "outline"  // of a release that is not let in: what it requires
 	ShownRelayed  = "relayed"  // what its client verifies itself: attestations, a transparency log's parts
 )
 

@@ -202,6 +202,10 @@ type ArtifactAsk struct {
 	// MayWalk tells that the gateway would read what may lead to the release (Reach): a
 	// refusal that this could lift is then no record yet, and has Unreached.
 	MayWalk bool `json:"may_walk,omitempty"`
+	// Outline tells that a resolver asks what the release requires. A refusal for the
+	// name's likeness alone is then no record: the outline is shown, and the file, if it
+	// is asked for, judged by all that requires it by then.
+	Outline bool `json:"outline,omitempty"`
 	// Walk tells that the release's metadata is shown to nobody: it is read on the way
 	// to another package. The release moves in the ledger as ever; no record follows.
 	Walk bool `json:"walk,omitempty"`

@@ -10,6 +10,9 @@ type Describer interface {
 	// Sidecar extracts the metadata from a file's verified bytes. ErrNotFound:
 	// this kind of file has none that can be trusted.
 	Sidecar(file File, content Content) ([]byte, error)
+	// Outline gives what resolvers need of such metadata, and no other word of its
+	// publisher.
+	Outline(metadata []byte) ([]byte, error)
 
 	// Describe reads metadata. Its name and version are canonical; the caller
 	// compares them with the file's.

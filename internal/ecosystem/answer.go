@@ -6,6 +6,8 @@ type Form string
 // Verdict is what the run's policy says about a file, as far as a page shows it.
 type Verdict struct {
 	Allowed bool
+	// Outlined tells, of what is not allowed, that resolvers may read what it requires.
+	Outlined bool
 	// Reason is one ASCII sentence from fixed text, names and versions.
 	Reason string
 }

@@ -65,6 +65,8 @@ func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 	switch {
 	case err != nil:
 		g.refuseUndecided(q, l.ref, err)
+	case q.route.Kind == ecosystem.RouteSidecar && answer.Decision.Outlined():
+		g.serveOutline(q, l)
 	case !answer.Decision.Shown():
 		q.refuseAnswer(l.ref, answer)
 	case q.route.Kind == ecosystem.RouteSidecar:
@@ -79,12 +81,12 @@ func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 func (g *Gateway) verdict(q *query, l located) (door.Answer, error) {
 	ctx := q.r.Context()
 	ask := l.ask()
-	ask.MayWalk = true
+	ask.MayWalk, ask.Outline = true, q.route.Kind == ecosystem.RouteSidecar
 	answer, err := g.door.Artifact(ctx, ask)
 	if err != nil || !answer.Unreached {
 		return answer, err
 	}
-	if err := g.walker.reach(ctx, l.subject, destination{ref: l.ref, deep: true, published: l.file.Published}); err != nil {
+	if err := g.walker.reach(ctx, l.subject, destination{ref: l.ref, deep: true, now: ask.Outline, published: l.file.Published}); err != nil {
 		return door.Answer{}, err
 	}
 	ask.MayWalk = false

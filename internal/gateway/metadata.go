@@ -65,6 +65,27 @@ func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 	s.Send(q.w, q.r, "application/octet-stream", d.Digest)
 }
 
+// serveOutline sends what a release requires that is not let in, and nothing else that its
+// publisher says; nothing rests on it.
+func (g *Gateway) serveOutline(q *query, l located) {
+	describer, ok := l.source.Protocol.(ecosystem.Describer)
+	if !ok {
+		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "files of this ecosystem have no sidecar"})
+		return
+	}
+	data, _, err := g.inspections.metadata(q.r.Context(), l.source, l.route.Project, l.file)
+	if err == nil {
+		data, err = describer.Outline(data)
+	}
+	if err != nil {
+		g.refuseFile(q, l, err)
+		return
+	}
+	if s, ok := g.show(q, l, door.ShownOutline, l.file.Name+sidecarSuffix, data); ok {
+		s.Send(q.w, q.r, "application/octet-stream", "")
+	}
+}
+
 // announce tells the door that the metadata of what waits is read: its file will
 // be wanted.
 func (g *Gateway) announce(q *query, l located) bool {

@@ -49,7 +49,7 @@ func (g *Gateway) owner(q *query) (door.OwnerAnswer, error) {
 	if err != nil || !answer.Unreached {
 		return answer, err
 	}
-	if err := g.walker.reach(q.r.Context(), q.subject, destination{ref: ask.Package, metadata: ask.Metadata, deep: file}); err != nil {
+	if err := g.walker.reach(q.r.Context(), q.subject, destination{ref: ask.Package, metadata: ask.Metadata, deep: file, now: q.route.Kind == ecosystem.RouteSidecar}); err != nil {
 		return answer, err
 	}
 	ask.MayWalk = false

@@ -23,6 +23,7 @@ type destination struct {
 	ref       pkgref.Ref // without a version: any release
 	metadata  bool       // only what resolvers read of it
 	deep      bool       // a file: see admission.ReachAsk
+	now       bool       // the client asks for nothing more before it has the answer
 	published time.Time  // of the release; zero: unknown
 }
 
@@ -57,7 +58,7 @@ func (wr *walker) reach(ctx context.Context, s subject, to destination) error {
 				ask.Again = w.again(time.Now())
 			}
 			more, open, err := wr.step(ctx, w, ask, to)
-			if err != nil || !more && !open {
+			if err != nil || !more && (!open || to.now) {
 				return err
 			}
 			if !more { // what comes next may lead to it

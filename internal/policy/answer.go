@@ -143,6 +143,10 @@ func (d Decision) ByNoList() bool {
 // popular one: what an admitted release requires is not judged so.
 func (d Decision) ByLikeness() bool { return d.Rule == ruleSimilar && !d.Allowed() }
 
+// Outlined reports whether resolvers may read what it requires though it is refused: for
+// its name alone, since they may come later to what requires it.
+func (d Decision) Outlined() bool { return d.Effect == Deny && d.ByLikeness() }
+
 // Rules that a requirement of something admitted goes before, as it does before the default.
 const (
 	rulePrereleases = "packages.prereleases"

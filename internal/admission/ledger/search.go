@@ -18,7 +18,7 @@ type search struct {
 	now    time.Time
 	main   map[string]bool // names that main releases require
 	wanted map[string]bool // projects of which a release requires the wanted name
-	near   bool            // only what was asked for or is locked leads to it
+	near   bool            // what was asked for or is locked leads to it
 	found  []candidate
 	bound  string // what kept something from being found, in words
 }
@@ -59,6 +59,11 @@ func (q *search) from(roots []string) {
 	}
 }
 
+// has tells whether a project was found.
+func (q *search) has(project pkgref.Ref) bool {
+	return slices.ContainsFunc(q.found, func(c candidate) bool { return c.Project == project })
+}
+
 // fromAsked finds what is worth reading for a name that only its likeness refuses: the
 // releases that the client asks for, as far as they may be had, and those that a lockfile
 // of the run says to require it. They are what the run lets in anyway.
@@ -76,7 +81,7 @@ func (q *search) fromAsked() {
 		}
 	}
 	for project, may := range parents {
-		if !may || project == wanted || project.Ecosystem != wanted.Ecosystem {
+		if !may || project == wanted || project.Ecosystem != wanted.Ecosystem || q.has(project) {
 			continue
 		}
 		if c, ok := q.candidate(project, 0); ok {

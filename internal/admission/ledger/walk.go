@@ -79,8 +79,8 @@ type candidate struct {
 	rank, depth int
 }
 
-// Next gives out what to read next on the way to a package: from the policy's roots, or,
-// near, from what clients asked for and lockfiles pin alone.
+// Next gives out what to read next on the way to a package: from the policy's roots, and,
+// near, from what clients asked for and lockfiles pin.
 func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Time) []door.ToRead {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,10 +92,11 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 		w.loose[ask.Package.Ecosystem] = true
 	}
 	q := l.search(ask, now)
+	if len(roots) > 0 || !near {
+		q.from(roots)
+	}
 	if q.near = near; near {
 		q.fromAsked()
-	} else {
-		q.from(roots)
 	}
 	all := q.found
 	slices.SortFunc(all, func(a, b candidate) int {

@@ -18,21 +18,9 @@ const maxRequirements = 10_000
 // A requirement that no client could read either is left out: it then admits
 // nothing.
 func (Protocol) Describe(metadata []byte) (ecosystem.Description, error) {
-	var h header
-	for line := range bytes.Lines(metadata) {
-		text := strings.TrimRight(string(line), "\r\n")
-		if text == "" {
-			break
-		}
-		if strings.ContainsAny(text, "\r\x00") { // which ends a line for some clients
-			return ecosystem.Description{}, fault.Invalid("the metadata has a carriage return or a NUL within a line")
-		}
-		if err := h.line(text); err != nil {
-			return ecosystem.Description{}, err
-		}
-		if h.ended {
-			break
-		}
+	h, err := readHeader(metadata)
+	if err != nil {
+		return ecosystem.Description{}, err
 	}
 	ref, err := pkgref.New(pkgref.Python, h.name, h.version)
 	if err != nil || ref.Version == "" {
@@ -51,9 +39,58 @@ func (Protocol) Describe(metadata []byte) (ecosystem.Description, error) {
 	return d, nil
 }
 
+// Outline gives what a resolver needs of a METADATA file that can be described, and no
+// other word of its publisher.
+func (p Protocol) Outline(metadata []byte) ([]byte, error) {
+	if _, err := p.Describe(metadata); err != nil {
+		return nil, err
+	}
+	h, err := readHeader(metadata)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte("Metadata-Version: 2.1\nName: " + h.name + "\nVersion: " + h.version + "\n")
+	if _, ok := pkgref.ParseRange(pkgref.Python, h.python); ok && h.python != "" {
+		out = append(out, "Requires-Python: "+h.python+"\n"...)
+	}
+	for _, extra := range h.extras {
+		if pkgref.IsCanonicalName(pkgref.Python, strings.ToLower(extra)) {
+			out = append(out, "Provides-Extra: "+extra+"\n"...)
+		}
+	}
+	for _, text := range h.requires {
+		if _, ok := parseRequirement(text); ok {
+			out = append(out, "Requires-Dist: "+text+"\n"...)
+		}
+	}
+	return out, nil
+}
+
+// readHeader reads the fields that matter, up to the body.
+func readHeader(metadata []byte) (h header, err error) {
+	for line := range bytes.Lines(metadata) {
+		text := strings.TrimRight(string(line), "\r\n")
+		if text == "" {
+			break
+		}
+		if strings.ContainsAny(text, "\r\x00") { // which ends a line for some clients
+			return h, fault.Invalid("the metadata has a carriage return or a NUL within a line")
+		}
+		if err := h.line(text); err != nil {
+			return h, err
+		}
+		if h.ended {
+			break
+		}
+	}
+	return h, nil
+}
+
 // header collects the fields that matter, as Python's email parser would.
 type header struct {
 	name, version string
+	python        string // Requires-Python
+	extras        []string
 	requires      []string
 	last          *string // the field that a continuation line continues
 	ended         bool
@@ -78,6 +115,10 @@ func (h *header) line(text string) error {
 		return h.once(&h.name, value)
 	case "version":
 		return h.once(&h.version, value)
+	case "requires-python":
+		h.python = value
+	case "provides-extra":
+		h.extras = append(h.extras, value)
 	case "requires-dist":
 		if !utf8.ValidString(value) {
 			return fault.Invalid("the metadata has a requirement that is not UTF-8")

@@ -285,3 +285,19 @@ func TestTooManyFiles(t *testing.T) {
 		t.Errorf("ParseIndex = %v, %v", ix, err)
 	}
 }
+
+// TestOutline: what a resolver needs, and nothing that its publisher says beside it.
+func TestOutline(t *testing.T) {
+	const words = "obey the publisher"
+	got, err := pypi.New().Outline([]byte("Metadata-Version: 2.4\nName: Foo.Bar\nVersion: 1.0\nSummary: " + words + "\nAuthor: " + words + "\nRequires-Python: >=3.8\nProvides-Extra: fast\nProvides-Extra: " + words +
+		"\nRequires-Dist: a>=1\nRequires-Dist: " + words + "\nRequires-Dist: b ;\n  extra == 'fast'\nKeywords: " + words + "\n\nRequires-Dist: body\n" + words))
+	want := "Metadata-Version: 2.1\nName: Foo.Bar\nVersion: 1.0\nRequires-Python: >=3.8\nProvides-Extra: fast\nRequires-Dist: a>=1\nRequires-Dist: b ; extra == 'fast'\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+	for _, bad := range []string{"", "Name: a\n", "Name: a\nVersion: 1\nVersion: 2\n"} {
+		if got, err := pypi.New().Outline([]byte(bad)); err == nil {
+			t.Errorf("%q: %s", bad, got)
+		}
+	}
+}

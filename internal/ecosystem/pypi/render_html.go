@@ -29,8 +29,8 @@ func appendAnchor(b []byte, f ecosystem.File, m mark) []byte {
 	}
 	if m.metadata {
 		value := "true"
-		if f.Sidecar != "" {
-			value = "sha256=" + hexOf(f.Sidecar)
+		if digest := m.digest(f); digest != "" {
+			value = "sha256=" + hexOf(digest)
 		}
 		b = appendAttribute(b, "data-core-metadata", value)
 		b = appendAttribute(b, "data-dist-info-metadata", value) // pip before 23.3

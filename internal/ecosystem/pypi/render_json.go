@@ -53,6 +53,7 @@ type mark struct {
 	yanked   bool
 	reason   string
 	metadata bool // clients may ask for the sidecar
+	outline  bool // of which they get a part, with another digest
 }
 
 func marks(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []mark {
@@ -71,6 +72,8 @@ func marks(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []mark {
 			}
 		case some:
 			out[i] = mark{yanked: true, reason: ecosystem.Line("Blocked by cofferdam: " + v.Reason)}
+		case v.Outlined:
+			out[i] = mark{metadata: f.Kind == policy.KindWheel, outline: true}
 		}
 	}
 	return out
@@ -147,9 +150,20 @@ func appendFile(b []byte, f ecosystem.File, m mark) []byte {
 	}
 	if m.metadata {
 		b = append(b, `,"core-metadata":`...)
-		b = appendSidecar(b, f.Sidecar)
+		b = appendSidecar(b, m.digest(f))
+		if m.outline { // pip before 23.2 knows this key alone, and takes only text for its value
+			b = append(b, `,"dist-info-metadata":"true"`...)
+		}
 	}
 	return append(b, '}')
+}
+
+// digest is that of a file's sidecar; "": clients are told of none.
+func (m mark) digest(f ecosystem.File) string {
+	if m.outline {
+		return ""
+	}
+	return f.Sidecar
 }
 
 func appendSidecar(b []byte, digest string) []byte {

@@ -72,7 +72,7 @@ func (j Judged) verdicts() []ecosystem.Verdict {
 	verdicts := make([]ecosystem.Verdict, len(j.answer.OfFile))
 	for i, v := range j.answer.OfFile {
 		d := &j.answer.Verdicts[v]
-		verdicts[i] = ecosystem.Verdict{Allowed: d.Shown(), Reason: d.Reason}
+		verdicts[i] = ecosystem.Verdict{Allowed: d.Shown(), Outlined: d.Outlined(), Reason: d.Reason}
 	}
 	return verdicts
 }

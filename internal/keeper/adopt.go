@@ -24,19 +24,19 @@ func (c *Client) Adopt(ctx context.Context, id string, command Command, o ExecOp
 }
 
 // adopt is not bound to its client, as exec is not.
-func (s *sandbox) adopt(ctx context.Context, told *Command, o ExecOptions) error {
-	if told == nil || !validID(told.ID) {
+func (s *sandbox) adopt(ctx context.Context, copied *Command, o ExecOptions) error {
+	if copied == nil || !validID(copied.ID) {
 		return fault.Invalid("to adopt a command takes its id: letters, digits, dot, dash and underscore, 1 to 128 of them")
 	}
-	first, err := json.Marshal(channel.Call{Kind: channel.CallAdopt, Adopt: told.ID})
+	first, err := json.Marshal(channel.Call{Kind: channel.CallAdopt, Adopt: copied.ID})
 	if err != nil {
 		return err
 	}
 	o.RingBytes = s.share(o.RingBytes)
-	c := newCommand(&channel.Exec{ID: told.ID, Argv: told.Argv}, o)
-	c.terminal, c.adopted = told.Terminal, true
-	if !told.Started.IsZero() && told.Started.Before(time.Now()) {
-		c.started = told.Started
+	c := newCommand(&channel.Exec{ID: copied.ID, Argv: copied.Argv}, o)
+	c.terminal, c.adopted = copied.Terminal, true
+	if !copied.Started.IsZero() && copied.Started.Before(time.Now()) {
+		c.started = copied.Started
 	}
 	return s.begin(ctx, c, first)
 }

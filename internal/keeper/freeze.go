@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,8 +49,8 @@ type Freeze struct {
 // What bounds a freeze. Only then is it known that a guest does not read, or
 // that a program hangs.
 const (
-	quietPatience = 5 * time.Second
-	stepPatience  = 5 * time.Minute
+	quietTimeout = 5 * time.Second
+	stepTimeout  = 5 * time.Minute
 )
 
 // phase is where a sandbox is between running and frozen.
@@ -65,13 +66,13 @@ const (
 // enter changes the phase and wakes who waits for that. Needs s.mu.
 func (s *sandbox) enter(p phase) {
 	s.phase = p
-	s.stir()
+	s.wake()
 }
 
-// stir wakes who waits for a change. Needs s.mu.
-func (s *sandbox) stir() {
-	close(s.stirred)
-	s.stirred = make(chan struct{})
+// wake wakes who waits for a change. Needs s.mu.
+func (s *sandbox) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // move makes sure that there is one freeze or thaw at a time. The function that
@@ -210,7 +211,7 @@ func checkFreeze(f *Freeze) error {
 // stopGuest quiesces the wire, stops the guest, and takes the wire away if it
 // has ended. On an error, and with Keep, the guest runs as before, or has ended.
 func (s *Server) stopGuest(ctx context.Context, box *sandbox, f *Freeze) error {
-	quiet, cancel := context.WithTimeout(ctx, quietPatience)
+	quiet, cancel := context.WithTimeout(ctx, quietTimeout)
 	defer cancel()
 	if err := box.wire.Quiesce(quiet); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be frozen now", box.id)
@@ -241,13 +242,13 @@ func (s *Server) runSteps(box *sandbox, f *Freeze) error {
 		if err == nil {
 			continue
 		}
-		told := tail(f.Log, before)
+		output := tail(f.Log, before)
 		for _, argv := range f.Undo {
 			if undone := s.step(box, f, argv, log); undone != nil {
 				s.log.Warn("a freeze could not be taken back", slog.String("sandbox", box.id), slog.Any("error", undone))
 			}
 		}
-		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be frozen%s", box.id, told)
+		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be frozen%s", box.id, output)
 	}
 	return nil
 }
@@ -272,7 +273,7 @@ func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) erro
 	if killed {
 		_ = s.reaper.signal(p, syscall.SIGKILL, true)
 	}
-	overdue := errand.After(stepPatience, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
+	overdue := errand.After(stepTimeout, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
 	defer overdue.Stop()
 	<-p.done
 	if p.exit.Code != 0 {
@@ -343,17 +344,7 @@ func (s *Server) goOn(box *sandbox, l *Launch) error {
 		box.wire.Resume()
 		return nil
 	}
-	if l.Attached {
-		return fault.Invalid("sandbox %s: what thaws a sandbox must be a starter, whose processes are tracked afterwards", l.ID)
-	}
-	if err := checkLaunch(l); err != nil {
-		return err
-	}
-	argv, err := s.argv(l)
-	if err != nil {
-		return err
-	}
-	host, guest, err := channel.SocketPair()
+	argv, host, guest, err := s.starterOf(l)
 	if err != nil {
 		return err
 	}
@@ -370,6 +361,21 @@ func (s *Server) goOn(box *sandbox, l *Launch) error {
 		return err
 	}
 	return nil
+}
+
+// starterOf is the argv of what thaws a sandbox, and a new wire for its guest.
+func (s *Server) starterOf(l *Launch) (argv []string, host net.Conn, guest *os.File, err error) {
+	if l.Attached {
+		return nil, nil, nil, fault.Invalid("sandbox %s: what thaws a sandbox must be a starter, whose processes are tracked afterwards", l.ID)
+	}
+	if err := checkLaunch(l); err != nil {
+		return nil, nil, nil, err
+	}
+	if argv, err = s.argv(l); err != nil {
+		return nil, nil, nil, err
+	}
+	host, guest, err = channel.SocketPair()
+	return argv, host, guest, err
 }
 
 // restart runs the starter of a thaw to its end.

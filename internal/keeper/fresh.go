@@ -4,7 +4,6 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -42,17 +41,10 @@ func (s *sandbox) successor() *sandbox {
 
 // thawFresh starts a frozen sandbox anew. On an error it is frozen as before.
 func (s *Server) thawFresh(box *sandbox, l *Launch) error {
-	if l.Attached || l.Reset {
-		return fault.Invalid("sandbox %s: what thaws a sandbox must be a starter, whose processes are tracked afterwards, and no copy", l.ID)
+	if l.Reset {
+		return fault.Invalid("sandbox %s: what is started anew on a sandbox's files is no copy", l.ID)
 	}
-	if err := checkLaunch(l); err != nil {
-		return err
-	}
-	argv, err := s.argv(l)
-	if err != nil {
-		return err
-	}
-	host, guest, err := channel.SocketPair()
+	argv, host, guest, err := s.starterOf(l)
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 	return &sandbox{
 		id: l.ID, started: time.Now(), reaper: s.reaper, log: s.log, session: session, wire: wire, meta: meta,
 		calls: make(chan struct{}, maxCalls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
-		moving: make(chan struct{}, 1), stirred: make(chan struct{}), began: markOf(l.Log),
+		moving: make(chan struct{}, 1), changed: make(chan struct{}), began: markOf(l.Log),
 	}, nil
 }
 

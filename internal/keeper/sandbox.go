@@ -45,7 +45,7 @@ type sandbox struct {
 	parted    bool          // frozen with Fresh: its session is over
 	coming    *sandbox      // is being started in its place; nil: none is
 	heir      *sandbox      // has taken its place; nil: none has
-	stirred   chan struct{} // closed, and made anew, when the phase or what is tracked changes
+	changed   chan struct{} // closed, and made anew, when the phase or what is tracked changes
 	commands  []*command    // oldest first; those that are starting included
 	keepEnded int
 }
@@ -160,7 +160,7 @@ func (s *sandbox) track(processes []process.ID, pids []int) error {
 			s.tracked = append(s.tracked, p)
 		}
 	}
-	s.stir()
+	s.wake()
 	errand.Go(func() { s.closeAfter(found) })
 	return nil
 }
@@ -260,13 +260,13 @@ func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
 		if heir := s.successor(); heir != nil {
 			return heir.wait(ctx)
 		}
-		exit, ended, stirred, err := s.ending()
+		exit, ended, changed, err := s.ending()
 		if exit != nil || err != nil {
 			return exit, err
 		}
 		select {
 		case <-ended:
-		case <-stirred:
+		case <-changed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -275,29 +275,29 @@ func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
 
 // ending is the sandbox's exit, or what to wait for: the end of its first
 // process, or a change. A frozen sandbox has no first process.
-func (s *sandbox) ending() (exit *ProcessExit, ended, stirred <-chan struct{}, err error) {
+func (s *sandbox) ending() (exit *ProcessExit, ended, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.heir != nil { // since the last look
-		stirred := make(chan struct{})
-		close(stirred)
-		return nil, nil, stirred, nil
+		changed := make(chan struct{})
+		close(changed)
+		return nil, nil, changed, nil
 	}
 	if s.bodiless() {
-		return nil, nil, s.stirred, nil
+		return nil, nil, s.changed, nil
 	}
 	if len(s.tracked) > 0 {
 		first := s.tracked[0]
 		if !first.alive() {
 			return &first.exit, nil, nil, nil
 		}
-		return nil, first.done, s.stirred, nil
+		return nil, first.done, s.changed, nil
 	}
 	switch {
 	case s.killed && s.rebuilt:
 		return &ProcessExit{Code: endedCode, Signal: int(syscall.SIGKILL)}, nil, nil, nil
 	case s.rebuilt:
-		return nil, nil, s.stirred, nil
+		return nil, nil, s.changed, nil
 	default:
 		return nil, nil, nil, fault.New(fault.ErrConflict, "sandbox %s has no tracked process to wait for; track its processes first", s.id)
 	}

@@ -62,8 +62,8 @@ func (c Config) complete() Config {
 	return c
 }
 
-// requestPatience is how long a client may take to say what it wants.
-const requestPatience = 10 * time.Second
+// requestTimeout is how long a client may take to say what it wants.
+const requestTimeout = 10 * time.Second
 
 // Server is the keeper. It must be alone in its process, of which it becomes
 // the subreaper and whose children it all reaps: nothing else there may start
@@ -199,7 +199,7 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 		return
 	}
 	conn := channel.NewConn(raw)
-	_ = raw.SetReadDeadline(time.Now().Add(requestPatience))
+	_ = raw.SetReadDeadline(time.Now().Add(requestTimeout))
 	var req Request
 	if err := conn.ReadStrictJSON(channel.FrameOpen, &req); err != nil {
 		answer(conn, failure(err))

@@ -406,7 +406,7 @@ func TestRealUsage(t *testing.T) {
 	if _, err := s.put(id, channel.File{Path: "zeros"}, io.LimitReader(zeros{}, 32<<20)); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(longestWait)
 	for {
 		next, err := s.Usage(t.Context(), id)
 		must(t, err)

@@ -40,9 +40,9 @@ func newGate(dir string, reserve int64) *gate {
 // enter waits for a turn of an owner; leave gives it back. fault.ErrExhausted says
 // what there is too little of.
 func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error) {
-	ctxTurn, cancel := context.WithTimeout(ctx, createTimeout)
+	bounded, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	leave, crowded, err := g.turns.Take(ctxTurn, owner)
+	leave, crowded, err := g.turns.Take(bounded, owner)
 	switch {
 	case crowded:
 		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their turn to make a sandbox", createLine)

@@ -23,7 +23,7 @@ func gone(t *testing.T, s *sandbox.Sandbox) {
 	t.Helper()
 	select {
 	case <-s.Gone():
-	case <-time.After(patience):
+	case <-time.After(longestWait):
 		t.Fatalf("%s lives on", s.Info().ID)
 	}
 }

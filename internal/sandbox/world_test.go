@@ -26,8 +26,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
-// patience bounds a wait for something that must happen.
-const patience = time.Minute
+// longestWait bounds a wait for something that must happen.
+const longestWait = time.Minute
 
 // world is an installation: a keeper in a process of its own, and the directories
 // that daemons use one after the other.
@@ -246,7 +246,7 @@ func wantState(t *testing.T, s *sandbox.Sandbox, want sandbox.State) {
 // await waits until something is so.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -85,11 +85,11 @@ func (p *Pool) SetTargets(targets map[Class]int) {
 			p.targets[c] = n
 		}
 	}
-	p.stir()
+	p.notify()
 }
 
-// stir wakes Run. Safe with and without mu.
-func (p *Pool) stir() {
+// notify wakes Run. Safe with and without mu.
+func (p *Pool) notify() {
 	select {
 	case p.stirred <- struct{}{}:
 	default:
@@ -130,7 +130,7 @@ func (p *Pool) take(c Class) (Member, bool) {
 	p.ready[c] = ready[1:]
 	p.hits++
 	p.claimed = time.Now()
-	p.stir()
+	p.notify()
 	return m, true
 }
 
@@ -184,7 +184,7 @@ func (p *Pool) Lost(ctx context.Context, id string) {
 	p.mu.Unlock()
 	if lost.ID != "" {
 		p.discard(ctx, lost)
-		p.stir()
+		p.notify()
 	}
 }
 

@@ -118,7 +118,7 @@ func (l *List) forget() {
 	if err := l.cfg.Shelf.Drop(l.cfg.Sandbox); err != nil {
 		l.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", l.cfg.Sandbox, "err", err)
 	}
-	ctx, cancel := context.WithTimeout(l.kill, guestPatience)
+	ctx, cancel := context.WithTimeout(l.kill, guestTimeout)
 	defer cancel()
 	if err := l.cfg.Remember(ctx, nil); err != nil {
 		l.cfg.Log.Error("the keeper was not told that a sandbox is not frozen any more", "sandbox", l.cfg.Sandbox, "err", err)
@@ -155,7 +155,7 @@ func (l *List) remember(ctx context.Context, paused bool) error {
 		}
 	}
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, guestPatience)
+	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
 	return l.cfg.Remember(ctx, s)
 }
@@ -260,7 +260,7 @@ func (l *List) wake() bool {
 		}
 		return err == nil
 	}
-	woken, cancel := context.WithTimeout(l.kill, guestPatience)
+	woken, cancel := context.WithTimeout(l.kill, guestTimeout)
 	defer cancel()
 	if err := l.cfg.Woken(woken); err != nil && l.kill.Err() == nil {
 		l.cfg.Log.Warn("a guest was not told that it was frozen", "sandbox", l.cfg.Sandbox, "err", err)

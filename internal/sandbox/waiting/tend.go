@@ -11,9 +11,9 @@ import (
 
 // How long is waited for what.
 const (
-	guestPatience = 10 * time.Second // for a guest to answer a call
-	queuePause    = 5 * time.Second  // before a queue that failed is asked again
-	roomPause     = 5 * time.Minute  // before a full shelf is asked again
+	guestTimeout = 10 * time.Second // for a guest to answer a call
+	queuePause   = 5 * time.Second  // before a queue that failed is asked again
+	roomPause    = 5 * time.Minute  // before a full shelf is asked again
 )
 
 // tend is the list's one goroutine: it is there while anything is waited for.
@@ -156,7 +156,7 @@ func (l *List) leave() {
 // stopClocks tells the guest. One that does not answer counts on; its command's
 // timeout may then be over early, which is on the safe side.
 func (l *List) stopClocks(stopped bool) {
-	ctx, cancel := context.WithTimeout(l.kill, guestPatience)
+	ctx, cancel := context.WithTimeout(l.kill, guestTimeout)
 	defer cancel()
 	if err := l.cfg.Clocks(ctx, stopped); err != nil && l.kill.Err() == nil {
 		l.cfg.Log.Warn("a guest was not told that its commands' clocks stand still, or go on", "sandbox", l.cfg.Sandbox, "stopped", stopped, "err", err)

@@ -52,8 +52,8 @@ template: deps build
 demo: deps build
 	@sh scripts/demo
 
-# The template is built beside the tests that do without: one waits for the network,
-# the others compute. Three packages run at a time, since some of them wait for disks
+# The template is built beside the tests that do without, which let it go first: what
+# follows waits for it. Three packages run at a time, since some of them wait for disks
 # and clocks. What drives real sandboxes comes after, the longest first, and shares the
 # machine with nothing but itself. The vet is lint's.
 test: deps build
@@ -63,7 +63,7 @@ test: deps build
 	@$(FLAKY) list
 
 test-unit:
-	$(FLAKY) unit $(PACKAGES) ./test/differential/... -- $(FLAGS)
+	nice -n 5 $(FLAKY) unit $(PACKAGES) ./test/differential/... -- $(FLAGS)
 
 # A process with the race detector waits a second before it ends; some tests start
 # thousands.

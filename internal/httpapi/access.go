@@ -99,11 +99,11 @@ func (r *refusals) note(what string, now time.Time) (count int, due bool) {
 
 // own returns the sandbox that a request names. One of another owner is
 // fault.ErrNotFound, as one that there is not.
-func (s *Server) own(r *http.Request) (*sandbox.Sandbox, error) {
+func (s *desk) own(r *http.Request) (*sandbox.Sandbox, error) {
 	return s.ownBox(r, r.PathValue("id"))
 }
 
-func (s *Server) ownBox(r *http.Request, id string) (*sandbox.Sandbox, error) {
+func (s *desk) ownBox(r *http.Request, id string) (*sandbox.Sandbox, error) {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return nil, err

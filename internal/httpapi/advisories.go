@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-func (s *Server) advisories(w http.ResponseWriter, r *http.Request) error {
+func (s advisoryRoutes) advisories(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func damageFor(by caller, damage string) string {
 
 // importAdvisories imports from a path of the host. It is for people only: the daemon
 // reads every file of the host, and says of one that can't be imported what is in it.
-func (s *Server) importAdvisories(w http.ResponseWriter, r *http.Request) error {
+func (s advisoryRoutes) importAdvisories(w http.ResponseWriter, r *http.Request) error {
 	var req api.ImportAdvisories
 	if err := readJSON(r, &req); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *Server) importAdvisories(w http.ResponseWriter, r *http.Request) error 
 }
 
 // uploadAdvisories imports the request's body.
-func (s *Server) uploadAdvisories(w http.ResponseWriter, r *http.Request) error {
+func (s advisoryRoutes) uploadAdvisories(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	if err := known(q, "popular", "keep_going"); err != nil {
 		return err
@@ -71,7 +71,7 @@ type importing func(context.Context, advisory.Job, func(advisory.Progress)) (api
 
 // tellImport streams the import's progress as JSON lines; the last one has Done or
 // Error.
-func (s *Server) tellImport(w http.ResponseWriter, r *http.Request, job advisory.Job, take importing) error {
+func (s advisoryRoutes) tellImport(w http.ResponseWriter, r *http.Request, job advisory.Job, take importing) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Server) tellImport(w http.ResponseWriter, r *http.Request, job advisory
 
 // told is what a caller hears of an error in the middle of an answer; what caused it is
 // told to the daemon's log.
-func (s *Server) told(r *http.Request, err error, status int, by *caller) string {
+func (s *desk) told(r *http.Request, err error, status int, by *caller) string {
 	if status >= http.StatusInternalServerError {
 		s.cfg.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 	}
@@ -113,7 +113,7 @@ func (s *Server) told(r *http.Request, err error, status int, by *caller) string
 // importAndReview records who imports what before anything is replaced, and
 // looks for what was let in that is known to be malicious now. A client that
 // goes away ends the import, not the review.
-func (s *Server) importAndReview(ctx context.Context, job advisory.Job, who caller, take importing, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
+func (s advisoryRoutes) importAndReview(ctx context.Context, job advisory.Job, who caller, take importing, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
 	job.Before = func(source api.AdvisorySource) error {
 		return s.recordAdvisories(ctx, who, fmt.Sprintf("Facts about packages are imported as %q.", source.Label), map[string]string{
 			"event": "advisories_import", "label": source.Label, "kind": source.Kind, "path": source.Path, "sha256": source.SHA256,
@@ -132,12 +132,12 @@ func (s *Server) importAndReview(ctx context.Context, job advisory.Job, who call
 	return report, nil
 }
 
-func (s *Server) removeAdvisories(w http.ResponseWriter, r *http.Request) error {
+func (s advisoryRoutes) removeAdvisories(w http.ResponseWriter, r *http.Request) error {
 	label := r.PathValue("label")
 	return s.forget(w, r, label, func() error { return s.cfg.Advisories.Remove(label) })
 }
 
-func (s *Server) removeAllAdvisories(w http.ResponseWriter, r *http.Request) error {
+func (s advisoryRoutes) removeAllAdvisories(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("all") != "1" {
 		return fault.Invalid("all=1 forgets everything that was imported; a label forgets one import")
 	}
@@ -146,7 +146,7 @@ func (s *Server) removeAllAdvisories(w http.ResponseWriter, r *http.Request) err
 
 // forget records who makes the daemon forget what, then does it; label "" is
 // everything.
-func (s *Server) forget(w http.ResponseWriter, r *http.Request, label string, remove func() error) error {
+func (s advisoryRoutes) forget(w http.ResponseWriter, r *http.Request, label string, remove func() error) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -165,12 +165,12 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, label string, re
 	return nil
 }
 
-func (s *Server) recordAdvisories(ctx context.Context, who caller, reason string, detail map[string]string) error {
+func (s advisoryRoutes) recordAdvisories(ctx context.Context, who caller, reason string, detail map[string]string) error {
 	_, err := s.cfg.Log.Append(ctx, audit.Record{Kind: audit.KindDaemon, Outcome: audit.Started, User: who.name, Reason: reason, Detail: detail})
 	return err
 }
 
-func (s *Server) checkPackage(w http.ResponseWriter, r *http.Request) error {
+func (s advisoryRoutes) checkPackage(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	ecosystem, err := pkgref.ParseEcosystem(q.Get("ecosystem"))
 	if err != nil {

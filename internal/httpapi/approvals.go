@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
+func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f := approval.Filter{Run: q.Get("run"), Group: q.Get("group")}
 	for _, state := range q["state"] {
@@ -81,7 +81,7 @@ func pageOf(requests []approval.Request) (api.ApprovalPage, error) {
 	return page, nil
 }
 
-func (s *Server) getApproval(w http.ResponseWriter, r *http.Request) error {
+func (s approvalRoutes) getApproval(w http.ResponseWriter, r *http.Request) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Server) getApproval(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, request)
 }
 
-func (s *Server) answerApprovals(w http.ResponseWriter, r *http.Request) error {
+func (s approvalRoutes) answerApprovals(w http.ResponseWriter, r *http.Request) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *Server) answerApprovals(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, page)
 }
 
-func (s *Server) revokeApproval(w http.ResponseWriter, r *http.Request) error {
+func (s approvalRoutes) revokeApproval(w http.ResponseWriter, r *http.Request) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *Server) revokeApproval(w http.ResponseWriter, r *http.Request) error {
 
 // watchApprovals streams events as JSON lines until the client goes away.
 // Without since it begins with what happens from now on.
-func (s *Server) watchApprovals(w http.ResponseWriter, r *http.Request) error {
+func (s approvalRoutes) watchApprovals(w http.ResponseWriter, r *http.Request) error {
 	since := s.cfg.Approvals.LastEvent()
 	if r.URL.Query().Has("since") {
 		var err error

@@ -20,7 +20,7 @@ func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Mill
 
 // attach upgrades the connection and lets the keeper's frames and the client's
 // pass; closing either side ends the attachment, never the command.
-func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
+func (s commandRoutes) attach(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != Protocol {
 		return fault.Invalid("attach needs the header Upgrade: %s", Protocol)
 	}

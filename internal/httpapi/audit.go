@@ -28,7 +28,7 @@ type Auditing struct {
 }
 
 // auditReport answers a report.
-func (s *Server) auditReport(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) auditReport(w http.ResponseWriter, r *http.Request) error {
 	var asked api.AuditQuestion
 	if err := readLarge(r, &asked, maxQuestion); err != nil {
 		return err
@@ -76,7 +76,7 @@ func AuditQuestion(asked api.AuditQuestion) (report.Question, error) {
 
 // auditQuery streams the selected records as JSON lines. What the index selects
 // is read from the log.
-func (s *Server) auditQuery(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) auditQuery(w http.ResponseWriter, r *http.Request) error {
 	var asked api.AuditQuery
 	if err := readJSON(r, &asked); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Server) auditQuery(w http.ResponseWriter, r *http.Request) error {
 
 // auditStream sends records from a number on, as JSON lines; with follow=1 it
 // waits for those to come, until the client goes away.
-func (s *Server) auditStream(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) auditStream(w http.ResponseWriter, r *http.Request) error {
 	from, err := strconv.ParseUint("0"+r.URL.Query().Get("from"), 10, 64)
 	if err != nil {
 		return fault.Invalid("from=%q is not a record's number", r.URL.Query().Get("from"))
@@ -140,7 +140,7 @@ func (s *Server) auditStream(w http.ResponseWriter, r *http.Request) error {
 
 // sendRecords sends what the filter selects, and returns the number after the
 // last one.
-func (s *Server) sendRecords(out *json.Encoder, r *http.Request, filter audit.Filter) (next uint64, err error) {
+func (s auditRoutes) sendRecords(out *json.Encoder, r *http.Request, filter audit.Filter) (next uint64, err error) {
 	next = filter.FromSeq
 	for rec, err := range s.cfg.Log.Records(r.Context(), filter) {
 		if err != nil {

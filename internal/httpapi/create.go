@@ -129,7 +129,7 @@ func inherits(body api.CreateSandbox, who caller) bool {
 
 // policyFor finds the policy that a request asks for. A token has the named ones
 // that it was given, and brings none of its own: it would write its own permission.
-func (s *Server) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {
+func (s sandboxRoutes) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {
 	own := len(asked.Document) > 0 || asked.Source != ""
 	switch {
 	case own && asked.Name != "":

@@ -17,7 +17,7 @@ type custodian interface {
 }
 
 // custody is who asks, and the log if it can do more than take records.
-func (s *Server) custody(r *http.Request) (caller, custodian, error) {
+func (s auditRoutes) custody(r *http.Request) (caller, custodian, error) {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return who, nil, err
@@ -29,7 +29,7 @@ func (s *Server) custody(r *http.Request) (caller, custodian, error) {
 	return who, log, nil
 }
 
-func (s *Server) sealAudit(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) sealAudit(w http.ResponseWriter, r *http.Request) error {
 	who, log, err := s.custody(r)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Server) sealAudit(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-func (s *Server) eraseAudit(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) eraseAudit(w http.ResponseWriter, r *http.Request) error {
 	who, log, err := s.custody(r)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *Server) eraseAudit(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, api.ErasedAudit{Records: report.Records})
 }
 
-func (s *Server) rotateAuditKey(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) rotateAuditKey(w http.ResponseWriter, r *http.Request) error {
 	who, log, err := s.custody(r)
 	if err != nil {
 		return err

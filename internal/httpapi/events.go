@@ -11,7 +11,7 @@ import (
 
 // events streams what happens to the caller's sandboxes as JSON lines, until the
 // client goes away or is too slow; it may ask again from the last one that it has.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func checkPath(path string) error {
 }
 
 // file does an operation that is one answer.
-func (s *Server) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
+func (s fileRoutes) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
 	sb, err := s.own(r)
 	if err != nil {
 		return channel.FileInfo{}, err
@@ -51,7 +51,7 @@ func (s *Server) file(r *http.Request, f channel.File) (channel.FileInfo, error)
 	return s.cfg.Sandboxes.File(r.Context(), sb.Info().ID, f)
 }
 
-func (s *Server) statFile(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) statFile(w http.ResponseWriter, r *http.Request) error {
 	f, err := fileCall(r.URL.Query())
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *Server) statFile(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, viewFile(info))
 }
 
-func (s *Server) removeFile(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) removeFile(w http.ResponseWriter, r *http.Request) error {
 	f, err := fileCall(r.URL.Query())
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Server) removeFile(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *Server) makeDirectory(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) makeDirectory(w http.ResponseWriter, r *http.Request) error {
 	var body api.MakeDirectory
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Server) makeDirectory(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusCreated, viewFile(info))
 }
 
-func (s *Server) moveFile(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) moveFile(w http.ResponseWriter, r *http.Request) error {
 	var body api.MoveFile
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Server) moveFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // open begins an operation that is a stream.
-func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, error) {
+func (s fileRoutes) open(r *http.Request, f channel.File) (*channel.Conn, error) {
 	sb, err := s.own(r)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (s *Server) open(r *http.Request, f channel.File) (*channel.Conn, error) {
 }
 
 // listFiles streams what is in a directory as JSON lines, in the order of paths.
-func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) listFiles(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f, err := fileCall(q, "depth")
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 
 // readFile streams a file's bytes. Its length is not told before: the file may
 // change while it is read.
-func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 	f, err := fileCall(r.URL.Query())
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func lastReply(payload []byte) (channel.FileInfo, error) {
 
 // writeFile stores the request's body under a path. A body that breaks off leaves
 // the file as it was.
-func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
+func (s fileRoutes) writeFile(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f, err := fileCall(q, "mode")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // holds answers with what a sandbox waits for: one line, or with watch another
 // whenever it has changed, until the sandbox is gone.
-func (s *Server) holds(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) holds(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err

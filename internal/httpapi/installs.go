@@ -19,7 +19,7 @@ const maxPasses = 20
 
 // installs answers with a page of the log's records about packages. A token gets
 // those of its own sandboxes.
-func (s *Server) installs(w http.ResponseWriter, r *http.Request) error {
+func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Server) installs(w http.ResponseWriter, r *http.Request) error {
 
 // someInstalls adds to the page what the filter selects and the caller sees, and
 // tells which record was looked at last, and whether there are more.
-func (s *Server) someInstalls(r *http.Request, by caller, filter index.Filter, page *api.InstallPage) (last uint64, more bool, err error) {
+func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter, page *api.InstallPage) (last uint64, more bool, err error) {
 	var seqs []uint64
 	err = s.cfg.Audit.Index.View(r.Context(), func(v *index.View) (err error) {
 		seqs, more, err = v.Select(r.Context(), filter)

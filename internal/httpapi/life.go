@@ -12,7 +12,7 @@ import (
 // maxForks bounds the copies of one request.
 const maxForks = 100
 
-func (s *Server) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Server) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
 
 // resumeSandbox answers with the sandbox whether or not it was paused: what the
 // caller wants is that it runs.
-func (s *Server) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Server) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, view(sb, nil))
 }
 
-func (s *Server) setLifetime(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *Server) setLifetime(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, view(sb, nil))
 }
 
-func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, api.Usage(usage))
 }
 
-func (s *Server) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
+func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Server) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusCreated, viewSnapshot(made))
 }
 
-func (s *Server) forkSandbox(w http.ResponseWriter, r *http.Request) error {
+func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const maxPage = 1_000
 
 // listSandboxes answers with the caller's sandboxes that the query selects, oldest
 // first, a page at a time.
-func (s *Server) listSandboxes(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (o *owners) put(sandbox, token string) {
 
 // ownerOf is the token whose sandbox it is or was; "" is the host's, or nobody's
 // that is on record.
-func (s *Server) ownerOf(ctx context.Context, sandbox string) (string, error) {
+func (s *desk) ownerOf(ctx context.Context, sandbox string) (string, error) {
 	if s.cfg.Sandboxes != nil {
 		if sb, err := s.cfg.Sandboxes.Get(sandbox); err == nil {
 			return sb.Info().Owner.Token, nil
@@ -61,7 +61,7 @@ func (s *Server) ownerOf(ctx context.Context, sandbox string) (string, error) {
 
 // began are the records of the beginnings of sandboxes whose field ("run",
 // "sandbox") has a value.
-func (s *Server) began(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
+func (s *desk) began(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
 	outcomes := []audit.Outcome{audit.Started, audit.Restored}
 	filter := audit.Filter{Kinds: []audit.Kind{audit.KindSandbox}, Outcomes: outcomes}
 	if field == "run" {
@@ -97,7 +97,7 @@ func (s *Server) began(ctx context.Context, field, value string) func(func(audit
 
 // ownRun refuses a run that is not the caller's: fault.ErrNotFound, as one that
 // there is not. A run is a token's if all its sandboxes are.
-func (s *Server) ownRun(r *http.Request, run string) error {
+func (s *desk) ownRun(r *http.Request, run string) error {
 	who, err := callerOf(r.Context())
 	if err != nil || who.all() {
 		return err
@@ -154,7 +154,7 @@ func (k *taking) release(run string) {
 // takeRun refuses a token's request for a run that has sandboxes of others: what a
 // person approved for that run would be the token's, too. release is to be called
 // when the sandbox is there, or is not.
-func (s *Server) takeRun(r *http.Request, who caller, run string) (release func(), err error) {
+func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(), err error) {
 	if run == "" {
 		return func() {}, nil
 	}
@@ -181,7 +181,7 @@ func (s *Server) takeRun(r *http.Request, who caller, run string) (release func(
 }
 
 // runOf tells whether a run has sandboxes of the token, and of others.
-func (s *Server) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
+func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {
 		for _, sb := range s.cfg.Sandboxes.List() {
 			if info := sb.Info(); info.Run == run {

@@ -48,7 +48,7 @@ func (p *plans) get(run string) (api.Plan, bool) {
 }
 
 // makePlan weighs what a resolver chose.
-func (s *Server) makePlan(w http.ResponseWriter, r *http.Request) error {
+func (s runRoutes) makePlan(w http.ResponseWriter, r *http.Request) error {
 	var body api.ResolvedPlan
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Server) makePlan(w http.ResponseWriter, r *http.Request) error {
 }
 
 // showPlan gives a run's last plan again.
-func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
+func (s runRoutes) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if err := s.ownRun(r, r.PathValue("run")); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // maxPolicy bounds a policy document; real ones have a few kilobytes.
 const maxPolicy = 1 << 20
 
-func (s *Server) listPolicies(w http.ResponseWriter, r *http.Request) error {
+func (s policyRoutes) listPolicies(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Server) listPolicies(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, views)
 }
 
-func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request) error {
+func (s policyRoutes) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, viewPolicy(p))
 }
 
-func (s *Server) putPolicy(w http.ResponseWriter, r *http.Request) error {
+func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (s *Server) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, v)
 }
 
-func (s *Server) removePolicy(w http.ResponseWriter, r *http.Request) error {
+func (s policyRoutes) removePolicy(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *Server) removePolicy(w http.ResponseWriter, r *http.Request) error {
 }
 
 // recordPolicy writes who changes a named policy before that is done.
-func (s *Server) recordPolicy(ctx context.Context, by caller, reason, event, name string) error {
+func (s policyRoutes) recordPolicy(ctx context.Context, by caller, reason, event, name string) error {
 	_, err := s.cfg.Log.Append(ctx, audit.Record{
 		Kind: audit.KindDaemon, Outcome: audit.Started, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
 	})

@@ -16,7 +16,7 @@ const PortProtocol = "cofferdam-port"
 
 // port upgrades the connection to one with a server inside. A token reaches what the
 // policy publishes, the host's own users also what the policy leaves open.
-func (s *Server) port(w http.ResponseWriter, r *http.Request) error {
+func (s commandRoutes) port(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != PortProtocol {
 		return fault.Invalid("a port needs the header Upgrade: %s", PortProtocol)
 	}
@@ -39,7 +39,7 @@ func (s *Server) port(w http.ResponseWriter, r *http.Request) error {
 }
 
 // join connects the client with the server inside until both have ended.
-func (s *Server) join(w http.ResponseWriter, r *http.Request, port int, dial func(context.Context, string, int) (net.Conn, error)) error {
+func (s commandRoutes) join(w http.ResponseWriter, r *http.Request, port int, dial func(context.Context, string, int) (net.Conn, error)) error {
 	inside, err := dial(r.Context(), r.PathValue("id"), port)
 	if err != nil {
 		return err

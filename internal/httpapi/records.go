@@ -37,7 +37,7 @@ func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
 
 // summary waits for the records of ended commands, so that a client that saw a
 // command's exit sees what it installed.
-func (s *Server) summary(w http.ResponseWriter, r *http.Request) error {
+func (s runRoutes) summary(w http.ResponseWriter, r *http.Request) error {
 	run := r.PathValue("run")
 	if err := s.ownRun(r, run); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Server) summary(w http.ResponseWriter, r *http.Request) error {
 }
 
 // records streams the log as JSON lines.
-func (s *Server) records(w http.ResponseWriter, r *http.Request) error {
+func (s auditRoutes) records(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox")}
 	for _, k := range q["kind"] {
@@ -81,7 +81,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) error {
 }
 
 // cut ends an answer that has begun in a way that no client takes for whole.
-func (s *Server) cut(r *http.Request, err error) error {
+func (s *desk) cut(r *http.Request, err error) error {
 	s.cfg.Logger.ErrorContext(r.Context(), "an answer was cut short", "path", r.URL.Path, "err", err)
 	panic(http.ErrAbortHandler)
 }

@@ -16,7 +16,7 @@ import (
 const maxLastRuns = 1000
 
 // tellRefusals answers with what a run was refused, as `cofferdam why` tells it.
-func (s *Server) tellRefusals(w http.ResponseWriter, r *http.Request) error {
+func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	if err := known(q, "run", "sandbox", "request"); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s *Server) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 }
 
 // soughtRun finds the run that is meant, which must be the caller's.
-func (s *Server) soughtRun(r *http.Request, sought *admission.Sought) (run string, err error) {
+func (s runRoutes) soughtRun(r *http.Request, sought *admission.Sought) (run string, err error) {
 	switch {
 	case sought.Run != "":
 	case sought.Sandbox != "":
@@ -67,7 +67,7 @@ func (s *Server) soughtRun(r *http.Request, sought *admission.Sought) (run strin
 
 // runOfRequest finds the sandbox that was shown a request's id last, among those of
 // the caller.
-func (s *Server) runOfRequest(r *http.Request, request string) (run, sandbox string, err error) {
+func (s runRoutes) runOfRequest(r *http.Request, request string) (run, sandbox string, err error) {
 	for _, field := range []string{"request", "approval"} {
 		found, err := s.newest(r, index.Filter{Where: map[string][]string{field: {request}}}, audit.Filter{}, func(rec audit.Record) bool {
 			return rec.RequestID == request || rec.Approval == request
@@ -81,7 +81,7 @@ func (s *Server) runOfRequest(r *http.Request, request string) (run, sandbox str
 
 // lastBegun is the record with which the caller's last sandbox began that has a field
 // ("sandbox", or none) with a value. Who made a plan since asks about the run before.
-func (s *Server) lastBegun(r *http.Request, field, value string) (audit.Record, error) {
+func (s runRoutes) lastBegun(r *http.Request, field, value string) (audit.Record, error) {
 	outcomes := []audit.Outcome{audit.Started, audit.Restored}
 	where := map[string][]string{"kind": {string(audit.KindSandbox)}, "outcome": {string(audit.Started), string(audit.Restored)}}
 	if field != "" {
@@ -94,7 +94,7 @@ func (s *Server) lastBegun(r *http.Request, field, value string) (audit.Record, 
 
 // newest is the newest record of one of the caller's runs that meets; without an index
 // the log is read through. A record without a run is none.
-func (s *Server) newest(r *http.Request, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) (audit.Record, error) {
+func (s runRoutes) newest(r *http.Request, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) (audit.Record, error) {
 	candidates, err := s.candidates(r.Context(), indexed, plain, meets)
 	if err != nil {
 		return audit.Record{}, err
@@ -121,7 +121,7 @@ func (s *Server) newest(r *http.Request, indexed index.Filter, plain audit.Filte
 }
 
 // candidates are the records that meet, the newest first, at most maxLastRuns.
-func (s *Server) candidates(ctx context.Context, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) ([]audit.Record, error) {
+func (s runRoutes) candidates(ctx context.Context, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) ([]audit.Record, error) {
 	if s.cfg.Audit.Index != nil {
 		var seqs []uint64
 		err := s.cfg.Audit.Index.View(ctx, func(v *index.View) (err error) {

@@ -38,8 +38,46 @@ type route struct {
 	handle  handler
 }
 
+// The routes by what they are about. Each shares the desk.
+type (
+	// advisoryRoutes are about imported facts about packages.
+	advisoryRoutes struct{ *desk }
+	// approvalRoutes are about the queue of requests that wait.
+	approvalRoutes struct{ *desk }
+	// auditRoutes are about the log.
+	auditRoutes struct{ *desk }
+	// commandRoutes are about commands of sandboxes, and connections to them.
+	commandRoutes struct{ *desk }
+	// fileRoutes are about files in sandboxes.
+	fileRoutes struct{ *desk }
+	// policyRoutes are about named policies.
+	policyRoutes struct{ *desk }
+	// runRoutes are about what runs asked for, got and were refused.
+	runRoutes struct{ *desk }
+	// sandboxRoutes are about sandboxes and their life.
+	sandboxRoutes struct{ *desk }
+	// snapshotRoutes are about copies of sandboxes.
+	snapshotRoutes struct{ *desk }
+	// templateRoutes are about templates.
+	templateRoutes struct{ *desk }
+	// tokenRoutes are about tokens.
+	tokenRoutes struct{ *desk }
+)
+
 // routes are all of /v1.
 func (s *Server) routes() []route {
+	d := s.desk
+	advisories := advisoryRoutes{d}
+	approvals := approvalRoutes{d}
+	audits := auditRoutes{d}
+	commands := commandRoutes{d}
+	files := fileRoutes{d}
+	policies := policyRoutes{d}
+	runs := runRoutes{d}
+	sandboxes := sandboxRoutes{d}
+	snapshots := snapshotRoutes{d}
+	templates := templateRoutes{d}
+	tokens := tokenRoutes{d}
 	return []route{
 		{"GET /v1/openapi.yaml", anyone, s.openAPI},
 		{"GET /v1/version", holders, s.version},
@@ -47,74 +85,74 @@ func (s *Server) routes() []route {
 		{"GET /v1/clock", admins, s.clock},
 		{"POST /v1/clock/accept", people, s.acceptClock},
 
-		{"POST /v1/sandboxes", holders, s.createSandbox},
-		{"GET /v1/sandboxes", holders, s.listSandboxes},
-		{"GET /v1/sandboxes/{id}", holders, s.getSandbox},
-		{"DELETE /v1/sandboxes/{id}", holders, s.destroySandbox},
-		{"GET /v1/sandboxes/{id}/holds", holders, s.holds},
-		{"POST /v1/sandboxes/{id}/pause", holders, s.pauseSandbox},
-		{"POST /v1/sandboxes/{id}/resume", holders, s.resumeSandbox},
-		{"PUT /v1/sandboxes/{id}/lifetime", holders, s.setLifetime},
-		{"GET /v1/sandboxes/{id}/usage", holders, s.usage},
-		{"POST /v1/sandboxes/{id}/snapshots", holders, s.makeSnapshot},
-		{"POST /v1/sandboxes/{id}/fork", holders, s.forkSandbox},
-		{"POST /v1/sandboxes/{id}/commands", holders, s.startCommand},
-		{"GET /v1/sandboxes/{id}/commands/{cmd}", holders, s.getCommand},
-		{"GET /v1/sandboxes/{id}/commands/{cmd}/attach", holders, s.attach},
-		{"GET /v1/sandboxes/{id}/ports/{port}", holders, s.port},
-		{"GET /v1/sandboxes/{id}/files", holders, s.readFile},
-		{"PUT /v1/sandboxes/{id}/files", holders, s.writeFile},
-		{"DELETE /v1/sandboxes/{id}/files", holders, s.removeFile},
-		{"GET /v1/sandboxes/{id}/files/stat", holders, s.statFile},
-		{"GET /v1/sandboxes/{id}/files/list", holders, s.listFiles},
-		{"POST /v1/sandboxes/{id}/files/mkdir", holders, s.makeDirectory},
-		{"POST /v1/sandboxes/{id}/files/move", holders, s.moveFile},
-		{"GET /v1/events", holders, s.events},
+		{"POST /v1/sandboxes", holders, sandboxes.createSandbox},
+		{"GET /v1/sandboxes", holders, sandboxes.listSandboxes},
+		{"GET /v1/sandboxes/{id}", holders, sandboxes.getSandbox},
+		{"DELETE /v1/sandboxes/{id}", holders, sandboxes.destroySandbox},
+		{"GET /v1/sandboxes/{id}/holds", holders, sandboxes.holds},
+		{"POST /v1/sandboxes/{id}/pause", holders, sandboxes.pauseSandbox},
+		{"POST /v1/sandboxes/{id}/resume", holders, sandboxes.resumeSandbox},
+		{"PUT /v1/sandboxes/{id}/lifetime", holders, sandboxes.setLifetime},
+		{"GET /v1/sandboxes/{id}/usage", holders, sandboxes.usage},
+		{"POST /v1/sandboxes/{id}/snapshots", holders, snapshots.makeSnapshot},
+		{"POST /v1/sandboxes/{id}/fork", holders, snapshots.forkSandbox},
+		{"POST /v1/sandboxes/{id}/commands", holders, commands.startCommand},
+		{"GET /v1/sandboxes/{id}/commands/{cmd}", holders, commands.getCommand},
+		{"GET /v1/sandboxes/{id}/commands/{cmd}/attach", holders, commands.attach},
+		{"GET /v1/sandboxes/{id}/ports/{port}", holders, commands.port},
+		{"GET /v1/sandboxes/{id}/files", holders, files.readFile},
+		{"PUT /v1/sandboxes/{id}/files", holders, files.writeFile},
+		{"DELETE /v1/sandboxes/{id}/files", holders, files.removeFile},
+		{"GET /v1/sandboxes/{id}/files/stat", holders, files.statFile},
+		{"GET /v1/sandboxes/{id}/files/list", holders, files.listFiles},
+		{"POST /v1/sandboxes/{id}/files/mkdir", holders, files.makeDirectory},
+		{"POST /v1/sandboxes/{id}/files/move", holders, files.moveFile},
+		{"GET /v1/events", holders, sandboxes.events},
 
-		{"GET /v1/snapshots", holders, s.listSnapshots},
-		{"GET /v1/snapshots/{ref}", holders, s.getSnapshot},
-		{"DELETE /v1/snapshots/{ref}", holders, s.removeSnapshot},
+		{"GET /v1/snapshots", holders, snapshots.listSnapshots},
+		{"GET /v1/snapshots/{ref}", holders, snapshots.getSnapshot},
+		{"DELETE /v1/snapshots/{ref}", holders, snapshots.removeSnapshot},
 
-		{"GET /v1/runs/{run}/summary", holders, s.summary},
-		{"GET /v1/runs/{run}/suggest", holders, s.suggest},
-		{"GET /v1/runs/{run}/plan", holders, s.showPlan},
-		{"POST /v1/runs/{run}/plan", holders, s.makePlan},
-		{"GET /v1/refusals", holders, s.tellRefusals},
-		{"GET /v1/installs", holders, s.installs},
+		{"GET /v1/runs/{run}/summary", holders, runs.summary},
+		{"GET /v1/runs/{run}/suggest", holders, runs.suggest},
+		{"GET /v1/runs/{run}/plan", holders, runs.showPlan},
+		{"POST /v1/runs/{run}/plan", holders, runs.makePlan},
+		{"GET /v1/refusals", holders, runs.tellRefusals},
+		{"GET /v1/installs", holders, runs.installs},
 
-		{"GET /v1/templates", holders, s.listTemplates},
-		{"GET /v1/templates/{name}", holders, s.showTemplate},
-		{"POST /v1/templates/{name}", admins, s.buildTemplate},
-		{"DELETE /v1/templates/{name}", admins, s.removeTemplate},
+		{"GET /v1/templates", holders, templates.listTemplates},
+		{"GET /v1/templates/{name}", holders, templates.showTemplate},
+		{"POST /v1/templates/{name}", admins, templates.buildTemplate},
+		{"DELETE /v1/templates/{name}", admins, templates.removeTemplate},
 
-		{"GET /v1/policies", holders, s.listPolicies},
-		{"GET /v1/policies/{name}", holders, s.getPolicy},
-		{"PUT /v1/policies/{name}", admins, s.putPolicy},
-		{"DELETE /v1/policies/{name}", admins, s.removePolicy},
+		{"GET /v1/policies", holders, policies.listPolicies},
+		{"GET /v1/policies/{name}", holders, policies.getPolicy},
+		{"PUT /v1/policies/{name}", admins, policies.putPolicy},
+		{"DELETE /v1/policies/{name}", admins, policies.removePolicy},
 
-		{"GET /v1/tokens", admins, s.listTokens},
-		{"POST /v1/tokens", admins, s.makeToken},
-		{"DELETE /v1/tokens/{id}", admins, s.revokeToken},
+		{"GET /v1/tokens", admins, tokens.listTokens},
+		{"POST /v1/tokens", admins, tokens.makeToken},
+		{"DELETE /v1/tokens/{id}", admins, tokens.revokeToken},
 
-		{"GET /v1/approvals", admins, s.listApprovals},
-		{"GET /v1/approvals/watch", admins, s.watchApprovals},
-		{"GET /v1/approvals/{id}", admins, s.getApproval},
-		{"POST /v1/approvals/answer", people, s.answerApprovals},
-		{"POST /v1/approvals/{id}/revoke", people, s.revokeApproval},
+		{"GET /v1/approvals", admins, approvals.listApprovals},
+		{"GET /v1/approvals/watch", admins, approvals.watchApprovals},
+		{"GET /v1/approvals/{id}", admins, approvals.getApproval},
+		{"POST /v1/approvals/answer", people, approvals.answerApprovals},
+		{"POST /v1/approvals/{id}/revoke", people, approvals.revokeApproval},
 
-		{"GET /v1/audit/records", admins, s.records},
-		{"GET /v1/audit/stream", admins, s.auditStream},
-		{"POST /v1/audit/query", admins, s.auditQuery},
-		{"POST /v1/audit/reports/{name}", admins, s.auditReport},
-		{"POST /v1/audit/seal", admins, s.sealAudit},
-		{"POST /v1/audit/erase", admins, s.eraseAudit},
-		{"POST /v1/audit/key", admins, s.rotateAuditKey},
+		{"GET /v1/audit/records", admins, audits.records},
+		{"GET /v1/audit/stream", admins, audits.auditStream},
+		{"POST /v1/audit/query", admins, audits.auditQuery},
+		{"POST /v1/audit/reports/{name}", admins, audits.auditReport},
+		{"POST /v1/audit/seal", admins, audits.sealAudit},
+		{"POST /v1/audit/erase", admins, audits.eraseAudit},
+		{"POST /v1/audit/key", admins, audits.rotateAuditKey},
 
-		{"GET /v1/advisories", admins, s.advisories},
-		{"POST /v1/advisories", people, s.importAdvisories},
-		{"PUT /v1/advisories/{label}", admins, s.uploadAdvisories},
-		{"DELETE /v1/advisories", admins, s.removeAllAdvisories},
-		{"DELETE /v1/advisories/{label}", admins, s.removeAdvisories},
-		{"GET /v1/advisories/check", holders, s.checkPackage},
+		{"GET /v1/advisories", admins, advisories.advisories},
+		{"POST /v1/advisories", people, advisories.importAdvisories},
+		{"PUT /v1/advisories/{label}", admins, advisories.uploadAdvisories},
+		{"DELETE /v1/advisories", admins, advisories.removeAllAdvisories},
+		{"DELETE /v1/advisories/{label}", admins, advisories.removeAdvisories},
+		{"GET /v1/advisories/check", holders, advisories.checkPackage},
 	}
 }

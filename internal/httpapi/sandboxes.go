@@ -18,7 +18,7 @@ import (
 // DefaultPolicy is in force where none was given: nothing may be installed.
 const DefaultPolicy = "name: default\npackages:\n  default: deny\n"
 
-func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 
 // request is what the manager is asked for. What a token may not ask is refused
 // here, before anything is looked at.
-func (s *Server) request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
+func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
 	if err := checkCreate(body, who); err != nil {
 		return sandbox.Request{}, err
 	}
@@ -105,7 +105,7 @@ func lockfiles(body api.CreateSandbox, p *policy.Policy) (*lockfile.Given, error
 	return lockfile.Give(body.Policy.Source, p.Lockfiles(), policy.LockMode(body.LockMode), sources)
 }
 
-func (s *Server) getSandbox(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) getSandbox(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Server) getSandbox(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, view(sb, commands))
 }
 
-func (s *Server) destroySandbox(w http.ResponseWriter, r *http.Request) error {
+func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func viewCommand(c keeper.Command) api.Command {
 	return v
 }
 
-func (s *Server) startCommand(w http.ResponseWriter, r *http.Request) error {
+func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) error {
 	var body api.StartCommand
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *Server) startCommand(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusCreated, viewCommand(started))
 }
 
-func (s *Server) getCommand(w http.ResponseWriter, r *http.Request) error {
+func (s commandRoutes) getCommand(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.own(r); err != nil {
 		return err
 	}

@@ -84,17 +84,23 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Server is the API's handler; Busy tells the idle daemon whether it is in use.
-type Server struct {
+// desk is what the routes share: the parts of the daemon, and whose is what.
+type desk struct {
 	cfg       Config
-	mux       *http.ServeMux
 	plans     plans
 	owners    owners
 	taking    taking
-	refusals  refusals
 	listeners listeners
-	busy      atomic.Int64
-	last      atomic.Int64 // unix nanoseconds of the last request's end
+}
+
+// Server is the API's handler; Busy tells the idle daemon whether it is in use.
+type Server struct {
+	*desk
+
+	mux      *http.ServeMux
+	refusals refusals
+	busy     atomic.Int64
+	last     atomic.Int64 // unix nanoseconds of the last request's end
 }
 
 // New makes the handler.
@@ -102,7 +108,7 @@ func New(cfg Config) *Server {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux()}
+	s := &Server{desk: &desk{cfg: cfg}, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.pattern, s.serve(r))

@@ -10,7 +10,7 @@ import (
 )
 
 // ownSnapshots are those that the caller sees.
-func (s *Server) ownSnapshots(r *http.Request) ([]sandbox.Snapshot, error) {
+func (s snapshotRoutes) ownSnapshots(r *http.Request) ([]sandbox.Snapshot, error) {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Server) ownSnapshots(r *http.Request) ([]sandbox.Snapshot, error) {
 	return own, nil
 }
 
-func (s *Server) listSnapshots(w http.ResponseWriter, r *http.Request) error {
+func (s snapshotRoutes) listSnapshots(w http.ResponseWriter, r *http.Request) error {
 	own, err := s.ownSnapshots(r)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *Server) listSnapshots(w http.ResponseWriter, r *http.Request) error {
 
 // snapshotOf finds the caller's snapshot by id or by name: an id first, then a
 // name of the caller's own, then, for who sees all, the one that has it.
-func (s *Server) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
+func (s snapshotRoutes) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
 	ref := r.PathValue("ref")
 	own, err := s.ownSnapshots(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
 	}
 }
 
-func (s *Server) getSnapshot(w http.ResponseWriter, r *http.Request) error {
+func (s snapshotRoutes) getSnapshot(w http.ResponseWriter, r *http.Request) error {
 	snap, err := s.snapshotOf(r)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *Server) getSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, viewSnapshot(snap))
 }
 
-func (s *Server) removeSnapshot(w http.ResponseWriter, r *http.Request) error {
+func (s snapshotRoutes) removeSnapshot(w http.ResponseWriter, r *http.Request) error {
 	snap, err := s.snapshotOf(r)
 	if err != nil {
 		return err

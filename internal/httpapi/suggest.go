@@ -17,7 +17,7 @@ import (
 
 // suggest turns what a run asked for, and was not let have, into a change of its policy;
 // with the plans of that, into one by which all of it can be had.
-func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
+func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	run := r.PathValue("run")
 	if err := known(r.URL.Query(), "plan"); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Server) suggest(w http.ResponseWriter, r *http.Request) error {
 }
 
 // releasesOf are the releases of the caller's plans; nil: none was named.
-func (s *Server) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease, error) {
+func (s runRoutes) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease, error) {
 	var all []api.PlanRelease
 	for _, run := range runs {
 		if err := s.ownRun(r, run); err != nil {
@@ -111,7 +111,7 @@ func byAllowlist(rule string) bool {
 }
 
 // policyOf finds a run's policy in the log.
-func (s *Server) policyOf(r *http.Request, run string) (source, digest string, err error) {
+func (s runRoutes) policyOf(r *http.Request, run string) (source, digest string, err error) {
 	for rec, err := range s.cfg.Log.Records(r.Context(), audit.Filter{Run: run, Kinds: []audit.Kind{audit.KindSandbox}}) {
 		if err != nil {
 			return "", "", err

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
-func (s *Server) listTemplates(w http.ResponseWriter, r *http.Request) error {
+func (s templateRoutes) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.cfg.Templates.List(r.Context())
 	if err != nil {
 		return err
@@ -20,11 +20,11 @@ func (s *Server) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, views)
 }
 
-func (s *Server) viewTemplate(t template.Template) api.Template {
+func (s templateRoutes) viewTemplate(t template.Template) api.Template {
 	return api.Template{Name: t.Name, Digest: t.Digest, Created: t.Created, Bytes: t.Bytes, Outdated: s.cfg.Templates.Outdated(t)}
 }
 
-func (s *Server) showTemplate(w http.ResponseWriter, r *http.Request) error {
+func (s templateRoutes) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.cfg.Templates.Get(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Server) showTemplate(w http.ResponseWriter, r *http.Request) error {
 
 // buildTemplate streams the build's progress as JSON lines; the last one has
 // Done or Error.
-func (s *Server) buildTemplate(w http.ResponseWriter, r *http.Request) error {
+func (s templateRoutes) buildTemplate(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, flush := json.NewEncoder(w), http.NewResponseController(w)
 	send := func(e api.TemplateEvent) {
@@ -74,7 +74,7 @@ func (s *Server) buildTemplate(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *Server) removeTemplate(w http.ResponseWriter, r *http.Request) error {
+func (s templateRoutes) removeTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err := s.cfg.Templates.Remove(r.Context(), r.PathValue("name")); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
-func (s *Server) listTokens(w http.ResponseWriter, _ *http.Request) error {
+func (s tokenRoutes) listTokens(w http.ResponseWriter, _ *http.Request) error {
 	if s.cfg.Tokens == nil {
 		return errNotWired
 	}
@@ -24,7 +24,7 @@ func (s *Server) listTokens(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // makeToken answers with the secret, which nobody is told again.
-func (s *Server) makeToken(w http.ResponseWriter, r *http.Request) error {
+func (s tokenRoutes) makeToken(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *Server) makeToken(w http.ResponseWriter, r *http.Request) error {
 
 // policiesExist refuses names of policies that there are not: a token that is
 // bound to one could make no sandbox, and would get whatever is put there later.
-func (s *Server) policiesExist(names []string) error {
+func (s tokenRoutes) policiesExist(names []string) error {
 	for _, name := range names {
 		if name == "" || s.cfg.Policies == nil {
 			continue
@@ -73,7 +73,7 @@ func (s *Server) policiesExist(names []string) error {
 	return nil
 }
 
-func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
+func (s tokenRoutes) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 // recordToken writes who makes or revokes a token before that is done.
-func (s *Server) recordToken(ctx context.Context, by caller, reason, event, name string) error {
+func (s tokenRoutes) recordToken(ctx context.Context, by caller, reason, event, name string) error {
 	_, err := s.cfg.Log.Append(ctx, audit.Record{
 		Kind: audit.KindDaemon, Outcome: audit.Started, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
 	})

@@ -43,7 +43,7 @@ type Remote struct {
 func Open(r Remote) (*Client, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return nil, fmt.Errorf("the daemon's address %q is none: write https://HOST:PORT", redact(r.URL))
+		return nil, fmt.Errorf("invalid daemon address %q: write https://HOST:PORT", redact(r.URL))
 	}
 	if r.Token == "" {
 		return nil, fmt.Errorf("the daemon at %s takes only callers with a token: give one, or set %s", u.Host, EnvToken)

@@ -74,10 +74,10 @@ func TestAddresses(t *testing.T) {
 		"http://127.0.0.1.example":          "in the clear",
 		"http://localhost.example":          "in the clear",
 		"ftp://127.0.0.1":                   "has to begin with https://",
-		"127.0.0.1:7433":                    "is none",
-		"https://user:pw@sandboxes.example": "is none",
-		"https://sandboxes.example/path":    "is none",
-		"":                                  "is none",
+		"127.0.0.1:7433":                    "invalid daemon address",
+		"https://user:pw@sandboxes.example": "invalid daemon address",
+		"https://sandboxes.example/path":    "invalid daemon address",
+		"":                                  "invalid daemon address",
 	} {
 		_, err := client.At(host, "e2b_secret", "")
 		switch {

@@ -147,7 +147,7 @@ func (f *answerFlags) reachesSomebody(ctx context.Context, cmd *cobra.Command, c
 
 func (f *answerFlags) check(cmd *cobra.Command) error {
 	if !slices.Contains([]approval.Scope{approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere}, approval.Scope(f.scope)) {
-		return usage(cmd, "--scope %q is none of run, policy, everywhere", f.scope)
+		return usage(cmd, "unknown --scope %q; known scopes: run, policy, everywhere", f.scope)
 	}
 	if f.expires != "" {
 		var err error
@@ -174,7 +174,7 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 	}
 	if !ui.CanAsk() {
 		if len(edits) > 0 {
-			return false, fault.Invalid("nobody can be asked here whether the files may be changed; give --yes")
+			return false, fault.Invalid("there is no terminal to ask whether to change the files; add --yes")
 		}
 		return true, nil
 	}

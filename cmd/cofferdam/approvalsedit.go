@@ -55,7 +55,7 @@ func (f *answerFlags) edits(requests []approval.Request) ([]fileEdit, error) {
 			return nil, err
 		}
 		if bytes.Equal(e.before, e.after) {
-			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s has it already\n", ui.Printable(e.path))
+			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s already contains it\n", ui.Printable(e.path))
 			continue
 		}
 		if e.diff, err = unified(e); err != nil {
@@ -137,7 +137,7 @@ func (f *answerFlags) policyFile(requests []approval.Request) (path string, dige
 	slices.Sort(paths)
 	switch len(paths) {
 	case 0:
-		return "", nil, fault.Invalid("the run had the built-in policy, which is no file; name one with --add-to-policy=FILE")
+		return "", nil, fault.Invalid("the run had the built-in policy, which is not a file; name one with --add-to-policy=FILE")
 	case 1:
 		return paths[0], sources[paths[0]], nil
 	}

@@ -47,7 +47,7 @@ exit code.`,
 		Example: "  cofferdam attach run-4f1c07\n  cofferdam attach --from-now sb4f1c07",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "name one run or one sandbox; cofferdam list shows those that there are")
+				return usage(cmd, "name one run or one sandbox; cofferdam list shows them")
 			}
 			return attachTo(cmd.Context(), flags, attachment{name: args[0], fromNow: fromNow})
 		},

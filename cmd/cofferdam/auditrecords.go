@@ -128,7 +128,7 @@ func when(flag, text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	return time.Time{}, fault.Invalid("--%s %q is no time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
+	return time.Time{}, fault.Invalid("--%s %q is not a time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
 }
 
 func times(n int) string {

@@ -93,7 +93,7 @@ files and processes.`,
 func (f *createFlags) registerCreate(cmd *cobra.Command) {
 	f.registerSandbox(cmd)
 	describe(cmd, map[string]string{
-		"policy": "policy document (default: a built-in one that allows no package, or the token's)", "lock-mode": "frozen or prefer, as of run",
+		"policy": "policy document (default: a built-in one that allows no package, or the token's)", "lock-mode": "frozen or prefer, as with cofferdam run",
 		"run-id": "id of its run in the record (default: a new one)", "task": "what it is for, in words, for the record",
 		"workdir": "directory inside in which commands start",
 	})

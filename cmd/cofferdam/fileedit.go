@@ -24,7 +24,7 @@ func (e fileEdit) write() error {
 	if e.isNew {
 		err := wholefile.Create(e.path, e.after, 0o644)
 		if errors.Is(err, os.ErrExist) {
-			return fault.Invalid("%s has come to be there meanwhile; nothing was written", e.path)
+			return fault.Invalid("%s was created meanwhile; nothing was written", e.path)
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", e.path, err)

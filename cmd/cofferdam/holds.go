@@ -183,7 +183,7 @@ func (r *runner) answerTo(ctx context.Context, h api.Hold) string {
 	}
 	request, err := r.queued(ctx, h.Request)
 	if err != nil {
-		return fmt.Sprintf("%s: %s does not wait any more (how it was answered can't be had: %s)", h.Request, h.Package, err)
+		return fmt.Sprintf("%s: %s does not wait any more (the answer is not available: %s)", h.Request, h.Package, err)
 	}
 	switch request.State {
 	case approval.Approved, approval.Denied:

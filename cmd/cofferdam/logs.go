@@ -66,7 +66,7 @@ func chosen(box api.Sandbox, names []string) (api.Command, error) {
 			return c, nil
 		}
 	}
-	return api.Command{}, fault.New(fault.ErrNotFound, "there is no command %q in the sandbox %s; cofferdam logs --list %s has those that there are", names[0], box.ID, box.ID)
+	return api.Command{}, fault.New(fault.ErrNotFound, "there is no command %q in the sandbox %s; cofferdam logs --list %s shows its commands", names[0], box.ID, box.ID)
 }
 
 // showLog passes the output on: as far as there is some now or, with follow, to

@@ -80,7 +80,7 @@ func suggest(s api.Suggestion, write bool) error {
 // had.
 func rewrite(s api.Suggestion) error {
 	if s.Source == "" {
-		return fault.Invalid("the run had the built-in policy, which is no file; save the lines that begin with + as a policy and give it with --policy")
+		return fault.Invalid("the run had the built-in policy, which is not a file; save the lines that begin with + as a policy and give it with --policy")
 	}
 	path, err := filepath.EvalSymlinks(s.Source)
 	if err != nil {

@@ -84,7 +84,7 @@ func listenFor(ctx context.Context, outside, inside int) (net.Listener, error) {
 	if outside > 0 {
 		l, err := listen(outside)
 		if err != nil {
-			return nil, fault.Wrap(fault.ErrConflict, err, "--publish %d:%d: port %d of this host can't be had; name another, or leave it out", outside, inside, outside)
+			return nil, fault.Wrap(fault.ErrConflict, err, "--publish %d:%d: port %d of this host is not free; name another, or leave it out", outside, inside, outside)
 		}
 		return l, nil
 	}
@@ -93,7 +93,7 @@ func listenFor(ctx context.Context, outside, inside int) (net.Listener, error) {
 		l, err = listen(0)
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "--publish %d: no port of this host can be had", inside)
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "--publish %d: no port of this host is free", inside)
 	}
 	return l, nil
 }

@@ -22,7 +22,7 @@ const reportRows = 16
 func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 	summary, err := r.ending(ctx)
 	if err != nil {
-		r.stderr.Say("the summary of run %s can't be had: %s", r.box.Run, err)
+		r.stderr.Say("the summary of run %s is not available: %s", r.box.Run, err)
 		return
 	}
 	colours := ui.Coloured(os.Stderr)

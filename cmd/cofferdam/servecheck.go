@@ -105,7 +105,7 @@ func checkListen(ctx context.Context, l config.Listen, paths config.Paths) docto
 	case errors.Is(err, syscall.EADDRINUSE):
 		return verdictOf(name, fmt.Errorf("another program listens on %s; choose another port", l.Address), "")
 	case err != nil:
-		return verdictOf(name, fmt.Errorf("nobody can listen on %s here: %w", l.Address, err), "")
+		return verdictOf(name, fmt.Errorf("can't listen on %s: %w", l.Address, err), "")
 	}
 	_ = listener.Close()
 	return verdictOf(name, nil, "at %s", l.URL())

@@ -106,7 +106,7 @@ func quotaSize(flag, text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > 1<<62/unit {
-		return 0, fault.Invalid("%s %q is no size such as 512MiB or 20GiB", flag, text)
+		return 0, fault.Invalid("%s %q is not a size such as 512MiB or 20GiB", flag, text)
 	}
 	return n * unit, nil
 }

@@ -132,7 +132,7 @@ func checkArtifact(ask door.ArtifactAsk) error {
 	case ask.Serve && ask.Await:
 		return fault.Invalid("%s is asked to be waited for and to be served at one time", excerpt.Of(ask.File.Name, 80))
 	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
-		return fault.Invalid("%s has %d digests, or one that is none", excerpt.Of(ask.File.Name, 80), len(ask.Digests))
+		return fault.Invalid("%s has %d digests, or an invalid one", excerpt.Of(ask.File.Name, 80), len(ask.Digests))
 	case ask.Whole() && !hexDigest.MatchString(ask.SHA256):
 		return fault.Invalid("%s can't be served without its sha256", excerpt.Of(ask.File.Name, 80))
 	case ask.Whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):

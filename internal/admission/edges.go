@@ -59,7 +59,7 @@ const maxExtrasText = 4 << 10
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {
-		return false, fault.Invalid("%s requires %q, which is no package", parent, excerpt.Of(name, 80))
+		return false, fault.Invalid("%s requires %q, which is not a package name", parent, excerpt.Of(name, 80))
 	}
 	return len(specifier) <= ledger.MaxSpecifier, nil
 }

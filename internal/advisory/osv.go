@@ -60,7 +60,7 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 		return reading{}, fault.Wrap(fault.ErrInvalid, err, "it is no OSV record")
 	}
 	if !isID(r.ID) {
-		return reading{}, fault.Invalid("its id %q is none", excerpt.Of(r.ID, maxQuoted))
+		return reading{}, fault.Invalid("its id %q is invalid", excerpt.Of(r.ID, maxQuoted))
 	}
 	id := r.malwareID()
 	if id == "" {
@@ -96,7 +96,7 @@ func (r *osvRecord) isWithdrawn(now time.Time) (bool, error) {
 	}
 	at, err := time.Parse(time.RFC3339, r.Withdrawn)
 	if err != nil {
-		return false, fault.Invalid("%s is withdrawn at %q, which is no time", r.ID, excerpt.Of(r.Withdrawn, maxQuoted))
+		return false, fault.Invalid("%s is withdrawn at %q, which is not a time", r.ID, excerpt.Of(r.Withdrawn, maxQuoted))
 	}
 	return !at.After(now), nil
 }

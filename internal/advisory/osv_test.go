@@ -91,7 +91,7 @@ func TestRecords(t *testing.T) {
 		{"withdrawn", record(`"id":"MAL-0000-1","withdrawn":"2026-01-01T00:00:00Z"`, affected("npm", "x")), "withdrawn"},
 		{"not withdrawn", record(`"id":"MAL-0000-1","withdrawn":null`, affected("npm", "x")), "MAL-0000-1 node x"},
 		{"to be withdrawn", record(`"id":"MAL-0000-1","withdrawn":"2030-01-01T00:00:00Z"`, affected("npm", "x")), "MAL-0000-1 node x"},
-		{"withdrawn at no time", record(`"id":"MAL-0000-1","withdrawn":"yes"`, affected("npm", "x")), "error no time"},
+		{"withdrawn at no time", record(`"id":"MAL-0000-1","withdrawn":"yes"`, affected("npm", "x")), "error not a time"},
 		{"another ecosystem", record(`"id":"MAL-0000-1"`, affected("RubyGems", "x")), "elsewhere 1"},
 		{"another spelling is another ecosystem", record(`"id":"MAL-0000-1"`, affected("pypi", "x")), "elsewhere 1"},
 		{"a name that nobody can ask for", record(`"id":"MAL-0000-1"`, affected("npm", "a b")), "unnamed 1"},

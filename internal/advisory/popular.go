@@ -65,7 +65,7 @@ func readNames(r io.Reader, ecosystem pkgref.Ecosystem) (nameList, error) {
 		list.add(n, line, seen)
 	}
 	if err := lines.Err(); err != nil {
-		return nameList{}, fault.Wrap(fault.ErrInvalid, err, "it is no list of names")
+		return nameList{}, fault.Wrap(fault.ErrInvalid, err, "it is not a list of names")
 	}
 	return list, nil
 }

@@ -91,7 +91,7 @@ func (v Verdict) check() error {
 	case v.State != Approved && v.State != Denied:
 		return fault.Invalid("the answer %q is neither %s nor %s", valid(string(v.State), 40), Approved, Denied)
 	case !slices.Contains([]Scope{"", ScopeRun, ScopePolicy, ScopeEverywhere}, v.Scope):
-		return fault.Invalid("the scope %q is none of %s, %s, %s", valid(string(v.Scope), 40), ScopeRun, ScopePolicy, ScopeEverywhere)
+		return fault.Invalid("unknown scope %q; known scopes: %s, %s, %s", valid(string(v.Scope), 40), ScopeRun, ScopePolicy, ScopeEverywhere)
 	case len(v.Reason) > maxLong:
 		return fault.Invalid("the reason has %d bytes; %d are the limit", len(v.Reason), maxLong)
 	case v.Lasts < 0 || v.Lasts > maxLasts:

@@ -65,7 +65,7 @@ func cleanFiles(files []File) ([]File, error) {
 	for _, f := range files {
 		switch {
 		case f.Name == "" || len(f.Name) > maxShort || seen[f.Name]:
-			return nil, fault.Invalid("%q is no name of a file, or is there twice", valid(f.Name, maxShort))
+			return nil, fault.Invalid("%q is not a file name, or is listed twice", valid(f.Name, maxShort))
 		case len(f.Digests) > maxDigests:
 			return nil, fault.Invalid("the file %s has more than %d digests", valid(f.Name, maxShort), maxDigests)
 		}
@@ -73,7 +73,7 @@ func cleanFiles(files []File) ([]File, error) {
 		for _, d := range f.Digests {
 			algorithm, sum, ok := strings.Cut(d, ":")
 			if !ok || algorithm == "" || sum == "" || len(d) > maxDigest || strings.ContainsAny(d, " \t\r\n") || !utf8.ValidString(d) {
-				return nil, fault.Invalid("%q is no digest of the file %s", valid(d, maxShort), valid(f.Name, maxShort))
+				return nil, fault.Invalid("%q is not a digest of the file %s", valid(d, maxShort), valid(f.Name, maxShort))
 			}
 		}
 		f.Name, f.Kind, f.Published = valid(f.Name, maxShort), valid(f.Kind, maxShort), plain(f.Published)

@@ -228,7 +228,7 @@ func ReadPublicKeys(fileOrText string) (checkpoint.Keyring, error) {
 	text, err := os.ReadFile(fileOrText)
 	if err != nil {
 		if !strings.Contains(fileOrText, "+") {
-			return checkpoint.Keyring{}, fault.Wrap(fault.ErrNotFound, err, "there is no file of public keys %s", fileOrText)
+			return checkpoint.Keyring{}, fault.Wrap(fault.ErrNotFound, err, "the file of public keys %s does not exist", fileOrText)
 		}
 		text = []byte(fileOrText)
 	}

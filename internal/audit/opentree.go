@@ -110,7 +110,7 @@ func (f *follower) takeLast(tail notesTail) error {
 		}
 	}
 	if tail.size-f.notesSize > checkpoint.MaxNote {
-		return fault.Invalid("the audit log is damaged: the end of its file of checkpoints is none that its keys signed; put it back from a copy")
+		return fault.Invalid("the audit log is damaged: its keys did not sign the end of its file of checkpoints; restore the file from a copy")
 	}
 	if f.lastNote != nil && f.last.Origin != f.key.Name() {
 		return fault.Invalid("the audit log's key is that of %s, and its checkpoints are those of %s; put the right key back", f.key.Name(), f.last.Origin)

@@ -163,7 +163,7 @@ func (p Proof) Check(keys checkpoint.Keyring) (checkpoint.Checkpoint, error) {
 	for _, text := range p.Hashes {
 		h, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(h) != tlog.HashSize {
-			return c, fault.Invalid("the proof has a hash that is none: %.60q", text)
+			return c, fault.Invalid("the proof has an invalid hash: %.60q", text)
 		}
 		path = append(path, tlog.Hash(h))
 	}

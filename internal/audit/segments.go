@@ -119,7 +119,7 @@ func segmentOf(dir string, e os.DirEntry, suffix string, found map[uint64]segmen
 		return known, nil
 	}
 	if info.Size() == 0 || info.Size()%tlog.HashSize != 0 {
-		return segment{}, fault.Invalid("the audit log is damaged: %s is %d bytes long, which is no number of hashes", e.Name(), info.Size())
+		return segment{}, fault.Invalid("the audit log is damaged: %s is %d bytes long, which is not a whole number of hashes", e.Name(), info.Size())
 	}
 	return segment{first: first, form: elsewhere, count: info.Size() / tlog.HashSize}, nil
 }

@@ -183,7 +183,7 @@ func ownInstall(command string) string {
 }
 
 // errApt: there is no gateway for the distribution's packages.
-var errApt = fault.New(fault.ErrForbidden, "apt-get: Debian packages can't be had in a build, because no gateway here decides on them; begin with fromTemplate('dev'), which has compilers and tools, or have the operator build a template")
+var errApt = fault.New(fault.ErrForbidden, "apt-get: Debian packages are not available in a build, because no gateway here decides on them; begin with fromTemplate('dev'), which has compilers and tools, or have the operator build a template")
 
 func (now *setting) setEnv(args []string) error {
 	if len(args) == 0 || len(args)%2 != 0 {

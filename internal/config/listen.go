@@ -88,7 +88,7 @@ func (l Listen) Wanted() bool { return l.Address != "" }
 func (l Listen) Check() error {
 	if !l.Wanted() {
 		if l.TLS.Wanted() || l.Domain != "" || len(l.Names) > 0 {
-			return errors.New(".address is missing: tls, domain and names are about a listener that there is not")
+			return errors.New(".address is missing: tls, domain and names need a listener")
 		}
 		return nil
 	}

@@ -116,7 +116,7 @@ func (d *Daemon) examine(context.Context) error {
 		if !f.Passing {
 			return f.Err
 		}
-		d.opts.Log.Warn("the configuration asks for what there is not", "what", f.Name, "err", f.Err)
+		d.opts.Log.Warn("the configuration asks for something that is missing", "what", f.Name, "err", f.Err)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (c *gatewayClient) page(ctx context.Context, project string) (*ecosystem.In
 func (c *gatewayClient) locate(ctx context.Context, a template.Artifact) (string, error) {
 	index, err := c.page(ctx, a.Name)
 	if err != nil {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "%s %s can't be had", a.Name, a.Version)
+		return "", fault.Wrap(fault.ErrUnavailable, err, "%s %s is not available", a.Name, a.Version)
 	}
 	for _, f := range index.Files {
 		if f.Version == a.Version && f.Name == a.File {

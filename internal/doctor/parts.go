@@ -155,7 +155,7 @@ func gatewayUser(_ context.Context, in Inputs) []Check {
 	if u, err := user.LookupId(strconv.Itoa(in.GatewayUID)); err == nil {
 		return []Check{warn(name, "set gateway_uid to a number that is nobody's, or see to it that "+u.Username+" owns nothing else", "user %d is %s", in.GatewayUID, u.Username)}
 	}
-	return []Check{ok(name, "user %d, which is nobody else", in.GatewayUID)}
+	return []Check{ok(name, "user %d, which no other program uses", in.GatewayUID)}
 }
 
 // lookup finds a variable in an environment; the last one counts.

@@ -31,7 +31,7 @@ func runsc(ctx context.Context, in Inputs) []Check {
 	}
 	info, err := os.Stat(in.Runsc)
 	if err != nil {
-		return []Check{fail(name, rebuildRunsc, "there is none at %s", in.Runsc)}
+		return []Check{fail(name, rebuildRunsc, "there is no runsc at %s", in.Runsc)}
 	}
 	if info.Mode().Perm()&0o111 == 0 || !info.Mode().IsRegular() {
 		return []Check{fail(name, rebuildRunsc, "%s is not a program", in.Runsc)}

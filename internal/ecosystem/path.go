@@ -63,7 +63,7 @@ func decodeSegment(raw string) (string, error) {
 		}
 		d, err := url.PathUnescape(raw[i : i+3])
 		if err != nil {
-			return "", fault.Invalid("the path has a percent encoding that is none")
+			return "", fault.Invalid("the path has an invalid percent encoding")
 		}
 		if !strings.Contains(reserved, d) {
 			return "", fault.Invalid("the path encodes the byte 0x%02x, which would be a second spelling", d[0])

@@ -100,7 +100,7 @@ func (p *proposals) find(ctx context.Context, sandbox string, item channel.Reque
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
 	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
-		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "that is no package of %s", excerpt.Of(item.Ecosystem, 32))
+		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "no valid package name of %s", excerpt.Of(item.Ecosystem, 32))
 	}
 	refused.Package = ref
 	if !p.guests.admit(ctx, sandbox) {

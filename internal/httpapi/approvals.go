@@ -21,7 +21,7 @@ func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) er
 		case approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Superseded:
 			f.States = append(f.States, state)
 		default:
-			return fault.Invalid("state=%.40q is none of pending, approved, denied, expired, superseded", state)
+			return fault.Invalid("unknown state %.40q; known states: pending, approved, denied, expired, superseded", state)
 		}
 	}
 	var err error

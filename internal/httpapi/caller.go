@@ -128,7 +128,7 @@ func secretOf(r *http.Request) string {
 func callerOf(ctx context.Context) (caller, error) {
 	c, ok := ctx.Value(callerKey{}).(caller)
 	if !ok {
-		return caller{}, fault.New(fault.ErrForbidden, "nobody knows who is calling; use the daemon's Unix socket, or a token")
+		return caller{}, fault.New(fault.ErrForbidden, "it is not known who is calling; use the daemon's Unix socket, or a token")
 	}
 	return c, nil
 }

@@ -224,7 +224,7 @@ func stream(conn *channel.Conn, kind channel.FrameType, take func([]byte) error)
 			_, err := lastReply(payload)
 			return err
 		default:
-			return fault.New(fault.ErrUnavailable, "the sandbox's answer is none")
+			return fault.New(fault.ErrUnavailable, "the sandbox's answer is not one to this request")
 		}
 	}
 }
@@ -331,7 +331,7 @@ func written(conn *channel.Conn) (channel.FileInfo, error) {
 		return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer broke off")
 	}
 	if got != channel.FrameReply {
-		return channel.FileInfo{}, fault.New(fault.ErrUnavailable, "the sandbox's answer is none")
+		return channel.FileInfo{}, fault.New(fault.ErrUnavailable, "the sandbox's answer is not one to this request")
 	}
 	return lastReply(payload)
 }

@@ -77,7 +77,7 @@ func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	if body.Name != "" && !plainName(body.Name) {
-		return fault.Invalid("the snapshot's name %.60q is none: up to %d letters, digits, dots, dashes and underscores, starting with a letter or digit", body.Name, maxName)
+		return fault.Invalid("invalid snapshot name %.60q: use up to %d letters, digits, dots, dashes and underscores, starting with a letter or digit", body.Name, maxName)
 	}
 	contents := engine.Contents(body.Contents)
 	switch contents {

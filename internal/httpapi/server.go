@@ -178,7 +178,7 @@ func whoseIs(r *http.Request) *caller {
 func noRoute(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, api.Problem{
 		Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
-		Detail: fmt.Sprintf("/v1 has no route %s %.200q; GET /v1/openapi.yaml has those that there are", r.Method, r.URL.Path),
+		Detail: fmt.Sprintf("/v1 has no route %s %.200q; GET /v1/openapi.yaml lists the routes", r.Method, r.URL.Path),
 	})
 }
 

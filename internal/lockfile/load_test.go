@@ -39,7 +39,7 @@ func TestGive(t *testing.T) {
 		"another of the name": {rules: named, sources: []lockfile.Source{other, source("/project/requirements.txt", "")}, err: "names the lockfile requirements.txt"},
 		"loosened":            {rules: policy.LockRules{Given: true, Mode: policy.LockFrozen}, mode: policy.LockPrefer, sources: both, err: "can't loosen"},
 		"a mode alone":        {mode: policy.LockFrozen, err: "but no lockfile"},
-		"no mode":             {mode: "loose", sources: both, err: "no mode of lockfiles"},
+		"no mode":             {mode: "loose", sources: both, err: "unknown lock mode"},
 	} {
 		got, err := lockfile.Give("/project/conf/policy.yaml", c.rules, c.mode, c.sources)
 		switch {

@@ -49,7 +49,7 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 	read, ecosystem, ok := formats(path.Base(name))
 	switch {
 	case !ok:
-		return nil, fault.Invalid("%s is not a lockfile that is understood; those are requirements.txt with hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml and go.sum", name)
+		return nil, fault.Invalid("%s is not a known lockfile; known lockfiles: requirements.txt with hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml and go.sum", name)
 	case len(data) > MaxBytes:
 		return nil, fault.Invalid("%s has %d bytes; a lockfile may have %d", name, len(data), MaxBytes)
 	}

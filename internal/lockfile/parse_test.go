@@ -54,7 +54,7 @@ func TestPoliciesNameWhatIsRead(t *testing.T) {
 		"go.work.sum", "poetry.lock", "pdm.lock", "Pipfile.lock", "yarn.lock", "bun.lock", "Cargo.lock", "package.json", "x.toml",
 	} {
 		_, err := lockfile.Parse(name, nil)
-		read := err == nil || !strings.Contains(err.Error(), "not a lockfile that is understood")
+		read := err == nil || !strings.Contains(err.Error(), "is not a known lockfile")
 		_, err = policy.Parse("p", []byte("packages: { lockfile: { files: ["+name+"] } }\n"))
 		if named := err == nil; named != read {
 			t.Errorf("%s: read %t, named by policies %t (%v)", name, read, named, err)
@@ -398,7 +398,7 @@ func TestGoSumRefused(t *testing.T) {
 
 func TestUnknownFormats(t *testing.T) {
 	for _, name := range []string{"yarn.lock", "Cargo.lock", "uv.lock/x", "", "package.json"} {
-		if _, err := lockfile.Parse(name, nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "not a lockfile that is understood") {
+		if _, err := lockfile.Parse(name, nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "is not a known lockfile") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -58,7 +58,7 @@ func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
 }
 
 func unknownMode(mode policy.LockMode) error {
-	return fault.Invalid("%q is no mode of lockfiles; those are frozen and prefer", excerpt.Of(string(mode), maxQuoted))
+	return fault.Invalid("unknown lock mode %q; known modes: frozen, prefer", excerpt.Of(string(mode), maxQuoted))
 }
 
 // Digest names the set: over its lockfiles' digests and base names, the mode and

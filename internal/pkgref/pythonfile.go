@@ -77,11 +77,11 @@ func parseWheel(name, stem string) (PythonFile, error) {
 		return PythonFile{}, fault.Invalid("%q does not have the parts of a wheel's name", excerpt.Of(name, maxQuoted))
 	}
 	if len(parts) == 6 && !buildTag.MatchString(parts[2]) {
-		return PythonFile{}, fault.Invalid("%q has a build tag that is none", excerpt.Of(name, maxQuoted))
+		return PythonFile{}, fault.Invalid("%q has an invalid build tag", excerpt.Of(name, maxQuoted))
 	}
 	for _, tag := range parts[tags:] {
 		if !wheelTag.MatchString(tag) {
-			return PythonFile{}, fault.Invalid("%q has a tag that is none", excerpt.Of(name, maxQuoted))
+			return PythonFile{}, fault.Invalid("%q has an invalid tag", excerpt.Of(name, maxQuoted))
 		}
 	}
 	f, err := pythonFile(name, parts[0], dashed(parts[1]))

@@ -48,7 +48,7 @@ func (c *compiler) lockfiles(v value) []string {
 		ecosystem, known := lockfileEcosystem(s)
 		switch {
 		case !known:
-			c.fail(e.node, "%s: %q is no lockfile that is read; those are %s", e.path, plain(s, 60), lockfileNames)
+			c.fail(e.node, "%s: %q is not a known lockfile; known lockfiles: %s", e.path, plain(s, 60), lockfileNames)
 		case slices.Contains(files, s):
 			c.fail(e.node, "%s: %s is named twice", e.path, plain(s, 60))
 		default:

@@ -343,7 +343,7 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 		d = Decision{Effect: Deny, Rule: rulePrereleases, ResolvedBy: ByDefault, WantedBy: d.WantedBy}
 		d.Reason = "this version of " + short(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
 	case edge && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny:
-		d.Reason = reason("this version of %s is none that is required: %s", short(j.name), j.requirers())
+		d.Reason = reason("this version of %s is outside what is required: %s", short(j.name), j.requirers())
 	}
 	if d.Effect != Allow && j.about.Lookalike == nil {
 		s, ok := j.wanting(wanted)

@@ -58,7 +58,7 @@ func (j *Judge) judgeKind(kind ArtifactKind) Decision {
 		fallthrough
 	default:
 		refusal.Effect, refusal.Rule = Deny, "packages.kind"
-		refusal.Reason = "this kind of file is never allowed; it is none that packages are installed from"
+		refusal.Reason = "this kind of file is never allowed; packages are not installed from it"
 	}
 	return refusal
 }

@@ -155,7 +155,7 @@ func (a *adopter) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, sa
 	case !k.Alive && !k.Frozen:
 		return errors.New("its processes are gone")
 	case k.Frozen && (saved == nil || cfg.Body == nil || !a.cfg.Shelf.Has(k.ID)):
-		return errors.New("it is frozen, and there is no image of it")
+		return errors.New("it is frozen, and its image is missing")
 	case k.Frozen:
 		// Of what is frozen this only makes the image whole, should it not be.
 		freeze := cfg.Body.Freeze

@@ -58,7 +58,7 @@ func (a Artifact) verify(ctx context.Context, path string) (string, error) {
 		err = fault.Invalid("no digest")
 	}
 	if err != nil || len(want) != strong.Size() {
-		return "", fault.Invalid("%s is pinned by %q, which is no digest", a.File, a.Digest)
+		return "", fault.Invalid("%s is pinned by %q, which is not a digest", a.File, a.Digest)
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -68,7 +68,7 @@ func lookAtHost(root string) (hostView, error) {
 		}
 	}
 	if !slices.Contains(v.mounts, "/usr") {
-		return v, fault.New(fault.ErrUnavailable, "this host has no folder /usr, so the host template can't be had: use the template debian")
+		return v, fault.New(fault.ErrUnavailable, "this host has no folder /usr, so the host template is not available: use the template debian")
 	}
 	v.hidden = homesUnder(root, v.mounts)
 	return v, nil

@@ -184,7 +184,7 @@ func status(resp *http.Response) error {
 			after: retryAfter(resp.Header.Get("Retry-After")),
 		}
 	}
-	return fault.Invalid("the upstream answers with status %d, which is no answer to this request", code)
+	return fault.Invalid("the upstream answers with status %d, which does not answer this request", code)
 }
 
 func retryAfter(value string) time.Duration {

@@ -92,7 +92,7 @@ func (d *Deliveries) end(seq uint64, aborted bool) (audit.Record, error) {
 	defer d.mu.Unlock()
 	f := d.served[seq]
 	if f == nil || !f.sending {
-		return audit.Record{}, fault.New(fault.ErrNotFound, "record %d is no file that was served to this sandbox and is still under way", seq)
+		return audit.Record{}, fault.New(fault.ErrNotFound, "record %d is not a file that is being sent to this sandbox", seq)
 	}
 	f.sending, f.aborted = false, aborted
 	return f.record, nil

@@ -38,7 +38,7 @@ func ParseFormat(name string) (Format, error) {
 	case JSONL, CSV:
 		return f, nil
 	}
-	return "", fault.Invalid("%q is no format of exports; those are jsonl and csv", name)
+	return "", fault.Invalid("unknown format %q; known formats: jsonl, csv", name)
 }
 
 // erased stands for personal data that were erased from the log.

@@ -70,7 +70,7 @@ func (o *Output) readCursor() (bool, error) {
 		return false, fault.Wrap(fault.ErrUnavailable, err, "the cursor can't be read")
 	}
 	if err := json.Unmarshal(data, &o.at); err != nil || o.at.Version != cursorVersion || o.at.Offset < 0 {
-		return false, fault.Invalid("%s is no cursor of an export; remove it and the output to begin anew", o.cursor)
+		return false, fault.Invalid("%s is not the cursor of an export; remove it and the output to begin anew", o.cursor)
 	}
 	if o.at.Format != o.format {
 		return false, fault.Invalid("%s is the cursor of an export as %s, not %s", o.cursor, o.at.Format, o.format)

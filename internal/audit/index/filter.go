@@ -78,7 +78,7 @@ func FilterOf(q api.AuditQuery) (Filter, error) {
 			"claimed": FlagClaimed, "guest": FlagGuest, "unaccounted": FlagUnaccounted, "brought": FlagBrought,
 		}[name]
 		if !known {
-			return f, fault.Invalid("%q is no mark of records; those are claimed, guest, unaccounted and brought", name)
+			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought", name)
 		}
 		f.Flags |= flag
 	}
@@ -133,7 +133,7 @@ func (v *View) where(ctx context.Context, f Filter) (*where, error) {
 		}
 	}
 	if named != len(f.Where) {
-		return nil, fault.Invalid("records are asked for by a field that there is not; those are %s", fieldNames())
+		return nil, fault.Invalid("unknown field; known fields: %s", fieldNames())
 	}
 	if f.Flags != 0 {
 		w.add("flags & ? = ?", f.Flags, f.Flags)

@@ -71,7 +71,7 @@ func versionMismatch(ctx context.Context, a *asking) error {
 			of(a.report.Found, "install"), of(judged, "install"), count(all), of(runs, "run"))
 	}
 	if a.report.Unjudged > 0 {
-		a.report.Verdict += fmt.Sprintf(" %s could not be compared: what was requested is no range of versions.", of(a.report.Unjudged, "install"))
+		a.report.Verdict += fmt.Sprintf(" %s could not be compared: the request is not a range of versions.", of(a.report.Unjudged, "install"))
 	}
 	return nil
 }

@@ -272,7 +272,7 @@ func TestUnexpectedSource(t *testing.T) {
 		return map[string][]string{"python": {"https://files.example", "https://mirror.example:8443"}, "node": {"https://npm.example"}}
 	}
 	r := ask(t, "unexpected-source", report.Question{}, report.Config{Upstreams: upstreams}, records...)
-	expect(t, r, map[string]string{"2": "record 0, came from https://files.example", "4": "mirror.example:8443", "5": "no upstream of python", "6": "no upstream", "7": "not on record", "9": "no upstream of node"})
+	expect(t, r, map[string]string{"2": "record 0, came from https://files.example", "4": "mirror.example:8443", "5": "not an upstream of python", "6": "not an upstream", "7": "not on record", "9": "not an upstream of node"})
 	r = ask(t, "unexpected-source", report.Question{}, report.Config{}, records...)
 	expect(t, r, map[string]string{"2": "record 0", "4": "mirror", "7": "not on record"})
 	if !strings.Contains(r.Verdict, "not known here") {

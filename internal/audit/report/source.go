@@ -122,7 +122,7 @@ func (a *asking) oddity(ctx context.Context, from place, first int64, seq uint64
 		return "", err
 	}
 	if upstreams != nil && !slices.Contains(upstreams[ecosystem], host) {
-		return "it is no upstream of " + ecosystem, nil
+		return "it is not an upstream of " + ecosystem, nil
 	}
 	return "", nil
 }

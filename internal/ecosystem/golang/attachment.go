@@ -92,13 +92,13 @@ func infoAttachment(r ecosystem.Route, body []byte) (ecosystem.Attachment, error
 	if read.Time != "" {
 		when, err := time.Parse(time.RFC3339, read.Time)
 		if err != nil {
-			return ecosystem.Attachment{}, fault.Invalid("the proxy's answer about the version has a time that is none")
+			return ecosystem.Attachment{}, fault.Invalid("the proxy's answer about the version has an invalid time")
 		}
 		out.Time = when.UTC()
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return ecosystem.Attachment{}, fault.Wrap(fault.ErrInvalid, err, "the proxy's answer about the version has a time that is none")
+		return ecosystem.Attachment{}, fault.Wrap(fault.ErrInvalid, err, "the proxy's answer about the version has an invalid time")
 	}
 	return ecosystem.Attachment{Version: read.Version, ContentType: typeInfo, Body: append(data, '\n')}, nil
 }

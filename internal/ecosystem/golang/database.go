@@ -69,7 +69,7 @@ func (d *database) ReadRemote(path string) ([]byte, error) {
 func checkTile(path string, data []byte) error {
 	tile, err := tlog.ParseTilePath(path)
 	if err == nil && len(data) != tile.W*tlog.HashSize {
-		return fault.New(fault.ErrUnavailable, "what came for a tile of the checksum database is none")
+		return fault.New(fault.ErrUnavailable, "the answer for a tile of the checksum database is not a tile")
 	}
 	return nil
 }
@@ -81,10 +81,10 @@ func checkRecord(data []byte) error {
 	number, _, _ := strings.Cut(string(data[:min(len(data), 32)]), "\n")
 	n, _, head, err := tlog.ParseRecord(data)
 	if err != nil || len(head) == 0 {
-		return fault.New(fault.ErrUnavailable, "what came for a record of the checksum database is none")
+		return fault.New(fault.ErrUnavailable, "the answer for a record of the checksum database is not a record")
 	}
 	if n < 0 || strconv.FormatInt(n, 10) != number {
-		return fault.Invalid("the checksum database's record has a number that is none")
+		return fault.Invalid("the record of the checksum database has an invalid number")
 	}
 	return nil
 }

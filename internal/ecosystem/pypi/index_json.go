@@ -144,7 +144,7 @@ func (p *jsonPage) file(f jsonFile) error {
 	if f.UploadTime != "" {
 		t, err := time.Parse(time.RFC3339, f.UploadTime)
 		if err != nil {
-			return fault.Invalid("the index gives a file an upload time that is none")
+			return fault.Invalid("the index gives a file an invalid upload time")
 		}
 		e.file.Published = t.UTC()
 	}

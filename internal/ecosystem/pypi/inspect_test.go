@@ -117,7 +117,7 @@ func TestInspectWheelRefuses(t *testing.T) {
 		"no digest":            {foo().with("foo-1.0.dist-info/METADATA,,\n" + wheelText), "without a strong digest"},
 		"a weak digest":        {foo().with("foo-1.0.dist-info/METADATA,md5=YQ,\n" + wheelText), "without a strong digest"},
 		"a file twice":         {foo().with(metadata + metadata + wheelText), "twice, in line 2"},
-		"a negative size":      {foo().with(strings.Replace(metadata, ","+fmt.Sprint(len(fooMetadata)), ",-1", 1)), "size that is none, in line 1"},
+		"a negative size":      {foo().with(strings.Replace(metadata, ","+fmt.Sprint(len(fooMetadata)), ",-1", 1)), "invalid size in line 1"},
 		"two columns":          {foo().with("a,b\n"), "can't be read"},
 		"broken quotes":        {foo().with("\"a,b,c\n"), "can't be read"},
 		"no WHEEL":             {content{"foo-1.0.dist-info/METADATA", fooMetadata}.recorded(), "no WHEEL"},

@@ -62,7 +62,7 @@ func readRecord(data []byte) (record, error) {
 		entry.algorithm, entry.sum, _ = strings.Cut(line[1], "=")
 		if line[2] != "" {
 			if entry.size, err = strconv.ParseInt(line[2], 10, 64); err != nil || entry.size < 0 {
-				return nil, fault.Invalid("the wheel's RECORD gives a size that is none, in line %d", at)
+				return nil, fault.Invalid("the wheel's RECORD gives an invalid size in line %d", at)
 			}
 		}
 		list[line[0]] = entry

@@ -45,7 +45,7 @@ func (b *box) freezer() engine.Freezer {
 	b.t.Helper()
 	f, ok := b.inst.(engine.Freezer)
 	if !ok {
-		b.t.Fatalf("the engine declares %s and makes a %T, which is no Freezer", engine.ControlFreeze, b.inst)
+		b.t.Fatalf("the engine declares %s and makes a %T, which is not a Freezer", engine.ControlFreeze, b.inst)
 	}
 	return f
 }

@@ -71,7 +71,7 @@ func readRecipe(dir string) (recipe, error) {
 	var r recipe
 	path := filepath.Join(dir, recipeName)
 	if info, err := os.Lstat(path); err != nil || info.Size() > maxRecipe {
-		return r, fault.New(fault.ErrConflict, "the image at %s is no snapshot of this engine: it has no %s", dir, recipeName)
+		return r, fault.New(fault.ErrConflict, "the image at %s is not a snapshot of this engine: it has no %s", dir, recipeName)
 	}
 	data, err := os.ReadFile(path)
 	if err == nil {

@@ -86,7 +86,7 @@ func checkAnswer(a door.IndexAnswer, files int) error {
 	}
 	for _, v := range a.OfFile {
 		if v < 0 || v >= len(a.Verdicts) {
-			return errors.New("the door gave a file a verdict that there is not")
+			return errors.New("the door refers to a verdict that it did not give")
 		}
 	}
 	return nil

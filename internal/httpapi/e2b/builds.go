@@ -235,7 +235,7 @@ func (c *Control) templateFor(image string) (string, error) {
 	for _, k := range c.offered() {
 		names = append(names, "fromTemplate('"+k.Name+"')")
 	}
-	return "", fault.New(fault.ErrNotFound, "the image %q can't be had, because this server pulls no images; begin with one of its own templates: %s", excerpt.Of(image, 120), strings.Join(names, " or "))
+	return "", fault.New(fault.ErrNotFound, "the image %q is not available, because this server pulls no images; begin with one of its own templates: %s", excerpt.Of(image, 120), strings.Join(names, " or "))
 }
 
 // buildInfo is how a build stands.

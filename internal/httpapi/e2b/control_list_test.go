@@ -92,9 +92,9 @@ func TestList(t *testing.T) {
 func TestListRefuses(t *testing.T) {
 	h := newHouse(t)
 	for query, want := range map[string]string{
-		"limit=0": "from 1 to 100", "limit=101": "from 1 to 100", "limit=x": "from 1 to 100", "nextToken=*": "none that this server gave",
-		"state=gone": "running or paused", "order=up": "asc or desc", "startedAfter=yesterday": "no time like", "metadata=%25zz": "no list of name=value",
-		"metadata=a%3D%2525zz": "no list of name=value",
+		"limit=0": "from 1 to 100", "limit=101": "from 1 to 100", "limit=x": "from 1 to 100", "nextToken=*": "did not give that nextToken",
+		"state=gone": "running or paused", "order=up": "asc or desc", "startedAfter=yesterday": "not a time such as", "metadata=%25zz": "must be a list of name=value",
+		"metadata=a%3D%2525zz": "must be a list of name=value",
 	} {
 		h.refused(400, want, h.ann, "GET /v2/sandboxes?"+query, "")
 	}

@@ -381,7 +381,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: %+v", query, got)
 		}
 	}
-	h.refused(400, "no time in seconds", h.ann, "GET /sandboxes/"+id+"/metrics?start=yesterday", "")
+	h.refused(400, "not a time in seconds", h.ann, "GET /sandboxes/"+id+"/metrics?start=yesterday", "")
 	h.must(204, nil, h.ann, "POST /sandboxes/"+id+"/pause", "")
 	if h.must(200, &got, h.ann, "GET /sandboxes/"+id+"/metrics", ""); len(got) != 0 {
 		t.Errorf("a paused one uses %+v", got)

@@ -166,7 +166,7 @@ func (d *Data) ownerLives(id string) error {
 }
 
 func errKeyOver() error {
-	return refuse(codeUnauthenticated, "the API key that made this sandbox is not valid any more, and the sandbox answers nobody since")
+	return refuse(codeUnauthenticated, "the API key that made this sandbox is not valid any more, so the sandbox no longer answers")
 }
 
 // during has a request end with the validity of the token that made its sandbox.

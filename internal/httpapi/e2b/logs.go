@@ -38,7 +38,7 @@ func logQueryOf(q url.Values, from string) (logQuery, error) {
 		if text := q.Get(name); text != "" {
 			ms, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || ms < 0 {
-				return want, fault.Invalid("%s is %q, which is no time in milliseconds", name, excerpt.Of(text, 30))
+				return want, fault.Invalid("%s is %q, which is not a time in milliseconds", name, excerpt.Of(text, 30))
 			}
 			*into = time.UnixMilli(ms)
 		}

@@ -108,7 +108,7 @@ func TestLogs(t *testing.T) {
 	if !slices.IsSortedFunc(entries.Logs, func(a, b struct{ Message, Timestamp string }) int { return strings.Compare(b.Timestamp, a.Timestamp) }) {
 		t.Errorf("backward: %+v", entries)
 	}
-	for query, sentence := range map[string]string{"start=x": "no time", "limit=-1": "from 0 to", "direction=up": "forward or backward", "level=x": "debug"} {
+	for query, sentence := range map[string]string{"start=x": "not a time", "limit=-1": "from 0 to", "direction=up": "forward or backward", "level=x": "debug"} {
 		h.refused(400, sentence, h.ann, "GET /sandboxes/"+id+"/logs?"+query, "")
 	}
 	h.refused(404, "there is no sandbox", h.bob, "GET /sandboxes/"+id+"/logs", "")

@@ -215,7 +215,7 @@ func (c *Control) metrics(w http.ResponseWriter, r *client) error {
 		}
 		at, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fault.Invalid("%s is %q, which is no time in seconds", name, excerpt.Of(text, 30))
+			return fault.Invalid("%s is %q, which is not a time in seconds", name, excerpt.Of(text, 30))
 		}
 		if outside(at) {
 			writeObject(w, http.StatusOK, samples)

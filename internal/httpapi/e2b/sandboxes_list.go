@@ -40,7 +40,7 @@ func pageOf(q url.Values) (page, error) {
 	if token := q.Get("nextToken"); token != "" {
 		after, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil || len(token) > maxNextLength {
-			return page{}, fault.Invalid("nextToken is none that this server gave")
+			return page{}, fault.Invalid("this server did not give that nextToken")
 		}
 		p.after = string(after)
 	}
@@ -94,7 +94,7 @@ func filterOf(q url.Values) (filter, error) {
 	}
 	if text := q.Get("startedAfter"); text != "" {
 		if f.after, err = time.Parse(time.RFC3339, text); err != nil {
-			return filter{}, fault.Invalid("startedAfter is %q, which is no time like 2026-01-31T12:00:00Z", excerpt.Of(text, 40))
+			return filter{}, fault.Invalid("startedAfter is %q, which is not a time such as 2026-01-31T12:00:00Z", excerpt.Of(text, 40))
 		}
 	}
 	f.template = q.Get("template")
@@ -113,14 +113,14 @@ func filterOf(q url.Values) (filter, error) {
 func metadataFilter(text string) (map[string]string, error) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, fault.Invalid("metadata is no list of name=value")
+		return nil, fault.Invalid("metadata must be a list of name=value")
 	}
 	m := map[string]string{}
 	for k := range values {
 		name, nameErr := url.PathUnescape(k)
 		value, valueErr := url.PathUnescape(values.Get(k))
 		if nameErr != nil || valueErr != nil {
-			return nil, fault.Invalid("metadata is no list of name=value")
+			return nil, fault.Invalid("metadata must be a list of name=value")
 		}
 		m[name] = value
 	}

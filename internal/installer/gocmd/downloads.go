@@ -55,7 +55,7 @@ func readDownloads(data []byte) (installer.Result, error) {
 	err := eachDownload(data, func(d download) error {
 		ref, err := pkgref.New(pkgref.Go, d.Path, d.Version)
 		if err != nil || ref.Version == "" {
-			return fault.Invalid("go names %q %q, which is no module's release", excerpt.Of(d.Path, installer.MaxQuoted), excerpt.Of(d.Version, installer.MaxQuoted))
+			return fault.Invalid("go names %q %q, which is not a release of a module", excerpt.Of(d.Path, installer.MaxQuoted), excerpt.Of(d.Version, installer.MaxQuoted))
 		}
 		if !slices.ContainsFunc(out.Choices, func(c api.PlanChoice) bool { return c.Name == ref.Name && c.Version == ref.Version }) {
 			out.Choices = append(out.Choices, api.PlanChoice{Name: ref.Name, Version: ref.Version, Digests: []string{d.Sum}})

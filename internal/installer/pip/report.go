@@ -53,7 +53,7 @@ func readReport(data []byte) (installer.Result, error) {
 	for _, item := range r.Install {
 		ref, err := pkgref.New(pkgref.Python, item.Metadata.Name, item.Metadata.Version)
 		if err != nil || ref.Version == "" {
-			return out, fault.Invalid("pip's report names %q %q, which is no release", excerpt.Of(item.Metadata.Name, installer.MaxQuoted), excerpt.Of(item.Metadata.Version, installer.MaxQuoted))
+			return out, fault.Invalid("pip's report names %q %q, which is not a release", excerpt.Of(item.Metadata.Name, installer.MaxQuoted), excerpt.Of(item.Metadata.Version, installer.MaxQuoted))
 		}
 		if item.Download.Dir != nil {
 			out.Notes = append(out.Notes, ref.Name+" "+ref.Version+" is a folder of the project and comes from no registry")

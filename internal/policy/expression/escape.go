@@ -150,7 +150,7 @@ func (p *parser) element(s *set) error {
 		return err
 	}
 	if isSet || alsoSet || high < low {
-		return p.fail("a range that is none")
+		return p.fail("an invalid range")
 	}
 	s.spans = append(s.spans, span{low, high})
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
@@ -25,16 +26,8 @@ func TestFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	g := flight.New(log)
+	g := flight.New(slog.New(slog.DiscardHandler))
 	defer g.Wait()
-	open := func(shelf string) *kept.Findings[name, int] {
-		disk, err := kept.NewDisk(store, shelf, 0, kept.JSON[name, int](), log, "a number")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return kept.NewFindings(lru.New[name, int](100), disk, g, func(name, int) int64 { return 1 })
-	}
 	found := 0
 	get := func(f *kept.Findings[name, int], key name, value int, err error) (int, error) {
 		return f.Get(t.Context(), key, func(context.Context) (int, error) {
@@ -42,12 +35,12 @@ func TestFindings(t *testing.T) {
 			return value, err
 		})
 	}
-	first, another := open("first"), open("another")
+	first, another := openNumbers(t, store, g, "first"), openNumbers(t, store, g, "another")
 	odd := errors.New("odd")
 	if _, err := get(first, "a", 1, odd); !errors.Is(err, odd) {
 		t.Error(err)
 	}
-	for _, f := range []*kept.Findings[name, int]{first, first, open("first")} {
+	for _, f := range []*kept.Findings[name, int]{first, first, openNumbers(t, store, g, "first")} {
 		if v, err := get(f, "a", 2, nil); v != 2 || err != nil {
 			t.Errorf("%d, %v", v, err)
 		}
@@ -58,4 +51,35 @@ func TestFindings(t *testing.T) {
 	if found != 3 { // the error, the value, the other's
 		t.Errorf("found out %d times", found)
 	}
+}
+
+// TestTwoUsersOfOneGroup: what one finds out while another does under the same key is
+// not the other's. Were it, the inner one would wait for the outer for ever.
+func TestTwoUsersOfOneGroup(t *testing.T) {
+	t.Parallel()
+	store, err := cache.Open(t.TempDir(), cache.Limits{Reserve: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		g := flight.New(slog.New(slog.DiscardHandler))
+		defer g.Wait()
+		inner, outer := openNumbers(t, store, g, "inner"), openNumbers(t, store, g, "outer")
+		v, err := outer.Get(t.Context(), "a", func(ctx context.Context) (int, error) {
+			of, err := inner.Get(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			return of + 1, err
+		})
+		if v != 2 || err != nil {
+			t.Errorf("%d, %v", v, err)
+		}
+	})
+}
+
+func openNumbers(t *testing.T, store *cache.Store, g *flight.Group, shelf string) *kept.Findings[name, int] {
+	t.Helper()
+	disk, err := kept.NewDisk(store, shelf, 0, kept.JSON[name, int](), slog.New(slog.DiscardHandler), "a number")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept.NewFindings(lru.New[name, int](100), disk, g, func(name, int) int64 { return 1 })
 }

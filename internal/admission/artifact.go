@@ -34,12 +34,12 @@ func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.A
 	if err := checkArtifact(ask); err != nil {
 		return door.Answer{}, err
 	}
-	w, err := c.weigh(ctx, t, ask)
+	w, err := t.weigh(ctx, ask)
 	switch {
 	case ask.Walk && err == nil:
 		return door.Answer{Decision: w.decision}, t.moveRelease(ask, w)
 	case errors.Is(err, errFacts) && !ask.Walk:
-		return c.refuseUnknown(ctx, t, ask, err)
+		return t.refuseUnknown(ctx, ask, err)
 	case err != nil:
 		return door.Answer{}, err
 	case t.unreached(ask, w):
@@ -51,7 +51,7 @@ func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.A
 	case ask.Await:
 		return c.await(ctx, t, ask, w)
 	}
-	return c.shownHeld(ctx, t, ask, w)
+	return t.shownHeld(ctx, ask, w)
 }
 
 // weighed is a file's decision, with what it was made of. said is the policy's own
@@ -64,7 +64,7 @@ type weighed struct {
 }
 
 // weigh judges a file by all that is known now.
-func (c *Controller) weigh(ctx context.Context, t *tenant, ask door.ArtifactAsk) (w weighed, err error) {
+func (t *tenant) weigh(ctx context.Context, ask door.ArtifactAsk) (w weighed, err error) {
 	if w.about, err = t.known.subject(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}); err != nil {
 		return w, err
 	}
@@ -232,7 +232,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 
 // refuseUnknown records that a file was refused since its facts could not be
 // read. The cause goes with the error if that fails too.
-func (c *Controller) refuseUnknown(ctx context.Context, t *tenant, ask door.ArtifactAsk, cause error) (door.Answer, error) {
+func (t *tenant) refuseUnknown(ctx context.Context, ask door.ArtifactAsk, cause error) (door.Answer, error) {
 	d := unknownDecision()
 	r := blockedRecord(ask, d)
 	r.Outcome = audit.Failed

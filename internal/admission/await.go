@@ -22,7 +22,7 @@ const ruleQueue = "approvals.limit"
 // release of a file whose metadata is read will be wanted with the rest of its
 // tree, so it is filed, that a person sees the whole tree when its first file
 // waits; nobody waits for that here.
-func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
+func (t *tenant) shownHeld(ctx context.Context, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
 	if err := t.moveRelease(ask, w); err != nil {
 		return door.Answer{}, err
 	}
@@ -34,7 +34,7 @@ func (c *Controller) shownHeld(ctx context.Context, t *tenant, ask door.Artifact
 	if t.rehearsals.Defer(&wish) {
 		return a, nil
 	}
-	request, err := c.file(ctx, wish)
+	request, err := t.known.file(ctx, wish)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) { // a full queue refuses the file, later
 		return door.Answer{}, err
 	}
@@ -60,9 +60,9 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 	for stale := 0; ; {
 		wish := t.wish(ask, w.decision)
 		wish.Notes = notes
-		request, err := c.file(ctx, wish)
+		request, err := t.known.file(ctx, wish)
 		if errors.Is(err, fault.ErrForbidden) {
-			return c.overfull(ctx, t, ask, w.decision, err)
+			return t.overfull(ctx, ask, w.decision, err)
 		}
 		if err != nil {
 			return door.Answer{}, err
@@ -87,7 +87,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now
 		}
-		if w, err = c.weigh(ctx, t, ask); err != nil {
+		if w, err = t.weigh(ctx, ask); err != nil {
 			return door.Answer{}, err
 		}
 		if w.decision.Effect != policy.Hold {
@@ -97,7 +97,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 }
 
 // overfull refuses what the queue does not take, with its sentence.
-func (c *Controller) overfull(ctx context.Context, t *tenant, ask door.ArtifactAsk, d policy.Decision, cause error) (door.Answer, error) {
+func (t *tenant) overfull(ctx context.Context, ask door.ArtifactAsk, d policy.Decision, cause error) (door.Answer, error) {
 	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(cause), "; ")
 	r, err := t.book.Refuse(ctx, blockedRecord(ask, d))
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err

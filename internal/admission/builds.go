@@ -43,7 +43,7 @@ type Build struct {
 
 // RecordBuild records a stage before it is so: in the run of the build's sandbox, or in
 // the daemon's where it has none.
-func (c *Controller) RecordBuild(ctx context.Context, sandbox string, b Build) error {
+func (l *Lives) RecordBuild(ctx context.Context, sandbox string, b Build) error {
 	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Detail: map[string]string{}, Reason: excerpt.Of(b.sentence(), 1_024)}
 	for key, text := range map[string]string{
 		detailBuild: b.ID, detailTemplate: b.Template, detailBase: b.Base, detailStep: b.Step, detailSnapshot: b.Snapshot, "token": b.Token, records.DetailEvent: string(b.Stage),
@@ -53,10 +53,10 @@ func (c *Controller) RecordBuild(ctx context.Context, sandbox string, b Build) e
 		}
 	}
 	if sandbox == "" {
-		_, err := c.config.Log.Append(ctx, r)
+		_, err := l.log.Append(ctx, r)
 		return err
 	}
-	t, err := c.tenant(sandbox)
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}

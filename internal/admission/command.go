@@ -136,7 +136,7 @@ func inlineCode(argv []string) (string, bool) {
 // CommandFinished records how a command ended. It is recorded whatever the
 // run's quota says.
 func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, exit channel.Exit) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func exitDetail(id string, exit channel.Exit) map[string]string {
 
 // Finished returns the ids of the sandbox's commands whose end is on record.
 func (c *Controller) Finished(_ context.Context, sandbox string) map[string]bool {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return nil
 	}

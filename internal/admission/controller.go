@@ -1,8 +1,12 @@
+// Package admission decides behind the door: every "may this happen?" goes through the
+// Controller, which asks package policy, writes the audit record before anything
+// happens, and answers. What cannot be decided or recorded is refused.
+//
+// The questions and answers, and the words for them, are package door's.
 package admission
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +17,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -98,6 +101,8 @@ func (l Limits) orDefaults() Limits {
 
 // Controller is the one door. It is safe for concurrent use.
 type Controller struct {
+	*Lives
+
 	config  Config
 	indexes *indexCache
 	// remembered is what all tenants remember of what they were shown.
@@ -107,8 +112,7 @@ type Controller struct {
 	// earlier is what was served to all runs, by which later ones know it again.
 	earlier inventory.Earlier
 
-	mu      sync.RWMutex // guards tenants
-	tenants map[string]*tenant
+	tenants *tenants
 
 	holding atomic.Int64   // requests that are kept waiting
 	desk    *planning.Desk // where rehearsals are made; nil: none are
@@ -122,15 +126,18 @@ func New(config Config) *Controller {
 		config.Clock = clock.Plain(time.Now)
 	}
 	config.Limits = config.Limits.orDefaults()
+	known := &tenants{by: map[string]*tenant{}}
 	c := &Controller{
+		Lives:      &Lives{log: config.Log, tenants: known},
 		config:     config,
 		indexes:    newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
 		remembered: ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
-		tenants:    map[string]*tenant{},
+		tenants:    known,
 	}
 	if config.Trees != nil && config.Approvals != nil {
+		about := knowledge{config: &c.config}
 		c.desk = &planning.Desk{
-			Trees: config.Trees, Patience: config.Limits.Tree, Plan: c.Plan, Describe: c.known, Ask: c.file, AskTree: config.Approvals.AskTree,
+			Trees: config.Trees, Patience: config.Limits.Tree, Plan: c.Plan, Describe: about.describe, Ask: about.file, AskTree: config.Approvals.AskTree,
 		}
 		c.desk.Open()
 	}
@@ -186,40 +193,15 @@ func (c *Controller) add(t *tenant) error {
 	if !t.run.Narrowing.IsZero() {
 		t.narrowing.set(t.run.Narrowing)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.tenants[t.run.Sandbox]; known {
-		t.forget()
-		return fault.New(fault.ErrConflict, "sandbox %s is registered already", t.run.Sandbox)
-	}
-	c.tenants[t.run.Sandbox] = t
-	return nil
+	return c.tenants.add(t)
 }
 
 // Unregister forgets a sandbox. Its records stay.
-func (c *Controller) Unregister(sandbox string) {
-	c.mu.Lock()
-	gone := c.tenants[sandbox]
-	delete(c.tenants, sandbox)
-	c.mu.Unlock()
-	if gone != nil {
-		gone.forget()
-	}
-}
-
-// tenant returns what is known of a sandbox.
-func (c *Controller) tenant(sandbox string) (*tenant, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if t := c.tenants[sandbox]; t != nil {
-		return t, nil
-	}
-	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", excerpt.Of(sandbox, 64))
-}
+func (c *Controller) Unregister(sandbox string) { c.tenants.remove(sandbox) }
 
 // admit returns a sandbox that may still ask.
 func (c *Controller) admit(ctx context.Context, sandbox string) (*tenant, error) {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return nil, err
 	}

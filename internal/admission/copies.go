@@ -51,8 +51,8 @@ func (c Copy) detail() map[string]string {
 
 // SandboxSnapshotted records a copy of a sandbox before anybody can use it, and
 // returns the record's number.
-func (c *Controller) SandboxSnapshotted(ctx context.Context, sandbox string, made Copy) (uint64, error) {
-	t, err := c.tenant(sandbox)
+func (l *Lives) SandboxSnapshotted(ctx context.Context, sandbox string, made Copy) (uint64, error) {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return 0, err
 	}
@@ -66,20 +66,20 @@ func (c *Controller) SandboxSnapshotted(ctx context.Context, sandbox string, mad
 
 // SnapshotRemoved records that a snapshot is removed, before it is. The sandbox of
 // which it was may be long gone; owner is the token whose it is, "" the host.
-func (c *Controller) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
+func (l *Lives) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
 	detail := gone.detail()
 	detail[records.DetailEvent] = "snapshot_removed"
 	if owner != "" {
 		detail["token"] = owner
 	}
-	_, err := c.config.Log.Append(ctx, audit.Record{
+	_, err := l.log.Append(ctx, audit.Record{
 		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
 	})
 	return err
 }
 
 // SnapshotNamed records that a snapshot is given names, or loses them, before it is so.
-func (c *Controller) SnapshotNamed(ctx context.Context, owner string, of Copy, names []string, given bool) error {
+func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names []string, given bool) error {
 	of.Name = strings.Join(names, " ")
 	detail, what := of.detail(), "loses the names"
 	detail[records.DetailEvent] = "snapshot_unnamed"
@@ -89,7 +89,7 @@ func (c *Controller) SnapshotNamed(ctx context.Context, owner string, of Copy, n
 	if owner != "" {
 		detail["token"] = owner
 	}
-	_, err := c.config.Log.Append(ctx, audit.Record{
+	_, err := l.log.Append(ctx, audit.Record{
 		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
 	})
 	return err
@@ -97,8 +97,8 @@ func (c *Controller) SnapshotNamed(ctx context.Context, owner string, of Copy, n
 
 // SandboxRestored records that a sandbox is a copy, before it starts, with what
 // came in it.
-func (c *Controller) SandboxRestored(ctx context.Context, sandbox string, from Copy) error {
-	t, err := c.tenant(sandbox)
+func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) error {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ func (t *tenant) installed() []string {
 // SnapshotOnRecord checks that a snapshot is the one that was recorded: the log
 // can't be changed unnoticed, a directory can. fault.ErrConflict if it is not,
 // fault.ErrUnavailable if the record is not here any more.
-func (c *Controller) SnapshotOnRecord(ctx context.Context, seq uint64, made Copy) error {
-	for r, err := range c.config.Log.Records(ctx, audit.Filter{Seqs: []uint64{seq}}) {
+func (l *Lives) SnapshotOnRecord(ctx context.Context, seq uint64, made Copy) error {
+	for r, err := range l.log.Records(ctx, audit.Filter{Seqs: []uint64{seq}}) {
 		if err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func (c *Controller) SnapshotOnRecord(ctx context.Context, seq uint64, made Copy
 
 // CommandCopied records that a command runs in a copy because it ran in its
 // source.
-func (c *Controller) CommandCopied(ctx context.Context, sandbox, id, of string, argv []string) error {
-	t, err := c.tenant(sandbox)
+func (l *Lives) CommandCopied(ctx context.Context, sandbox, id, of string, argv []string) error {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestADependencyIsNotJudgedByItsLikeness(t *testing.T) {
 		g.expect(t, false, node("popular3", "1.0.0"))
 
 		// Where no list and no likeness matters, what releases require is not kept.
-		if _, n := g.tenants["sb1"].ledger.Counts(); n != 1 {
+		if _, n := g.tenants.by["sb1"].ledger.Counts(); n != 1 {
 			t.Errorf("%d requirements are kept", n)
 		}
 	}

@@ -10,26 +10,26 @@ import (
 
 // file puts a wish into the queue, with what the imported lists say of it for
 // the person who answers.
-func (c *Controller) file(ctx context.Context, w approval.Ask) (approval.Request, error) {
-	w, err := c.known(w)
+func (k knowledge) file(ctx context.Context, w approval.Ask) (approval.Request, error) {
+	w, err := k.describe(w)
 	if err != nil {
 		return approval.Request{}, err
 	}
-	return c.config.Approvals.Ask(ctx, w)
+	return k.config.Approvals.Ask(ctx, w)
 }
 
-// known adds to a wish what the imported lists say of the release.
-func (c *Controller) known(w approval.Ask) (approval.Ask, error) {
-	if c.config.Advisories == nil {
+// describe adds to a wish what the imported lists say of the release.
+func (k knowledge) describe(w approval.Ask) (approval.Ask, error) {
+	if k.config.Advisories == nil {
 		w.Evidence.Unchecked = append(w.Evidence.Unchecked, "malware and popularity: this installation has no advisories and no lists")
 		return w, nil
 	}
-	if known, tells := c.config.Advisories.(advisory.Coverage); tells && !known.CoversMalware(w.Package.Ecosystem) {
+	if known, tells := k.config.Advisories.(advisory.Coverage); tells && !known.CoversMalware(w.Package.Ecosystem) {
 		w.Evidence.Unchecked = append(slices.Clip(w.Evidence.Unchecked), "malware: no advisories about "+string(w.Package.Ecosystem)+" packages are imported (cofferdam advisory import)")
 	}
 	project := w.Package
 	project.Version = ""
-	facts, err := c.config.Advisories.Facts(project)
+	facts, err := k.config.Advisories.Facts(project)
 	if err != nil {
 		return w, errUnknown(project, err)
 	}

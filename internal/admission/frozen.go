@@ -23,8 +23,8 @@ type FreezeChange struct {
 
 // SandboxFroze records that a sandbox was frozen, has thawed, or waits unfrozen
 // though its policy says freeze.
-func (c *Controller) SandboxFroze(ctx context.Context, sandbox string, change FreezeChange) error {
-	t, err := c.tenant(sandbox)
+func (l *Lives) SandboxFroze(ctx context.Context, sandbox string, change FreezeChange) error {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}

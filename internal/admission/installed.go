@@ -18,7 +18,7 @@ type Accounted struct {
 
 // Installed records what was found on a sandbox's disk, see inventory.Accounts.
 func (c *Controller) Installed(ctx context.Context, sandbox string, disk inventory.Disk) (Accounted, error) {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return Accounted{}, err
 	}
@@ -37,7 +37,7 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, disk invento
 // StockUnknown records that a sandbox's packages could not be listed after a
 // command. Where the sandbox lives that is an alarm, since it may hide some.
 func (c *Controller) StockUnknown(ctx context.Context, sandbox, cause string, lives bool) (Accounted, error) {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return Accounted{}, err
 	}
@@ -53,7 +53,7 @@ func (c *Controller) StockUnknown(ctx context.Context, sandbox, cause string, li
 // MustEnd is why a sandbox is to be ended by what was found on its disk; "": it
 // is not.
 func (c *Controller) MustEnd(sandbox string) string {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return ""
 	}

@@ -35,7 +35,7 @@ func (t *tenant) policy() *policy.Policy { return t.known.Policy() }
 // on and in its copies, and records that first: what either refuses is refused.
 // It can't be taken back.
 func (c *Controller) NarrowPolicy(ctx context.Context, sandbox string, by *policy.Policy) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type Lineage struct {
 // is served while the copy is being written counts for it, too, if this is asked
 // for afterwards; asked for before, packages may be missing.
 func (c *Controller) Lineage(_ context.Context, sandbox string) (Lineage, error) {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return Lineage{}, err
 	}

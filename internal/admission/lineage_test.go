@@ -80,7 +80,7 @@ func TestACopyAccountsForWhatCameInIt(t *testing.T) {
 		}
 		again := New(h.config) // a daemon that starts anew
 		run := h.run()
-		run.Sandbox, run.Run, run.Ancestors = "sb2", "run-sb2", h.tenants["sb2"].run.Ancestors
+		run.Sandbox, run.Run, run.Ancestors = "sb2", "run-sb2", h.tenants.by["sb2"].run.Ancestors
 		must(t, again.Restore(t.Context(), run))
 		h.Controller = again
 	}
@@ -94,7 +94,7 @@ func TestACopyEndsItsLineageWhereItWasMade(t *testing.T) {
 	must(t, h.copyAs(t, "sb2", nil))
 	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
 	must(t, err)
-	ancestors := h.tenants["sb2"].run.Ancestors
+	ancestors := h.tenants.by["sb2"].run.Ancestors
 	run := h.run()
 	run.Sandbox, run.Ancestors = "sb3", ancestors
 	must(t, h.RegisterCopy(t.Context(), run, nil))

@@ -2,15 +2,82 @@ package admission
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 )
 
+// Lives is what becomes of sandboxes, for the record: how they begin and end, sleep, are
+// copied and built into templates. It decides nothing.
+type Lives struct {
+	log     audit.Log
+	tenants *tenants
+}
+
+// SandboxStarted records that a registered sandbox begins, before it does.
+func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
+	t, err := l.tenants.get(sandbox)
+	if err != nil {
+		return err
+	}
+	detail := map[string]string{"template": t.run.Template, "policy_source": excerpt.Of(t.policy().Source(), 4_096)}
+	if t.run.Lock != nil {
+		detailLock(detail, t.run.Lock)
+	}
+	if t.run.Token != "" {
+		detail["token"] = t.run.Token
+	}
+	if t.run.Plan {
+		detail[detailPlan] = "true"
+	}
+	if !t.run.Narrowing.IsZero() {
+		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
+	}
+	_, err = t.book.Append(ctx, audit.Record{
+		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: excerpt.Of(t.run.Task, 8_192), Detail: detail,
+	})
+	return err
+}
+
+// detailLock tells which lockfiles a run is held to, and whether they are
+// trusted: that trust is given to these digests and to no others.
+func detailLock(detail map[string]string, set *lockfile.Set) {
+	detail["lockfiles_digest"], detail["lockfiles_mode"] = set.Digest(), string(set.Mode())
+	if set.Trusted() {
+		detail["lockfiles_trusted"] = "true"
+	}
+	var files []string
+	for _, f := range set.Files() {
+		files = append(files, f.Digest+" "+excerpt.Of(f.Name, 1_024))
+	}
+	detail["lockfiles"] = excerpt.Of(strings.Join(files, "\n"), 16_384)
+}
+
+// SandboxEnded records how often refusals were repeated and that the sandbox is
+// gone, with the reason.
+func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error {
+	t, err := l.tenants.get(sandbox)
+	if err != nil {
+		return err
+	}
+	if err := t.book.Summarise(ctx); err != nil {
+		return err
+	}
+	if err := t.abortAll(ctx, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
+		return err
+	}
+	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: excerpt.Of(reason, 1_024)})
+	return err
+}
+
 // SandboxAdopted records that a new daemon took a sandbox over.
-func (c *Controller) SandboxAdopted(ctx context.Context, sandbox, state string) error {
-	t, err := c.tenant(sandbox)
+func (l *Lives) SandboxAdopted(ctx context.Context, sandbox, state string) error {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -22,8 +89,8 @@ func (c *Controller) SandboxAdopted(ctx context.Context, sandbox, state string) 
 
 // SandboxExtended records that a sandbox's end was moved: how long it lives from now
 // on, how long it may be idle (0: without end), and what becomes of it then.
-func (c *Controller) SandboxExtended(ctx context.Context, sandbox string, ttl, idle time.Duration, then string) error {
-	t, err := c.tenant(sandbox)
+func (l *Lives) SandboxExtended(ctx context.Context, sandbox string, ttl, idle time.Duration, then string) error {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -42,8 +109,8 @@ func (c *Controller) SandboxExtended(ctx context.Context, sandbox string, ttl, i
 
 // FirstRecord is the number of a registered sandbox's first record: where Restore and
 // SandboxLostSince need to begin to read. 0 if there is none, or it is not known.
-func (c *Controller) FirstRecord(sandbox string) uint64 {
-	t, err := c.tenant(sandbox)
+func (l *Lives) FirstRecord(sandbox string) uint64 {
+	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return 0
 	}
@@ -52,16 +119,16 @@ func (c *Controller) FirstRecord(sandbox string) uint64 {
 }
 
 // SandboxLost is SandboxLostSince for a sandbox whose first record is not known.
-func (c *Controller) SandboxLost(ctx context.Context, sandbox, reason string) error {
-	return c.SandboxLostSince(ctx, sandbox, 0, reason)
+func (l *Lives) SandboxLost(ctx context.Context, sandbox, reason string) error {
+	return l.SandboxLostSince(ctx, sandbox, 0, reason)
 }
 
 // SandboxLostSince records the end of a sandbox that the log knows to have begun, and
 // not to have ended, in its records from first on. It need not be registered: what it
 // was is lost with it.
-func (c *Controller) SandboxLostSince(ctx context.Context, sandbox string, first uint64, reason string) error {
+func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint64, reason string) error {
 	var began *audit.Record
-	for r, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}, FromSeq: first}) {
+	for r, err := range l.log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}, FromSeq: first}) {
 		if err != nil {
 			return err
 		}
@@ -75,8 +142,18 @@ func (c *Controller) SandboxLostSince(ctx context.Context, sandbox string, first
 	if began == nil {
 		return nil
 	}
-	_, err := c.config.Log.Append(ctx, audit.Record{
+	_, err := l.log.Append(ctx, audit.Record{
 		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: excerpt.Of(reason, 1_024),
 	})
 	return err
+}
+
+// RunOf is the run that a sandbox works for; "" if the sandbox is not known. It
+// is for who names both in a log line.
+func (l *Lives) RunOf(sandbox string) string {
+	t, err := l.tenants.get(sandbox)
+	if err != nil {
+		return ""
+	}
+	return t.run.Run
 }

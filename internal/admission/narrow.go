@@ -62,7 +62,7 @@ func narrowingText(n policy.Narrowing) string {
 // Narrow replaces what a sandbox's client gives up of the network, and records
 // that first. What the policy does not open stays closed in any case.
 func (c *Controller) Narrow(ctx context.Context, sandbox string, n policy.Narrowing) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *Controller) Narrow(ctx context.Context, sandbox string, n policy.Narrow
 // Narrowing is what a sandbox's client has given up of the network; of an unknown
 // sandbox, everything.
 func (c *Controller) Narrowing(sandbox string) policy.Narrowing {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return policy.Narrowing{Deny: []string{policy.Everything}}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
@@ -50,19 +51,12 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []planning.Ch
 
 // planTenant finds the plan's sandbox of a run.
 func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error) {
-	c.mu.RLock()
-	var found *tenant
-	for _, t := range c.tenants {
-		if t.run.Run == run && t.run.Plan {
-			found = t
-			break
-		}
-	}
-	c.mu.RUnlock()
-	if found == nil {
+	all := c.tenants.all()
+	at := slices.IndexFunc(all, func(t *tenant) bool { return t.run.Run == run && t.run.Plan })
+	if at < 0 {
 		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", excerpt.Of(run, 200))
 	}
-	return found, found.book.Open(ctx)
+	return all[at], all[at].book.Open(ctx)
 }
 
 // planRun is a plan's run as planning weighs it: by the run's own policy, and not by the
@@ -156,7 +150,7 @@ func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *pl
 		if w.Problem != "" || w.Verdict.Effect != policy.Hold {
 			continue
 		}
-		r, err := c.file(ctx, t.planWish(w, because))
+		r, err := t.known.file(ctx, t.planWish(w, because))
 		if errors.Is(err, fault.ErrForbidden) { // the queue takes no more; the plan is told all the same
 			w.Verdict.Reason += notAsked(err)
 			continue

@@ -32,7 +32,7 @@ func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	}
 	out := make([]door.Proposed, 0, len(ask.Items))
 	for _, item := range ask.Items {
-		p, err := c.propose(ctx, t, item, excerpt.Of(ask.Because, maxBecause))
+		p, err := t.propose(ctx, item, excerpt.Of(ask.Because, maxBecause))
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	return out, nil
 }
 
-func (c *Controller) propose(ctx context.Context, t *tenant, item door.ProposedAsk, because string) (door.Proposed, error) {
+func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because string) (door.Proposed, error) {
 	out := door.Proposed{Package: item.Package, Effect: policy.Deny, Reason: "it has no file that can be installed"}
 	if len(item.Files) > maxProposedFiles {
 		item.Files = item.Files[:maxProposedFiles]
@@ -55,7 +55,7 @@ func (c *Controller) propose(ctx context.Context, t *tenant, item door.ProposedA
 		if err := checkArtifact(file); err != nil {
 			return door.Proposed{}, err
 		}
-		w, err := c.weigh(ctx, t, file)
+		w, err := t.weigh(ctx, file)
 		if errors.Is(err, errFacts) {
 			out.Reason = "what is known of it could not be read, so it is refused"
 			return out, nil
@@ -77,14 +77,14 @@ func (c *Controller) propose(ctx context.Context, t *tenant, item door.ProposedA
 	if out.Effect != policy.Hold {
 		return out, nil
 	}
-	return c.fileProposal(ctx, wish, because, out)
+	return t.fileProposal(ctx, wish, because, out)
 }
 
 // fileProposal files what waits. A release without a strong digest can't be
 // approved before its bytes are here.
-func (c *Controller) fileProposal(ctx context.Context, wish *approval.Ask, because string, out door.Proposed) (door.Proposed, error) {
+func (t *tenant) fileProposal(ctx context.Context, wish *approval.Ask, because string, out door.Proposed) (door.Proposed, error) {
 	switch {
-	case c.config.Approvals == nil:
+	case t.known.config.Approvals == nil:
 		out.Effect, out.Reason = policy.Deny, out.Reason+"; nobody can be asked here"
 		return out, nil
 	case wish == nil:
@@ -92,7 +92,7 @@ func (c *Controller) fileProposal(ctx context.Context, wish *approval.Ask, becau
 		return out, nil
 	}
 	wish.Because = because
-	request, err := c.file(ctx, *wish)
+	request, err := t.known.file(ctx, *wish)
 	if errors.Is(err, fault.ErrForbidden) {
 		out.Effect, out.Reason = policy.Deny, err.Error()
 		return out, nil

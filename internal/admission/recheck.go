@@ -22,7 +22,7 @@ const eventRecheck = "recheck"
 // fault.ErrForbidden that names it; so is what was found on its disk and for which
 // its policy ends it. Facts that can't be read are a fault.ErrUnavailable.
 func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 // in under another policy than its own must be allowed by its own, too: by its lists,
 // or by a person.
 func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -23,7 +22,7 @@ const unknownBytes = -1
 
 // Sent implements Door.
 func (c *Controller) Sent(_ context.Context, sandbox string, seq uint64) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func (c *Controller) Sent(_ context.Context, sandbox string, seq uint64) error {
 
 // Aborted implements Door.
 func (c *Controller) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
@@ -75,11 +74,8 @@ func (t *tenant) abortAll(ctx context.Context, reason string) error {
 // GatewayEnded puts on record which files the gateway was sending when it went,
 // whatever their clients have of them.
 func (c *Controller) GatewayEnded(ctx context.Context) error {
-	c.mu.RLock()
-	tenants := slices.Collect(maps.Values(c.tenants))
-	c.mu.RUnlock()
 	var errs []error
-	for _, t := range tenants {
+	for _, t := range c.tenants.all() {
 		errs = append(errs, t.abortAll(ctx, "the gateway ended while it was sent"))
 	}
 	return errors.Join(errs...)

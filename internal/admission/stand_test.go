@@ -291,7 +291,7 @@ func (w *wanderer) ask(tb testing.TB, ask door.ArtifactAsk) {
 	a, err := w.Artifact(tb.Context(), ask)
 	must(tb, err)
 	effect := a.Decision.Effect
-	tenant, err := w.tenant("sb1")
+	tenant, err := w.tenants.get("sb1")
 	must(tb, err)
 	if s := tenant.ledger.Standing(ask.Package); ask.File.Kind != policy.KindMetadata && (s.State == ledger.Admitted) != (effect == policy.Allow) {
 		w.rt.Fatalf("%s is %s after its file was decided: %s", ask.Package, s.State, effect)
@@ -300,7 +300,7 @@ func (w *wanderer) ask(tb testing.TB, ask door.ArtifactAsk) {
 
 func (w *wanderer) check(tb testing.TB) {
 	tb.Helper()
-	tenant, err := w.tenant("sb1")
+	tenant, err := w.tenants.get("sb1")
 	must(tb, err)
 	for e, s := range tenant.ledger.Edges() {
 		if e.Through != "" && s.Admits() != e.Through {

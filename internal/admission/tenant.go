@@ -2,6 +2,8 @@ package admission
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
@@ -9,6 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -76,4 +80,48 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 func (t *tenant) forget() {
 	t.end()
 	t.ledger.Close()
+}
+
+// tenants are the sandboxes that are registered. Safe for concurrent use.
+type tenants struct {
+	mu sync.RWMutex // guards by
+	by map[string]*tenant
+}
+
+// get returns what is known of a sandbox.
+func (s *tenants) get(sandbox string) (*tenant, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.by[sandbox]; t != nil {
+		return t, nil
+	}
+	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", excerpt.Of(sandbox, 64))
+}
+
+// add takes a tenant, or forgets it if its sandbox is registered already.
+func (s *tenants) add(t *tenant) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.by[t.run.Sandbox]; known {
+		t.forget()
+		return fault.New(fault.ErrConflict, "sandbox %s is registered already", t.run.Sandbox)
+	}
+	s.by[t.run.Sandbox] = t
+	return nil
+}
+
+func (s *tenants) remove(sandbox string) {
+	s.mu.Lock()
+	gone := s.by[sandbox]
+	delete(s.by, sandbox)
+	s.mu.Unlock()
+	if gone != nil {
+		gone.forget()
+	}
+}
+
+func (s *tenants) all() []*tenant {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.by))
 }

@@ -15,7 +15,7 @@ import (
 
 // Refusals implements Door.
 func (c *Controller) Refusals(_ context.Context, sandbox, request string, most int) ([]door.Refusal, error) {
-	t, err := c.tenant(sandbox)
+	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error)
 		}
 		t, met := over[r.Sandbox] // nil: it lives
 		if !met {
-			if live, err := c.tenant(r.Sandbox); err == nil {
+			if live, err := c.tenants.get(r.Sandbox); err == nil {
 				order = append(order, live)
 			} else {
 				t = newTenant(Run{Sandbox: r.Sandbox, Run: r.Run}, &c.config, ledger.NewBudget(leastRemembered, leastRemembered), &c.earlier, nil)

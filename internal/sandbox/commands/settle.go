@@ -51,7 +51,7 @@ func (t *Table) settleFailed(ctx context.Context, c *command, cause error) {
 	}
 }
 
-// ErrStill: nothing is put on record of what ended in a sandbox while it is paused or
+// ErrStill is that nothing is put on record of what ended in a sandbox while it is paused or
 // frozen, because nothing can be asked of it.
 var ErrStill = errors.New("the sandbox stands still")
 

@@ -84,7 +84,7 @@ func TestWhatIsHadAfterwardsIsNotRefused(t *testing.T) {
 		"a file that failed, and its metadata":  {failsAt("1.0.0", "dep-1.0.0.tgz"), tells("dep", "1.0.0"), "dep 1.0.0"},
 		"a file, which failed afterwards":       {serves("dep", "1.0.0"), failsAt("1.0.0", "dep-1.0.0.tgz"), "dep 1.0.0"},
 		"a file that was refused, and it":       {refusedOnce, allowed, ""},
-		"a page of nothing, and all of it":      {func(t *testing.T, g *grove) { g.page(t, "dep", nil, "1.0.0") }, pageAllowed, ""},
+		"a page of nothing, and all of it":      {func(t *testing.T, g *grove) { t.Helper(); g.page(t, "dep", nil, "1.0.0") }, pageAllowed, ""},
 		"all of a page, and then nothing of it": {pageAllowed, pageRefused, "dep"},
 		"an alarm, and a file":                  {alarmed, serves("a", "1.2.0"), "a 1.2.0"},
 	} {
@@ -119,47 +119,58 @@ func (g *grove) law(tb testing.TB, document string) {
 
 func failsAt(version, file string) func(*testing.T, *grove) {
 	return func(t *testing.T, g *grove) {
+		t.Helper()
 		_, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: node("dep", version), File: file, ResolvedBy: policy.ByIntegrity, Reason: "it broke"})
 		must(t, err)
 	}
 }
 
 func serves(name, version string) func(*testing.T, *grove) {
-	return func(t *testing.T, g *grove) { g.servedAs(t, node(name, version), "of "+version) }
+	return func(t *testing.T, g *grove) {
+		t.Helper()
+		g.servedAs(t, node(name, version), "of "+version)
+	}
 }
 
 func tells(name, version string) func(*testing.T, *grove) {
 	return func(t *testing.T, g *grove) {
+		t.Helper()
 		must(t, g.Show(t.Context(), door.Showing{Sandbox: "sb1", Package: node(name, version), Kind: door.ShownMetadata, File: "m", SHA256: hexOf("m")}))
 	}
 }
 
 func failedTwice(t *testing.T, g *grove) { // the second is on record at the end
+	t.Helper()
 	failsAt("1.0.0", "dep-1.0.0.tgz")(t, g)
 	failsAt("1.0.0", "dep-1.0.0.tgz")(t, g)
 }
 
 func refusedOnce(t *testing.T, g *grove) {
+	t.Helper()
 	g.expect(t, false, node("dep", "1.0.0"))
 }
 
 func allowed(t *testing.T, g *grove) {
+	t.Helper()
 	g.law(t, "packages: { default: allow }")
 	g.servedAs(t, node("dep", "1.0.0"), "of 1.0.0")
 }
 
 func pageAllowed(t *testing.T, g *grove) {
+	t.Helper()
 	g.law(t, "packages: { default: allow }")
 	g.page(t, "dep", nil, "1.0.0")
 }
 
 func pageRefused(t *testing.T, g *grove) {
+	t.Helper()
 	g.law(t, "allowed_packages: { node: [ { name: other } ] }")
 	g.page(t, "dep", nil, "1.0.0")
 }
 
 // alarmed asks for another file than the one that a lockfile pins.
 func alarmed(t *testing.T, g *grove) {
+	t.Helper()
 	g.Unregister("sb1")
 	r := g.run()
 	r.Lock = locked(t, false)

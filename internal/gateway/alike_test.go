@@ -49,6 +49,7 @@ func TestALookalikeOfALockfile(t *testing.T) {
 }
 
 func lookalikeOfALockfile(t *testing.T, document string) {
+	t.Helper()
 	b := newNodeBench(t, func(b *bench, _ *upstream.Config) { b.cfg.Limits.QuietTime = time.Second })
 	paths := b.nodeTree(map[string]map[string]any{
 		"root@1.0.0": {"popular2": "^1.0.0"}, "popular2@1.0.0": nil, "popular3@1.0.0": nil, "other@1.0.0": {"popular3": "*"},

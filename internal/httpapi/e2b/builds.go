@@ -38,7 +38,7 @@ type announced struct {
 	Aliases    []string `json:"aliases"`
 }
 
-func (c *Control) announce(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) announce(w http.ResponseWriter, r *client) error {
 	var body newTemplate
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *Control) announce(w http.ResponseWriter, r *client) error {
 const uploadsPath = "/uploads/"
 
 // uploadLink says where a copy's files are to be sent. Who has the link needs no key.
-func (c *Control) uploadLink(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) uploadLink(w http.ResponseWriter, r *client) error {
 	if !c.cfg.Builds.Known(r.token.ID, r.PathValue("id")) {
 		return notFound("template", r.PathValue("id"))
 	}
@@ -101,7 +101,7 @@ func (c *Control) Uploader(r *http.Request) (token string, ok bool) {
 }
 
 // upload takes the files of a copy, as long as its token counts.
-func (c *Control) upload(w http.ResponseWriter, r *http.Request) {
+func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 	owner, ok := c.Uploader(r)
 	if !ok {
 		writeError(w, http.StatusForbidden, "this upload was not asked for, was sent already, or comes too late")
@@ -153,7 +153,7 @@ type buildStart struct {
 	} `json:"steps"`
 }
 
-func (c *Control) startBuild(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) startBuild(w http.ResponseWriter, r *client) error {
 	var body buildStart
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c *Control) startBuild(w http.ResponseWriter, r *client) error {
 
 // base is the sandbox in which a recipe's steps are done, and its directory: of the
 // template or snapshot that it is made from, under the policy that a sandbox of that has.
-func (c *Control) base(r *client, body buildStart, id string) (sandbox.Request, string, error) {
+func (c templateRoutes) base(r *client, body buildStart, id string) (sandbox.Request, string, error) {
 	from := body.FromTemplate
 	if from == "" {
 		var err error
@@ -218,7 +218,7 @@ const longestBuild = 2 * time.Hour
 
 // templateFor is the template that stands for an image, as the operator or we say: no
 // image is pulled here.
-func (c *Control) templateFor(image string) (string, error) {
+func (c templateRoutes) templateFor(image string) (string, error) {
 	name, tag, _ := strings.Cut(image, ":")
 	named := cmp.Or(c.cfg.Images[image], c.cfg.Images[name])
 	switch {
@@ -264,7 +264,7 @@ type buildReason struct {
 // maxEntries of a build's log in one answer.
 const maxEntries = 1_000
 
-func (c *Control) buildStatus(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) buildStatus(w http.ResponseWriter, r *client) error {
 	info, err := c.look(r)
 	if err != nil {
 		return err
@@ -274,7 +274,7 @@ func (c *Control) buildStatus(w http.ResponseWriter, r *client) error {
 }
 
 // buildLogs is the log alone.
-func (c *Control) buildLogs(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) buildLogs(w http.ResponseWriter, r *client) error {
 	info, err := c.look(r)
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (c *Control) buildLogs(w http.ResponseWriter, r *client) error {
 	return nil
 }
 
-func (c *Control) look(r *client) (buildInfo, error) {
+func (c templateRoutes) look(r *client) (buildInfo, error) {
 	offset, err := number0(r.URL.Query().Get("logsOffset"), 0)
 	if err != nil {
 		return buildInfo{}, err

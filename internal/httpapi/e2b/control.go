@@ -76,6 +76,12 @@ type Control struct {
 	routes *http.ServeMux
 }
 
+// The routes about templates and their builds, and about copies of sandboxes.
+type (
+	templateRoutes struct{ *Control }
+	snapshotRoutes struct{ *Control }
+)
+
 // client is a request of a caller who has shown a key.
 type client struct {
 	*http.Request
@@ -101,7 +107,7 @@ func NewControl(cfg Config) *Control {
 		for pattern, h := range c.building() {
 			c.routes.HandleFunc(pattern, c.serve(h))
 		}
-		c.routes.HandleFunc("PUT "+uploadsPath+"{ticket}", c.upload)
+		c.routes.HandleFunc("PUT "+uploadsPath+"{ticket}", templateRoutes{c}.upload)
 	}
 	for pattern, sentence := range notHere() {
 		c.routes.HandleFunc(pattern, c.serve(func(w http.ResponseWriter, _ *client) error {
@@ -116,6 +122,7 @@ func NewControl(cfg Config) *Control {
 // handlers are the routes that do something. Those without a version are the
 // first version's, and those that have only one.
 func (c *Control) handlers() map[string]handler {
+	templates, snapshots := templateRoutes{c}, snapshotRoutes{c}
 	return map[string]handler{
 		"POST /sandboxes":                 c.create(defaultTimeout1),
 		"POST /v2/sandboxes":              c.create(defaultTimeout2),
@@ -131,17 +138,17 @@ func (c *Control) handlers() map[string]handler {
 		"POST /sandboxes/{id}/pause":      c.pause,
 		"PUT /sandboxes/{id}/network":     c.setNetwork,
 		"GET /sandboxes/{id}/metrics":     c.metrics,
-		"POST /sandboxes/{id}/snapshots":  c.snapshot,
-		"POST /sandboxes/{id}/fork":       c.fork,
-		"GET /snapshots":                  c.listSnapshots,
-		"GET /templates":                  c.listTemplates,
-		"GET /v2/templates":               c.listTemplates,
-		"POST /templates/tags":            c.assignTags,
-		"DELETE /templates/tags":          c.removeTags,
-		"GET /templates/{id}":             c.showTemplate,
-		"DELETE /templates/{id}":          c.removeTemplate,
-		"GET /templates/{id}/{part}":      c.partOfTemplate,
-		"GET /templates/aliases/{alias}":  c.aliasOf,
+		"POST /sandboxes/{id}/snapshots":  snapshots.snapshot,
+		"POST /sandboxes/{id}/fork":       snapshots.fork,
+		"GET /snapshots":                  snapshots.listSnapshots,
+		"GET /templates":                  templates.listTemplates,
+		"GET /v2/templates":               templates.listTemplates,
+		"POST /templates/tags":            templates.assignTags,
+		"DELETE /templates/tags":          templates.removeTags,
+		"GET /templates/{id}":             templates.showTemplate,
+		"DELETE /templates/{id}":          templates.removeTemplate,
+		"GET /templates/{id}/{part}":      templates.partOfTemplate,
+		"GET /templates/aliases/{alias}":  templates.aliasOf,
 		"GET /sandboxes/{id}/logs":        c.logs,
 		"GET /v2/sandboxes/{id}/logs":     c.logs2,
 	}
@@ -149,13 +156,14 @@ func (c *Control) handlers() map[string]handler {
 
 // building are the routes of those who build templates.
 func (c *Control) building() map[string]handler {
+	templates := templateRoutes{c}
 	return map[string]handler{
-		"POST /v3/templates":                        c.announce,
-		"POST /v2/templates":                        c.announce,
-		"GET /templates/{id}/files/{hash}":          c.uploadLink,
-		"POST /v2/templates/{id}/builds/{build}":    c.startBuild,
-		"GET /templates/{id}/builds/{build}/status": c.buildStatus,
-		"GET /templates/{id}/builds/{build}/logs":   c.buildLogs,
+		"POST /v3/templates":                        templates.announce,
+		"POST /v2/templates":                        templates.announce,
+		"GET /templates/{id}/files/{hash}":          templates.uploadLink,
+		"POST /v2/templates/{id}/builds/{build}":    templates.startBuild,
+		"GET /templates/{id}/builds/{build}/status": templates.buildStatus,
+		"GET /templates/{id}/builds/{build}/logs":   templates.buildLogs,
 	}
 }
 

@@ -31,7 +31,7 @@ func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
 	return view
 }
 
-func (c *Control) snapshot(w http.ResponseWriter, r *client) error {
+func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
 	sb, err := c.ours(r)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *Control) snapshots(ctx context.Context, t token.Token) ([]sandbox.Snaps
 
 func snapshotKey(s sandbox.Snapshot) string { return sortKey(s.Created, s.ID) }
 
-func (c *Control) listSnapshots(w http.ResponseWriter, r *client) error {
+func (c snapshotRoutes) listSnapshots(w http.ResponseWriter, r *client) error {
 	q := r.URL.Query()
 	p, err := pageOf(q)
 	if err != nil {
@@ -132,7 +132,7 @@ type forkError struct {
 	Message string `json:"message"`
 }
 
-func (c *Control) fork(w http.ResponseWriter, r *client) error {
+func (c snapshotRoutes) fork(w http.ResponseWriter, r *client) error {
 	sb, err := c.ours(r)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (c *Control) fork(w http.ResponseWriter, r *client) error {
 
 // removeTemplate removes a snapshot, which clients call a template here, or all builds
 // of a template of the caller's. Real templates are the host's.
-func (c *Control) removeTemplate(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) removeTemplate(w http.ResponseWriter, r *client) error {
 	id := r.PathValue("id")
 	if c.isTemplate(id) {
 		return fault.New(fault.ErrForbidden, "the template %s is removed on the daemon's host: cofferdam template rm %s", id, id)

@@ -42,7 +42,7 @@ func buildOf(s sandbox.Snapshot) string {
 }
 
 // checkTemplateName refuses what could be mistaken for something else.
-func (c *Control) checkTemplateName(ref string) error {
+func (c templateRoutes) checkTemplateName(ref string) error {
 	if ref == "" {
 		return fault.Invalid("a template that is built has a name")
 	}
@@ -71,7 +71,7 @@ func namesOf(name string, tags []string) ([]string, error) {
 
 // tagsOf is a snapshot of a token's that tags are given to or taken from, and the name
 // that they are of.
-func (c *Control) tagsOf(ctx context.Context, t token.Token, ref string) (*sandbox.Snapshot, string, error) {
+func (c templateRoutes) tagsOf(ctx context.Context, t token.Token, ref string) (*sandbox.Snapshot, string, error) {
 	name := nameOf(ref).name
 	if c.isTemplate(name) {
 		return nil, "", fault.New(fault.ErrForbidden, "the template %s is the daemon's host's, and has no other tags", name)
@@ -90,7 +90,7 @@ func (c *Control) tagsOf(ctx context.Context, t token.Token, ref string) (*sandb
 }
 
 // assignTags has further tags lead to what a tag leads to.
-func (c *Control) assignTags(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) assignTags(w http.ResponseWriter, r *client) error {
 	var body struct {
 		Target string   `json:"target"`
 		Tags   []string `json:"tags"`
@@ -121,7 +121,7 @@ func (c *Control) assignTags(w http.ResponseWriter, r *client) error {
 }
 
 // removeTags takes tags of a name. A build to which none leads any more is removed.
-func (c *Control) removeTags(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) removeTags(w http.ResponseWriter, r *client) error {
 	var body struct {
 		Name string   `json:"name"`
 		Tags []string `json:"tags"`
@@ -161,7 +161,7 @@ func (c *Control) removeTags(w http.ResponseWriter, r *client) error {
 }
 
 // dropNameless removes the builds of a template to which no name leads any more.
-func (c *Control) dropNameless(r *client, of *sandbox.Built) error {
+func (c templateRoutes) dropNameless(r *client, of *sandbox.Built) error {
 	if of == nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (c *Control) dropNameless(r *client, of *sandbox.Built) error {
 }
 
 // removeBuilds removes those of a token's built templates that it is asked for.
-func (c *Control) removeBuilds(r *client, which func(s sandbox.Snapshot) bool) error {
+func (c templateRoutes) removeBuilds(r *client, which func(s sandbox.Snapshot) bool) error {
 	own, err := c.snapshots(r.Context(), r.token)
 	if err != nil {
 		return err

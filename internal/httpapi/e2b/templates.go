@@ -71,7 +71,7 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 	return all, nil
 }
 
-func (c *Control) listTemplates(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) listTemplates(w http.ResponseWriter, r *client) error {
 	p, err := pageOf(r.URL.Query())
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *Control) listTemplates(w http.ResponseWriter, r *client) error {
 func templateKey(t templateInfo) string { return sortKey(time.Time(t.CreatedAt), t.TemplateID) }
 
 // known are the installation's templates and those that the caller has built.
-func (c *Control) known(r *client) ([]templateInfo, error) {
+func (c templateRoutes) known(r *client) ([]templateInfo, error) {
 	all, err := c.ready(r)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func builtOf(own []sandbox.Snapshot) []templateInfo {
 }
 
 // named finds a template by its id or one of its names; a tag must be there.
-func (c *Control) named(r *client, name string) (templateInfo, error) {
+func (c templateRoutes) named(r *client, name string) (templateInfo, error) {
 	all, err := c.ready(r)
 	if err != nil {
 		return templateInfo{}, err
@@ -160,7 +160,7 @@ type tagInfo struct {
 
 // partOfTemplate is there because a pattern for tags alone would conflict with that of
 // aliases.
-func (c *Control) partOfTemplate(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) partOfTemplate(w http.ResponseWriter, r *client) error {
 	if r.PathValue("part") != "tags" {
 		return c.unknown(w, r)
 	}
@@ -169,7 +169,7 @@ func (c *Control) partOfTemplate(w http.ResponseWriter, r *client) error {
 
 // tags are those of a template, which has one, or of the name of a snapshot or of a
 // template that was built.
-func (c *Control) tags(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) tags(w http.ResponseWriter, r *client) error {
 	ref := r.PathValue("id")
 	own, err := c.snapshots(r.Context(), r.token)
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *Control) tags(w http.ResponseWriter, r *client) error {
 	return nil
 }
 
-func (c *Control) showTemplate(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) showTemplate(w http.ResponseWriter, r *client) error {
 	t, err := c.named(r, r.PathValue("id"))
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (c *Control) showTemplate(w http.ResponseWriter, r *client) error {
 }
 
 // aliasOf is how clients ask whether a template is there.
-func (c *Control) aliasOf(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) aliasOf(w http.ResponseWriter, r *client) error {
 	t, err := c.named(r, r.PathValue("alias"))
 	if err != nil {
 		return err

@@ -209,7 +209,7 @@ func completeRequests(in ...approval.State) completion {
 
 // addressed are the requests that ids and group ids name, each once, in order. Of
 // a group those that are pending.
-func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.Request, error) {
+func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.Request, error) { //nolint:revive // askFor takes it as it takes a method of the client
 	var found []approval.Request
 	add := func(r approval.Request) {
 		if !slices.ContainsFunc(found, func(o approval.Request) bool { return o.ID == r.ID }) {

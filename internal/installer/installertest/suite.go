@@ -182,10 +182,7 @@ func (s Sample) hostile(t *testing.T) {
 		r := s.rewrite(t, strings.Fields(good.Command)).Resolver
 		for name, data := range good.Documents {
 			for _, bad := range [][]byte{nil, []byte("[]"), []byte("\xff\xfe{}"), data[:len(data)/2], slices.Concat(data, data), []byte(strings.Repeat("[", 100_000))} {
-				docs := installer.Documents{}
-				for n, d := range good.Documents {
-					docs[n] = d
-				}
+				docs := maps.Clone(good.Documents)
 				docs[name] = bad
 				got, err := r.Result(docs)
 				if err != nil && (!errors.Is(err, fault.ErrInvalid) || got.Choices != nil) {

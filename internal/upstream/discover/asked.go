@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	MaxAnswer = 256 << 10        // bytes of one answer
+	// MaxAnswer bounds one answer, in bytes.
+	MaxAnswer = 256 << 10
 	patience  = 30 * time.Second // for one question to a client
 )
 

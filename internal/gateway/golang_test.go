@@ -239,7 +239,7 @@ func TestGoAgainstTheDatabase(t *testing.T) {
 		}, []int{0, 1}, "can't be asked"},
 		"a captive page": {func(b *bench, _ *golangtest.Database) {
 			b.registry.Script(indexHost+logPath+"lookup/"+good.Escaped(t, ""), liar.Body("text/html", []byte("<html>log in</html>")))
-		}, []int{0, 1}, "none"},
+		}, []int{0, 1}, "is not a record"},
 		"a tile of zeros": {func(b *bench, _ *golangtest.Database) {
 			b.registry.Script(indexHost+logPath+"tile/8/0/000.p/1", liar.Body("application/octet-stream", make([]byte, 32)))
 		}, []int{0, 1}, "lies or forks"},

@@ -11,7 +11,9 @@ TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 # Runs a part of the tests, and once more what failed; lists that at the end.
 FLAKY    := $(GO) run ./test/flaky
-FLAGS    := -count=1 -p 3 -vet=off
+# Built as the binary is, so that the tests share what was compiled for it.
+FLAGS    := -count=1 -p 3 -vet=off -trimpath
+STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|sdk)')
 
 # Tests that build something find the same Go.
@@ -59,11 +61,11 @@ demo: deps build
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template test-unit
-	$(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 4 -timeout 20m
+	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 4 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:
-	nice -n 5 $(FLAKY) unit $(PACKAGES) ./test/differential/... -- $(FLAGS)
+	$(STATIC) nice -n 5 $(FLAKY) unit $(PACKAGES) ./test/differential/... -- $(FLAGS)
 
 # A process with the race detector waits a second before it ends; some tests start
 # thousands.

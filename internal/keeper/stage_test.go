@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
@@ -58,15 +59,25 @@ func enact(role string) error {
 	case "failing starter":
 		return errors.New("\x1b[31mno such image\x00")
 	case "sleeper":
-		select {}
+		return beIdle()
 	case "garbage":
 		_, _ = os.Stdout.WriteString("runsc: not a multiplexer at all\n")
 		_, err := io.Copy(io.Discard, os.Stdin)
 		return err
 	case "mute": // holds its end and never reads or writes
-		select {}
+		return beIdle()
 	}
 	return errors.New("no such role")
+}
+
+// beIdle waits in the kernel for ever: the runtime of a static program ends one of which
+// nothing waits for anything.
+func beIdle() error {
+	for {
+		if _, err := unix.Poll(nil, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 // beKeeper runs a keeper, then looks for what it left behind.

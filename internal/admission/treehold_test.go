@@ -241,9 +241,9 @@ func TestARehearsalEndsWithItsSandbox(t *testing.T) {
 	h, r := newTreeHouse(t, "freeze", Limits{})
 	r.began = make(chan struct{})
 	ctx, leave := context.WithCancel(t.Context())
-	gone := h.begin(ctx, awaiting("rich", "1.0"))
 	stays := h.begin(t.Context(), awaiting("rich", "1.0"))
-	<-r.began
+	<-r.began // by who stays: it must be in before its sandbox ends
+	gone := h.begin(ctx, awaiting("rich", "1.0"))
 	leave()
 	if got := <-gone; !errors.Is(got.err, context.Canceled) {
 		t.Errorf("who went away got %+v, %v", got.answer, got.err)

@@ -313,5 +313,11 @@ func (l *FileLog) Close() error {
 		return nil
 	}
 	last := l.stopFollowing()
-	return errors.Join(last, l.writer.close(), l.follower.close(), l.lock.Close())
+	return errors.Join(last, l.writer.close(), l.follower.close(), unlock(l.lock))
+}
+
+// unlock gives the lock up itself: a program that another part of this process is just
+// starting has a copy of the file until it runs, and would keep the lock that long.
+func unlock(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

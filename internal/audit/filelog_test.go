@@ -457,3 +457,31 @@ func TestARepairOnAFullDiskIsRecordedLater(t *testing.T) {
 		t.Errorf("the log is %+v, want a, the repair and c", got)
 	}
 }
+
+// TestACopyOfTheLockKeepsNobodyOut: while a program is being started, it has all files
+// that its parent has open.
+func TestACopyOfTheLockKeepsNobodyOut(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := unix.Dup(int(l.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(copied)
+	if _, err := Open(dir, Options{}); !errors.Is(err, fault.ErrConflict) {
+		t.Fatalf("the control, a second appender: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}

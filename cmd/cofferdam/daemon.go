@@ -12,10 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -78,46 +77,29 @@ func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) 
 // awaitLock returns when no daemon has the daemon's lock, or enough says that
 // this need not be waited for.
 func awaitLock(ctx context.Context, paths config.Paths, enough func() bool) error {
-	file, err := os.OpenFile(paths.DaemonLock(), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := filelock.Await(ctx, paths.DaemonLock(), daemonPoll, func() error {
+		if enough() {
+			return filelock.ErrHeld
+		}
+		return nil
+	})
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil
+	}
 	if err != nil {
-		return fmt.Errorf("look at the daemon's lock: %w", err)
+		return err
 	}
-	defer func() { _ = file.Close() }() // gives the lock back
-	return lock(ctx, file, enough)
-}
-
-// lock takes a file's lock; it goes with the file's closing.
-func lock(ctx context.Context, file *os.File, enough func() bool) error {
-	tick := time.NewTicker(daemonPoll)
-	defer tick.Stop()
-	for !enough() {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	return lock.Release()
 }
 
 // lockStart lets one client at a time start a daemon. The lock ends with the
 // process, whatever becomes of it.
 func lockStart(ctx context.Context, paths config.Paths) (unlock func(), err error) {
-	file, err := os.OpenFile(filepath.Join(paths.Runtime, "start.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := filelock.Await(ctx, filepath.Join(paths.Runtime, "start.lock"), daemonPoll, nil)
 	if err != nil {
 		return nil, fmt.Errorf("lock the start of the daemon: %w", err)
 	}
-	if err := lock(ctx, file, func() bool { return false }); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the start of the daemon: %w", err), file.Close())
-	}
-	return func() { _ = file.Close() }, nil
+	return func() { _ = lock.Release() }, nil
 }
 
 // startDaemon runs `serve --background` in a session of its own, its output in

@@ -22,6 +22,7 @@ func layers() []struct {
 		{"internal/excerpt", 0},
 		{"internal/lru", 0},
 		{"internal/fault", 0},
+		{"internal/filelock", 0},
 		{"internal/faultpoint", 0},
 		{"internal/contents", 0},
 		{"internal/pkgref", 0},
@@ -224,6 +225,30 @@ func TestVersionsHaveOneParser(t *testing.T) {
 	}
 	if !seen {
 		t.Error("pkgref imports no parser; the test looks for the wrong names")
+	}
+}
+
+// TestOnlyFilelockLocks: a lock of a file is given back by one type, which knows that a
+// program that is being started has a copy of it.
+func TestOnlyFilelockLocks(t *testing.T) {
+	const home = "internal/filelock"
+	seen := false
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Flock" {
+				seen = seen || f.pkg == home
+				if f.pkg != home {
+					t.Errorf("%s locks a file itself: use internal/filelock", f.path)
+				}
+			}
+			return true
+		})
+	}
+	if !seen {
+		t.Error("internal/filelock locks nothing; the test looks for the wrong names")
 	}
 }
 

@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 )
 
 // Options of Open; the zero value is right for the daemon.
@@ -65,7 +64,7 @@ const maxBatch = 1 << 20
 type FileLog struct {
 	dir     string
 	options Options
-	lock    *os.File
+	lock    *filelock.Lock
 
 	wake chan struct{} // capacity 1: pending or tasks is not empty, or closing
 	done chan struct{} // closed when the writer has ended
@@ -130,7 +129,7 @@ func Open(dir string, options Options) (*FileLog, error) {
 		follower: newFollower(),
 	}
 	if err := l.recover(); err != nil {
-		return nil, errors.Join(err, l.writer.close(), l.follower.close(), lock.Close())
+		return nil, errors.Join(err, l.writer.close(), l.follower.close(), lock.Release())
 	}
 	if l.writer.owed != nil {
 		l.commit(nil) // on a full disk it stays owed, and goes with the next batch
@@ -177,21 +176,16 @@ func (l *FileLog) recover() error {
 	return l.openTree()
 }
 
-func lockDir(dir string) (*os.File, error) {
+func lockDir(dir string) (*filelock.Lock, error) {
 	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) // #nosec G304 -- in the log's own directory
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log's lock %s can't be opened", path)
+	lock, err := filelock.Take(path)
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, fault.Wrap(fault.ErrConflict, err, "the audit log in %s has an appender already; one daemon at a time may write it", dir)
+	case err != nil:
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log's lock %s can't be taken", path)
 	}
-	err = uninterrupted(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
-	if err == nil {
-		return f, nil
-	}
-	category, sentence := fault.ErrUnavailable, "the audit log in %s can't be locked"
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		category, sentence = fault.ErrConflict, "the audit log in %s has an appender already; one daemon at a time may write it"
-	}
-	return nil, errors.Join(fault.Wrap(category, err, sentence, dir), f.Close())
+	return lock, nil
 }
 
 // Append implements Log. A cancelled context takes the record back only while
@@ -313,11 +307,5 @@ func (l *FileLog) Close() error {
 		return nil
 	}
 	last := l.stopFollowing()
-	return errors.Join(last, l.writer.close(), l.follower.close(), unlock(l.lock))
-}
-
-// unlock gives the lock up itself: a program that another part of this process is just
-// starting has a copy of the file until it runs, and would keep the lock that long.
-func unlock(f *os.File) error {
-	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+	return errors.Join(last, l.writer.close(), l.follower.close(), l.lock.Release())
 }

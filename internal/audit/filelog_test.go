@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -466,11 +467,7 @@ func TestACopyOfTheLockKeepsNobodyOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied, err := unix.Dup(int(l.lock.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(copied)
+	defer unix.Close(copyOf(t, filepath.Join(dir, "lock")))
 	if _, err := Open(dir, Options{}); !errors.Is(err, fault.ErrConflict) {
 		t.Fatalf("the control, a second appender: %v", err)
 	}
@@ -484,4 +481,29 @@ func TestACopyOfTheLockKeepsNobodyOut(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// copyOf is a copy of this process's descriptor of a file.
+func copyOf(t *testing.T, path string) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if at, err := os.Readlink("/proc/self/fd/" + fd.Name()); err != nil || at != path {
+			continue
+		}
+		number, err := strconv.Atoi(fd.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied, err := unix.FcntlInt(uintptr(number), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return copied
+	}
+	t.Fatalf("nobody has %s open", path)
+	return -1
 }

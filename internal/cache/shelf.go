@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 )
 
 // Shelf keeps small values under keys of its owner's choice. It is safe for
@@ -99,13 +99,14 @@ func (sh *Shelf) Replace(key string, old, value []byte) error {
 // lock keeps other Replaces out, those of other processes too.
 func (sh *Shelf) lock() (unlock func(), err error) {
 	d, err := os.Open(sh.dir)
-	if err == nil {
-		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
-	}
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be locked")
 	}
-	return func() { _ = d.Close() }, nil // which unlocks
+	lock, err := filelock.WaitOf(d)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, errors.Join(err, d.Close()), "the cache can't be locked")
+	}
+	return func() { _ = lock.Release() }, nil
 }
 
 func (sh *Shelf) put(key string, value []byte, durable bool) error {

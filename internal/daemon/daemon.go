@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -53,7 +54,7 @@ type Options struct {
 // Daemon is a running daemon.
 type Daemon struct {
 	opts      Options
-	lock      *os.File
+	lock      *filelock.Lock
 	keeper    *keeper.Client
 	log       *audit.FileLog
 	clock     *clock.Clock
@@ -291,6 +292,8 @@ func (d *Daemon) close() {
 	d.closeAudit()
 	d.closeTelemetry()
 	if d.lock != nil {
-		d.lock.Close()
+		if err := d.lock.Release(); err != nil {
+			d.opts.Log.Warn("the daemon's lock is given back only with the process", "err", err)
+		}
 	}
 }

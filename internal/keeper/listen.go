@@ -7,32 +7,30 @@ import (
 	"net"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 )
 
 // listener is the keeper's socket, and the lock that says there is one keeper.
 type listener struct {
 	*net.UnixListener
 	path string
-	lock *os.File
+	lock *filelock.Lock
 }
 
 // listen takes the lock beside the socket, so that what lies at path is either
 // stale or ours, and puts the socket in place only when its mode is right.
 func listen(ctx context.Context, path string) (*listener, error) {
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = lock.Close()
+	lock, err := filelock.Take(path + ".lock")
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
 		return nil, fault.Wrap(fault.ErrConflict, err, "another keeper listens at %s", path)
+	case err != nil:
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
 	}
 	l, err := bind(ctx, path)
 	if err != nil {
-		_ = lock.Close()
+		_ = lock.Release()
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
 	}
 	return &listener{UnixListener: l, path: path, lock: lock}, nil
@@ -63,7 +61,7 @@ func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 func (l *listener) close() {
 	_ = l.Close()
 	_ = os.Remove(l.path)
-	_ = l.lock.Close()
+	_ = l.lock.Release()
 }
 
 // checkPeer lets in only the keeper's own user, and root.

@@ -3,8 +3,7 @@ package export
 import (
 	"os"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -38,7 +37,7 @@ func (osDisk) open(path string, mustBeNew bool) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return &osFile{File: f}, nil
 }
 
 func (osDisk) read(path string) ([]byte, error) { return os.ReadFile(path) }
@@ -47,9 +46,12 @@ func (osDisk) replace(path string, data []byte) error { return wholefile.Replace
 
 func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	lock *filelock.Lock // nil: not locked
+}
 
-func (f osFile) Size() (int64, error) {
+func (f *osFile) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -58,4 +60,14 @@ func (f osFile) Size() (int64, error) {
 }
 
 // Lock keeps other exports away until the file is closed.
-func (f osFile) Lock() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+func (f *osFile) Lock() (err error) {
+	f.lock, err = filelock.Of(f.File)
+	return err
+}
+
+func (f *osFile) Close() error {
+	if f.lock != nil {
+		return f.lock.Release()
+	}
+	return f.File.Close()
+}

@@ -121,7 +121,7 @@ func (j *job) bring(ctx context.Context, hash string) error {
 	}
 	defer func() { _ = conn.Close() }() // WriteFile has the answer
 	defer errand.When(ctx, func() { _ = conn.Close() })()
-	if _, err = channel.WriteFile(conn, archive); err != nil && ctx.Err() != nil {
+	if _, err = channel.WriteFile(conn, archive, nil); err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err

@@ -90,13 +90,13 @@ func TestFileReader(t *testing.T) {
 		"less":    {func(c *Conn) { says(t, c, FrameStdout, "ab"); says(t, c, FrameReply, `{"ok":true}`) }, 3, fault.ErrUnavailable},
 		"cut":     {func(c *Conn) { says(t, c, FrameStdout, "ab") }, 3, fault.ErrUnavailable},
 		"failed":  {func(c *Conn) { says(t, c, FrameReply, `{"error":"no","code":"permission"}`) }, 3, fault.ErrForbidden},
-		"strange": {func(c *Conn) { says(t, c, FrameExit, "{}") }, 3, fault.ErrInvalid},
-		"garbage": {func(c *Conn) { says(t, c, FrameReply, "{") }, 3, fault.ErrInvalid},
+		"strange": {func(c *Conn) { says(t, c, FrameExit, "{}") }, 3, fault.ErrUnavailable},
+		"garbage": {func(c *Conn) { says(t, c, FrameReply, "{") }, 3, fault.ErrUnavailable},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := io.ReadAll(NewFileReader(replies(t, tt.guest), tt.size))
-			if !errors.Is(err, tt.want) || int64(len(got)) > tt.size {
+			if !errors.Is(err, tt.want) || int64(len(got)) > tt.size || tt.want != nil && !errors.Is(fault.KindOf(err).Category, tt.want) {
 				t.Errorf("%q, %v, want %v", got, err, tt.want)
 			}
 			var b strings.Builder
@@ -125,19 +125,26 @@ func TestWriteFile(t *testing.T) {
 	info, err := WriteFile(replies(t, func(c *Conn) {
 		body, _ := json.Marshal(FileInfo{Path: "/x", Kind: KindFile, Size: int64(taken(c))})
 		_ = c.WriteJSON(FrameReply, Reply{OK: true, Body: body})
-	}), strings.NewReader(strings.Repeat("x", 200_000)))
+	}), strings.NewReader(strings.Repeat("x", 200_000)), nil)
 	if err != nil || info.Size != 200_000 {
 		t.Errorf("%+v, %v", info, err)
 	}
 	_, err = WriteFile(replies(t, func(c *Conn) {
 		_, _, _ = c.ReadFrame()
 		_ = c.WriteJSON(FrameReply, Reply{Error: "full", Code: CodeNoSpace})
-		taken(c)
-	}), unending{})
-	if !errors.Is(err, fault.ErrExhausted) {
+		<-t.Context().Done() // it stays, and reads no more
+	}), unending{}, nil)
+	if full, ok := errors.AsType[*FileError](err); !ok || full.Code != CodeNoSpace || !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("a disk that is full: %v", err)
 	}
-	_, err = WriteFile(replies(t, func(c *Conn) { _, _, _ = c.ReadFrame() }), unending{})
+	_, err = WriteFile(replies(t, func(c *Conn) {
+		_, _, _ = c.ReadFrame()
+		_ = c.WriteJSON(FrameReply, Reply{OK: true})
+	}), unending{}, nil)
+	if !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a part that is said to be all: %v", err)
+	}
+	_, err = WriteFile(replies(t, func(c *Conn) { _, _, _ = c.ReadFrame() }), unending{}, nil)
 	if !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("a guest that leaves: %v", err)
 	}
@@ -153,7 +160,7 @@ func TestWriteFile(t *testing.T) {
 					ended.Store(true)
 				}
 			}
-		}), io.MultiReader(strings.NewReader("x"), &failingSource{broken}))
+		}), io.MultiReader(strings.NewReader("x"), &failingSource{broken}), nil)
 		if !errors.Is(err, broken) || ended.Load() {
 			t.Errorf("a source that breaks: %v, told as whole: %t", err, ended.Load())
 		}
@@ -183,19 +190,34 @@ func TestReadListIsBounded(t *testing.T) {
 	}
 }
 
-func TestReadEvents(t *testing.T) {
-	conn := replies(t, func(c *Conn) {
-		says(t, c, FrameEvent, `{"events":[{"name":"a","change":"create"},{"name":"b","change":"explode"}],"lost":true}`)
-		says(t, c, FrameStdout, "x")
-	})
-	events, err := ReadEvents(conn)
-	if err != nil || len(events.Events) != 1 || !events.Lost {
-		t.Errorf("%+v, %v", events, err)
+// TestWriteFileCuts: where the guest answers while its host waits for more to send, the
+// waiting is ended.
+func TestWriteFileCuts(t *testing.T) {
+	from, source := io.Pipe()
+	conn := replies(t, func(c *Conn) { _ = c.WriteJSON(FrameReply, Reply{Error: "no", Code: CodePermission}) })
+	_, err := WriteFile(conn, from, func() { _ = source.CloseWithError(io.ErrClosedPipe) })
+	if !errors.Is(err, fault.ErrForbidden) {
+		t.Error(err)
 	}
-	if _, err := ReadEvents(conn); !errors.Is(err, fault.ErrInvalid) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := ReadEvents(conn); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v", err)
+}
+
+func TestDecodeEvents(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    FrameType
+		payload string
+		events  int
+		lost    bool
+		err     error
+	}{
+		"changes":    {FrameEvent, `{"events":[{"name":"a","change":"create"},{"name":"b","change":"explode"}],"lost":true}`, 1, true, nil},
+		"no JSON":    {FrameEvent, `{`, 0, false, fault.ErrUnavailable},
+		"the end":    {FrameReply, `{"ok":true}`, 0, false, io.EOF},
+		"an error":   {FrameReply, `{"error":"gone","code":"not_found"}`, 0, false, fault.ErrNotFound},
+		"a stranger": {FrameStdout, `x`, 0, false, fault.ErrUnavailable},
+	} {
+		events, err := DecodeEvents(c.kind, []byte(c.payload))
+		if !errors.Is(err, c.err) || len(events.Events) != c.events || events.Lost != c.lost {
+			t.Errorf("%s: %+v, %v", name, events, err)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func (h *host) writeFile(f channel.File, from io.Reader) (channel.FileInfo, erro
 		return channel.FileInfo{}, err
 	}
 	defer stream.Close()
-	return channel.WriteFile(stream, from)
+	return channel.WriteFile(stream, from, nil)
 }
 
 func (h *host) readFile(f channel.File) (string, error) {

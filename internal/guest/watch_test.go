@@ -31,6 +31,15 @@ func (h *host) watch(f channel.File) *watching {
 	return &watching{t: h.t, stream: stream}
 }
 
+// nextEvents reads a watch's next frame.
+func nextEvents(stream *channel.Conn) (channel.FileEvents, error) {
+	kind, payload, err := stream.ReadFrame()
+	if err != nil {
+		return channel.FileEvents{}, err
+	}
+	return channel.DecodeEvents(kind, payload)
+}
+
 // until reads changes until one is what was asked for, and returns those before
 // it since the last call.
 func (w *watching) until(want string) []string {
@@ -43,7 +52,7 @@ func (w *watching) until(want string) []string {
 				return before
 			}
 		}
-		events, err := channel.ReadEvents(w.stream)
+		events, err := nextEvents(w.stream)
 		if err != nil {
 			w.t.Fatalf("no %q, but %q and %v", want, w.seen, err)
 		}
@@ -97,7 +106,7 @@ func TestWatch(t *testing.T) {
 	}
 	do(os.RemoveAll(path("")))
 	w.until("remove .")
-	if _, err := channel.ReadEvents(w.stream); !errors.Is(err, io.EOF) {
+	if _, err := nextEvents(w.stream); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -141,7 +150,7 @@ func TestWatchOverflow(t *testing.T) {
 	}
 	a.mustCall(channel.Call{Kind: channel.CallPing})
 	for !w.lost {
-		events, err := channel.ReadEvents(w.stream)
+		events, err := nextEvents(w.stream)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,18 +108,18 @@ func (s fileRoutes) moveFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // open begins an operation that is a stream.
-func (s fileRoutes) open(r *http.Request, f channel.File) (*channel.Conn, error) {
+func (s fileRoutes) open(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	sb, err := s.own(r)
 	if err != nil {
-		return nil, err
+		return nil, channel.FileInfo{}, err
 	}
-	conn, _, err := s.cfg.Sandboxes.OpenFile(r.Context(), sb.Info().ID, f)
+	conn, info, err := s.cfg.Sandboxes.OpenFile(r.Context(), sb.Info().ID, f)
 	if err != nil {
-		return nil, err
+		return nil, info, err
 	}
 	// A guest that says nothing more must not outlast its client here.
 	errand.When(r.Context(), func() { _ = conn.Close() })
-	return conn, nil
+	return conn, info, nil
 }
 
 // listFiles streams what is in a directory as JSON lines, in the order of paths.
@@ -137,23 +137,19 @@ func (s fileRoutes) listFiles(w http.ResponseWriter, r *http.Request) error {
 		return fault.Invalid("depth is %d; it is at most %d", depth, maxDepth)
 	}
 	f.Op, f.Depth = channel.FileList, max(int(depth), 1)
-	conn, err := s.open(r, f)
+	conn, _, err := s.open(r, f)
 	if err != nil {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
 	begun := false
 	out := json.NewEncoder(w)
-	err = stream(conn, channel.FrameEvent, func(payload []byte) error {
-		var part channel.FileEntries
-		if err := channel.DecodeJSON(channel.FrameEvent, payload, &part); err != nil {
-			return err
-		}
+	err = channel.ReadList(conn, func(part []channel.FileInfo) error {
 		if !begun {
 			w.Header().Set("Content-Type", "application/x-ndjson")
 			begun = true
 		}
-		for _, entry := range part.Entries {
+		for _, entry := range part {
 			if err := out.Encode(viewFile(entry)); err != nil {
 				return errAnswered
 			}
@@ -178,73 +174,48 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Op = channel.FileRead
-	conn, err := s.open(r, f)
+	conn, info, err := s.open(r, f)
 	if err != nil {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
-	begun := false
-	begin := func() {
-		if !begun {
-			w.Header().Set("Content-Type", "application/octet-stream")
-			w.Header().Set("X-Content-Type-Options", "nosniff") // the bytes are a guest's
-			w.Header().Set("Content-Disposition", "attachment")
-			w.WriteHeader(http.StatusOK)
-			begun = true
-		}
-	}
-	err = stream(conn, channel.FrameStdout, func(payload []byte) error {
-		begin()
-		if _, err := w.Write(payload); err != nil { //nolint:gosec // bytes for a program; begin says that no browser may show them
-			return errAnswered
-		}
-		return nil
-	})
-	if err != nil && begun && !errors.Is(err, errAnswered) {
+	body := &octets{w: w}
+	_, err = channel.NewFileReader(conn, info.Size).WriteTo(body)
+	switch {
+	case err == nil:
+		body.begin()
+	case body.begun && !errors.Is(err, errAnswered):
 		return s.cut(r, err)
-	}
-	if err == nil {
-		begin()
 	}
 	return err
 }
 
-// stream passes the payloads of one kind of frame on until the last reply.
-func stream(conn *channel.Conn, kind channel.FrameType, take func([]byte) error) error {
-	for {
-		got, payload, err := conn.ReadFrame()
-		switch {
-		case err != nil:
-			return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer broke off")
-		case got == kind:
-			if err := take(payload); err != nil {
-				return err
-			}
-		case got == channel.FrameReply:
-			_, err := lastReply(payload)
-			return err
-		default:
-			return fault.New(fault.ErrUnavailable, "the sandbox's answer is not one to this request")
-		}
-	}
+// octets is an answer of bytes, whose headers go out with the first of them: until then
+// an error can be told.
+type octets struct {
+	w     http.ResponseWriter
+	begun bool
 }
 
-// lastReply reads the reply that ends a stream.
-func lastReply(payload []byte) (channel.FileInfo, error) {
-	var reply channel.Reply
-	if err := channel.DecodeJSON(channel.FrameReply, payload, &reply); err != nil {
-		return channel.FileInfo{}, err
+func (o *octets) begin() {
+	if o.begun {
+		return
 	}
-	if !reply.OK {
-		return channel.FileInfo{}, fault.New(reply.Code.Category(), "%.300s", reply.Error)
+	o.begun = true
+	o.w.Header().Set("Content-Type", "application/octet-stream")
+	o.w.Header().Set("X-Content-Type-Options", "nosniff") // the bytes are a guest's
+	o.w.Header().Set("Content-Disposition", "attachment")
+	o.w.WriteHeader(http.StatusOK)
+}
+
+// Write fails with errAnswered when the client is gone.
+func (o *octets) Write(p []byte) (int, error) {
+	o.begin()
+	n, err := o.w.Write(p)
+	if err != nil {
+		return n, errAnswered
 	}
-	var info channel.FileInfo
-	if len(reply.Body) > 0 {
-		if err := json.Unmarshal(reply.Body, &info); err != nil {
-			return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer can't be read")
-		}
-	}
-	return info, nil
+	return n, nil
 }
 
 // writeFile stores the request's body under a path. A body that breaks off leaves
@@ -263,7 +234,7 @@ func (s fileRoutes) writeFile(w http.ResponseWriter, r *http.Request) error {
 		f.Mode = uint32(mode)
 	}
 	f.Op = channel.FileWrite
-	conn, err := s.open(r, f)
+	conn, _, err := s.open(r, f)
 	if err != nil {
 		return err
 	}
@@ -278,62 +249,26 @@ func (s fileRoutes) writeFile(w http.ResponseWriter, r *http.Request) error {
 // store sends a body and waits for the answer. The body is not read any more when it
 // returns: it belongs to the request's handler.
 func store(conn *channel.Conn, body io.Reader) (channel.FileInfo, error) {
-	sent := make(chan error, 1)
-	errand.Go(func() { sent <- errand.Try(func() error { return send(conn, body) }) })
-	info, err := written(conn)
-	if err == nil {
-		if failure := <-sent; failure != nil {
-			return info, fault.New(fault.ErrUnavailable, "the sandbox's agent took only a part of the file")
-		}
-		return info, nil
-	}
+	var cut func()
 	if slow, ok := body.(*paced); ok {
-		slow.cut()
+		cut = slow.cut
 	}
-	conn.Close() //nolint:errcheck // it ends the sending, too
-	if failure := <-sent; errors.Is(failure, errBody) {
-		return info, failure // the body's own failure tells more
-	}
-	return info, err
+	return channel.WriteFile(conn, whole{body}, cut)
 }
 
 // errBody: the request's body broke off.
 var errBody = fault.Invalid("the request's body broke off; the file was left as it was")
 
-// send passes a body on and ends it, unless it broke off: then the connection is
-// closed, so that the other side does not take it for whole.
-func send(conn *channel.Conn, body io.Reader) error {
-	buf := make([]byte, channel.MaxPayload)
-	for {
-		n, err := body.Read(buf)
-		if n > 0 {
-			if err := conn.WriteFrame(channel.FrameStdin, buf[:n]); err != nil {
-				return err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return conn.WriteFrame(channel.FrameStdin, nil)
-		case errors.Is(err, errCut):
-			return err
-		case err != nil:
-			conn.Close() //nolint:errcheck // it has to end, however
-			return errBody
-		}
-	}
-}
+// whole is a body that says so when it breaks off.
+type whole struct{ body io.Reader }
 
-// written waits for the last reply of a write, which may come before all of the
-// body is sent: the disk is full, say.
-func written(conn *channel.Conn) (channel.FileInfo, error) {
-	got, payload, err := conn.ReadFrame()
-	if err != nil {
-		return channel.FileInfo{}, fault.Wrap(fault.ErrUnavailable, err, "the sandbox's answer broke off")
+// Read implements io.Reader.
+func (r whole) Read(p []byte) (int, error) {
+	n, err := r.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = errBody
 	}
-	if got != channel.FrameReply {
-		return channel.FileInfo{}, fault.New(fault.ErrUnavailable, "the sandbox's answer is not one to this request")
-	}
-	return lastReply(payload)
+	return n, err
 }
 
 func viewFile(f channel.FileInfo) api.FileInfo {

@@ -55,7 +55,7 @@ func TestAnAnswerBeforeTheBody(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 			body, more := io.Pipe()
-			go func() { _, _ = io.Copy(more, strings.NewReader("a part")) }() // and no end
+			go func() { _, _ = io.Copy(more, strings.NewReader(strings.Repeat("a part", channel.MaxPayload))) }() // and no end
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL, body)
 			if err != nil {
 				t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
@@ -37,9 +38,10 @@ import (
 type manager struct {
 	*backendtest.Life
 
-	mu     sync.Mutex // guards happened
+	mu     sync.Mutex // guards what follows
 	events []sandbox.Event
-	more   chan struct{} // closed when there is another one
+	more   chan struct{}       // closed when there is another one
+	frames func(*channel.Conn) // of every file; nil: there are files
 }
 
 func (*manager) Settle(context.Context, string) error { return nil }

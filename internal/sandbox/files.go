@@ -55,7 +55,7 @@ func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.F
 
 // OpenFile begins one of the other operations. The stream comes after its first
 // reply, whose FileInfo (of a list, a read and a watch) comes with it; ctx bounds
-// only that. channel.ReadList, NewFileReader, WriteFile and ReadEvents do the
+// only that. channel.ReadList, NewFileReader, WriteFile and DecodeEvents do the
 // rest. The caller closes the stream, which ends the operation.
 func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	var info channel.FileInfo

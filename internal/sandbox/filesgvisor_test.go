@@ -36,7 +36,7 @@ func (s *studio) put(id string, f channel.File, from io.Reader) (channel.FileInf
 		return channel.FileInfo{}, err
 	}
 	defer conn.Close()
-	return channel.WriteFile(conn, from)
+	return channel.WriteFile(conn, from, nil)
 }
 
 // fetch reads a file.
@@ -281,7 +281,9 @@ func TestRealStreams(t *testing.T) {
 	}
 	want := []channel.FileEvent{{Name: "sub", Change: channel.ChangeCreate}, {Name: "sub/half", Change: channel.ChangeCreate}, {Name: "sub/half", Change: channel.ChangeWrite}}
 	for len(want) > 0 {
-		events, err := channel.ReadEvents(watch)
+		kind, payload, err := watch.ReadFrame()
+		must(t, err)
+		events, err := channel.DecodeEvents(kind, payload)
 		must(t, err)
 		for _, e := range events.Events {
 			if i := slices.Index(want, e); i >= 0 {
@@ -312,7 +314,7 @@ func TestRealStreams(t *testing.T) {
 		t.Errorf("%+v", exit)
 	}
 	must(t, s.Destroy(ctx, id))
-	if _, err := channel.ReadEvents(watch); err == nil {
+	if _, _, err := watch.ReadFrame(); err == nil {
 		t.Error("a watch outlived its sandbox")
 	}
 }

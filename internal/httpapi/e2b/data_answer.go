@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -69,7 +70,7 @@ func restStatus(err error) int {
 	case codePrecondition:
 		return http.StatusConflict
 	case codeExhausted:
-		if errors.Is(err, errNoSpace) {
+		if full, ok := errors.AsType[*channel.FileError](err); ok && full.Code == channel.CodeNoSpace {
 			return http.StatusInsufficientStorage
 		}
 		return http.StatusTooManyRequests

@@ -3,7 +3,6 @@ package e2b
 import (
 	"compress/gzip"
 	"context"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -37,7 +36,7 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 	defer cutOff(ctx, conn)()
 	stop := cutWrites(ctx, c, w)
 	defer stop()
-	body := &fileBody{ctx: ctx, conn: conn, left: info.Size}
+	body := channel.NewFileReader(conn, info.Size)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": path.Base(info.Path)}))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -86,54 +85,6 @@ func cutWrites(ctx context.Context, c *call, w http.ResponseWriter) func() {
 		close(done)
 		<-finished
 	}
-}
-
-// fileBody reads a file's frames as its bytes. Fewer or more than announced are an
-// error.
-type fileBody struct {
-	ctx  context.Context //nolint:containedctx // of the one request that it serves
-	conn *channel.Conn
-	left int64  // bytes still to come
-	have []byte // of the last frame, not read yet
-	done bool
-}
-
-// Read implements io.Reader.
-func (b *fileBody) Read(p []byte) (int, error) {
-	for len(b.have) == 0 {
-		if b.done {
-			return 0, io.EOF
-		}
-		if err := b.fill(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, b.have)
-	b.have = b.have[n:]
-	return n, nil
-}
-
-func (b *fileBody) fill() error {
-	kind, payload, err := b.conn.ReadFrame()
-	if err != nil {
-		return streamError(b.ctx, err)
-	}
-	if kind == channel.FrameStdout {
-		b.have = payload
-		b.left -= int64(len(payload))
-		if b.left < 0 {
-			return fmt.Errorf("the guest sent %d bytes more than it had announced", -b.left)
-		}
-		return nil
-	}
-	if _, err := lastReply(kind, payload); err != nil {
-		return err
-	}
-	if b.left > 0 {
-		return fmt.Errorf("the guest sent %d bytes fewer than it had announced", b.left)
-	}
-	b.done = true
-	return nil
 }
 
 // metrics answers what the sandbox uses.

@@ -101,7 +101,7 @@ type joined struct {
 	paths []string // still to be opened
 	conn  *channel.Conn
 	stop  func() bool
-	body  *fileBody
+	body  *channel.FileReader
 }
 
 // Read implements io.Reader.
@@ -134,7 +134,7 @@ func (j *joined) open() error {
 		return err
 	}
 	j.conn, j.stop = conn, cutOff(j.c.Context(), conn)
-	j.body = &fileBody{ctx: j.c.Context(), conn: conn, left: info.Size}
+	j.body = channel.NewFileReader(conn, info.Size)
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -170,8 +169,7 @@ func (u *uploading) one(name string, content io.Reader) error {
 	return nil
 }
 
-// write sends a file's content to the sandbox. The guest may answer at any time,
-// with an error; without the empty frame at the end it leaves things as they were.
+// write sends a file's content to the sandbox.
 func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, error) {
 	ctx := u.c.Context()
 	file := channel.File{Op: channel.FileWrite, Path: name, User: u.user, Metadata: u.metadata}
@@ -187,36 +185,8 @@ func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, err
 	}
 	defer conn.Close() //nolint:errcheck // the guest has answered, or is given up
 	defer cutOff(ctx, conn)()
-	type answer struct {
-		info channel.FileInfo
-		err  error
-	}
-	answered := make(chan answer, 1)
-	errand.Go(func() { // ends with the connection
-		var a answer
-		a.err = errand.Try(func() error {
-			kind, payload, err := conn.ReadFrame()
-			if err != nil {
-				return streamError(ctx, err)
-			}
-			a.info, err = lastReply(kind, payload)
-			return err
-		})
-		answered <- a
-	})
-	if err := u.pour(conn, content); err != nil {
-		broken, ok := errors.AsType[*guestError](err)
-		if !ok {
-			return channel.FileInfo{}, err
-		}
-		got := <-answered
-		if got.err == nil {
-			got.err = fault.Wrap(fault.ErrUnavailable, broken, "the sandbox's agent took only a part of %.100q", name)
-		}
-		return channel.FileInfo{}, got.err
-	}
-	got := <-answered
-	return got.info, got.err
+	info, err := channel.WriteFile(conn, &bounded{u, content}, nil)
+	return info, streamError(ctx, err)
 }
 
 // givenTo is how what the default user may not write, because only root may write there,
@@ -231,50 +201,25 @@ func givenTo(f channel.File, refused error) (channel.File, bool) {
 	return f, true
 }
 
-// guestError: the guest takes no more; its reply says why.
-type guestError struct{ err error }
+// bounded is an upload's content, of which no more is read than the request may write.
+type bounded struct {
+	u       *uploading
+	content io.Reader
+}
 
-func (g *guestError) Error() string { return g.err.Error() }
-
-// pour sends content in frames and the empty one behind it.
-func (u *uploading) pour(conn *channel.Conn, content io.Reader) error {
-	buf := make([]byte, channel.MaxPayload)
-	for {
-		n, err := io.ReadFull(content, buf)
-		u.left -= int64(n)
-		if u.left < 0 {
-			return fault.Wrap(fault.ErrExhausted, errNoSpace, "the upload is larger than the sandbox's disk")
-		}
-		if n > 0 {
-			if err := conn.WriteFrame(channel.FrameStdin, buf[:n]); err != nil {
-				return &guestError{err}
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && wasEnd(content):
-			if err := conn.WriteFrame(channel.FrameStdin, nil); err != nil {
-				return &guestError{err}
-			}
-			return nil
-		case isFault(err):
-			return err // content that comes from a sandbox
-		case err != nil:
-			return refuse(codeInvalid, "the upload did not come whole: %v", err)
-		}
+// Read implements io.Reader. Its errors are for the client.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.content.Read(p)
+	if b.u.left -= int64(n); b.u.left < 0 {
+		return 0, channel.NewFileError(channel.CodeNoSpace, "the upload is larger than the sandbox's disk")
 	}
-}
-
-func isFault(err error) bool {
-	_, ok := errors.AsType[*fault.Fault](err)
-	return ok
-}
-
-// wasEnd tells a short last read, after which there is nothing, from content that
-// broke off: io.ReadFull says the same of both.
-func wasEnd(content io.Reader) bool {
-	var more [1]byte
-	n, err := content.Read(more[:])
-	return n == 0 && errors.Is(err, io.EOF)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if _, ours := errors.AsType[*fault.Fault](err); ours { // content that comes from a sandbox
+		return n, err
+	}
+	return n, refuse(codeInvalid, "the upload did not come whole: %v", err)
 }
 
 // The headers and attributes of a file's metadata.

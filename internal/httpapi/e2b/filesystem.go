@@ -145,25 +145,16 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 	defer conn.Close() //nolint:errcheck // it was for reading
 	defer cutOff(c.Context(), conn)()
 	answer := &listing{ctx: c.Context(), w: w, codec: c.codec}
-	for {
-		kind, payload, err := conn.ReadFrame()
-		if err != nil {
-			return answer.fail(streamError(c.Context(), err))
-		}
-		if kind == channel.FrameReply {
-			if _, err := lastReply(kind, payload); err != nil {
-				return answer.fail(err)
-			}
-			return answer.end()
-		}
-		var part channel.FileEntries
-		if err := channel.DecodeJSON(kind, payload, &part); err != nil {
-			return answer.fail(err)
-		}
-		for _, info := range part.Entries {
+	err = channel.ReadList(conn, func(part []channel.FileInfo) error {
+		for _, info := range part {
 			if err := answer.add(entryOf(info)); err != nil {
-				return answer.fail(err)
+				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return answer.fail(streamError(c.Context(), err))
 	}
+	return answer.end()
 }

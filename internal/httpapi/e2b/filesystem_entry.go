@@ -2,9 +2,6 @@ package e2b
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strconv"
@@ -12,8 +9,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // entry is a file as the protocol tells of it.
@@ -77,53 +72,15 @@ func targetOf(info channel.FileInfo) string {
 	return path.Join(path.Dir(info.Path), info.Target)
 }
 
-// errNoSpace: the sandbox's disk is full.
-var errNoSpace = errors.New("no space")
-
-// lastReply reads the reply that ends a stream of a file's.
-func lastReply(kind channel.FrameType, payload []byte) (channel.FileInfo, error) {
-	var reply channel.Reply
-	if kind != channel.FrameReply {
-		return channel.FileInfo{}, fmt.Errorf("a file's stream had a frame of type %d", kind)
-	}
-	if err := channel.DecodeJSON(kind, payload, &reply); err != nil {
-		return channel.FileInfo{}, err
-	}
-	if !reply.OK {
-		return channel.FileInfo{}, replyError(reply)
-	}
-	var info channel.FileInfo
-	if len(reply.Body) == 0 {
-		return info, nil
-	}
-	if err := json.Unmarshal(reply.Body, &info); err != nil {
-		return info, fmt.Errorf("the guest's last reply about a file: %w", err)
-	}
-	return info, nil
-}
-
-// replyError is a guest's error about a file as a fault.
-func replyError(reply channel.Reply) error {
-	sentence := excerpt.Of(reply.Error, 1000)
-	switch category := reply.Code.Category(); {
-	case errors.Is(category, fault.ErrExhausted):
-		return fault.Wrap(category, errNoSpace, "%s", sentence)
-	case errors.Is(category, fault.ErrUnavailable):
-		return fault.New(category, "the sandbox's agent could not do it: %s", sentence)
-	default:
-		return fault.New(category, "%s", sentence)
-	}
-}
-
 // cutOff closes a file's stream when ctx ends; the result takes that back.
 func cutOff(ctx context.Context, conn *channel.Conn) func() bool {
 	return errand.When(ctx, func() { _ = conn.Close() })
 }
 
-// streamError is why a file's stream broke: its context, or the guest.
+// streamError is why a file's stream ended: its context, or else err.
 func streamError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fault.Wrap(fault.ErrUnavailable, err, "the sandbox's agent broke off")
+	return err
 }

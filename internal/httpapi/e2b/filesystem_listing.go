@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
@@ -28,9 +27,7 @@ type listing struct {
 
 // add tells of one more entry.
 func (l *listing) add(e entry) error {
-	if l.told++; l.told > channel.MaxListEntries {
-		return refuse(codeExhausted, "the directory has more than %d entries: list it by its parts", channel.MaxListEntries)
-	}
+	l.told++
 	data, err := l.part(e)
 	if err != nil {
 		return err

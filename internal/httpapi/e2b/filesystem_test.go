@@ -186,11 +186,11 @@ func TestRepliesBecomeErrors(t *testing.T) {
 		channel.CodeInvalid: codeInvalid, channel.CodeNotFound: codeNotFound, channel.CodeExists: codePrecondition,
 		channel.CodePermission: codePermission, channel.CodeNoSpace: codeExhausted, "": codeUnavailable,
 	} {
-		if got := failureOf(replyError(channel.Reply{Code: c, Error: "why"})); got.Code != want || !strings.Contains(got.Message, "why") {
+		if got := failureOf((&channel.Reply{Code: c, Error: "why"}).Err()); got.Code != want || !strings.Contains(got.Message, "why") {
 			t.Errorf("%q became %+v", c, got)
 		}
 	}
-	if got := restStatus(replyError(channel.Reply{Code: channel.CodeNoSpace})); got != http.StatusInsufficientStorage {
+	if got := restStatus((&channel.Reply{Code: channel.CodeNoSpace}).Err()); got != http.StatusInsufficientStorage {
 		t.Errorf("a full disk is %d", got)
 	}
 }

@@ -2,6 +2,8 @@ package e2b
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"path"
 	"time"
@@ -131,7 +133,7 @@ func (w *watch) send(ctx context.Context, s *stream, timeout, pulse time.Duratio
 		select {
 		case f := <-frames.next:
 			if f.err != nil {
-				return streamError(ctx, f.err)
+				return streamError(ctx, channel.BrokenOff(f.err))
 			}
 			if err := w.sendChange(s, f); err != nil {
 				return err
@@ -166,14 +168,11 @@ func (w *watch) sendChange(s *stream, f frame) error {
 	return nil
 }
 
-// changesOf reads a frame of a watch; a reply there is its end.
+// changesOf reads a frame of a watch.
 func changesOf(kind channel.FrameType, payload []byte) (channel.FileEvents, error) {
-	var changes channel.FileEvents
-	if kind == channel.FrameReply {
-		if _, err := lastReply(kind, payload); err != nil {
-			return changes, err
-		}
-		return changes, refuse(codeNotFound, "the directory is not there any more")
+	changes, err := channel.DecodeEvents(kind, payload)
+	if errors.Is(err, io.EOF) {
+		err = refuse(codeNotFound, "the directory is not there any more")
 	}
-	return changes, channel.DecodeJSON(kind, payload, &changes)
+	return changes, err
 }

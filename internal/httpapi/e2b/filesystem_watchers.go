@@ -86,7 +86,9 @@ func (ws *watchers) collect(kept *watcher, from *watch) {
 	for {
 		kind, payload, err := from.conn.ReadFrame()
 		var changes channel.FileEvents
-		if err == nil {
+		if err != nil {
+			err = channel.BrokenOff(err)
+		} else {
 			changes, err = changesOf(kind, payload)
 		}
 		events := from.events(changes.Events)

@@ -1,0 +1,74 @@
+package httpapi_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// guestFile makes the manager's files those of a guest that says ten bytes and sends the
+// frames that it is given.
+func (m *manager) guestFile(frames func(*channel.Conn)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.frames = frames
+}
+
+// OpenFile implements backend.Sandboxes.
+func (m *manager) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+	m.mu.Lock()
+	frames := m.frames
+	m.mu.Unlock()
+	if frames == nil {
+		return m.Life.OpenFile(ctx, id, f)
+	}
+	near, far := net.Pipe()
+	go func() {
+		defer far.Close()
+		frames(channel.NewConn(far))
+	}()
+	return channel.NewConn(near), channel.FileInfo{Path: f.Path, Kind: channel.KindFile, Size: 10}, nil
+}
+
+// TestAFileThatLies: a guest that sends less or more than it announced, or breaks off, has
+// sent no file.
+func TestAFileThatLies(t *testing.T) {
+	t.Parallel()
+	in := serve(t)
+	box := in.create(in.host, api.CreateSandbox{})
+	whole := func(n int) func(*channel.Conn) {
+		return func(c *channel.Conn) {
+			_ = c.WriteFrame(channel.FrameStdout, make([]byte, n))
+			_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
+		}
+	}
+	for name, c := range map[string]struct {
+		frames func(*channel.Conn)
+		whole  bool
+	}{
+		"whole":       {whole(10), true},
+		"fewer bytes": {whole(9), false},
+		"more bytes":  {whole(11), false},
+		"an error":    {func(c *channel.Conn) { _ = c.WriteJSON(channel.FrameReply, channel.Reply{Error: "it went away"}) }, false},
+		"garbage":     {func(c *channel.Conn) { _ = c.WriteFrame(channel.FrameResize, nil) }, false},
+		"cut off":     {func(c *channel.Conn) { _ = c.WriteFrame(channel.FrameStdout, make([]byte, 10)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.manager.guestFile(c.frames)
+			var got []byte
+			body, err := in.host.ReadFile(t.Context(), box.ID, client.File{Path: "f"})
+			if err == nil {
+				got, err = io.ReadAll(body)
+				body.Close()
+			}
+			if (err == nil) != c.whole {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // mountHints tells of each argument that names something on the host which the
@@ -63,16 +64,16 @@ func lockHint(refused []api.Package, request api.CreateSandbox) string {
 	if len(request.Lockfiles) > 0 {
 		return ""
 	}
-	names := map[string][]string{
-		"python": {"uv.lock", "pylock.toml"}, "node": {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml"}, "go": {"go.sum"},
-	}
 	for _, p := range refused {
 		if p.Rule != "packages.default" {
 			continue
 		}
-		for _, name := range names[p.Ecosystem] {
+		for _, lock := range pkgref.Ecosystem(p.Ecosystem).Lockfiles() {
+			if strings.Contains(lock.Name, "*") {
+				continue // what has any name may be something else
+			}
 			for _, m := range request.Mounts {
-				file := filepath.Join(m.Source, name)
+				file := filepath.Join(m.Source, lock.Name)
 				if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() {
 					return fmt.Sprintf("a lockfile is in a mount; --lockfile %s holds the run to it, and with it says what requires what", file)
 				}

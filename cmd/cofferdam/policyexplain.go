@@ -174,12 +174,12 @@ func (f explainFlags) edges(p *policy.Policy, now time.Time, name string, ask fu
 // kindOf is the kind that is asked about.
 func (f explainFlags) kindOf(ecosystem pkgref.Ecosystem) (policy.ArtifactKind, error) {
 	kind := policy.ArtifactKind(f.kind)
-	switch {
-	case ecosystem == pkgref.Python && kind == "":
+	switch sources := ecosystem.Traits().Sources; {
+	case sources && kind == "":
 		return policy.KindWheel, nil
-	case ecosystem == pkgref.Python && kind != policy.KindWheel && kind != policy.KindSdist:
+	case sources && kind != policy.KindWheel && kind != policy.KindSdist:
 		return kind, fault.Invalid("--kind %q is neither wheel nor sdist", f.kind)
-	case ecosystem == pkgref.Python:
+	case sources:
 		return kind, nil
 	case kind != "" && kind != policy.KindPackage:
 		return kind, fault.Invalid("--kind %q is not package, the one kind of file that %s has", f.kind, ecosystem)

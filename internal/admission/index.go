@@ -97,7 +97,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 	edges := t.ledger.EdgesTo(ask.Package)
 	law := t.policy()
 	declared := t.ledger.Declares(ask.Package)
-	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.planSandbox(), loose: showsOlder(ask.Package.Ecosystem) && t.ledger.Loose(ask.Package.Ecosystem)}
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.planSandbox(), loose: ask.Package.Ecosystem.Traits().OlderOnPages && t.ledger.Loose(ask.Package.Ecosystem)}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
@@ -127,19 +127,11 @@ func (t *tenant) planSandbox() string {
 // require is not known yet.
 func (t *tenant) sawPage(ask door.IndexAsk, v *indexVerdict) (wantEdges bool, err error) {
 	few := !t.run.Plan && !t.policy().UsesEdges(ask.Package.Ecosystem)
-	if few && !tellsRequirements(ask.Package.Ecosystem) {
+	if few && !ask.Package.Ecosystem.Traits().RequirementsOnPages {
 		return false, nil // nothing hangs on what its releases require
 	}
 	return t.ledger.ShowPage(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, v.page, few)
 }
-
-// showsOlder tells whether an ecosystem's pages also show what is older than what is
-// required, to clients that know their versions from elsewhere.
-func showsOlder(e pkgref.Ecosystem) bool { return e == pkgref.Python }
-
-// tellsRequirements tells whether an ecosystem's pages say what releases require, to
-// clients that read it nowhere else.
-func tellsRequirements(e pkgref.Ecosystem) bool { return e == pkgref.Node }
 
 // page asks policy about every file; equal decisions share one place.
 func (k knowledge) page(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []door.File) *indexVerdict {

@@ -45,7 +45,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 // leadsOn tells whether a name is the beginning of one that the policy or what was
 // read names: resolvers that know an import and not its module try all of these.
 func (t *tenant) leadsOn(p pkgref.Ref) bool {
-	if p.Ecosystem != pkgref.Go {
+	if !p.Ecosystem.Traits().NamesArePaths {
 		return false
 	}
 	begins := func(name string) bool { return strings.HasPrefix(name, p.Name+"/") }

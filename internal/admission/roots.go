@@ -168,7 +168,8 @@ func (s *rootsSearch) root(roots []Root, p pkgref.Ref) []Root {
 // wordFor is the last word of a command that asked for a project.
 func (s *rootsSearch) wordFor(project pkgref.Ref) string {
 	for _, a := range slices.Backward(s.asked) {
-		if a.project == project || a.project.Ecosystem == pkgref.Go && project.Ecosystem == pkgref.Go && strings.HasPrefix(a.project.Name, project.Name+"/") {
+		below := a.project.Ecosystem == project.Ecosystem && project.Ecosystem.Traits().NamesArePaths && strings.HasPrefix(a.project.Name, project.Name+"/")
+		if a.project == project || below {
 			return a.word
 		}
 	}
@@ -177,7 +178,7 @@ func (s *rootsSearch) wordFor(project pkgref.Ref) string {
 
 // askedWord is a word of an install command that names a package.
 type askedWord struct {
-	project pkgref.Ref // of Go a package's path, whose module may be a path above it
+	project pkgref.Ref // where names are paths, of what may lie below the project itself
 	word    string
 }
 
@@ -211,14 +212,14 @@ func askedName(ecosystem pkgref.Ecosystem, word string) string {
 	if word == "" || word[0] == '-' || word[0] == '.' || word[0] == '/' || strings.Contains(word, "://") {
 		return ""
 	}
-	if ecosystem == pkgref.Python {
+	if ecosystem.Traits().Between == "" {
 		name, _, _ := strings.Cut(word, "[")
 		if i := strings.IndexAny(name, "=<>!~;@ "); i >= 0 {
 			name = name[:i]
 		}
 		return name
 	}
-	if at := strings.LastIndexByte(word, '@'); at > 0 {
+	if at := strings.LastIndex(word, ecosystem.Traits().Between); at > 0 {
 		return word[:at]
 	}
 	return word

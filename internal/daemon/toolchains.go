@@ -134,7 +134,7 @@ func pinPolicy(wanted []template.Artifact) string {
 		fmt.Fprintf(&b, "  %s:\n", ecosystem)
 		for _, name := range slices.Sorted(maps.Keys(versions[ecosystem])) {
 			specifier := strings.Join(versions[ecosystem][name], " || ")
-			if ecosystem == pkgref.Python {
+			if !ecosystem.Traits().XRanges {
 				specifier = "==" + specifier // a template has one release of each
 			}
 			fmt.Fprintf(&b, "    - { name: %q, version: %q }\n", name, specifier)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 const (
@@ -69,19 +70,18 @@ func parseRequest(args []string) (requestAsk, error) {
 	switch {
 	case ecosystem == "" || len(ask.Request.Items) == 0:
 		return ask, fmt.Errorf("name the ecosystem and at least one package")
-	case ecosystem != "python" && ecosystem != "node" && ecosystem != "go":
-		return ask, fmt.Errorf("the ecosystem is python, node or go, not %.40q", ecosystem)
 	case len(ask.Request.Items) > channel.MaxRequestItems:
 		return ask, fmt.Errorf("at most %d packages can be asked for at one time", channel.MaxRequestItems)
 	case len(ask.Request.Because) > channel.MaxRequestReason:
 		return ask, fmt.Errorf("the reason is %d bytes long; at most %d", len(ask.Request.Because), channel.MaxRequestReason)
 	}
-	return ask, nil
+	_, err := pkgref.ParseEcosystem(ecosystem)
+	return ask, err
 }
 
 // splitWanted separates a version from a name. A scope's @ is no version.
 func splitWanted(ecosystem, text string) (name, version string) {
-	if ecosystem == "python" {
+	if pkgref.Ecosystem(ecosystem).Traits().Between == "" {
 		if name, version, ok := strings.Cut(text, "=="); ok {
 			return name, version
 		}

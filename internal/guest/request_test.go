@@ -22,7 +22,7 @@ func TestParseRequest(t *testing.T) {
 		"go":           {[]string{"go", "x.example/m@v1.0.0", "--because", "tables"}, []channel.RequestItem{{Ecosystem: "go", Name: "x.example/m", Version: "v1.0.0"}}, ""},
 		"nothing":      {nil, nil, "at least one package"},
 		"no package":   {[]string{"python"}, nil, "at least one package"},
-		"no ecosystem": {[]string{"rich", "x"}, nil, "python, node or go"},
+		"no ecosystem": {[]string{"rich", "x"}, nil, "is no ecosystem"},
 		"flag":         {[]string{"python", "rich", "--approve"}, nil, "no flag"},
 		"no reason":    {[]string{"python", "rich", "--because"}, nil, "the reason after it"},
 		"long reason":  {[]string{"python", "rich", "--because", strings.Repeat("x", 3000)}, nil, "at most 2000"},

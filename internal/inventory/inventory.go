@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Layout is how one ecosystem's packages lie on a disk. Implementations have no state.
@@ -43,6 +44,13 @@ type Layout interface {
 	// Directory takes the packages of a directory below another. True: it is this layout's,
 	// and nobody searches it further.
 	Directory(w *Walk, d Directory) bool
+}
+
+// Leaver is the optional ability of a layout whose clients also keep packages where no
+// program looks for them: what they built of a project, and what a build leaves in one.
+type Leaver interface {
+	// Leaves reports whether a package of an ecosystem is at such a path.
+	Leaves(ecosystem pkgref.Ecosystem, path string) bool
 }
 
 // Directory is one below another.

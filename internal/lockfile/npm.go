@@ -145,5 +145,5 @@ func isTarballOf(location string, ref pkgref.Ref) bool {
 		bare = ref.Name
 	}
 	version, ok := strings.CutPrefix(strings.TrimSuffix(path.Base(file), ".tgz"), bare+"-")
-	return ok && strings.HasSuffix(file, ".tgz") && pkgref.SameVersion(pkgref.Node, version, ref.Version)
+	return ok && strings.HasSuffix(file, ".tgz") && pkgref.SameVersion(ref.Ecosystem, version, ref.Version)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
@@ -24,32 +23,41 @@ const maxPins = 100_000
 // reader reads one format.
 type reader func(b *builder, data []byte) error
 
-// formats lists how lockfiles are told by their names, as their tools do.
-func formats(base string) (reader, pkgref.Ecosystem, bool) {
-	switch {
-	case base == "uv.lock":
-		return readUV, pkgref.Python, true
-	case base == "pylock.toml", strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml"):
-		return readPylock, pkgref.Python, true
-	case base == "package-lock.json", base == "npm-shrinkwrap.json":
-		return readPackageLock, pkgref.Node, true
-	case base == "pnpm-lock.yaml":
-		return readPnpm, pkgref.Node, true
-	case base == "go.sum", base == "go.work.sum":
-		return readGoSum, pkgref.Go, true
-	case strings.HasSuffix(base, ".txt"):
-		return readRequirements, pkgref.Python, true
+// formats is the list of the formats that are read, by the names in pkgref by which they
+// are told, as their tools do. A new one is its file and one line here.
+func formats() map[string]reader {
+	return map[string]reader{
+		"*.txt":               readRequirements,
+		"uv.lock":             readUV,
+		"pylock.toml":         readPylock,
+		"pylock.*.toml":       readPylock,
+		"package-lock.json":   readPackageLock,
+		"npm-shrinkwrap.json": readPackageLock,
+		"pnpm-lock.yaml":      readPnpm,
+		"go.sum":              readGoSum,
+		"go.work.sum":         readGoSum,
 	}
-	return nil, "", false
+}
+
+// formatOf is nil for what no lockfile is called.
+func formatOf(base string) (reader, pkgref.Ecosystem) {
+	for _, ecosystem := range pkgref.Ecosystems() {
+		for _, l := range ecosystem.Lockfiles() {
+			if l.Is(base) {
+				return formats()[l.Name], ecosystem
+			}
+		}
+	}
+	return nil, ""
 }
 
 // Parse reads a lockfile. Its format is told by the last part of its name. The
 // error is ErrInvalid and reads "name:line: sentence".
 func Parse(name string, data []byte) (*Lockfile, error) {
-	read, ecosystem, ok := formats(path.Base(name))
+	read, ecosystem := formatOf(path.Base(name))
 	switch {
-	case !ok:
-		return nil, fault.Invalid("%s is not a known lockfile; known lockfiles: requirements.txt with hashes (any name that ends in .txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml and go.sum", name)
+	case read == nil:
+		return nil, fault.Invalid("%s is not a known lockfile; known lockfiles: %s", name, pkgref.KnownLockfiles())
 	case len(data) > MaxBytes:
 		return nil, fault.Invalid("%s has %d bytes; a lockfile may have %d", name, len(data), MaxBytes)
 	}

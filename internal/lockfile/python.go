@@ -24,5 +24,5 @@ func (b *builder) pythonFile(line int, location string, ref pkgref.Ref) error {
 
 func isFileOf(file string, ref pkgref.Ref) bool {
 	f, err := pkgref.ParsePythonFile(file, ref.Name)
-	return err == nil && pkgref.SameVersion(pkgref.Python, f.Version, ref.Version)
+	return err == nil && pkgref.SameVersion(ref.Ecosystem, f.Version, ref.Version)
 }

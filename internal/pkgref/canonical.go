@@ -3,8 +3,6 @@ package pkgref
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
 // maxName bounds a name before anything looks at it. npm's own limit is 214;
@@ -16,15 +14,24 @@ const (
 )
 
 // Ecosystems are those that a document may name, in the order of documentation.
-func Ecosystems() []Ecosystem { return []Ecosystem{Python, Node, Go, Rust} }
+func Ecosystems() []Ecosystem {
+	var all []Ecosystem
+	for _, f := range families() {
+		all = append(all, f.ecosystem())
+	}
+	return all
+}
 
 // ParseEcosystem accepts exactly the names that policy documents use.
 func ParseEcosystem(s string) (Ecosystem, error) {
-	switch e := Ecosystem(s); e {
-	case Python, Node, Go, Rust:
-		return e, nil
+	if f := familyOf(Ecosystem(s)); f != nil {
+		return f.ecosystem(), nil
 	}
-	return "", fault.Invalid("%q is no ecosystem; write python, node, go or rust", excerpt.Of(s, maxQuoted))
+	var names []string
+	for _, e := range Ecosystems() {
+		names = append(names, string(e))
+	}
+	return "", fault.Invalid("%q is no ecosystem; write %s", excerpt.Of(s, maxQuoted), listed(names, "or"))
 }
 
 // New makes a Ref of a name and a version as somebody spelled them; version ""
@@ -42,7 +49,7 @@ func New(ecosystem Ecosystem, name, version string) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
-	if ecosystem == Go && !goRelease(canonical, v) {
+	if !familyOf(ecosystem).fits(canonical, v) {
 		return Ref{}, fault.Invalid("%s can't be a version of %s: its major version is not the path's", excerpt.Of(v, maxQuoted), excerpt.Of(canonical, maxQuoted))
 	}
 	return Ref{Ecosystem: ecosystem, Name: canonical, Version: v}, nil
@@ -51,20 +58,11 @@ func New(ecosystem Ecosystem, name, version string) (Ref, error) {
 // CanonicalName gives the one spelling of a name, or fault.ErrInvalid if no
 // package of that ecosystem can have it. Names are ASCII in every ecosystem.
 func CanonicalName(ecosystem Ecosystem, name string) (string, error) {
-	var canonical string
-	var ok bool
-	switch ecosystem {
-	case Python:
-		canonical, ok = pythonName(name)
-	case Node:
-		canonical, ok = nodeName(name)
-	case Go:
-		canonical, ok = goName(name)
-	case Rust:
-		canonical, ok = rustName(name)
-	default:
+	f := familyOf(ecosystem)
+	if f == nil {
 		return "", fault.Invalid("%q is no ecosystem", excerpt.Of(string(ecosystem), maxQuoted))
 	}
+	canonical, ok := f.name(name)
 	if !ok {
 		return "", fault.Invalid("%q is not a %s package name", excerpt.Of(name, maxQuoted), ecosystem)
 	}
@@ -85,18 +83,9 @@ func CanonicalVersion(ecosystem Ecosystem, version string) (string, error) {
 	if len(version) > maxVersion {
 		return "", fault.Invalid("a version of %d bytes is too long", len(version))
 	}
-	switch ecosystem {
-	case Python:
-		if v, ok := pep440.Parse(version); ok {
-			return v.String(), nil
-		}
-	case Node, Rust:
-		if _, ok := semantic.Parse(version); ok {
-			return version, nil
-		}
-	case Go:
-		if goVersion(version) {
-			return version, nil
+	if f := familyOf(ecosystem); f != nil {
+		if canonical, ok := f.version(version); ok {
+			return canonical, nil
 		}
 	}
 	return "", fault.Invalid("%q is not a version that %s packages can have", excerpt.Of(version, maxQuoted), excerpt.Of(string(ecosystem), maxQuoted))

@@ -9,6 +9,28 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
+// Go is what the go command gets from a module proxy.
+const Go Ecosystem = "go"
+
+type goFamily struct{ ordinary }
+
+func (goFamily) ecosystem() Ecosystem                  { return Go }
+func (goFamily) grammar() grammar                      { return goGrammar }
+func (goFamily) name(written string) (string, bool)    { return goName(written) }
+func (goFamily) version(written string) (string, bool) { return written, goVersion(written) }
+func (goFamily) fits(name, version string) bool        { return goRelease(name, version) }
+
+func (goFamily) traits() Traits {
+	return Traits{
+		OSV: "Go", Table: 'g', SpecifierExample: ">=v1.2.3,<v2", VersionLetter: "v", NamesArePaths: true,
+		Between: "@", AsksVersions: true,
+	}
+}
+
+func (goFamily) lockfiles() []Lockfile {
+	return []Lockfile{{"go.sum", "go.sum"}, {"go.work.sum", "go.work.sum"}}
+}
+
 // goName accepts a module path verbatim, by the rules of the go command: paths
 // are case-sensitive, and two spellings are two modules.
 func goName(path string) (string, bool) {

@@ -1,6 +1,38 @@
 package pkgref
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+)
+
+// Node is what the clients of npm's registry get from there.
+const Node Ecosystem = "node"
+
+type nodeFamily struct{ ordinary }
+
+func (nodeFamily) ecosystem() Ecosystem                      { return Node }
+func (nodeFamily) grammar() grammar                          { return nodeGrammar }
+func (nodeFamily) name(written string) (string, bool)        { return nodeName(written) }
+func (nodeFamily) alias(name, spec string) (of, rang string) { return NodeAlias(name, spec) }
+
+func (nodeFamily) version(written string) (string, bool) {
+	_, ok := semantic.Parse(written)
+	return written, ok
+}
+
+func (nodeFamily) traits() Traits {
+	return Traits{
+		OSV: "npm", Table: 'n', SpecifierExample: "^1.2.3", XRanges: true, SeveralVersions: true,
+		RequirementsOnPages: true, ProjectsHaveVersions: true, Between: "@",
+	}
+}
+
+func (nodeFamily) lockfiles() []Lockfile {
+	return []Lockfile{
+		{"package-lock.json", "package-lock.json"}, {"npm-shrinkwrap.json", "npm-shrinkwrap.json"}, {"pnpm-lock.yaml", "pnpm-lock.yaml"},
+	}
+}
 
 // nodeName accepts "name" and "@scope/name" verbatim. npm compares names
 // exactly, and old names with capitals are packages of their own, so no

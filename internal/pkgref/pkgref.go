@@ -1,6 +1,6 @@
 // Package pkgref names packages: an ecosystem, a canonical name and a version.
-// It has one canonicaliser per ecosystem and nothing else; two spellings of one
-// package have one Ref, so every decision, cache key and record agrees.
+// Two spellings of one package have one Ref, so every decision, cache key and record
+// agrees. Each ecosystem is one file with a family, and families is the list.
 //
 // Vocabulary: *canonical name*, the one spelling by the registry's own rule
 // (PEP 503 for Python); *version*, canonical too where the ecosystem has a
@@ -11,14 +11,6 @@ import "cmp"
 
 // Ecosystem is the name that policy documents use for a family of packages.
 type Ecosystem string
-
-// The ecosystems that a policy document may name.
-const (
-	Python Ecosystem = "python"
-	Node   Ecosystem = "node"
-	Go     Ecosystem = "go"
-	Rust   Ecosystem = "rust"
-)
 
 // Ref is a package, or with Version a release of it. Name is canonical: make
 // one with New, which refuses what is not.

@@ -1,6 +1,38 @@
 package pkgref
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref/pep440"
+)
+
+// Python is what Python's installers get from an index.
+const Python Ecosystem = "python"
+
+type pythonFamily struct{ ordinary }
+
+func (pythonFamily) ecosystem() Ecosystem               { return Python }
+func (pythonFamily) grammar() grammar                   { return pep440Grammar }
+func (pythonFamily) name(written string) (string, bool) { return pythonName(written) }
+
+func (pythonFamily) version(written string) (string, bool) {
+	v, ok := pep440.Parse(written)
+	if !ok {
+		return "", false
+	}
+	return v.String(), true
+}
+
+func (pythonFamily) traits() Traits {
+	return Traits{
+		OSV: "PyPI", Table: 'p', SpecifierExample: ">=2.31,<3", Extras: true, Epochs: true, Backtracks: true,
+		OlderOnPages: true, Sources: true,
+	}
+}
+
+func (pythonFamily) lockfiles() []Lockfile {
+	return []Lockfile{{"*.txt", "requirements with hashes (*.txt)"}, {"uv.lock", "uv.lock"}, {"pylock.toml", "pylock.toml"}, {Name: "pylock.*.toml"}}
+}
 
 // pythonName normalises by PEP 503: ASCII letters, digits and runs of "-_.",
 // beginning and ending with a letter or digit; lower case, each run one "-".
@@ -41,7 +73,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // Release is the one key of a release. Python's "1.0" and "1.0.0" are one release,
 // whatever a file's name and its metadata say. The version is canonical.
 func (r Ref) Release() Ref {
-	if r.Ecosystem != Python {
+	if grammarOf(r.Ecosystem) != pep440Grammar {
 		return r
 	}
 	epoch, rest, found := strings.Cut(r.Version, "!")

@@ -21,13 +21,17 @@ type Range struct {
 // ParseRange reads a range; "" is all versions. What isn't understood is refused,
 // so that nothing is admitted by being misread.
 func ParseRange(e Ecosystem, text string) (r Range, ok bool) {
-	r.text, r.grammar = text, grammarOf(e)
+	return grammarOf(e).parseRange(text)
+}
+
+func (g grammar) parseRange(text string) (r Range, ok bool) {
+	r.text, r.grammar = text, g
 	switch r.grammar {
-	case pythonGrammar:
+	case pep440Grammar:
 		r.python, ok = pep440.ParseSpecifier(text)
 	case nodeGrammar:
 		r.node, ok = semantic.ParseNodeRange(text)
-	case goGrammar, rustGrammar:
+	case goGrammar, semanticGrammar:
 		r.semantic, ok = semantic.ParseRange(text)
 	case noGrammar:
 	}
@@ -37,21 +41,22 @@ func ParseRange(e Ecosystem, text string) (r Range, ok bool) {
 // AtMost is the range of all versions up to one. What it says of pre-releases is
 // order alone, in every ecosystem.
 func AtMost(e Ecosystem, version string) (r Range, ok bool) {
-	if e == Node { // its own ranges have a say in pre-releases
-		e = Rust
+	g := grammarOf(e)
+	if g == nodeGrammar { // its own ranges have a say in pre-releases
+		g = semanticGrammar
 	}
-	return ParseRange(e, "<="+version)
+	return g.parseRange("<=" + version)
 }
 
 // Match tells whether a version is in the range by the ecosystem's own rule. npm's
 // takes only the pre-releases that it names; elsewhere order decides.
 func (r Range) Match(v Version) bool {
 	switch r.grammar {
-	case pythonGrammar:
+	case pep440Grammar:
 		return r.python.Match(v.python)
 	case nodeGrammar:
 		return r.node.Match(v.semantic)
-	case noGrammar, goGrammar, rustGrammar:
+	case noGrammar, goGrammar, semanticGrammar:
 	}
 	return r.semantic.Match(v.semantic)
 }
@@ -68,11 +73,11 @@ func (r Range) MatchPreReleases(v Version) bool {
 // to a release is in with it.
 func (r Range) Covers(v Version) bool {
 	switch r.grammar {
-	case pythonGrammar:
+	case pep440Grammar:
 		return r.python.Covers(v.python)
 	case nodeGrammar:
 		return r.node.Covers(v.semantic)
-	case noGrammar, goGrammar, rustGrammar:
+	case noGrammar, goGrammar, semanticGrammar:
 	}
 	return r.semantic.Covers(v.semantic)
 }
@@ -85,7 +90,7 @@ func (r Range) SelectsPreReleases() bool { return r.grammar == nodeGrammar }
 // ecosystem's own rule. It is asked about each of a page, so only Python's is parsed:
 // of the others it may say so of one that takes none, and of what can't be read.
 func MayTakePreReleases(e Ecosystem, specifier string) bool {
-	if e != Python {
+	if grammarOf(e) != pep440Grammar {
 		return strings.Contains(specifier, "-")
 	}
 	spec, ok := pep440.ParseSpecifier(specifier)
@@ -102,9 +107,9 @@ func (r Range) Takes(v Version) bool {
 		return r.text == ">="+v.text
 	case nodeGrammar:
 		return r.node.Match(v.semantic)
-	case pythonGrammar:
+	case pep440Grammar:
 		return r.python.NamesPreRelease() && r.python.Match(v.python)
-	case noGrammar, rustGrammar:
+	case noGrammar, semanticGrammar:
 	}
 	return false
 }

@@ -1,5 +1,25 @@
 package pkgref
 
+import "github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
+
+// Rust is what cargo gets from its registry.
+const Rust Ecosystem = "rust"
+
+type rustFamily struct{ ordinary }
+
+func (rustFamily) ecosystem() Ecosystem               { return Rust }
+func (rustFamily) grammar() grammar                   { return semanticGrammar }
+func (rustFamily) name(written string) (string, bool) { return rustName(written) }
+
+func (rustFamily) version(written string) (string, bool) {
+	_, ok := semantic.Parse(written)
+	return written, ok
+}
+
+func (rustFamily) traits() Traits {
+	return Traits{OSV: "crates.io", Table: 'r', SpecifierExample: ">=2.31,<3", SeveralVersions: true, Between: "@"}
+}
+
 // rustName folds as cargo's registry compares: lower case, "_" as "-". The
 // canonical name is a key; whoever fetches keeps the registry's own spelling.
 func rustName(name string) (string, bool) {

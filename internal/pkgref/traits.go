@@ -38,22 +38,28 @@ type Traits struct {
 
 	// ProjectsHaveVersions tells that a project that somebody writes says its version itself.
 	ProjectsHaveVersions bool
+
+	// OlderOnPages tells that a project's page also shows what is older than what is
+	// required, to clients that know their versions from elsewhere.
+	OlderOnPages bool
+
+	// Sources tells that a release has source distributions beside the wheels that are
+	// built of them; elsewhere all files are of one kind.
+	Sources bool
+
+	// Between is what stands between a name and a version where somebody asks for both:
+	// "left-pad@1.2.3". "": nothing does, for what follows begins with an operator.
+	Between string
+
+	// AsksVersions tells that behind Between stands one version and never a range.
+	AsksVersions bool
 }
 
 // Traits are the ecosystem's own.
 func (e Ecosystem) Traits() Traits {
-	switch e {
-	case Python:
-		return Traits{OSV: "PyPI", Table: 'p', SpecifierExample: ">=2.31,<3", Extras: true, Epochs: true, Backtracks: true}
-	case Node:
-		return Traits{
-			OSV: "npm", Table: 'n', SpecifierExample: "^1.2.3", XRanges: true, SeveralVersions: true,
-			RequirementsOnPages: true, ProjectsHaveVersions: true,
-		}
-	case Go:
-		return Traits{OSV: "Go", Table: 'g', SpecifierExample: ">=v1.2.3,<v2", VersionLetter: "v", NamesArePaths: true}
-	case Rust:
-		return Traits{OSV: "crates.io", Table: 'r', SpecifierExample: ">=2.31,<3", SeveralVersions: true}
+	f := familyOf(e)
+	if f == nil {
+		return Traits{}
 	}
-	return Traits{}
+	return f.traits()
 }

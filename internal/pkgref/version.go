@@ -7,30 +7,24 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref/semantic"
 )
 
-// grammar is how an ecosystem writes versions and ranges.
+// grammar is how versions and ranges are written. Several ecosystems may share one.
 type grammar uint8
 
 const (
-	noGrammar grammar = iota
-	pythonGrammar
-	nodeGrammar
-	goGrammar
-	rustGrammar
+	noGrammar       grammar = iota
+	pep440Grammar           // versions and specifiers of PEP 440
+	nodeGrammar             // semantic versions, npm's ranges
+	goGrammar               // semantic versions as Go writes them, clauses
+	semanticGrammar         // semantic versions, clauses as ">=1.2.0,<2"
 )
 
 // grammarOf is noGrammar for what is no ecosystem.
 func grammarOf(e Ecosystem) grammar {
-	switch e {
-	case Python:
-		return pythonGrammar
-	case Node:
-		return nodeGrammar
-	case Go:
-		return goGrammar
-	case Rust:
-		return rustGrammar
+	f := familyOf(e)
+	if f == nil {
+		return noGrammar
 	}
-	return noGrammar
+	return f.grammar()
 }
 
 // Version is a version of one ecosystem, ready to be ordered. The zero value is
@@ -48,11 +42,11 @@ type Version struct {
 func ParseVersion(e Ecosystem, text string) (v Version, ok bool) {
 	v.text, v.grammar = text, grammarOf(e)
 	switch v.grammar {
-	case pythonGrammar:
+	case pep440Grammar:
 		v.python, v.readable = pep440.Parse(text)
 	case goGrammar:
 		v.semantic, v.readable = semantic.ParseGo(text)
-	case nodeGrammar, rustGrammar:
+	case nodeGrammar, semanticGrammar:
 		v.semantic, v.readable = semantic.Parse(text)
 	case noGrammar:
 	}
@@ -68,12 +62,12 @@ func (v Version) Readable() bool { return v.readable }
 // Canonical tells whether the text is the ecosystem's one spelling of a readable
 // version.
 func (v Version) Canonical() bool {
-	return v.readable && (v.grammar != pythonGrammar || v.python.Is(v.text))
+	return v.readable && (v.grammar != pep440Grammar || v.python.Is(v.text))
 }
 
 // PreRelease tells whether it is one. Go's pseudo-versions are.
 func (v Version) PreRelease() bool {
-	if v.grammar == pythonGrammar {
+	if v.grammar == pep440Grammar {
 		return v.python.PreRelease()
 	}
 	return v.semantic.PreRelease()
@@ -85,7 +79,7 @@ func (v Version) Stable() bool { return v.readable && !v.PreRelease() }
 
 // Epoch is what Python writes before "!", and stronger than all numbers; 0 elsewhere.
 func (v Version) Epoch() int64 {
-	if v.grammar == pythonGrammar {
+	if v.grammar == pep440Grammar {
 		return v.python.Epoch()
 	}
 	return 0
@@ -93,7 +87,7 @@ func (v Version) Epoch() int64 {
 
 // Segment is the i-th number, from 0; 0 beyond the last.
 func (v Version) Segment(i int) int64 {
-	if v.grammar == pythonGrammar {
+	if v.grammar == pep440Grammar {
 		return v.python.Segment(i)
 	}
 	return v.semantic.Segment(i)
@@ -118,7 +112,7 @@ func (v Version) Major() [2]int64 { return [2]int64{v.Epoch(), v.Segment(0)} }
 // major version, below 1.0.0 of semantic versions the minor one.
 func (v Version) Compatible() [2]int64 {
 	switch major := v.Segment(0); {
-	case v.grammar == pythonGrammar:
+	case v.grammar == pep440Grammar:
 		return [2]int64{v.Epoch(), major}
 	case major > 0:
 		return [2]int64{major, 0}
@@ -137,7 +131,7 @@ func (v Version) Compare(o Version) int {
 		return -1
 	case !v.readable:
 		return cmp.Compare(v.text, o.text)
-	case v.grammar == pythonGrammar:
+	case v.grammar == pep440Grammar:
 		return v.python.Compare(o.python)
 	}
 	return v.semantic.Compare(o.semantic)
@@ -152,7 +146,7 @@ func (v Version) CompareSpelled(o Version) int {
 // Same tells whether two versions name one release: Python's 1.0 is 1.0.0;
 // elsewhere each text is a release of its own. What Python can't read names none.
 func (v Version) Same(o Version) bool {
-	if v.grammar != pythonGrammar {
+	if v.grammar != pep440Grammar {
 		return v.text == o.text
 	}
 	return v.readable && o.readable && v.python.Compare(o.python) == 0
@@ -167,7 +161,7 @@ func Compare(e Ecosystem, a, b string) int {
 
 // SameVersion reports whether two spellings name one release.
 func SameVersion(e Ecosystem, a, b string) bool {
-	if a == b || e != Python {
+	if a == b || grammarOf(e) != pep440Grammar {
 		return a == b
 	}
 	x, _ := ParseVersion(e, a)

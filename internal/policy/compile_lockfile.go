@@ -45,10 +45,10 @@ func (c *compiler) lockfiles(v value) []string {
 		if !ok {
 			continue
 		}
-		ecosystem, known := lockfileEcosystem(s)
+		ecosystem, known := pkgref.LockfileOf(s[strings.LastIndexByte(s, '/')+1:])
 		switch {
 		case !known:
-			c.fail(e.node, "%s: %q is not a known lockfile; known lockfiles: %s", e.path, plain(s, 60), lockfileNames)
+			c.fail(e.node, "%s: %q is not a known lockfile; known lockfiles: %s", e.path, plain(s, 60), pkgref.KnownLockfiles())
 		case slices.Contains(files, s):
 			c.fail(e.node, "%s: %s is named twice", e.path, plain(s, 60))
 		default:
@@ -72,22 +72,4 @@ func lockMeaning(mode LockMode) string {
 		return "a package that a lockfile names is held to its pins, others are judged as ever"
 	}
 	return "nothing outside of the lockfiles is allowed in their ecosystems"
-}
-
-// lockfileNames lists what package lockfile reads.
-const lockfileNames = "requirements with hashes (*.txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, go.sum and go.work.sum"
-
-// lockfileEcosystem tells by its name whose lockfile a file is; false for one
-// that package lockfile does not read.
-func lockfileEcosystem(path string) (pkgref.Ecosystem, bool) {
-	base := path[strings.LastIndexByte(path, '/')+1:]
-	switch {
-	case base == "uv.lock", base == "pylock.toml", strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml"), strings.HasSuffix(base, ".txt"):
-		return pkgref.Python, true
-	case base == "package-lock.json", base == "npm-shrinkwrap.json", base == "pnpm-lock.yaml":
-		return pkgref.Node, true
-	case base == "go.sum", base == "go.work.sum":
-		return pkgref.Go, true
-	}
-	return "", false
 }

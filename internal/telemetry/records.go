@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // countedLog is an audit log whose records are counted.
@@ -68,10 +69,8 @@ func exitOf(r audit.Record) string {
 
 // ecosystemOf is an ecosystem as a label: one of those that there are.
 func ecosystemOf(name string) string {
-	switch name {
-	case "python", "node", "go", "rust":
-		return name
-	default:
+	if _, err := pkgref.ParseEcosystem(name); err != nil {
 		return "other"
 	}
+	return name
 }

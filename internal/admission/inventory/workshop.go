@@ -1,9 +1,10 @@
 package inventory
 
 import (
-	"path"
 	"strings"
 
+	disk "github.com/cofferdam-dev/cofferdam/internal/inventory"
+	layouts "github.com/cofferdam-dev/cofferdam/internal/inventory/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -12,7 +13,7 @@ import (
 type workshop struct {
 	places   map[pkgref.Ref][]string // directories of projects
 	unnamed  map[string]bool         // directories of such as only a build names
-	releases map[pkgref.Ref]bool     // of node projects: their clients leave nothing that says where a copy is from
+	releases map[pkgref.Ref]bool     // of projects that say their version: clients leave nothing that says where a copy is from
 	gives    map[pkgref.Ref]bool     // projects of which something is installed
 }
 
@@ -28,14 +29,14 @@ func (w *workshop) writes(p item) {
 	}
 	project := p.release.Project()
 	w.places[project] = append(w.places[project], p.Path)
-	if p.Ecosystem == string(pkgref.Node) && p.Version != "" {
+	if p.release.Ecosystem.Traits().ProjectsHaveVersions && p.Version != "" {
 		w.releases[p.release] = true
 	}
 }
 
 // gave tells of a package that was installed from a project: it says that it came from a
 // directory or a built file of the sandbox, and a project of its name is written here, or
-// that directory's project has no other name; or it is the release of a node project.
+// that directory's project has no other name; or it is the release of a project that says its version.
 func (w *workshop) gave(p item) bool {
 	if p.From == "" {
 		return w.releases[p.release]
@@ -46,11 +47,7 @@ func (w *workshop) gave(p item) bool {
 // leaves tells of what lies where no interpreter looks for packages: what a client keeps
 // of what it built of a project, in whatever version, and what a build leaves in one.
 func (w *workshop) leaves(p item) bool {
-	if p.Ecosystem != string(pkgref.Python) || p.From != "" {
-		return false
-	}
-	switch path.Base(path.Dir(p.Path)) {
-	case "site-packages", "dist-packages":
+	if p.From != "" || !isLeft(p) {
 		return false
 	}
 	project := p.release.Project()
@@ -59,6 +56,17 @@ func (w *workshop) leaves(p item) bool {
 	}
 	for _, place := range w.places[project] {
 		if strings.HasPrefix(p.Path, strings.TrimSuffix(place, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isLeft tells whether a package lies where its clients keep things and no program looks
+// for packages.
+func isLeft(p item) bool {
+	for _, l := range layouts.Layouts() {
+		if leaver, can := l.(disk.Leaver); can && leaver.Leaves(p.release.Ecosystem, p.Path) {
 			return true
 		}
 	}

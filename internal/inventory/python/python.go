@@ -24,7 +24,10 @@ const maxLine = 64<<10 + 1
 // Layout implements inventory.Layout.
 type Layout struct{}
 
-var _ inventory.Layout = Layout{}
+var (
+	_ inventory.Layout = Layout{}
+	_ inventory.Leaver = Layout{}
+)
 
 // Usual implements inventory.Layout.
 func (Layout) Usual() []string { return []string{"/usr/local/lib/python3*", "/usr/lib/python3*"} }
@@ -36,6 +39,11 @@ func (Layout) Tells(entry fs.DirEntry) bool {
 
 // Holds implements inventory.Layout.
 func (Layout) Holds(base string) bool { return base == "site-packages" || base == "dist-packages" }
+
+// Leaves implements inventory.Leaver.
+func (l Layout) Leaves(ecosystem pkgref.Ecosystem, path string) bool {
+	return ecosystem == pkgref.Python && !l.Holds(filepath.Base(filepath.Dir(path)))
+}
 
 // Skips implements inventory.Layout: a package's own copies of others came with it.
 func (Layout) Skips(base string) bool { return base == "__pycache__" || base == "_vendor" }

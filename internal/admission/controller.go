@@ -7,6 +7,7 @@ package admission
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,7 @@ type Config struct {
 	// OnExceeded is called, once and in a goroutine of its own, when a
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
+	Logger     *slog.Logger // for the operator; nil: it is told nothing
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -124,6 +126,9 @@ var _ door.Door = (*Controller)(nil)
 func New(config Config) *Controller {
 	if config.Clock == nil {
 		config.Clock = clock.Plain(time.Now)
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	config.Limits = config.Limits.orDefaults()
 	known := &tenants{by: map[string]*tenant{}}

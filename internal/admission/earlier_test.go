@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -148,5 +150,39 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("the guest was asked %d times", asked)
+	}
+}
+
+// TestWhatCantBeComparedIsTold: a guest that does not answer keeps nothing from being an
+// alarm, and the operator and the log are told why.
+func TestWhatCantBeComparedIsTold(t *testing.T) {
+	const at, why = "/workspace/node_modules/foo", "did not answer when it was to be compared"
+	for what, c := range map[string]struct {
+		ask  inventory.Contents
+		want bool // that it is told
+	}{
+		"no answer":         {func(context.Context, []string) (map[string][]string, error) { return nil, errors.New("no such guest") }, true},
+		"another directory": {lying(map[string]string{at: "sha256:evil"}), false}, // the control
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newGrove(t, "packages: { default: allow }", Limits{})
+			g.servedAs(t, node("foo", "1.0.0"), "sha256:good")
+			var told strings.Builder
+			again := New(Config{Log: g.log, Clock: g.house, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+			must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
+			must(t, installed(again.Installed(t.Context(), "sb2", inventory.Disk{Found: listing(on("node foo 1.0.0", at)), Contents: c.ask})))
+			alarms := g.records(t, audit.Installed, audit.Alarm)
+			if len(alarms) != 2 {
+				t.Fatalf("the records are %+v", alarms)
+			}
+			for _, r := range alarms {
+				if r.Detail[records.DetailUnaccounted] != "true" || strings.Contains(r.Reason, why) != c.want {
+					t.Errorf("%s: %s, %v", r.Outcome, r.Reason, r.Detail)
+				}
+			}
+			if line := told.String(); strings.Contains(line, "sandbox=sb2") != c.want || strings.Contains(line, "no such guest") != c.want {
+				t.Errorf("the operator was told %q", line)
+			}
+		})
 	}
 }

@@ -63,7 +63,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		Log: config.Log, Run: r.Run, Sandbox: r.Sandbox, Policy: func() string { return t.policy().Digest() }, OnExceeded: config.OnExceeded,
 		Limits: records.Limits{Records: config.Limits.Records, Names: config.Limits.Names, Refusals: config.Limits.Refusals},
 	})
-	disk := inventory.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory}
+	disk := inventory.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory, Sandbox: r.Sandbox, Logger: config.Logger}
 	if r.Token == "" { // a token is told nothing of what others were served
 		disk.Earlier = func(ctx context.Context, release pkgref.Ref) ([]audit.Record, error) {
 			return t.mayHave(ctx, earlier, release)

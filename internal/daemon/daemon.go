@@ -168,6 +168,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		Trees:      trees{d},
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
+		Logger:     d.opts.Log,
 	})
 	d.runs.Store(d.door)
 	return nil

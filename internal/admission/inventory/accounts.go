@@ -5,6 +5,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -49,6 +50,8 @@ type Config struct {
 	// Earlier are the records of a release that earlier runs were served, as far as this
 	// run may have what they are about; nil: it is told nothing of others.
 	Earlier func(ctx context.Context, release pkgref.Ref) ([]audit.Record, error)
+	Sandbox string       // for Logger
+	Logger  *slog.Logger // for the operator
 }
 
 // Accounts are what is on record of one sandbox's disk, and how it comes there. Safe for
@@ -239,8 +242,9 @@ type finding struct {
 	how    accounting
 	served *audit.Record // of a file of it, to this run or to an earlier one; nil: none was
 	origin string
-	// recognised tells that what lies there was compared, see recognise.
-	recognised bool
+	// recognised tells that what lies there was compared, see recognise, and uncompared
+	// that it was to be, and the guest did not answer.
+	recognised, uncompared bool
 }
 
 func (f finding) key() entryKey { return entryKey{f.release, f.how} }
@@ -280,16 +284,24 @@ func (f finding) record() audit.Record {
 		r.Reason = "nothing of it was served to this sandbox, but it lies on a mount that had more packages before the first command than could be listed"
 	case howUnaccounted:
 		r.Detail[records.DetailUnaccounted], r.Rule = "true", RuleUnaccounted
-		r.Reason = "it is on the sandbox's disk, but nothing of it was served to this sandbox"
+		r.Reason = "it is on the sandbox's disk, but nothing of it was served to this sandbox" + f.whyUnknown()
 	}
 	return r
+}
+
+// whyUnknown follows the reason of what is unaccounted for.
+func (f finding) whyUnknown() string {
+	if f.uncompared {
+		return "; the sandbox did not answer when it was to be compared with what earlier runs were served"
+	}
+	return ""
 }
 
 // alarm is the alarm about a package that is not accounted for.
 func (f finding) alarm() audit.Record {
 	r := f.record()
 	r.Outcome = audit.Alarm
-	r.Reason = fmt.Sprintf("%s is on the sandbox's disk, but was never served to it", f.ref)
+	r.Reason = fmt.Sprintf("%s is on the sandbox's disk, but was never served to it", f.ref) + f.whyUnknown()
 	r.Detail = maps.Clone(r.Detail)
 	r.Detail[records.DetailAlarm] = "true"
 	return r

@@ -121,7 +121,14 @@ func (a *Accounts) recognise(ctx context.Context, ask Contents, found []finding)
 	}
 	digests, err := ask(ctx, paths)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is known of them, so they stay what they are
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.config.Logger.Warn("packages could not be compared with what earlier runs were served, and count as unaccounted for", "sandbox", a.config.Sandbox, "packages", len(paths), "err", err)
+		for i := range known {
+			found[i].uncompared = true
+		}
+		return nil
 	}
 	var whole []finding
 	for i, served := range known {

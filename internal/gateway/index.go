@@ -20,7 +20,7 @@ func (g *Gateway) serveIndex(q *query) {
 	}
 	result := nameRefused
 	defer func() { settle(result) }()
-	var out *pages.Rendered
+	var out *pages.Document
 	var j pages.Judged
 	for range 2 { // what is replaced or evicted between two steps is had again, once
 		var p *pages.Page
@@ -65,7 +65,7 @@ func outcomeOfPage(j pages.Judged) outcome {
 }
 
 // rendered asks the door about a page and gives it rendered under its verdicts.
-func (g *Gateway) rendered(q *query, p *pages.Page) (*pages.Rendered, pages.Judged, error) {
+func (g *Gateway) rendered(q *query, p *pages.Page) (*pages.Document, pages.Judged, error) {
 	ctx := q.r.Context()
 	j, err := g.pages.Judge(ctx, pages.Reader{Sandbox: q.sandbox}, q.source.Source, q.route.Project, p)
 	if err != nil {
@@ -74,14 +74,14 @@ func (g *Gateway) rendered(q *query, p *pages.Page) (*pages.Rendered, pages.Judg
 	if err := g.pages.TellEdges(ctx, q.sandbox, j); err != nil {
 		return nil, j, err
 	}
-	out, err := g.pages.Render(ctx, j, q.r.Header.Values("Accept"), q.route.Release)
+	out, err := g.pages.Render(ctx, j, q.r, q.route.Release)
 	return out, j, err
 }
 
 // sendPage lets clients keep the page and ask each time whether it still holds;
 // one with a notice is not kept, or the notice would be shown without it. id is
 // of the record of what is withheld.
-func (q *query) sendPage(out *pages.Rendered, id string) {
+func (q *query) sendPage(out *pages.Document, id string) {
 	q.w.Header().Set("Cache-Control", "no-cache")
 	q.setNotice(out.Notice, id)
 	out.Send(q.w, q.r)

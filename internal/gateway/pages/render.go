@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -15,10 +16,25 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 )
 
-// Render gives a judged page, or a release of it, in the form that a client
-// accepts. It is rendered once however many want it.
-func (ps *Pages) Render(ctx context.Context, j Judged, accept []string, release string) (*Rendered, error) {
-	form := j.source.Protocol.Form(strings.Join(accept, ","))
+// Render gives a judged page, or a release of it, as the client takes it that asks with r.
+// It is rendered once however many want it, and anew if what was kept can't be unpacked.
+func (ps *Pages) Render(ctx context.Context, j Judged, r *http.Request, release string) (*Document, error) {
+	form := j.source.Protocol.Form(strings.Join(r.Header.Values("Accept"), ","))
+	out, err := ps.once(ctx, j, form, release)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := ps.open(out, r)
+	if !errors.Is(err, errSpoilt) {
+		return doc, err
+	}
+	if out, err = ps.once(ctx, j, form, release); err != nil {
+		return nil, err
+	}
+	return ps.open(out, r)
+}
+
+func (ps *Pages) once(ctx context.Context, j Judged, form ecosystem.Form, release string) (*Rendered, error) {
 	what := renderKey{j.source.Index, j.Digest, j.answer.Epoch, form, release}
 	if out, ok := ps.rendered.Get(what); ok {
 		return out, nil
@@ -38,7 +54,7 @@ func (ps *Pages) Render(ctx context.Context, j Judged, accept []string, release 
 		}
 		text := what.String()
 		sum := sha256.Sum256([]byte(text))
-		out.tag = hex.EncodeToString(sum[:16])
+		out.what, out.tag = what, hex.EncodeToString(sum[:16])
 		ps.rendered.Put(what, out, int64(len(out.packed)+len(text)+500))
 		return out, nil
 	})

@@ -1,14 +1,17 @@
 package pages
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // Rendered is a page for clients, or what they get instead. It is never changed.
@@ -16,6 +19,7 @@ type Rendered struct {
 	contentType string
 	packed      []byte // gzip
 	size        int64  // unpacked
+	what        renderKey
 	tag         string // the ETag without quotes and encoding
 
 	Notice *Withheld // to be shown with the document; nil: nothing
@@ -36,15 +40,65 @@ func (k renderKey) String() string {
 	return strings.Join([]string{k.index, k.digest, k.epoch, string(k.form), k.release}, " ")
 }
 
-// Send answers with the document, packed if the client takes that, or tells that
-// the client has it.
-func (out *Rendered) Send(w http.ResponseWriter, r *http.Request) {
+// errSpoilt means that what was kept of a rendered page can't be unpacked.
+var errSpoilt = fault.New(fault.ErrUnavailable, "what was kept of the page can't be unpacked")
+
+// Document is a rendered page as one client takes it.
+type Document struct {
+	*Rendered
+	gzipped  bool
+	unpacked *bufio.Reader // reads from source; nil: it is not sent unpacked
+	source   *fallible
+	forget   func()
+}
+
+// sureBytes of a document are unpacked before any of it is sent.
+const sureBytes = 64 << 10
+
+// open gives what is rendered as a client takes it: packed, or unpacked. errSpoilt: it
+// can't be unpacked, and is kept no more.
+func (ps *Pages) open(out *Rendered, r *http.Request) (*Document, error) {
+	d := &Document{Rendered: out, gzipped: takesGzip(r.Header.Values("Accept-Encoding")), forget: func() { ps.rendered.Remove(out.what) }}
+	if d.gzipped || r.Method == http.MethodHead || out.Refused != nil || out.Missing != nil {
+		return d, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(out.packed))
+	if err == nil {
+		d.source = &fallible{from: z}
+		d.unpacked = bufio.NewReaderSize(d.source, sureBytes)
+		_, _ = d.unpacked.Peek(sureBytes) // source knows
+		err = d.source.failure
+	}
+	if err != nil {
+		d.forget()
+		return nil, errSpoilt
+	}
+	return d, nil
+}
+
+// fallible remembers why reading failed.
+type fallible struct {
+	from    io.Reader
+	failure error
+}
+
+// Read implements io.Reader.
+func (f *fallible) Read(p []byte) (int, error) {
+	n, err := f.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.failure = err
+	}
+	return n, err
+}
+
+// Send answers with the document, or tells that the client has it. Where the rest of it
+// can't be unpacked the connection breaks, so that no client takes it for whole.
+func (d *Document) Send(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Vary", "Accept, Accept-Encoding")
-	packed := takesGzip(r.Header.Values("Accept-Encoding"))
-	etag := `"` + out.tag + `"`
-	if packed {
-		etag = `"` + out.tag + `-gzip"`
+	etag := `"` + d.tag + `"`
+	if d.gzipped {
+		etag = `"` + d.tag + `-gzip"`
 	}
 	h.Set("ETag", etag)
 	for tag := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
@@ -53,22 +107,33 @@ func (out *Rendered) Send(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	h.Set("Content-Type", out.contentType)
-	size := out.size
-	if packed {
+	h.Set("Content-Type", d.contentType)
+	size := d.size
+	if d.gzipped {
 		h.Set("Content-Encoding", "gzip")
-		size = int64(len(out.packed))
+		size = int64(len(d.packed))
 	}
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	w.WriteHeader(http.StatusOK)
 	switch {
 	case r.Method == http.MethodHead:
-	case packed:
-		_, _ = w.Write(out.packed) // a guest that went away asks again
+	case d.gzipped:
+		_, _ = w.Write(d.packed) // a guest that went away asks again
 	default:
-		if z, err := gzip.NewReader(bytes.NewReader(out.packed)); err == nil { // our own: it is whole
-			_, _ = io.Copy(w, z) //nolint:gosec // as large as it was when it was packed; a guest that went away asks again
+		d.unpack(w)
+	}
+}
+
+// unpack keeps the end back until all is known to be whole.
+func (d *Document) unpack(w io.Writer) {
+	if _, err := io.CopyN(w, d.unpacked, max(d.size-sureBytes, 0)); err == nil {
+		if end, err := io.ReadAll(d.unpacked); err == nil {
+			_, _ = w.Write(end) // a guest that went away asks again
 		}
+	}
+	if d.source.failure != nil {
+		d.forget()
+		panic(http.ErrAbortHandler) // the status is out
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// advisoryRoutes are about imported facts about packages.
+type advisoryRoutes struct{ *desk }
+
 func (s advisoryRoutes) advisories(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {

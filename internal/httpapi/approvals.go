@@ -13,6 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// approvalRoutes are about the queue of requests that wait.
+type approvalRoutes struct{ *desk }
+
 func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f := approval.Filter{Run: q.Get("run"), Group: q.Get("group")}

@@ -18,6 +18,9 @@ const Protocol = "cofferdam-frames"
 
 func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
+// commandRoutes are about commands of sandboxes, and connections to them.
+type commandRoutes struct{ *desk }
+
 // attach upgrades the connection and lets the keeper's frames and the client's
 // pass; closing either side ends the attachment, never the command.
 func (s commandRoutes) attach(w http.ResponseWriter, r *http.Request) error {

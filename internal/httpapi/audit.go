@@ -27,6 +27,9 @@ type Auditing struct {
 	End func() (next uint64, grown <-chan struct{})
 }
 
+// auditRoutes are about the log.
+type auditRoutes struct{ *desk }
+
 // auditReport answers a report.
 func (s auditRoutes) auditReport(w http.ResponseWriter, r *http.Request) error {
 	var asked api.AuditQuestion

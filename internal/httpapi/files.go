@@ -42,6 +42,9 @@ func checkPath(path string) error {
 	return nil
 }
 
+// fileRoutes are about files in sandboxes.
+type fileRoutes struct{ *desk }
+
 // file does an operation that is one answer.
 func (s fileRoutes) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
 	sb, err := s.own(r)

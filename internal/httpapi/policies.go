@@ -13,6 +13,9 @@ import (
 // maxPolicy bounds a policy document; real ones have a few kilobytes.
 const maxPolicy = 1 << 20
 
+// policyRoutes are about named policies.
+type policyRoutes struct{ *desk }
+
 func (s policyRoutes) listPolicies(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {

@@ -35,6 +35,9 @@ func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// runRoutes are about what runs asked for, got and were refused.
+type runRoutes struct{ *desk }
+
 // summary waits for the records of ended commands, so that a client that saw a
 // command's exit sees what it installed.
 func (s runRoutes) summary(w http.ResponseWriter, r *http.Request) error {

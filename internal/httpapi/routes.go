@@ -38,33 +38,7 @@ type route struct {
 	handle  handler
 }
 
-// The routes by what they are about. Each shares the desk.
-type (
-	// advisoryRoutes are about imported facts about packages.
-	advisoryRoutes struct{ *desk }
-	// approvalRoutes are about the queue of requests that wait.
-	approvalRoutes struct{ *desk }
-	// auditRoutes are about the log.
-	auditRoutes struct{ *desk }
-	// commandRoutes are about commands of sandboxes, and connections to them.
-	commandRoutes struct{ *desk }
-	// fileRoutes are about files in sandboxes.
-	fileRoutes struct{ *desk }
-	// policyRoutes are about named policies.
-	policyRoutes struct{ *desk }
-	// runRoutes are about what runs asked for, got and were refused.
-	runRoutes struct{ *desk }
-	// sandboxRoutes are about sandboxes and their life.
-	sandboxRoutes struct{ *desk }
-	// snapshotRoutes are about copies of sandboxes.
-	snapshotRoutes struct{ *desk }
-	// templateRoutes are about templates.
-	templateRoutes struct{ *desk }
-	// tokenRoutes are about tokens.
-	tokenRoutes struct{ *desk }
-)
-
-// routes are all of /v1.
+// routes are all of /v1, by what they are about. Each group shares the desk.
 func (s *Server) routes() []route {
 	d := s.desk
 	advisories := advisoryRoutes{d}

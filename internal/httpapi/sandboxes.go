@@ -18,6 +18,9 @@ import (
 // DefaultPolicy is in force where none was given: nothing may be installed.
 const DefaultPolicy = "name: default\npackages:\n  default: deny\n"
 
+// sandboxRoutes are about sandboxes and their life.
+type sandboxRoutes struct{ *desk }
+
 func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	who, err := callerOf(r.Context())
 	if err != nil {

@@ -9,6 +9,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
+// snapshotRoutes are about copies of sandboxes.
+type snapshotRoutes struct{ *desk }
+
 // ownSnapshots are those that the caller sees.
 func (s snapshotRoutes) ownSnapshots(r *http.Request) ([]sandbox.Snapshot, error) {
 	by, err := callerOf(r.Context())

@@ -8,6 +8,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
+// templateRoutes are about templates.
+type templateRoutes struct{ *desk }
+
 func (s templateRoutes) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.cfg.Templates.List(r.Context())
 	if err != nil {

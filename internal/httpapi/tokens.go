@@ -12,6 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
+// tokenRoutes are about tokens.
+type tokenRoutes struct{ *desk }
+
 func (s tokenRoutes) listTokens(w http.ResponseWriter, _ *http.Request) error {
 	if s.cfg.Tokens == nil {
 		return errNotWired

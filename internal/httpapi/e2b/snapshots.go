@@ -31,6 +31,9 @@ func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
 	return view
 }
 
+// snapshotRoutes are about copies of sandboxes.
+type snapshotRoutes struct{ *Control }
+
 func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
 	sb, err := c.ours(r)
 	if err != nil {

@@ -71,6 +71,9 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 	return all, nil
 }
 
+// templateRoutes are about templates and their builds.
+type templateRoutes struct{ *Control }
+
 func (c templateRoutes) listTemplates(w http.ResponseWriter, r *client) error {
 	p, err := pageOf(r.URL.Query())
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -40,6 +39,13 @@ const (
 	detailFrom    = "from"    // the directory, or the built file, from which it was installed
 	detailEnds    = "ends"    // of an alarm: "true", the sandbox is ended for it
 )
+
+// RuleUnaccounted is of records about what no record accounts for.
+const RuleUnaccounted = "packages.unaccounted"
+
+// claimedFields are those of an installed record that come from inside of the
+// sandbox; the others are those of the record that the file was served by.
+const claimedFields = "package_name installed_version path"
 
 // Config is what Accounts are made of.
 type Config struct {
@@ -135,107 +141,6 @@ func (a *Accounts) mayEnd(r *audit.Record) {
 	r.Detail[detailEnds] = "true"
 }
 
-// item is a package of an inventory under its release's one key.
-type item struct {
-	channel.InstalledPackage
-	ref     pkgref.Ref
-	release pkgref.Ref
-}
-
-func itemOf(p channel.InstalledPackage) item {
-	ref := installedRef(p)
-	return item{p, ref, ref.Release()}
-}
-
-// placed is a release where it lies.
-type placed struct {
-	release pkgref.Ref
-	path    string
-}
-
-// sorting is a disk whose packages are sorted by whether they were there before.
-type sorting struct {
-	policy    *policy.Policy
-	found     []item // what was not there before
-	kept      []item // what was, at the same place
-	template  map[pkgref.Ref]bool
-	projects  map[pkgref.Ref]bool // written on a mount before the first command
-	local     map[pkgref.Ref]bool // releases that were installed from a project of the sandbox
-	builds    map[placed]bool     // what clients keep, and tools leave, of what they build of one
-	uncertain []string            // mounts that were not listed whole
-}
-
-func sortOut(disk Disk, p *policy.Policy) *sorting {
-	s := &sorting{policy: p, template: map[pkgref.Ref]bool{}, projects: map[pkgref.Ref]bool{}, local: map[pkgref.Ref]bool{}, builds: map[placed]bool{}}
-	before := map[placed]bool{}
-	for _, p := range disk.Template.Packages {
-		item := itemOf(p)
-		before[placed{item.release, p.Path}] = true
-		if !p.Source {
-			s.template[item.release] = true
-		}
-	}
-	for _, p := range disk.Before.Packages {
-		item := itemOf(p)
-		if p.Source && p.Name != "" {
-			s.projects[item.release.Project()] = true
-		} else if !p.Source {
-			before[placed{item.release, p.Path}] = true
-		}
-	}
-	if disk.Before.Truncated {
-		s.uncertain = disk.Mounts
-	}
-	s.written(disk.Found.Packages, before)
-	return s
-}
-
-// written sorts what is found into packages that were not there before and the
-// projects of the sandbox, from which some of them come.
-func (s *sorting) written(found []channel.InstalledPackage, before map[placed]bool) {
-	w := newWorkshop()
-	for _, p := range found {
-		item := itemOf(p)
-		switch {
-		case p.Source:
-			w.writes(item)
-		case before[placed{item.release, p.Path}]:
-			s.kept = append(s.kept, item)
-		default:
-			s.found = append(s.found, item)
-		}
-	}
-	for _, item := range s.found {
-		if w.gave(item) {
-			s.local[item.release] = true
-			w.gives[item.release.Project()] = true
-		}
-	}
-	for _, item := range s.found {
-		if w.leaves(item) {
-			s.builds[placed{item.release, item.Path}] = true
-		}
-	}
-}
-
-// isLocal: a name that the policy's lists have means the package of a registry,
-// unless a project of that name was there from the first.
-func (s *sorting) isLocal(p item) bool {
-	project := p.release.Project()
-	return s.projects[project] || (s.local[p.release] || s.builds[placed{p.release, p.Path}]) && !s.policy.Lists(project)
-}
-
-// isUncertain: what lies on a mount that was not listed whole may have been
-// there before.
-func (s *sorting) isUncertain(p item) bool {
-	for _, mount := range s.uncertain {
-		if p.Path == mount || len(p.Path) > len(mount) && p.Path[:len(mount)] == mount && p.Path[len(mount)] == '/' {
-			return true
-		}
-	}
-	return false
-}
-
 // finding is a package on the disk and where it came from.
 type finding struct {
 	item
@@ -305,13 +210,4 @@ func (f finding) alarm() audit.Record {
 	r.Detail = maps.Clone(r.Detail)
 	r.Detail[records.DetailAlarm] = "true"
 	return r
-}
-
-// installedRef names an installed release: canonically if it can be.
-func installedRef(p channel.InstalledPackage) pkgref.Ref {
-	ref, err := pkgref.New(pkgref.Ecosystem(p.Ecosystem), p.Name, p.Version)
-	if err != nil {
-		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(excerpt.Of(p.Ecosystem, 32)), Name: excerpt.Of(p.Name, 256), Version: excerpt.Of(p.Version, 256)}
-	}
-	return ref
 }

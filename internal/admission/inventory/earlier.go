@@ -91,10 +91,6 @@ func (e *Earlier) read(ctx context.Context, log audit.Log) error {
 	return nil
 }
 
-// Contents asks a guest what directories consist of: by path, the digests that the
-// package there has. It has none if it can't be compared.
-type Contents func(ctx context.Context, paths []string) (map[string][]string, error)
-
 // recognise looks at the findings that nothing accounts for, and says of which of them
 // an earlier run was served the very bytes.
 func (a *Accounts) recognise(ctx context.Context, ask Contents, found []finding) error {

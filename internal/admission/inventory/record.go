@@ -9,32 +9,13 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Disk is what the guest says is on its disk, and what was there before.
-type Disk struct {
-	Found    channel.Inventory
-	Template channel.Inventory // what the template brings
-	// Before lay on the writable mounts before the first command. Mounts are
-	// their directories.
-	Before channel.Inventory
-	Mounts []string
-	// Contents asks the guest about directories; nil: it can't be asked.
-	Contents Contents
-}
-
-// RuleUnaccounted is of records about what no record accounts for.
-const RuleUnaccounted = "packages.unaccounted"
-
 const (
-	// claimedFields are those of an installed record that come from inside of the
-	// sandbox; the others are those of the record that the file was served by.
-	claimedFields = "package_name installed_version path"
 	// MaxAlarms of one inventory have a record of their own, the rest has one
 	// together: each of them has its installed record.
 	MaxAlarms = 50

@@ -23,13 +23,6 @@ import (
 // times that while it compresses; the library's own choice is 8 MiB.
 const coldWindow = 1 << 20
 
-// How many snapshots are decompressed at one time, and how many of one owner wait for
-// that.
-const (
-	warmAtOnce = 2
-	warmLine   = 100
-)
-
 const (
 	coldExt   = ".zst"
 	tendEvery = time.Minute

@@ -12,12 +12,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// newPrefix and gonePrefix begin the names of what Sweep removes.
-const (
-	newPrefix  = ".new-"
-	gonePrefix = ".gone-"
-)
-
 // Draft is a snapshot that is being made. Its maker alone uses it.
 type Draft struct {
 	store    *Store

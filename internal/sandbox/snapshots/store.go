@@ -39,6 +39,19 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
+// newPrefix and gonePrefix begin the names of what Sweep removes.
+const (
+	newPrefix  = ".new-"
+	gonePrefix = ".gone-"
+)
+
+// How many snapshots are decompressed at one time, and how many of one owner wait for
+// that.
+const (
+	warmAtOnce = 2
+	warmLine   = 100
+)
+
 // Config is what a Store is made of. Dir and Log are needed; Dir must exist and
 // belong to this user alone.
 type Config struct {

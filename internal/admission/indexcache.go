@@ -16,7 +16,7 @@ type indexKey struct {
 	pkg    pkgref.Ref
 	index  string
 	edges  string
-	facts  string // of Controller.generation
+	facts  string // see knowledge.generation
 	// declared is policy.Subject's, of the run's own releases.
 	declared bool
 	// answers are people's, by what they say: those of two runs can differ.

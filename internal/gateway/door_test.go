@@ -22,7 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// door is an admission.Door that decides by a function and remembers
+// door is a door.Door that decides by a function and remembers
 // everything that it was told.
 type fakeDoor struct {
 	ca    *x509.Certificate

@@ -22,7 +22,7 @@ const stepTime = 2 * time.Minute
 type destination struct {
 	ref       pkgref.Ref // without a version: any release
 	metadata  bool       // only what resolvers read of it
-	deep      bool       // a file: see admission.ReachAsk
+	deep      bool       // a file: see door.ReachAsk
 	now       bool       // the client asks for nothing more before it has the answer
 	published time.Time  // of the release; zero: unknown
 }

@@ -46,7 +46,7 @@ func (s *source) witness() ecosystem.Witness {
 	return s.log.Witness()
 }
 
-// keptApart is the source with pages of its own, see admission.OwnerAnswer.
+// keptApart is the source with pages of its own, see door.OwnerAnswer.
 func (s *source) keptApart(from string) *source {
 	if from == s.Apart {
 		return s

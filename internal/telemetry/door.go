@@ -64,7 +64,7 @@ func (a asked) decided(answer door.Answer, err error) {
 	a.answered(string(answer.Decision.Effect), err)
 }
 
-// Index implements admission.Door.
+// Index implements door.Door.
 func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
 	ctx, a := d.ask(ctx, "index", ask.Sandbox, ask.Package)
 	answer, err := d.Door.Index(ctx, ask)
@@ -80,7 +80,7 @@ func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 	return answer, err
 }
 
-// Artifact implements admission.Door.
+// Artifact implements door.Door.
 func (d watchedDoor) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
 	call := "artifact"
 	switch {
@@ -109,7 +109,7 @@ func (t *Telemetry) served(ask door.ArtifactAsk) {
 	t.metrics.servedBytes.WithLabelValues(ecosystem).Add(float64(max(0, ask.Size)))
 }
 
-// Name implements admission.Door. The name is not told: a guest can put anything
+// Name implements door.Door. The name is not told: a guest can put anything
 // into it.
 func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.Answer, error) {
 	ctx, a := d.ask(ctx, "name", ask.Sandbox, pkgref.Ref{})
@@ -118,7 +118,7 @@ func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.Answer, e
 	return answer, err
 }
 
-// Failed implements admission.Door.
+// Failed implements door.Door.
 func (d watchedDoor) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
 	ctx, a := d.ask(ctx, "failed", f.Sandbox, f.Package)
 	answer, err := d.Door.Failed(ctx, f)
@@ -126,7 +126,7 @@ func (d watchedDoor) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 	return answer, err
 }
 
-// Propose implements admission.Door.
+// Propose implements door.Door.
 func (d watchedDoor) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
 	ctx, a := d.ask(ctx, "propose", ask.Sandbox, pkgref.Ref{})
 	list, err := d.Door.Propose(ctx, ask)
@@ -134,7 +134,7 @@ func (d watchedDoor) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	return list, err
 }
 
-// Show implements admission.Door.
+// Show implements door.Door.
 func (d watchedDoor) Show(ctx context.Context, s door.Showing) error {
 	ctx, a := d.ask(ctx, "show", s.Sandbox, s.Package)
 	err := d.Door.Show(ctx, s)
@@ -142,7 +142,7 @@ func (d watchedDoor) Show(ctx context.Context, s door.Showing) error {
 	return err
 }
 
-// Sent implements admission.Door.
+// Sent implements door.Door.
 func (d watchedDoor) Sent(ctx context.Context, sandbox string, seq uint64) error {
 	ctx, a := d.ask(ctx, "sent", sandbox, pkgref.Ref{})
 	err := d.Door.Sent(ctx, sandbox, seq)
@@ -150,7 +150,7 @@ func (d watchedDoor) Sent(ctx context.Context, sandbox string, seq uint64) error
 	return err
 }
 
-// Aborted implements admission.Door.
+// Aborted implements door.Door.
 func (d watchedDoor) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
 	ctx, a := d.ask(ctx, "aborted", sandbox, pkgref.Ref{})
 	err := d.Door.Aborted(ctx, sandbox, seq, sent)

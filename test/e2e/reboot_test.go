@@ -23,7 +23,7 @@ import (
 // What lived, and what was paused, ends once, with the reason on record; snapshots are
 // what they were, the log is whole and nothing is left. Programs, mounts, control groups
 // and the runtime directory are as after a boot; the kernel and its id of the boot stay
-// the same, and have a test of their own (sandbox.TestLifetimesOverABoot).
+// the same, and have a test of their own (sandbox.TestClockOverRestarts).
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	in := start(t, "default_template: debian\n")

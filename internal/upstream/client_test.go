@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -290,23 +289,6 @@ func TestAddresses(t *testing.T) {
 	s.Resolve(index, "169.254.169.254")
 	if _, err := getPage(t, client(t, s, nil), upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("an index that resolves to the metadata service: %v", err)
-	}
-}
-
-func TestClassOf(t *testing.T) {
-	for a, want := range map[string]upstream.Class{
-		"127.0.0.1": upstream.Loopback, "127.9.9.9": upstream.Loopback, "::1": upstream.Loopback, "::ffff:127.0.0.1": upstream.Loopback,
-		"169.254.169.254": upstream.Metadata, "::ffff:169.254.169.254": upstream.Metadata, "64:ff9b::a9fe:a9fe": upstream.Metadata, "2002:a9fe:a9fe::1": upstream.Metadata,
-		"fd00:ec2::254": upstream.Metadata, "100.100.100.200": upstream.Metadata, "168.63.129.16": upstream.Metadata,
-		"169.254.1.1": upstream.LinkLocal, "fe80::1": upstream.LinkLocal, "fe80::1%eth0": upstream.LinkLocal,
-		"10.1.2.3": upstream.Private, "172.31.0.1": upstream.Private, "192.168.1.1": upstream.Private, "100.64.0.1": upstream.Private, "fd12::1": upstream.Private,
-		"0.0.0.0": upstream.Reserved, "::": upstream.Reserved, "255.255.255.255": upstream.Reserved, "224.0.0.1": upstream.Reserved, "ff02::1": upstream.Reserved, "240.0.0.1": upstream.Reserved,
-		"203.0.113.80": upstream.Test, "198.18.0.1": upstream.Test, "2001:db8::1": upstream.Test,
-		"93.184.215.14": upstream.Public, "172.32.0.1": upstream.Public, "2606:2800:21f:cb07:6820:80da:af6b:8b2c": upstream.Public,
-	} {
-		if got := upstream.ClassOf(netip.MustParseAddr(a)); got != want {
-			t.Errorf("ClassOf(%s) = %s, want %s", a, got, want)
-		}
 	}
 }
 

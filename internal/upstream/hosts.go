@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/address"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -30,7 +31,7 @@ type hosts struct {
 	// own are the classes that the index's host had when it was resolved first;
 	// nil: it was not yet. Who owns the name, or answers for it, can't lead us to
 	// another class later.
-	own map[Class]bool
+	own map[address.Class]bool
 }
 
 // hostPort gives the key of a URL.
@@ -78,7 +79,7 @@ func (h *hosts) addresses(ctx context.Context, key string) ([]netip.Addr, error)
 	}
 	for _, a := range addrs {
 		if !h.mayBe(ctx, key, a) {
-			return nil, fault.Invalid("a host of the upstream has a %s address, which it may not have", ClassOf(a))
+			return nil, fault.Invalid("a host of the upstream has a %s address, which it may not have", address.ClassOf(a))
 		}
 	}
 	return addrs, nil
@@ -92,12 +93,12 @@ func (h *hosts) pin(host string, addrs []netip.Addr) error {
 	typed := err == nil
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := map[Class]bool{}
+	own := map[address.Class]bool{}
 	for _, a := range addrs {
-		switch class := ClassOf(a); class {
-		case Public, Private, Loopback, Test:
+		switch class := address.ClassOf(a); class {
+		case address.Public, address.Private, address.Loopback, address.Test:
 			own[class] = true
-		case LinkLocal, Metadata, Reserved:
+		case address.LinkLocal, address.Metadata, address.Reserved:
 			if !typed {
 				return fault.Invalid("a host of the upstream has a %s address, which it may not have", class)
 			}
@@ -116,7 +117,7 @@ func (h *hosts) pin(host string, addrs []netip.Addr) error {
 }
 
 // ownClasses are those of the index's host.
-func (h *hosts) ownClasses(ctx context.Context) map[Class]bool {
+func (h *hosts) ownClasses(ctx context.Context) map[address.Class]bool {
 	h.mu.Lock()
 	own := h.own
 	h.mu.Unlock()
@@ -148,16 +149,16 @@ func (h *hosts) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 // mayBe tells whether a host may have an address: the index's own has the
 // classes that it had first; a learnt one is public, or of one of these.
 func (h *hosts) mayBe(ctx context.Context, key string, a netip.Addr) bool {
-	class := ClassOf(a)
+	class := address.ClassOf(a)
 	if key == h.index {
 		return h.ownClasses(ctx)[class]
 	}
 	switch class {
-	case Public:
+	case address.Public:
 		return true
-	case Private, Loopback, Test:
+	case address.Private, address.Loopback, address.Test:
 		return h.ownClasses(ctx)[class]
-	case LinkLocal, Metadata, Reserved:
+	case address.LinkLocal, address.Metadata, address.Reserved:
 	}
 	return false
 }

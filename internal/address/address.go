@@ -1,4 +1,6 @@
-package upstream
+// Package address sorts IP addresses by where they lead: to the internet, into a private
+// network, to this machine itself, or to nothing that anybody should be led to.
+package address
 
 import "net/netip"
 
@@ -8,7 +10,7 @@ type Class string
 // The classes. Metadata are the addresses at which clouds answer questions
 // about the machine itself; Test are those set aside for documentation and
 // benchmarks, which transparent proxies hand out for every name; Reserved is
-// everything that no registry can have.
+// everything that no host on the internet has.
 const (
 	Loopback  Class = "loopback"
 	LinkLocal Class = "link-local"
@@ -46,11 +48,13 @@ func prefixClasses() []struct {
 		{"0.0.0.0/8", Reserved},
 		{"192.0.0.0/24", Reserved},
 		{"192.0.2.0/24", Test},
+		{"192.88.99.0/24", Reserved}, // relays of 6to4, given up
 		{"198.18.0.0/15", Test},
 		{"198.51.100.0/24", Test},
 		{"203.0.113.0/24", Test},
 		{"224.0.0.0/3", Reserved}, // multicast, future use, broadcast
 		{"2001:db8::/32", Test},
+		{"3fff::/20", Test},
 		{"2001::/23", Reserved}, // Teredo and other protocol assignments
 		{"fec0::/10", Reserved},
 		{"ff00::/8", Reserved},

@@ -1,0 +1,128 @@
+package hello
+
+// Hello is what a ClientHello says in the clear.
+type Hello struct {
+	// Name is the server's name in lower case: letters, digits, hyphens, underscores and
+	// dots. "" if there is none.
+	Name string
+	// Encrypted tells that another ClientHello may be hidden in it, for another name. A
+	// client that only pretends (GREASE) can't be told from one that does not: that is what
+	// it pretends for.
+	Encrypted bool
+}
+
+// The extensions that matter here.
+const (
+	extensionName         = 0
+	extensionEncrypted    = 0xfe0d
+	extensionEncryptedOld = 0xffce // of drafts, under the name ESNI
+)
+
+// maxExtensions is more than there are.
+const maxExtensions = 128
+
+// reader takes a message apart. After the first piece that is not there, bad is set and
+// all further pieces are empty.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.bad || n > len(r.rest) {
+		r.bad, r.rest = true, nil
+		return nil
+	}
+	piece := r.rest[:n]
+	r.rest = r.rest[n:]
+	return piece
+}
+
+// number reads n bytes, big-endian.
+func (r *reader) number(n int) int {
+	v := 0
+	for _, b := range r.take(n) {
+		v = v<<8 | int(b)
+	}
+	return v
+}
+
+// sized reads what has its length in n bytes in front.
+func (r *reader) sized(n int) []byte { return r.take(r.number(n)) }
+
+// parse reads a ClientHello's body, all of it.
+func parse(body []byte) (Hello, error) {
+	r := &reader{rest: body}
+	version := r.number(2)
+	r.take(32) // random
+	session, ciphers, compressions := r.sized(1), r.sized(2), r.sized(1)
+	switch {
+	case r.bad || len(session) > 32 || len(ciphers) == 0 || len(ciphers)%2 != 0 || len(compressions) == 0:
+		return Hello{}, wrong("the ClientHello is malformed")
+	case version>>8 != 3:
+		return Hello{}, wrong("the ClientHello is of no version of TLS")
+	case len(r.rest) == 0:
+		return Hello{}, nil // without extensions, so without a name
+	}
+	extensions := r.sized(2)
+	if r.bad || len(r.rest) > 0 {
+		return Hello{}, wrong("the ClientHello's extensions are malformed")
+	}
+	return parseExtensions(extensions)
+}
+
+func parseExtensions(all []byte) (h Hello, err error) {
+	seen := map[int]bool{}
+	for r := (&reader{rest: all}); len(r.rest) > 0; {
+		kind, body := r.number(2), r.sized(2)
+		switch {
+		case r.bad || len(seen) >= maxExtensions:
+			return Hello{}, wrong("the ClientHello's extensions are malformed")
+		case seen[kind]:
+			return Hello{}, wrong("the ClientHello has an extension twice")
+		}
+		seen[kind] = true
+		switch kind {
+		case extensionName:
+			if h.Name, err = parseName(body); err != nil {
+				return Hello{}, err
+			}
+		case extensionEncrypted, extensionEncryptedOld:
+			h.Encrypted = true
+		}
+	}
+	return h, nil
+}
+
+// parseName reads a list of names, in which there is one, of the one kind that there is.
+func parseName(body []byte) (string, error) {
+	outer := &reader{rest: body}
+	list := &reader{rest: outer.sized(2)}
+	kind, name := list.number(1), list.sized(2)
+	switch {
+	case outer.bad || list.bad || len(outer.rest) > 0 || kind != 0:
+		return "", wrong("the ClientHello's server name is malformed")
+	case len(list.rest) > 0:
+		return "", wrong("the ClientHello has more than one server name")
+	}
+	return canonical(name)
+}
+
+// canonical is a name in lower case. What no host is called is refused, and with it all
+// that one reader ends where another goes on.
+func canonical(name []byte) (string, error) {
+	if len(name) == 0 || len(name) > 253 || name[0] == '.' || name[len(name)-1] == '.' {
+		return "", wrong("the ClientHello's server name is no host's name")
+	}
+	lower := make([]byte, len(name))
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return "", wrong("the ClientHello's server name is no host's name")
+		}
+		lower[i] = c
+	}
+	return string(lower), nil
+}

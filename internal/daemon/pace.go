@@ -5,12 +5,12 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -49,7 +49,7 @@ func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key stri
 			return fromSandbox, sandbox, dataFactor
 		}
 	}
-	if secret := secretOf(r); !data && secret != "" && f.tokens != nil {
+	if secret := backend.Secret(r); !data && secret != "" && f.tokens != nil {
 		if t, ok := f.tokens.Check(secret); ok {
 			return fromToken, t.ID, 1
 		}
@@ -64,14 +64,6 @@ func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key stri
 		host = r.RemoteAddr
 	}
 	return fromStranger, host, strangerFactor
-}
-
-// secretOf is the token that a request shows.
-func secretOf(r *http.Request) string {
-	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(secret)
-	}
-	return r.Header.Get("X-Api-Key")
 }
 
 // A refusal is kept back for a while, so that who does not heed it asks no faster than

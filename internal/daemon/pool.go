@@ -6,6 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -81,10 +82,10 @@ func (d *Daemon) poolRequest(ctx context.Context, p config.Pool) (sandbox.Reques
 	if err != nil {
 		return sandbox.Request{}, err
 	}
-	uid := guestUID()
+	uid, gid := backend.GuestIDs()
 	request := sandbox.Request{
 		Template: t.Name, Policy: named.Policy, PolicyText: named.Text, PolicySource: named.Path,
-		HostUID: uid, HostGID: uid,
+		HostUID: uid, HostGID: gid,
 	}
 	if p.Wire != config.WireV1 {
 		request.Account = e2b.Account()

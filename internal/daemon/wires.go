@@ -44,18 +44,6 @@ func (d *Daemon) closeClients() {
 	}
 }
 
-// nobody is the host's user of sandboxes that clients over the network make: it
-// owns nothing, and they mount nothing.
-const nobody = 65534
-
-// guestUID is nobody, or for a user who could give files to no other, that one.
-func guestUID() int {
-	if uid := os.Geteuid(); uid != 0 {
-		return uid
-	}
-	return nobody
-}
-
 // openWires makes what the TCP listener speaks.
 func (d *Daemon) openWires() (wires, error) {
 	listen := d.opts.Config.Listen
@@ -67,10 +55,10 @@ func (d *Daemon) openWires() (wires, error) {
 	if err := d.openBuilds(); err != nil {
 		return wires{}, err
 	}
-	uid := guestUID()
+	uid, gid := backend.GuestIDs()
 	control := e2b.NewControl(e2b.Config{
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys, Builds: d.builds, Images: d.opts.Config.Images,
-		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: uid, Room: d.clients.room, Log: d.opts.Log,
+		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: gid, Room: d.clients.room, Log: d.opts.Log,
 	})
 	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api}, nil
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"os"
 	"os/user"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -51,7 +50,7 @@ func (c caller) owner() sandbox.Owner {
 	if c.token == nil {
 		return sandbox.Owner{}
 	}
-	return sandbox.Owner{Token: c.token.ID, Quota: c.token.Quota}
+	return backend.OwnerOf(*c.token)
 }
 
 // socketKey carries the user at the socket's other end in a connection's context,
@@ -94,7 +93,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	if c, ok := r.Context().Value(socketKey{}).(caller); ok {
 		return c, nil
 	}
-	secret := secretOf(r)
+	secret := backend.Secret(r)
 	if secret == "" || s.cfg.Tokens == nil {
 		return caller{}, errUnknown
 	}
@@ -102,26 +101,8 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, errUnknown
 	}
-	return caller{uid: guestID(os.Getuid()), gid: guestID(os.Getgid()), name: "token " + t.Name, token: &t}, nil
-}
-
-// nobody is the host's user of sandboxes that tokens make: it owns nothing.
-const nobody = 65534
-
-// guestID is nobody, or for a daemon that could give files to no other, its own.
-func guestID(own int) int {
-	if own != 0 {
-		return own
-	}
-	return nobody
-}
-
-// secretOf is the token that a request shows.
-func secretOf(r *http.Request) string {
-	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(secret)
-	}
-	return r.Header.Get("X-Api-Key")
+	uid, gid := backend.GuestIDs()
+	return caller{uid: uid, gid: gid, name: "token " + t.Name, token: &t}, nil
 }
 
 // callerOf is who made a request that serve has let in.

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -11,14 +9,12 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
-
-// ownLabels begins the names of what the other wire keeps in labels: which policy
-// was chosen, say.
-const ownLabels = "cofferdam."
 
 // Bounds of what makes a sandbox.
 const (
@@ -26,7 +22,6 @@ const (
 	maxLabelName  = 128
 	maxLabelValue = 1 << 10
 	maxLife       = 366 * 24 * time.Hour
-	maxKey        = 255
 	maxName       = 128
 )
 
@@ -67,8 +62,8 @@ func checkLabels(labels map[string]string) error {
 		switch {
 		case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`).MatchString(name) || len(name) > maxLabelName:
 			return fault.Invalid("the label %.60q is no name: up to %d letters, digits, dots, dashes, slashes and underscores, starting with a letter or digit", name, maxLabelName)
-		case strings.HasPrefix(name, ownLabels):
-			return fault.Invalid("the label %q is the daemon's own, as all are that begin with %s", name, ownLabels)
+		case strings.HasPrefix(name, backend.OwnLabels):
+			return fault.Invalid("the label %q is the daemon's own, as all are that begin with %s", name, backend.OwnLabels)
 		case len(value) > maxLabelValue:
 			return fault.Invalid("the label %q has %d bytes; it may have %d", name, len(value), maxLabelValue)
 		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
@@ -76,16 +71,6 @@ func checkLabels(labels map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// idempotencyKey is the request's; "": it has none.
-func idempotencyKey(r *http.Request) (string, error) {
-	key := r.Header.Get(api.IdempotencyHeader)
-	notPlain := func(c rune) bool { return c < 0x21 || c > 0x7e }
-	if len(key) > maxKey || strings.ContainsFunc(key, notPlain) {
-		return "", fault.Invalid("the %s has up to %d visible ASCII characters", api.IdempotencyHeader, maxKey)
-	}
-	return key, nil
 }
 
 func lifetime(l api.Lifetime) (sandbox.Lifetime, error) {
@@ -135,7 +120,7 @@ func (s sandboxRoutes) policyFor(asked api.Policy, who caller) (chosenPolicy, er
 	case own && asked.Name != "":
 		return chosenPolicy{}, fault.Invalid("name a policy or give a document, not both")
 	case own && !who.all():
-		return chosenPolicy{}, fault.New(fault.ErrForbidden, "a token brings no policy of its own; name one of those that it may choose: %s", strings.Join(choices(who), ", "))
+		return chosenPolicy{}, fault.New(fault.ErrForbidden, "a token brings no policy of its own; name one of those that it may choose: %s", strings.Join(who.token.Choices(), ", "))
 	case own:
 		p, err := policy.Parse(orName(asked.Source, "the given policy"), asked.Document)
 		if err == nil {
@@ -151,13 +136,16 @@ func (s sandboxRoutes) policyFor(asked api.Policy, who caller) (chosenPolicy, er
 		p, err := policy.Parse("the built-in policy", []byte(DefaultPolicy))
 		return chosenPolicy{policy: p, text: []byte(DefaultPolicy)}, err
 	}
-	if !who.all() && !who.token.May(name) {
-		return chosenPolicy{}, fault.New(fault.ErrForbidden, "the token %q may not use the policy %.60q; it may choose: %s", who.token.Name, name, strings.Join(choices(who), ", "))
-	}
 	if s.cfg.Policies == nil {
 		return chosenPolicy{}, errNotWired
 	}
-	named, err := s.cfg.Policies.Get(name)
+	var named *policies.Named
+	var err error
+	if who.all() {
+		named, err = s.cfg.Policies.Get(name)
+	} else {
+		named, err = backend.TokenPolicy(s.cfg.Policies, *who.token, name)
+	}
 	if err != nil {
 		return chosenPolicy{}, err
 	}
@@ -172,14 +160,6 @@ func mayMount(p *policy.Policy, who caller) error {
 		return nil
 	}
 	return fault.New(fault.ErrForbidden, "the policy mounts %.200s, a path of the daemon's host, so only callers on its Unix socket may bring it", mounts[0].Source)
-}
-
-// choices are the policies that a token may use.
-func choices(who caller) []string {
-	all := append([]string{who.token.Policy}, who.token.Policies...)
-	all = slices.DeleteFunc(all, func(name string) bool { return name == "" })
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 func orName(name, otherwise string) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -42,7 +43,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if req.IdempotencyKey, err = idempotencyKey(r); err != nil {
+	if req.IdempotencyKey, err = backend.IdempotencyKey(r); err != nil {
 		return err
 	}
 	sb, err := s.cfg.Sandboxes.Create(r.Context(), req)

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -202,9 +201,7 @@ func problemOf(err error, status int, by *caller) api.Problem {
 	case remote:
 		p.Detail = withoutCauses(err)
 	}
-	if wait := fault.RetryAfter(err); wait > 0 {
-		p.RetrySeconds = int((wait + time.Second - 1) / time.Second)
-	}
+	p.RetrySeconds = backend.RetrySeconds(err)
 	return p
 }
 
@@ -258,16 +255,9 @@ func readJSON(r *http.Request, v any) error { return readLarge(r, v, maxBody) }
 
 // readLarge is readJSON for a body of up to most bytes.
 func readLarge(r *http.Request, v any, most int64) error {
-	dec := json.NewDecoder(io.LimitReader(backend.Held(r.Context(), r.Body), most+1))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		if errors.Is(err, fault.ErrExhausted) {
-			return err
-		}
-		return fault.Wrap(fault.ErrInvalid, err, "the request's body is not valid")
+	empty, err := backend.ReadJSON(r, most, v)
+	if empty {
+		return fault.Invalid("the request has no body; send one, as GET /v1/openapi.yaml says")
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fault.Invalid("the request's body has more than one JSON value or is larger than %d bytes", most)
-	}
-	return nil
+	return err
 }

@@ -49,6 +49,13 @@ func (t Token) May(policy string) bool {
 	return policy == t.Policy || slices.Contains(t.Policies, policy)
 }
 
+// Choices are the named policies that the token may use, sorted.
+func (t Token) Choices() []string {
+	all := slices.DeleteFunc(append([]string{t.Policy}, t.Policies...), func(name string) bool { return name == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Live reports whether the token may be used at a time.
 func (t Token) Live(now time.Time) bool {
 	return t.Revoked.IsZero() && t.Over.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))

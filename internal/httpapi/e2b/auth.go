@@ -3,9 +3,8 @@ package e2b
 import (
 	"errors"
 	"net/http"
-	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -17,10 +16,7 @@ var (
 // authenticate finds the client of a request. Whether a key is unknown, revoked or
 // expired is not told.
 func (c *Control) authenticate(r *http.Request) (token.Token, error) {
-	secret := r.Header.Get("X-Api-Key")
-	if scheme, bearer, ok := strings.Cut(r.Header.Get("Authorization"), " "); secret == "" && ok && strings.EqualFold(scheme, "Bearer") {
-		secret = strings.TrimSpace(bearer)
-	}
+	secret := backend.Secret(r)
 	if secret == "" {
 		return token.Token{}, errNoKey
 	}
@@ -30,6 +26,3 @@ func (c *Control) authenticate(r *http.Request) (token.Token, error) {
 	}
 	return t, nil
 }
-
-// ownerOf is whose a client's sandboxes are.
-func ownerOf(t token.Token) sandbox.Owner { return sandbox.Owner{Token: t.ID, Quota: t.Quota} }

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -61,7 +62,7 @@ func (c templateRoutes) announce(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	begun, err := c.cfg.Builds.Begin(ownerOf(r.token), templateIDOf(r.token.ID, name), name, names)
+	begun, err := c.cfg.Builds.Begin(backend.OwnerOf(r.token), templateIDOf(r.token.ID, name), name, names)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c templateRoutes) uploadLink(w http.ResponseWriter, r *client) error {
 	if !c.cfg.Builds.Known(r.token.ID, r.PathValue("id")) {
 		return notFound("template", r.PathValue("id"))
 	}
-	present, ticket, err := c.cfg.Builds.Link(ownerOf(r.token), r.PathValue("hash"))
+	present, ticket, err := c.cfg.Builds.Link(backend.OwnerOf(r.token), r.PathValue("hash"))
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func (c templateRoutes) base(r *client, body buildStart, id string) (sandbox.Req
 	}
 	req := sandbox.Request{
 		Task: "builds a template from " + excerpt.Of(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
-		Owner: ownerOf(r.token), User: "token " + r.token.Name, HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID,
+		Owner: backend.OwnerOf(r.token), User: "token " + r.token.Name, HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID,
 	}
 	of, err := c.from(r.Context(), r.token, from, &req)
 	if err != nil {

@@ -203,7 +203,7 @@ func TestWhatIsNotBuilt(t *testing.T) {
 		h.refused(400, "name", h.ann, "POST /v3/templates", `{"name":"`+name+`"}`)
 	}
 	h.refused(400, "tag", h.ann, "POST /v3/templates", `{"name":"app","tags":["a:b"]}`)
-	h.refused(400, "not understood", h.ann, "POST /v3/templates", `{"name":"app","else":1}`)
+	h.refused(400, "unknown field", h.ann, "POST /v3/templates", `{"name":"app","else":1}`)
 	for body, says := range map[string]string{
 		`{"fromImage":"ubuntu:22.04"}`: "pulls no images; begin with one of its own templates: fromTemplate('debian')",
 		`{"fromImage":"registry.example/x","fromImageRegistry":{"type":"registry","username":"u","password":"p"}}`: "pulls no images",
@@ -224,7 +224,7 @@ func TestWhatIsNotBuilt(t *testing.T) {
 	}
 	a := h.announce("app")
 	path := "/templates/" + a.TemplateID + "/builds/" + a.BuildID
-	h.refused(400, "not understood", h.ann, "POST /v2"+path, `{"steps":[{"type":"RUN","what":1}]}`)
+	h.refused(400, "unknown field", h.ann, "POST /v2"+path, `{"steps":[{"type":"RUN","what":1}]}`)
 	h.refused(400, "number", h.ann, "GET "+path+"/status?logsOffset=-1", "")
 	h.must(202, nil, h.ann, "POST /v2"+path, `{"fromImage":"debian:stable"}`)
 	h.refused(409, "has begun", h.ann, "POST /v2"+path, `{"fromImage":"debian"}`)

@@ -9,7 +9,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -33,11 +32,6 @@ type Tokens interface {
 	During(ctx context.Context, id string) (during context.Context, stop func())
 }
 
-// Policies are the named policies; *policies.Store is one.
-type Policies interface {
-	Get(name string) (*policies.Named, error)
-}
-
 // Templates are those that can be built here; *template.Store is one.
 type Templates interface {
 	Known() []template.Known
@@ -49,7 +43,7 @@ type Templates interface {
 type Config struct {
 	Sandboxes Sandboxes
 	Tokens    Tokens
-	Policies  Policies
+	Policies  backend.Policies
 	Templates Templates
 	Access    Access
 	// Builds makes templates; nil: none are built here.

@@ -133,13 +133,13 @@ func TestCreateRefuses(t *testing.T) {
 		status         int
 		body, sentence string
 	}{
-		{400, `{`, "not understood"},
-		{400, `[]`, "not understood"},
+		{400, `{`, "not valid JSON"},
+		{400, `[]`, "send an object"},
 		{400, `{"templateID":"base","templateID":"base"}`, "duplicate"},
-		{400, `{"templateID":"base","timeout":"60"}`, "not understood"},
-		{400, `{"templateID":"base","timeout":1.5}`, "not understood"},
+		{400, `{"templateID":"base","timeout":"60"}`, "the field takes no JSON string"},
+		{400, `{"templateID":"base","timeout":1.5}`, `not valid at "timeout"`},
 		{400, `{"templateID":"base","gpu":1}`, `"gpu"`},
-		{400, "{\"templateID\":\"\xff\"}", "not understood"},
+		{400, "{\"templateID\":\"\xff\"}", "not valid JSON"},
 		{400, `{}`, "templateID is missing"},
 		{400, `{"templateID":"base","timeout":-1}`, "from 0 to 86400"},
 		{400, `{"templateID":"base","timeout":86401}`, "from 0 to 86400"},
@@ -153,7 +153,7 @@ func TestCreateRefuses(t *testing.T) {
 		{400, `{"templateID":"base","network":{"rules":{"a.example":[{}]}}}`, "nothing is injected"},
 		{400, `{"templateID":"base","network":{"egressProxy":{"address":"p.example:1"}}}`, "no way out"},
 		{400, `{"templateID":"base","network":{"maskRequestHost":"localhost:${PORT}"}}`, "not rewritten"},
-		{403, `{"templateID":"base","metadata":{"policy":"secret"}}`, "the token ann may not use the policy \"secret\"; it may choose: data, default, gone"},
+		{403, `{"templateID":"base","metadata":{"policy":"secret"}}`, "the token \"ann\" may not use the policy \"secret\"; it may choose: data, default, gone"},
 		{403, `{"templateID":"base","metadata":{"policy":"gone"}}`, "there is no policy named \"gone\""},
 		{404, `{"templateID":"nothing"}`, "no template or snapshot \"nothing\""},
 		{404, `{"templateID":"host"}`, "no template or snapshot \"host\""},
@@ -346,7 +346,7 @@ func TestNetwork(t *testing.T) {
 	}
 	h.refused(400, "names can only be", h.ann, route, `{"denyOut":["a.example"]}`)
 	h.refused(400, "settled when", h.ann, route, `{"allowPublicTraffic":false}`)
-	h.refused(400, "not understood", h.ann, route, `{"allowIn":[]}`)
+	h.refused(400, "unknown field", h.ann, route, `{"allowIn":[]}`)
 	if n := h.life.Narrowing(id); n.IsZero() {
 		t.Error("a refused change took away what there was")
 	}

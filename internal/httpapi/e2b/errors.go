@@ -3,12 +3,8 @@ package e2b
 import (
 	"context"
 	"errors"
-	"io"
-	"math"
 	"net/http"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -21,8 +17,8 @@ const maxBody = 1 << 20
 // refuse answers with an error's status and sentence.
 func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.KindOf(err).Status
-	if wait := fault.RetryAfter(err); wait > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	if wait := backend.RetrySeconds(err); wait > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		w.Header().Set("Retry-After", strconv.Itoa(wait))
 	}
 	if status >= http.StatusInternalServerError { // what caused it is not for clients
 		c.cfg.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
@@ -48,21 +44,8 @@ func notFound(what, name string) error {
 	return fault.New(fault.ErrNotFound, "there is no %s %q", what, excerpt.Of(name, 80))
 }
 
-// readJSON decodes a body strictly: a field that this version does not know may
-// ask for something that it does not do. No body is an empty object.
+// readJSON decodes a body strictly. No body is an empty object.
 func readJSON(r *client, v any) error {
-	body, err := io.ReadAll(backend.Held(r.Context(), r.Body))
-	if errors.Is(err, fault.ErrExhausted) {
-		return err
-	}
-	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "the request's body can't be read, or is larger than %d bytes", maxBody)
-	}
-	if len(body) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
-		return fault.Invalid("the request's body is not understood: %s", excerpt.Of(err.Error(), 300))
-	}
-	return nil
+	_, err := backend.ReadJSON(r.Request, maxBody, v)
+	return err
 }

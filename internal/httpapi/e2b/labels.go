@@ -5,24 +5,25 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
-// What clients call metadata are a sandbox's labels. Those with this prefix are
-// ours: what this wire has to remember of a sandbox.
-const reserved = "cofferdam."
-
+// What clients call metadata are a sandbox's labels. These are ours: what this wire has to
+// remember of a sandbox.
 const (
-	labelPolicy     = reserved + "policy"        // the named policy
-	labelTemplate   = reserved + "template"      // the template as the client called it
-	labelPrivate    = reserved + "private_ports" // "true": its ports need the traffic token
-	labelAutoResume = reserved + "auto_resume"   // "true": whoever uses it wakes it when it is paused
-	metadataPolicy  = "policy"                   // in a client's metadata: the named policy that it chooses
+	labelPolicy     = backend.OwnLabels + "policy"        // the named policy
+	labelTemplate   = backend.OwnLabels + "template"      // the template as the client called it
+	labelPrivate    = backend.OwnLabels + "private_ports" // "true": its ports need the traffic token
+	labelAutoResume = backend.OwnLabels + "auto_resume"   // "true": whoever uses it wakes it when it is paused
 )
+
+// metadataPolicy is in a client's metadata: the named policy that it chooses.
+const metadataPolicy = "policy"
 
 // metadata is what a client gave and gets back.
 func metadata(labels map[string]string) map[string]string {
 	own := maps.Clone(labels)
-	maps.DeleteFunc(own, func(k, _ string) bool { return strings.HasPrefix(k, reserved) })
+	maps.DeleteFunc(own, func(k, _ string) bool { return strings.HasPrefix(k, backend.OwnLabels) })
 	if own == nil {
 		return map[string]string{}
 	}
@@ -32,8 +33,8 @@ func metadata(labels map[string]string) map[string]string {
 // checkMetadata refuses what is ours.
 func checkMetadata(m map[string]string) error {
 	for k := range m {
-		if strings.HasPrefix(k, reserved) {
-			return fault.Invalid("metadata: names that begin with %q are the server's own, and %.80q is one", reserved, k)
+		if strings.HasPrefix(k, backend.OwnLabels) {
+			return fault.Invalid("metadata: names that begin with %q are the server's own, and %.80q is one", backend.OwnLabels, k)
 		}
 	}
 	return nil

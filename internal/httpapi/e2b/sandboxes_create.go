@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -23,12 +25,6 @@ const (
 	defaultTimeout1 = 15 * time.Second
 	defaultTimeout2 = 300 * time.Second
 )
-
-// idempotencyHeader has a key under which a repeated request finds the sandbox of
-// the first.
-const idempotencyHeader = "Idempotency-Key"
-
-const maxKeyLength = 255
 
 // The user that clients of this wire know, and its home.
 const (
@@ -121,9 +117,9 @@ func (c *Control) request(r *client, body newSandbox, timeout time.Duration) (sa
 			life.Then = sandbox.ThenPauseFiles
 		}
 	}
-	key := r.Header.Get(idempotencyHeader)
-	if len(key) > maxKeyLength {
-		return sandbox.Request{}, fault.Invalid("%s has %d characters; it may have %d", idempotencyHeader, len(key), maxKeyLength)
+	key, err := backend.IdempotencyKey(r.Request)
+	if err != nil {
+		return sandbox.Request{}, err
 	}
 	narrowing, err := body.Network.narrowing(body.AllowInternetAccess)
 	if err != nil {
@@ -131,7 +127,7 @@ func (c *Control) request(r *client, body newSandbox, timeout time.Duration) (sa
 	}
 	req := sandbox.Request{
 		Env: maps.Clone(body.EnvVars), Labels: labelsOf(body), Linger: true, Lifetime: life,
-		Owner: ownerOf(r.token), IdempotencyKey: key, User: "token " + r.token.Name,
+		Owner: backend.OwnerOf(r.token), IdempotencyKey: key, User: "token " + r.token.Name,
 		HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID, Narrowing: narrowing,
 	}
 	of, err := c.from(r.Context(), r.token, body.TemplateID, &req)
@@ -216,19 +212,9 @@ func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapsho
 	if chosen != "" {
 		name = chosen
 	}
-	if !t.May(name) {
-		return nil, fault.New(fault.ErrForbidden, "the token %s may not use the policy %q; it may choose: %s", t.Name, excerpt.Of(name, 64), strings.Join(choices(t), ", "))
-	}
-	named, err := c.cfg.Policies.Get(name)
-	if err != nil {
+	named, err := backend.TokenPolicy(c.cfg.Policies, t, name)
+	if err != nil && !errors.Is(err, fault.ErrForbidden) {
 		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", excerpt.Of(name, 64), sentence(err))
 	}
-	return named, nil
-}
-
-// choices are the policies that a token may use.
-func choices(t token.Token) []string {
-	all := append([]string{t.Policy}, t.Policies...)
-	slices.Sort(all)
-	return slices.Compact(all)
+	return named, err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
@@ -163,8 +164,8 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
 	d.door = admission.New(admission.Config{
-		Log: d.telemetry.Log(d.log), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
-		Approvals:  d.telemetry.Approvals(d.approvals.queue),
+		Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
 		Trees:      trees{d},
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },

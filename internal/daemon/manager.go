@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -39,7 +40,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Engines:   engines, DefaultEngine: gvisor.Name, Keeper: d.keeper, Templates: d.templates, Door: d.door,
 		Trust: d.gateway.trusted, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
-		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: d.telemetry.Journal(d.journal), Observer: d.telemetry.Observer(),
+		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
 		Shelf: waiting.NewShelf(p.Frozen(), waiting.Room{
 			Bytes: int64(d.opts.Config.Freeze.MaxBytes), Count: d.opts.Config.Freeze.MaxCount, Reserve: int64(d.opts.Config.Freeze.Reserve),

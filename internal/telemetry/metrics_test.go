@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,12 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // described are the metrics of ours by name, with their labels.
@@ -68,17 +64,15 @@ func TestTheTableOfMetrics(t *testing.T) {
 func TestLabelsAreFew(t *testing.T) {
 	t.Parallel()
 	tel, _ := newTelemetry(t, Traces{})
-	log := tel.Log(&approvaltest.Log{})
 	watched := tel.Door(answering{})
 	series := func() int { return strings.Count(scrape(t, tel), "\ncofferdam_") }
 	noise := func(n int) {
 		for i := range n {
 			name := strings.Repeat("x", i+1)
-			_, err := log.Append(t.Context(), audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: "python", Package: name})
-			must(t, err)
-			_, err = log.Append(t.Context(), audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Ecosystem: name})
-			must(t, err)
-			_, err = watched.Artifact(t.Context(), door.ArtifactAsk{Sandbox: name, Serve: true, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}})
+			tel.Recorded(Record{Sandbox: name, Run: name, Kind: "package", Outcome: "blocked"})
+			tel.Decided("python", "blocked")
+			tel.Decided(name, "blocked")
+			_, err := watched.Artifact(t.Context(), door.ArtifactAsk{Sandbox: name, Serve: true, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}})
 			must(t, err)
 			_, err = watched.Name(t.Context(), door.NameAsk{Sandbox: name, Name: name})
 			must(t, err)
@@ -106,38 +100,6 @@ func (answering) Name(ctx context.Context, _ door.NameAsk) (door.Answer, error) 
 	return door.Answer{Decision: policy.Decision{Effect: policy.Deny}}, ctx.Err()
 }
 
-// refusing is a log that can't be written.
-type refusing struct{ audit.Log }
-
-func (refusing) Append(_ context.Context, r audit.Record) (audit.Record, error) {
-	return r, errors.New("no space")
-}
-
-func TestWhatIsCountedOfTheLog(t *testing.T) {
-	t.Parallel()
-	tel, _ := newTelemetry(t, Traces{})
-	log, code := tel.Log(&approvaltest.Log{}), 3
-	for _, r := range []audit.Record{
-		{Kind: audit.KindPackage, Outcome: audit.Served, Ecosystem: "node"},
-		{Kind: audit.KindPackage, Outcome: audit.Withheld, Ecosystem: "node"},
-		{Kind: audit.KindCommand, Outcome: audit.Finished, Exit: &code},
-		{Kind: audit.KindCommand, Outcome: audit.Finished, Exit: new(int)},
-		{Kind: audit.KindSandbox, Outcome: audit.Failed},
-	} {
-		_, err := log.Append(t.Context(), r)
-		must(t, err)
-	}
-	if _, err := tel.Log(refusing{}).Append(t.Context(), audit.Record{}); err == nil {
-		t.Error("a refused record is none")
-	}
-	has(t, tel,
-		`cofferdam_decisions_total{ecosystem="node",outcome="served"} 1`, `cofferdam_decisions_total{ecosystem="node",outcome="withheld"} 1`,
-		`cofferdam_commands_finished_total{result="ok"} 1`, `cofferdam_commands_finished_total{result="failed"} 1`,
-		`cofferdam_log_records_total{kind="sandbox",outcome="failed"} 1`,
-		`cofferdam_log_append_seconds_count 5`, `cofferdam_log_append_failures_total 1`,
-	)
-}
-
 func TestWhatIsCountedOfTheDoor(t *testing.T) {
 	t.Parallel()
 	tel, _ := newTelemetry(t, Traces{})
@@ -156,40 +118,13 @@ func TestWhatIsCountedOfTheDoor(t *testing.T) {
 	)
 }
 
-// noting is a journal that takes what has an id.
-type noting struct{ sandbox.Journal }
-
-func (noting) Move(_ context.Context, e sandbox.Entry, ev sandbox.Event) (sandbox.Event, error) {
-	if e.Info.ID == "" {
-		return ev, errors.New("no space")
-	}
-	return ev, nil
-}
-
-func (noting) Put(context.Context, sandbox.Entry) error { return nil }
-
-func TestWhatIsCountedOfTheJournal(t *testing.T) {
-	t.Parallel()
-	tel, _ := newTelemetry(t, Traces{})
-	j := tel.Journal(noting{})
-	_, err := j.Move(t.Context(), sandbox.Entry{Info: sandbox.Info{ID: "sb1"}}, sandbox.Event{To: sandbox.Running})
-	must(t, err)
-	must(t, j.Put(t.Context(), sandbox.Entry{}))
-	if _, err := j.Move(t.Context(), sandbox.Entry{}, sandbox.Event{To: sandbox.Running}); err == nil {
-		t.Error("a refused entry is none")
-	}
-	has(t, tel, `cofferdam_sandbox_states_total{state="running"} 1`, `cofferdam_journal_write_seconds_count 2`, `cofferdam_journal_failures_total 1`)
-}
-
 func TestRunsAreKnownBeyondTheirEnd(t *testing.T) {
 	t.Parallel()
 	runs := NewRuns()
 	tel, err := New(Config{Log: quiet(), Runs: runs})
 	must(t, err)
-	log := tel.Log(&approvaltest.Log{})
-	for _, outcome := range []audit.Outcome{audit.Started, audit.Finished} {
-		_, err := log.Append(t.Context(), audit.Record{Kind: audit.KindSandbox, Outcome: outcome, Sandbox: "sb1", Run: "run-1"})
-		must(t, err)
+	for _, outcome := range []string{"started", "finished"} {
+		tel.Recorded(Record{Kind: "sandbox", Outcome: outcome, Sandbox: "sb1", Run: "run-1"})
 	}
 	if got := runs.Of("sb1") + runs.Of("sb2"); got != "run-1" {
 		t.Errorf("%q", got)

@@ -1,7 +1,7 @@
 // Package telemetry is what operators see of a daemon from outside: metrics,
-// traces, and the shape of its log. It stands around the daemon's parts: they
-// report to it through their own interfaces (a log, a door, a queue, an observer)
-// and know nothing of it; no other package imports Prometheus or OpenTelemetry.
+// traces, and the shape of its log. It is told what happens in plain words, and knows
+// none of the daemon's parts but the door; package watched stands around them and
+// tells. No other package imports Prometheus or OpenTelemetry.
 //
 // Vocabulary: a *metric* is a number under a fixed name, whose labels have few
 // and known values (never a package's name, never what a guest or a client

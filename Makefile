@@ -11,8 +11,9 @@ TOOL     := $(GO) tool -modfile=tools.mod
 SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 # Runs a part of the tests, and once more what failed; lists that at the end.
 FLAKY    := $(GO) run ./test/flaky
-# Built as the binary is, so that the tests share what was compiled for it.
-FLAGS    := -count=1 -p 3 -vet=off -trimpath
+# Built as the binary is, so that the tests share what was compiled for it, and linked
+# without a debugger's tables, which takes a third less.
+FLAGS    := -count=1 -p 3 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|sdk)')
 

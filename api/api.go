@@ -149,6 +149,7 @@ type RunSummary struct {
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
 	Missing   []Package `json:"missing"`            // what no upstream has, or gives
+	Failed    []Package `json:"failed"`             // what an upstream could not give: it was away, broken or slow
 	Names     []Name    `json:"names"`              // names that did not resolve
 	Ended     string    `json:"ended,omitempty"`    // why the policy ended the sandbox
 	Unlisted  string    `json:"unlisted,omitempty"` // why it is not known what is on the disk

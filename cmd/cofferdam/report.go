@@ -74,6 +74,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 		{len(s.Withheld), "withheld"},
 		{len(s.Refused), "refused"},
 		{len(s.Missing), "missing upstream"},
+		{len(s.Failed), "failed upstream"},
 		{len(s.Names), "unknown to the sandbox"},
 	} {
 		if part.n > 0 {
@@ -118,7 +119,7 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 	for _, part := range []struct {
 		what     string
 		packages []api.Package
-	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}} {
+	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}, {"failed", s.Failed}} {
 		for _, p := range part.packages[:min(len(part.packages), reportRows)] {
 			what := part.what
 			if p.Alarm {
@@ -224,7 +225,7 @@ func paint(line string) string {
 	word := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(word)]
 	for _, of := range []struct{ word, colour string }{
-		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"no such name", "\x1b[33m"},
+		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"failed", "\x1b[33m"}, {"no such name", "\x1b[33m"},
 	} {
 		if indent != "" && strings.HasPrefix(word, of.word) {
 			return indent + of.colour + of.word + "\x1b[0m" + word[len(of.word):]

@@ -68,7 +68,7 @@ func TestASummaryNamesWhatIsMissed(t *testing.T) {
 // TestWhatNoUpstreamHasIsNobodysRefusal: it has a word and a count of its own.
 func TestWhatNoUpstreamHasIsNobodysRefusal(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	for name, rule := range map[string]string{"gone": door.RuleMissing, "broken": ""} {
+	for name, rule := range map[string]string{"gone": door.RuleMissing, "away": door.RuleFailed, "broken": ""} {
 		_, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: name}, ResolvedBy: policy.ByIntegrity, Rule: rule, Reason: "a reason"})
 		must(t, err)
 	}
@@ -79,8 +79,8 @@ func TestWhatNoUpstreamHasIsNobodysRefusal(t *testing.T) {
 	if !strings.Contains(sum.Unlisted, "it is dead") {
 		t.Errorf("why the packages were not listed: %q", sum.Unlisted)
 	}
-	if lineOf(sum.Missing) != "gone" || lineOf(sum.Refused) != "broken" {
-		t.Errorf("missing %q, refused %q", lineOf(sum.Missing), lineOf(sum.Refused))
+	if lineOf(sum.Missing) != "gone" || lineOf(sum.Failed) != "away" || lineOf(sum.Refused) != "broken" {
+		t.Errorf("missing %q, failed %q, refused %q", lineOf(sum.Missing), lineOf(sum.Failed), lineOf(sum.Refused))
 	}
 }
 

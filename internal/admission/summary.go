@@ -54,6 +54,7 @@ type summary struct {
 	had       records.Had
 	asked     wishes              // what commands named
 	missing   lines               // what no upstream gave
+	failed    lines               // what an upstream failed to give
 	blocked   map[pkgref.Ref]bool // projects of which a file was refused
 	parents   map[pkgref.Ref]bool // projects of which a release was taken, as it required another
 	withheld  []audit.Record
@@ -203,7 +204,11 @@ func (s *summary) refuse() {
 
 func (s *summary) addWanted(r audit.Record) {
 	if r.OfUpstream() {
-		s.missing.add(packageLine(r), max(1, r.Count))
+		of := &s.missing
+		if r.Rule == audit.RuleFailed {
+			of = &s.failed
+		}
+		of.add(packageLine(r), max(1, r.Count))
 		return
 	}
 	s.blocked[records.ProjectOf(r)], s.releases[records.RefOf(r)] = true, true
@@ -254,7 +259,7 @@ func (s *summary) finish() api.RunSummary {
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
-	s.out.Missing = s.missing.sorted()
+	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
 	slices.SortFunc(s.names, func(a, b api.Name) int { return cmp.Compare(a.Name, b.Name) })
 	s.out.Names = append([]api.Name{}, s.names...)
 	return s.out

@@ -160,15 +160,17 @@ type WithheldRange struct {
 }
 
 // The rules of failures that are nobody's refusal here: the upstream does not have what
-// was asked for, or does not give it to the gateway.
+// was asked for, does not give it to the gateway, or can't answer.
 const (
 	RuleMissing  = "upstream.missing"
 	RuleDeclined = "upstream.declined"
+	RuleFailed   = "upstream.failed"
 )
 
-// OfUpstream tells of what an upstream did not give: its answer, and no refusal of ours.
+// OfUpstream tells of what an upstream did not give: its answer or its failure, and no
+// refusal of ours.
 func (r Record) OfUpstream() bool {
-	return r.Outcome == Failed && (r.Rule == RuleMissing || r.Rule == RuleDeclined)
+	return r.Outcome == Failed && (r.Rule == RuleMissing || r.Rule == RuleDeclined || r.Rule == RuleFailed)
 }
 
 // Filter selects records; its zero value selects all.

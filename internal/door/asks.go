@@ -98,10 +98,11 @@ type Proposed struct {
 }
 
 // The rules of failures that are nobody's refusal here: the upstream does not have what
-// was asked for, or does not give it to the gateway.
+// was asked for, does not give it to the gateway, or can't answer.
 const (
 	RuleMissing  = "upstream.missing"
 	RuleDeclined = "upstream.declined"
+	RuleFailed   = "upstream.failed"
 )
 
 // ApproveCommand is what a person enters on the host to approve a request.

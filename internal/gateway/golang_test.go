@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -469,16 +470,17 @@ func TestGoWithheldVersions(t *testing.T) {
 }
 
 // TestWhatAnUpstreamDoesNotGive: its 403 is its own answer, on record as that, of a page as
-// of a small file; what can't be verified is a refusal of ours.
+// of a small file, and its 503 its own failure; what can't be verified is a refusal of ours.
 func TestWhatAnUpstreamDoesNotGive(t *testing.T) {
 	m := golangtest.New(t, "corp.example/foo", "v1.0.0")
 	b, _ := newGoBench(t, m)
 	b.registry.Script(indexHost+"/corp.example/@v/list", liar.Status(http.StatusForbidden))
 	b.registry.Script(indexHost+"/corp.example/@v/v1.0.0.info", liar.Status(http.StatusUnauthorized))
+	b.registry.Script(indexHost+"/corp.example/away/@v/list", liar.Status(http.StatusServiceUnavailable))
 	b.registry.Script(indexHost+"/corp.example/foo/@v/v1.0.0.mod", liar.Body("text/plain", []byte("module corp.example/other\n")))
-	for _, path := range []string{"/corp.example/@v/list", "/corp.example/@v/v1.0.0.info", "/corp.example/foo/@v/v1.0.0.mod"} {
+	for path, declined := range map[string]bool{"/corp.example/@v/list": true, "/corp.example/@v/v1.0.0.info": true, "/corp.example/away/@v/list": false, "/corp.example/foo/@v/v1.0.0.mod": false} {
 		a := b.get(path)
-		if own := strings.Contains(a.Status, "Declined upstream"); a.StatusCode != http.StatusFailedDependency || own == strings.Contains(path, "foo") {
+		if own := strings.Contains(a.Status, "Declined upstream"); a.StatusCode != http.StatusFailedDependency || own != declined {
 			t.Errorf("%s: %s", path, status(a))
 		}
 	}
@@ -486,7 +488,8 @@ func TestWhatAnUpstreamDoesNotGive(t *testing.T) {
 	for _, f := range b.door.Failures() {
 		said = append(said, fmt.Sprintf("%s %s %s %v", f.Package.Name, f.File, f.Rule, f.Metadata))
 	}
-	want := []string{"corp.example  upstream.declined false", "corp.example v1.0.0.info upstream.declined true", "corp.example/foo v1.0.0.mod  true"}
+	slices.Sort(said)
+	want := []string{"corp.example  upstream.declined false", "corp.example v1.0.0.info upstream.declined true", "corp.example/away  upstream.failed false", "corp.example/foo v1.0.0.mod  true"}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("on record (-want +got):\n%s", diff)
 	}

@@ -47,7 +47,7 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
 	r.RequestID = g.failed(q, door.Failure{
-		Rule:    ruleOf(r.Cause),
+		Rule:    ruleOf(err),
 		Package: ref, SourceURL: q.source.Protocol.IndexAsk(q.source.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 	})
 	q.refuse(r)
@@ -61,7 +61,7 @@ func (g *Gateway) refuseFile(q *query, l located, err error) {
 	g.log.Warn("a file is refused", "sandbox", q.sandbox, "file", q.route.File, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: l.ref.String(), Reason: sentence(err)}
 	r.RequestID = g.failed(q, door.Failure{
-		Rule:    ruleOf(r.Cause),
+		Rule:    ruleOf(err),
 		Package: l.ref, File: q.route.File, SourceURL: l.url, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
 		Metadata: l.file.Kind == policy.KindMetadata,
 	})
@@ -89,13 +89,16 @@ func sentence(err error) string {
 }
 
 // ruleOf is the rule on record of what has no rule of the policy's: that the upstream
-// does not have it, or give it, is nobody's refusal here. "" is the door's to name.
-func ruleOf(cause ecosystem.Cause) string {
-	switch cause {
-	case ecosystem.Missing:
+// does not have it, does not give it or fails is nobody's refusal here. "" is the door's
+// to name.
+func ruleOf(err error) string {
+	switch {
+	case errors.Is(err, fault.ErrNotFound):
 		return door.RuleMissing
-	case ecosystem.Declined:
+	case errors.Is(err, upstream.ErrDeclined):
 		return door.RuleDeclined
+	case errors.Is(err, upstream.ErrFailed):
+		return door.RuleFailed
 	default:
 		return ""
 	}

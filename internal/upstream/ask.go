@@ -45,7 +45,7 @@ func (c *Client) retry(ctx context.Context, location string, attempt func(ctx co
 		return err
 	}
 	if err := c.breakers.of(hostPort(u)).allow(turns.Of(ctx).Guests()...); err != nil {
-		return err
+		return ofUpstream(err)
 	}
 	guest, release, err := c.shares.Take(ctx)
 	if err != nil {
@@ -63,13 +63,22 @@ func (c *Client) retry(ctx context.Context, location string, attempt func(ctx co
 			return err
 		}
 		if n >= c.limits.Attempts || again.after > c.limits.RetryAfter || !sleep(ctx, c.pause(n, again.after)) {
-			if ctx.Err() == nil {
-				c.breakers.of(at.host).failed(guest, at.connected)
+			if ctx.Err() != nil {
+				return again.err
 			}
-			return again.err
+			c.breakers.of(at.host).failed(guest, at.connected)
+			return ofUpstream(again.err)
 		}
 	}
 }
+
+// ofUpstream marks a failure of which nothing here is the cause.
+func ofUpstream(err error) error { return &failure{err} }
+
+type failure struct{ err error }
+
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.err, ErrFailed} }
 
 func (c *Client) pause(n int, asked time.Duration) time.Duration {
 	d := c.limits.Backoff << (n - 1)

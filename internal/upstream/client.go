@@ -75,6 +75,10 @@ const UserAgent = "cofferdam/"
 // not to give what was asked for.
 var ErrDeclined = errors.New("the upstream's answer")
 
+// ErrFailed is the cause of a fault that is the upstream's own failure: it can't be
+// reached, breaks off, is too slow or says itself that it can't answer now.
+var ErrFailed = errors.New("the upstream's failure")
+
 // Client asks one upstream. It is safe for concurrent use. Its errors are
 // faults whose sentence has no text of the upstream's: ErrNotFound (the
 // upstream has no such thing), ErrForbidden (it refuses us), ErrUnavailable (it

@@ -131,6 +131,9 @@ func TestLyingPages(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("Page = %d bytes, %v; want %v", len(p.Body), err, c.want)
 			}
+			if own := errors.Is(err, upstream.ErrFailed); own != (c.want == fault.ErrUnavailable) { //nolint:errorlint // a category itself
+				t.Errorf("%v: the upstream's own failure: %t", err, own)
+			}
 			if n := s.Count("index.example/simple/a/"); n > 5 {
 				t.Errorf("%d requests for one page", n)
 			}

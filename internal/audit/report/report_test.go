@@ -448,11 +448,13 @@ func TestRunSaysNothingTwice(t *testing.T) {
 		})
 	}
 	gone := file("r1", "gone", "", func(r *audit.Record) { r.Outcome, r.Rule, r.Reason = audit.Failed, audit.RuleMissing, "gone" })
+	away := gone
+	away.Rule, away.Reason = audit.RuleFailed, "away"
 	name := audit.Record{Kind: audit.KindNetwork, Outcome: audit.Blocked, Run: "r1", Reason: "no", Detail: map[string]string{"name": "evil.example"}}
 	again := name
 	again.Count, again.Detail = 4, map[string]string{"name": "evil.example", "event": "repeats"}
 	r := ask(t, "run", report.Question{Run: "r1"}, report.Config{},
-		blocked("a", 0, nil), blocked("b", 0, nil), blocked("a", 2, map[string]string{"event": "repeats"}), blocked("a", 0, nil), gone, name, again)
+		blocked("a", 0, nil), blocked("b", 0, nil), blocked("a", 2, map[string]string{"event": "repeats"}), blocked("a", 0, nil), gone, away, name, again)
 	times := map[string]string{}
 	for _, table := range r.Tables {
 		for _, row := range table.Rows {
@@ -461,11 +463,11 @@ func TestRunSaysNothingTwice(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"Refused a": "4,", "Refused b": "1,", "Missing upstream gone": "1,", "Names no": "5,"}, times); diff != "" {
+	if diff := cmp.Diff(map[string]string{"Refused a": "4,", "Refused b": "1,", "Missing upstream gone": "1,", "Failed upstream away": "1,", "Names no": "5,"}, times); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !strings.Contains(r.Verdict, " 4 refused, 1 missing upstream") {
-		t.Errorf("the verdict is %q, of 3 refused files and a name, and one that is gone", r.Verdict)
+	if !strings.Contains(r.Verdict, " 4 refused, 1 missing upstream, 1 failed upstream;") && !strings.Contains(r.Verdict, " 4 refused, 1 missing upstream, 1 failed upstream,") {
+		t.Errorf("the verdict is %q, of 3 refused files and a name, one that is gone and one that could not be had", r.Verdict)
 	}
 }
 

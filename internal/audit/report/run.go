@@ -18,14 +18,20 @@ type page struct {
 	about    map[string]string
 	sections []*section
 	found    map[audit.Outcome]int
-	missing  int // among those that failed
+	missing  int // of the outcome Failed: what no upstream has, or gives
+	broken   int // of the outcome Failed: what an upstream failed to give
 }
 
-func (p *page) alsoMissing() string {
-	if p.missing == 0 {
-		return " refused"
+// refused counts what was refused, and beside it what was nobody's refusal here.
+func (p *page) refused() string {
+	said := count(p.found[audit.Blocked]+p.found[audit.Failed]-p.missing-p.broken) + " refused"
+	if p.missing > 0 {
+		said += fmt.Sprintf(", %d missing upstream", p.missing)
 	}
-	return fmt.Sprintf(" refused, %d missing upstream", p.missing)
+	if p.broken > 0 {
+		said += fmt.Sprintf(", %d failed upstream", p.broken)
+	}
+	return said
 }
 
 // section is a table of a page, for records that it takes.
@@ -86,6 +92,7 @@ func newPage() *page {
 	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
 	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
 	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
+	add("Failed upstream", func(r audit.Record) bool { return r.OfUpstream() && r.Rule == audit.RuleFailed }, "package", "version", timesColumn, "source", "reason")
 	add("Missing upstream", audit.Record.OfUpstream, "package", "version", timesColumn, "source", "reason")
 	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", timesColumn, "reason", "rule")
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", timesColumn, "reason", "rule")
@@ -130,7 +137,7 @@ func run(ctx context.Context, a *asking) error {
 		}
 	}
 	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s, %s; %s.", of(a.report.Found, "record"),
-		count(p.found[audit.Served]), count(p.found[audit.Installed]), count(p.found[audit.Blocked]+p.found[audit.Failed]-p.missing)+p.alsoMissing(),
+		count(p.found[audit.Served]), count(p.found[audit.Installed]), p.refused(),
 		of(p.found[audit.Alarm], "alarm"), p.end())
 	return nil
 }
@@ -138,7 +145,10 @@ func run(ctx context.Context, a *asking) error {
 func (p *page) take(r audit.Record) {
 	if r.Detail["event"] != eventRepeats {
 		p.found[r.Outcome]++
-		if r.OfUpstream() {
+		switch {
+		case r.Rule == audit.RuleFailed:
+			p.broken++
+		case r.OfUpstream():
 			p.missing++
 		}
 	}

@@ -146,7 +146,8 @@ func (f *answerFlags) policyFile(requests []approval.Request) (path string, dige
 
 // lockfileEdit writes the releases into a requirements.txt with hashes.
 func (f *answerFlags) lockfileEdit(requests []approval.Request) (fileEdit, error) {
-	if !strings.HasSuffix(f.lockfile, ".txt") {
+	pinner, ecosystem, known := pinnerOf(f.lockfile)
+	if !known {
 		return fileEdit{}, fault.Invalid("--lockfile %s: only requirements.txt with hashes (any name that ends in .txt) is written here; other lockfiles are written by their own tools, see cofferdam plan --lock", f.lockfile)
 	}
 	e, err := readLockfile(f.lockfile)
@@ -155,7 +156,10 @@ func (f *answerFlags) lockfileEdit(requests []approval.Request) (fileEdit, error
 	}
 	e.after = e.before
 	for _, r := range requests {
-		if e.after, err = lockRelease(e.after, r); err != nil {
+		if r.Package.Ecosystem != ecosystem {
+			return fileEdit{}, fault.Invalid("%s is no %s package: only requirements.txt is written here; other lockfiles are written by their own tools, see cofferdam plan --lock", releaseText(r), ecosystem)
+		}
+		if e.after, err = pinner.Pin(e.after, r.Package, approval.Digests(r.Files)); err != nil {
 			return fileEdit{}, err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -462,7 +464,7 @@ func TestWhatWaitedIsRestored(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
 	_, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
-	again := New(Config{Log: h.log, Clock: h, Approvals: h.queue})
+	again := New(Config{Clients: all.Asked, Log: h.log, Clock: h, Approvals: h.queue})
 	must(t, again.Restore(t.Context(), h.run()))
 	list, err := again.Refusals(t.Context(), "sb1", "", 10)
 	must(t, err)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -63,7 +62,7 @@ func (t *tenant) command(r audit.Record, argv []string, limits Limits) {
 
 // claim takes what a command asks for.
 func (t *tenant) claim(argv []string, limits Limits) {
-	found := claims.Read(argv)
+	found := t.clients.Read(argv)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for p, specifier := range found {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
@@ -34,6 +35,8 @@ type Config struct {
 	// Namespaces are the installation's own; a policy's come on top.
 	Namespaces []policy.Namespace
 	Limits     Limits
+	// Clients tell which commands are installs, and of what; nil: none is.
+	Clients claims.Clients
 	// Approvals is the queue of held requests; nil: nobody can be asked, and a
 	// hold is a refusal.
 	Approvals Approvals

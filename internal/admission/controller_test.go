@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -420,7 +422,7 @@ func TestClaims(t *testing.T) {
 		}},
 		{nil, map[pkgref.Ref]string{}},
 	} {
-		if diff := cmp.Diff(c.want, claims.Read(c.argv)); diff != "" {
+		if diff := cmp.Diff(c.want, claims.Clients(all.Asked).Read(c.argv)); diff != "" {
 			t.Errorf("%q:\n%s", c.argv, diff)
 		}
 	}
@@ -512,7 +514,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	old, err := h.tenants.get("sb1")
 	must(t, err)
 	must(t, old.book.Summarise(t.Context()))
-	second := New(Config{Log: h.log, Clock: h})
+	second := New(Config{Clients: all.Asked, Log: h.log, Clock: h})
 	must(t, second.Restore(t.Context(), h.run()))
 	restored, err := second.tenants.get("sb1")
 	must(t, err)
@@ -525,7 +527,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
 	options := cmp.Options{
-		cmpopts.IgnoreFields(tenant{}, "run", "narrowing", "law", "known", "ledger", "mu", "life", "end", "rehearsals"),
+		cmpopts.IgnoreFields(tenant{}, "run", "clients", "narrowing", "law", "known", "ledger", "mu", "life", "end", "rehearsals"),
 		cmpopts.IgnoreFields(records.Book{}, "config", "mu", "refusals", "shown"),
 		cmpopts.IgnoreFields(records.Deliveries{}, "mu", "inside", "paths"),
 		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
@@ -550,7 +552,7 @@ func TestSummary(t *testing.T) {
 	h.busy(t)
 	must(t, h.SandboxEnded(t.Context(), "sb1", "destroyed"))
 	h.Unregister("sb1")
-	got, err := New(Config{Log: h.log}).Summary(t.Context(), "run1")
+	got, err := New(Config{Clients: all.Asked, Log: h.log}).Summary(t.Context(), "run1")
 	must(t, err)
 	short := func(list []api.Package) (all []string) {
 		for _, p := range list {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
@@ -124,7 +126,7 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	g.servedAs(t, node("foo", "1.0.0"), "sha256:good")
-	again := New(Config{Log: g.log, Clock: g.house})
+	again := New(Config{Clients: all.Asked, Log: g.log, Clock: g.house})
 	must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
 	asked := 0
 	stock := inventory.Disk{Found: listing(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -63,7 +65,7 @@ func newHouse(tb testing.TB, limits Limits) *house {
 	}
 	tb.Cleanup(func() { log.Close() })
 	h := &house{log: log, policy: parse(tb, document), cuts: make(chan string, 10), now: noon()}
-	h.Controller = New(Config{Log: log, Limits: limits, Clock: h, OnExceeded: func(s string) { h.cuts <- s }})
+	h.Controller = New(Config{Clients: all.Asked, Log: log, Limits: limits, Clock: h, OnExceeded: func(s string) { h.cuts <- s }})
 	if err := h.Register(h.run()); err != nil {
 		tb.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 type wishes map[pkgref.Ref][]string
 
 // take reads a command.
-func (w wishes) take(argv []string) {
-	for ecosystem, word := range claims.Words(argv) {
+func (w wishes) take(clients claims.Clients, argv []string) {
+	for ecosystem, word := range clients.Words(argv) {
 		p, specifier, ok := claims.Parse(ecosystem, word)
 		if !ok {
 			p, ok = claims.ParseName(ecosystem, word)

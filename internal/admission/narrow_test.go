@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -47,7 +49,7 @@ func rules(t *testing.T, c *Controller, sandbox string, names ...string) string 
 
 func TestNarrow(t *testing.T) {
 	log := &approvaltest.Log{}
-	c := New(Config{Log: log})
+	c := New(Config{Clients: all.Asked, Log: log})
 	run := narrowRun(t, "sb1")
 	run.Narrowing = narrowing(t, "a.example")
 	if err := c.Register(run); err != nil {
@@ -71,7 +73,7 @@ func TestNarrow(t *testing.T) {
 	}
 
 	// The next daemon has it from the log, and what was taken back, too.
-	again := New(Config{Log: log})
+	again := New(Config{Clients: all.Asked, Log: log})
 	if err := again.Restore(t.Context(), narrowRun(t, "sb1")); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func TestNarrow(t *testing.T) {
 	if err := again.Narrow(t.Context(), "sb1", policy.Narrowing{}); err != nil {
 		t.Fatal(err)
 	}
-	third := New(Config{Log: log})
+	third := New(Config{Clients: all.Asked, Log: log})
 	if err := third.Restore(t.Context(), narrowRun(t, "sb1")); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestACopysOwnNarrowing(t *testing.T) {
 // TestNarrowNeedsARecord: what can't be recorded is not changed.
 func TestNarrowNeedsARecord(t *testing.T) {
 	log := &approvaltest.Log{}
-	c := New(Config{Log: log})
+	c := New(Config{Clients: all.Asked, Log: log})
 	if err := c.Register(narrowRun(t, "sb1")); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 	if err != nil {
 		return Roots{}, err
 	}
-	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}, extras: map[pkgref.Ref][]string{}}
+	s := rootsSearch{clients: c.config.Clients, parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}, extras: map[pkgref.Ref][]string{}}
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
 			return Roots{}, err
@@ -56,6 +56,7 @@ type rootsSearch struct {
 	parents  map[pkgref.Ref][]pkgref.Ref   // of refused projects
 	served   map[pkgref.Ref]pkgref.Version // projects, with the highest version
 	extras   map[pkgref.Ref][]string       // by which alone refused projects come: "rich[jupyter]"
+	clients  claims.Clients                // whose commands name packages
 	asked    []askedWord
 }
 
@@ -64,7 +65,7 @@ func (s *rootsSearch) take(r audit.Record) {
 	case r.Kind == audit.KindSandbox && s.template == "":
 		s.template = r.Detail["template"]
 	case r.Kind == audit.KindCommand && r.Outcome == audit.Started:
-		s.asked = append(s.asked, askedWords(r.Command)...)
+		s.asked = append(s.asked, askedWords(s.clients, r.Command)...)
 	case r.Kind == audit.KindPackage && r.Outcome == audit.Served:
 		p := records.ProjectOf(r)
 		v, _ := pkgref.ParseVersion(p.Ecosystem, r.InstalledVersion)
@@ -184,9 +185,9 @@ type askedWord struct {
 
 // askedWords finds the packages that a command names, with or without a version, also
 // inside `sh -c`. It is what the agent says.
-func askedWords(argv []string) []askedWord {
+func askedWords(clients claims.Clients, argv []string) []askedWord {
 	var found []askedWord
-	for ecosystem, word := range claims.Words(argv) {
+	for ecosystem, word := range clients.Words(argv) {
 		if name := askedName(ecosystem, word); name != "" && len(word) <= 512 {
 			if p, err := pkgref.New(ecosystem, name, ""); err == nil {
 				found = append(found, askedWord{p, word})

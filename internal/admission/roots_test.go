@@ -3,6 +3,8 @@ package admission
 import (
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -79,7 +81,7 @@ func TestAskedWords(t *testing.T) {
 		"others": {[]string{"echo", "pip", "install", "x"}, nil},
 	} {
 		var got []askedWord
-		for _, a := range askedWords(tt.argv) {
+		for _, a := range askedWords(all.Asked, tt.argv) {
 			if a.word != "x.txt" { // may be a package's name, and is asked about as such only if that was refused
 				got = append(got, a)
 			}
@@ -88,7 +90,7 @@ func TestAskedWords(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	s := rootsSearch{asked: askedWords([]string{"go", "get", "x.example/m/cmd@latest"})}
+	s := rootsSearch{asked: askedWords(all.Asked, []string{"go", "get", "x.example/m/cmd@latest"})}
 	if word := s.wordFor(pkgref.Ref{Ecosystem: pkgref.Go, Name: "x.example/m"}); word != "x.example/m/cmd@latest" {
 		t.Errorf("%q", word)
 	}

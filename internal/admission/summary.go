@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -27,7 +28,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, e
 		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
 	s := summary{
-		out: api.RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: records.Paths{},
+		clients: c.config.Clients, out: api.RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: records.Paths{},
 		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
 	}
 	found := false
@@ -52,7 +53,8 @@ type summary struct {
 	refused   lines
 	names     []api.Name
 	had       records.Had
-	asked     wishes              // what commands named
+	clients   claims.Clients      // whose commands name packages
+	asked     wishes              // what they named
 	missing   lines               // what no upstream gave
 	failed    lines               // what an upstream failed to give
 	blocked   map[pkgref.Ref]bool // projects of which a file was refused
@@ -77,7 +79,7 @@ func (s *summary) add(r audit.Record) {
 		if r.Kind == audit.KindSandbox && s.out.Task == "" {
 			s.out.Task = r.Task
 		}
-		s.asked.take(r.Command)
+		s.asked.take(s.clients, r.Command)
 	case audit.Restored:
 		if r.Kind == audit.KindSandbox && s.out.CopyOf == "" {
 			s.out.CopyOf = strings.TrimSuffix(r.Reason+": "+r.Detail[detailCameWith], ": ")

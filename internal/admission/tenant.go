@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
@@ -24,6 +25,8 @@ type tenant struct {
 	run      Run             // whose Policy is the planning one if it is a plan
 	shown    *planning.Shown // what a plan's run was shown; nil: it is none
 	verdicts *policy.Policy  // of a plan, the run's own, by which it is weighed
+
+	clients claims.Clients // whose commands ask for packages
 
 	narrowing narrowed // what its client gave up of the network; has a lock of its own
 	law       law      // the run's policy, with what narrows it; has a lock of its own
@@ -47,7 +50,7 @@ type tenant struct {
 
 func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
-		run: r, served: records.NewDeliveries(),
+		run: r, clients: config.Clients, served: records.NewDeliveries(),
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
 	t.life, t.end = context.WithCancel(context.Background())

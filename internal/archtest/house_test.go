@@ -153,7 +153,7 @@ func TestEcosystemsPlacesAreListed(t *testing.T) {
 			t.Errorf("CONTRIBUTING.md does not say that %s names ecosystems", place)
 		}
 	}
-	if len(places) < 5 {
+	if len(places) < 2 {
 		t.Errorf("only %d packages name an ecosystem; the pattern is broken", len(places))
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
@@ -166,6 +168,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	d.door = admission.New(admission.Config{
 		Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
+		Clients:    all.Asked,
 		Trees:      trees{d},
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },

@@ -18,8 +18,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
-
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -33,6 +31,11 @@ type Installer interface {
 
 	// Ecosystem is that of what it installs.
 	Ecosystem() pkgref.Ecosystem
+
+	// Asks returns what follows an install of this client: its options, and the words for
+	// what it is to install. It is false for words that install nothing by name. It is
+	// asked about what somebody ran, so that nothing depends on it but what is recorded.
+	Asks(argv []string) ([]string, bool)
 
 	// Plannable lists the installs that Rewrite knows, in words for people.
 	Plannable() []string
@@ -76,12 +79,6 @@ func (w Wanted) Word(between string) string {
 		return w.Name + between + w.Version
 	}
 	return w.Name
-}
-
-// Discoverer is the optional ability of an installer whose client says which registry it
-// is set up to use. Of one ecosystem's installers one has it. What it returns does I/O.
-type Discoverer interface {
-	Discover() discover.Client
 }
 
 // Surroundings are what a sandbox offers to its clients.

@@ -105,3 +105,14 @@ func RefuseAny(command string, words []string, why string, names ...string) erro
 
 // MaxQuoted bounds a person's or a guest's text in a sentence.
 const MaxQuoted = 120
+
+// Behind returns what follows one of a client's commands, which is its first word that is
+// no option. It is false where that is another one.
+func Behind(words []string, commands ...string) ([]string, bool) {
+	for i, w := range words {
+		if !strings.HasPrefix(w, "-") {
+			return words[i+1:], slices.Contains(commands, w)
+		}
+	}
+	return nil, false
+}

@@ -1,22 +1,24 @@
 // Package claims reads what a command asks for: which packages an install names, and in
 // which versions. It is what the agent says, only ever recorded as such, so what is not
-// understood is left out.
+// understood is left out. Which command is an install the package clients say.
 package claims
 
 import (
 	"iter"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// Read reads which versions a command asks for: `pip install requests==2.31.0`,
-// `npm install left-pad@1`, `go get` and their like, also inside `sh -c`.
-func Read(argv []string) map[pkgref.Ref]string {
+// Clients tells of the words of a command which ecosystem an install is of, and what
+// follows the install itself; "" for any other command. Nil knows no install.
+type Clients func(words []string) (pkgref.Ecosystem, []string)
+
+// Read reads which versions a command asks for, also inside `sh -c`.
+func (c Clients) Read(argv []string) map[pkgref.Ref]string {
 	found := map[pkgref.Ref]string{}
-	for ecosystem, word := range Words(argv) {
+	for ecosystem, word := range c.Words(argv) {
 		if p, specifier, ok := Parse(ecosystem, word); ok {
 			found[p] = specifier
 		}
@@ -24,12 +26,17 @@ func Read(argv []string) map[pkgref.Ref]string {
 	return found
 }
 
-// Words yields what follows the installs of a command, word by word. The ecosystem of
-// what is no install is "".
-func Words(argv []string) iter.Seq2[pkgref.Ecosystem, string] {
+// Words yields what follows the installs of a command, word by word.
+func (c Clients) Words(argv []string) iter.Seq2[pkgref.Ecosystem, string] {
 	return func(yield func(pkgref.Ecosystem, string) bool) {
+		if c == nil {
+			return
+		}
 		for words := range simpleCommands(argv) {
-			ecosystem, rest := installArguments(words)
+			ecosystem, rest := c(words)
+			if ecosystem == "" {
+				continue
+			}
 			for _, word := range rest {
 				if !yield(ecosystem, word) {
 					return
@@ -105,64 +112,20 @@ func splitShell(text string) [][]string {
 	return append(commands, words)
 }
 
-// installArguments returns what follows `pip install` and its like, and of which
-// ecosystem it is: "" for any other command.
-func installArguments(words []string) (pkgref.Ecosystem, []string) {
-	if len(words) == 0 {
-		return "", nil
-	}
-	program := strings.TrimRight(path.Base(words[0]), "0123456789.")
-	words = words[1:]
-	if program == "python" && len(words) > 2 && words[0] == "-m" {
-		program, words = words[1], words[2:]
-	}
-	if program == "uv" && len(words) > 0 && words[0] == "pip" {
-		program, words = "pip", words[1:]
-	}
-	for i, w := range words {
-		if !strings.HasPrefix(w, "-") {
-			return installs(program, w), words[i+1:]
-		}
-	}
-	return "", nil
-}
-
-// installs is the ecosystem of what a program's command installs; "" if it
-// installs nothing.
-func installs(program, command string) pkgref.Ecosystem {
-	commands := map[string][]string{
-		"pip": {"install", "download", "wheel"}, "uv": {"add"},
-		"npm": {"install", "i", "add"}, "pnpm": {"add", "install", "i"}, "yarn": {"add"}, "bun": {"add", "install", "i"},
-		"go": {"get", "install", "run"},
-	}
-	if !slices.Contains(commands[program], command) {
-		return ""
-	}
-	switch program {
-	case "pip", "uv":
-		return pkgref.Python
-	case "go":
-		return pkgref.Go
-	}
-	return pkgref.Node
-}
-
 // Parse reads a name with a specifier.
 func Parse(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bool) {
 	if ecosystem == "" || len(word) > 512 || word == "" || word[0] == '-' {
 		return pkgref.Ref{}, "", false
 	}
-	if ecosystem == pkgref.Python {
-		return parsePythonClaim(word)
+	between := ecosystem.Traits().Between
+	if between == "" {
+		return parseOperators(ecosystem, word)
 	}
-	at := strings.IndexByte(word[1:], '@') + 1 // a scope begins with one
+	at := strings.Index(word[1:], between) + 1 // a scope begins with one
 	if at <= 0 {
 		return pkgref.Ref{}, "", false
 	}
-	name, specifier := word[:at], word[at+1:]
-	if ecosystem == pkgref.Node {
-		name, specifier = pkgref.NodeAlias(name, specifier)
-	}
+	name, specifier := pkgref.Alias(ecosystem, word[:at], word[at+len(between):])
 	p, err := pkgref.New(ecosystem, name, "")
 	if err != nil || p.Name != name || !readsClaim(ecosystem, specifier) {
 		return pkgref.Ref{}, "", false
@@ -186,7 +149,7 @@ func ParseName(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, bool) {
 
 // readsClaim tells a version, or a range where there are such, from a tag.
 func readsClaim(ecosystem pkgref.Ecosystem, specifier string) bool {
-	if ecosystem == pkgref.Go {
+	if ecosystem.Traits().AsksVersions {
 		_, ok := pkgref.ParseVersion(ecosystem, specifier)
 		return ok
 	}
@@ -194,16 +157,16 @@ func readsClaim(ecosystem pkgref.Ecosystem, specifier string) bool {
 	return ok && specifier != ""
 }
 
-// parsePythonClaim reads "requests[socks]==2.31.0" and other specifiers.
-func parsePythonClaim(word string) (pkgref.Ref, string, bool) {
+// parseOperators reads "requests[socks]==2.31.0" and other specifiers.
+func parseOperators(ecosystem pkgref.Ecosystem, word string) (pkgref.Ref, string, bool) {
 	at := strings.IndexAny(word, "=<>!~")
 	if at <= 0 || strings.ContainsAny(word, "@/;\\") {
 		return pkgref.Ref{}, "", false
 	}
 	name, _, _ := strings.Cut(word[:at], "[")
 	specifier := strings.TrimSpace(word[at:])
-	p, err := pkgref.New(pkgref.Python, strings.TrimSpace(name), "")
-	if _, ok := pkgref.ParseRange(pkgref.Python, specifier); err != nil || !ok {
+	p, err := pkgref.New(ecosystem, strings.TrimSpace(name), "")
+	if _, ok := pkgref.ParseRange(ecosystem, specifier); err != nil || !ok {
 		return pkgref.Ref{}, "", false
 	}
 	return p, specifier, true
@@ -214,7 +177,7 @@ func Meets(specifier string, p pkgref.Ref) bool {
 	switch r, ok := pkgref.ParseRange(p.Ecosystem, specifier); {
 	case specifier == "":
 		return false
-	case p.Ecosystem == pkgref.Go: // a command names a version there
+	case p.Ecosystem.Traits().AsksVersions:
 		return specifier == p.Version
 	default:
 		v, readable := pkgref.ParseVersion(p.Ecosystem, p.Version)

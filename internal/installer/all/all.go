@@ -9,12 +9,24 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pnpm"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/uv"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // Installers returns every installer, in the order in which help texts name them.
 func Installers() []installer.Installer {
 	return []installer.Installer{pip.New(), uv.New(), npm.New(), pnpm.New(), gocmd.New()}
+}
+
+// Asked tells which ecosystem an install is of, and what follows the install itself; ""
+// for any other command.
+func Asked(argv []string) (pkgref.Ecosystem, []string) {
+	for _, i := range Installers() {
+		if words, ok := i.Asks(argv); ok {
+			return i.Ecosystem(), words
+		}
+	}
+	return "", nil
 }
 
 // Clients are those that can be asked for the registries that they use.

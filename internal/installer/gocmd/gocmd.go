@@ -26,6 +26,14 @@ func (client) Plannable() []string {
 	return []string{"go get", "go mod download", "go install"}
 }
 
+// Asks implements installer.Installer.
+func (client) Asks(argv []string) ([]string, bool) {
+	if installer.Program(argv) != "go" {
+		return nil, false
+	}
+	return installer.Behind(argv[1:], "get", "install", "run")
+}
+
 func (client) Settings(installer.Surroundings) map[string]string {
 	return map[string]string{
 		"GOTOOLCHAIN": "local", // go itself then says which it would need

@@ -18,6 +18,10 @@ func TestConformance(t *testing.T) {
 	download := `{"Path":"a.example/m","Version":"v1.0.0","Sum":"` + h1A + `","GoModSum":"` + h1B + `"}` + "\n"
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
+		Manifests: map[string]installertest.Manifest{
+			"go.mod": {Text: "module x.example/m\n\nrequire a.example/b v1.0.0\n\nrequire c.example/d v1.0.0 // indirect\n", Roots: []string{"a.example/b"}},
+		},
+		Asked: []string{"go get x", "go run x", "go install x"},
 		Rewrites: []installertest.Rewrite{
 			{Command: "go get a.example/m@latest", Resolver: "go get", Lines: []string{emptyModule, "go get a.example/m@latest || exit"}},
 			{Command: "go install -v a.example/m@v1.2.3", Resolver: "go get", Lines: []string{"go get a.example/m@v1.2.3 || exit"}, Not: "go install"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -30,6 +31,10 @@ type Sample struct {
 	Results []Result
 	// Wanted are two releases of its ecosystem, by canonical names.
 	Wanted [2]installer.Wanted
+	// Manifests are examples of each file that a ManifestReader reads, by its name.
+	Manifests map[string]Manifest
+	// Asked are commands with one word "x" that they install.
+	Asked []string
 }
 
 // Rewrite is an install, and what its rewrite must have.
@@ -38,6 +43,12 @@ type Rewrite struct {
 	Resolver string
 	Lines    []string // of the script
 	Not      string   // what the script must not have; "": nothing is asked
+}
+
+// Manifest is a file, and the roots in it.
+type Manifest struct {
+	Text  string
+	Roots []string // in any order; what is no name need not be there
 }
 
 // Result is a rewrite's output.
@@ -59,6 +70,9 @@ func Run(t *testing.T, s Sample) {
 	t.Run("hostile documents", s.hostile)
 	t.Run("lockfiles", s.lockfiles)
 	t.Run("installs by name", s.byName)
+	t.Run("what is asked for", s.asks)
+	t.Run("a project's roots", s.manifests)
+	t.Run("pins", s.pins)
 	t.Run("variables", s.variables)
 }
 
@@ -239,6 +253,28 @@ func (s Sample) byName(t *testing.T) {
 	}
 }
 
+// asks: what an install names is found behind it, and no other command asks for anything.
+func (s Sample) asks(t *testing.T) {
+	commands := s.Asked
+	if argv := s.Installer.Install([]installer.Wanted{{Name: "x", Asked: "x"}}); argv != nil {
+		commands = append(commands, strings.Join(argv, " "))
+	}
+	if len(commands) == 0 {
+		t.Error("no command asks for anything")
+	}
+	for _, command := range commands {
+		words, ok := s.Installer.Asks(strings.Fields(command))
+		if !ok || !slices.ContainsFunc(words, func(w string) bool { return w == "x" || strings.HasPrefix(w, "x@") }) {
+			t.Errorf("%q asks for %q, %v", command, words, ok)
+		}
+	}
+	for _, command := range []string{"", "make install x", s.Installer.Name(), s.Installer.Name() + " --x", s.Installer.Name() + " uninstall x", "not-" + s.Installer.Name() + " install x"} {
+		if words, ok := s.Installer.Asks(strings.Fields(command)); ok {
+			t.Errorf("%q asks for %q", command, words)
+		}
+	}
+}
+
 // variables: what a sandbox sets for the client can be set, and a registry is named where
 // the client would ask another.
 func (s Sample) variables(t *testing.T) {
@@ -256,5 +292,75 @@ func (s Sample) variables(t *testing.T) {
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(named)), func(v string) bool { return strings.HasPrefix(v, "https://index.example/a") }) {
 		t.Errorf("no variable of %v names the registry", named)
+	}
+}
+
+// manifests: each file has an example whose names are found, and what is cut or nonsense is
+// refused or names less.
+func (s Sample) manifests(t *testing.T) {
+	reader, can := s.Installer.(installer.ManifestReader)
+	if !can {
+		return
+	}
+	for _, m := range reader.Manifests() {
+		want, given := s.Manifests[m.Name]
+		if !given || len(want.Roots) == 0 {
+			t.Errorf("%s has no example", m.Name)
+		}
+		got, err := m.Roots([]byte(want.Text))
+		if err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+		for _, root := range want.Roots {
+			if !slices.Contains(got, root) {
+				t.Errorf("%s: %q does not have %s", m.Name, got, root)
+			}
+		}
+		for _, bad := range []string{"", "\xff\xfe", "{", strings.Repeat("[", 100_000), want.Text[:len(want.Text)/2]} {
+			if some, err := m.Roots([]byte(bad)); err == nil && len(some) > strings.Count(want.Text, "\n")+len(want.Roots)+1 {
+				t.Errorf("%s: %.20q has %d roots", m.Name, bad, len(some))
+			}
+		}
+	}
+}
+
+// pins: what a Pinner writes holds a run to exactly these files.
+func (s Sample) pins(t *testing.T) {
+	pinner, can := s.Installer.(installer.Pinner)
+	if !can {
+		return
+	}
+	name := ""
+	for _, l := range s.Installer.Ecosystem().Lockfiles() {
+		if base := strings.ReplaceAll(l.Name, "*", "x"); pinner.Pins(base) {
+			name = base
+		}
+	}
+	if name == "" || pinner.Pins("lock.of.nobody") {
+		t.Fatal("what it writes is none of its ecosystem's lockfiles")
+	}
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	var text []byte
+	releases := slices.DeleteFunc(slices.Clone(s.Wanted[:]), func(w installer.Wanted) bool { return w.Version == "" })
+	if len(releases) == 0 {
+		t.Fatal("no release is wanted")
+	}
+	for _, w := range releases {
+		ref, err := pkgref.New(s.Installer.Ecosystem(), w.Name, w.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = pinner.Pin(text, ref, []string{digest}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := lockfile.Parse(name, text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, w := range releases {
+		if pins := lock.Pins[w.Name]; len(pins) != 1 || pins[0].Version != w.Version || !slices.Equal(pins[0].Digests, []string{digest}) {
+			t.Errorf("%s %s is pinned as %+v", w.Name, w.Version, pins)
+		}
 	}
 }

@@ -24,6 +24,20 @@ func (client) Name() string                { return "npm" }
 func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Node }
 func (client) Plannable() []string         { return []string{"npm install", "npm ci"} }
 
+// Asks implements installer.Installer, also for the registry's clients that have no folder
+// here.
+func (client) Asks(argv []string) ([]string, bool) {
+	switch installer.Program(argv) {
+	case "npm":
+		return installer.Behind(argv[1:], "install", "i", "add")
+	case "yarn":
+		return installer.Behind(argv[1:], "add")
+	case "bun":
+		return installer.Behind(argv[1:], "add", "install", "i")
+	}
+	return nil, false
+}
+
 // Settings implements installer.Installer, also for the registry's clients that have no
 // folder here. npm warns of settings that it does not know, so that only variables of other
 // names are used for downloads.

@@ -14,6 +14,14 @@ func TestConformance(t *testing.T) {
 	lock := []byte(`{"lockfileVersion":3,"packages":{"":{"name":"demo"},"node_modules/express":{"version":"4.0.0","integrity":"` + sri + `"}}}`)
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
+		Manifests: map[string]installertest.Manifest{
+			"package.json": {
+				Text: `{"dependencies": {"left-pad": "^1", "own": "file:../own"},
+"devDependencies": {"other": "npm:@s/real@^2"}, "optionalDependencies": {"fsevents": "*"}}`,
+				Roots: []string{"left-pad", "@s/real", "fsevents"},
+			},
+		},
+		Asked: []string{"npm i x", "npm10 -g install x", "yarn add x", "bun install x"},
 		Rewrites: []installertest.Rewrite{
 			{Command: "npm i -g --ignore-scripts express@4", Resolver: "npm", Lines: []string{"npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved express@4 || exit"}, Not: " -g"},
 			{Command: "npm ci", Resolver: "npm", Not: "npm install"},

@@ -30,6 +30,33 @@ func (client) Name() string                { return "pip" }
 func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Python }
 func (client) Plannable() []string         { return []string{"pip install", "python3 -m pip install"} }
 
+// Asks implements installer.Installer.
+func (client) Asks(argv []string) ([]string, bool) {
+	program, words := Module(argv)
+	if program != "pip" {
+		return nil, false
+	}
+	return Installed(words)
+}
+
+// Installed returns what follows pip's own commands that fetch by name.
+func Installed(words []string) ([]string, bool) {
+	return installer.Behind(words, "install", "download", "wheel")
+}
+
+// Module is the program that a command starts, which may be a module of Python's, and its
+// words.
+func Module(argv []string) (program string, words []string) {
+	program = installer.Program(argv)
+	switch {
+	case program == "":
+		return "", nil
+	case program == "python" && len(argv) > 3 && argv[1] == "-m":
+		return argv[2], argv[3:]
+	}
+	return program, argv[1:]
+}
+
 func (client) Settings(s installer.Surroundings) map[string]string {
 	return map[string]string{
 		"PIP_CERT":                      s.Bundle,

@@ -11,6 +11,14 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
+		Manifests: map[string]installertest.Manifest{
+			"requirements.txt": {Text: "-r other.txt\n# why\nrich[jupyter] >=13 ; python_version > \"3.8\"\nAttrs==23.2.0 --hash=sha256:aa\nsix @ https://x.example/six.whl\n./here\n", Roots: []string{"rich[jupyter]", "Attrs"}},
+			"pyproject.toml": {
+				Text:  "[build-system]\nrequires = [\"hatchling\"]\n[project]\ndependencies = [\"rich>=13\"]\n[project.optional-dependencies]\nx = [\"six\"]\n[dependency-groups]\ndev = [\"pytest\", {include-group = \"x\"}]\n",
+				Roots: []string{"hatchling", "rich", "six", "pytest"},
+			},
+		},
+		Asked: []string{"pip3.11 install -q x", "/usr/bin/python3 -m pip download x", "pip wheel x"},
 		Rewrites: []installertest.Rewrite{
 			{Command: "pip install rich", Resolver: "pip", Lines: []string{`pip install --dry-run --ignore-installed --no-input --report "$out/report.json" rich || exit`}},
 			{Command: "/usr/bin/pip3.11 install --dry-run --report x -r a.txt", Resolver: "pip", Lines: []string{`/usr/bin/pip3.11 install --dry-run --ignore-installed --no-input --report "$out/report.json" -r a.txt || exit`}, Not: " x "},

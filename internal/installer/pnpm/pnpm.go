@@ -21,6 +21,14 @@ func (client) Name() string                { return "pnpm" }
 func (client) Ecosystem() pkgref.Ecosystem { return pkgref.Node }
 func (client) Plannable() []string         { return []string{"pnpm install", "pnpm add"} }
 
+// Asks implements installer.Installer.
+func (client) Asks(argv []string) ([]string, bool) {
+	if installer.Program(argv) != "pnpm" {
+		return nil, false
+	}
+	return installer.Behind(argv[1:], "add", "install", "i")
+}
+
 // Settings implements installer.Installer: pnpm reads npm's.
 func (client) Settings(installer.Surroundings) map[string]string { return nil }
 

@@ -12,6 +12,7 @@ func TestConformance(t *testing.T) {
 	lock := []byte("lockfileVersion: '9.0'\n\nimporters:\n\n  .:\n    dependencies:\n      express:\n        specifier: ^4\n        version: 4.0.0\n\npackages:\n\n  express@4.0.0:\n    resolution: {integrity: sha512-PYAthTa2m2VKxuvSD3DPC/Gy+U+sOA1LAuT8mkmRuvw+NACSaeXEQ+NHcVF7rONl6qcaxV3Uuemwawk+7+SJLw==}\n\nsnapshots:\n\n  express@4.0.0: {}\n")
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
+		Asked:     []string{"pnpm add -D x", "pnpm9 i x"},
 		Rewrites: []installertest.Rewrite{
 			{Command: "pnpm add express", Resolver: "pnpm", Lines: []string{"pnpm add --lockfile-only --ignore-scripts express || exit"}},
 			{Command: "pnpm install --frozen-lockfile", Resolver: "pnpm", Lines: []string{"pnpm install --lockfile-only --ignore-scripts --no-frozen-lockfile || exit"}, Not: " --frozen-lockfile"},

@@ -25,6 +25,18 @@ func (client) Plannable() []string {
 	return []string{"uv pip install", "uv add", "uv sync", "uv lock"}
 }
 
+// Asks implements installer.Installer.
+func (client) Asks(argv []string) ([]string, bool) {
+	program, words := pip.Module(argv)
+	switch {
+	case program != "uv":
+		return nil, false
+	case len(words) > 0 && words[0] == "pip":
+		return pip.Installed(words[1:])
+	}
+	return installer.Behind(words, "add")
+}
+
 func (client) Settings(s installer.Surroundings) map[string]string {
 	return map[string]string{
 		"UV_HTTP_TIMEOUT":          strconv.Itoa(s.Patience),

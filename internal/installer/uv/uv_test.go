@@ -20,6 +20,7 @@ func TestConformance(t *testing.T) {
 	lock := []byte("version = 1\nrequires-python = \">=3.11\"\n\n[[package]]\nname = \"rich\"\nversion = \"13.7.1\"\nsource = { registry = \"https://index.example/simple\" }\nwheels = [\n    { url = \"https://files.example/rich-13.7.1-py3-none-any.whl\", hash = \"sha256:" + sum + "\", size = 1 },\n]\n")
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
+		Asked:     []string{"uv add x", "uv pip install --system x", "python -m uv add x"},
 		Rewrites: []installertest.Rewrite{
 			{Command: "uv pip install --system -c c.txt -r in.txt rich>=13", Resolver: "uv pip", Lines: []string{
 				`printf '%s\n' 'rich>=13' >"$out/wanted.in" || exit`,

@@ -1,0 +1,38 @@
+package installer
+
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+// Discoverer is the optional ability of an installer whose client says which registry it
+// is set up to use. Of one ecosystem's installers one has it. What it returns does I/O.
+type Discoverer interface {
+	Discover() discover.Client
+}
+
+// ManifestReader is the optional ability of an installer whose projects name in files what
+// they require directly. Of one ecosystem's installers one has it.
+type ManifestReader interface {
+	// Manifests are these files, in the order in which they are read.
+	Manifests() []Manifest
+}
+
+// Manifest is one of these files.
+type Manifest struct {
+	Name string // in the project's directory
+	// Roots reads the names, as they are written and with extras where there are such. What
+	// is no package's name may be among them.
+	Roots func(text []byte) ([]string, error)
+}
+
+// Pinner is the optional ability of an installer whose lockfile has a line for each
+// release, so that one can be put in without resolving anything.
+type Pinner interface {
+	// Pins tells by its name, without a folder, whether a file is such a lockfile.
+	Pins(base string) bool
+	// Pin puts a release with the digests of its files into the text: in the place of what
+	// pins its name already, or at the end. All else stays as it is. fault.ErrInvalid: no
+	// digest is of a kind that the lockfile can have.
+	Pin(text []byte, release pkgref.Ref, digests []string) ([]byte, error)
+}

@@ -128,32 +128,3 @@ func TestMap(t *testing.T) {
 		}
 	}
 }
-
-// TestEcosystemsPlacesAreListed: CONTRIBUTING.md has every package in which an ecosystem
-// is named, so that who adds one finds them all.
-func TestEcosystemsPlacesAreListed(t *testing.T) {
-	root := filepath.Join("..", "..")
-	_, list, found := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "## Add an ecosystem")
-	list, _, ended := strings.Cut(list, "\n## ")
-	if !found || !ended {
-		t.Fatal("CONTRIBUTING.md does not say how to add an ecosystem")
-	}
-	names := regexp.MustCompile(`\bpkgref\.(Python|Node|Go|Rust)\b`)
-	places := map[string]bool{}
-	for _, f := range tree(t) {
-		if f.test || below(f.pkg, "internal/ecosystem") || strings.HasPrefix(f.pkg, "internal/installer/") || strings.HasPrefix(f.pkg, "internal/inventory/") || strings.HasSuffix(f.pkg, "test") {
-			continue
-		}
-		if names.MatchString(read(t, filepath.Join(root, f.path))) {
-			places[f.pkg] = true
-		}
-	}
-	for place := range places {
-		if !strings.Contains(list, "| `"+place+"` |") {
-			t.Errorf("CONTRIBUTING.md does not say that %s names ecosystems", place)
-		}
-	}
-	if len(places) < 2 {
-		t.Errorf("only %d packages name an ecosystem; the pattern is broken", len(places))
-	}
-}

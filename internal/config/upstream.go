@@ -5,10 +5,31 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 )
 
 // ecosystems are those that upstreams can be configured for.
-func ecosystems() []string { return []string{"python", "node", "go"} }
+func ecosystems() []string { return speakers(func(ecosystem.Protocol) bool { return true }) }
+
+// witnessed are those of them whose registries can have a transparency log.
+func witnessed() []string {
+	return speakers(func(p ecosystem.Protocol) bool {
+		_, can := p.(ecosystem.Witness)
+		return can
+	})
+}
+
+func speakers(which func(ecosystem.Protocol) bool) []string {
+	var names []string
+	for _, p := range all.Protocols() {
+		if which(p) {
+			names = append(names, string(p.Ecosystem()))
+		}
+	}
+	return names
+}
 
 // check finds what no upstream can be. Its errors go on after the entry's place.
 func (u Upstream) check() error {
@@ -19,8 +40,8 @@ func (u Upstream) check() error {
 		return fmt.Errorf(".index is missing: the URL of the registry, or %s", Auto)
 	case u.Index == Auto && (u.Token+u.CAFile+u.Proxy+u.Address+u.Log+u.LogURL) != "":
 		return fmt.Errorf(".index is %s, so all of it comes from this machine's own client; leave the other keys out, or name the URL", Auto)
-	case (u.Log != "" || u.LogURL != "") && u.Ecosystem != "go":
-		return fmt.Errorf(".log is for the checksum database of go; %s has none", u.Ecosystem)
+	case (u.Log != "" || u.LogURL != "") && !slices.Contains(witnessed(), u.Ecosystem):
+		return fmt.Errorf(".log is for the checksum database of %s; %s has none", strings.Join(witnessed(), " and "), u.Ecosystem)
 	case u.LogURL != "" && u.Log == "":
 		return fmt.Errorf(".log is missing: the verifier of the checksum database at log_url")
 	}

@@ -53,7 +53,12 @@ const (
 func (g *gatewayProcess) bootDocument() bootDocument {
 	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark()}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
-		b.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: probes}
+		b.ProbeProjects = map[pkgref.Ecosystem][]string{}
+		for _, e := range pkgref.Ecosystems() {
+			if filesElsewhere(e) {
+				b.ProbeProjects[e] = probes
+			}
+		}
 	}
 	if os.Geteuid() == 0 {
 		uid := g.d.opts.Config.GatewayUID

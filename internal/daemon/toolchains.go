@@ -144,9 +144,9 @@ func pinPolicy(wanted []template.Artifact) string {
 }
 
 // toolUpstream is the upstream that tools of an ecosystem come from. Where the
-// host has no client to ask, pip is asked in a sandbox of a template without
-// tools, and npm's default is read from the npm that came with node. dir has what
-// was fetched so far.
+// host has no client to ask, one that tells its default in its own source is read from a
+// tool that was fetched, and another is asked in a sandbox of a template without tools. dir
+// has what was fetched so far.
 func (d *Daemon) toolUpstream(ctx context.Context, ecosystem pkgref.Ecosystem, dir string, report func(template.Progress)) (upstream.Config, error) {
 	d.learning.Lock()
 	defer d.learning.Unlock()
@@ -177,14 +177,19 @@ func (d *Daemon) knownUpstream(ecosystem pkgref.Ecosystem) (upstream.Config, boo
 }
 
 func (d *Daemon) findForTools(ctx context.Context, ecosystem pkgref.Ecosystem, dir string, report func(template.Progress)) (upstream.Config, error) {
-	if ecosystem == pkgref.Node {
-		definitions, err := d.npmDefinitions(dir)
+	client, err := all.Clients().Of(ecosystem)
+	if err != nil {
+		return upstream.Config{}, err
+	}
+	if client.Source.Tool != "" {
+		definitions, err := d.toolFile(dir, client.Source)
 		if err != nil {
 			return upstream.Config{}, err
 		}
 		return all.Clients().FromSource(ecosystem, definitions, os.Environ())
 	}
-	report(template.Progress{Step: "tools", Detail: "this host has no pip to ask for its index: a small template is built and asked", Percent: 1})
+	detail := fmt.Sprintf("this host has no %s to ask for its %s: a small template is built and asked", client.Name, client.Registry)
+	report(template.Progress{Step: "tools", Detail: detail, Percent: 1})
 	if _, err := d.templates.Build(ctx, template.NameBase, nil); err != nil {
 		return upstream.Config{}, err
 	}
@@ -195,14 +200,14 @@ func (d *Daemon) findForTools(ctx context.Context, ecosystem pkgref.Ecosystem, d
 	return up, err
 }
 
-// npmDefinitions finds the node that was fetched: in this build's folder, or
-// where the store keeps what earlier builds fetched.
-func (d *Daemon) npmDefinitions(dir string) ([]byte, error) {
-	definitions, err := template.NpmDefinitions(dir)
+// toolFile is a file of a tool that was fetched: in this build's folder, or where the
+// store keeps what earlier builds fetched.
+func (d *Daemon) toolFile(dir string, f discover.ToolFile) ([]byte, error) {
+	data, err := template.ToolFile(dir, f.Tool, f.Path)
 	if err != nil {
-		return d.templates.NpmDefinitions()
+		return d.templates.ToolFile(f.Tool, f.Path)
 	}
-	return definitions, nil
+	return data, nil
 }
 
 // hostOf is the name under which sandboxes see an upstream.

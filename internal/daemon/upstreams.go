@@ -68,6 +68,12 @@ func protocolOf(e pkgref.Ecosystem) ecosystem.Protocol {
 	return nil
 }
 
+// filesElsewhere tells whether an ecosystem's files may lie on other hosts than its index.
+func filesElsewhere(e pkgref.Ecosystem) bool {
+	_, probes := protocolOf(e).(ecosystem.Prober)
+	return probes
+}
+
 // verifierOf is the verifier of an upstream's transparency log, which it has.
 func verifierOf(up upstream.Config) (string, error) {
 	witness, ok := protocolOf(up.Ecosystem).(ecosystem.Witness)
@@ -78,24 +84,23 @@ func verifierOf(up upstream.Config) (string, error) {
 }
 
 // keepHosts remembers the file hosts among the names that the gateway answers
-// for, so that a start without a network knows them. Only a Python index has its
-// files on other hosts, and only where there is one such index is it clear whose
-// they are. Failing to is no more than a slower next start.
+// for, so that a start without a network knows them. Only where there is one index
+// with files on other hosts is it clear whose they are. Failing to is no more than a slower next start.
 func (g *gatewayProcess) keepHosts(names []string) {
-	var python []upstream.Config
+	var spread []upstream.Config
 	indexes := map[string]bool{}
 	for _, up := range g.current() {
 		if index, err := url.Parse(up.Index); err == nil {
 			indexes[index.Hostname()] = true
 		}
-		if up.Ecosystem == pkgref.Python {
-			python = append(python, up)
+		if filesElsewhere(up.Ecosystem) {
+			spread = append(spread, up)
 		}
 	}
-	if len(python) != 1 || !isDiscovered(g.d.opts.Config, python[0].Index) {
+	if len(spread) != 1 || !isDiscovered(g.d.opts.Config, spread[0].Index) {
 		return
 	}
-	up := python[0]
+	up := spread[0]
 	up.FileHosts = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return indexes[n] || strings.HasSuffix(n, ownDomain)
 	})

@@ -140,6 +140,13 @@ type ToolchainNamer interface {
 	Toolchain(project string) bool
 }
 
+// Prober is the optional ability of a protocol whose files may lie on other hosts than the
+// index: the page of a project that all indexes have tells on which.
+type Prober interface {
+	// Probe is that project.
+	Probe() string
+}
+
 // Noticer is the optional ability of a protocol whose clients show a notice
 // that comes with a page.
 type Noticer interface {

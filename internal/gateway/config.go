@@ -20,7 +20,7 @@ type Config struct {
 	// Protocols that are spoken; default: all.
 	Protocols []ecosystem.Protocol
 	// ProbeProjects are asked for at the start, to learn the file hosts from
-	// their pages; default: pip for Python.
+	// their pages; default: what the protocols name.
 	ProbeProjects map[pkgref.Ecosystem][]string
 	Version       string
 	Resolver      upstream.Resolver // default: the system's
@@ -40,7 +40,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		cfg.Protocols = all.Protocols()
 	}
 	if cfg.ProbeProjects == nil {
-		cfg.ProbeProjects = map[pkgref.Ecosystem][]string{pkgref.Python: {"pip"}}
+		cfg.ProbeProjects = probes(cfg.Protocols)
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Plain(time.Now)
@@ -50,6 +50,17 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	return cfg, nil
+}
+
+// probes are the projects that protocols name.
+func probes(of []ecosystem.Protocol) map[pkgref.Ecosystem][]string {
+	projects := map[pkgref.Ecosystem][]string{}
+	for _, p := range of {
+		if prober, can := p.(ecosystem.Prober); can {
+			projects[p.Ecosystem()] = []string{prober.Probe()}
+		}
+	}
+	return projects
 }
 
 // now is when something that is seen now was first seen: not before that, whichever

@@ -98,6 +98,16 @@ func LockfileOf(base string) (Ecosystem, bool) {
 	return "", false
 }
 
+// OfFile tells by a file's name which ecosystem installs such a file as it is.
+func OfFile(name string) (Ecosystem, bool) {
+	for _, f := range families() {
+		if archive := f.traits().Archive; archive != "" && strings.HasSuffix(name, archive) {
+			return f.ecosystem(), true
+		}
+	}
+	return "", false
+}
+
 // KnownLockfiles lists all lockfiles for people: "a.lock, b.lock and c.lock".
 func KnownLockfiles() string {
 	var words []string

@@ -23,7 +23,7 @@ func (goFamily) fits(name, version string) bool        { return goRelease(name, 
 func (goFamily) traits() Traits {
 	return Traits{
 		OSV: "Go", Table: 'g', SpecifierExample: ">=v1.2.3,<v2", VersionLetter: "v", NamesArePaths: true,
-		Between: "@", AsksVersions: true,
+		Archive: ".zip", Between: "@", AsksVersions: true,
 	}
 }
 

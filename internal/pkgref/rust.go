@@ -17,7 +17,7 @@ func (rustFamily) version(written string) (string, bool) {
 }
 
 func (rustFamily) traits() Traits {
-	return Traits{OSV: "crates.io", Table: 'r', SpecifierExample: ">=2.31,<3", SeveralVersions: true, Between: "@"}
+	return Traits{OSV: "crates.io", Table: 'r', SpecifierExample: ">=2.31,<3", SeveralVersions: true, Archive: ".crate", Between: "@"}
 }
 
 // rustName folds as cargo's registry compares: lower case, "_" as "-". The

@@ -43,6 +43,9 @@ type Traits struct {
 	// required, to clients that know their versions from elsewhere.
 	OlderOnPages bool
 
+	// Archive is what the names of files end in that are installed as they are.
+	Archive string
+
 	// Sources tells that a release has source distributions beside the wheels that are
 	// built of them; elsewhere all files are of one kind.
 	Sources bool

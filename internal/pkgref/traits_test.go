@@ -16,6 +16,9 @@ func TestTraits(t *testing.T) {
 		if traits.OSV == "" || traits.Table == 0 || names[traits.OSV] || letters[traits.Table] {
 			t.Errorf("%s: its names elsewhere are %q and %q", e, traits.OSV, traits.Table)
 		}
+		if of, ok := pkgref.OfFile("x" + traits.Archive); !ok || of != e || traits.Archive == "" {
+			t.Errorf("%s: a file %q is of %q", e, traits.Archive, of)
+		}
 		names[traits.OSV], letters[traits.Table] = true, true
 		if _, ok := pkgref.ParseRange(e, traits.SpecifierExample); !ok {
 			t.Errorf("%s can't read its own example %q", e, traits.SpecifierExample)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Record is what is counted of a record of the audit log.
@@ -55,12 +57,10 @@ func (t *Telemetry) Exited(code *int) {
 
 // ecosystemOf is an ecosystem as a label: one of those that there are.
 func ecosystemOf(name string) string {
-	switch name {
-	case "python", "node", "go", "rust":
-		return name
-	default:
+	if _, err := pkgref.ParseEcosystem(name); err != nil {
 		return "other"
 	}
+	return name
 }
 
 // Holding is told that a request waits for a person, and answered, once, of what came of

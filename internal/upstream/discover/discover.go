@@ -36,17 +36,23 @@ type Client struct {
 	// Definitions reads the default registry from the client's own source; nil: it is not
 	// told there.
 	Definitions func(source []byte) (Said, error)
+	// Source is where that source is found in a template's tools.
+	Source ToolFile
 	// Variables tells whether the client or its transport looks at a variable
 	// (in upper case); Files are those that it reads.
 	Variables func(name string) bool
 	Files     func(env []string) []string
 }
 
+// ToolFile is a file of one of a template's tools, by its path in what the tool came in.
+type ToolFile struct{ Tool, Path string }
+
 // Clients are all that discovery can ask, one for each ecosystem, in the order of its
 // answers.
 type Clients []Client
 
-func (all Clients) of(ecosystem pkgref.Ecosystem) (Client, error) {
+// Of is an ecosystem's client; fault.ErrInvalid if none can be asked.
+func (all Clients) Of(ecosystem pkgref.Ecosystem) (Client, error) {
 	for _, c := range all {
 		if c.Ecosystem == ecosystem {
 			return c, nil
@@ -68,7 +74,7 @@ func (all Clients) Ecosystems() []pkgref.Ecosystem {
 // without any configuration: the host's client has none, or a client was asked
 // that nobody has configured.
 func (all Clients) IsDefault(c upstream.Config) bool {
-	client, err := all.of(c.Ecosystem)
+	client, err := all.Of(c.Ecosystem)
 	return err == nil && slices.Contains([]string{client.ByDefault(), client.inTemplate(), client.bySource()}, c.Source)
 }
 
@@ -88,7 +94,7 @@ func (c Client) ByConfiguration() string { return c.Name + "'s configuration" }
 // that it is asked with. fault.ErrUnavailable if there is no such client, or if
 // it is set up to use no registry.
 func (all Clients) Host(ctx context.Context, ecosystem pkgref.Ecosystem, env []string) (upstream.Config, error) {
-	c, err := all.of(ecosystem)
+	c, err := all.Of(ecosystem)
 	if err != nil {
 		return upstream.Config{}, err
 	}
@@ -132,7 +138,7 @@ func Configured(n Named, env []string) (upstream.Config, error) {
 // a fresh sandbox and returns what it wrote to stdout. Only the registry comes
 // from it; credentials, proxy and roots are the host's.
 func (all Clients) FromTemplate(ctx context.Context, ecosystem pkgref.Ecosystem, env []string, run func(ctx context.Context, argv []string) ([]byte, error)) (upstream.Config, error) {
-	c, err := all.of(ecosystem)
+	c, err := all.Of(ecosystem)
 	if err != nil {
 		return upstream.Config{}, err
 	}
@@ -149,7 +155,7 @@ func (all Clients) FromTemplate(ctx context.Context, ecosystem pkgref.Ecosystem,
 // FromSource reads a client's default registry from its own source. Nothing is run.
 // fault.ErrInvalid: it is not told there.
 func (all Clients) FromSource(ecosystem pkgref.Ecosystem, source []byte, env []string) (upstream.Config, error) {
-	c, err := all.of(ecosystem)
+	c, err := all.Of(ecosystem)
 	if err == nil && c.Definitions == nil {
 		err = fault.Invalid("%s does not tell its %s in its source", c.Name, c.Registry)
 	}

@@ -77,7 +77,7 @@ func (all Clients) Current(ctx context.Context, dir string, env []string, only .
 }
 
 func (all Clients) current(ctx context.Context, dir string, env []string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
-	c, err := all.of(ecosystem)
+	c, err := all.Of(ecosystem)
 	if err != nil {
 		return upstream.Config{}, err
 	}

@@ -103,12 +103,13 @@ func (l *logCopy) report(ctx context.Context, name string, asked api.AuditQuesti
 	if err != nil {
 		return api.AuditReport{}, err
 	}
-	return report.New(report.Config{Index: l.index}).Answer(ctx, name, q)
+	answer, err := report.New(report.Config{Index: l.index}).Answer(ctx, name, q)
+	return httpapi.ViewReport(answer), err
 }
 
 func (l *logCopy) query(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error] {
 	return func(yield func(audit.Record, error) bool) {
-		f, err := index.FilterOf(q)
+		f, err := httpapi.AuditFilter(q)
 		seqs := []uint64{}
 		if err == nil {
 			err = l.index.View(ctx, func(v *index.View) (err error) {

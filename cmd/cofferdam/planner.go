@@ -72,8 +72,12 @@ func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, ins
 	if err != nil {
 		return api.Plan{}, nil, installer.Result{}, &exitError{code: exitFailure, err: err}
 	}
+	var releases []api.PlanChoice
+	for _, c := range result.Choices {
+		releases = append(releases, api.PlanChoice(c))
+	}
 	made, err := p.client.MakePlan(ctx, p.box.Run, api.ResolvedPlan{
-		Ecosystem: string(result.Ecosystem), Releases: result.Choices, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
+		Ecosystem: string(result.Ecosystem), Releases: releases, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
 	})
 	if err != nil {
 		return api.Plan{}, nil, installer.Result{}, &exitError{code: exitFailure, err: err}

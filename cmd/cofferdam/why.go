@@ -59,7 +59,11 @@ func tellWhy(refused api.Refusals, last, asJSON bool) error {
 			return err
 		}
 	}
-	_, err := fmt.Print(ui.PrintableText(refusal.Text(refused.Refusals)))
+	var told []refusal.Refusal
+	for _, r := range refused.Refusals {
+		told = append(told, refusal.Refusal(r))
+	}
+	_, err := fmt.Print(ui.PrintableText(refusal.Text(told)))
 	return err
 }
 
@@ -69,7 +73,7 @@ func completeRefusals(filter *client.RefusalFilter) completion {
 		refused, _ := c.Refusals(ctx, *filter) // none, if none can be asked
 		var found []string
 		for _, r := range refused.Refusals {
-			found = append(found, r.RequestID+"\t"+ui.Printable(refusal.Subject(r)))
+			found = append(found, r.RequestID+"\t"+ui.Printable(refusal.Subject(refusal.Refusal(r))))
 		}
 		return found
 	})

@@ -147,6 +147,50 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// wire are the packages that know the types of /v1, and why each does. All others have
+// types of their own, which the wire's are made of at the edge.
+func wire() map[string]string {
+	return map[string]string{
+		"api":                "it is the types",
+		"client":             "it speaks /v1",
+		"cmd/cofferdam":      "it speaks /v1 through the client",
+		"bench":              "it measures through the client",
+		"test":               "it tests through the client",
+		"internal/httpapi":   "it answers: types are converted here",
+		"internal/daemon":    "the composition root says which version answers",
+		"internal/selftest":  "it attacks from inside of a sandbox that it makes through the client",
+		"internal/admission": "the summary of a run is told as it is made; nothing inside reads it but the search for roots",
+		"internal/advisory":  "what an import, a check and a review found is told as it is made, and read by nobody inside",
+	}
+}
+
+// TestTheWiresTypesStayAtTheEdge: a type of api that is used deep inside would make every
+// change of it a change of the public API.
+func TestTheWiresTypesStayAtTheEdge(t *testing.T) {
+	uses := map[string]bool{}
+	for _, f := range tree(t) {
+		for _, imp := range f.imports {
+			if imp != module+"/api" {
+				continue
+			}
+			home := ""
+			for pkg := range wire() {
+				if below(f.pkg, pkg) {
+					home = pkg
+				}
+			}
+			if uses[home] = true; home == "" {
+				t.Errorf("%s imports api: give it a type of its own, and convert that in internal/httpapi", f.path)
+			}
+		}
+	}
+	for pkg, why := range wire() {
+		if !uses[pkg] && pkg != "api" {
+			t.Errorf("wire lists %s (%s), which does not import api", pkg, why)
+		}
+	}
+}
+
 // TestWhoKnowsTheDoorAlone: nothing that the gateway, the egress router or the telemetry
 // imports, at whatever remove, decides, records or asks a person.
 func TestWhoKnowsTheDoorAlone(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
@@ -130,5 +129,5 @@ func unbuilt() map[string]string {
 
 // choicesOf makes the choices canonical.
 func choicesOf(result installer.Result) ([]planning.Choice, error) {
-	return plan.Choices(api.ResolvedPlan{Ecosystem: string(result.Ecosystem), Releases: result.Choices})
+	return plan.Choices(result.Ecosystem, result.Choices)
 }

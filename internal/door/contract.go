@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
 
 // Door is everything that the gateway may ask of the daemon. The Controller
@@ -266,7 +266,7 @@ type IndexRequirement struct {
 }
 
 // Refusal is what `cofferdam why` prints.
-type Refusal = api.Refusal
+type Refusal = refusal.Refusal
 
 // Certificate is what the gateway answers TLS with.
 type Certificate struct {

@@ -49,7 +49,37 @@ func (s auditRoutes) auditReport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return writeJSON(w, http.StatusOK, ViewReport(answer))
+}
+
+// AuditFilter reads a query.
+func AuditFilter(q api.AuditQuery) (index.Filter, error) {
+	f := index.Filter{Where: q.Where, Text: q.Text, Since: q.Since, Until: q.Until, From: q.From, Exit: q.Exit, Limit: q.Limit}
+	if q.Limit < 0 {
+		return f, fault.Invalid("a limit is not negative")
+	}
+	for _, name := range q.Flags {
+		flag, known := map[string]int{
+			"claimed": index.FlagClaimed, "guest": index.FlagGuest, "unaccounted": index.FlagUnaccounted, "brought": index.FlagBrought,
+		}[name]
+		if !known {
+			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought", name)
+		}
+		f.Flags |= flag
+	}
+	return f, nil
+}
+
+// ViewReport is a report as it is told.
+func ViewReport(r report.Report) api.AuditReport {
+	out := api.AuditReport{
+		Report: r.Report, Asked: r.Asked, First: r.First, Last: r.Last, Empty: r.Empty, Checkpoint: r.Checkpoint, Tables: []api.AuditTable{},
+		Found: r.Found, Unjudged: r.Unjudged, Verdict: r.Verdict, Records: r.Records,
+	}
+	for _, t := range r.Tables {
+		out.Tables = append(out.Tables, api.AuditTable(t))
+	}
+	return out
 }
 
 // AuditQuestion reads a question's lockfiles and checks the rest.
@@ -84,7 +114,7 @@ func (s auditRoutes) auditQuery(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &asked); err != nil {
 		return err
 	}
-	filter, err := index.FilterOf(asked)
+	filter, err := AuditFilter(asked)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
@@ -56,7 +58,11 @@ func (s runRoutes) makePlan(w http.ResponseWriter, r *http.Request) error {
 	if len(body.Because) > maxBecause {
 		return fault.Invalid("the reason has %d bytes; it may have %d", len(body.Because), maxBecause)
 	}
-	choices, err := plan.Choices(body)
+	var chosen []installer.Choice
+	for _, c := range body.Releases {
+		chosen = append(chosen, installer.Choice(c))
+	}
+	choices, err := plan.Choices(pkgref.Ecosystem(body.Ecosystem), chosen)
 	if err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func (s runRoutes) makePlan(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	made := plan.Tree(run, weighed, body.Notes)
+	made := viewPlan(run, weighed, body.Notes)
 	s.plans.keep(made)
 	return writeJSON(w, http.StatusOK, made)
 }

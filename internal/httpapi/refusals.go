@@ -30,7 +30,11 @@ func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, api.Refusals{Run: run, Refusals: told})
+	answer := api.Refusals{Run: run, Refusals: []api.Refusal{}}
+	for _, one := range told {
+		answer.Refusals = append(answer.Refusals, api.Refusal(one))
+	}
+	return writeJSON(w, http.StatusOK, answer)
 }
 
 // soughtRun finds the run that is meant, which must be the caller's.

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -130,7 +129,7 @@ type Resolver struct {
 	// Look is a command that has the gateway look into the files of what was chosen.
 	// Nil: the rewrite does that itself, or fetches the files. An empty command: there is
 	// nothing to look into.
-	Look func([]api.PlanChoice) []string
+	Look func([]Choice) []string
 }
 
 // Result reads the documents of a rewrite. Its choices are in order, each once.
@@ -142,14 +141,14 @@ func (r Resolver) Result(docs Documents) (Result, error) {
 	if len(out.Choices) > MaxChoices {
 		return Result{}, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(out.Choices), MaxChoices)
 	}
-	slices.SortFunc(out.Choices, func(a, b api.PlanChoice) int {
+	slices.SortFunc(out.Choices, func(a, b Choice) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
 	return out, nil
 }
 
 // LookInto is Look where there is one; nil if nothing is to be started.
-func (r Resolver) LookInto(choices []api.PlanChoice) []string {
+func (r Resolver) LookInto(choices []Choice) []string {
 	if r.Look == nil {
 		return nil
 	}

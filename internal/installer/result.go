@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -16,10 +15,20 @@ import (
 // MaxChoices bounds the releases of a result.
 const MaxChoices = 20_000
 
+// Choice is a release that a resolver chose.
+type Choice struct {
+	Name    string
+	Version string
+	Digests []string // "algorithm:<hex>" or "h1:<base64>": any of its files
+	File    string   // that would be installed, where the resolver says
+	// IfRead tells that it counts only if the resolver read its file in this run.
+	IfRead bool
+}
+
 // Result is what a resolver says.
 type Result struct {
 	Ecosystem pkgref.Ecosystem
-	Choices   []api.PlanChoice // by name and version, each once
+	Choices   []Choice // by name and version, each once
 	Notes     []string
 }
 
@@ -58,7 +67,7 @@ func OfLock(lock *lockfile.Lockfile, skip map[pkgref.Ref]bool) Result {
 			if !known {
 				at = len(out.Choices)
 				byVersion[pin.Version] = at
-				out.Choices = append(out.Choices, api.PlanChoice{Name: name, Version: pin.Version})
+				out.Choices = append(out.Choices, Choice{Name: name, Version: pin.Version})
 			}
 			for _, d := range pin.Digests {
 				if !slices.Contains(out.Choices[at].Digests, d) {

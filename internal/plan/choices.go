@@ -1,23 +1,23 @@
 package plan
 
 import (
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Choices makes what a resolver chose canonical, each release once.
-func Choices(body api.ResolvedPlan) ([]planning.Choice, error) {
-	if len(body.Releases) > planning.MaxChoices {
-		return nil, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(body.Releases), planning.MaxChoices)
+func Choices(ecosystem pkgref.Ecosystem, releases []installer.Choice) ([]planning.Choice, error) {
+	if len(releases) > planning.MaxChoices {
+		return nil, fault.Invalid("the resolver names %d releases; a plan has at most %d", len(releases), planning.MaxChoices)
 	}
 	seen := map[pkgref.Ref]bool{}
 	var choices []planning.Choice
-	for _, c := range body.Releases {
-		ref, err := pkgref.New(pkgref.Ecosystem(body.Ecosystem), c.Name, c.Version)
+	for _, c := range releases {
+		ref, err := pkgref.New(ecosystem, c.Name, c.Version)
 		if err != nil || ref.Version == "" {
-			return nil, fault.Invalid("%q %q %q is not a release", body.Ecosystem, c.Name, c.Version)
+			return nil, fault.Invalid("%q %q %q is not a release", ecosystem, c.Name, c.Version)
 		}
 		if seen[ref] {
 			return nil, fault.Invalid("%s is named twice", ref)

@@ -6,14 +6,37 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
-	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
+
+// Refusal is one thing that a sandbox was refused.
+type Refusal struct {
+	Time      time.Time  `json:"time"`
+	Run       string     `json:"run"`
+	Sandbox   string     `json:"sandbox"`
+	Package   pkgref.Ref `json:"package,omitzero"`
+	File      string     `json:"file,omitempty"`
+	What      string     `json:"what"`           // package, index, name, command
+	Name      string     `json:"name,omitempty"` // a name that does not resolve
+	Outcome   string     `json:"outcome"`
+	Rule      string     `json:"rule"`
+	Reason    string     `json:"reason"`
+	Suggest   string     `json:"suggest,omitempty"` // lines of a policy that would allow it
+	RequestID string     `json:"request_id"`
+	Count     int        `json:"count"`
+	// Alarm tells that it is more than a refusal: somebody's bytes are not what a
+	// lockfile or an advisory says they must (not) be.
+	Alarm bool `json:"alarm,omitempty"`
+	// Approval is the request in the queue that it waits for.
+	Approval string `json:"approval,omitempty"`
+}
 
 // Text tells refusals in their order, a paragraph each. What publishers and agents
 // wrote is made harmless for a terminal.
-func Text(refusals []api.Refusal) string {
+func Text(refusals []Refusal) string {
 	if len(refusals) == 0 {
 		return "Nothing was refused in this run.\n"
 	}
@@ -25,15 +48,15 @@ func Text(refusals []api.Refusal) string {
 }
 
 // JSON is a list of refusals, indented, as programs read it.
-func JSON(refusals []api.Refusal) (string, error) {
+func JSON(refusals []Refusal) (string, error) {
 	if refusals == nil {
-		refusals = []api.Refusal{}
+		refusals = []Refusal{}
 	}
 	data, err := json.MarshalIndent(refusals, "", "  ")
 	return string(data) + "\n", err
 }
 
-func write(b *strings.Builder, r api.Refusal) {
+func write(b *strings.Builder, r Refusal) {
 	if r.Alarm {
 		b.WriteString("ALARM  ")
 	}
@@ -60,7 +83,7 @@ func write(b *strings.Builder, r api.Refusal) {
 }
 
 // Subject is what a refusal is about: a package, a name, or else its kind.
-func Subject(r api.Refusal) string {
+func Subject(r Refusal) string {
 	switch {
 	case r.Package.Name != "":
 		return r.Package.String()

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
@@ -14,7 +13,7 @@ import (
 // around.
 func TestText(t *testing.T) {
 	const hostile = "a\x1b[2J\nb\u202ec\u2028d\u009be"
-	text := refusal.Text([]api.Refusal{{
+	text := refusal.Text([]refusal.Refusal{{
 		Package: pkgref.Ref{Ecosystem: "python", Name: hostile, Version: hostile}, File: hostile, Outcome: hostile, Rule: hostile,
 		Reason: hostile, RequestID: hostile, Suggest: "x:\n  " + hostile, Count: 2, Alarm: true,
 	}})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -65,24 +64,6 @@ type Filter struct {
 	Flags int
 	Exit  *int
 	Limit int // 0: none
-}
-
-// FilterOf reads a query.
-func FilterOf(q api.AuditQuery) (Filter, error) {
-	f := Filter{Where: q.Where, Text: q.Text, Since: q.Since, Until: q.Until, From: q.From, Exit: q.Exit, Limit: q.Limit}
-	if q.Limit < 0 {
-		return f, fault.Invalid("a limit is not negative")
-	}
-	for _, name := range q.Flags {
-		flag, known := map[string]int{
-			"claimed": FlagClaimed, "guest": FlagGuest, "unaccounted": FlagUnaccounted, "brought": FlagBrought,
-		}[name]
-		if !known {
-			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought", name)
-		}
-		f.Flags |= flag
-	}
-	return f, nil
 }
 
 // where is a WHERE clause as it grows.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 )
@@ -23,7 +22,7 @@ func approvals(ctx context.Context, a *asking) error {
 		return err
 	}
 	columns := []string{"record", "time", "request", "answer", "by", "package", "version", "scope", "expires", "let in", "digests", "reason"}
-	t := api.AuditTable{Columns: columns, Rows: []map[string]string{}}
+	t := Table{Columns: columns, Rows: []map[string]string{}}
 	became := map[string]int{}
 	for r, err := range a.view.Records(ctx, seqs) {
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 )
@@ -16,7 +15,7 @@ type asking struct {
 	config   Config
 	question Question
 	view     *index.View
-	report   api.AuditReport
+	report   Report
 
 	from, to     uint64 // records from from on, before to
 	since, until time.Time

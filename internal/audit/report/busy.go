@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-
-	"github.com/cofferdam-dev/cofferdam/api"
 )
 
 // usualMinRuns is how many other runs make a history.
@@ -31,7 +29,7 @@ func busyRuns(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
-	t := api.AuditTable{Columns: []string{"run", "events", "median", "95th percentile", "other runs", "policy", "first record"}, Rows: []map[string]string{}}
+	t := Table{Columns: []string{"run", "events", "median", "95th percentile", "other runs", "policy", "first record"}, Rows: []map[string]string{}}
 	judged := 0
 	for _, r := range asked {
 		others := without(histories[r.policy], r.events)

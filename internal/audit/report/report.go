@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -51,7 +50,7 @@ type Reporter struct{ config Config }
 // New makes a Reporter.
 func New(config Config) *Reporter { return &Reporter{config} }
 
-// Question is what is asked: api.AuditQuestion with its lockfiles read.
+// Question is what is asked, with its lockfiles read.
 type Question struct {
 	Since, Until time.Time // until is not included; zero: not bounded
 	Run, Policy  string
@@ -98,18 +97,18 @@ func Names() []Name {
 
 // Answer answers the report of that name. fault.ErrNotFound if there is none, or
 // the run that it is about is not on record.
-func (r *Reporter) Answer(ctx context.Context, name string, q Question) (api.AuditReport, error) {
+func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report, error) {
 	for _, known := range questions() {
 		if known.Name.Name != name {
 			continue
 		}
 		if name == "run" && q.Run == "" {
-			return api.AuditReport{}, fault.Invalid("the report run is about a run; name it")
+			return Report{}, fault.Invalid("the report run is about a run; name it")
 		}
-		var report api.AuditReport
+		var report Report
 		err := r.config.Index.View(ctx, func(v *index.View) error {
 			a := &asking{config: r.config, question: q, view: v, texts: map[int64]string{}, baselines: map[int64]Baseline{}}
-			a.report = api.AuditReport{Report: name, Tables: []api.AuditTable{}}
+			a.report = Report{Report: name, Tables: []Table{}}
 			if err := a.begin(ctx); err != nil {
 				return err
 			}
@@ -122,7 +121,7 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (api.Aud
 		})
 		return report, err
 	}
-	return api.AuditReport{}, fault.New(fault.ErrNotFound, "there is no report %q", name)
+	return Report{}, fault.New(fault.ErrNotFound, "there is no report %q", name)
 }
 
 // head says what was asked and over which records.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
@@ -27,7 +26,7 @@ import (
 func start() time.Time { return time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) }
 
 // ask writes a log of the records and asks a report about it.
-func ask(t *testing.T, name string, q report.Question, config report.Config, records ...audit.Record) api.AuditReport {
+func ask(t *testing.T, name string, q report.Question, config report.Config, records ...audit.Record) report.Report {
 	t.Helper()
 	answer, err := tryAsk(t, name, q, config, records...)
 	if err != nil {
@@ -36,7 +35,7 @@ func ask(t *testing.T, name string, q report.Question, config report.Config, rec
 	return answer
 }
 
-func tryAsk(t *testing.T, name string, q report.Question, config report.Config, records ...audit.Record) (api.AuditReport, error) {
+func tryAsk(t *testing.T, name string, q report.Question, config report.Config, records ...audit.Record) (report.Report, error) {
 	t.Helper()
 	var now atomic.Int64 // the log reads it from its own goroutines
 	now.Store(start().UnixNano())
@@ -57,7 +56,7 @@ func tryAsk(t *testing.T, name string, q report.Question, config report.Config, 
 }
 
 // found are the records of a report's first table, with why.
-func found(r api.AuditReport) map[string]string {
+func found(r report.Report) map[string]string {
 	rows := map[string]string{}
 	for _, row := range r.Tables[0].Rows {
 		rows[row["record"]] = row["why"]
@@ -66,7 +65,7 @@ func found(r api.AuditReport) map[string]string {
 }
 
 // expect compares the records that were found.
-func expect(t *testing.T, r api.AuditReport, want map[string]string) {
+func expect(t *testing.T, r report.Report, want map[string]string) {
 	t.Helper()
 	got := found(r)
 	for record, why := range want {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -36,7 +35,7 @@ func (p *page) refused() string {
 
 // section is a table of a page, for records that it takes.
 type section struct {
-	table api.AuditTable
+	table Table
 	takes func(audit.Record) bool
 	lines map[string]int // rows by what they say, of a table that counts what is said again; nil: of another
 }
@@ -76,7 +75,7 @@ func newPage() *page {
 	var p page
 	p.about, p.found = map[string]string{}, map[audit.Outcome]int{}
 	add := func(title string, takes func(audit.Record) bool, columns ...string) {
-		t := api.AuditTable{Title: title, Columns: append([]string{"record", "time"}, columns...), Rows: []map[string]string{}}
+		t := Table{Title: title, Columns: append([]string{"record", "time"}, columns...), Rows: []map[string]string{}}
 		s := &section{table: t, takes: takes}
 		if slices.Contains(columns, timesColumn) {
 			s.lines = map[string]int{}
@@ -204,8 +203,8 @@ func (p *page) end() string {
 	return "it ended at " + p.about["ended"]
 }
 
-func (p *page) head() api.AuditTable {
-	t := api.AuditTable{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
+func (p *page) head() Table {
+	t := Table{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
 	for _, what := range []string{"run", "who", "task", "policy", "policy digest", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
 		if text := p.about[what]; text != "" {
 			t.Rows = append(t.Rows, map[string]string{"about": what, "is": text})

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 )
@@ -69,7 +68,7 @@ func (a *asking) counted(ctx context.Context, shapes []int64) (records int, err 
 // list makes the table of the records that have a shape for which there is a
 // reason, with the columns given and the reason.
 func (a *asking) list(ctx context.Context, reasons map[int64]string, columns ...string) error {
-	t := api.AuditTable{Columns: append(append([]string{"record", "time", "run"}, columns...), "why"), Rows: []map[string]string{}}
+	t := Table{Columns: append(append([]string{"record", "time", "run"}, columns...), "why"), Rows: []map[string]string{}}
 	found := make([]int64, 0, len(reasons))
 	for id := range reasons {
 		found = append(found, id)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -57,8 +56,8 @@ func readDownloads(data []byte) (installer.Result, error) {
 		if err != nil || ref.Version == "" {
 			return fault.Invalid("go names %q %q, which is not a release of a module", excerpt.Of(d.Path, installer.MaxQuoted), excerpt.Of(d.Version, installer.MaxQuoted))
 		}
-		if !slices.ContainsFunc(out.Choices, func(c api.PlanChoice) bool { return c.Name == ref.Name && c.Version == ref.Version }) {
-			out.Choices = append(out.Choices, api.PlanChoice{Name: ref.Name, Version: ref.Version, Digests: []string{d.Sum}})
+		if !slices.ContainsFunc(out.Choices, func(c installer.Choice) bool { return c.Name == ref.Name && c.Version == ref.Version }) {
+			out.Choices = append(out.Choices, installer.Choice{Name: ref.Name, Version: ref.Version, Digests: []string{d.Sum}})
 		}
 		return nil
 	})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/installertest"
@@ -46,7 +45,7 @@ func TestGoSums(t *testing.T) {
 	before := "a.example/m v1.0.0 " + h1A + "\na.example/m v1.0.0/go.mod " + h1B + "\n"
 	after := before + "b.example/m v1.2.0 " + h1A + "\nb.example/m v1.2.0/go.mod " + h1B + "\nc.example/m v1.0.0/go.mod " + h1B + "\n"
 	got, err := sums().Result(installer.Documents{"go.sum": []byte(after), "go.sum.before": []byte(before)})
-	want := installer.Result{Ecosystem: "go", Choices: []api.PlanChoice{
+	want := installer.Result{Ecosystem: "go", Choices: []installer.Choice{
 		{Name: "a.example/m", Version: "v1.0.0", Digests: []string{h1A}, IfRead: true},
 		{Name: "b.example/m", Version: "v1.2.0", Digests: []string{h1A}},
 	}}

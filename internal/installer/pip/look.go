@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 )
 
 // lookScript asks for the head of one file of each release, as NAME DIGEST...: that has
@@ -59,7 +59,7 @@ const (
 
 // Look is a command that has the gateway look into the files of what a resolver of
 // Python's packages chose; nil if there are none.
-func Look(choices []api.PlanChoice) []string {
+func Look(choices []installer.Choice) []string {
 	argv := []string{"python3", "-c", lookScript}
 	for _, c := range choices[:min(len(choices), maxLooked)] {
 		var digests []string

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -68,8 +67,8 @@ func readReport(data []byte) (installer.Result, error) {
 	return out, nil
 }
 
-func (item reportItem) choice(ref pkgref.Ref) (api.PlanChoice, error) {
-	choice := api.PlanChoice{Name: ref.Name, Version: ref.Version}
+func (item reportItem) choice(ref pkgref.Ref) (installer.Choice, error) {
+	choice := installer.Choice{Name: ref.Name, Version: ref.Version}
 	if item.Direct || item.Download.VCS != nil || item.Download.Archive == nil {
 		return choice, fault.Invalid("%s %s comes from a repository or a URL of its own; only releases of an index can be planned", ref.Name, ref.Version)
 	}

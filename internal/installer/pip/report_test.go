@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 )
@@ -34,7 +33,7 @@ func TestPipReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := installer.Result{Ecosystem: "python", Choices: []api.PlanChoice{
+	want := installer.Result{Ecosystem: "python", Choices: []installer.Choice{
 		{Name: "old", Version: "1.0", File: "old-1.0.tar.gz", Digests: []string{"sha256:" + sumB}},
 		{Name: "rich", Version: "13.7.1", File: "rich-13.7.1-py3-none-any.whl", Digests: []string{"sha256:" + sumA}},
 	}, Notes: []string{"project 0.1 is a folder of the project and comes from no registry"}}

@@ -1,4 +1,4 @@
-package plan
+package httpapi
 
 import (
 	"fmt"
@@ -9,22 +9,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
-// The effects of a release of a plan, beside the policy's own.
-const (
-	EffectAllow = "allow"
-	EffectHold  = "hold"
-	EffectDeny  = "deny"
-	// EffectError is of a release that the gateway never showed.
-	EffectError = "error"
-)
-
-// Tree is a plan as it is told, in the order of the tree.
-func Tree(run string, weighed planning.Plan, notes []string) api.Plan {
+// viewPlan is a plan as it is told, in the order of the tree.
+func viewPlan(run string, weighed planning.Plan, notes []string) api.Plan {
 	out := api.Plan{Run: run, Notes: slices.Clone(notes)}
 	for _, p := range weighed.Tree() {
-		out.Releases = append(out.Releases, release(p.Weighed, p.Depth))
+		out.Releases = append(out.Releases, viewRelease(p.Weighed, p.Depth))
 	}
 	if len(weighed.Read) > 0 {
 		out.Notes = append(out.Notes, "the resolver also read "+listed(weighed.Read)+", which are not among the releases above; a build may need them")
@@ -45,16 +37,16 @@ func listed(refs []pkgref.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-func release(w *planning.Weighed, depth int) api.PlanRelease {
+func viewRelease(w *planning.Weighed, depth int) api.PlanRelease {
 	out := api.PlanRelease{
 		Ecosystem: string(w.Package.Ecosystem), Name: w.Package.Name, Version: w.Package.Version, Depth: depth,
 		Effect: string(w.Verdict.Effect), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Approval: w.Approval, Group: w.Group,
 	}
-	if out.Effect != EffectAllow && out.Effect != EffectHold {
-		out.Effect = EffectDeny
+	if out.Effect != plan.EffectAllow && out.Effect != plan.EffectHold {
+		out.Effect = plan.EffectDeny
 	}
 	if w.Problem != "" {
-		out.Effect, out.Reason = EffectError, w.Problem
+		out.Effect, out.Reason = plan.EffectError, w.Problem
 	}
 	for _, by := range w.WantedBy {
 		out.WantedBy = append(out.WantedBy, by.Text(w.Package))

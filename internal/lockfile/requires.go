@@ -46,7 +46,7 @@ func (b *builder) requireRanges(parent pkgref.Ref, entry *value, keys ...string)
 			continue
 		}
 		for i, name := range ranges.keys {
-			of, specifier := pkgref.NodeAlias(name, ranges.values[i].text)
+			of, specifier := pkgref.Alias(b.ecosystem, name, ranges.values[i].text)
 			b.require(parent, of, specifier)
 		}
 	}

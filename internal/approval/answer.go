@@ -69,7 +69,7 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	}
 	answered := make([]Request, 0, len(subjects))
 	for _, s := range subjects {
-		r, err := q.read(ctx, s.ID)
+		r, err := q.reader.whole(ctx, s.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +313,7 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	if err := q.commit(ctx, changes...); err != nil {
 		return Request{}, err
 	}
-	return q.read(ctx, e.ID)
+	return q.reader.whole(ctx, e.ID)
 }
 
 func revoked(e Entry, who, reason string) change {

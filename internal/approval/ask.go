@@ -53,7 +53,7 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
 		return step{answer: &r}, err
 	}
-	id, ok := q.waitingFor(release{ask.Package, ask.Upstream})
+	id, ok := q.board.waitingFor(release{ask.Package, ask.Upstream})
 	if !ok {
 		return step{}, nil
 	}
@@ -69,13 +69,6 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 		return step{closing: []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: "the file " + other + " has another digest now"}}}, nil
 	}
 	return step{joins: &e}, nil
-}
-
-func (q *Queue) waitingFor(key release) (id string, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w, ok := q.pending[key]
-	return w.id, ok
 }
 
 // contradicted names a known file that has another digest now: both tell one of
@@ -136,7 +129,7 @@ func (q *Queue) join(ctx context.Context, e Entry, ask Ask, now time.Time) (Requ
 			return Request{}, err
 		}
 	}
-	return q.getFor(ctx, e.ID, ask.Run)
+	return q.reader.getFor(ctx, e.ID, ask.Run)
 }
 
 func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([]change, error) {
@@ -149,7 +142,7 @@ func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([
 		}
 		grown = !lacks(known, e.Evidence)
 	}
-	q.burst(ask, now)
+	q.board.group(ask, now, q.cfg.Limits.Burst)
 	newcomer := !e.askedBy(ask.Run, ask.Policy) && len(e.Runs) < maxRuns
 	if !newcomer && !grown && len(more) == 0 {
 		return nil, nil
@@ -235,7 +228,7 @@ func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.T
 	if err := q.commit(ctx, changes...); err != nil {
 		return Request{}, err
 	}
-	return q.get(ctx, id)
+	return q.reader.get(ctx, id)
 }
 
 // beginning are the changes of a new request, for which there is room.
@@ -257,7 +250,7 @@ func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now ti
 	}
 	c := change{
 		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
-		group: q.burst(ask, now), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
+		group: q.board.group(ask, now, q.cfg.Limits.Burst), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
 	}
 	return id, slices.Concat(closing, inParts(c, ask.Files)), nil
 }
@@ -274,27 +267,4 @@ func (q *Queue) freshID(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-}
-
-// burst is the group of what a run asks for now. The caller holds q.write.
-func (q *Queue) burst(ask Ask, now time.Time) string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.bursts) > maxCached {
-		for run, b := range q.bursts {
-			if now.Sub(b.last) > q.cfg.Limits.Burst {
-				delete(q.bursts, run)
-			}
-		}
-	}
-	b, known := q.bursts[ask.Run]
-	switch {
-	case ask.Group != "":
-		b.group = ask.Group
-	case !known || b.group == "" || now.Sub(b.last) > q.cfg.Limits.Burst:
-		b.group = newID(groupPrefix)
-	}
-	b.last = now
-	q.bursts[ask.Run] = b
-	return b.group
 }

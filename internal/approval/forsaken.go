@@ -12,22 +12,8 @@ import (
 // request whose runs have all ended, and that no person has looked at, ends some time
 // after them (Config.AfterRun), and at once where its room is needed.
 func (q *Queue) FollowRuns(living func() map[string]bool) {
-	q.mu.Lock()
-	q.runs = living
+	q.board.follow(living)
 	q.look()
-	q.mu.Unlock()
-}
-
-// living asks which runs live.
-func (q *Queue) living() func(run string) bool {
-	q.mu.Lock()
-	ask := q.runs
-	q.mu.Unlock()
-	if ask == nil {
-		return func(string) bool { return true }
-	}
-	alive := ask()
-	return func(run string) bool { return alive[run] }
 }
 
 // looks is how many times in the time after a run its end is looked for.
@@ -37,31 +23,12 @@ const looks = 24
 // look again.
 func (q *Queue) forsaken(ctx context.Context) (again time.Duration, err error) {
 	again = min(max(q.cfg.AfterRun/looks, time.Second), settleEvery)
-	for _, id := range q.overdue(time.Now()) { // by the monotonic clock: no jump of the host's ends a request
+	for _, id := range q.board.overdue(time.Now(), q.cfg.AfterRun) { // by the monotonic clock: no jump of the host's ends a request
 		if err := q.endForsaken(ctx, id, q.now()); err != nil {
 			return again, err
 		}
 	}
 	return again, nil
-}
-
-// overdue are the requests that have been forsaken for long enough.
-func (q *Queue) overdue(now time.Time) (ids []string) {
-	lives := q.living()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for key, w := range q.pending {
-		switch is := w.forsaken(lives) && !q.seenInTree(w.id); {
-		case !is:
-			w.orphan = false
-		case !w.orphan:
-			w.orphan, w.orphand = true, now
-		case now.Sub(w.orphand) >= q.cfg.AfterRun:
-			ids = append(ids, w.id)
-		}
-		q.pending[key] = w
-	}
-	return ids
 }
 
 func (q *Queue) endForsaken(ctx context.Context, id string, now time.Time) error {
@@ -70,14 +37,7 @@ func (q *Queue) endForsaken(ctx context.Context, id string, now time.Time) error
 	if err := q.ready(ctx); err != nil {
 		return err
 	}
-	lives := q.living() // it may have been asked for again meanwhile
-	if w, there := q.waitingAs(id); !there || !w.forsaken(lives) {
-		return nil
-	}
-	q.mu.Lock()
-	seen := q.seenInTree(id)
-	q.mu.Unlock()
-	if seen {
+	if !q.board.forsaken(id) { // it may have been asked for again meanwhile
 		return nil
 	}
 	changes, err := q.ending(ctx, id, "its run has ended, and nobody had looked at it", now)
@@ -85,17 +45,6 @@ func (q *Queue) endForsaken(ctx context.Context, id string, now time.Time) error
 		return err
 	}
 	return q.commit(ctx, changes...)
-}
-
-func (q *Queue) waitingAs(id string) (waiting, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, w := range q.pending {
-		if w.id == id {
-			return w, true
-		}
-	}
-	return waiting{}, false
 }
 
 // Look is Get by a person. The first look at a pending request is on record, and from

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -16,8 +17,11 @@ import (
 const maxCached = 4_096
 
 // grantCache keeps what the store told about a project to a run, most often
-// that there is nothing. Its owner guards it.
+// that there is nothing. Safe for concurrent use.
 type grantCache struct {
+	store Store
+
+	mu    sync.Mutex // guards what follows; never held over I/O
 	known map[grantKey][]grant
 	// forgotten counts, so that what was read before a change is not kept after it.
 	forgotten uint64
@@ -34,45 +38,59 @@ type grant struct {
 	ends time.Time
 }
 
-func newGrantCache() grantCache { return grantCache{known: map[grantKey][]grant{}} }
+func newGrantCache(store Store) *grantCache {
+	return &grantCache{store: store, known: map[grantKey][]grant{}}
+}
 
-// forget drops what an entry may have changed.
-func (c *grantCache) forget(e Entry) {
-	if e.State == Pending {
-		return
-	}
-	c.forgotten++
-	project := pkgref.Ref{Ecosystem: e.Package.Ecosystem, Name: e.Package.Name}
-	for key := range c.known {
-		if key.project == project {
-			delete(c.known, key)
+// forget drops what entries may have changed.
+func (c *grantCache) forget(entries []Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range entries {
+		if e.State == Pending {
+			continue
+		}
+		c.forgotten++
+		project := pkgref.Ref{Ecosystem: e.Package.Ecosystem, Name: e.Package.Name}
+		for key := range c.known {
+			if key.project == project {
+				delete(c.known, key)
+			}
 		}
 	}
 }
 
+// forgetAll drops everything.
+func (c *grantCache) forgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.known)
+	c.forgotten++
+}
+
 // answers reads through the cache.
-func (q *Queue) answers(ctx context.Context, key grantKey) ([]grant, error) {
-	q.mu.Lock()
-	known, ok := q.grants.known[key]
-	before := q.grants.forgotten
-	q.mu.Unlock()
+func (c *grantCache) answers(ctx context.Context, key grantKey) ([]grant, error) {
+	c.mu.Lock()
+	known, ok := c.known[key]
+	before := c.forgotten
+	c.mu.Unlock()
 	if ok {
 		return known, nil
 	}
-	entries, err := q.cfg.Store.Answers(ctx, key.project, key.run, key.policy)
+	entries, err := c.store.Answers(ctx, key.project, key.run, key.policy)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
 		known = append(known, grantOf(e))
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.grants.forgotten == before {
-		if len(q.grants.known) >= maxCached {
-			clear(q.grants.known)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.forgotten == before {
+		if len(c.known) >= maxCached {
+			clear(c.known)
 		}
-		q.grants.known[key] = known
+		c.known[key] = known
 	}
 	return known, nil
 }

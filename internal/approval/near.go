@@ -9,13 +9,13 @@ import (
 // nearNames finds, for the pending ones of some requests, names in their group
 // that are almost the same: one of two may be there to be mistaken for the
 // other.
-func (q *Queue) nearNames(ctx context.Context, entries []Entry) (map[string][]string, error) {
+func (d reader) nearNames(ctx context.Context, entries []Entry) (map[string][]string, error) {
 	groups := map[string][]Entry{}
 	for _, e := range entries {
 		if e.State != Pending || e.Group == "" || groups[e.Group] != nil {
 			continue
 		}
-		group, err := q.cfg.Store.List(ctx, Filter{Group: e.Group, States: []State{Pending}, Limit: q.cfg.Limits.Pending})
+		group, err := d.store.List(ctx, Filter{Group: e.Group, States: []State{Pending}, Limit: d.group})
 		if err != nil {
 			return nil, err
 		}

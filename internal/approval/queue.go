@@ -59,31 +59,16 @@ type Queue struct {
 	behind  []change // recorded, but the store did not take them
 	orphans []change // recorded, of a batch that was cut short
 
-	mu      sync.Mutex               // guards what follows; never held over I/O
-	lagging bool                     // behind is not empty
-	pending map[release]waiting      // every pending request of a release
-	trees   map[string]pendingTree   // every pending tree
-	bursts  map[string]burst         // by run
-	capped  map[string]bool          // runs whose excess is on record
-	waiters map[string]chan struct{} // by request; closed when it is not pending any more
-	changed chan struct{}            // closed at the next change of anything
-	last    uint64                   // the last event's number
-	grants  grantCache
-	runs    func() map[string]bool // those that live; nil: all
-	wake    chan struct{}          // capacity 1: the next expiry may be another
-	jumped  bool                   // the host's clock has, when it was last read
-}
+	board  *board
+	reader reader
+	grants *grantCache
+	wake   chan struct{} // capacity 1: the next expiry may be another
 
-// release is what there is one pending request of.
-type release struct {
-	pkg      pkgref.Ref
-	upstream string
-}
-
-// burst is what one run asks for in one go.
-type burst struct {
-	group string
-	last  time.Time
+	mu      sync.Mutex    // guards what follows; never held over I/O
+	lagging bool          // behind is not empty
+	changed chan struct{} // closed at the next change of anything
+	last    uint64        // the last event's number
+	jumped  bool          // the host's clock has, when it was last read
 }
 
 // Open brings the store up to date with the log and starts the clock of
@@ -94,10 +79,9 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	}
 	q := &Queue{
 		cfg: cfg.withDefaults(), done: make(chan struct{}),
-		pending: map[release]waiting{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
-		waiters: map[string]chan struct{}{}, changed: make(chan struct{}), wake: make(chan struct{}, 1),
-		grants: newGrantCache(),
+		board: newBoard(), grants: newGrantCache(cfg.Store), changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
+	q.reader = reader{store: cfg.Store, board: q.board, now: q.now, group: q.cfg.Limits.Pending}
 	q.write.Lock()
 	defer q.write.Unlock()
 	if err := q.reconcile(ctx); err != nil {
@@ -128,38 +112,8 @@ func (q *Queue) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		q.note(e)
-	}
+	q.board.take(entries)
 	return nil
-}
-
-// note takes an entry's state into memory. The caller holds q.mu, or is Open.
-func (q *Queue) note(e Entry) {
-	key := release{e.Package, e.Upstream}
-	if e.State != Pending {
-		delete(q.trees, e.ID)
-		if q.pending[key].id == e.ID {
-			delete(q.pending, key)
-		}
-		if ch := q.waiters[e.ID]; ch != nil {
-			close(ch)
-			delete(q.waiters, e.ID)
-		}
-		return
-	}
-	if e.IsTree() {
-		q.trees[e.ID] = pendingTreeOf(e)
-		return
-	}
-	w := waitingOf(e)
-	if known := q.pending[key]; known.id == e.ID {
-		w.orphan, w.orphand = known.orphan, known.orphand
-	}
-	q.pending[key] = w
-	if b := q.bursts[w.run]; e.Created.After(b.last) {
-		q.bursts[w.run] = burst{group: e.Group, last: e.Created}
-	}
 }
 
 // commit records the changes and applies them, all or none. The caller holds
@@ -230,21 +184,20 @@ func (q *Queue) take(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// tell takes what the store took into memory and wakes who waits for it.
+// tell takes what the store took into memory and wakes who waits for it: an answer is
+// among the grants before who waited hears of it.
 func (q *Queue) tell(b Batch) {
+	q.grants.forget(b.Entries)
+	q.board.take(b.Entries)
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, e := range b.Entries {
-		q.note(e)
-		q.grants.forget(e)
-	}
 	q.last = b.Position.Seq + 1
 	close(q.changed)
 	q.changed = make(chan struct{})
+	q.mu.Unlock()
 	q.look()
 }
 
-// look has what is over recorded. The caller holds q.mu.
+// look has what is over recorded.
 func (q *Queue) look() {
 	select {
 	case q.wake <- struct{}{}:
@@ -371,7 +324,7 @@ func (q *Queue) Grants(ctx context.Context, project pkgref.Ref, run, policyDiges
 	if err := q.current(ctx); err != nil {
 		return nil, "", err
 	}
-	answers, err := q.answers(ctx, grantKey{pkgref.Ref{Ecosystem: project.Ecosystem, Name: project.Name}, run, policyDigest})
+	answers, err := q.grants.answers(ctx, grantKey{pkgref.Ref{Ecosystem: project.Ecosystem, Name: project.Name}, run, policyDigest})
 	if err != nil {
 		return nil, "", err
 	}

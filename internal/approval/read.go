@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -16,70 +15,7 @@ func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
 	if err := q.current(ctx); err != nil {
 		return Request{}, err
 	}
-	return q.read(ctx, valid(id, maxShort))
-}
-
-func (q *Queue) read(ctx context.Context, id string) (Request, error) {
-	e, err := q.cfg.Store.Get(ctx, id)
-	if err != nil {
-		return Request{}, err
-	}
-	near, err := q.nearNames(ctx, []Entry{e})
-	if err != nil {
-		return Request{}, err
-	}
-	r := q.placed(e.asOf(q.now()), "")
-	r.Near = near[e.ID]
-	return q.withMembers(ctx, r, near)
-}
-
-// maxTold bounds the members' requests that come with a tree, in bytes of JSON.
-const maxTold = 4 << 20
-
-// withMembers tells a tree's members as they are now. It changes nothing that r shares.
-func (q *Queue) withMembers(ctx context.Context, r Request, near map[string][]string) (Request, error) {
-	r.Members = slices.Clone(r.Members)
-	told := 0
-	for i, m := range r.Members {
-		e, err := q.cfg.Store.Get(ctx, m.ID)
-		if errors.Is(err, fault.ErrNotFound) {
-			continue // it was erased
-		}
-		if err != nil {
-			return Request{}, err
-		}
-		own := e.asOf(q.now())
-		own.Tree, own.Near = r.ID, near[m.ID]
-		r.Members[i].State = own.State
-		if told += encodedSize(own); told <= maxTold {
-			r.Members[i].Request = &own
-		}
-	}
-	return r, nil
-}
-
-// placed says which tree a pending request is in: of a run's own, if it has one.
-func (q *Queue) placed(r Request, run string) Request {
-	if r.State != Pending || r.IsTree() {
-		return r
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if tree := q.treeOf(r.ID, run); tree != "" {
-		r.Tree = tree
-	}
-	return r
-}
-
-func (q *Queue) get(ctx context.Context, id string) (Request, error) { return q.getFor(ctx, id, "") }
-
-// getFor is a request as the run sees it that asks.
-func (q *Queue) getFor(ctx context.Context, id, run string) (Request, error) {
-	e, err := q.cfg.Store.Get(ctx, id)
-	if err != nil {
-		return Request{}, err
-	}
-	return q.placed(e.asOf(q.now()), run), nil
+	return q.reader.whole(ctx, valid(id, maxShort))
 }
 
 // MaxPage is how many requests one List returns at most.
@@ -105,17 +41,17 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 	if len(entries) == f.Limit {
 		next = entries[len(entries)-1].Born
 	}
-	near, err := q.nearNames(ctx, entries)
+	near, err := q.reader.nearNames(ctx, entries)
 	if err != nil {
 		return nil, 0, err
 	}
 	page = make([]Request, 0, len(entries))
 	for _, e := range entries {
-		r := q.placed(e.asOf(now), f.Run)
+		r := q.reader.placed(e.asOf(now), f.Run)
 		if len(states) > 0 && !slices.Contains(states, r.State) {
 			continue
 		}
-		if r.Members, err = q.states(ctx, r.Members); err != nil {
+		if r.Members, err = q.reader.states(ctx, r.Members); err != nil {
 			return nil, 0, err
 		}
 		if r.State == Pending {
@@ -124,24 +60,6 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 		page = append(page, r)
 	}
 	return page, next, nil
-}
-
-// states tells how a tree's members stand.
-func (q *Queue) states(ctx context.Context, members []Member) ([]Member, error) {
-	if len(members) == 0 {
-		return nil, nil
-	}
-	members = slices.Clone(members)
-	for i, m := range members {
-		e, err := q.cfg.Store.Get(ctx, m.ID)
-		if err != nil && !errors.Is(err, fault.ErrNotFound) {
-			return nil, err
-		}
-		if err == nil {
-			members[i].State = e.asOf(q.now()).State
-		}
-	}
-	return members, nil
 }
 
 // reaching are the states on record that a wanted state by the clock can have:
@@ -156,11 +74,11 @@ func reaching(wanted []State) []State {
 // Await returns the request once it is not pending any more.
 func (q *Queue) Await(ctx context.Context, id string) (Request, error) {
 	for {
-		settled := q.settled(id) // before the look, so that no change is missed
+		settled := q.board.settled(id) // before the look, so that no change is missed
 		if err := q.current(ctx); err != nil {
 			return Request{}, err
 		}
-		r, err := q.get(ctx, valid(id, maxShort))
+		r, err := q.reader.get(ctx, valid(id, maxShort))
 		if err != nil {
 			return Request{}, err
 		}
@@ -177,23 +95,6 @@ func (q *Queue) Await(ctx context.Context, id string) (Request, error) {
 		}
 		timer.Stop()
 	}
-}
-
-// settled is closed when the request is not pending any more. Of a request that
-// is not pending it may never be.
-func (q *Queue) settled(id string) <-chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, w := range q.pending {
-		if w.id != id {
-			continue
-		}
-		if q.waiters[id] == nil {
-			q.waiters[id] = make(chan struct{})
-		}
-		return q.waiters[id]
-	}
-	return nil
 }
 
 // LastEvent is the number of the newest event; 0 if there is none.
@@ -248,9 +149,16 @@ func (q *Queue) events(ctx context.Context, after uint64) ([]Event, error) {
 		return nil, err
 	}
 	for i := range events {
-		if events[i].Request, err = q.get(ctx, events[i].ID); err != nil {
+		if events[i].Request, err = q.reader.get(ctx, events[i].ID); err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "event %d is about a request that is not there", events[i].Number)
 		}
 	}
 	return events, nil
+}
+
+// Waiting is how many requests nobody has answered, a tree with all of its releases being
+// one. It asks nothing of the store, so one whose time has just run out may still be counted.
+func (q *Queue) Waiting() int {
+	requests, _ := q.board.count(Ask{})
+	return requests.all
 }

@@ -14,9 +14,6 @@ func (q *Queue) Renew(ctx context.Context) error {
 	if err := q.cfg.Store.Reset(ctx); err != nil {
 		return err
 	}
-	q.mu.Lock()
-	clear(q.grants.known)
-	q.grants.forgotten++
-	q.mu.Unlock()
+	q.grants.forgetAll()
 	return q.reconcile(ctx)
 }

@@ -1,64 +1,12 @@
 package approval
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
-
-// waiting is a pending request, as the caps count it.
-type waiting struct {
-	id      string
-	run     string // that began it
-	token   string // whose run that was
-	born    uint64
-	runs    []string // that want it; nil: too many to tell
-	seen    bool     // a person has looked at it
-	orphan  bool     // when the runs were last looked at, none of them lived
-	orphand time.Time
-}
-
-func waitingOf(e Entry) waiting {
-	w := waiting{id: e.ID, born: e.Born, seen: e.Seen != nil}
-	if len(e.Runs) > 0 {
-		w.run = e.Runs[0].Run
-	}
-	if len(e.Asks) > 0 {
-		w.token = e.Asks[0].Token
-	}
-	if len(e.Runs) <= MaxAsks {
-		for _, wish := range e.Runs {
-			w.runs = append(w.runs, wish.Run)
-		}
-	}
-	return w
-}
-
-// forsaken tells whether nobody waits for a request any more, and no person has
-// looked at it.
-func (w waiting) forsaken(lives func(run string) bool) bool {
-	return !w.seen && len(w.runs) > 0 && !slices.ContainsFunc(w.runs, lives)
-}
-
-// count is how many requests wait.
-type count struct{ all, token, run int }
-
-func (n *count) add(in, token, run bool) {
-	if !in {
-		return
-	}
-	n.all++
-	if token {
-		n.token++
-	}
-	if run {
-		n.run++
-	}
-}
 
 // room is what a new request takes: a tree is one, and its releases are counted
 // apart. closing are pending requests that end with it.
@@ -68,7 +16,7 @@ type room struct{ requests, releases, closing int }
 // once for a run. Where a share or the queue is full, the oldest request that nobody
 // waits for any more yields. The caller holds q.write; closing requests make room.
 func (q *Queue) admit(ctx context.Context, ask Ask, need room, now time.Time) (yielding []change, err error) {
-	n, releases := q.count(ask)
+	n, releases := q.board.count(ask)
 	if need.requests == 0 {
 		return nil, nil
 	}
@@ -126,59 +74,9 @@ func (q *Queue) admitReleases(n count, need room, ask Ask) error {
 	return nil
 }
 
-// count is how many requests wait, trees counting as one, and how many releases.
-func (q *Queue) count(ask Ask) (requests, releases count) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	members := map[string]bool{}
-	for _, t := range q.trees {
-		requests.add(true, t.token == ask.Token, t.run == ask.Run)
-		for id := range t.members {
-			members[id] = true
-		}
-	}
-	for _, w := range q.pending {
-		token, run := w.token == ask.Token, w.run == ask.Run
-		releases.add(true, token, run)
-		requests.add(!members[w.id], token, run)
-	}
-	return requests, releases
-}
-
-// yield ends the oldest forsaken request of those that are meant, of the token with
-// the most of them; nothing if there is none.
-func (q *Queue) yield(ctx context.Context, meant func(waiting) bool, now time.Time) ([]change, error) {
-	lives := q.living()
-	q.mu.Lock()
-	var idle []waiting
-	of := map[string]int{}
-	for _, w := range q.pending {
-		if meant(w) && w.forsaken(lives) && !q.seenInTree(w.id) {
-			idle = append(idle, w)
-			of[w.token]++
-		}
-	}
-	q.mu.Unlock()
-	if len(idle) == 0 {
-		return nil, nil
-	}
-	first := slices.MinFunc(idle, func(a, b waiting) int {
-		return cmp.Or(cmp.Compare(of[b.token], of[a.token]), cmp.Compare(a.born, b.born))
-	})
-	ids := []string{first.id}
-	q.mu.Lock()
-	if tree := q.treeOf(first.id, first.run); tree != "" { // one of its members alone makes no room
-		ids = nil
-		for _, w := range idle {
-			if q.trees[tree].members[w.id] {
-				ids = append(ids, w.id)
-			}
-		}
-	}
-	q.mu.Unlock()
-	slices.Sort(ids)
-	var ends []change
-	for _, id := range ids {
+// yield ends the oldest forsaken request of those that are meant; nothing if there is none.
+func (q *Queue) yield(ctx context.Context, meant func(waiting) bool, now time.Time) (ends []change, err error) {
+	for _, id := range q.board.idlest(meant) {
 		more, err := q.ending(ctx, id, "its run has ended, nobody had looked at it, and another request needed the room", now)
 		if err != nil {
 			return nil, err
@@ -206,10 +104,7 @@ func (q *Queue) ending(ctx context.Context, id, why string, now time.Time) ([]ch
 
 // refuseMore records once for a run that it asked for too much, and returns why.
 func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
-	q.mu.Lock()
-	told := q.capped[ask.Run]
-	q.mu.Unlock()
-	if told {
+	if q.board.isCapped(ask.Run) {
 		return reason
 	}
 	_, err := q.cfg.Log.Append(ctx, audit.Record{
@@ -220,11 +115,6 @@ func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
 	if err != nil {
 		return unrecorded(err)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.capped) > maxCached {
-		clear(q.capped)
-	}
-	q.capped[ask.Run] = true
+	q.board.setCapped(ask.Run)
 	return reason
 }

@@ -67,15 +67,14 @@ func (q *Queue) AskTree(ctx context.Context, tree TreeAsk) (Request, error) {
 	if err := q.ready(ctx); err != nil {
 		return Request{}, err
 	}
-	now := q.now()
-	steps, err := q.treeSteps(ctx, asks, now)
-	switch {
+	f := &filing{Queue: q, tree: tree, now: q.now()}
+	switch err := f.weigh(ctx, asks); {
 	case err != nil:
 		return Request{}, err
-	case len(steps.waiting) == 0:
-		return steps.last, nil
+	case len(f.waiting) == 0:
+		return f.last, nil
 	}
-	return q.fileTree(ctx, tree, steps, now)
+	return f.file(ctx)
 }
 
 // cleanTree checks the members and bounds them, each release once.
@@ -107,8 +106,11 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 	return asks, nil
 }
 
-// steps are what filing a tree comes to.
-type steps struct {
+// filing is a tree on its way into the queue. Whoever has one holds Queue.write.
+type filing struct {
+	*Queue
+	tree    TreeAsk
+	now     time.Time
 	waiting []waitingMember
 	closing int     // pending requests that end with it
 	fresh   int     // new ones
@@ -121,46 +123,46 @@ type waitingMember struct {
 	step
 }
 
-func (q *Queue) treeSteps(ctx context.Context, asks []TreeMember, now time.Time) (out steps, err error) {
+// weigh finds out what becomes of each member.
+func (f *filing) weigh(ctx context.Context, asks []TreeMember) error {
 	for _, m := range asks {
-		s, err := q.step(ctx, m.Ask, now)
+		s, err := f.step(ctx, m.Ask, f.now)
 		if err != nil {
-			return steps{}, err
+			return err
 		}
 		if s.answer != nil {
-			out.last = *s.answer
+			f.last = *s.answer
 			continue
 		}
 		if s.joins == nil {
-			out.fresh++
+			f.fresh++
 		}
-		out.closing += len(s.closing)
-		out.waiting = append(out.waiting, waitingMember{m, s})
+		f.closing += len(s.closing)
+		f.waiting = append(f.waiting, waitingMember{m, s})
 	}
-	return out, nil
+	return nil
 }
 
-// fileTree makes the changes of a tree and its members. The caller holds q.write.
-func (q *Queue) fileTree(ctx context.Context, tree TreeAsk, s steps, now time.Time) (Request, error) {
-	first := s.waiting[0].Ask
-	alone := len(s.waiting) == 1
-	need := room{requests: 1, releases: s.fresh, closing: s.closing}
+// file makes the changes of the tree and its members.
+func (f *filing) file(ctx context.Context) (Request, error) {
+	alone := len(f.waiting) == 1
+	need := room{requests: 1, releases: f.fresh, closing: f.closing}
 	if alone {
-		need.requests = s.fresh
+		need.requests = f.fresh
 	}
-	changes, err := q.admit(ctx, first, need, now)
+	changes, err := f.admit(ctx, f.waiting[0].Ask, need, f.now)
 	if err != nil {
 		return Request{}, err
 	}
 	id := ""
 	if !alone {
-		if id, err = q.freshID(ctx); err != nil {
+		if id, err = f.freshID(ctx); err != nil {
 			return Request{}, err
 		}
 	}
 	var members []Member
-	for _, m := range s.waiting {
-		own, more, err := q.member(ctx, id, m, now)
+	for _, m := range f.waiting {
+		own, more, err := f.member(ctx, id, m)
 		if err != nil {
 			return Request{}, err
 		}
@@ -169,25 +171,25 @@ func (q *Queue) fileTree(ctx context.Context, tree TreeAsk, s steps, now time.Ti
 	}
 	if alone {
 		if len(changes) > 0 {
-			err = q.commit(ctx, changes...)
+			err = f.commit(ctx, changes...)
 		}
 		if err != nil {
 			return Request{}, err
 		}
-		return q.get(ctx, members[0].ID)
+		return f.reader.get(ctx, members[0].ID)
 	}
-	whole, err := q.treeChanges(id, tree, first, members, now)
+	whole, err := f.changes(id, members)
 	if err != nil {
 		return Request{}, err
 	}
-	if err := q.commit(ctx, slices.Concat(changes, whole)...); err != nil {
+	if err := f.commit(ctx, slices.Concat(changes, whole)...); err != nil {
 		return Request{}, err
 	}
-	return q.read(ctx, id)
+	return f.reader.whole(ctx, id)
 }
 
 // member joins or begins the request of one release of the tree.
-func (q *Queue) member(ctx context.Context, tree string, m waitingMember, now time.Time) (Member, []change, error) {
+func (f *filing) member(ctx context.Context, tree string, m waitingMember) (Member, []change, error) {
 	var id string
 	var changes []change
 	var err error
@@ -195,9 +197,9 @@ func (q *Queue) member(ctx context.Context, tree string, m waitingMember, now ti
 	if m.joins != nil {
 		id = m.joins.ID
 		digests = Digests(mergeFiles(m.joins.Files, m.Files))
-		changes, err = q.joining(ctx, *m.joins, m.Ask, now)
+		changes, err = f.joining(ctx, *m.joins, m.Ask, f.now)
 	} else {
-		id, changes, err = q.beginning(ctx, m.closing, m.Ask, now)
+		id, changes, err = f.beginning(ctx, m.closing, m.Ask, f.now)
 	}
 	for i := range changes {
 		if changes[i].id == id {
@@ -207,24 +209,25 @@ func (q *Queue) member(ctx context.Context, tree string, m waitingMember, now ti
 	return Member{ID: id, Package: m.Package, Depth: m.Depth, Digests: digests}, changes, err
 }
 
-// treeChanges are the records of the tree itself, small enough each.
-func (q *Queue) treeChanges(id string, tree TreeAsk, first Ask, members []Member, now time.Time) ([]change, error) {
+// changes are the records of the tree itself, small enough each.
+func (f *filing) changes(id string, members []Member) ([]change, error) {
+	first := f.waiting[0].Ask
 	root := first.Package
 	for _, m := range members {
-		if m.Package == tree.Root {
-			root = tree.Root
+		if m.Package == f.tree.Root {
+			root = f.tree.Root
 		}
 	}
 	asker := first.asker()
 	asker.WantedBy = nil
-	reason := valid(tree.Reason, maxLong)
+	reason := valid(f.tree.Reason, maxLong)
 	if reason == "" {
 		reason = "it and what it brings wait for approval: " + strconv.Itoa(len(members)) + " releases"
 	}
 	whole := []change{{
 		event: EventAsked, id: id, pkg: root, upstream: first.Upstream, asker: asker, rule: first.Rule,
 		reason: reason,
-		group:  q.burst(first, now), expires: now.Add(q.cfg.PendingExpires), byPerson: first.ByPerson, notes: tree.Notes,
+		group:  f.board.group(first, f.now, f.cfg.Limits.Burst), expires: f.now.Add(f.cfg.PendingExpires), byPerson: first.ByPerson, notes: f.tree.Notes,
 	}}
 	size, total := 0, 0
 	for _, m := range members {
@@ -243,53 +246,6 @@ func (q *Queue) treeChanges(id string, tree TreeAsk, first Ask, members []Member
 	return whole, nil
 }
 
-// pendingTree is a tree that nobody has answered as a whole.
-type pendingTree struct {
-	run, token string
-	born       uint64
-	group      string
-	seen       bool
-	members    map[string]bool
-}
-
-func pendingTreeOf(e Entry) pendingTree {
-	t := pendingTree{born: e.Born, group: e.Group, seen: e.Seen != nil, members: map[string]bool{}}
-	if len(e.Asks) > 0 {
-		t.run, t.token = e.Asks[0].Run, e.Asks[0].Token
-	}
-	for _, m := range e.Members {
-		t.members[m.ID] = true
-	}
-	return t
-}
-
-// treeOf is the oldest pending tree that a request is in, one of the run's own first;
-// "" if it is in none. The caller holds q.mu.
-func (q *Queue) treeOf(id, run string) (tree string) {
-	var best pendingTree
-	for name, t := range q.trees {
-		if !t.members[id] {
-			continue
-		}
-		own, known := t.run == run, best.run == run
-		if tree == "" || own && !known || own == known && t.born < best.born {
-			tree, best = name, t
-		}
-	}
-	return tree
-}
-
-// seenInTree tells that a person has looked at a tree that a request is in. The
-// caller holds q.mu.
-func (q *Queue) seenInTree(id string) bool {
-	for _, t := range q.trees {
-		if t.seen && t.members[id] {
-			return true
-		}
-	}
-	return false
-}
-
 // withTrees adds the ends of trees none of whose members waits after the changes. The
 // caller holds q.write.
 func (q *Queue) withTrees(ctx context.Context, changes []change) ([]change, error) {
@@ -299,28 +255,9 @@ func (q *Queue) withTrees(ctx context.Context, changes []change) ([]change, erro
 			ended[c.id] = c
 		}
 	}
-	q.mu.Lock()
-	open := map[string]bool{}
-	for _, w := range q.pending {
-		if _, ends := ended[w.id]; !ends {
-			open[w.id] = true
-		}
-	}
-	var over []string
-	for id, t := range q.trees {
-		touched, waits := false, false
-		for member := range t.members {
-			_, ends := ended[member]
-			touched, waits = touched || ends, waits || open[member]
-		}
-		if _, ends := ended[id]; touched && !waits && !ends {
-			over = append(over, id)
-		}
-	}
-	q.mu.Unlock()
-	slices.Sort(over)
-	for _, id := range over {
-		c, err := q.overTree(ctx, id, ended)
+	ends := treeEnds{store: q.cfg.Store, ended: ended}
+	for _, id := range q.board.treesOver(ended) {
+		c, err := ends.of(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -329,10 +266,15 @@ func (q *Queue) withTrees(ctx context.Context, changes []change) ([]change, erro
 	return changes, nil
 }
 
-// overTree is the end of a tree: denied if one of its members is, else approved if one
-// is.
-func (q *Queue) overTree(ctx context.Context, id string, ended map[string]change) (change, error) {
-	e, err := q.cfg.Store.Get(ctx, id)
+// treeEnds tells how trees end of which the last members end now.
+type treeEnds struct {
+	store Store
+	ended map[string]change // requests that end now
+}
+
+// of is the end of a tree: denied if one of its members is, else approved if one is.
+func (t treeEnds) of(ctx context.Context, id string) (change, error) {
+	e, err := t.store.Get(ctx, id)
 	if err != nil {
 		return change{}, err
 	}
@@ -340,10 +282,10 @@ func (q *Queue) overTree(ctx context.Context, id string, ended map[string]change
 	c := change{event: EventExpired, id: id, pkg: e.Package, upstream: e.Upstream}
 	var last Answer
 	for _, m := range e.Members {
-		end, now := ended[m.ID]
+		end, now := t.ended[m.ID]
 		state := end.state()
 		if !now {
-			member, err := q.cfg.Store.Get(ctx, m.ID)
+			member, err := t.store.Get(ctx, m.ID)
 			if err != nil && !errors.Is(err, fault.ErrNotFound) {
 				return change{}, err
 			}

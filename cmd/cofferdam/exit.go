@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +12,8 @@ import (
 // The exit codes that are ours. Everything else that `run` returns is the
 // command's own.
 const (
-	exitFailure     = 1   // of every command but run
-	exitUsage       = 2   // bad input; nothing was made
+	exitFailure     = 1   // of every command but run; as fault.Kinds has it
+	exitUsage       = 2   // bad input; nothing was made; as fault.Kinds has it
 	exitDetached    = 75  // run, attach: the run goes on without us, see attach
 	exitUnaccounted = 77  // run: the policy ended it for a package that was never served
 	exitTimeout     = 124 // the command's time limit was over
@@ -51,14 +50,10 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
-	switch client.StatusOf(err) {
-	case http.StatusBadRequest, http.StatusNotFound:
-		return exitUsage
+	if status := client.StatusOf(err); status != 0 {
+		return fault.KindAnswered(status).Exit
 	}
-	if errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrNotFound) {
-		return exitUsage
-	}
-	return exitFailure
+	return fault.KindOf(err).Exit
 }
 
 // exitCodesTopic is `cofferdam help exit-codes`.

@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -554,7 +553,7 @@ func TestSummary(t *testing.T) {
 	h.Unregister("sb1")
 	got, err := New(Config{Clients: all.Asked, Log: h.log}).Summary(t.Context(), "run1")
 	must(t, err)
-	short := func(list []api.Package) (all []string) {
+	short := func(list []Line) (all []string) {
 		for _, p := range list {
 			all = append(all, fmt.Sprintf("%s %s x%d", p.Name, p.Version, p.Count))
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -14,7 +13,7 @@ import (
 )
 
 // lineOf is what a summary's lines are about.
-func lineOf(list []api.Package) string {
+func lineOf(list []Line) string {
 	var lines []string
 	for _, p := range list {
 		lines = append(lines, strings.TrimSpace(p.Name+" "+p.Version))

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -84,7 +83,7 @@ func (s *rootsSearch) take(r audit.Record) {
 }
 
 // find turns refusals into the roots that they go back to.
-func (s *rootsSearch) find(refused []api.Package) Roots {
+func (s *rootsSearch) find(refused []Line) Roots {
 	out := Roots{Template: s.template}
 	for _, p := range refused {
 		if p.Suggest == "" && !strings.HasPrefix(p.Rule, "blocked_packages.") {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -17,41 +16,76 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// RunSummary is what became of a run's packages.
+type RunSummary struct {
+	Run, Task string
+	Installed []Line
+	Served    []Line
+	Withheld  []Line
+	Refused   []Line
+	Missing   []Line        // what no upstream has, or gives
+	Failed    []Line        // what an upstream could not give: it was away, broken or slow
+	Names     []RefusedName // that did not resolve
+	Ended     string        // why the policy ended the sandbox
+	Unlisted  string        // why it is not known what is on the disk
+	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which packages
+	// came in it.
+	CopyOf string
+}
+
+// Line is one line of a summary.
+type Line struct {
+	Ecosystem, Name string
+	Version         string // a range "1.0 .. 2.3" for withheld
+	File, SHA256    string
+	Rule, Reason    string
+	RequestID       string
+	Suggest         string // lines of a policy that would allow it
+	Count           int
+	Alarm           bool // somebody's bytes are not what a lockfile or an advisory says they must (not) be
+}
+
+// RefusedName is a name that did not resolve.
+type RefusedName struct {
+	Name, Reason string
+	Count        int
+}
+
 // Summary says from the log what became of a run's packages, whether the run
 // lives or is long over. fault.ErrNotFound if the log has nothing of it. What
 // an index withheld whole, or in part while nothing of the project was served,
 // no metadata of its releases was shown and none of them required anything, is
 // among the refused: it is why an install failed. What was refused and had
 // afterwards is not.
-func (c *Controller) Summary(ctx context.Context, run string) (api.RunSummary, error) {
+func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error) {
 	if run == "" {
-		return api.RunSummary{}, fault.Invalid("a summary is of a run; give its id")
+		return RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
 	s := summary{
-		clients: c.config.Clients, out: api.RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: records.Paths{},
+		clients: c.config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: records.Paths{},
 		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
 	}
 	found := false
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
-			return api.RunSummary{}, err
+			return RunSummary{}, err
 		}
 		found = true
 		s.add(r)
 	}
 	if !found {
-		return api.RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(run, 200))
+		return RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(run, 200))
 	}
 	return s.finish(), nil
 }
 
 // summary collects a run's lines; equal ones are one, with a count.
 type summary struct {
-	out       api.RunSummary
+	out       RunSummary
 	installed lines
 	files     lines
 	refused   lines
-	names     []api.Name
+	names     []RefusedName
 	had       records.Had
 	clients   claims.Clients      // whose commands name packages
 	asked     wishes              // what they named
@@ -127,7 +161,7 @@ const ruleLockfile = "packages.lockfile"
 // had, only those above what was had, and none that a lockfile leaves out; and
 // pre-releases, and what is below, only where a requirement or a command asked for
 // what no release is that was had. The log has them all.
-func (s *summary) withheldLines() []api.Package {
+func (s *summary) withheldLines() []Line {
 	var kept lines
 	for _, r := range s.withheld {
 		best, had := s.had.Highest[records.ProjectOf(r)]
@@ -219,9 +253,9 @@ func (s *summary) addWanted(r audit.Record) {
 
 func (s *summary) addName(r audit.Record) {
 	name := cmp.Or(r.Detail[records.DetailName], "(others)")
-	i := slices.IndexFunc(s.names, func(n api.Name) bool { return n.Name == name })
+	i := slices.IndexFunc(s.names, func(n RefusedName) bool { return n.Name == name })
 	if i < 0 {
-		s.names = append(s.names, api.Name{Name: name, Reason: r.Reason, Count: max(1, r.Count)})
+		s.names = append(s.names, RefusedName{Name: name, Reason: r.Reason, Count: max(1, r.Count)})
 		return
 	}
 	s.names[i].Count += max(1, r.Count)
@@ -237,8 +271,8 @@ func (s *summary) refusePending() {
 	}
 }
 
-func packageLine(r audit.Record) api.Package {
-	p := api.Package{
+func packageLine(r audit.Record) Line {
+	p := Line{
 		Ecosystem: r.Ecosystem, Name: r.Package, Version: r.InstalledVersion, File: r.File, SHA256: r.SHA256,
 		Rule: r.Rule, Reason: r.Reason, RequestID: r.RequestID, Suggest: r.Detail[records.DetailSuggest],
 		Alarm: r.Detail[records.DetailAlarm] != "",
@@ -255,15 +289,15 @@ func packageLine(r audit.Record) api.Package {
 	return p
 }
 
-func (s *summary) finish() api.RunSummary {
+func (s *summary) finish() RunSummary {
 	s.refuse()
 	s.refusePending()
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
 	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
-	slices.SortFunc(s.names, func(a, b api.Name) int { return cmp.Compare(a.Name, b.Name) })
-	s.out.Names = append([]api.Name{}, s.names...)
+	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
+	s.out.Names = append([]RefusedName{}, s.names...)
 	return s.out
 }
 
@@ -273,10 +307,10 @@ type lineKey struct{ ecosystem, name, version, file, rule string }
 // lines are a summary's lines without duplicates.
 type lines struct {
 	places map[lineKey]int
-	list   []api.Package
+	list   []Line
 }
 
-func (l *lines) add(p api.Package, count int) {
+func (l *lines) add(p Line, count int) {
 	if l.places == nil {
 		l.places = map[lineKey]int{}
 	}
@@ -290,9 +324,9 @@ func (l *lines) add(p api.Package, count int) {
 	l.list[i].Count += count
 }
 
-func (l *lines) sorted() []api.Package {
-	list := append([]api.Package{}, l.list...)
-	slices.SortStableFunc(list, func(a, b api.Package) int {
+func (l *lines) sorted() []Line {
+	list := append([]Line{}, l.list...)
+	slices.SortStableFunc(list, func(a, b Line) int {
 		return cmp.Or(
 			records.AlarmFirst(a.Alarm, b.Alarm),
 			strings.Compare(a.Ecosystem, b.Ecosystem), strings.Compare(a.Name, b.Name),

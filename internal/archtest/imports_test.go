@@ -151,16 +151,15 @@ func TestStrangers(t *testing.T) {
 // types of their own, which the wire's are made of at the edge.
 func wire() map[string]string {
 	return map[string]string{
-		"api":                "it is the types",
-		"client":             "it speaks /v1",
-		"cmd/cofferdam":      "it speaks /v1 through the client",
-		"bench":              "it measures through the client",
-		"test":               "it tests through the client",
-		"internal/httpapi":   "it answers: types are converted here",
-		"internal/daemon":    "the composition root says which version answers",
-		"internal/selftest":  "it attacks from inside of a sandbox that it makes through the client",
-		"internal/admission": "the summary of a run is told as it is made; nothing inside reads it but the search for roots",
-		"internal/advisory":  "what an import, a check and a review found is told as it is made, and read by nobody inside",
+		"api":               "it is the types",
+		"client":            "it speaks /v1",
+		"cmd/cofferdam":     "it speaks /v1 through the client",
+		"bench":             "it measures through the client",
+		"test":              "it tests through the client",
+		"internal/httpapi":  "it answers: types are converted here",
+		"internal/daemon":   "the composition root says which version answers",
+		"internal/selftest": "it attacks from inside of a sandbox that it makes through the client",
+		"internal/advisory": "what an import, a check and a review found is told as it is made, and read by nobody inside",
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -52,7 +54,26 @@ func (s runRoutes) summary(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, sum)
+	return writeJSON(w, http.StatusOK, viewSummary(sum))
+}
+
+func viewSummary(s admission.RunSummary) api.RunSummary {
+	out := api.RunSummary{
+		Run: s.Run, Task: s.Task, Installed: viewLines(s.Installed), Served: viewLines(s.Served), Withheld: viewLines(s.Withheld),
+		Refused: viewLines(s.Refused), Missing: viewLines(s.Missing), Failed: viewLines(s.Failed), Names: []api.Name{}, Ended: s.Ended, Unlisted: s.Unlisted, CopyOf: s.CopyOf,
+	}
+	for _, n := range s.Names {
+		out.Names = append(out.Names, api.Name(n))
+	}
+	return out
+}
+
+func viewLines(lines []admission.Line) []api.Package {
+	out := []api.Package{}
+	for _, l := range lines {
+		out = append(out, api.Package(l))
+	}
+	return out
 }
 
 // records streams the log as JSON lines.

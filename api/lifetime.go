@@ -43,6 +43,8 @@ type Snapshot struct {
 	Engine     string    `json:"engine"`
 	Policy     string    `json:"policy_digest"`
 	Compressed bool      `json:"compressed,omitempty"` // it takes longer to start from
+	// System are the packages of the distribution that a build brought, beyond the template's.
+	System []TemplatePackage `json:"system,omitempty"`
 }
 
 // ForkSandbox is the body of POST /v1/sandboxes/{id}/fork.

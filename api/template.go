@@ -16,6 +16,7 @@ type TemplatePackage struct {
 	Version      string `json:"version"`
 	Architecture string `json:"architecture,omitempty"`
 	Folder       string `json:"folder,omitempty"`
+	SHA256       string `json:"sha256,omitempty"` // of the file that it came in, where that is known
 }
 
 // TemplateTool is a program that came from a registry, and the record of that.

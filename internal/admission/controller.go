@@ -107,6 +107,7 @@ func (l Limits) orDefaults() Limits {
 // Controller is the one door. It is safe for concurrent use.
 type Controller struct {
 	*Lives
+	*Distribution
 
 	config  Config
 	indexes *indexCache
@@ -136,11 +137,12 @@ func New(config Config) *Controller {
 	config.Limits = config.Limits.orDefaults()
 	known := &tenants{by: map[string]*tenant{}}
 	c := &Controller{
-		Lives:      &Lives{log: config.Log, tenants: known},
-		config:     config,
-		indexes:    newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
-		remembered: ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
-		tenants:    known,
+		Lives:        &Lives{log: config.Log, tenants: known},
+		Distribution: &Distribution{tenants: known},
+		config:       config,
+		indexes:      newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
+		remembered:   ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
+		tenants:      known,
 	}
 	if config.Trees != nil && config.Approvals != nil {
 		about := knowledge{config: &c.config}

@@ -530,6 +530,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(records.Book{}, "config", "mu", "refusals", "shown"),
 		cmpopts.IgnoreFields(records.Deliveries{}, "mu", "inside", "paths"),
 		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
+		cmpopts.IgnoreFields(system{}, "mu"),
 		cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "internal/admission") }),
 	}
 	if diff := cmp.Diff(old, restored, options); diff != "" {

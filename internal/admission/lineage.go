@@ -114,6 +114,10 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 }
 
 func (t *tenant) inheritAsk(r audit.Record) {
+	if r.Ecosystem == SystemEcosystem {
+		t.system.take(t.served, r)
+		return
+	}
 	switch r.Outcome { //nolint:exhaustive // the others are of no ask that a copy has to know
 	case audit.Served:
 		t.replayServed(r)

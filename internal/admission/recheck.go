@@ -37,6 +37,9 @@ func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
+	if err := t.recheckSystem(ctx); err != nil {
+		return err
+	}
 	others := t.underOthers()
 	return t.recheck(ctx, func(ctx context.Context, release pkgref.Ref) (*audit.Record, error) {
 		r, err := t.rejudge(ctx, release)

@@ -72,6 +72,10 @@ func (t *tenant) replayServed(r audit.Record) {
 }
 
 func (t *tenant) replayAsk(r audit.Record) {
+	if r.Ecosystem == SystemEcosystem {
+		t.system.take(t.served, r)
+		return
+	}
 	switch r.Outcome {
 	case audit.Served:
 		t.replayServed(r)

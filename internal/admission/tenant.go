@@ -36,6 +36,7 @@ type tenant struct {
 	book       *records.Book        // what is on record of it
 	served     *records.Deliveries  // the files that it was served
 	disk       *inventory.Accounts  // what was found on its disk
+	system     system               // what it was brought of the distribution; has a lock of its own
 	rehearsals *planning.Rehearsals // of its installs; nil: what they bring is not found out
 
 	mu       sync.Mutex              // guards all below

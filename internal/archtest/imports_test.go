@@ -49,6 +49,7 @@ func layers() []struct {
 		{"internal/turns", 0},
 		{"internal/upstream", 1},
 		{"internal/template", 3},
+		{"internal/debian", 3},
 		{"internal/lockfile", 3},
 		{"internal/installer/all", 5},
 		{"internal/installer", 4},

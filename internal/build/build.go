@@ -19,6 +19,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -100,6 +101,10 @@ type Recorder interface {
 type Config struct {
 	Sandboxes Sandboxes
 	Recorder  Recorder
+	// Distribution is asked before packages of the distribution are brought, and told.
+	Distribution Distribution
+	// Archive finds out what an install of the distribution's packages comes to.
+	Archive func(ctx context.Context, w debian.Wish) (SystemSet, error)
 	// During ends what is done for a token when that is revoked; token.Book.During is one.
 	During func(ctx context.Context, token string) (during context.Context, stop func())
 	// Dir is the builds' own; it exists, and belongs to this user alone.

@@ -140,7 +140,6 @@ func TestWhatFails(t *testing.T) {
 		"no hash":              {recipe: build.Recipe{Steps: []build.Step{{Type: "COPY", Args: []string{"a", "b"}, Hash: "../x"}}}, step: "1", says: "SHA-256"},
 		"a source outside":     {recipe: build.Recipe{Steps: []build.Step{{Type: "COPY", Args: []string{"a/../../x", "b"}, Hash: hash}}}, step: "1", says: "not in the template's directory"},
 		"no mode":              {recipe: build.Recipe{Steps: []build.Step{{Type: "COPY", Args: []string{"a", "b", "", "u+x"}, Hash: hash}}}, step: "1", says: "octal"},
-		"Debian's packages":    {recipe: build.Recipe{Steps: runs("apt-get update && apt-get install -y x")}, step: "1", says: "Debian packages"},
 		"too many steps":       {recipe: build.Recipe{Steps: runs(make([]string, 201)...)}, step: "base", says: "at most 200"},
 		"too long a step":      {recipe: build.Recipe{Steps: runs(strings.Repeat("x", 65<<10))}, step: "1", says: "65536"},
 		"a start command":      {recipe: build.Recipe{Start: "false", Ready: "false too"}, step: "finalize", says: "the start command failed"},

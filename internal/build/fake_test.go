@@ -41,6 +41,7 @@ type shop struct {
 	kept     func() // nil: nobody is told that a sandbox is being kept
 	removing error
 	revoked  chan struct{}
+	system   system
 }
 
 func newShop(t *testing.T) *shop {
@@ -57,7 +58,7 @@ func (s *shop) open() {
 		s.builder.Close()
 	}
 	var err error
-	s.builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, During: s.during, Dir: s.dir, Log: slog.New(slog.DiscardHandler)})
+	s.builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, Distribution: s, Archive: s.archive, During: s.during, Dir: s.dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

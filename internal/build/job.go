@@ -21,7 +21,8 @@ type job struct {
 	workdir string
 	recipe  Recipe
 
-	box string // the sandbox's id, once there is one
+	box    string                  // the sandbox's id, once there is one
+	system []sandbox.SystemPackage // that this build and those below it brought
 }
 
 // do builds, and settles how that ended.
@@ -111,6 +112,9 @@ func (j *job) build(ctx context.Context) (string, error) {
 		return "", &stepError{StepBase, err}
 	}
 	j.box = made.Info().ID
+	if err := j.inheritSystem(ctx); err != nil {
+		return "", &stepError{StepBase, err}
+	}
 	begun := admission.Build{Stage: admission.BuildBegun, Base: j.recipe.Base, Text: fmt.Sprint(len(j.recipe.Steps), " steps")}
 	if err := j.b.record(ctx, j.box, j.g, begun); err != nil {
 		return "", &stepError{StepBase, err}
@@ -131,7 +135,7 @@ func (j *job) build(ctx context.Context) (string, error) {
 func (j *job) finish(ctx context.Context, final setting) (string, error) {
 	failed := func(err error) (string, error) { return "", &stepError{StepFinalize, err} }
 	keep := sandbox.Keep{Names: j.g.Names, Contents: engine.ContentsFiles, Built: &sandbox.Built{
-		Build: j.g.ID, Template: j.g.Template, Env: final.env, Workdir: final.workdir, User: final.user, Start: j.recipe.Start, Ready: j.recipe.Ready,
+		Build: j.g.ID, Template: j.g.Template, Env: final.env, Workdir: final.workdir, User: final.user, Start: j.recipe.Start, Ready: j.recipe.Ready, System: j.system,
 	}}
 	var started *process
 	if j.recipe.Start != "" || j.recipe.Ready != "" { // what runs goes on in each copy

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -115,14 +114,5 @@ func (j *job) bring(ctx context.Context, hash string) error {
 		return err
 	}
 	defer archive.Close()
-	conn, _, err := j.b.cfg.Sandboxes.OpenFile(ctx, j.box, channel.File{Op: channel.FileWrite, Path: uploadPlace, User: "root", Mode: 0o644})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }() // WriteFile has the answer
-	defer errand.When(ctx, func() { _ = conn.Close() })()
-	if _, err = channel.WriteFile(conn, archive, nil); err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return j.write(ctx, uploadPlace, archive)
 }

@@ -50,7 +50,8 @@ type task struct {
 	title   string
 	hash    string
 	setting setting
-	command string // of a run
+	command string   // of a run
+	install *install // of a run that begins with apt; nil: it does not
 	copy    copying
 }
 
@@ -147,8 +148,8 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 			t.setting.user = ""
 		}
 		t.command = ownInstall(t.command)
-		if err == nil && strings.HasPrefix(t.command, "apt-get update && ") { // as the SDKs write it
-			err = errApt
+		if err == nil {
+			err = t.readInstall()
 		}
 		return err
 	case kindCopy:
@@ -182,8 +183,16 @@ func ownInstall(command string) string {
 	return regexp.MustCompile(`^pip install --user(( [^;&|()\x60$\n]*)?)$`).ReplaceAllString(command, "pip install$1")
 }
 
-// errApt: there is no gateway for the distribution's packages.
-var errApt = fault.New(fault.ErrForbidden, "apt-get: Debian packages are not available in a build, because no gateway here decides on them; begin with fromTemplate('dev'), which has compilers and tools, or have the operator build a template")
+// readInstall takes what a run asks apt for out of its command.
+func (t *task) readInstall() (err error) {
+	if t.install, t.command, err = readApt(t.command); err != nil || t.install == nil {
+		return err
+	}
+	if t.setting.user != "root" && !t.install.sudo {
+		return fault.Invalid("apt-get: only root installs packages; do the step as root, or put sudo before it")
+	}
+	return nil
+}
 
 func (now *setting) setEnv(args []string) error {
 	if len(args) == 0 || len(args)%2 != 0 {

@@ -33,13 +33,27 @@ func (j *job) step(ctx context.Context, i int, s Step, now *setting) error {
 	}
 	switch t.kind {
 	case kindRun:
-		return j.run(ctx, t.number, j.shell(t.setting, t.command))
+		return j.command(ctx, t)
 	case kindWorkdir:
 		return j.makeDir(ctx, t.setting.workdir, t.setting.user)
 	case kindCopy:
 		return j.copy(ctx, t)
 	}
 	return nil // the others are settings
+}
+
+// command does a run: what its beginning asks of apt, and then the rest.
+func (j *job) command(ctx context.Context, t task) error {
+	if t.install != nil {
+		if err := j.installSystem(ctx, t); err != nil || t.command == "" {
+			return err
+		}
+	}
+	err := j.run(ctx, t.number, j.shell(t.setting, t.command))
+	if err != nil && callsApt(t.command) {
+		return fault.Wrap(fault.ErrConflict, err, "%s (there is no apt in a sandbox; at the beginning of a RUN step, apt-get update and apt-get install NAMES are done by the host)", sentence(err))
+	}
+	return err
 }
 
 // shell is a command as the SDKs' own are run.

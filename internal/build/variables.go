@@ -106,7 +106,7 @@ func (j *job) ask(ctx context.Context, c sandbox.Command) (string, error) {
 				return "", err
 			}
 			if exit.Truncated {
-				return "", fault.New(fault.ErrExhausted, "it wrote more than %d bytes", maxVariables)
+				return "", fault.New(fault.ErrExhausted, "it wrote more than %d bytes", c.CapBytes)
 			}
 			return out.String(), new(process).failure(exit)
 		}

@@ -146,6 +146,10 @@ func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }
 // Builds has what clients upload for the templates that they build, and how builds ended.
 func (p Paths) Builds() string { return filepath.Join(p.State, "builds") }
 
+// Debian has apt's lists for the packages of builds. The host's apt reaches it as a user
+// of its own.
+func (p Paths) Debian() string { return filepath.Join(p.State, "debian") }
+
 // Told has what the command line says once: what this host can't enforce.
 func (p Paths) Told() string { return filepath.Join(p.State, "told") }
 

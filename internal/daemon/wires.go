@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
@@ -68,8 +69,23 @@ func (d *Daemon) openBuilds() (err error) {
 	if err := os.MkdirAll(d.opts.Paths.Builds(), 0o700); err != nil {
 		return err
 	}
+	archive, err := debian.Open(debian.Config{Dir: d.opts.Paths.Debian(), Log: d.opts.Log, Sources: func(ctx context.Context) (debian.Sources, error) {
+		found, err := d.templates.Repositories(ctx)
+		return debian.Sources(found), err
+	}})
+	if err != nil {
+		return err
+	}
 	d.builds, err = build.Open(build.Config{
 		Sandboxes: d.sandboxes, Recorder: d.door, During: d.clients.tokens.During, Dir: d.opts.Paths.Builds(), Log: d.opts.Log,
+		Distribution: d.door,
+		Archive: func(ctx context.Context, w debian.Wish) (build.SystemSet, error) {
+			set, err := archive.Resolve(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			return set, nil
+		},
 	})
 	return err
 }

@@ -101,9 +101,15 @@ func (s snapshotRoutes) removeSnapshot(w http.ResponseWriter, r *http.Request) e
 }
 
 func viewSnapshot(snap sandbox.Snapshot) api.Snapshot {
-	return api.Snapshot{
+	view := api.Snapshot{
 		ID: snap.ID, Name: snap.Name, Digest: snap.Digest, Contents: string(snap.Contents), Created: snap.Created,
 		Bytes: snap.Bytes, Token: snap.Owner.Token, Sandbox: snap.Of.ID, Run: snap.Of.Run, Template: snap.Of.Template,
 		Engine: snap.Of.Engine, Policy: snap.Of.PolicyDigest, Compressed: snap.Compressed,
 	}
+	if snap.Built != nil {
+		for _, p := range snap.Built.System {
+			view.System = append(view.System, api.TemplatePackage{Name: p.Name, Version: p.Version, Architecture: p.Architecture, SHA256: p.SHA256})
+		}
+	}
+	return view
 }

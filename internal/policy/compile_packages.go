@@ -25,6 +25,9 @@ func (c *compiler) packages(v value) {
 		c.onHold(f)
 	}
 	c.releaseAge(o)
+	if f, given := o.fields["system"]; given {
+		compileSystem(c, f)
+	}
 	if f, given := o.fields["unaccounted"]; given {
 		c.unaccounted(f)
 	}

@@ -58,6 +58,7 @@ type packagesKeys struct {
 	RequireHashes  bool         `key:"require_hashes" means:"Denies a file of which nobody gives a strong digest."`
 	Toolchains     effect       `key:"toolchains" means:"Package managers and compilers that tools fetch by themselves. Deny if absent."`
 	SimilarNames   effect       `key:"similar_names" means:"Names that look like a popular package's. Deny if absent."`
+	System         systemWord   `key:"system" means:"Packages of the distribution, which builds of templates install with apt. Deny if absent."`
 	Unaccounted    unaccounted  `key:"unaccounted" means:"What follows when a package on the disk was never served. Alarm if absent."`
 	Lockfile       lockfileKeys `key:"lockfile" means:"Holds installs to the files that lockfiles name."`
 }

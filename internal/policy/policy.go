@@ -77,6 +77,7 @@ type packageRules struct {
 	scripts      Effect // "" is Deny
 	toolchains   Effect // "" is Deny
 	similar      Effect // "" is Deny
+	system       Effect // "" is Deny; never Hold
 	onHold       HoldMode
 	patience     time.Duration // of HoldWait
 	hashes       bool          // a strong digest is demanded

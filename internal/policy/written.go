@@ -23,6 +23,7 @@ type (
 	networkDefault  string
 	ageWord         string
 	unaccounted     string
+	systemWord      string
 	lockWord        string
 	ecosystem       string
 	operator        string
@@ -91,6 +92,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
+		reflect.TypeFor[systemWord]():      {string(Deny), string(Allow)},
 		reflect.TypeFor[unaccounted]():     {string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd)},
 		reflect.TypeFor[lockWord]():        {string(LockFrozen), string(LockPrefer)},
 		reflect.TypeFor[ecosystem]():       ecosystems,

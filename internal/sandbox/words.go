@@ -35,6 +35,8 @@ type (
 	Snapshot = copies.Snapshot
 	// Built is what a template's build settles for the sandboxes made of its result.
 	Built = copies.Built
+	// SystemPackage is a package of the distribution that a build brought.
+	SystemPackage = copies.SystemPackage
 	// Keep says what a snapshot is to be.
 	Keep = copies.Keep
 	// Clock is how much time a sandbox had left when that was written.

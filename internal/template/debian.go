@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,14 +119,7 @@ func interrupted(ctx context.Context, name string) error {
 // prepare finds the tools and the mirror, and says what is missing at once.
 func (b *debianBuild) prepare() error {
 	var err error
-	if len(b.store.opt.Sources) > 0 {
-		b.distribution.sources = parseOneLine(strings.Join(b.store.opt.Sources, "\n"))
-		if len(b.distribution.sources) == 0 {
-			return fault.Invalid("template sources: none of the lines reads \"deb URI SUITE COMPONENT...\"")
-		}
-		b.distribution.codename, _, _ = strings.Cut(b.distribution.sources[0].suite, "-")
-		b.distribution.id = "configured"
-	} else if b.distribution, err = hostDistribution(b.store.opt.HostRoot); err != nil {
+	if b.distribution, err = b.store.distribution(); err != nil {
 		return err
 	}
 	b.mkfs = findTool("mkfs.erofs")

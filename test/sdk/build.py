@@ -4,7 +4,9 @@ The SDK's own variables say where the daemon is, OTHER_KEY is another client's. 
 line that it prints is a thing that worked.
 """
 
+import json
 import os
+import subprocess
 import tempfile
 import uuid
 
@@ -96,7 +98,7 @@ ok("status")
 
 made = Template.assign_tags(NAME + ":v1", ["stable", "latest"])
 assert made.build_id == built.build_id and made.tags == ["stable", "latest"], made
-again = Template.build(Template().from_template(NAME).run_cmd("cat greeting > second"), NAME + ":v2")
+again = Template.build(Template().from_template(NAME).apt_install(["jq"], no_install_recommends=True).run_cmd("cat greeting > second"), NAME + ":v2")
 tags = {t.tag: t.build_id for t in Template.get_tags(NAME)}
 assert tags == {"default": built.build_id, "v1": built.build_id, "stable": built.build_id, "v2": again.build_id}, tags
 Template.remove_tags(NAME, ["v1", "stable"])
@@ -109,7 +111,12 @@ for bad in (":x", NAME + ":", "a b"):
         assert "not valid" in str(err), err
 box = Sandbox.create(NAME + ":v2")
 assert box.commands.run("cat second; cat folder 2>&1 || true").stdout.startswith("good day")
+assert box.commands.run("echo '{\"a\": [1, 2]}' | jq -c .a && ls -A /var/cache | grep packages || true").stdout == "[1,2]\n"
 box.kill()
+listed = subprocess.run([os.environ["COFFERDAM"], "snapshots", "list", "--json"], capture_output=True, text=True, check=True)
+ledgers = [{p["name"]: p for p in s["system"]} for s in json.loads(listed.stdout) if s.get("system")]
+assert len(ledgers) == 1 and {"jq", "libjq1"} <= set(ledgers[0]), listed.stdout
+assert len(ledgers[0]["jq"]["sha256"]) == 64 and ledgers[0]["jq"]["version"], ledgers
 ok("tags, and a template of a template")
 
 broken = NAME + "-broken"
@@ -118,7 +125,7 @@ assert "seen" in lines, lines
 fails(Template().from_template("debian").pip_install("attrs"), broken, "exit code")
 fails(Template().from_template("debian").set_user("nobody-here"), broken, "no user")
 fails(Template().from_template("debian").set_workdir("/etc/passwd"), broken, "no directory")
-fails(Template().from_template("debian").apt_install("cowsay"), broken, "Debian packages")
+fails(Template().from_template("debian").apt_install("cofferdam-has-no-such-package"), broken, "Unable to locate package")
 fails(Template().from_image("ubuntu:22.04"), broken, "pulls no images")
 fails(Template().from_template("not-there"), broken, "no template")
 fails(Template().from_template("debian").set_start_cmd("./not-there", wait_for_file("/tmp/never")), broken, "start command failed")

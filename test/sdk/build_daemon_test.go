@@ -28,10 +28,15 @@ func TestBuildsOfADaemon(t *testing.T) {
 			run(t, append(d.builders(t, name), env...), 6, program...)
 		})
 	}
-	d.leavesNothing(t)
+	d.leavesNothing(t, "system") // packages of the distribution are on no list
 	for kind, least := range map[string]int{"begun": 2, "step": 10, "ready": 2, "failed": 2} {
-		if n := strings.Count(d.records(t), `"event":"`+kind+`"`); n < least {
+		if n := strings.Count(d.records(t, "build"), `"event":"`+kind+`"`); n < least {
 			t.Errorf("%d records of builds say %q, want %d at least", n, kind, least)
+		}
+	}
+	for _, outcome := range []string{"served", "installed"} {
+		if text := d.records(t, "package", outcome); !strings.Contains(text, `"ecosystem":"debian","package_name":"jq"`) {
+			t.Errorf("no record says that a package of the distribution was %s: %s", outcome, text)
 		}
 	}
 	if all, err := d.client.Snapshots(t.Context()); err != nil || len(all) != 0 {
@@ -53,10 +58,13 @@ func (d *daemon) builders(t *testing.T, run string) []string {
 	return env
 }
 
-// records are those of builds, as JSON lines.
-func (d *daemon) records(t *testing.T) string {
+// records are those of a kind, of some outcomes or of all, as JSON lines.
+func (d *daemon) records(t *testing.T, kind string, outcomes ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), d.binary, "audit", "list", "--kind", "build", "--json")
+	cmd := exec.CommandContext(t.Context(), d.binary, "audit", "list", "--kind", kind, "--json")
+	for _, outcome := range outcomes {
+		cmd.Args = append(cmd.Args, "--outcome", outcome)
+	}
 	cmd.Env = d.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -50,6 +50,15 @@ func (d *Deliveries) Add(r audit.Record) {
 	d.add(r)
 }
 
+// Bring takes that a file which is none of an ecosystem's brought a release inside.
+func (d *Deliveries) Bring(inner pkgref.Ref, outer string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.brought) < maxBrought {
+		d.brought[inner.Release()] = outer
+	}
+}
+
 // Send takes a `served` record that was just made, of a file that is sent now and has
 // these paths inside. What is not kept of them is told as unknown.
 func (d *Deliveries) Send(r audit.Record, paths []string) {

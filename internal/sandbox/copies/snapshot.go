@@ -50,6 +50,17 @@ type Built struct {
 	// Start and Ready are the commands that were run before it was written.
 	Start string `json:"start,omitempty"`
 	Ready string `json:"ready,omitempty"`
+	// System are the packages of the distribution that this build and those below it
+	// brought, beyond the template's own.
+	System []SystemPackage `json:"system,omitempty"`
+}
+
+// SystemPackage is a package of the distribution that a build brought.
+type SystemPackage struct {
+	Name         string `json:"name"`
+	Version      string `json:"version"`
+	Architecture string `json:"architecture"`
+	SHA256       string `json:"sha256"` // of its file, hexadecimal
 }
 
 // Keep says what a snapshot is to be.

@@ -2,11 +2,10 @@ package sandbox
 
 import (
 	"context"
-	"math"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // background is what goes on beside any request, for as long as the daemon lives.
@@ -14,13 +13,13 @@ type background struct {
 	ctx    context.Context //nolint:containedctx // the manager's own life: what goes on in the background outlives any request
 	cancel context.CancelFunc
 	group  sync.WaitGroup
-	turns  *turns.Table
+	turns  *turns.Shares
 }
 
 // newBackground makes one in which so many things that are done in turn go on at once.
 func newBackground(atOnce int) *background {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &background{ctx: ctx, cancel: cancel, turns: turns.New(atOnce, math.MaxInt)}
+	return &background{ctx: ctx, cancel: cancel, turns: turns.New(turns.Fair(atOnce, 0))}
 }
 
 // do does a thing in a goroutine of its own. It returns at once.
@@ -35,7 +34,7 @@ func (b *background) stay(thing func()) {
 // before another's few. It returns at once.
 func (b *background) inTurn(owner string, thing func()) {
 	b.do(func() {
-		leave, _, err := b.turns.Take(context.Background(), owner) // lines are as long as they are, and nothing ends a wait
+		_, leave, err := b.turns.Take(turns.For(context.Background(), owner)) // nothing ends a wait
 		if err == nil {
 			defer leave()
 			thing()

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // What the host must have for another sandbox.
@@ -25,7 +26,7 @@ const (
 // is let in may still be refused for the same reason later: that is then an ordinary
 // failure.
 type gate struct {
-	turns   *turns.Table
+	turns   *turns.Shares
 	dir     string // on the file system that sandboxes' files are on
 	reserve int64  // bytes that stay free there
 }
@@ -34,7 +35,7 @@ func newGate(dir string, reserve int64) *gate {
 	if reserve <= 0 {
 		reserve = defaultReserve
 	}
-	return &gate{turns: turns.New(2*runtime.NumCPU(), createLine), dir: dir, reserve: reserve}
+	return &gate{turns: turns.New(turns.Fair(2*runtime.NumCPU(), createLine)), dir: dir, reserve: reserve}
 }
 
 // enter waits for a turn of an owner; leave gives it back. fault.ErrExhausted says
@@ -42,15 +43,15 @@ func newGate(dir string, reserve int64) *gate {
 func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	leave, crowded, err := g.turns.Take(bounded, owner)
+	_, leave, err = g.turns.Take(turns.For(bounded, owner))
 	switch {
-	case crowded:
+	case errors.Is(err, turns.ErrCrowded):
 		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their turn to make a sandbox", createLine)
 	case ctx.Err() != nil && err != nil:
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, fault.Exhausted(time.Second, "there was no turn to make a sandbox in %s: %d can be made at one time, and %d of one owner",
-			createTimeout, g.turns.Most(), g.turns.Each())
+			createTimeout, g.turns.Limits().All, g.turns.Limits().Each)
 	}
 	if err := g.room(); err != nil {
 		leave()

@@ -18,7 +18,7 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(dir, 1)
 		var leave func()
-		for range g.turns.Each() {
+		for range g.turns.Limits().Each {
 			var err error
 			if leave, err = g.enter(t.Context(), "a"); err != nil {
 				t.Fatal(err)

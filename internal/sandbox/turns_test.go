@@ -17,14 +17,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // TestOneTokensCreatesLeaveTurnsForOthers: while all that one token makes stands
 // still, and more of it waits, another one's sandbox is made.
 func TestOneTokensCreatesLeaveTurnsForOthers(t *testing.T) {
 	d := newWorld(t).daemon(t)
-	most := turns.New(2*runtime.NumCPU(), 1)
+	most := turns.Fair(2*runtime.NumCPU(), 1)
 	release := make(chan struct{})
 	var stuck atomic.Int32
 	d.engine.Before = func(spec engine.Spec) {
@@ -35,14 +35,14 @@ func TestOneTokensCreatesLeaveTurnsForOthers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	for range most.Most() + 8 {
+	for range most.All + 8 {
 		req := ask(t, sandbox.Request{Run: "slow", Owner: sandbox.Owner{Token: "tok-a"}})
 		all.Go(func() { _, _ = d.Create(ctx, req) }) // that it comes to nothing is no matter
 	}
-	await(t, "one token's creates take its turns", func() bool { return int(stuck.Load()) == most.Each() })
+	await(t, "one token's creates take its turns", func() bool { return int(stuck.Load()) == most.Each })
 	d.create(t, sandbox.Request{Run: "quick", Owner: sandbox.Owner{Token: "tok-b"}})
-	if n := int(stuck.Load()); n != most.Each() {
-		t.Errorf("%d creates of one token were under way at one time, want %d", n, most.Each())
+	if n := int(stuck.Load()); n != most.Each {
+		t.Errorf("%d creates of one token were under way at one time, want %d", n, most.Each)
 	}
 	cancel()
 	close(release)

@@ -1,8 +1,9 @@
 // Package turns divides what is scarce between guests, so that none of them can
 // use it up for the others.
 //
-// Vocabulary: a *guest* is whoever something is done for, by its id; "" is this
-// program itself. A *party* are the guests for whom one thing is done; it may
+// Vocabulary: a *guest* is whoever something is done for, by its id: a sandbox of the
+// gateway's, an owner of sandboxes of the daemon's; "" is this program itself, or its own
+// user. A *party* are the guests for whom one thing is done; it may
 // grow while that goes on. A *turn* is the right to go on, taken out of *shares*
 // and counted for one guest of the party.
 package turns

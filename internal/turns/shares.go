@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 )
@@ -13,17 +14,32 @@ type Limits struct {
 	// Sure are those that each guest may have, whatever the others have; Most is
 	// the end even of these. 0: none is sure.
 	Sure, Most int
+	// Line is how many may wait for one guest's turns; 0: as many as do.
+	Line int
 }
 
-// Shares give turns: next is always the guest that has the fewest, then who has
-// waited for longest.
+// Fair makes limits of so many turns, of which a quarter (at least one, if there are two)
+// is out of any one guest's reach. line bounds how many wait for one guest; 0: nothing does.
+func Fair(all, line int) Limits {
+	all = max(all, 1)
+	return Limits{All: all, Each: max(all-(all+3)/4, 1), Line: line}
+}
+
+// ErrCrowded: as many wait for each guest of the party as may.
+var ErrCrowded = errors.New("the line for a turn is full")
+
+// Shares give turns: next is the guest that has the fewest, among these the one that was
+// given one the longest ago, then who has waited for longest. So the many that one guest
+// waits for do not stand before another's few. Safe for concurrent use.
 type Shares struct {
 	limits Limits
 
 	mu      sync.Mutex // guards what follows
 	all     int
-	had     map[string]int // by guest
-	waiting []*waiter      // in the order in which they came
+	had     map[string]int    // by guest
+	given   uint64            // how many turns there have been
+	last    map[string]uint64 // which of them was a guest's last; forgotten with the guest
+	waiting []*waiter         // in the order in which they came
 }
 
 // waiter is somebody who waits for a turn. guest is set when it is given.
@@ -34,18 +50,25 @@ type waiter struct {
 }
 
 // New makes shares.
-func New(l Limits) *Shares { return &Shares{limits: l, had: map[string]int{}} }
+func New(l Limits) *Shares {
+	return &Shares{limits: l, had: map[string]int{}, last: map[string]uint64{}}
+}
+
+// Limits are those that the shares were made with.
+func (s *Shares) Limits() Limits { return s.limits }
 
 // Take waits for a turn for the party that ctx is for, and tells for which guest
 // of it the turn counts. The caller gives it back by release, once. The error is
-// that of ctx.
+// that of ctx, or ErrCrowded.
 func (s *Shares) Take(ctx context.Context) (guest string, release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return "", nil, err
+	}
 	w := &waiter{party: Of(ctx), given: make(chan struct{})}
 	grew := w.party.growth()
-	s.mu.Lock()
-	s.waiting = append(s.waiting, w)
-	s.give()
-	s.mu.Unlock()
+	if !s.join(w) {
+		return "", nil, ErrCrowded
+	}
 	for {
 		select {
 		case <-w.given:
@@ -62,6 +85,45 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 	}
 }
 
+// Try takes a turn if there is one now.
+func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool) {
+	w := &waiter{party: Of(ctx), given: make(chan struct{})}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, w)
+	s.give()
+	at := slices.Index(s.waiting, w)
+	if at >= 0 {
+		s.waiting = slices.Delete(s.waiting, at, at+1)
+		s.forget(w.party.Guests()...)
+	}
+	s.mu.Unlock()
+	return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), at < 0
+}
+
+// join puts a waiter into line; false: it is full for each guest of its party.
+func (s *Shares) join(w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full := func(guest string) bool { return s.limits.Line > 0 && s.waitFor(guest) >= s.limits.Line }
+	if !slices.ContainsFunc(w.party.Guests(), func(guest string) bool { return !full(guest) }) {
+		return false
+	}
+	s.waiting = append(s.waiting, w)
+	s.give()
+	return true
+}
+
+// waitFor is how many wait for a guest's turns. Needs mu.
+func (s *Shares) waitFor(guest string) int {
+	n := 0
+	for _, w := range s.waiting {
+		if slices.Contains(w.party.Guests(), guest) {
+			n++
+		}
+	}
+	return n
+}
+
 // leave takes a waiter out who waits no more, and its turn back if it was given
 // one meanwhile.
 func (s *Shares) leave(w *waiter) {
@@ -69,6 +131,7 @@ func (s *Shares) leave(w *waiter) {
 	at := slices.Index(s.waiting, w)
 	if at >= 0 {
 		s.waiting = slices.Delete(s.waiting, at, at+1)
+		s.forget(w.party.Guests()...)
 	}
 	s.mu.Unlock()
 	if at < 0 {
@@ -82,49 +145,62 @@ func (s *Shares) release(guest string) {
 	s.all--
 	if s.had[guest]--; s.had[guest] == 0 {
 		delete(s.had, guest)
+		s.forget(guest)
 	}
 	s.give()
+}
+
+// forget drops what is kept of guests who have nothing and wait for nothing. Needs mu.
+func (s *Shares) forget(guests ...string) {
+	for _, guest := range guests {
+		if s.had[guest] == 0 && s.waitFor(guest) == 0 {
+			delete(s.last, guest)
+		}
+	}
 }
 
 // give hands out turns as long as somebody may have one. Needs mu.
 func (s *Shares) give() {
 	for {
-		at, guest := -1, ""
-		for i, w := range s.waiting {
-			for _, g := range w.party.Guests() {
-				if s.may(s.had[g]) && (at < 0 || s.had[g] < s.had[guest]) {
-					at, guest = i, g
-				}
-			}
-		}
+		at, guest := s.next()
 		if at < 0 {
 			return
 		}
 		w := s.waiting[at]
 		s.waiting = slices.Delete(s.waiting, at, at+1)
 		s.all++
+		s.given++
 		s.had[guest]++
+		s.last[guest] = s.given
+		s.forget(w.party.Guests()...)
 		w.guest = guest
 		close(w.given)
 	}
+}
+
+// next is who is to have the next turn, and for which guest; -1: there is none. Needs mu.
+func (s *Shares) next() (at int, guest string) {
+	at = -1
+	for i, w := range s.waiting {
+		for _, g := range w.party.Guests() {
+			if s.may(s.had[g]) && (at < 0 || s.before(g, guest)) {
+				at, guest = i, g
+			}
+		}
+	}
+	return at, guest
+}
+
+// before tells whether a turn is guest a's before it is guest b's. Needs mu.
+func (s *Shares) before(a, b string) bool {
+	if s.had[a] != s.had[b] {
+		return s.had[a] < s.had[b]
+	}
+	return s.last[a] < s.last[b]
 }
 
 // may tells whether a guest that has so many turns may have another. Needs mu.
 func (s *Shares) may(had int) bool {
 	l := s.limits
 	return s.all < l.All && had < l.Each || s.all < l.Most && had < l.Sure
-}
-
-// Try takes a turn if there is one now.
-func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool) {
-	w := &waiter{party: Of(ctx), given: make(chan struct{})}
-	s.mu.Lock()
-	s.waiting = append(s.waiting, w)
-	s.give()
-	at := slices.Index(s.waiting, w)
-	if at >= 0 {
-		s.waiting = slices.Delete(s.waiting, at, at+1)
-	}
-	s.mu.Unlock()
-	return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), at < 0
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -172,12 +173,12 @@ func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
 	if !cold {
 		return nil
 	}
-	leave, crowded, err := s.warming.Take(ctx, owner)
+	_, leave, err := s.warming.Take(turns.For(ctx, owner))
+	if errors.Is(err, turns.ErrCrowded) {
+		return fault.Exhausted(time.Minute, "%d compressed snapshots of the same owner wait already to be decompressed", warmLine)
+	}
 	if err != nil {
 		return err
-	}
-	if crowded {
-		return fault.Exhausted(time.Minute, "%d compressed snapshots of the same owner wait already to be decompressed", warmLine)
 	}
 	defer leave()
 	s.mu.Lock()

@@ -35,7 +35,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -72,7 +72,7 @@ type Store struct {
 	coldAfter time.Duration
 	log       *slog.Logger
 	now       func() time.Time
-	warming   *turns.Table // of decompressions; after a snapshot's form, before mu
+	warming   *turns.Shares // of decompressions; after a snapshot's form, before mu
 
 	mu     sync.Mutex       // guards what follows
 	known  map[string]*kept // by id
@@ -111,7 +111,7 @@ type Snapshot struct {
 func Open(c Config) (*Store, error) {
 	s := &Store{
 		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now,
-		warming: turns.New(warmAtOnce, warmLine), known: map[string]*kept{}, drafts: map[string]int64{},
+		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), known: map[string]*kept{}, drafts: map[string]int64{},
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -1,0 +1,176 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// holder takes turns in the background and says who has one.
+type holder struct {
+	t      *testing.T
+	shares *Shares
+	mu     sync.Mutex
+	got    []string // guests, in the order in which they had a turn
+	leave  map[string][]func()
+}
+
+func newHolder(t *testing.T, shares *Shares) *holder {
+	t.Helper()
+	return &holder{t: t, shares: shares, leave: map[string][]func(){}}
+}
+
+func (h *holder) ask(ctx context.Context, guest string) {
+	go func() {
+		_, leave, err := h.shares.Take(For(ctx, guest))
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.got = append(h.got, guest)
+		h.leave[guest] = append(h.leave[guest], leave)
+	}()
+	synctest.Wait()
+}
+
+// end gives back a guest's oldest turn.
+func (h *holder) end(guest string) {
+	h.t.Helper()
+	h.mu.Lock()
+	if len(h.leave[guest]) == 0 {
+		h.mu.Unlock()
+		h.t.Fatalf("%s has no turn", guest)
+	}
+	leave := h.leave[guest][0]
+	h.leave[guest] = h.leave[guest][1:]
+	h.mu.Unlock()
+	leave()
+	leave() // once is enough
+	synctest.Wait()
+}
+
+func (h *holder) want(guests ...string) {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Equal(h.got, guests) {
+		h.t.Errorf("turns were given to %v, want %v", h.got, guests)
+	}
+	h.got = nil
+}
+
+// empty fails the test if anything is kept of who has left.
+func (h *holder) empty() {
+	h.t.Helper()
+	s := h.shares
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all != 0 || len(s.had) != 0 || len(s.last) != 0 || len(s.waiting) != 0 {
+		h.t.Errorf("%d turns are taken, %v have some, %v are kept, %d wait", s.all, s.had, s.last, len(s.waiting))
+	}
+}
+
+// TestAnOwnersManyWaitForTheirOwnTurns: one owner never has all turns, and one who
+// comes late with little is next.
+func TestAnOwnersManyWaitForTheirOwnTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHolder(t, New(Fair(4, 100)))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 20 {
+			h.ask(ctx, "a")
+		}
+		h.want("a", "a", "a")
+		h.ask(ctx, "b")
+		h.want("b") // the turn that a can't have
+		for range 2 {
+			h.ask(ctx, "b")
+			h.ask(ctx, "c")
+		}
+		h.want()
+		h.end("a") // three wait in turn: c has none yet
+		h.want("c")
+		h.end("a")
+		h.want("a") // each has one turn now, and a's last was given before b's and c's
+		h.end("a")
+		h.want("b")
+		cancel() // who waits goes away
+		synctest.Wait()
+		for _, guest := range []string{"a", "b", "b", "c"} {
+			h.end(guest)
+		}
+		h.empty()
+	})
+}
+
+// TestWhoWasGivenOneTheLongestAgoIsNext: of guests with as many turns, those who came with
+// many first do not go first until they are done.
+func TestWhoWasGivenOneTheLongestAgoIsNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHolder(t, New(Limits{All: 1, Each: 1}))
+		for range 4 {
+			h.ask(t.Context(), "a")
+		}
+		h.ask(t.Context(), "b")
+		h.ask(t.Context(), "b")
+		h.want("a")
+		for _, next := range []struct{ ends, gets string }{{"a", "b"}, {"b", "a"}, {"a", "b"}, {"b", "a"}, {"a", "a"}} {
+			h.end(next.ends)
+			h.want(next.gets)
+		}
+		h.end("a")
+		h.empty()
+	})
+}
+
+// TestLines: a line has an end, and who leaves it leaves no hole.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shares := New(Fair(1, 2))
+		h := newHolder(t, shares)
+		gone, leave := context.WithCancel(t.Context())
+		h.ask(t.Context(), "a")
+		h.ask(gone, "a")
+		h.ask(t.Context(), "a")
+		if _, _, err := shares.Take(For(t.Context(), "a")); !errors.Is(err, ErrCrowded) {
+			t.Errorf("a third waits in a line of two: %v", err)
+		}
+		leave()
+		synctest.Wait()
+		if _, _, err := shares.Take(For(gone, "b")); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		h.want("a")
+		h.end("a")
+		h.want("a")
+		h.end("a")
+		h.empty()
+	})
+}
+
+// TestNoTurnIsLost when waiters leave in the moment in which they are served.
+func TestNoTurnIsLost(t *testing.T) {
+	t.Parallel()
+	shares := New(Fair(2, 1000))
+	var all sync.WaitGroup
+	for i := range 400 {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%2 == 0 {
+				go cancel()
+			}
+			if _, leave, err := shares.Take(For(ctx, string(rune('a'+i%7)))); err == nil {
+				leave()
+			}
+		})
+	}
+	all.Wait()
+	newHolder(t, shares).empty()
+}

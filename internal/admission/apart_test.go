@@ -27,7 +27,7 @@ func TestApart(t *testing.T) {
 			t.Errorf("%s asks for %s: apart as %q, want %q", c.sandbox, c.name, a.Apart, c.want)
 		}
 	}
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna"}}))
 	a, err := h.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: python("idna", "")})

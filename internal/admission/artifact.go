@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,44 +13,115 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// hexDigest is what ArtifactAsk.SHA256 must be.
-var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`) // a constant
+// Judge implements door.Door.
+func (c *Controller) Judge(ctx context.Context, ask door.JudgeAsk) (door.Answer, error) {
+	q := question{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk, paths: ask.Paths, evidence: ask.Evidence}
+	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+		switch {
+		case t.unreached(q, w):
+			return door.Answer{Decision: w.decision, Unreached: true}, nil
+		case w.decision.Effect == policy.Hold:
+			return t.waits(q, w)
+		}
+		return t.decided(ctx, q, w)
+	})
+}
 
-// maxDigests of one file.
-const maxDigests = 16
+// Outline implements door.Door.
+func (c *Controller) Outline(ctx context.Context, ask door.OutlineAsk) (door.Answer, error) {
+	q := question{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk}
+	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+		switch {
+		case t.unreached(q, w):
+			return door.Answer{Decision: w.decision, Unreached: true}, nil
+		case w.decision.Outlined():
+			return door.Answer{Decision: w.decision}, nil
+		case w.decision.Effect == policy.Hold:
+			return t.waits(q, w)
+		}
+		return t.decided(ctx, q, w)
+	})
+}
 
-// Artifact implements Door.
-func (c *Controller) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+// Preview implements door.Door.
+func (c *Controller) Preview(ctx context.Context, ask door.PreviewAsk) (door.Answer, error) {
+	q := question{FileAsk: ask.FileAsk, evidence: ask.Evidence}
+	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+		if w.decision.Effect == policy.Hold {
+			return t.previewed(ctx, q, w)
+		}
+		return t.decided(ctx, q, w)
+	})
+}
+
+// Walk implements door.Door.
+func (c *Controller) Walk(ctx context.Context, ask door.WalkAsk) (door.Answer, error) {
+	q := question{FileAsk: ask.FileAsk}
+	t, err := c.asked(ctx, q)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	if err := checkArtifact(ask); err != nil {
+	w, err := t.weigh(ctx, q)
+	if err != nil {
 		return door.Answer{}, err
 	}
-	w, err := t.weigh(ctx, ask)
+	return door.Answer{Decision: w.decision}, t.moveRelease(q, w)
+}
+
+// Await implements door.Door.
+func (c *Controller) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer, error) {
+	q := aboutBytes(ask.FileAsk, ask.Bytes)
+	q.evidence = ask.Evidence
+	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+		if w.decision.Effect == policy.Hold {
+			return c.await(ctx, t, q, w)
+		}
+		return t.decided(ctx, q, w)
+	})
+}
+
+// Serve implements door.Door.
+func (c *Controller) Serve(ctx context.Context, ask door.ServeAsk) (door.Answer, error) {
+	q := aboutBytes(ask.FileAsk, ask.Bytes)
+	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+		switch w.decision.Effect {
+		case policy.Hold:
+			return t.waits(q, w)
+		case policy.Allow:
+			return c.serve(ctx, t, q, ask.Part, w)
+		default:
+			return t.decided(ctx, q, w)
+		}
+	})
+}
+
+// asked gives the run that a question comes from, if it may be asked at all.
+func (c *Controller) asked(ctx context.Context, q question) (*tenant, error) {
+	t, err := c.admit(ctx, q.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	return t, q.check()
+}
+
+// answer has a file weighed, and refuses it if what is known of it can't be read.
+func (c *Controller) answer(ctx context.Context, q question, say func(*tenant, weighed) (door.Answer, error)) (door.Answer, error) {
+	t, err := c.asked(ctx, q)
+	if err != nil {
+		return door.Answer{}, err
+	}
+	w, err := t.weigh(ctx, q)
 	switch {
-	case ask.Walk && err == nil:
-		return door.Answer{Decision: w.decision}, t.moveRelease(ask, w)
-	case errors.Is(err, errFacts) && !ask.Walk:
-		return t.refuseUnknown(ctx, ask, err)
+	case errors.Is(err, errFacts):
+		return t.refuseUnknown(ctx, q, err)
 	case err != nil:
 		return door.Answer{}, err
-	case t.unreached(ask, w):
-		return door.Answer{Decision: w.decision, Unreached: true}, nil
-	case ask.Outline && w.decision.Outlined():
-		return door.Answer{Decision: w.decision}, nil
-	case w.decision.Effect != policy.Hold:
-		return c.decided(ctx, t, ask, w)
-	case ask.Await:
-		return c.await(ctx, t, ask, w)
 	}
-	return t.shownHeld(ctx, ask, w)
+	return say(t, w)
 }
 
 // weighed is a file's decision, with what it was made of. said is the policy's own
@@ -64,23 +134,23 @@ type weighed struct {
 }
 
 // weigh judges a file by all that is known now.
-func (t *tenant) weigh(ctx context.Context, ask door.ArtifactAsk) (w weighed, err error) {
-	if w.about, err = t.known.subject(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}); err != nil {
+func (t *tenant) weigh(ctx context.Context, q question) (w weighed, err error) {
+	if w.about, err = t.known.subject(q.Package, ledger.Origin{Upstream: q.Upstream, Toolchain: q.Toolchain}); err != nil {
 		return w, err
 	}
-	if w.about.Approvals, err = t.known.answers(ctx, ask.Package); err != nil {
+	if w.about.Approvals, err = t.known.answers(ctx, q.Package); err != nil {
 		return w, err
 	}
-	t.require(&w.about, ask.Package)
+	t.require(&w.about, q.Package)
 	w.judge = t.known.judge(w.about)
-	w.said = w.judge.File(ask.Facts())
+	w.said = w.judge.File(q.facts())
 	w.decision = t.known.settle(planned(t.run.Plan, w.said))
-	if t.run.Rehearsal && ask.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
+	if t.run.Rehearsal && q.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
 		w.decision = w.said
 		w.decision.Effect, w.decision.Reason = policy.Deny, planning.Unbuilt
 	}
 	if w.decision.Shown() {
-		w.decision, err = t.known.malwareInside(ask, w.decision)
+		w.decision, err = t.known.malwareInside(q, w.decision)
 	}
 	if !t.run.Plan || !w.decision.Shown() {
 		w.said = w.decision
@@ -88,87 +158,69 @@ func (t *tenant) weigh(ctx context.Context, ask door.ArtifactAsk) (w weighed, er
 	return w, err
 }
 
-// decided answers what waits for nobody.
-func (c *Controller) decided(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
+// decided answers what waits for nobody: a denial is recorded, and an allowance is not.
+func (t *tenant) decided(ctx context.Context, q question, w weighed) (door.Answer, error) {
 	d := w.decision
-	if !d.Allowed() {
-		if !ask.MayWalk && !ask.Walk {
-			d = t.bounded(ask.Package, d)
-		}
-		_ = t.moveRelease(ask, w) // the refusal stands, whatever becomes of what rested on the release
-		r, err := t.book.Refuse(ctx, blockedRecord(ask, d))
-		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	if d.Allowed() {
+		t.noteShown(q, false)
+		return door.Answer{Decision: d}, t.moveRelease(q, w)
 	}
-	var r audit.Record
-	var err error
-	if ask.Serve {
-		if r, err = t.book.Append(ctx, t.servedOrPlanned(ask, w.about, d)); err != nil {
-			return door.Answer{}, err
-		}
-		c.earlier.Take(r)
+	if !q.mayWalk {
+		d = t.bounded(q.Package, d)
 	}
-	t.shown.File(ask)
-	if ask.Serve {
-		t.served.Send(r, ask.Paths)
-		t.book.Served(ask.Package)
-	}
-	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, t.moveRelease(ask, w)
+	_ = t.moveRelease(q, w) // the refusal stands, whatever becomes of what rested on the release
+	r, err := t.book.Refuse(ctx, blockedRecord(q, d))
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
-func checkArtifact(ask door.ArtifactAsk) error {
-	switch {
-	case ask.Package.Version == "" && ask.File.Kind != policy.KindMetadata || ask.Package.Version != ask.File.Version || !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name):
-		return fault.Invalid("a file is asked about with its release, not with %q and %q", excerpt.Of(ask.Package.String(), 200), excerpt.Of(ask.File.Version, 80))
-	case ask.File.Name == "" || len(ask.File.Name) > 512:
-		return fault.Invalid("a file of %s has the name %q, which no file can have", ask.Package, excerpt.Of(ask.File.Name, 80))
-	case ask.Release != nil && (ask.File.Kind != policy.KindMetadata || ask.Release.Kind == policy.KindMetadata || ask.Release.Version != ask.Package.Version):
-		return fault.Invalid("the file that %s describes is not one of %s", excerpt.Of(ask.File.Name, 80), ask.Package)
-	case ask.Whole() && ask.File.Kind == policy.KindMetadata:
-		return fault.Invalid("%s is metadata, which is not served as a file", excerpt.Of(ask.File.Name, 80))
-	case ask.Outline && ask.Whole():
-		return fault.Invalid("%s is asked for as what resolvers read, and as what is sent", excerpt.Of(ask.File.Name, 80))
-	case ask.Walk && (ask.Whole() || ask.Sidecar || ask.MayWalk):
-		return fault.Invalid("%s is read on the way to another package, and asked for as what is sent", excerpt.Of(ask.File.Name, 80))
-	case ask.Serve && ask.Await:
-		return fault.Invalid("%s is asked to be waited for and to be served at one time", excerpt.Of(ask.File.Name, 80))
-	case len(ask.Digests) > maxDigests || slices.ContainsFunc(ask.Digests, func(d string) bool { return d == "" || len(d) > 256 }):
-		return fault.Invalid("%s has %d digests, or an invalid one", excerpt.Of(ask.File.Name, 80), len(ask.Digests))
-	case ask.Whole() && !hexDigest.MatchString(ask.SHA256):
-		return fault.Invalid("%s can't be served without its sha256", excerpt.Of(ask.File.Name, 80))
-	case ask.Whole() && ask.File.Digest != "" && ask.File.Digest != "sha256:"+ask.SHA256 && isSHA256(ask.File.Digest):
-		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", excerpt.Of(ask.File.Name, 80))
+// serve answers with what is allowed, once that is on record.
+func (c *Controller) serve(ctx context.Context, t *tenant, q question, part string, w weighed) (door.Answer, error) {
+	r, err := t.book.Append(ctx, t.servedOrPlanned(q, part, w))
+	if err != nil {
+		return door.Answer{}, err
 	}
-	return nil
+	c.earlier.Take(r)
+	t.noteShown(q, true)
+	t.served.Send(r, q.paths)
+	t.book.Served(q.Package)
+	return door.Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq}, t.moveRelease(q, w)
 }
 
-func isSHA256(digest string) bool { return len(digest) == 71 && digest[:7] == "sha256:" }
+// noteShown remembers, in a plan, a file that the resolver may read; given tells that it
+// gets the bytes.
+func (t *tenant) noteShown(q question, given bool) {
+	if t.shown == nil {
+		return
+	}
+	t.shown.File(q.FileAsk, planning.Reading{Digests: q.facts().Digests, Size: q.size(), Paths: q.paths, Evidence: q.evidence, Given: given})
+}
 
-func artifactRecord(ask door.ArtifactAsk, outcome audit.Outcome, d policy.Decision) audit.Record {
+func artifactRecord(q question, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: ask.File.Name, SourceURL: excerpt.Of(ask.SourceURL, 2_048),
-		SHA256: ask.SHA256, Size: ask.Size, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
+		Kind: audit.KindPackage, Outcome: outcome, File: q.File.Name, SourceURL: excerpt.Of(q.SourceURL, 2_048),
+		SHA256: q.sha256(), Size: q.size(), ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
-	records.SetRef(&r, ask.Package)
+	records.SetRef(&r, q.Package)
 	return r
 }
 
-func blockedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Record {
-	r := artifactRecord(ask, audit.Blocked, d)
-	if ask.File.Kind == policy.KindMetadata {
+func blockedRecord(q question, d policy.Decision) audit.Record {
+	r := artifactRecord(q, audit.Blocked, d)
+	if q.File.Kind == policy.KindMetadata {
 		r.Detail = map[string]string{records.DetailKind: string(policy.KindMetadata)}
 	}
 	records.Explain(&r, d)
 	return r
 }
 
-func (t *tenant) servedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Record {
-	r := artifactRecord(ask, audit.Served, d)
-	r.RequestedVersion, r.RequestedClaimed = t.requested(ask.Package, d)
+func (t *tenant) servedRecord(q question, part string, d policy.Decision) audit.Record {
+	r := artifactRecord(q, audit.Served, d)
+	r.RequestedVersion, r.RequestedClaimed = t.requested(q.Package, d)
 	r.Detail = map[string]string{}
 	for key, text := range map[string]string{
-		records.DetailThrough: d.Through, records.DetailUpstreamDigest: upstreamDigest(ask),
-		records.DetailBundled: strings.Join(ask.Bundled, ", "), records.DetailFindings: strings.Join(findings(ask), "; "),
-		detailPart: ask.Part, records.DetailConsists: ask.Contents,
+		records.DetailThrough: d.Through, records.DetailUpstreamDigest: upstreamDigest(q),
+		records.DetailBundled: strings.Join(q.Bundled, ", "), records.DetailFindings: strings.Join(findings(q), "; "),
+		detailPart: part, records.DetailConsists: q.Contents,
 	} {
 		if text != "" {
 			r.Detail[key] = excerpt.Of(text, 8_192)
@@ -182,17 +234,17 @@ func (t *tenant) servedRecord(ask door.ArtifactAsk, d policy.Decision) audit.Rec
 
 // upstreamDigest is what the upstream or a witness says, if it is not the
 // record's own sha256.
-func upstreamDigest(ask door.ArtifactAsk) string {
-	if d := ask.Facts().Digest; d != "sha256:"+ask.SHA256 {
+func upstreamDigest(q question) string {
+	if d := q.facts().Digest; d != "sha256:"+q.sha256() {
 		return d
 	}
 	return ""
 }
 
 // findings are the gateway's and what the digests give reason for.
-func findings(ask door.ArtifactAsk) []string {
-	all := slices.Clone(ask.Findings)
-	switch digest := ask.Facts().Digest; {
+func findings(q question) []string {
+	all := slices.Clone(q.Findings)
+	switch digest := q.facts().Digest; {
 	case digest == "":
 		all = append(all, "no digest of it is published; its first bytes count")
 	case !policy.StrongDigest(digest):
@@ -232,9 +284,9 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 
 // refuseUnknown records that a file was refused since its facts could not be
 // read. The cause goes with the error if that fails too.
-func (t *tenant) refuseUnknown(ctx context.Context, ask door.ArtifactAsk, cause error) (door.Answer, error) {
+func (t *tenant) refuseUnknown(ctx context.Context, q question, cause error) (door.Answer, error) {
 	d := unknownDecision()
-	r := blockedRecord(ask, d)
+	r := blockedRecord(q, d)
 	r.Outcome = audit.Failed
 	r, err := t.book.Refuse(ctx, r)
 	if err != nil {

@@ -18,19 +18,23 @@ import (
 // The rule of a wish that the queue does not take.
 const ruleQueue = "approvals.limit"
 
-// shownHeld answers a question about what waits that is not to be had yet. The
-// release of a file whose metadata is read will be wanted with the rest of its
-// tree, so it is filed, that a person sees the whole tree when its first file
-// waits; nobody waits for that here.
-func (t *tenant) shownHeld(ctx context.Context, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
-	if err := t.moveRelease(ask, w); err != nil {
+// waits answers a question about what waits that is not to be had yet.
+func (t *tenant) waits(q question, w weighed) (door.Answer, error) {
+	if err := t.moveRelease(q, w); err != nil {
 		return door.Answer{}, err
 	}
-	a := door.Answer{Decision: w.decision}
-	if !ask.Sidecar || !slices.ContainsFunc(ask.Facts().Digests, policy.StrongDigest) {
-		return a, nil
+	return door.Answer{Decision: w.decision}, nil
+}
+
+// previewed answers for a release that waits, whose metadata is read. It will be wanted
+// with the rest of its tree, so it is filed, that a person sees the whole tree when its
+// first file waits; nobody waits for that here.
+func (t *tenant) previewed(ctx context.Context, q question, w weighed) (door.Answer, error) {
+	a, err := t.waits(q, w)
+	if err != nil || !slices.ContainsFunc(q.facts().Digests, policy.StrongDigest) {
+		return a, err
 	}
-	wish := t.wish(ask, w.decision)
+	wish := t.wish(q, w.decision)
 	if t.rehearsals.Defer(&wish) {
 		return a, nil
 	}
@@ -48,32 +52,32 @@ const maxStale = 3
 // await files what waits and waits for the answer as the policy says, and again
 // if the answer was not about all of it. What then is decided is the answer; so
 // is the hold itself, once nobody waits any more.
-func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk, w weighed) (door.Answer, error) {
-	if err := t.moveRelease(ask, w); err != nil {
+func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed) (door.Answer, error) {
+	if err := t.moveRelease(q, w); err != nil {
 		return door.Answer{}, err
 	}
-	notes, err := t.rehearsals.Whole(ctx, ask.Package)
+	notes, err := t.rehearsals.Whole(ctx, q.Package)
 	if err != nil {
 		return door.Answer{}, err
 	}
 	h := c.newHold(t)
 	for stale := 0; ; {
-		wish := t.wish(ask, w.decision)
+		wish := t.wish(q, w.decision)
 		wish.Notes = notes
 		request, err := t.known.file(ctx, wish)
 		if errors.Is(err, fault.ErrForbidden) {
-			return t.overfull(ctx, ask, w.decision, err)
+			return t.overfull(ctx, q, w.decision, err)
 		}
 		if err != nil {
 			return door.Answer{}, err
 		}
-		r, err := t.book.Refuse(ctx, pendingRecord(ask, w.decision, shownAs(request)))
+		r, err := t.book.Refuse(ctx, pendingRecord(q, w.decision, shownAs(request)))
 		if err != nil {
 			return door.Answer{}, err
 		}
 		a := door.Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: shownAs(request)}
 		if request.State == approval.Pending {
-			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Tree: request.Tree, Package: ask.Package, Reason: w.decision.Reason})
+			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Tree: request.Tree, Package: q.Package, Reason: w.decision.Reason})
 			if err != nil {
 				return door.Answer{}, err
 			}
@@ -82,24 +86,24 @@ func (c *Controller) await(ctx context.Context, t *tenant, ask door.ArtifactAsk,
 				return a, nil
 			}
 		} else if stale++; stale > maxStale {
-			return door.Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", ask.Package, request.State, request.ID)
+			return door.Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", q.Package, request.State, request.ID)
 		}
-		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
+		if _, err := c.admit(ctx, q.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now
 		}
-		if w, err = t.weigh(ctx, ask); err != nil {
+		if w, err = t.weigh(ctx, q); err != nil {
 			return door.Answer{}, err
 		}
 		if w.decision.Effect != policy.Hold {
-			return c.decided(ctx, t, ask, w)
+			return t.decided(ctx, q, w)
 		}
 	}
 }
 
 // overfull refuses what the queue does not take, with its sentence.
-func (t *tenant) overfull(ctx context.Context, ask door.ArtifactAsk, d policy.Decision, cause error) (door.Answer, error) {
+func (t *tenant) overfull(ctx context.Context, q question, d policy.Decision, cause error) (door.Answer, error) {
 	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(cause), "; ")
-	r, err := t.book.Refuse(ctx, blockedRecord(ask, d))
+	r, err := t.book.Refuse(ctx, blockedRecord(q, d))
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
@@ -112,8 +116,8 @@ func notAsked(cause error) string {
 	return text
 }
 
-func pendingRecord(ask door.ArtifactAsk, d policy.Decision, id string) audit.Record {
-	r := artifactRecord(ask, audit.Pending, d)
+func pendingRecord(q question, d policy.Decision, id string) audit.Record {
+	r := artifactRecord(q, audit.Pending, d)
 	r.Approval = id
 	records.Explain(&r, d)
 	return r

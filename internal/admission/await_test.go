@@ -39,22 +39,16 @@ func newWaitingHouse(tb testing.TB, onHold string, limits Limits) *waitingHouse 
 	return w
 }
 
-func awaiting(name, version string) door.ArtifactAsk {
-	ask := askFor(name, version, true)
-	ask.Serve, ask.Await = false, true
-	return ask
-}
-
 // begun is an ask that is under way.
 type begun struct {
 	answer door.Answer
 	err    error
 }
 
-func (h *waitingHouse) begin(ctx context.Context, ask door.ArtifactAsk) <-chan begun {
+func (h *waitingHouse) begin(ctx context.Context, ask door.AwaitAsk) <-chan begun {
 	done := make(chan begun, 1)
 	go func() {
-		a, err := h.Artifact(ctx, ask)
+		a, err := h.Await(ctx, ask)
 		done <- begun{a, err}
 	}()
 	return done
@@ -67,10 +61,13 @@ func TestWhatWaitsIsShownAndServedToNobody(t *testing.T) {
 	if len(a.Verdicts) != 1 || !a.Verdicts[0].Shown() || a.Verdicts[0].Allowed() || a.RequestID != "" || !a.WantEdges {
 		t.Errorf("the page: %+v", a)
 	}
-	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.7.1", true)} {
-		got, err := h.Artifact(t.Context(), ask)
-		if err != nil || got.Decision.Effect != policy.Hold || got.Approval != "" {
-			t.Errorf("serve %t: %+v, %v", ask.Serve, got, err)
+	judged, err := h.Judge(t.Context(), judging("rich", "13.7.1"))
+	must(t, err)
+	served, err := h.Serve(t.Context(), serving("rich", "13.7.1"))
+	must(t, err)
+	for _, got := range []door.Answer{judged, served} {
+		if got.Decision.Effect != policy.Hold || got.Approval != "" {
+			t.Errorf("%+v", got)
 		}
 	}
 	if n, filed := len(h.records(t)), h.queue.list(); n != 1 || len(filed) != 0 {
@@ -80,17 +77,13 @@ func TestWhatWaitsIsShownAndServedToNobody(t *testing.T) {
 
 func TestATreeIsFiledAsItsMetadataIsRead(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	read := askFor("rich", "13.7.1", false)
-	read.Sidecar = true
-	a, err := h.Artifact(t.Context(), read)
+	a, err := h.Preview(t.Context(), previewing("rich", "13.7.1"))
 	must(t, err)
 	if a.Decision.Effect != policy.Hold || a.Approval != "ap-1" || len(h.records(t)) != 0 {
 		t.Fatalf("%+v, %d records", a, len(h.records(t)))
 	}
 	must(t, h.Edges(t.Context(), "sb1", python("rich", "13.7.1"), []door.Requirement{{Name: "pygments", Specifier: ">=2"}, {Name: "evil"}}))
-	read = askFor("pygments", "2.19.0", false)
-	read.Sidecar = true
-	a, err = h.Artifact(t.Context(), read)
+	a, err = h.Preview(t.Context(), previewing("pygments", "2.19.0"))
 	must(t, err)
 	if a.Decision.Effect != policy.Hold || a.Approval != "ap-2" {
 		t.Errorf("a dependency of what waits: %+v", a)
@@ -106,7 +99,7 @@ func TestATreeIsFiledAsItsMetadataIsRead(t *testing.T) {
 	if asker := filed[0].Asks[0]; asker.Run != "run1" || asker.Sandbox != "sb1" || asker.Task != "a task" || asker.User != "ann" {
 		t.Errorf("the asker is %+v", asker)
 	}
-	if d, err := h.Artifact(t.Context(), askFor("evil", "1.0", false)); err != nil || d.Decision.Effect != policy.Deny {
+	if d, err := h.Judge(t.Context(), judging("evil", "1.0")); err != nil || d.Decision.Effect != policy.Deny {
 		t.Errorf("a blocked dependency: %+v, %v", d, err)
 	}
 }
@@ -115,28 +108,25 @@ func TestATreeIsFiledAsItsMetadataIsRead(t *testing.T) {
 // release of it that is had, not through one of which a file waits.
 func TestWhatWaitsAdmitsNothing(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	sdist := func(serve, await bool) door.ArtifactAsk {
-		ask := askFor("requests", "2.31.0", serve || await)
-		ask.Serve, ask.Await = serve, await
-		ask.File.Name, ask.File.Kind = "requests-2.31.0.tar.gz", policy.KindSdist
-		return ask
-	}
-	if a, err := h.Artifact(t.Context(), sdist(false, false)); err != nil || a.Decision.Effect != policy.Hold {
+	sdist := fileAsk("requests", "2.31.0")
+	sdist.File.Name, sdist.File.Kind = "requests-2.31.0.tar.gz", policy.KindSdist
+	bytes := wheelBytes("requests", "2.31.0")
+	if a, err := h.Judge(t.Context(), door.JudgeAsk{FileAsk: sdist}); err != nil || a.Decision.Effect != policy.Hold {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna", Specifier: "<4"}}))
 	verdict := func() policy.Decision {
-		a, err := h.Artifact(t.Context(), askFor("idna", "3.6", false))
+		a, err := h.Judge(t.Context(), judging("idna", "3.6"))
 		must(t, err)
 		return a.Decision
 	}
 	if d := verdict(); d.Effect != policy.Hold || len(d.WantedBy) != 1 || d.WantedBy[0].Through != "" {
 		t.Errorf("while it waits: %+v", d)
 	}
-	a, err := h.Artifact(t.Context(), sdist(false, true))
+	a, err := h.Await(t.Context(), door.AwaitAsk{FileAsk: sdist, Bytes: bytes})
 	must(t, err)
 	h.queue.answer(t, a.Approval, approval.Approved)
-	if a, err = h.Artifact(t.Context(), sdist(true, false)); err != nil || !a.Decision.Allowed() || a.Decision.ResolvedBy != policy.ByApproval {
+	if a, err = h.Serve(t.Context(), door.ServeAsk{FileAsk: sdist, Bytes: bytes}); err != nil || !a.Decision.Allowed() || a.Decision.ResolvedBy != policy.ByApproval {
 		t.Fatalf("approved: %+v, %v", a, err)
 	}
 	if d := verdict(); !d.Allowed() || d.ResolvedBy != policy.ByDependency {
@@ -148,7 +138,7 @@ func TestAHoldThatFailsNamesItsRequest(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
 	var answers []door.Answer
 	for range 3 {
-		a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+		a, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 		must(t, err)
 		answers = append(answers, a)
 	}
@@ -174,7 +164,7 @@ func TestAHoldThatFailsNamesItsRequest(t *testing.T) {
 	}
 
 	h.queue.answer(t, "ap-1", approval.Approved)
-	a, err := h.Artifact(t.Context(), askFor("rich", "13.7.1", true))
+	a, err := h.Serve(t.Context(), serving("rich", "13.7.1"))
 	must(t, err)
 	served := h.records(t, audit.Served)
 	if !a.Decision.Allowed() || len(served) != 1 || served[0].Approval != "ap-1" || served[0].ResolvedBy != "approval" || served[0].Rule != "approval" {
@@ -233,7 +223,7 @@ func TestAnAnswerMeetsWhatWaits(t *testing.T) {
 
 func TestAWaitHasAnEnd(t *testing.T) {
 	h := newWaitingHouse(t, "wait 1s", Limits{})
-	a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	a, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
 	if a.Decision.Effect != policy.Hold || a.Approval != "ap-1" || !strings.HasSuffix(a.Decision.Reason, "; nobody answered within 1s") {
 		t.Errorf("%+v", a)
@@ -259,7 +249,7 @@ func TestAClientThatGoesAwayEndsItsWait(t *testing.T) {
 		t.Errorf("the request: %+v", r)
 	}
 	h.queue.answer(t, "ap-1", approval.Approved)
-	if a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1")); err != nil || !a.Decision.Allowed() {
+	if a, err := h.Await(t.Context(), awaiting("rich", "13.7.1")); err != nil || !a.Decision.Allowed() {
 		t.Errorf("the retry: %+v, %v", a, err)
 	}
 }
@@ -279,8 +269,8 @@ func TestAnAnswerAboutAnotherFileAsksAgain(t *testing.T) {
 	if got := <-done; got.err != nil || !got.answer.Decision.Allowed() || got.answer.Decision.Approval != "ap-2" {
 		t.Errorf("%+v", got)
 	}
-	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.2", true), askFor("rich", "13.7.0", true)} {
-		if a, err := h.Artifact(t.Context(), ask); err != nil || a.Decision.Effect != policy.Hold {
+	for _, ask := range []door.ServeAsk{serving("rich", "13.7.2"), serving("rich", "13.7.0")} {
+		if a, err := h.Serve(t.Context(), ask); err != nil || a.Decision.Effect != policy.Hold {
 			t.Errorf("another version: %+v, %v", a, err)
 		}
 	}
@@ -291,7 +281,7 @@ func TestFewOfASandboxAreKeptWaiting(t *testing.T) {
 		h := newWaitingHouse(t, "freeze", limits)
 		first := h.begin(t.Context(), awaiting("rich", "13.7.1"))
 		<-h.holder.signal
-		a, err := h.Artifact(t.Context(), awaiting("pygments", "2.19.0"))
+		a, err := h.Await(t.Context(), awaiting("pygments", "2.19.0"))
 		must(t, err)
 		if a.Decision.Effect != policy.Hold || a.Approval != "ap-2" || !strings.HasSuffix(a.Decision.Reason, "wait already that this one is not kept waiting") {
 			t.Errorf("%s: %+v", name, a)
@@ -315,7 +305,7 @@ func TestWhereNobodyCanBeAskedAHoldIsARefusal(t *testing.T) {
 	if a.Verdicts[0].Shown() || a.RequestID == "" {
 		t.Errorf("the page: %+v", a)
 	}
-	got, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	got, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 	if err != nil || got.Decision.Effect != policy.Deny || !strings.HasSuffix(got.Decision.Reason, "; nobody can be asked here, so it is refused") {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -324,14 +314,12 @@ func TestWhereNobodyCanBeAskedAHoldIsARefusal(t *testing.T) {
 func TestAFullQueueRefusesWithItsSentence(t *testing.T) {
 	h := newWaitingHouse(t, "wait 10m", Limits{})
 	h.queue.full = fault.New(fault.ErrForbidden, "200 requests of this run wait already")
-	a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	a, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
 	if a.Decision.Effect != policy.Deny || a.Decision.Reason != "nobody is asked about it: 200 requests of this run wait already" || len(h.records(t, audit.Blocked)) != 1 {
 		t.Errorf("%+v", a)
 	}
-	read := askFor("rich", "13.7.1", false)
-	read.Sidecar = true
-	if a, err := h.Artifact(t.Context(), read); err != nil || !a.Decision.Shown() {
+	if a, err := h.Preview(t.Context(), previewing("rich", "13.7.1")); err != nil || !a.Decision.Shown() {
 		t.Errorf("its metadata: %+v, %v", a, err)
 	}
 }
@@ -339,9 +327,12 @@ func TestAFullQueueRefusesWithItsSentence(t *testing.T) {
 func TestAQueueThatFailsServesNothing(t *testing.T) {
 	h := newWaitingHouse(t, "wait 10m", Limits{})
 	h.queue.fails = fault.New(fault.ErrUnavailable, "the disk is full")
-	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.7.1", true), awaiting("rich", "13.7.1")} {
-		if a, err := h.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrUnavailable) {
-			t.Errorf("serve %t, await %t: %+v, %v", ask.Serve, ask.Await, a, err)
+	_, judged := h.Judge(t.Context(), judging("rich", "13.7.1"))
+	_, served := h.Serve(t.Context(), serving("rich", "13.7.1"))
+	_, awaited := h.Await(t.Context(), awaiting("rich", "13.7.1"))
+	for what, err := range map[string]error{"judge": judged, "serve": served, "await": awaited} {
+		if !errors.Is(err, fault.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if a, err := h.Index(t.Context(), indexOf("rich", "d", wheel("rich", "13.7.1"))); !errors.Is(err, fault.ErrUnavailable) {
@@ -357,7 +348,7 @@ func TestAQueueThatFailsServesNothing(t *testing.T) {
 func TestNobodyIsHeldWithoutARecord(t *testing.T) {
 	h := newWaitingHouse(t, "freeze", Limits{})
 	must(t, h.log.Close())
-	if a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1")); err == nil {
+	if a, err := h.Await(t.Context(), awaiting("rich", "13.7.1")); err == nil {
 		t.Errorf("%+v", a)
 	}
 	if h.holder.String() != "held , 0 to be frozen, 0 released" {
@@ -369,7 +360,7 @@ func TestNobodyIsHeldWithoutARecord(t *testing.T) {
 // nothing that asks is served.
 func TestADenialCountsAtOnce(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	a, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
 	h.queue.answer(t, a.Approval, approval.Approved)
 	stop, done := make(chan struct{}), make(chan error, 4)
@@ -382,7 +373,7 @@ func TestADenialCountsAtOnce(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := h.Artifact(context.Background(), askFor("rich", "13.7.1", true)); err != nil {
+				if _, err := h.Serve(context.Background(), serving("rich", "13.7.1")); err != nil {
 					done <- err
 					return
 				}
@@ -391,7 +382,7 @@ func TestADenialCountsAtOnce(t *testing.T) {
 	}
 	h.queue.revoke(a.Approval)
 	for range 20 {
-		if got, err := h.Artifact(t.Context(), askFor("rich", "13.7.1", true)); err != nil || got.Decision.Effect != policy.Hold {
+		if got, err := h.Serve(t.Context(), serving("rich", "13.7.1")); err != nil || got.Decision.Effect != policy.Hold {
 			t.Errorf("served after the revocation: %+v, %v", got, err)
 		}
 		if got, err := h.Index(t.Context(), indexOf("rich", "d", wheel("rich", "13.7.1"))); err != nil || got.Verdicts[got.OfFile[0]].Allowed() {
@@ -410,7 +401,7 @@ func TestAnswersOfAnotherRunAreNotShared(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
 	h.config.Approvals = runQueue{h.queue, "run2"}
 	must(t, h.Register(Run{Sandbox: "sb2", Run: "run2", Policy: h.policy}))
-	a, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	a, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
 	h.queue.answer(t, a.Approval, approval.Approved)
 	effects := map[string]policy.Effect{}
@@ -447,7 +438,7 @@ func TestMalwareInsideOfWhatWaitsIsRefused(t *testing.T) {
 	}}
 	ask := awaiting("rich", "13.7.1")
 	ask.Bundled = []string{"inner 1.0"}
-	a, err := h.Artifact(t.Context(), ask)
+	a, err := h.Await(t.Context(), ask)
 	must(t, err)
 	if a.Decision.Effect != policy.Deny || !a.Decision.Alarm || len(h.queue.list()) != 0 {
 		t.Errorf("%+v; filed %+v", a, h.queue.list())
@@ -462,7 +453,7 @@ func (m madeUp) Generation() string                         { return "" }
 
 func TestWhatWaitedIsRestored(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	_, err := h.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	_, err := h.Await(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
 	again := New(Config{Clients: all.Asked, Log: h.log, Clock: h, Approvals: h.queue})
 	must(t, again.Restore(t.Context(), h.run()))
@@ -471,13 +462,13 @@ func TestWhatWaitedIsRestored(t *testing.T) {
 	if len(list) != 1 || list[0].Approval != "ap-1" {
 		t.Errorf("why, after a restart: %+v", list)
 	}
-	a, err := again.Artifact(t.Context(), awaiting("rich", "13.7.1"))
+	a, err := again.Await(t.Context(), awaiting("rich", "13.7.1"))
 	must(t, err)
 	if a.Approval != "ap-1" || len(h.records(t, audit.Pending)) != 1 {
 		t.Errorf("the retry joins: %+v, %d records", a, len(h.records(t, audit.Pending)))
 	}
 	h.queue.answer(t, "ap-1", approval.Approved)
-	if a, err = again.Artifact(t.Context(), askFor("rich", "13.7.1", true)); err != nil || !a.Decision.Allowed() {
+	if a, err = again.Serve(t.Context(), serving("rich", "13.7.1")); err != nil || !a.Decision.Allowed() {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -491,7 +482,7 @@ func TestAPolicyWithoutHoldsAsksNobody(t *testing.T) {
 	h.Unregister("sb1")
 	h.config.Approvals, h.policy = q, parse(t, "allowed_packages: { python: [ { name: requests } ] }\n")
 	must(t, h.Register(h.run()))
-	if a, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); err != nil || !a.Decision.Allowed() {
+	if a, err := h.Serve(t.Context(), serving("requests", "2.31.0")); err != nil || !a.Decision.Allowed() {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -30,12 +30,12 @@ import (
 
 func TestServedIsOnRecordBeforeTheAnswer(t *testing.T) {
 	h := newHouse(t, Limits{})
-	a, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
+	a, err := h.Judge(t.Context(), judging("requests", "2.31.0"))
 	must(t, err)
 	if !a.Decision.Allowed() || len(h.records(t)) != 0 {
 		t.Fatalf("a verdict alone: %+v, %d records; want it allowed and nothing on record", a, len(h.records(t)))
 	}
-	a, err = h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	a, err = h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	want := audit.Record{
 		Seq: a.Seq, Kind: audit.KindPackage, Outcome: audit.Served, Run: "run1", Sandbox: "sb1", Policy: h.policy.Digest(),
@@ -63,7 +63,7 @@ func TestABlockedFileIsRecordedOnceAndCounted(t *testing.T) {
 	h := newHouse(t, Limits{})
 	var ids []string
 	for range 5 {
-		a, err := h.Artifact(t.Context(), askFor("numpy", "2.0.1", false))
+		a, err := h.Judge(t.Context(), judging("numpy", "2.0.1"))
 		must(t, err)
 		if a.Decision.Allowed() {
 			t.Fatal("numpy 2.0.1 is allowed")
@@ -95,7 +95,7 @@ func TestWhoIsNotKnownIsRefused(t *testing.T) {
 	h.Unregister("sb1")
 	calls := map[string]func() error{
 		"index":    func() error { _, err := h.Index(t.Context(), indexOf("requests", "d")); return err },
-		"artifact": func() error { _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); return err },
+		"artifact": func() error { _, err := h.Serve(t.Context(), serving("requests", "2.31.0")); return err },
 		"name": func() error {
 			_, err := h.Name(t.Context(), door.NameAsk{Sandbox: "sb1", Name: "x.example"})
 			return err
@@ -115,7 +115,7 @@ func TestWhoIsNotKnownIsRefused(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 	must(t, h.Register(h.run())) // the positive control
-	if _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); err != nil {
+	if _, err := h.Serve(t.Context(), serving("requests", "2.31.0")); err != nil {
 		t.Error(err)
 	}
 }
@@ -123,7 +123,7 @@ func TestWhoIsNotKnownIsRefused(t *testing.T) {
 func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
 	h := newHouse(t, Limits{})
 	must(t, h.log.Close())
-	if a, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true)); err == nil || a.Decision.Allowed() {
+	if a, err := h.Serve(t.Context(), serving("requests", "2.31.0")); err == nil || a.Decision.Allowed() {
 		t.Errorf("served without a record: %+v, %v", a, err)
 	}
 	if a, err := h.Index(t.Context(), indexOf("numpy", "d", wheel("numpy", "1.26.0"), wheel("numpy", "2.0.0"))); err == nil || len(a.OfFile) > 0 {
@@ -136,9 +136,9 @@ func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
 
 func TestAnotherSHA256ThanTheIndexListsIsRefused(t *testing.T) {
 	h := newHouse(t, Limits{})
-	ask := askFor("requests", "2.31.0", true)
+	ask := serving("requests", "2.31.0")
 	ask.SHA256 = hexOf("evil")
-	if _, err := h.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := h.Serve(t.Context(), ask); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("the error is %v", err)
 	}
 	if n := len(h.records(t)); n != 0 {
@@ -226,7 +226,7 @@ func TestDependenciesAreAdmittedThroughVerifiedMetadata(t *testing.T) {
 	if before.Verdicts[before.OfFile[0]].Allowed() || !after.Verdicts[after.OfFile[0]].Allowed() || after.Verdicts[after.OfFile[1]].Allowed() {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	a, err := h.Artifact(t.Context(), askFor("idna", "3.4", true))
+	a, err := h.Serve(t.Context(), serving("idna", "3.4"))
 	must(t, err)
 	r := h.records(t, audit.Served)
 	if !a.Decision.Allowed() || len(r) != 1 || r[0].RequestedVersion != ">=2.5,<4" || r[0].RequestedClaimed || r[0].ResolvedBy != "dependency" {
@@ -236,9 +236,9 @@ func TestDependenciesAreAdmittedThroughVerifiedMetadata(t *testing.T) {
 		t.Errorf("nothing new came, but the epoch is another: %+v, %v", again, err)
 	}
 	must(t, h.Register(Run{Sandbox: "sb2", Run: "run2", Policy: h.policy}))
-	ask := askFor("idna", "3.4", true)
+	ask := serving("idna", "3.4")
 	ask.Sandbox = "sb2"
-	if a, err := h.Artifact(t.Context(), ask); err != nil || a.Decision.Allowed() {
+	if a, err := h.Serve(t.Context(), ask); err != nil || a.Decision.Allowed() {
 		t.Errorf("another run uses this run's facts: %+v, %v", a, err)
 	}
 }
@@ -246,7 +246,7 @@ func TestDependenciesAreAdmittedThroughVerifiedMetadata(t *testing.T) {
 func TestEdgeLimits(t *testing.T) {
 	h := newHouse(t, Limits{Edges: 3, EdgesPerParent: 2})
 	parent := python("requests", "2.31.0")
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false))
+	_, err := h.Judge(t.Context(), judging("requests", "2.31.0"))
 	must(t, err)
 	reqs := func(names ...string) (all []door.Requirement) {
 		for _, n := range names {
@@ -288,7 +288,7 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for i, f := range files {
-			a, err := h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: python(name, f.Version), File: f})
+			a, err := h.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: python(name, f.Version), File: f}})
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -309,7 +309,7 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 
 func (h *house) admitRequests(tb testing.TB) {
 	tb.Helper()
-	_, err := h.Artifact(tb.Context(), askFor("requests", "2.31.0", false))
+	_, err := h.Judge(tb.Context(), judging("requests", "2.31.0"))
 	must(tb, err)
 }
 
@@ -331,7 +331,7 @@ func TestPastTheQuotaTheRunIsCut(t *testing.T) {
 	if s := <-h.cuts; s != "sb1" {
 		t.Errorf("the cut is of %q", s)
 	}
-	if _, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", false)); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := h.Judge(t.Context(), judging("requests", "2.31.0")); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("an allowed verdict of a cut run: %v", err)
 	}
 	if got := h.records(t); len(got) != 6 || got[5].Outcome != audit.Exceeded || got[5].Rule != "quota.records" {
@@ -451,7 +451,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 	h := newHouse(t, Limits{Inventory: 3})
 	_, err := h.Command(t.Context(), "sb1", "c", []string{"pip", "install", "requests==2.31.0"})
 	must(t, err)
-	_, err = h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err = h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	pip := channel.InstalledPackage{Ecosystem: "python", Name: "pip", Version: "25.0"}
 	inv := channel.Inventory{Packages: []channel.InstalledPackage{
@@ -493,14 +493,14 @@ func (h *house) busy(tb testing.TB) {
 		must(tb, err)
 		_, err = h.Index(ctx, indexOf("flask", "d2", wheel("flask", "1.0")))
 		must(tb, err)
-		_, err = h.Artifact(ctx, askFor("numpy", "2.0", false))
+		_, err = h.Judge(ctx, judging("numpy", "2.0"))
 		must(tb, err)
 		_, err = h.Name(ctx, door.NameAsk{Sandbox: "sb1", Name: "x.example"})
 		must(tb, err)
 		_, err = h.Failed(ctx, door.Failure{Sandbox: "sb1", Reason: "a lying upstream"})
 		must(tb, err)
 	}
-	a, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
+	a, err := h.Serve(ctx, serving("requests", "2.31.0"))
 	must(tb, err)
 	must(tb, h.Aborted(ctx, "sb1", a.Seq, 3))
 	must(tb, installed(h.Installed(ctx, "sb1", inventory.Disk{Found: channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}})))
@@ -540,7 +540,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		t.Errorf("an abort of what was aborted: %v", err)
 	}
 	n := len(h.records(t))
-	_, err = second.Artifact(t.Context(), askFor("numpy", "2.0", false))
+	_, err = second.Judge(t.Context(), judging("numpy", "2.0"))
 	must(t, err)
 	if len(h.records(t)) != n {
 		t.Error("a refusal known from the log was recorded again")
@@ -586,9 +586,9 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				ctx := context.WithoutCancel(t.Context())
-				_, err := h.Artifact(ctx, askFor("requests", "2.31.0", true))
+				_, err := h.Serve(ctx, serving("requests", "2.31.0"))
 				errs := []error{err}
-				_, err = h.Artifact(ctx, askFor("numpy", fmt.Sprintf("2.%d", i), false))
+				_, err = h.Judge(ctx, judging("numpy", fmt.Sprintf("2.%d", i)))
 				errs = append(errs, err)
 				_, err = h.Index(ctx, indexOf("numpy", fmt.Sprint(i), wheel("numpy", "1.0"), wheel("numpy", "2.0")))
 				errs = append(errs, err, h.Edges(ctx, "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: fmt.Sprintf("d%d", w*i)}}))

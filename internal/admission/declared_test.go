@@ -60,7 +60,7 @@ func declares(t *testing.T, release door.File, want bool) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	g.config.Advisories = lookalikes("popular2")
 	refused := func() bool {
-		a, err := g.Artifact(t.Context(), askFor("popular2", "1.0", false))
+		a, err := g.Judge(t.Context(), judging("popular2", "1.0"))
 		must(t, err)
 		return a.Decision.Rule == "packages.similar_names"
 	}
@@ -69,7 +69,7 @@ func declares(t *testing.T, release door.File, want bool) {
 	}
 	metadata := release
 	metadata.Name, metadata.Kind = release.Name+".metadata", policy.KindMetadata
-	_, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: metadata, Release: &release, SourceURL: "https://files.example/m"})
+	_, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: metadata, Release: &release, SourceURL: "https://files.example/m"}})
 	must(t, err)
 	must(t, g.Edges(t.Context(), "sb1", python("root", "1.0"), []door.Requirement{{Name: "popular2", Specifier: ">=1"}}))
 	if refused() == want {
@@ -107,7 +107,7 @@ func TestAPartComesWithItsPage(t *testing.T) {
 			t.Errorf("%s: %+v", ask.Files[i].Version, d)
 		}
 	}
-	got, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: part, File: file, SourceURL: "https://npm.example/f"})
+	got, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: part, File: file, SourceURL: "https://npm.example/f"}})
 	must(t, err)
 	if !got.Decision.Allowed() {
 		t.Errorf("the part itself: %+v", got.Decision)

@@ -27,10 +27,10 @@ func (g *grove) servedAs(tb testing.TB, ref pkgref.Ref, contents string, bundled
 	tb.Helper()
 	file := archive(ref)
 	file.Digest = "sha256:" + hexOf(contents)
-	a, err := g.Artifact(tb.Context(), door.ArtifactAsk{
-		Sandbox: "sb1", Package: ref, File: file, SourceURL: "https://npm.example/f", Serve: true, SHA256: hexOf(contents), Size: 10,
+	a, err := g.Serve(tb.Context(), door.ServeAsk{FileAsk: door.FileAsk{
+		Sandbox: "sb1", Package: ref, File: file, SourceURL: "https://npm.example/f",
 		Contents: contents, Bundled: bundled,
-	})
+	}, Bytes: door.Bytes{SHA256: hexOf(contents), Size: 10}})
 	must(tb, err)
 	if !a.Decision.Allowed() {
 		tb.Fatalf("%s: %+v", ref, a.Decision)

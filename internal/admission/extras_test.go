@@ -21,8 +21,7 @@ func (g *grove) reads(tb testing.TB, tree toldTree, order ...string) {
 	tb.Helper()
 	for _, at := range order {
 		name, version, _ := strings.Cut(at, " ")
-		ask := askFor(name, version, false)
-		if _, err := g.door.Artifact(tb.Context(), ask); err != nil {
+		if _, err := g.door.Judge(tb.Context(), judging(name, version)); err != nil {
 			tb.Fatal(err)
 		}
 		var reqs []door.Requirement
@@ -39,7 +38,7 @@ func (g *grove) reads(tb testing.TB, tree toldTree, order ...string) {
 
 func (g *grove) allows(tb testing.TB, name, version string) bool {
 	tb.Helper()
-	a, err := g.door.Artifact(tb.Context(), askFor(name, version, false))
+	a, err := g.door.Judge(tb.Context(), judging(name, version))
 	must(tb, err)
 	return a.Decision.Allowed()
 }

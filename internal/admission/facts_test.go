@@ -95,9 +95,9 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	news := &gazette{err: errors.New("the disk is gone")}
 	g.config.Advisories = news
-	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}
+	ask := door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}}
 	page := door.IndexAsk{Sandbox: "sb1", Package: node("b", ""), IndexDigest: "d", Files: []door.File{archive(node("b", "1.0.0"))}}
-	file, err := g.Artifact(t.Context(), ask)
+	file, err := g.Judge(t.Context(), ask)
 	must(t, err)
 	index, err := g.Index(t.Context(), page)
 	must(t, err)
@@ -115,7 +115,7 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	news.mu.Lock()
 	news.err = nil
 	news.mu.Unlock()
-	file, err = g.Artifact(t.Context(), ask)
+	file, err = g.Judge(t.Context(), ask)
 	must(t, err)
 	index, err = g.Index(t.Context(), page)
 	must(t, err)
@@ -132,11 +132,10 @@ func TestMalwareInsideOfAFile(t *testing.T) {
 		"burnt": {Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}},
 	}}
 	for bundled, allowed := range map[string]bool{"inner 1.0.0": false, "inner 1.0.1": true, "inner": true, "burnt": false, "burnt 7.0.0": false, "other 1.0.0": true} {
-		ask := door.ArtifactAsk{
-			Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5,
-			Bundled: []string{"x 1.0.0", bundled},
-		}
-		a, err := g.Artifact(t.Context(), ask)
+		ask := door.ServeAsk{FileAsk: door.FileAsk{
+			Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Bundled: []string{"x 1.0.0", bundled},
+		}, Bytes: door.Bytes{SHA256: hexOf("a"), Size: 5}}
+		a, err := g.Serve(t.Context(), ask)
 		must(t, err)
 		if a.Decision.Allowed() != allowed || !allowed && (!a.Decision.Alarm || !strings.Contains(a.Decision.Reason, "inside the file")) {
 			t.Errorf("with %s inside: %+v", bundled, a.Decision)
@@ -152,11 +151,11 @@ func TestMalwareInsideOfAFile(t *testing.T) {
 func TestMuchInsideOfAFile(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	client, _ := serve(t, g)
-	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5}
+	ask := door.ServeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}, Bytes: door.Bytes{SHA256: hexOf("a"), Size: 5}}
 	for range 500 {
 		ask.Bundled = append(ask.Bundled, strings.Repeat("n", 500)+" "+strings.Repeat("1", 256))
 	}
-	if a, err := client.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+	if a, err := client.Serve(t.Context(), ask); err != nil || !a.Decision.Allowed() {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -165,10 +164,10 @@ func TestMuchInsideOfAFile(t *testing.T) {
 // file of its own.
 func TestWhatCameInsideIsAccountedFor(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	_, err := g.Artifact(t.Context(), door.ArtifactAsk{
-		Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")), Serve: true, SHA256: hexOf("a"), Size: 5,
+	_, err := g.Serve(t.Context(), door.ServeAsk{FileAsk: door.FileAsk{
+		Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0")),
 		Bundled: []string{"@s/inner 2.0.0", "other"},
-	})
+	}, Bytes: door.Bytes{SHA256: hexOf("a"), Size: 5}})
 	must(t, err)
 	g.Unregister("sb1")
 	must(t, g.Restore(t.Context(), g.run()))
@@ -196,11 +195,11 @@ namespaces: [ { ecosystem: node, pattern: "@acme/*", upstream: "https://npm.acme
 		if err != nil || a.Upstream != want {
 			t.Errorf("%s is %q's: %v", name, a.Upstream, err)
 		}
-		ask := door.ArtifactAsk{Sandbox: "sb1", Package: node(name, "1.0.0"), File: archive(node(name, "1.0.0")), Upstream: "https://npm.example/"}
-		elsewhere, err := g.Artifact(t.Context(), ask)
+		ask := door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node(name, "1.0.0"), File: archive(node(name, "1.0.0")), Upstream: "https://npm.example/"}}
+		elsewhere, err := g.Judge(t.Context(), ask)
 		must(t, err)
 		ask.Upstream = want
-		home, err := g.Artifact(t.Context(), ask)
+		home, err := g.Judge(t.Context(), ask)
 		must(t, err)
 		if elsewhere.Decision.Allowed() != (want == "") || !home.Decision.Allowed() {
 			t.Errorf("%s elsewhere: %+v; at home: %+v", name, elsewhere.Decision, home.Decision)
@@ -261,11 +260,11 @@ func TestALockfileIsEnforcedAndOnRecord(t *testing.T) {
 	if a.Verdicts[a.OfFile[0]].Allowed() || !a.Verdicts[a.OfFile[1]].Allowed() || a.Verdicts[a.OfFile[2]].Allowed() {
 		t.Errorf("the page: %+v", a)
 	}
-	serve := door.ArtifactAsk{
-		Sandbox: "sb1", Package: node("a", "1.2.0"), File: pinned, Serve: true, SHA256: hexOf("a"), Size: 5,
+	serve := door.ServeAsk{FileAsk: door.FileAsk{
+		Sandbox: "sb1", Package: node("a", "1.2.0"), File: pinned,
 		Digests: []string{pinned.Digest, "sha256:" + hexOf("a")}, Bundled: []string{"b 1.0.0"}, Findings: []string{"it is odd"},
-	}
-	got, err := g.Artifact(t.Context(), serve)
+	}, Bytes: door.Bytes{SHA256: hexOf("a"), Size: 5}}
+	got, err := g.Serve(t.Context(), serve)
 	must(t, err)
 	r := g.records(t, audit.Served)
 	want := map[string]string{"upstream_digest": pinned.Digest, "bundled": "b 1.0.0", "findings": "it is odd"}
@@ -285,7 +284,7 @@ func TestALockfileIsEnforcedAndOnRecord(t *testing.T) {
 		t.Errorf("withheld: %+v", withheld)
 	}
 	serve.File, serve.Digests = archive(node("a", "1.2.0")), nil
-	if got, err = g.Artifact(t.Context(), serve); err != nil || got.Decision.Allowed() || !got.Decision.Alarm {
+	if got, err = g.Serve(t.Context(), serve); err != nil || got.Decision.Allowed() || !got.Decision.Alarm {
 		t.Errorf("another file: %+v, %v", got, err)
 	}
 	if r := g.records(t, audit.Blocked); r[len(r)-1].Detail["alarm"] != "true" || r[len(r)-1].RequestedVersion != "1.2.0" {
@@ -303,16 +302,16 @@ func TestIncomparableDigests(t *testing.T) {
 	must(t, g.Register(run))
 	f := archive(node("a", "1.2.0"))
 	f.Digest = "sha1:" + strings.Repeat("a", 40)
-	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("a", "1.2.0"), File: f}
-	before, err := g.Artifact(t.Context(), ask)
+	about := door.FileAsk{Sandbox: "sb1", Package: node("a", "1.2.0"), File: f}
+	before, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: about})
 	must(t, err)
 	if !before.Decision.Allowed() {
 		t.Fatalf("before the bytes are here: %+v", before.Decision)
 	}
-	ask.Serve, ask.SHA256 = true, hexOf("a")
+	ask := door.ServeAsk{FileAsk: about, Bytes: door.Bytes{SHA256: hexOf("a")}}
 	for digest, want := range map[string]bool{"sha512:" + strings.Repeat("2a", 64): true, "sha512:" + strings.Repeat("2b", 64): false, "sha256:" + hexOf("a"): false} {
 		ask.Digests = []string{f.Digest, digest}
-		a, err := g.Artifact(t.Context(), ask)
+		a, err := g.Serve(t.Context(), ask)
 		must(t, err)
 		if a.Decision.Allowed() != want {
 			t.Errorf("%s: %+v", digest, a.Decision)
@@ -387,27 +386,28 @@ func TestAWitnessVouches(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow, require_hashes: true }", Limits{})
 	f := archive(module("example.com/a", "v1.0.0"))
 	f.Digest = ""
-	ask := door.ArtifactAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: f}
-	if a, err := g.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+	about := door.FileAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: f}
+	if a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: about}); err != nil || !a.Decision.Allowed() {
 		t.Errorf("before the witness is asked: %+v, %v", a, err)
 	}
-	ask.Serve, ask.SHA256, ask.Digests = true, hexOf("a"), []string{"sha256:" + hexOf("a")}
-	if a, err := g.Artifact(t.Context(), ask); err != nil || a.Decision.Rule != "packages.require_hashes" {
+	ask := door.ServeAsk{FileAsk: about, Bytes: door.Bytes{SHA256: hexOf("a")}}
+	ask.Digests = []string{"sha256:" + hexOf("a")}
+	if a, err := g.Serve(t.Context(), ask); err != nil || a.Decision.Rule != "packages.require_hashes" {
 		t.Errorf("nobody vouches for it: %+v, %v", a, err)
 	}
 	ask.Digests = append(ask.Digests, "h1:abc=") // that the gateway could compute it vouches for nothing
-	if a, err := g.Artifact(t.Context(), ask); err != nil || a.Decision.Rule != "packages.require_hashes" {
+	if a, err := g.Serve(t.Context(), ask); err != nil || a.Decision.Rule != "packages.require_hashes" {
 		t.Errorf("nobody but the gateway vouches for it: %+v, %v", a, err)
 	}
 	ask.File.Digest = "h1:abc="
-	if a, err := g.Artifact(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+	if a, err := g.Serve(t.Context(), ask); err != nil || !a.Decision.Allowed() {
 		t.Errorf("a witness vouches for it: %+v, %v", a, err)
 	}
 	if r := g.records(t, audit.Served); len(r) != 1 || r[0].Detail["upstream_digest"] != "h1:abc=" || r[0].Detail["findings"] != "" {
 		t.Errorf("served: %+v", r)
 	}
 	ask.Digests = make([]string, 100)
-	if _, err := g.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := g.Serve(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a hundred digests: %v", err)
 	}
 }
@@ -416,7 +416,7 @@ func TestAWitnessVouches(t *testing.T) {
 func TestQueriesAreJudgedByTheName(t *testing.T) {
 	g := newGrove(t, "allowed_packages: { go: [ { name: example.com/a, version: \">=v1.0.0,<v2\" } ] }", Limits{})
 	ask := func(name string, kind policy.ArtifactKind) (door.Answer, error) {
-		return g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: module(name, ""), File: door.File{Name: "main.info", Kind: kind}})
+		return g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: module(name, ""), File: door.File{Name: "main.info", Kind: kind}}})
 	}
 	if a, err := ask("example.com/a", policy.KindMetadata); err != nil || !a.Decision.Allowed() {
 		t.Errorf("a listed name: %+v, %v", a, err)

@@ -124,12 +124,29 @@ func hexOf(text string) string {
 	return (fmt.Sprintf("%x", text) + strings.Repeat("0", 64))[:64]
 }
 
-func askFor(name, version string, serve bool) door.ArtifactAsk {
-	ask := door.ArtifactAsk{Sandbox: "sb1", Package: python(name, version), File: wheel(name, version), SourceURL: "https://files.example/" + name, Serve: serve}
-	if serve {
-		ask.SHA256, ask.Size = hexOf(name+version), 1000
-	}
-	return ask
+// fileAsk is what every question about a wheel tells of it; wheelBytes are its bytes.
+func fileAsk(name, version string) door.FileAsk {
+	return door.FileAsk{Sandbox: "sb1", Package: python(name, version), File: wheel(name, version), SourceURL: "https://files.example/" + name}
+}
+
+func wheelBytes(name, version string) door.Bytes {
+	return door.Bytes{SHA256: hexOf(name + version), Size: 1000}
+}
+
+func judging(name, version string) door.JudgeAsk {
+	return door.JudgeAsk{FileAsk: fileAsk(name, version)}
+}
+
+func previewing(name, version string) door.PreviewAsk {
+	return door.PreviewAsk{FileAsk: fileAsk(name, version)}
+}
+
+func awaiting(name, version string) door.AwaitAsk {
+	return door.AwaitAsk{FileAsk: fileAsk(name, version), Bytes: wheelBytes(name, version)}
+}
+
+func serving(name, version string) door.ServeAsk {
+	return door.ServeAsk{FileAsk: fileAsk(name, version), Bytes: wheelBytes(name, version)}
 }
 
 func indexOf(name, digest string, files ...door.File) door.IndexAsk {

@@ -55,9 +55,9 @@ func TestWhatAResolverReadWasHad(t *testing.T) {
 				must(t, g.Show(t.Context(), s))
 			}
 			if c.blocked {
-				ask := askFor("rich", "1.0", false)
+				ask := judging("rich", "1.0")
 				ask.File = sdist("rich", "1.0")
-				_, err = g.Artifact(t.Context(), ask)
+				_, err = g.Judge(t.Context(), ask)
 				must(t, err)
 			}
 			sum, err := g.Summary(t.Context(), "run1")
@@ -208,8 +208,8 @@ func TestAnUpstreamsAnswerIsNoRefusal(t *testing.T) {
 	say("corp.example/a/lies", "v1.0.0", "v1.0.0.mod", "")
 	say("corp.example/a/b/lies", "v1.0.0", "v1.0.0.mod", "")
 	say("corp.example/a", "v1.1.0", "v1.1.0.mod", "") // of a path above others, too
-	bad := door.ArtifactAsk{Sandbox: "sb1", Package: module("corp.example/a/b/bad", "v1.0.0"), File: door.File{Name: "v1.0.0.info", Version: "v1.0.0", Kind: policy.KindMetadata}}
-	_, err := g.Artifact(t.Context(), bad)
+	bad := door.FileAsk{Sandbox: "sb1", Package: module("corp.example/a/b/bad", "v1.0.0"), File: door.File{Name: "v1.0.0.info", Version: "v1.0.0", Kind: policy.KindMetadata}}
+	_, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: bad})
 	must(t, err)
 	sum, err := g.Summary(t.Context(), "run1")
 	must(t, err)

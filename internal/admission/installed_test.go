@@ -138,7 +138,7 @@ func TestWhereAPackageCameFrom(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := newHouse(t, Limits{})
-			_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+			_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 			must(t, err)
 			for range 2 {
 				must(t, installed(h.Installed(t.Context(), "sb1", c.stock)))
@@ -233,7 +233,7 @@ func TestManyPackages(t *testing.T) {
 	var stock inventory.Disk
 	for i := range 500 {
 		name := fmt.Sprintf("p%d", i)
-		_, err := h.Artifact(t.Context(), askFor(name, "1.0.0", true))
+		_, err := h.Serve(t.Context(), serving(name, "1.0.0"))
 		must(t, err)
 		stock.Found.Packages = append(stock.Found.Packages, on("python "+name+" 1.0.0", "/x/"+name))
 	}

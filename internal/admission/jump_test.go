@@ -17,7 +17,7 @@ func TestAJumpAdmitsNothing(t *testing.T) {
 	young, old := wheel("numpy", "1.26.4"), wheel("numpy", "1.25.0")
 	young.Published = noon().Add(-24 * time.Hour)
 	page := indexOf("numpy", "p", young, old)
-	file := askFor("numpy", "1.26.4", true)
+	file := serving("numpy", "1.26.4")
 	file.File.Published = young.Published
 	effects := func(wantIndex, wantFile policy.Effect) {
 		t.Helper()
@@ -29,7 +29,7 @@ func TestAJumpAdmitsNothing(t *testing.T) {
 		if got := a.Verdicts[a.OfFile[1]].Effect; got != policy.Allow {
 			t.Errorf("the index says %s of what is old", got)
 		}
-		b, err := h.Artifact(t.Context(), file)
+		b, err := h.Serve(t.Context(), file)
 		must(t, err)
 		if b.Decision.Effect != wantFile {
 			t.Errorf("the file: %+v", b.Decision)

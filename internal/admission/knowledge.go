@@ -10,7 +10,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -143,13 +142,13 @@ func (k knowledge) settle(d policy.Decision) policy.Decision {
 
 // malwareInside refuses a file that policy allowed, by d, for a package inside it
 // that is known to be malicious. One without a version is if all of its are.
-func (k knowledge) malwareInside(ask door.ArtifactAsk, d policy.Decision) (policy.Decision, error) {
+func (k knowledge) malwareInside(q question, d policy.Decision) (policy.Decision, error) {
 	if k.config.Advisories == nil {
 		return d, nil
 	}
-	for _, text := range ask.Bundled {
+	for _, text := range q.Bundled {
 		name, version, _ := strings.Cut(text, " ")
-		inner := pkgref.Ref{Ecosystem: ask.Package.Ecosystem, Name: name}
+		inner := pkgref.Ref{Ecosystem: q.Package.Ecosystem, Name: name}
 		facts, err := k.config.Advisories.Facts(inner)
 		if err != nil {
 			return d, errUnknown(inner, err)

@@ -22,7 +22,7 @@ func (h *house) allowed(t *testing.T) (allowed map[string]bool) {
 	allowed = map[string]bool{}
 	for _, name := range []string{"requests", "numpy"} {
 		version := map[string]string{"requests": "2.31.0", "numpy": "1.26.0"}[name]
-		a, err := h.Artifact(t.Context(), askFor(name, version, false))
+		a, err := h.Judge(t.Context(), judging(name, version))
 		must(t, err)
 		allowed[name] = a.Decision.Allowed()
 		page, err := h.Index(t.Context(), indexOf(name, "d-"+name, wheel(name, version)))
@@ -67,7 +67,7 @@ func TestNarrowPolicy(t *testing.T) {
 		}
 	}
 	check("narrowed", want)
-	a, err := h.Artifact(t.Context(), askFor("idna", "3.0", false))
+	a, err := h.Judge(t.Context(), judging("idna", "3.0"))
 	must(t, err)
 	if a.Decision.Allowed() {
 		t.Error("what only the second policy allows is allowed")

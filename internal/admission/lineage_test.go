@@ -55,7 +55,14 @@ func (h *house) of(tb testing.TB, sandbox string, outcomes ...audit.Outcome) []s
 	return lines
 }
 
-func asking(ask door.ArtifactAsk, sandbox string) door.ArtifactAsk {
+func servingIn(sandbox, name, version string) door.ServeAsk {
+	ask := serving(name, version)
+	ask.Sandbox = sandbox
+	return ask
+}
+
+func judgingIn(sandbox, name, version string) door.JudgeAsk {
+	ask := judging(name, version)
 	ask.Sandbox = sandbox
 	return ask
 }
@@ -65,9 +72,9 @@ func asking(ask door.ArtifactAsk, sandbox string) door.ArtifactAsk {
 func TestACopyAccountsForWhatCameInIt(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
-	_, err = h.Artifact(t.Context(), askFor("numpy", "1.26.0", true)) // served, and not found before the copy
+	_, err = h.Serve(t.Context(), serving("numpy", "1.26.0")) // served, and not found before the copy
 	must(t, err)
 	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	must(t, h.copyAs(t, "sb2", nil))
@@ -92,7 +99,7 @@ func TestACopyEndsItsLineageWhereItWasMade(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.start(t)
 	must(t, h.copyAs(t, "sb2", nil))
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	ancestors := h.tenants.by["sb2"].run.Ancestors
 	run := h.run()
@@ -111,11 +118,11 @@ func TestACopyEndsItsLineageWhereItWasMade(t *testing.T) {
 func TestACopyOfACopy(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	must(t, h.copyAs(t, "sb2", nil))
 	must(t, h.SandboxStarted(t.Context(), "sb2"))
-	_, err = h.Artifact(t.Context(), asking(askFor("numpy", "1.26.0", true), "sb2"))
+	_, err = h.Serve(t.Context(), servingIn("sb2", "numpy", "1.26.0"))
 	must(t, err)
 	lineage, err := h.Lineage(t.Context(), "sb2")
 	must(t, err)
@@ -144,7 +151,7 @@ func TestACopyKnowsWhatMetadataRequires(t *testing.T) {
 	must(t, g.copyAs(t, "sb3", func(r *Run) { r.Policy = parse(t, "allowed_packages: { node: [ { name: root } ] }") }))
 	for sandbox, want := range map[string]bool{"sb2": true, "sb3": false} {
 		for _, ref := range []pkgref.Ref{node("leaf", "2.1.0"), node("twig", "3.1.0")} {
-			a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: sandbox, Package: ref, File: archive(ref)})
+			a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: sandbox, Package: ref, File: archive(ref)}})
 			must(t, err)
 			if a.Decision.Allowed() != want {
 				t.Errorf("%s in %s: %+v", ref, sandbox, a.Decision)
@@ -157,7 +164,7 @@ func TestACopyKnowsWhatMetadataRequires(t *testing.T) {
 func TestACopyShowsItsSourcesRefusals(t *testing.T) {
 	h := newHouse(t, Limits{Records: 3})
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("evil", "1.0", false))
+	_, err := h.Judge(t.Context(), judging("evil", "1.0"))
 	must(t, err)
 	must(t, h.copyAs(t, "sb2", nil))
 	why := func() []string {
@@ -173,7 +180,7 @@ func TestACopyShowsItsSourcesRefusals(t *testing.T) {
 		t.Errorf("before: %s", diff)
 	}
 	for range 3 { // its quota is its own
-		_, err = h.Artifact(t.Context(), asking(askFor("evil", "1.0", false), "sb2"))
+		_, err = h.Judge(t.Context(), judgingIn("sb2", "evil", "1.0"))
 		must(t, err)
 	}
 	if diff := cmp.Diff([]string{"evil"}, why()); diff != "" {
@@ -223,10 +230,10 @@ func TestACutStaysCut(t *testing.T) {
 	h := newHouse(t, Limits{Records: 1})
 	h.start(t)
 	for _, name := range []string{"evil", "worse"} {
-		_, _ = h.Artifact(t.Context(), askFor(name, "1.0", false)) // the second is one too many
+		_, _ = h.Judge(t.Context(), judging(name, "1.0")) // the second is one too many
 	}
 	must(t, h.copyAs(t, "sb2", nil))
-	if _, err := h.Artifact(t.Context(), asking(askFor("requests", "2.31.0", true), "sb2")); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := h.Serve(t.Context(), servingIn("sb2", "requests", "2.31.0")); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("a copy of what was cut: %v", err)
 	}
 }
@@ -238,7 +245,7 @@ func TestRecheck(t *testing.T) {
 	news := &gazette{}
 	h.config.Advisories = news
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	other := func(id, document string) error {
@@ -287,7 +294,7 @@ func TestRecheckOfACopyUnderAnotherPolicy(t *testing.T) {
 	queue := &answering{queue: newQueue()}
 	h.config.Approvals = queue
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	for name, c := range map[string]struct {
 		document, why string
@@ -344,7 +351,7 @@ func TestRecheckEndsWhatIsToEnd(t *testing.T) {
 func TestCopiesOnRecord(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	made := Copy{Snapshot: "snap1", Digest: "sha256:1", Contents: "memory", Bytes: 20}
@@ -388,7 +395,7 @@ func TestCopiesOnRecord(t *testing.T) {
 func TestLedgersAreForgotten(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.start(t)
-	_, err := h.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	must(t, h.copyAs(t, "sb2", nil))
 	must(t, h.SandboxStarted(t.Context(), "sb2"))

@@ -67,7 +67,7 @@ func TestALockfileBringsItsEdges(t *testing.T) {
 			pkg, version, _ := strings.Cut(c.pkg, " ")
 			file := archive(node(pkg, version))
 			file.Digest = "sha512:" + strings.Repeat("2a", 64)
-			a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: node(pkg, version), File: file})
+			a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node(pkg, version), File: file}})
 			must(t, err)
 			if a.Decision.Allowed() != c.admitted {
 				t.Errorf("%s: %+v; want admitted %v", c.pkg, a.Decision, c.admitted)
@@ -90,7 +90,7 @@ func TestALockfileLeadsToItsPinsOnly(t *testing.T) {
 	for name, admitted := range map[string]bool{"child": true, "stranger": false} {
 		file := archive(node(name, "2.1.0"))
 		file.Digest = "sha512:" + strings.Repeat("2a", 64)
-		a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: node(name, "2.1.0"), File: file})
+		a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node(name, "2.1.0"), File: file}})
 		must(t, err)
 		if a.Decision.Allowed() != admitted {
 			t.Errorf("%s: %+v", name, a.Decision)
@@ -117,7 +117,7 @@ func TestALargeLockfile(t *testing.T) {
 	must(t, g.Register(run))
 	file := archive(node("p77", "1.0.0"))
 	file.Digest = "sha512:" + strings.Repeat("2a", 64)
-	a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: node("p77", "1.0.0"), File: file})
+	a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node("p77", "1.0.0"), File: file}})
 	if err != nil || !a.Decision.Allowed() {
 		t.Errorf("%+v, %v", a.Decision, err)
 	}

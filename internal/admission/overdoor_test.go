@@ -105,15 +105,19 @@ func conversation(t *testing.T, d door.Door) (said []string) {
 	index(door.IndexAsk{Sandbox: "sb1", Package: python("Bad_", ""), IndexDigest: "e"})
 	note(nil, d.Edges(ctx, "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna", Specifier: "<4"}}))
 	note(nil, d.Edges(ctx, "sb1", python("other", "1"), nil))
-	served, err := d.Artifact(ctx, askFor("requests", "2.31.0", true))
+	served, err := d.Serve(ctx, serving("requests", "2.31.0"))
 	note(served.Decision, err)
 	note(nil, d.Aborted(ctx, "sb1", served.Seq, 7))
 	note(nil, d.Aborted(ctx, "sb1", 1234, 7))
-	sent, err := d.Artifact(ctx, askFor("requests", "2.31.0", true))
+	sent, err := d.Serve(ctx, serving("requests", "2.31.0"))
 	note(sent.Decision, err)
 	note(nil, d.Sent(ctx, "sb1", sent.Seq))
 	note(nil, d.Sent(ctx, "sb1", sent.Seq))
-	answer(d.Artifact(ctx, askFor("numpy", "2.0", false)))
+	answer(d.Judge(ctx, judging("numpy", "2.0")))
+	answer(d.Outline(ctx, door.OutlineAsk{FileAsk: fileAsk("numpy", "2.0")}))
+	answer(d.Preview(ctx, previewing("requests", "2.31.0")))
+	answer(d.Walk(ctx, door.WalkAsk{FileAsk: fileAsk("requests", "2.33.0")}))
+	answer(d.Await(ctx, awaiting("numpy", "2.0")))
 	answer(d.Name(ctx, door.NameAsk{Sandbox: "sb1", Name: "x.example", Port: 443}))
 	answer(d.Failed(ctx, door.Failure{Sandbox: "sb1", Package: python("p", "1"), ResolvedBy: policy.ByCanonical, Reason: "bad"}))
 	list, err := d.Refusals(ctx, "sb1", "", 2)
@@ -146,7 +150,7 @@ func TestConcurrentCallsOverOneConnection(t *testing.T) {
 	for w := range 100 {
 		wg.Go(func() {
 			for i := range 5 {
-				a, err := c.Artifact(t.Context(), askFor("requests", "2.31.0", true))
+				a, err := c.Serve(t.Context(), serving("requests", "2.31.0"))
 				if err != nil || !a.Decision.Allowed() {
 					t.Errorf("%d/%d: %+v, %v", w, i, a, err)
 				}
@@ -215,9 +219,12 @@ func BenchmarkServeRemote(b *testing.B) {
 
 func benchVerdict(b *testing.B, d door.Door, serve bool) {
 	b.Helper()
-	ask := askFor("requests", "2.31.0", serve)
+	ask := func() (door.Answer, error) { return d.Judge(b.Context(), judging("requests", "2.31.0")) }
+	if serve {
+		ask = func() (door.Answer, error) { return d.Serve(b.Context(), serving("requests", "2.31.0")) }
+	}
 	for b.Loop() {
-		if a, err := d.Artifact(b.Context(), ask); err != nil || !a.Decision.Allowed() {
+		if a, err := ask(); err != nil || !a.Decision.Allowed() {
 			b.Fatal(a, err)
 		}
 	}

@@ -92,12 +92,12 @@ func planned(plan bool, d policy.Decision) policy.Decision {
 
 // servedOrPlanned is the record that a file's bytes are given for: in a plan
 // that is no serving, and has the verdict of the run's own policy.
-func (t *tenant) servedOrPlanned(ask door.ArtifactAsk, about policy.Subject, d policy.Decision) audit.Record {
-	r := t.servedRecord(ask, d)
+func (t *tenant) servedOrPlanned(q question, part string, w weighed) audit.Record {
+	r := t.servedRecord(q, part, w.decision)
 	if t.shown == nil {
 		return r
 	}
-	verdict := t.known.judgeBy(t.verdicts, about).File(ask.Facts())
+	verdict := t.known.judgeBy(t.verdicts, w.about).File(q.facts())
 	r.Outcome = audit.Planned
 	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
 	r.Detail = maps.Clone(r.Detail)

@@ -74,7 +74,7 @@ func TestAPlanShowsWhatWaits(t *testing.T) {
 			t.Errorf("%s: another upstream's private name is shown", byDefault)
 		}
 		for name, allowed := range map[string]bool{"rich": true, "requests": true, "evil": false} {
-			a, err := h.Artifact(t.Context(), askFor(name, "13.0", true))
+			a, err := h.Serve(t.Context(), serving(name, "13.0"))
 			must(t, err)
 			if a.Decision.Allowed() != allowed || a.Decision.Admitted() != (name == "requests") {
 				t.Errorf("%s: the file of %s: %+v", byDefault, name, a.Decision)
@@ -106,7 +106,7 @@ func TestAPlanIsWeighed(t *testing.T) {
 	must(t, h.Edges(t.Context(), "sb1", python("requests", "2.31.0"), []door.Requirement{{Name: "idna", Specifier: ">=2,<4"}}))
 	h.shows(t, indexOf("tool", "d4", wheel("tool", "1.0")))
 	must(t, h.Edges(t.Context(), "sb1", python("tool", "1.0"), []door.Requirement{{Name: "rich", Specifier: ">=13"}}))
-	a, err := h.Artifact(t.Context(), askFor("setuptools", "80.0", true)) // a build's requirement
+	a, err := h.Serve(t.Context(), serving("setuptools", "80.0")) // a build's requirement
 	must(t, err)
 	if !a.Decision.Allowed() {
 		t.Fatalf("setuptools: %+v", a.Decision)
@@ -163,7 +163,7 @@ func TestAPlanAdmitsNothingLater(t *testing.T) {
 	if !h.shows(t, page)[0] {
 		t.Fatal("the plan is not shown rich")
 	}
-	_, err := h.Artifact(t.Context(), askFor("rich", "13.0", true))
+	_, err := h.Serve(t.Context(), serving("rich", "13.0"))
 	must(t, err)
 	r := h.run()
 	r.Sandbox = "sb2"
@@ -174,9 +174,9 @@ func TestAPlanAdmitsNothingLater(t *testing.T) {
 	if a.Verdicts[a.OfFile[0]].Allowed() {
 		t.Error("the page that the plan was shown is another run's")
 	}
-	ask := askFor("rich", "13.0", true)
+	ask := serving("rich", "13.0")
 	ask.Sandbox = "sb2"
-	if a, err := h.Artifact(t.Context(), ask); err != nil || a.Decision.Allowed() {
+	if a, err := h.Serve(t.Context(), ask); err != nil || a.Decision.Allowed() {
 		t.Errorf("the file that the plan read is admitted: %+v, %v", a, err)
 	}
 	if err := h.Edges(t.Context(), "sb2", python("other", "1.0"), nil); !errors.Is(err, fault.ErrForbidden) {

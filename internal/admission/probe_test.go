@@ -12,8 +12,8 @@ import (
 func TestProbesAreNoRefusals(t *testing.T) {
 	g := newGrove(t, "allowed_packages: { go: [ { name: example.com/other } ] }", Limits{})
 	for _, name := range []string{"example.com/a/b", "example.com/a", "example.com"} {
-		ask := door.ArtifactAsk{Sandbox: "sb1", Package: module(name, "v1.0.0"), File: door.File{Name: "v1.0.0.info", Version: "v1.0.0", Kind: policy.KindMetadata}}
-		if a, err := g.Artifact(t.Context(), ask); err != nil || a.Decision.Allowed() {
+		ask := door.FileAsk{Sandbox: "sb1", Package: module(name, "v1.0.0"), File: door.File{Name: "v1.0.0.info", Version: "v1.0.0", Kind: policy.KindMetadata}}
+		if a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: ask}); err != nil || a.Decision.Allowed() {
 			t.Fatalf("%s: %+v, %v", name, a, err)
 		}
 	}
@@ -28,8 +28,8 @@ func TestProbesAreNoRefusals(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Package.Name != "example.com/a/b" {
 		t.Errorf("why: %+v, %v; want example.com/a/b alone", list, err)
 	}
-	file := door.ArtifactAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: door.File{Name: "v1.0.0.zip", Version: "v1.0.0", Kind: policy.KindPackage}}
-	if a, err := g.Artifact(t.Context(), file); err != nil || a.Decision.Allowed() {
+	file := door.FileAsk{Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: door.File{Name: "v1.0.0.zip", Version: "v1.0.0", Kind: policy.KindPackage}}
+	if a, err := g.Judge(t.Context(), door.JudgeAsk{FileAsk: file}); err != nil || a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if list, err := g.Refusals(t.Context(), "sb1", "", 0); err != nil || len(list) != 2 {

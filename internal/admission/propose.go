@@ -48,11 +48,10 @@ func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because str
 	}
 	var wish *approval.Ask
 	for _, f := range item.Files {
-		file := door.ArtifactAsk{
-			Sandbox: t.run.Sandbox, Package: item.Package, File: f, Upstream: item.Upstream, Toolchain: item.Toolchain,
-			SourceURL: item.SourceURL, Evidence: &item.Evidence,
-		}
-		if err := checkArtifact(file); err != nil {
+		file := question{evidence: &item.Evidence, FileAsk: door.FileAsk{
+			Sandbox: t.run.Sandbox, Package: item.Package, File: f, Upstream: item.Upstream, Toolchain: item.Toolchain, SourceURL: item.SourceURL,
+		}}
+		if err := file.check(); err != nil {
 			return door.Proposed{}, err
 		}
 		w, err := t.weigh(ctx, file)
@@ -64,7 +63,7 @@ func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because str
 			return door.Proposed{}, err
 		}
 		better(&out, w.decision)
-		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.Facts().Digests, policy.StrongDigest) {
+		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.facts().Digests, policy.StrongDigest) {
 			continue
 		}
 		if wish == nil {

@@ -68,8 +68,8 @@ func mayLift(law *policy.Policy, e pkgref.Ecosystem, d policy.Decision, metadata
 
 // unreached tells that a file's answer is not the last word: what requires the file may
 // not have been read. A plan's resolver reads all that it weighs.
-func (t *tenant) unreached(ask door.ArtifactAsk, w weighed) bool {
-	return ask.MayWalk && !t.run.Plan && mayLift(t.policy(), ask.Package.Ecosystem, w.decision, false)
+func (t *tenant) unreached(q question, w weighed) bool {
+	return q.mayWalk && !t.run.Plan && mayLift(t.policy(), q.Package.Ecosystem, w.decision, false)
 }
 
 // bounded adds to a refusal that a walk's bound may have caused that it may, and what to do.

@@ -214,7 +214,7 @@ func TestAWalkLeavesRoom(t *testing.T) {
 // saysWhy expects a refusal that says which bound the walk met.
 func (g *grove) saysWhy(tb testing.TB, ref pkgref.Ref, bound string) {
 	tb.Helper()
-	a, err := g.door.Artifact(tb.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
+	a, err := g.door.Judge(tb.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"}})
 	must(tb, err)
 	if a.Decision.Allowed() || !strings.Contains(a.Decision.Reason, bound) || !strings.Contains(a.Decision.Reason, "--lockfile") {
 		tb.Errorf("%+v", a.Decision)
@@ -241,22 +241,17 @@ func TestWhatWaitsLeadsNowhere(t *testing.T) {
 	g.expect(t, true, node("open", "1.0.0"))
 }
 
-// TestAWalkServesNothing: what is asked for on the way is neither sent nor waited for.
-func TestAWalkServesNothing(t *testing.T) {
+// TestAWalkIsOnNoRecord: what is asked for on the way is shown to nobody, let in or not.
+func TestAWalkIsOnNoRecord(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
-	for _, change := range []func(*door.ArtifactAsk){
-		func(a *door.ArtifactAsk) { a.Serve, a.SHA256, a.Size = true, hexOf("x"), 10 },
-		func(a *door.ArtifactAsk) { a.Await, a.SHA256, a.Size = true, hexOf("x"), 10 },
-		func(a *door.ArtifactAsk) { a.MayWalk = true },
-	} {
-		ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("root", "1.0.0"), File: archive(node("root", "1.0.0")), SourceURL: "https://npm.example/f", Walk: true}
-		if _, err := g.door.Artifact(t.Context(), ask); err != nil { // positive control
-			t.Fatal(err)
+	for ref, allowed := range map[pkgref.Ref]bool{node("root", "1.0.0"): true, node("deep", "1.0.0"): false} {
+		ask := door.FileAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"}
+		if a, err := g.door.Walk(t.Context(), door.WalkAsk{FileAsk: ask}); err != nil || a.Decision.Allowed() != allowed || len(g.records(t)) != 0 {
+			t.Errorf("%s: %+v, %v, %d records", ref, a, err, len(g.records(t)))
 		}
-		change(&ask)
-		if a, err := g.door.Artifact(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
-			t.Errorf("%+v, %v", a, err)
-		}
+	}
+	if a, err := g.door.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node("deep", "1.0.0"), File: archive(node("deep", "1.0.0"))}}); err != nil || len(g.records(t, audit.Blocked)) != 1 {
+		t.Errorf("the control: %+v, %v", a, err)
 	}
 	for _, ask := range []door.ReachAsk{{Package: node("Not Canonical", "")}, {Package: node("x", ""), Again: make([]pkgref.Ref, ledger.MaxBatch+1)}} {
 		ask.Sandbox = "sb1"
@@ -270,14 +265,14 @@ func TestAWalkServesNothing(t *testing.T) {
 // and nothing is on record before that was read.
 func TestARefusalMayNotBeTheLastWord(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
-	ask := door.ArtifactAsk{Sandbox: "sb1", Package: node("deep", "1.0.0"), File: archive(node("deep", "1.0.0")), SourceURL: "https://npm.example/f", MayWalk: true}
-	a, err := g.door.Artifact(t.Context(), ask)
+	ask := door.JudgeAsk{MayWalk: true, FileAsk: door.FileAsk{Sandbox: "sb1", Package: node("deep", "1.0.0"), File: archive(node("deep", "1.0.0")), SourceURL: "https://npm.example/f"}}
+	a, err := g.door.Judge(t.Context(), ask)
 	must(t, err)
 	if !a.Unreached || a.Decision.Allowed() || len(g.records(t, audit.Blocked)) != 0 {
 		t.Errorf("%+v, %d records", a, len(g.records(t, audit.Blocked)))
 	}
 	ask.MayWalk = false
-	if a, err = g.door.Artifact(t.Context(), ask); err != nil || a.Unreached || a.Decision.Effect != policy.Deny || len(g.records(t, audit.Blocked)) != 1 {
+	if a, err = g.door.Judge(t.Context(), ask); err != nil || a.Unreached || a.Decision.Effect != policy.Deny || len(g.records(t, audit.Blocked)) != 1 {
 		t.Errorf("%+v, %v, %d records", a, err, len(g.records(t, audit.Blocked)))
 	}
 	for name, more := range map[string]door.OwnerAsk{

@@ -23,13 +23,13 @@ func TestRootsAreWhatWasAskedFor(t *testing.T) {
 	_, err := h.Command(ctx, "sb1", "c1", []string{"sh", "-c", "cd /x; pip install -q 'rich[jupyter]>=13' numpy evil && true"})
 	must(t, err)
 	for _, served := range []string{"1.26.3", "1.26.4"} {
-		if a, err := h.Artifact(ctx, askFor("numpy", served, true)); err != nil || !a.Decision.Allowed() {
+		if a, err := h.Serve(ctx, serving("numpy", served)); err != nil || !a.Decision.Allowed() {
 			t.Fatal(a, err)
 		}
 	}
 	must(t, h.Edges(ctx, "sb1", python("numpy", "1.26.4"), []door.Requirement{{Name: "mkl", Specifier: ">=2024"}}))
-	for _, ask := range []door.ArtifactAsk{askFor("rich", "13.7.1", false), askFor("rich", "13.6.0", false), askFor("mkl", "2024.1.0", false), askFor("evil", "1.0", false)} {
-		if a, err := h.Artifact(ctx, ask); err != nil || a.Decision.Allowed() {
+	for _, ask := range []door.JudgeAsk{judging("rich", "13.7.1"), judging("rich", "13.6.0"), judging("mkl", "2024.1.0"), judging("evil", "1.0")} {
+		if a, err := h.Judge(ctx, ask); err != nil || a.Decision.Allowed() {
 			t.Fatal(a, err)
 		}
 	}

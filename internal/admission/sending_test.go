@@ -12,7 +12,7 @@ import (
 // serving has a file served and gives its record's number.
 func (h *house) serving(t *testing.T, version string) uint64 {
 	t.Helper()
-	a, err := h.Artifact(t.Context(), askFor("requests", version, true))
+	a, err := h.Serve(t.Context(), serving("requests", version))
 	must(t, err)
 	return a.Seq
 }
@@ -53,9 +53,9 @@ func TestWhatWasUnderWayIsAborted(t *testing.T) {
 // record.
 func TestServedSaysWhichPart(t *testing.T) {
 	h := newHouse(t, Limits{})
-	ask := askFor("requests", "2.31.0", true)
+	ask := serving("requests", "2.31.0")
 	ask.Part = "bytes 0-9/1000"
-	_, err := h.Artifact(t.Context(), ask)
+	_, err := h.Serve(t.Context(), ask)
 	must(t, err)
 	if got := h.records(t, audit.Served); len(got) != 1 || got[0].Detail[detailPart] != ask.Part {
 		t.Errorf("records: %+v", got)

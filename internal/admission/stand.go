@@ -2,39 +2,38 @@ package admission
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // moveRelease moves a release by what was said of a file of it, or of its metadata, and
 // follows what that opens or closes.
-func (t *tenant) moveRelease(ask door.ArtifactAsk, w weighed) error {
-	return t.ledger.Move(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, t.event(ask, w))
+func (t *tenant) moveRelease(q question, w weighed) error {
+	return t.ledger.Move(q.Package, ledger.Origin{Upstream: q.Upstream, Toolchain: q.Toolchain}, t.event(q, w))
 }
 
 // event is what an answer says of a release. Metadata opens what the release's own
 // file would open, by all that looks at a file: that its name may be read admits
 // nothing.
-func (t *tenant) event(ask door.ArtifactAsk, w weighed) ledger.Event {
-	facts, said := ask.Facts(), w.said
-	if ask.File.Kind == policy.KindMetadata {
+func (t *tenant) event(q question, w weighed) ledger.Event {
+	facts, said := q.facts(), w.said
+	if q.File.Kind == policy.KindMetadata {
 		switch {
 		case !w.decision.Shown():
 			return ledger.Event{Kind: ledger.Denied}
-		case ask.Release == nil:
+		case q.Release == nil:
 			return ledger.Event{Kind: ledger.Read}
 		}
-		facts = ask.Release.Facts()
+		facts = q.Release.Facts()
 		said = w.judge.File(facts)
 	}
 	e := ledger.Event{Kind: ledger.Denied, File: facts.File, Facts: &facts}
 	switch t.known.settle(said).Effect {
 	case policy.Allow:
-		e.Kind, e.Through, e.ByEdge = ledger.Allowed, said.Through, ledger.ByEdge(w.judge.Release(ask.Package.Version))
+		e.Kind, e.Through, e.ByEdge = ledger.Allowed, said.Through, ledger.ByEdge(w.judge.Release(q.Package.Version))
 	case policy.Hold:
 		e.Kind = ledger.Waits
 	case policy.Deny:
-		if ask.File.Kind == policy.KindMetadata {
+		if q.File.Kind == policy.KindMetadata {
 			e.Kind = ledger.Read
 		}
 	}

@@ -64,7 +64,7 @@ func TestMetadataOpensWhatItsReleaseWould(t *testing.T) {
 			}
 			h.expect(t, c.admits, child)
 			if !c.admits {
-				a, err := h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: root, File: c.file})
+				a, err := h.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: root, File: c.file}})
 				must(t, err)
 				if a.Decision.Allowed() {
 					t.Errorf("the release itself: %+v", a.Decision)
@@ -74,7 +74,7 @@ func TestMetadataOpensWhatItsReleaseWould(t *testing.T) {
 		})
 	}
 	h := newRipeHouse(t, "deny") // metadata that comes without a word on its release
-	a, err := h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: root, File: door.File{Name: "v.mod", Version: root.Version, Kind: policy.KindMetadata}})
+	a, err := h.Judge(t.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: root, File: door.File{Name: "v.mod", Version: root.Version, Kind: policy.KindMetadata}}})
 	must(t, err)
 	if !a.Decision.Allowed() {
 		t.Fatalf("%+v", a.Decision)
@@ -104,10 +104,10 @@ func TestSidecarsAndPagesOfWhatIsNotRipe(t *testing.T) {
 			h := newRipeHouse(t, "deny")
 			_, err := h.Index(t.Context(), indexOf("root", "d", c.file))
 			must(t, err)
-			_, err = h.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: c.file, Sidecar: true})
+			_, err = h.Preview(t.Context(), door.PreviewAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: python("root", "1.0"), File: c.file}})
 			must(t, err)
 			_ = h.Edges(t.Context(), "sb1", python("root", "1.0"), []door.Requirement{{Name: "child"}}) // refused, or without effect
-			a, err := h.Artifact(t.Context(), askFor("child", "1.0", false))
+			a, err := h.Judge(t.Context(), judging("child", "1.0"))
 			must(t, err)
 			if a.Decision.Allowed() != c.admits {
 				t.Errorf("%+v", a.Decision)
@@ -132,41 +132,40 @@ func TestSidecarsAndPagesOfWhatIsNotRipe(t *testing.T) {
 func TestWhatIsWithdrawnAdmitsNoMore(t *testing.T) {
 	h := newRipeHouse(t, "deny")
 	root := python("root", "1.0")
-	sdist := func() door.ArtifactAsk {
-		ask := askFor("root", "1.0", true)
-		ask.Serve, ask.Await = false, true
+	sdist := func() door.AwaitAsk {
+		ask := awaiting("root", "1.0")
 		ask.File.Name, ask.File.Kind = "root-1.0.tar.gz", policy.KindSdist
 		return ask
 	}
 	child := func(want bool, when string) {
 		t.Helper()
-		a, err := h.Artifact(t.Context(), askFor("child", "1.0", false))
+		a, err := h.Judge(t.Context(), judging("child", "1.0"))
 		must(t, err)
 		if a.Decision.Allowed() != want {
 			t.Errorf("%s: %+v", when, a.Decision)
 		}
-		grandchild, err := h.Artifact(t.Context(), askFor("grandchild", "1.0", false))
+		grandchild, err := h.Judge(t.Context(), judging("grandchild", "1.0"))
 		must(t, err)
 		if grandchild.Decision.Allowed() != want {
 			t.Errorf("%s, what the child requires: %+v", when, grandchild.Decision)
 		}
 	}
-	a, err := h.Artifact(t.Context(), sdist())
+	a, err := h.Await(t.Context(), sdist())
 	must(t, err)
 	must(t, h.Edges(t.Context(), "sb1", root, []door.Requirement{{Name: "child"}}))
 	h.queue.answer(t, a.Approval, approval.Approved)
-	_, err = h.Artifact(t.Context(), sdist())
+	_, err = h.Await(t.Context(), sdist())
 	must(t, err)
-	_, err = h.Artifact(t.Context(), askFor("child", "1.0", false))
+	_, err = h.Judge(t.Context(), judging("child", "1.0"))
 	must(t, err)
 	must(t, h.Edges(t.Context(), "sb1", python("child", "1.0"), []door.Requirement{{Name: "grandchild"}}))
 	child(true, "approved")
 	h.queue.revoke(a.Approval)
-	again, err := h.Artifact(t.Context(), sdist())
+	again, err := h.Await(t.Context(), sdist())
 	must(t, err)
 	child(false, "revoked")
 	h.queue.answer(t, again.Approval, approval.Approved)
-	_, err = h.Artifact(t.Context(), sdist())
+	_, err = h.Await(t.Context(), sdist())
 	must(t, err)
 	child(true, "approved again")
 }
@@ -175,15 +174,15 @@ func TestWhatIsWithdrawnAdmitsNoMore(t *testing.T) {
 // the wheel, and what it requires, let in.
 func TestAnotherFileOfTheReleaseMovesNothing(t *testing.T) {
 	h := newRipeHouse(t, "deny")
-	_, err := h.Artifact(t.Context(), askFor("root", "1.0", false))
+	_, err := h.Judge(t.Context(), judging("root", "1.0"))
 	must(t, err)
 	must(t, h.Edges(t.Context(), "sb1", python("root", "1.0"), []door.Requirement{{Name: "child"}}))
-	sdist := askFor("root", "1.0", false)
+	sdist := judging("root", "1.0")
 	sdist.File.Name, sdist.File.Kind = "root-1.0.tar.gz", policy.KindSdist
-	if a, err := h.Artifact(t.Context(), sdist); err != nil || a.Decision.Effect != policy.Hold {
+	if a, err := h.Judge(t.Context(), sdist); err != nil || a.Decision.Effect != policy.Hold {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if a, err := h.Artifact(t.Context(), askFor("child", "1.0", false)); err != nil || !a.Decision.Allowed() {
+	if a, err := h.Judge(t.Context(), judging("child", "1.0")); err != nil || !a.Decision.Allowed() {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -249,12 +248,12 @@ func (w *wanderer) step(tb testing.TB, ref pkgref.Ref) {
 	tb.Helper()
 	switch rapid.SampledFrom([]string{"file", "mod", "bare", "page", "edges", "edges", "await", "answer", "revoke", "time"}).Draw(w.rt, "do") {
 	case "file":
-		w.ask(tb, door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: w.file(ref)})
+		w.judge(tb, door.FileAsk{Sandbox: "sb1", Package: ref, File: w.file(ref)})
 	case "mod":
 		f := w.file(ref)
-		w.ask(tb, door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: door.File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}, Release: &f})
+		w.judge(tb, door.FileAsk{Sandbox: "sb1", Package: ref, File: door.File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}, Release: &f})
 	case "bare":
-		w.ask(tb, door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: door.File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}})
+		w.judge(tb, door.FileAsk{Sandbox: "sb1", Package: ref, File: door.File{Name: "m", Version: ref.Version, Kind: policy.KindMetadata}})
 	case "page":
 		w.pages++
 		digest := fmt.Sprint(w.pages)
@@ -268,9 +267,11 @@ func (w *wanderer) step(tb testing.TB, ref pkgref.Ref) {
 	case "edges":
 		_ = w.Edges(tb.Context(), "sb1", ref, []door.Requirement{{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(w.rt, "child")}})
 	case "await":
-		ask := askFor(ref.Name, ref.Version, true)
-		ask.Serve, ask.Await, ask.File = false, true, undated(ask.File)
-		w.ask(tb, ask)
+		ask := awaiting(ref.Name, ref.Version)
+		ask.File = undated(ask.File)
+		a, err := w.Await(tb.Context(), ask)
+		must(tb, err)
+		w.stands(tb, ask.FileAsk, a)
 	case "answer":
 		for _, r := range w.queue.list() {
 			if r.State == approval.Pending {
@@ -286,10 +287,16 @@ func (w *wanderer) step(tb testing.TB, ref pkgref.Ref) {
 	}
 }
 
-func (w *wanderer) ask(tb testing.TB, ask door.ArtifactAsk) {
+func (w *wanderer) judge(tb testing.TB, ask door.FileAsk) {
 	tb.Helper()
-	a, err := w.Artifact(tb.Context(), ask)
+	a, err := w.Judge(tb.Context(), door.JudgeAsk{FileAsk: ask})
 	must(tb, err)
+	w.stands(tb, ask, a)
+}
+
+// stands: a release is let in exactly if the last answer about its file was that.
+func (w *wanderer) stands(tb testing.TB, ask door.FileAsk, a door.Answer) {
+	tb.Helper()
 	effect := a.Decision.Effect
 	tenant, err := w.tenants.get("sb1")
 	must(tb, err)

@@ -51,7 +51,7 @@ func TestTheIDOfWhatWasPassedOverAnswers(t *testing.T) {
 	h := newHouse(t, Limits{})
 	page, err := h.Index(t.Context(), indexOf("numpy", "i1", wheel("numpy", "1.26.4"), wheel("numpy", "2.0.1")))
 	must(t, err)
-	if _, err := h.Artifact(t.Context(), askFor("numpy", "1.26.4", true)); err != nil || page.RequestID == "" {
+	if _, err := h.Serve(t.Context(), serving("numpy", "1.26.4")); err != nil || page.RequestID == "" {
 		t.Fatalf("%+v: %v", page, err)
 	}
 	for _, over := range []bool{false, true} {

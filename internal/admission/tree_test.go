@@ -81,7 +81,7 @@ func (g *grove) page(tb testing.TB, name string, releases map[string][]string, v
 
 func (g *grove) fetch(tb testing.TB, ref pkgref.Ref) policy.Decision {
 	tb.Helper()
-	a, err := g.door.Artifact(tb.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"})
+	a, err := g.door.Judge(tb.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: ref, File: archive(ref), SourceURL: "https://npm.example/f"}})
 	must(tb, err)
 	return a.Decision
 }
@@ -217,7 +217,7 @@ func (g *grove) mod(tb testing.TB, ref pkgref.Ref, requires ...string) bool {
 func (g *grove) modOf(tb testing.TB, ref pkgref.Ref, release door.File, requires ...string) bool {
 	tb.Helper()
 	f := door.File{Name: "v.mod", Version: ref.Version, Kind: policy.KindMetadata}
-	a, err := g.door.Artifact(tb.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: ref, File: f, Release: &release})
+	a, err := g.door.Judge(tb.Context(), door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: ref, File: f, Release: &release}})
 	must(tb, err)
 	if !a.Decision.Allowed() {
 		return false
@@ -255,9 +255,9 @@ func TestGoReadsMetadata(t *testing.T) {
 	if n := len(g.records(t, audit.Served)); n != 0 {
 		t.Errorf("%d records of files that were not served", n)
 	}
-	_, err := g.Artifact(t.Context(), door.ArtifactAsk{
-		Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: door.File{Name: "v.mod", Version: "v1.0.0", Kind: policy.KindMetadata}, Serve: true, SHA256: hexOf("x"),
-	})
+	_, err := g.Serve(t.Context(), door.ServeAsk{FileAsk: door.FileAsk{
+		Sandbox: "sb1", Package: module("example.com/a", "v1.0.0"), File: door.File{Name: "v.mod", Version: "v1.0.0", Kind: policy.KindMetadata},
+	}, Bytes: door.Bytes{SHA256: hexOf("x")}})
 	if !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("metadata is served as a file: %v", err)
 	}

@@ -136,15 +136,15 @@ func TestAnInstallIsOneRequest(t *testing.T) {
 // What was not shown is held by itself, and says so.
 func TestWhatATreeDidNotShowIsHeld(t *testing.T) {
 	h, _ := newTreeHouse(t, "fail", Limits{}, "rich", "mdurl")
-	a, err := h.Artifact(t.Context(), awaiting("rich", "1.0"))
+	a, err := h.Await(t.Context(), awaiting("rich", "1.0"))
 	if err != nil || a.Approval != "ap-tree" {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	for _, request := range h.queue.list() {
 		h.queue.answer(t, request.ID, approval.Approved)
 	}
-	for _, ask := range []door.ArtifactAsk{awaiting("surprise", "1.0"), awaiting("mdurl", "2.0")} {
-		a, err = h.Artifact(t.Context(), ask)
+	for _, ask := range []door.AwaitAsk{awaiting("surprise", "1.0"), awaiting("mdurl", "2.0")} {
+		a, err = h.Await(t.Context(), ask)
 		if err != nil || a.Decision.Effect != policy.Hold || a.Approval == "ap-tree" {
 			t.Fatalf("%s: %+v, %v", ask.Package, a, err)
 		}
@@ -153,7 +153,7 @@ func TestWhatATreeDidNotShowIsHeld(t *testing.T) {
 			t.Errorf("it was filed as %+v", last)
 		}
 	}
-	if a, err := h.Artifact(t.Context(), awaiting("mdurl", "1.0")); err != nil || !a.Decision.Allowed() {
+	if a, err := h.Await(t.Context(), awaiting("mdurl", "1.0")); err != nil || !a.Decision.Allowed() {
 		t.Errorf("a member that was approved: %+v, %v", a, err)
 	}
 }
@@ -174,13 +174,11 @@ func TestAnInstallThatCannotBeResolved(t *testing.T) {
 		h, r := newTreeHouse(t, "fail", c.limits)
 		c.set(r)
 		for _, name := range []string{"rich", "pygments"} {
-			read := askFor(name, "1.0", false)
-			read.Sidecar = true
-			if _, err := h.Artifact(t.Context(), read); err != nil {
+			if _, err := h.Preview(t.Context(), previewing(name, "1.0")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		a, err := h.Artifact(t.Context(), awaiting("rich", "1.0"))
+		a, err := h.Await(t.Context(), awaiting("rich", "1.0"))
 		if err != nil || a.Decision.Effect != policy.Hold || a.Approval == "" || a.Approval == "ap-tree" {
 			t.Fatalf("%s: %+v, %v", c.why, a, err)
 		}
@@ -205,12 +203,11 @@ func TestAnInstallThatCannotBeResolved(t *testing.T) {
 // reads and does not choose is asked for by nobody.
 func TestWhatAResolverPassesOverIsNotAskedFor(t *testing.T) {
 	h, _ := newTreeHouse(t, "fail", Limits{}, "rich")
-	read := askFor("rich", "0.9", false) // tried, and given up
-	read.Sidecar = true
-	if _, err := h.Artifact(t.Context(), read); err != nil {
+	read := previewing("rich", "0.9") // tried, and given up
+	if _, err := h.Preview(t.Context(), read); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Artifact(t.Context(), awaiting("rich", "1.0")); err != nil {
+	if _, err := h.Await(t.Context(), awaiting("rich", "1.0")); err != nil {
 		t.Fatal(err)
 	}
 	if filed := h.queue.list(); len(filed) != 1 || filed[0].Package != python("rich", "1.0") {
@@ -223,7 +220,7 @@ func TestATreeThatTheQueueDoesNotTake(t *testing.T) {
 	h, r := newTreeHouse(t, "fail", Limits{}, "rich", "mdurl")
 	h.config.Approvals = treeless{h.queue}
 	h.resolves(t, r)
-	a, err := h.Artifact(t.Context(), awaiting("rich", "1.0"))
+	a, err := h.Await(t.Context(), awaiting("rich", "1.0"))
 	filed := h.queue.list()
 	if err != nil || a.Approval != "ap-1" || len(filed) != 1 || !strings.Contains(strings.Join(filed[0].Notes, ""), "too many") {
 		t.Errorf("%+v, %v: %+v", a, err, filed)
@@ -265,7 +262,7 @@ func TestRehearsalsAreBounded(t *testing.T) {
 	many := &manyInstalls{}
 	h.resolves(t, many)
 	for range planning.MaxRehearsals + 5 {
-		if _, err := h.Artifact(t.Context(), awaiting("rich", "1.0")); err != nil {
+		if _, err := h.Await(t.Context(), awaiting("rich", "1.0")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,13 +292,13 @@ func TestARehearsalBuildsNothing(t *testing.T) {
 		run := h.run()
 		run.Plan, run.Rehearsal = true, rehearsal
 		must(t, h.Register(run))
-		ask := askFor("rich", "1.0", true)
+		ask := serving("rich", "1.0")
 		ask.File.Name, ask.File.Kind = "rich-1.0.tar.gz", policy.KindSdist
-		a, err := h.Artifact(t.Context(), ask)
+		a, err := h.Serve(t.Context(), ask)
 		if err != nil || a.Decision.Allowed() == rehearsal {
 			t.Errorf("rehearsal %t: %+v, %v", rehearsal, a.Decision, err)
 		}
-		if a, err := h.Artifact(t.Context(), askFor("rich", "1.0", true)); err != nil || !a.Decision.Allowed() {
+		if a, err := h.Serve(t.Context(), serving("rich", "1.0")); err != nil || !a.Decision.Allowed() {
 			t.Errorf("rehearsal %t: a wheel: %+v, %v", rehearsal, a.Decision, err)
 		}
 	}
@@ -310,16 +307,16 @@ func TestARehearsalBuildsNothing(t *testing.T) {
 // Of an upgrade a person is told from which version, and which files are new.
 func TestAnUpgradeIsComparedWithWhatTheRunHas(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})
-	served := askFor("requests", "2.31.0", true)
+	served := serving("requests", "2.31.0")
 	served.Paths = []string{"requests/__init__.py", "requests-2.31.0.dist-info/METADATA"}
-	if a, err := h.Artifact(t.Context(), served); err != nil || !a.Decision.Allowed() {
+	if a, err := h.Serve(t.Context(), served); err != nil || !a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	newer := func(version string, paths ...string) evidence.Evidence {
 		t.Helper()
 		ask := awaiting("requests", version)
 		ask.File.Name, ask.File.Kind, ask.Paths = "requests-"+version+".tar.gz", policy.KindSdist, paths // held for its kind
-		if _, err := h.Artifact(t.Context(), ask); err != nil {
+		if _, err := h.Await(t.Context(), ask); err != nil {
 			t.Fatal(err)
 		}
 		filed := h.queue.list()

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -16,28 +15,28 @@ const (
 )
 
 // wish is a file that waits, for the queue.
-func (t *tenant) wish(ask door.ArtifactAsk, d policy.Decision) approval.Ask {
+func (t *tenant) wish(q question, d policy.Decision) approval.Ask {
 	w := approval.Ask{
-		Package: ask.Package, Upstream: ask.Upstream, Files: []approval.File{fileOf(ask)},
+		Package: q.Package, Upstream: q.Upstream, Files: []approval.File{fileOf(q)},
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Of(t.policy().Source(), 1_024),
 		Token: t.run.Token, User: t.run.User, Task: excerpt.Of(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
-	if ask.Evidence != nil {
-		w.Evidence = *ask.Evidence
+	if q.evidence != nil {
+		w.Evidence = *q.evidence
 	}
 	if w.Evidence.Published.IsZero() {
-		w.Evidence.Published = ask.File.Published
+		w.Evidence.Published = q.File.Published
 	}
 	if w.Evidence.FirstSeen.IsZero() {
-		w.Evidence.FirstSeen = ask.File.FirstSeen
+		w.Evidence.FirstSeen = q.File.FirstSeen
 	}
-	t.compareInstalled(&w.Evidence, ask.Package, ask.Paths)
-	for _, text := range findings(ask) {
+	t.compareInstalled(&w.Evidence, q.Package, q.paths)
+	for _, text := range findings(q) {
 		if !slices.Contains(w.Evidence.Findings, text) {
 			w.Evidence.Findings = append(w.Evidence.Findings, text)
 		}
 	}
-	for _, inner := range ask.Bundled {
+	for _, inner := range q.Bundled {
 		w.Evidence.Findings = append(w.Evidence.Findings, "it brings "+inner+" inside")
 	}
 	w.Evidence.Findings = w.Evidence.Findings[:min(len(w.Evidence.Findings), maxEvidence)]
@@ -50,13 +49,13 @@ func (t *tenant) wish(ask door.ArtifactAsk, d policy.Decision) approval.Ask {
 // maxEvidence bounds the findings that a wish tells.
 const maxEvidence = 50
 
-func fileOf(ask door.ArtifactAsk) approval.File {
+func fileOf(q question) approval.File {
 	f := approval.File{
-		Name: ask.File.Name, Kind: string(ask.File.Kind), Digests: ask.Facts().Digests, Size: ask.Size,
-		Scripts: ask.File.Scripts, Published: ask.File.Published,
+		Name: q.File.Name, Kind: string(q.File.Kind), Digests: q.facts().Digests, Size: q.size(),
+		Scripts: q.File.Scripts, Published: q.File.Published,
 	}
 	if f.Size == 0 {
-		f.Size = ask.File.Size
+		f.Size = q.File.Size
 	}
 	return f
 }

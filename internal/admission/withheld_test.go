@@ -68,7 +68,7 @@ func TestAWithheldPageIsToldAgain(t *testing.T) {
 		t.Fatalf("%d refusals are shown, want what the page withholds", told())
 	}
 	root := node("root", "1.0.0")
-	if a, err := g.Artifact(t.Context(), door.ArtifactAsk{Sandbox: "sb1", Package: root, File: archive(root), SourceURL: "https://npm.example/f", Serve: true, SHA256: hexOf("x")}); err != nil || !a.Decision.Allowed() {
+	if a, err := g.Serve(t.Context(), door.ServeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: root, File: archive(root), SourceURL: "https://npm.example/f"}, Bytes: door.Bytes{SHA256: hexOf("x")}}); err != nil || !a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if told() != 0 {

@@ -102,13 +102,39 @@ func (c *Client) Owner(ctx context.Context, ask OwnerAsk) (a OwnerAnswer, err er
 	return a, err
 }
 
-// Artifact implements Door.
-func (c *Client) Artifact(ctx context.Context, ask ArtifactAsk) (a Answer, err error) {
-	slots := c.slots
-	if ask.Await {
-		slots = c.waits
-	}
-	err = c.callIn(ctx, slots, callArtifact, ask, &a)
+// Judge implements Door.
+func (c *Client) Judge(ctx context.Context, ask JudgeAsk) (a Answer, err error) {
+	err = c.call(ctx, callJudge, ask, &a)
+	return a, err
+}
+
+// Outline implements Door.
+func (c *Client) Outline(ctx context.Context, ask OutlineAsk) (a Answer, err error) {
+	err = c.call(ctx, callOutline, ask, &a)
+	return a, err
+}
+
+// Preview implements Door.
+func (c *Client) Preview(ctx context.Context, ask PreviewAsk) (a Answer, err error) {
+	err = c.call(ctx, callPreview, ask, &a)
+	return a, err
+}
+
+// Walk implements Door.
+func (c *Client) Walk(ctx context.Context, ask WalkAsk) (a Answer, err error) {
+	err = c.call(ctx, callWalk, ask, &a)
+	return a, err
+}
+
+// Await implements Door.
+func (c *Client) Await(ctx context.Context, ask AwaitAsk) (a Answer, err error) {
+	err = c.callIn(ctx, c.waits, callAwait, ask, &a)
+	return a, err
+}
+
+// Serve implements Door.
+func (c *Client) Serve(ctx context.Context, ask ServeAsk) (a Answer, err error) {
+	err = c.call(ctx, callServe, ask, &a)
 	return a, err
 }
 

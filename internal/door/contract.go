@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
@@ -27,11 +26,33 @@ type Door interface {
 	// hears its name: private names go to their own upstream or nowhere.
 	Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error)
 
-	// Artifact judges one file. With ask.Serve it appends the `served` record of
-	// what is allowed, durable when it returns; what is denied gets its `blocked`
-	// record. With ask.Await it returns once nothing waits any more, or when the
-	// policy's on_hold ends the wait.
-	Artifact(ctx context.Context, ask ArtifactAsk) (Answer, error)
+	// Judge judges one file, before anything is fetched or again later: a denial is
+	// recorded, an allowance is not, and a hold is answered at once as what it is, so
+	// that the gateway goes on and learns the file's digests.
+	Judge(ctx context.Context, ask JudgeAsk) (Answer, error)
+
+	// Outline judges a file of which a resolver asks what its release requires. It is
+	// like Judge, but a refusal for the name's likeness alone is no record: the outline
+	// is shown, and the file, if it is asked for, judged by all that requires it by then.
+	Outline(ctx context.Context, ask OutlineAsk) (Answer, error)
+
+	// Preview judges a file whose metadata the client reads, not the file. It is like
+	// Judge, but of a release on hold that is shown, and the release is filed as one
+	// that will be wanted.
+	Preview(ctx context.Context, ask PreviewAsk) (Answer, error)
+
+	// Walk judges a file, or metadata, that is shown to nobody: it is read on the way to
+	// another package. The release moves in the ledger as ever; no record follows.
+	Walk(ctx context.Context, ask WalkAsk) (Answer, error)
+
+	// Await judges verified bytes. A hold is filed, and waited for as the policy's
+	// on_hold says; whoever asks may give up. What is allowed then is asked for with
+	// Serve, which waits for nobody.
+	Await(ctx context.Context, ask AwaitAsk) (Answer, error)
+
+	// Serve judges verified bytes and appends the `served` record of what is allowed,
+	// durable when it returns; what is denied gets its `blocked` record.
+	Serve(ctx context.Context, ask ServeAsk) (Answer, error)
 
 	// Name judges a DNS question or a stream to a name that is no registry's.
 	// Refusals are recorded, once per distinct name, up to the run's quota.
@@ -155,65 +176,6 @@ type IndexAnswer struct {
 	// WantEdges asks for EdgesOfIndex if the protocol is an ecosystem.Lister.
 	WantEdges bool   `json:"want_edges,omitempty"`
 	RequestID string `json:"request_id,omitempty"` // of the withheld record, to show
-}
-
-// ArtifactAsk asks for one file, whose bytes are verified and in the cache.
-type ArtifactAsk struct {
-	Sandbox string     `json:"sandbox"`
-	Package pkgref.Ref `json:"package"` // with version; of metadata that a query names without
-	File    File       `json:"file"`    // whose Digest is the upstream's or a witness's
-	// Release is the one file of the release that metadata describes, as far as it is
-	// known without its bytes: what the metadata requires counts as that file does. nil:
-	// nothing is known of it, and it admits nothing.
-	Release   *File  `json:"release,omitempty"`
-	Upstream  string `json:"upstream,omitempty"`  // the index's URL
-	Toolchain bool   `json:"toolchain,omitempty"` // see policy.Subject
-	// Digests are all that are known, once the bytes are here: the upstream's
-	// and our own.
-	Digests []string `json:"digests,omitempty"`
-	// Bundled are other packages inside the file, and Findings fixed sentences
-	// about it; both are recorded with `served`.
-	Bundled  []string `json:"bundled,omitempty"` // "name 1.0.0"
-	Findings []string `json:"findings,omitempty"`
-	// Contents is the digest of what the file is once it is unpacked; recorded with
-	// `served`. "" is not known.
-	Contents  string `json:"contents,omitempty"`
-	SourceURL string `json:"source_url"`
-	SHA256    string `json:"sha256"` // hex; "" unless Serve or Await
-	Size      int64  `json:"size"`
-	// Serve false asks only for the verdict, before anything is fetched or again
-	// later: a denial is recorded, an allowance is not, and a hold is answered at
-	// once as what it is, so that the gateway goes on and learns the file's digests.
-	Serve bool `json:"serve"`
-	// Await asks about verified bytes too, and records no serving: a hold is filed
-	// and waited for as the policy's on_hold says. Whoever asks may give up. What
-	// is allowed then is asked for with Serve, which waits for nobody.
-	Await bool `json:"await,omitempty"`
-	// Sidecar tells that the client reads the file's metadata, not the file: of a
-	// release on hold that is shown, and the release is filed as one that will be
-	// wanted.
-	Sidecar bool `json:"sidecar,omitempty"`
-	// Part is what of the file the answer has, if that is not all of it: a range, or
-	// nothing because the client has it. It is recorded with `served`.
-	Part string `json:"part,omitempty"`
-	// Kept tells that the gateway's cache had the bytes when they were asked for.
-	// It decides nothing, and is counted.
-	Kept bool `json:"kept,omitempty"`
-	// MayWalk tells that the gateway would read what may lead to the release (Reach): a
-	// refusal that this could lift is then no record yet, and has Unreached.
-	MayWalk bool `json:"may_walk,omitempty"`
-	// Outline tells that a resolver asks what the release requires. A refusal for the
-	// name's likeness alone is then no record: the outline is shown, and the file, if it
-	// is asked for, judged by all that requires it by then.
-	Outline bool `json:"outline,omitempty"`
-	// Walk tells that the release's metadata is shown to nobody: it is read on the way
-	// to another package. The release moves in the ledger as ever; no record follows.
-	Walk bool `json:"walk,omitempty"`
-	// Paths are those of the files inside, as far as they are known: for who answers,
-	// and to compare with the next version of the package.
-	Paths []string `json:"paths,omitempty"`
-	// Evidence is what the gateway knows about the release, for who answers.
-	Evidence *evidence.Evidence `json:"evidence,omitempty"`
 }
 
 // NameAsk asks whether a name may be resolved or dialled.

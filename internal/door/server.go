@@ -188,8 +188,18 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 	switch c.method {
 	case callIndex:
 		return decoded(c.body, func(q indexCall) (indexReply, error) { return s.index(ctx, q) })
-	case callArtifact:
-		return decoded(c.body, func(q ArtifactAsk) (Answer, error) { return s.door.Artifact(ctx, q) })
+	case callJudge:
+		return decoded(c.body, func(q JudgeAsk) (Answer, error) { return s.door.Judge(ctx, q) })
+	case callOutline:
+		return decoded(c.body, func(q OutlineAsk) (Answer, error) { return s.door.Outline(ctx, q) })
+	case callPreview:
+		return decoded(c.body, func(q PreviewAsk) (Answer, error) { return s.door.Preview(ctx, q) })
+	case callWalk:
+		return decoded(c.body, func(q WalkAsk) (Answer, error) { return s.door.Walk(ctx, q) })
+	case callAwait:
+		return decoded(c.body, func(q AwaitAsk) (Answer, error) { return s.door.Await(ctx, q) })
+	case callServe:
+		return decoded(c.body, func(q ServeAsk) (Answer, error) { return s.door.Serve(ctx, q) })
 	case callName:
 		return decoded(c.body, func(q NameAsk) (Answer, error) { return s.door.Name(ctx, q) })
 	case callFailed:

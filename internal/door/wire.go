@@ -29,7 +29,7 @@ type method byte
 
 const (
 	callIndex method = iota + 1
-	callArtifact
+	callJudge
 	callName
 	callFailed
 	callEdges
@@ -42,6 +42,11 @@ const (
 	callSent
 	callShow
 	callReach
+	callOutline
+	callPreview
+	callWalk
+	callAwait
+	callServe
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -50,7 +55,7 @@ func (m method) limit() int {
 	switch m {
 	case callIndex, callEdgesOfIndex:
 		return maxMessage
-	case callEdges, callArtifact, callPropose: // what one file requires, or brings along
+	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach:
 	}

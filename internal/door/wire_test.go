@@ -41,7 +41,32 @@ func (d *plainDoor) Owner(context.Context, OwnerAsk) (OwnerAnswer, error) {
 	return OwnerAnswer{}, nil
 }
 
-func (d *plainDoor) Artifact(context.Context, ArtifactAsk) (Answer, error) {
+func (d *plainDoor) Judge(context.Context, JudgeAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
+func (d *plainDoor) Outline(context.Context, OutlineAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
+func (d *plainDoor) Preview(context.Context, PreviewAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
+func (d *plainDoor) Walk(context.Context, WalkAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
+func (d *plainDoor) Await(context.Context, AwaitAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
+func (d *plainDoor) Serve(context.Context, ServeAsk) (Answer, error) {
 	d.asked.Add(1)
 	return Answer{}, nil
 }
@@ -132,14 +157,14 @@ func serve(tb testing.TB, d Door) (*Client, <-chan error) {
 	return c, served
 }
 
-// stuckDoor is a door whose Artifact waits for its context's end.
+// stuckDoor is a door whose Serve waits for its context's end.
 type stuckDoor struct {
 	Door
 	begun chan struct{}
 	ended chan error
 }
 
-func (d stuckDoor) Artifact(ctx context.Context, _ ArtifactAsk) (Answer, error) {
+func (d stuckDoor) Serve(ctx context.Context, _ ServeAsk) (Answer, error) {
 	close(d.begun)
 	<-ctx.Done()
 	d.ended <- ctx.Err()
@@ -152,7 +177,7 @@ func TestACancelledCallIsCancelledInTheDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Artifact(ctx, ArtifactAsk{Sandbox: "sb1", Serve: true})
+		_, err := c.Serve(ctx, ServeAsk{FileAsk: FileAsk{Sandbox: "sb1"}})
 		failed <- err
 	}()
 	<-d.begun
@@ -182,7 +207,7 @@ func TestALostConnectionFailsEveryCall(t *testing.T) {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Serve: true})
+		_, err := c.Serve(t.Context(), ServeAsk{FileAsk: FileAsk{Sandbox: "sb1"}})
 		failed <- err
 	}()
 	<-d.begun
@@ -194,7 +219,7 @@ func TestALostConnectionFailsEveryCall(t *testing.T) {
 		t.Errorf("the call under way gave %v", err)
 	}
 	<-c.Done()
-	if a, err := c.Artifact(t.Context(), ArtifactAsk{Sandbox: "sb1", Serve: true}); !errors.Is(err, fault.ErrUnavailable) || a.Decision.Allowed() {
+	if a, err := c.Serve(t.Context(), ServeAsk{FileAsk: FileAsk{Sandbox: "sb1"}}); !errors.Is(err, fault.ErrUnavailable) || a.Decision.Allowed() {
 		t.Errorf("a call without a connection: %+v, %v", a, err)
 	}
 }
@@ -279,7 +304,7 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 func FuzzIncoming(f *testing.F) {
 	f.Add(frame(callName, []byte(`{"sandbox":"sb1","name":"x"}`)))
 	f.Add(frame(callIndex, []byte(`{"ask":{"sandbox":"sb1","package":{"ecosystem":"python","name":"x"},"source_url":"","index_digest":"d","files":[]}}`)))
-	f.Add(frame(callArtifact, []byte(`{}`)))
+	f.Add(frame(callServe, []byte(`{}`)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
 	s := &server{door: &plainDoor{}, large: make(gate, 1)}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -196,7 +196,7 @@ func TestRealRegistry(t *testing.T) {
 }
 
 // hashed writes a requirements file with the digests that were served.
-func hashed(t *testing.T, r *road, served []door.ArtifactAsk) string {
+func hashed(t *testing.T, r *road, served []door.ServeAsk) string {
 	t.Helper()
 	text := ""
 	for _, s := range served {

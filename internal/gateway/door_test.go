@@ -37,11 +37,10 @@ type fakeDoor struct {
 	wants    bool // edges of indexes
 	listed   []listing
 	times    bool // files without a time are asked to be timed
-	served   []door.ArtifactAsk
-	denied   []door.ArtifactAsk
-	held     []door.ArtifactAsk
-	onServed func()                                        // when a serving was recorded; mu is held
-	wait     func(context.Context, door.ArtifactAsk) error // of an ask with Await
+	served   []door.ServeAsk
+	denied   []door.FileAsk
+	onServed func()                                     // when a serving was recorded; mu is held
+	wait     func(context.Context, door.AwaitAsk) error // before Await answers
 	failures []door.Failure
 	edges    map[string][]door.Requirement
 	aborted  []int64
@@ -57,8 +56,11 @@ type fakeDoor struct {
 	// next is what Reach gives out, once; as long as there is any, nothing is the last
 	// word. walked are the asks about what is read for that, judged by mayRead.
 	next    []door.ToRead
-	walked  []door.ArtifactAsk
-	mayRead func(door.ArtifactAsk) policy.Decision
+	walked  []door.WalkAsk
+	mayRead func(door.WalkAsk) policy.Decision
+	// previewed and awaited are those questions, however they were answered.
+	previewed []door.PreviewAsk
+	awaited   []door.AwaitAsk
 	// proposals that were made.
 	proposals []door.ProposalAsk
 }
@@ -189,48 +191,107 @@ type listing struct {
 	Reqs    []door.IndexRequirement
 }
 
-func (d *fakeDoor) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
+// decided answers what needs no record to be let in; of what waits, what says who asked.
+func (d *fakeDoor) decided(ask door.FileAsk, what string) (door.Answer, error) {
+	dec := d.decide(ask.Package, ask.File)
+	switch {
+	case dec.Effect == policy.Hold:
+		d.note("held %s: %s", ask.File.Name, what)
+	case !dec.Allowed():
+		d.denied = append(d.denied, ask)
+		d.note("denied %s", ask.File.Name)
+		return door.Answer{Decision: dec, RequestID: fmt.Sprint("r-", len(d.denied))}, nil
+	}
+	return door.Answer{Decision: dec, Seq: uint64(len(d.served))}, nil
+}
+
+// works fails while nothing can be decided or recorded. It needs mu.
+func (d *fakeDoor) works() error {
+	if d.broken {
+		return cmp.Or(d.breaks, errBroken)
+	}
+	return nil
+}
+
+func (d *fakeDoor) judged(ask door.FileAsk, mayWalk bool, what string) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.works(); err != nil {
+		return door.Answer{}, err
+	}
+	if mayWalk && len(d.next) > 0 {
+		return door.Answer{Decision: policy.Decision{Effect: policy.Deny}, Unreached: true}, nil
+	}
+	return d.decided(ask, what)
+}
+
+func (d *fakeDoor) Judge(_ context.Context, ask door.JudgeAsk) (door.Answer, error) {
+	return d.judged(ask.FileAsk, ask.MayWalk, "judge")
+}
+
+func (d *fakeDoor) Outline(_ context.Context, ask door.OutlineAsk) (door.Answer, error) {
+	return d.judged(ask.FileAsk, ask.MayWalk, "outline")
+}
+
+func (d *fakeDoor) Preview(_ context.Context, ask door.PreviewAsk) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.works(); err != nil {
+		return door.Answer{}, err
+	}
+	d.previewed = append(d.previewed, ask)
+	return d.decided(ask.FileAsk, "preview")
+}
+
+func (d *fakeDoor) Walk(_ context.Context, ask door.WalkAsk) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.works(); err != nil {
+		return door.Answer{}, err
+	}
+	d.walked = append(d.walked, ask)
+	return door.Answer{Decision: d.mayRead(ask)}, nil
+}
+
+func (d *fakeDoor) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer, error) {
 	d.mu.Lock()
 	wait := d.wait
 	d.mu.Unlock()
-	if ask.Await && wait != nil {
+	if wait != nil {
 		if err := wait(ctx, ask); err != nil {
 			return door.Answer{}, err
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken {
-		return door.Answer{}, cmp.Or(d.breaks, errBroken)
+	if err := d.works(); err != nil {
+		return door.Answer{}, err
 	}
-	if ask.Walk {
-		d.walked = append(d.walked, ask)
-		return door.Answer{Decision: d.mayRead(ask)}, nil
+	d.awaited = append(d.awaited, ask)
+	answer, err := d.decided(ask.FileAsk, "await")
+	if answer.Decision.Effect == policy.Hold {
+		answer.RequestID, answer.Approval = "r-held", "ap-7k2m4q"
 	}
-	if ask.MayWalk && len(d.next) > 0 {
-		return door.Answer{Decision: policy.Decision{Effect: policy.Deny}, Unreached: true}, nil
+	return answer, err
+}
+
+func (d *fakeDoor) Serve(_ context.Context, ask door.ServeAsk) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.works(); err != nil {
+		return door.Answer{}, err
 	}
-	dec := d.decide(ask.Package, ask.File)
-	switch {
-	case dec.Effect == policy.Hold:
-		d.held = append(d.held, ask)
-		d.note("held %s: sidecar %t, await %t, serve %t", ask.File.Name, ask.Sidecar, ask.Await, ask.Serve)
-		if !ask.Await {
-			return door.Answer{Decision: dec}, nil
-		}
-		return door.Answer{Decision: dec, RequestID: "r-held", Approval: "ap-7k2m4q"}, nil
-	case !dec.Allowed():
-		d.denied = append(d.denied, ask)
-		d.note("denied %s", ask.File.Name)
-		return door.Answer{Decision: dec, RequestID: fmt.Sprint("r-", len(d.denied))}, nil
-	case ask.Serve:
-		d.served = append(d.served, ask)
-		d.note("served %s", ask.File.Name)
-		if d.onServed != nil {
-			d.onServed()
-		}
+	answer, err := d.decided(ask.FileAsk, "serve")
+	if !answer.Decision.Allowed() {
+		return answer, err
 	}
-	return door.Answer{Decision: dec, Seq: uint64(len(d.served))}, nil
+	d.served = append(d.served, ask)
+	d.note("served %s", ask.File.Name)
+	if d.onServed != nil {
+		d.onServed()
+	}
+	answer.Seq = uint64(len(d.served))
+	return answer, nil
 }
 
 func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.Answer, error) {
@@ -332,8 +393,8 @@ func (d *fakeDoor) Failures() []door.Failure {
 }
 
 // Served are the recorded artifacts.
-func (d *fakeDoor) Served() []door.ArtifactAsk {
+func (d *fakeDoor) Served() []door.ServeAsk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]door.ArtifactAsk(nil), d.served...)
+	return append([]door.ServeAsk(nil), d.served...)
 }

@@ -80,22 +80,31 @@ func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 // that is read first.
 func (g *Gateway) verdict(q *query, l located) (door.Answer, error) {
 	ctx := q.r.Context()
-	ask := l.ask()
-	ask.MayWalk, ask.Outline = true, q.route.Kind == ecosystem.RouteSidecar
-	answer, err := g.door.Artifact(ctx, ask)
+	resolves := q.route.Kind == ecosystem.RouteSidecar
+	ask := func(mayWalk bool) (door.Answer, error) {
+		if resolves {
+			return g.door.Outline(ctx, door.OutlineAsk{FileAsk: l.ask(), MayWalk: mayWalk})
+		}
+		return g.door.Judge(ctx, door.JudgeAsk{FileAsk: l.ask(), MayWalk: mayWalk})
+	}
+	answer, err := ask(true)
 	if err != nil || !answer.Unreached {
 		return answer, err
 	}
-	if err := g.walker.reach(ctx, l.subject, destination{ref: l.ref, deep: true, now: ask.Outline, published: l.file.Published}); err != nil {
+	if err := g.walker.reach(ctx, l.subject, destination{ref: l.ref, deep: true, now: resolves, published: l.file.Published}); err != nil {
 		return door.Answer{}, err
 	}
-	ask.MayWalk = false
-	return g.door.Artifact(ctx, ask)
+	return ask(false)
 }
 
 // shown asks again, knowing more, and refuses what is denied.
-func (g *Gateway) shown(q *query, ref pkgref.Ref, ask door.ArtifactAsk) (d policy.Decision, ok bool) {
-	answer, err := g.door.Artifact(q.r.Context(), ask)
+func (g *Gateway) shown(q *query, ref pkgref.Ref, ask door.JudgeAsk) (d policy.Decision, ok bool) {
+	answer, err := g.door.Judge(q.r.Context(), ask)
+	return g.orRefused(q, ref, answer, err)
+}
+
+// orRefused refuses what is not shown.
+func (g *Gateway) orRefused(q *query, ref pkgref.Ref, answer door.Answer, err error) (d policy.Decision, ok bool) {
 	switch {
 	case err != nil:
 		g.refuseUndecided(q, ref, err)
@@ -127,7 +136,7 @@ func (g *Gateway) serveArtifact(q *query, l located, verdict policy.Decision) {
 	v, stricter := fileOf(l, bytes, kept, d)
 	head := q.r.Method == http.MethodHead
 	if stricter || head {
-		ask := v.ask()
+		ask := door.JudgeAsk{FileAsk: v.ask()}
 		if verdict.Unadmitted { // a person may be shown what comes of it
 			ask.Evidence, ask.Paths = g.evidence(ctx, v.located, v.found), v.paths()
 		}

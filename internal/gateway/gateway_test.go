@@ -70,18 +70,19 @@ func TestIndexAndArtifact(t *testing.T) {
 	if wheel.StatusCode != 200 || wheel.body != string(foo.Bytes) {
 		t.Errorf("wheel: %s", wheel.Status)
 	}
-	want := door.ArtifactAsk{
-		Sandbox: sandboxA, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, SourceURL: b.registry.URL(filesHost, "/p/"+foo.File), SHA256: foo.Digest(), Size: int64(len(foo.Bytes)), Serve: true,
+	want := door.ServeAsk{FileAsk: door.FileAsk{
+		Sandbox: sandboxA, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, SourceURL: b.registry.URL(filesHost, "/p/"+foo.File),
 		File:     door.File{Name: foo.File, Version: "1.0", Kind: policy.KindWheel, Digest: "sha256:" + foo.Digest(), Size: int64(len(foo.Bytes)), Published: foo.Uploaded},
 		Upstream: b.registry.URL(indexHost, "/simple/"), Digests: []string{"sha256:" + foo.Digest(), sha512Of(foo.Bytes)},
-		Paths: []string{"foo-1.0.dist-info/METADATA", "foo-1.0.dist-info/RECORD", "foo-1.0.dist-info/WHEEL", "foo.py"},
-	}
+	}, Bytes: door.Bytes{
+		SHA256: foo.Digest(), Size: int64(len(foo.Bytes)), Paths: []string{"foo-1.0.dist-info/METADATA", "foo-1.0.dist-info/RECORD", "foo-1.0.dist-info/WHEEL", "foo.py"},
+	}}
 	served := b.door.Served()
 	if len(served) == 1 && time.Since(served[0].File.FirstSeen) < time.Hour {
 		want.File.FirstSeen = served[0].File.FirstSeen
 		want.Kept = served[0].Kept // it may have been fetched ahead, or not yet
 	}
-	if diff := cmp.Diff([]door.ArtifactAsk{want}, served); diff != "" {
+	if diff := cmp.Diff([]door.ServeAsk{want}, served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]door.Requirement{{Name: "bar", Specifier: ">=2"}}, b.door.edges["python foo 1.0"]); diff != "" {

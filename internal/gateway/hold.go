@@ -30,7 +30,7 @@ func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
 		var j delivery.Judged
 		var ok bool
 		var err error
-		j, answer, ok, err = delivery.Judge(q.r, g.door, ask, v.paths(), v.bytes)
+		j, answer, ok, err = delivery.Judge(q.r, g.door, door.ServeAsk{FileAsk: ask, Kept: v.kept}, v.paths(), v.bytes)
 		waits = answer.Decision.Effect == policy.Hold
 		switch {
 		case err != nil:
@@ -51,12 +51,11 @@ func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
 
 // awaited asks for a file that waits until it waits no more, and refuses what is
 // then not allowed.
-func (g *Gateway) awaited(q *query, v verified, ask door.ArtifactAsk) bool {
+func (g *Gateway) awaited(q *query, v verified, ask door.FileAsk) bool {
 	ctx := q.r.Context()
-	ask = delivery.Whole(ask, v.paths(), v.bytes)
-	ask.Await, ask.Evidence = true, g.evidence(ctx, v.located, v.found)
+	wait := door.AwaitAsk{FileAsk: ask, Bytes: delivery.Bytes(v.bytes, v.paths()), Evidence: g.evidence(ctx, v.located, v.found)}
 	stop := q.keepWaiting(g.cfg.Limits.Interim)
-	answer, err := g.door.Artifact(ctx, ask)
+	answer, err := g.door.Await(ctx, wait)
 	stop()
 	switch {
 	case ctx.Err() != nil: // nobody is there to be answered; the request stays

@@ -66,20 +66,11 @@ func TestAHoldIsRefusedWithItsRequest(t *testing.T) {
 	}
 	b.door.mu.Lock()
 	defer b.door.mu.Unlock()
-	var sidecar, await *door.ArtifactAsk
-	for i := range b.door.held {
-		switch ask := &b.door.held[i]; {
-		case ask.Sidecar:
-			sidecar = ask
-		case ask.Await:
-			await = ask
-		case ask.Serve:
-			t.Errorf("asked to serve what waits: %+v", ask)
-		}
+	log := strings.Join(b.door.log, "\n")
+	if len(b.door.served) != 0 || len(b.door.denied) != 0 || len(b.door.previewed) == 0 || len(b.door.awaited) == 0 || strings.Contains(log, ": serve") {
+		t.Fatal(log)
 	}
-	if len(b.door.served) != 0 || len(b.door.denied) != 0 || sidecar == nil || await == nil {
-		t.Fatalf("%v", b.door.log)
-	}
+	sidecar, await := b.door.previewed[len(b.door.previewed)-1], b.door.awaited[len(b.door.awaited)-1]
 	if sidecar.Evidence == nil || sidecar.File.Digest != "sha256:"+foo.Digest() {
 		t.Errorf("of the metadata: %+v", sidecar)
 	}
@@ -100,7 +91,7 @@ func TestAnApprovedFileIsServedToWhoWaited(t *testing.T) {
 			c.Limits.RequestTime, c.Limits.Interim = 60*time.Millisecond, 20*time.Millisecond
 		})
 		begun, approve := make(chan struct{}), make(chan struct{})
-		b.door.wait = func(ctx context.Context, _ door.ArtifactAsk) error {
+		b.door.wait = func(ctx context.Context, _ door.AwaitAsk) error {
 			close(begun)
 			select {
 			case <-approve:
@@ -138,7 +129,7 @@ func TestAnApprovedFileIsServedToWhoWaited(t *testing.T) {
 		if err != nil || resp.Status != "200 OK" || string(body) != string(foo.Bytes) {
 			t.Errorf("%s: %s, %d bytes, %v", agent, resp.Status, len(body), err)
 		}
-		if served := b.door.Served(); len(served) != 1 || served[0].Await || !served[0].Serve || served[0].SHA256 != foo.Digest() {
+		if served := b.door.Served(); len(served) != 1 || served[0].SHA256 != foo.Digest() {
 			t.Errorf("%s: served %+v", agent, served)
 		}
 		if interims == 0 && len(seen) > 0 {
@@ -149,7 +140,7 @@ func TestAnApprovedFileIsServedToWhoWaited(t *testing.T) {
 
 func TestADenialMeetsWhoWaited(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, door.ArtifactAsk) error {
+	b.door.wait = func(context.Context, door.AwaitAsk) error {
 		b.door.rule(func(pkgref.Ref, door.File) policy.Decision {
 			return policy.Decision{Effect: policy.Deny, Rule: "approval", ResolvedBy: policy.ByApproval, Reason: "foo was denied by ann (ap-7k2m4q): too new"}
 		})
@@ -169,7 +160,7 @@ func TestAClientThatGoesAwayEndsTheWait(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	b.door.wait = func(ctx context.Context, _ door.ArtifactAsk) error {
+	b.door.wait = func(ctx context.Context, _ door.AwaitAsk) error {
 		leave()
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -252,7 +243,7 @@ func TestNoByteAfterAnAdvisory(t *testing.T) {
 // byte is met.
 func TestNoFirstByteAfterADenial(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, door.ArtifactAsk) error {
+	b.door.wait = func(context.Context, door.AwaitAsk) error {
 		b.door.rule(approveAll)
 		return nil
 	}
@@ -288,7 +279,7 @@ func (b *bench) open(path string) *http.Response {
 // client asks again.
 func TestAHoldWhoseDaemonGoesAwayIsNoAnswer(t *testing.T) {
 	b, foo := newHoldBench(t, nil)
-	b.door.wait = func(context.Context, door.ArtifactAsk) error {
+	b.door.wait = func(context.Context, door.AwaitAsk) error {
 		return fmt.Errorf("it was killed: %w", door.ErrGone)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+filesHost+"/p/"+foo.File, nil)
@@ -359,9 +350,9 @@ type fickle struct {
 	serve policy.Effect
 }
 
-func (f fickle) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
-	a, err := f.fakeDoor.Artifact(ctx, ask)
-	if ask.Serve && err == nil {
+func (f fickle) Serve(ctx context.Context, ask door.ServeAsk) (door.Answer, error) {
+	a, err := f.fakeDoor.Serve(ctx, ask)
+	if err == nil {
 		a.Decision.Effect = f.serve
 	}
 	return a, err

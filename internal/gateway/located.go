@@ -25,9 +25,9 @@ type located struct {
 	url  string // of the file
 }
 
-// ask is the question whether it may be had, by what is known before it is.
-func (l located) ask() door.ArtifactAsk {
-	return door.ArtifactAsk{
+// ask is what a question tells of it, by what is known before it is here.
+func (l located) ask() door.FileAsk {
+	return door.FileAsk{
 		Sandbox: l.sandbox, Package: l.ref, File: pages.DoorFile(l.file), SourceURL: l.url,
 		Upstream: l.source.Index, Toolchain: l.source.Toolchain(l.ref.Name),
 	}
@@ -46,10 +46,10 @@ type verified struct {
 	kept    bool       // the cache had the bytes when they were asked for
 }
 
-// ask is the question whether it may be had, with all that is known by now.
-func (v verified) ask() door.ArtifactAsk {
+// ask is what a question tells of it, with all that is known by now.
+func (v verified) ask() door.FileAsk {
 	ask := v.located.ask()
-	ask.Release, ask.Digests, ask.Kept = v.release, v.digests, v.kept
+	ask.Release, ask.Digests = v.release, v.digests
 	ask.Bundled, ask.Findings, ask.Contents = v.found.Bundled, v.found.Findings, v.found.Contents
 	return ask
 }

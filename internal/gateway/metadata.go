@@ -89,9 +89,9 @@ func (g *Gateway) serveOutline(q *query, l located) {
 // announce tells the door that the metadata of what waits is read: its file will
 // be wanted.
 func (g *Gateway) announce(q *query, l located) bool {
-	ask := l.ask()
-	ask.Sidecar, ask.Evidence = true, g.evidence(q.r.Context(), l, described{})
-	_, ok := g.shown(q, l.ref, ask)
+	ctx := q.r.Context()
+	answer, err := g.door.Preview(ctx, door.PreviewAsk{FileAsk: l.ask(), Evidence: g.evidence(ctx, l, described{})})
+	_, ok := g.orRefused(q, l.ref, answer, err)
 	return ok
 }
 
@@ -128,7 +128,7 @@ func (g *Gateway) serveAttachment(q *query) {
 // tells the guest's count how the asking ended; ok false that the query was answered
 // with a refusal.
 func (g *Gateway) askByName(q *query, l located) (settle func(error), ok bool) {
-	verdict, ok := g.shown(q, l.ref, l.ask())
+	verdict, ok := g.shown(q, l.ref, door.JudgeAsk{FileAsk: l.ask()})
 	if !ok {
 		return nil, false
 	}
@@ -153,7 +153,7 @@ func (g *Gateway) sendAttachment(q *query, l located, found attached) {
 		v.release = g.locator.described(ctx, v.located, found.Version)
 	}
 	if q.route.Query || len(v.digests) > 0 || v.release != nil {
-		if _, ok := g.shown(q, v.ref, v.ask()); !ok {
+		if _, ok := g.shown(q, v.ref, door.JudgeAsk{FileAsk: v.ask()}); !ok {
 			return
 		}
 	}

@@ -40,11 +40,11 @@ func onlyIf(allowed bool) policy.Decision {
 
 // way has the door name projects to read on the way to what is asked for next, and say
 // which of their metadata may be read.
-func (b *bench) way(mayRead func(door.ArtifactAsk) bool, projects ...door.ToRead) {
+func (b *bench) way(mayRead func(door.WalkAsk) bool, projects ...door.ToRead) {
 	b.door.mu.Lock()
 	defer b.door.mu.Unlock()
 	b.door.next = projects
-	b.door.mayRead = func(ask door.ArtifactAsk) policy.Decision { return onlyIf(mayRead(ask)) }
+	b.door.mayRead = func(ask door.WalkAsk) policy.Decision { return onlyIf(mayRead(ask)) }
 }
 
 // toldOf are the releases of which the door was told what they require.
@@ -89,7 +89,7 @@ func TestAWalkAsksBeforeItReadsASidecar(t *testing.T) {
 				f.Name = strings.Replace(f.Name, "2.0-1", "2.0-", 1)
 				return onlyIf(c.shown(ref, f))
 			})
-			b.way(func(door.ArtifactAsk) bool { return c.mayRead }, door.ToRead{Project: pkgref.Ref{Ecosystem: pkgref.Python, Name: "root"}})
+			b.way(func(door.WalkAsk) bool { return c.mayRead }, door.ToRead{Project: pkgref.Ref{Ecosystem: pkgref.Python, Name: "root"}})
 			if a := b.get("/p/" + child.File); a.StatusCode != http.StatusOK {
 				t.Errorf("%s", status(a))
 			}
@@ -113,19 +113,19 @@ func TestAWalkAsksBeforeItReadsASidecar(t *testing.T) {
 // require counts as the file does that a witnessed attachment describes, and another
 // describes none. A release that the page's verdict refuses is not even asked about.
 func TestAWalkAsksBeforeItReadsAnAttachment(t *testing.T) {
-	before := func(ask door.ArtifactAsk) bool { return len(ask.Digests) == 0 && ask.Release == nil }
+	before := func(ask door.WalkAsk) bool { return len(ask.Digests) == 0 && ask.Release == nil }
 	for what, c := range map[string]struct {
 		file     string // that tells
-		mayRead  func(door.ArtifactAsk) bool
+		mayRead  func(door.WalkAsk) bool
 		asks     int
 		read     bool
 		told     []string
 		describe bool // the file of the release, at the last ask
 	}{
-		"it may be read":             {".mod", func(door.ArtifactAsk) bool { return true }, 2, true, []string{"go root 1.0"}, true},
-		"it may not":                 {".mod", func(door.ArtifactAsk) bool { return false }, 1, false, nil, false},
+		"it may be read":             {".mod", func(door.WalkAsk) bool { return true }, 2, true, []string{"go root 1.0"}, true},
+		"it may not":                 {".mod", func(door.WalkAsk) bool { return false }, 1, false, nil, false},
 		"it may not, by its bytes":   {".mod", before, 2, true, nil, true},
-		"it may, and is unwitnessed": {".info", func(door.ArtifactAsk) bool { return true }, 2, true, []string{"go root 1.0"}, false},
+		"it may, and is unwitnessed": {".info", func(door.WalkAsk) bool { return true }, 2, true, []string{"go root 1.0"}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newToyBench(t, telling{addressed{newToy(pkgref.Go)}, c.file}, nil)
@@ -175,7 +175,7 @@ func TestAWalkTellsNothingThatNoClientGets(t *testing.T) {
 		}
 		b.publish(child)
 		b.publish(pypitest.Wheel(t, "root", "1.0", requires...))
-		b.way(func(door.ArtifactAsk) bool { return true }, door.ToRead{Project: pkgref.Ref{Ecosystem: pkgref.Python, Name: "root"}})
+		b.way(func(door.WalkAsk) bool { return true }, door.ToRead{Project: pkgref.Ref{Ecosystem: pkgref.Python, Name: "root"}})
 		b.get("/p/" + child.File)
 		if told := b.toldOf(); (len(told) > 0) == direct {
 			t.Errorf("direct %v: told of %q", direct, told)

@@ -172,9 +172,8 @@ func (s subject) reading(f ecosystem.File, version string) located {
 	return located{subject: s, file: f, ref: s.ref(version), url: f.URL}
 }
 
-func (wr *walker) mayRead(ctx context.Context, ask door.ArtifactAsk) (bool, error) {
-	ask.Walk = true
-	answer, err := wr.door.Artifact(ctx, ask)
+func (wr *walker) mayRead(ctx context.Context, ask door.FileAsk) (bool, error) {
+	answer, err := wr.door.Walk(ctx, door.WalkAsk{FileAsk: ask})
 	return err == nil && answer.Decision.Allowed(), err
 }
 

@@ -318,10 +318,10 @@ func (s *studio) read(id, path string) string {
 func (s *studio) serve(id string) {
 	s.t.Helper()
 	sum := strings.Repeat("ab", 32)
-	a, err := s.door.Artifact(s.t.Context(), door.ArtifactAsk{
-		Sandbox: id, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "requests", Version: "2.31.0"}, Serve: true, SHA256: sum, Size: 10, SourceURL: "https://files.example/r",
+	a, err := s.door.Serve(s.t.Context(), door.ServeAsk{FileAsk: door.FileAsk{
+		Sandbox: id, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "requests", Version: "2.31.0"}, SourceURL: "https://files.example/r",
 		File: door.File{Name: "requests-2.31.0-py3-none-any.whl", Version: "2.31.0", Kind: policy.KindWheel, Digest: "sha256:" + sum, Published: time.Now().AddDate(-1, 0, 0)},
-	})
+	}, Bytes: door.Bytes{SHA256: sum, Size: 10}})
 	must(s.t, err)
 	if !a.Decision.Allowed() {
 		s.t.Fatalf("requests is not served: %+v", a.Decision)

@@ -138,15 +138,15 @@ func (r *rehearsal) install(ctx context.Context, e *Evidence, role string) (exit
 	}
 	answer := door.Answer{Decision: policy.Decision{Effect: policy.Allow}}
 	if role != r.silent {
-		ask := door.ArtifactAsk{
+		ask := door.FileAsk{
 			Sandbox: e.Sandbox, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: p.Name, Version: version},
 			File:     door.File{Name: p.File, Version: version, Kind: policy.KindWheel, Digest: "sha256:" + p.SHA256, Published: time.Now().AddDate(-1, 0, 0)},
-			Upstream: "http://" + registryHost + "/simple/", SourceURL: p.URL, SHA256: p.SHA256, Size: int64(len(p.Bytes)), Await: true,
+			Upstream: "http://" + registryHost + "/simple/", SourceURL: p.URL,
 		}
-		answer, err = r.door.Artifact(ctx, ask)
+		bytes := door.Bytes{SHA256: p.SHA256, Size: int64(len(p.Bytes))}
+		answer, err = r.door.Await(ctx, door.AwaitAsk{FileAsk: ask, Bytes: bytes})
 		if err == nil && answer.Decision.Allowed() {
-			ask.Await, ask.Serve = false, true
-			answer, err = r.door.Artifact(ctx, ask)
+			answer, err = r.door.Serve(ctx, door.ServeAsk{FileAsk: ask, Bytes: bytes})
 		}
 		if err == nil && answer.Decision.Allowed() {
 			err = r.door.Sent(ctx, e.Sandbox, answer.Seq)

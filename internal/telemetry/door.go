@@ -80,27 +80,58 @@ func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 	return answer, err
 }
 
-// Artifact implements door.Door.
-func (d watchedDoor) Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error) {
-	call := "artifact"
-	switch {
-	case ask.Walk:
-		call = "walk"
-	case ask.Serve:
-		call = "serve"
-	case ask.Await:
-		call = "await"
-	}
-	ctx, a := d.ask(ctx, call, ask.Sandbox, ask.Package)
-	answer, err := d.Door.Artifact(ctx, ask)
+// Judge implements door.Door.
+func (d watchedDoor) Judge(ctx context.Context, ask door.JudgeAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "artifact", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Judge(ctx, ask)
 	a.decided(answer, err)
-	if ask.Serve && err == nil && answer.Decision.Effect == policy.Allow {
+	return answer, err
+}
+
+// Outline implements door.Door.
+func (d watchedDoor) Outline(ctx context.Context, ask door.OutlineAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "artifact", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Outline(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Preview implements door.Door.
+func (d watchedDoor) Preview(ctx context.Context, ask door.PreviewAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "artifact", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Preview(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Walk implements door.Door.
+func (d watchedDoor) Walk(ctx context.Context, ask door.WalkAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "walk", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Walk(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Await implements door.Door.
+func (d watchedDoor) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "await", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Await(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Serve implements door.Door.
+func (d watchedDoor) Serve(ctx context.Context, ask door.ServeAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "serve", ask.Sandbox, ask.Package)
+	answer, err := d.Door.Serve(ctx, ask)
+	a.decided(answer, err)
+	if err == nil && answer.Decision.Effect == policy.Allow {
 		d.t.served(ask)
 	}
 	return answer, err
 }
 
-func (t *Telemetry) served(ask door.ArtifactAsk) {
+func (t *Telemetry) served(ask door.ServeAsk) {
 	ecosystem, kept := ecosystemOf(string(ask.Package.Ecosystem)), "miss"
 	if ask.Kept {
 		kept = "hit"

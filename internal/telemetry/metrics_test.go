@@ -72,7 +72,7 @@ func TestLabelsAreFew(t *testing.T) {
 			tel.Recorded(Record{Sandbox: name, Run: name, Kind: "package", Outcome: "blocked"})
 			tel.Decided("python", "blocked")
 			tel.Decided(name, "blocked")
-			_, err := watched.Artifact(t.Context(), door.ArtifactAsk{Sandbox: name, Serve: true, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}})
+			_, err := watched.Serve(t.Context(), door.ServeAsk{FileAsk: door.FileAsk{Sandbox: name, Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(name), Name: name}}})
 			must(t, err)
 			_, err = watched.Name(t.Context(), door.NameAsk{Sandbox: name, Name: name})
 			must(t, err)
@@ -92,7 +92,11 @@ func TestLabelsAreFew(t *testing.T) {
 // answering allows everything.
 type answering struct{ door.Door }
 
-func (answering) Artifact(ctx context.Context, _ door.ArtifactAsk) (door.Answer, error) {
+func (answering) Judge(ctx context.Context, _ door.JudgeAsk) (door.Answer, error) {
+	return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, ctx.Err()
+}
+
+func (answering) Serve(ctx context.Context, _ door.ServeAsk) (door.Answer, error) {
 	return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, ctx.Err()
 }
 
@@ -104,11 +108,12 @@ func TestWhatIsCountedOfTheDoor(t *testing.T) {
 	t.Parallel()
 	tel, _ := newTelemetry(t, Traces{})
 	watched := tel.Door(answering{})
-	python := pkgref.Ref{Ecosystem: pkgref.Python, Name: "six", Version: "1.0"}
-	for _, ask := range []door.ArtifactAsk{
-		{Package: python}, {Package: python, Serve: true, Size: 100}, {Package: python, Serve: true, Size: 11, Kept: true}, {Package: python, Serve: true, Size: -5},
-	} {
-		_, err := watched.Artifact(t.Context(), ask)
+	six := door.FileAsk{Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "six", Version: "1.0"}}
+	_, err := watched.Judge(t.Context(), door.JudgeAsk{FileAsk: six})
+	must(t, err)
+	for _, ask := range []door.ServeAsk{{Bytes: door.Bytes{Size: 100}}, {Bytes: door.Bytes{Size: 11}, Kept: true}, {Bytes: door.Bytes{Size: -5}}} {
+		ask.FileAsk = six
+		_, err := watched.Serve(t.Context(), ask)
 		must(t, err)
 	}
 	has(t, tel,

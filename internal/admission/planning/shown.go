@@ -78,8 +78,17 @@ func filesBytes(files []door.File) (bytes int64) {
 	return bytes
 }
 
+// Reading is what is known of a file that the resolver may read.
+type Reading struct {
+	Digests  []string
+	Paths    []string // of the files inside
+	Evidence *evidence.Evidence
+	Size     int64 // of its bytes; 0: they may not be here yet
+	Given    bool  // it gets the bytes
+}
+
 // File remembers a file that the resolver may read.
-func (s *Shown) File(ask door.ArtifactAsk) {
+func (s *Shown) File(ask door.FileAsk, r Reading) {
 	if s == nil || ask.File.Kind == policy.KindMetadata {
 		return
 	}
@@ -95,7 +104,7 @@ func (s *Shown) File(ask door.ArtifactAsk) {
 	}
 	f := readFile{
 		file: ask.File, source: excerpt.Of(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
-		digests: ask.Facts().Digests, findings: slices.Clone(ask.Findings), evidence: ask.Evidence, paths: ask.Paths, given: ask.Serve,
+		digests: r.Digests, findings: slices.Clone(ask.Findings), evidence: r.Evidence, paths: r.Paths, given: r.Given,
 	}
 	if before, known := of[ask.File.Name]; known {
 		f.file.Scripts = f.file.Scripts || before.file.Scripts
@@ -109,8 +118,8 @@ func (s *Shown) File(ask door.ArtifactAsk) {
 		}
 		f.file.Size, f.given = max(f.file.Size, before.file.Size), f.given || before.given
 	}
-	if ask.Size > 0 {
-		f.file.Size = ask.Size
+	if r.Size > 0 {
+		f.file.Size = r.Size
 	}
 	of[ask.File.Name] = f
 }

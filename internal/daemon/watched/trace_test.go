@@ -161,14 +161,16 @@ func (w *world) api(started chan<- keeper.Command, made chan<- *sandbox.Sandbox)
 	return w.tel.HTTP("v1", mux)
 }
 
-func askFor(sandbox, name string) door.ArtifactAsk {
-	return door.ArtifactAsk{
+func wheel() door.Bytes { return door.Bytes{SHA256: strings.Repeat("ab", 32), Size: 1_000} }
+
+func askFor(sandbox, name string) door.FileAsk {
+	return door.FileAsk{
 		Sandbox: sandbox, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"},
 		File: door.File{
 			Name: name + "-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindWheel,
 			Digest: "sha256:" + strings.Repeat("ab", 32), Published: time.Now().AddDate(-1, 0, 0),
 		},
-		SourceURL: "https://files.example/" + name, SHA256: strings.Repeat("ab", 32), Size: 1_000,
+		SourceURL: "https://files.example/" + name,
 	}
 }
 
@@ -204,16 +206,13 @@ func TestOneTrace(t *testing.T) {
 	defer func() { must(t, w.manager.Destroy(context.WithoutCancel(t.Context()), sb.Info().ID)) }()
 
 	go w.answerOnce(t.Context())
-	wait := askFor(sb.Info().ID, "rich")
-	wait.Await = true
-	answer, err := w.door.Artifact(t.Context(), wait) // as the gateway's call comes: of no trace
+	wait := door.AwaitAsk{FileAsk: askFor(sb.Info().ID, "rich"), Bytes: wheel()}
+	answer, err := w.door.Await(t.Context(), wait) // as the gateway's call comes: of no trace
 	must(t, err)
 	if !answer.Decision.Allowed() {
 		t.Fatalf("the answer: %+v", answer)
 	}
-	serve := askFor(sb.Info().ID, "six")
-	serve.Serve = true
-	_, err = w.door.Artifact(t.Context(), serve)
+	_, err = w.door.Serve(t.Context(), door.ServeAsk{FileAsk: askFor(sb.Info().ID, "six"), Bytes: wheel()})
 	must(t, err)
 
 	must(t, w.tel.Close(t.Context()))

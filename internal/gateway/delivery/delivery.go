@@ -24,7 +24,8 @@ import (
 
 // Door judges and records what is sent.
 type Door interface {
-	Artifact(ctx context.Context, ask door.ArtifactAsk) (door.Answer, error)
+	Judge(ctx context.Context, ask door.JudgeAsk) (door.Answer, error)
+	Serve(ctx context.Context, ask door.ServeAsk) (door.Answer, error)
 	Show(ctx context.Context, s door.Showing) error
 	Sent(ctx context.Context, sandbox string, recordSeq uint64) error
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
@@ -34,30 +35,27 @@ type Door interface {
 // makes one that has bytes.
 type Judged struct {
 	door   Door
-	ask    door.ArtifactAsk // whether it may still be had
+	ask    door.JudgeAsk // whether it may still be had
 	file   *artifacts.Verified
 	answer door.Answer
 }
 
 // Judge asks whether verified bytes may be served now. What is allowed is on record
 // when it returns, and stays there whether or not the client does; ok is false for
-// all else, with the answer that says why. ask is the question whether the file may
-// be had at all.
-func Judge(r *http.Request, d Door, ask door.ArtifactAsk, paths []string, v *artifacts.Verified) (j Judged, answer door.Answer, ok bool, err error) {
-	serve := Whole(ask, paths, v)
-	serve.Serve, serve.Part = true, part(r, v)
-	answer, err = d.Artifact(context.WithoutCancel(r.Context()), serve)
+// all else, with the answer that says why. ask lacks the bytes, and what of them the
+// request asks for.
+func Judge(r *http.Request, d Door, ask door.ServeAsk, paths []string, v *artifacts.Verified) (j Judged, answer door.Answer, ok bool, err error) {
+	ask.Bytes, ask.Part = Bytes(v, paths), part(r, v)
+	answer, err = d.Serve(context.WithoutCancel(r.Context()), ask)
 	if err != nil || !answer.Decision.Allowed() {
 		return Judged{}, answer, false, err
 	}
-	return Judged{door: d, ask: ask, file: v, answer: answer}, answer, true, nil
+	return Judged{door: d, ask: door.JudgeAsk{FileAsk: ask.FileAsk}, file: v, answer: answer}, answer, true, nil
 }
 
-// Whole is a question about exactly these bytes.
-func Whole(ask door.ArtifactAsk, paths []string, v *artifacts.Verified) door.ArtifactAsk {
-	ask.Paths = paths
-	ask.Size, ask.SHA256 = v.Size(), strings.TrimPrefix(v.Digest(), "sha256:")
-	return ask
+// Bytes are a verified file's for the door. paths are those of the files inside.
+func Bytes(v *artifacts.Verified, paths []string) door.Bytes {
+	return door.Bytes{SHA256: strings.TrimPrefix(v.Digest(), "sha256:"), Size: v.Size(), Paths: paths}
 }
 
 // errNotJudged is what there is to send of what the door did not let through.
@@ -91,7 +89,7 @@ func (j Judged) Send(w http.ResponseWriter, r *http.Request) error {
 // stands tells whether what is being sent may still be had: a person may take an
 // approval back, a policy be narrowed, an advisory imported.
 func (j Judged) stands(r *http.Request) bool {
-	answer, err := j.door.Artifact(context.WithoutCancel(r.Context()), j.ask)
+	answer, err := j.door.Judge(context.WithoutCancel(r.Context()), j.ask)
 	return err == nil && answer.Decision.Allowed()
 }
 

@@ -26,12 +26,16 @@ const content = "the bytes of a file"
 type oneDecision struct {
 	decision policy.Decision
 	failure  error
-	asks     []door.ArtifactAsk
+	asks     []door.ServeAsk
 	sent     int
 	aborted  []int64
 }
 
-func (d *oneDecision) Artifact(_ context.Context, ask door.ArtifactAsk) (door.Answer, error) {
+func (d *oneDecision) Judge(context.Context, door.JudgeAsk) (door.Answer, error) {
+	return door.Answer{Decision: d.decision, Seq: 7}, d.failure
+}
+
+func (d *oneDecision) Serve(_ context.Context, ask door.ServeAsk) (door.Answer, error) {
 	d.asks = append(d.asks, ask)
 	return door.Answer{Decision: d.decision, Seq: 7}, d.failure
 }
@@ -96,14 +100,14 @@ func TestOnlyWhatIsAllowedIsSent(t *testing.T) {
 	} {
 		v, sum := verifiedFile(t)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/a", nil)
-		ask := door.ArtifactAsk{Sandbox: "sb", Digests: []string{"sha256:" + sum}}
+		ask := door.ServeAsk{FileAsk: door.FileAsk{Sandbox: "sb", Digests: []string{"sha256:" + sum}}}
 		d := &test.door
 		j, answer, ok, err := delivery.Judge(r, d, ask, []string{"a/b"}, v)
 		if ok != test.want || (err != nil) != (d.failure != nil) || answer.Decision.Effect != d.decision.Effect {
 			t.Errorf("%s: %v, %v, %v", name, ok, answer.Decision.Effect, err)
 		}
 		first := d.asks[0]
-		if !first.Serve || first.SHA256 != sum || first.Size != int64(len(content)) || first.Part != "" || len(first.Paths) != 1 {
+		if first.SHA256 != sum || first.Size != int64(len(content)) || first.Part != "" || len(first.Paths) != 1 {
 			t.Errorf("%s: the door was asked about %+v", name, first)
 		}
 		w := recorder{httptest.NewRecorder()}

@@ -75,12 +75,21 @@ func (j *job) installSystem(ctx context.Context, t task) (err error) {
 		return err
 	}
 	if err := j.run(ctx, t.number, j.asRoot(t, installScript, packagesPlace)); err != nil {
-		return err
+		return withoutRights(ctx, err)
 	}
 	if err := j.file(ctx, channel.File{Op: channel.FileRemove, Path: packagesPlace, User: "root"}); err != nil {
 		return err
 	}
 	return j.settleSystem(ctx, t, all)
+}
+
+// withoutRights says of a dpkg that failed what it can't do here. What it can't is what
+// packages ask for that it stumbles over most.
+func withoutRights(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return fault.Wrap(fault.ErrConflict, err, "%s (root has no capabilities in a sandbox, so dpkg can't install packages that give files to another user or group)", sentence(err))
 }
 
 // titles names packages, for the build's log.

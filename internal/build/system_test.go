@@ -24,6 +24,7 @@ type system struct {
 	events                       []string // in their order
 	unpacked                     bool     // dpkg did its work
 	idle                         bool     // dpkg says that it did, and did nothing
+	broken                       bool     // dpkg fails
 	closed                       int
 }
 
@@ -120,6 +121,9 @@ func (s *shop) dpkg(c sandbox.Command) (channel.Exit, string) {
 		}
 		return channel.Exit{}, list
 	case strings.Contains(text, "--unpack"):
+		if s.system.broken {
+			return channel.Exit{Code: 1}, "error setting ownership\n"
+		}
 		s.system.unpacked = true
 		s.system.events = append(s.system.events, "dpkg as "+c.User)
 	default:
@@ -197,6 +201,7 @@ func TestPackagesThatAreNotBrought(t *testing.T) {
 		}, asRoot(install), "another than its list says", "serve"},
 		"unrecorded": {func(s *shop) { s.system.unrecorded = fault.New(fault.ErrUnavailable, "the log can't be written") }, asRoot(install), "the log can't be written", "open"},
 		"not done":   {func(s *shop) { s.system.idle = true }, asRoot(install), "dpkg did not install lib 1.0", "installed"},
+		"no rights":  {func(s *shop) { s.system.broken = true }, asRoot(install), "error setting ownership (root has no capabilities", "installed"},
 		"not root":   {func(*shop) {}, runs(install), "only root installs packages", "admit"},
 		"an option":  {func(*shop) {}, asRoot("apt-get install --allow-unauthenticated tool"), "the option --allow-unauthenticated is not known", "admit"},
 		"too late":   {func(*shop) {}, asRoot("false; apt-get install tool"), "there is no apt in a sandbox", "admit"},

@@ -34,10 +34,10 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.checkQueue(ctx, d.approvals.store); err != nil {
+	if err := d.seen.checkQueue(ctx, d.approvals.store); err != nil {
 		return err
 	}
-	if err := d.recordRollback(ctx); err != nil {
+	if err := d.seen.recordRollback(ctx); err != nil {
 		return err
 	}
 	d.approvals.queue, err = approval.Open(ctx, approval.Config{

@@ -17,15 +17,19 @@ func (d *Daemon) openAudit(ctx context.Context) (err error) {
 	if d.clock, err = clock.Open(d.opts.Paths.Clock(), clock.Options{}); err != nil {
 		return err
 	}
-	if err := d.checkLog(); err != nil {
+	d.time = timekeeper{clock: d.clock, operator: d.opts.Log, accepted: func() { d.gateway.renew() }}
+	d.seen = memory{paths: d.opts.Paths, keeping: keeping, mayAny: d.opts.AcceptRollback, operator: d.opts.Log}
+	if err := d.seen.checkLog(); err != nil {
 		return err
 	}
 	d.log, err = audit.Open(d.opts.Paths.Audit(), audit.Options{KeyFile: cmp.Or(keeping.KeyFile, d.opts.Paths.AuditKey()), Clock: d.clock})
 	if err == nil {
-		err = d.recordRollback(ctx)
+		d.seen.log = d.log
+		err = d.seen.recordRollback(ctx)
 	}
 	if err == nil {
-		err = d.startClock(ctx)
+		d.time.log = d.log
+		err = d.time.start(ctx)
 	}
 	if err != nil || !keeping.Publish.Wanted() {
 		return err
@@ -51,7 +55,7 @@ func (d *Daemon) closeAudit() {
 		d.opts.Log.Error("the log did not close well", "err", err)
 	}
 	if len(d.seen.accepted) == 0 { // one that was not accepted is not remembered
-		d.remember()
+		d.seen.remember()
 	}
 	if d.publisher != nil {
 		d.publisher.Close()

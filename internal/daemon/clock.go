@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -13,68 +14,74 @@ import (
 // record tells the next daemon that the clock is behind.
 const keepEvery = time.Hour
 
-// clockState is what was made of the clock; the daemon's loop alone has it.
-type clockState struct {
+// timekeeper tells of the clock: the operator, the log and whoever asks.
+type timekeeper struct {
+	clock    *clock.Clock
+	log      *audit.FileLog
+	operator *slog.Logger
+	accepted func() // called when somebody has accepted the host's clock
+
+	// What was made of the clock; the daemon's loop alone has it.
 	jumped bool
 	kept   time.Time
 }
 
-// startClock compares the clock with the last record, and records a jump before anything
+// start compares the clock with the last record, and records a jump before anything
 // else is.
-func (d *Daemon) startClock(ctx context.Context) error {
-	last, err := d.log.LastTime()
+func (k *timekeeper) start(ctx context.Context) error {
+	last, err := k.log.LastTime()
 	if err == nil && !last.IsZero() {
-		err = d.clock.Known(last)
+		err = k.clock.Known(last)
 	}
 	if err == nil {
-		err = d.log.NoteClock(ctx)
+		err = k.log.NoteClock(ctx)
 	}
-	d.watchClock(ctx)
+	k.watch(ctx)
 	return err
 }
 
-// watchClock tells the operator and the log of a jump of the host's clock, and of its end.
-func (d *Daemon) watchClock(ctx context.Context) {
-	r := d.clock.Read()
-	changed := r.Jumped() != d.askew.jumped
+// watch tells the operator and the log of a jump of the host's clock, and of its end.
+func (k *timekeeper) watch(ctx context.Context) {
+	r := k.clock.Read()
+	changed := r.Jumped() != k.jumped
 	if changed {
-		d.askew.jumped = r.Jumped()
+		k.jumped = r.Jumped()
 		if r.Jumped() {
-			d.opts.Log.ErrorContext(ctx, "the host's clock has jumped; what depends on an age waits for a person until it is back or is accepted (cofferdam clock)",
+			k.operator.ErrorContext(ctx, "the host's clock has jumped; what depends on an age waits for a person until it is back or is accepted (cofferdam clock)",
 				"by", r.Jump().Round(time.Second).String(), "clock", r.Wall, "time", r.Now)
 		} else {
-			d.opts.Log.InfoContext(ctx, "the host's clock is believed again")
+			k.operator.InfoContext(ctx, "the host's clock is believed again")
 		}
-		if err := d.log.NoteClock(ctx); err != nil {
-			d.opts.Log.ErrorContext(ctx, "what the host's clock did could not be recorded", "err", err)
+		if err := k.log.NoteClock(ctx); err != nil {
+			k.operator.ErrorContext(ctx, "what the host's clock did could not be recorded", "err", err)
 		}
 	}
-	if changed || time.Since(d.askew.kept) > keepEvery {
-		d.askew.kept = time.Now()
-		d.keepClock()
+	if changed || time.Since(k.kept) > keepEvery {
+		k.kept = time.Now()
+		k.keep()
 	}
 }
 
-func (d *Daemon) keepClock() {
-	if d.clock == nil {
+func (k *timekeeper) keep() {
+	if k.clock == nil {
 		return
 	}
-	if err := d.clock.Keep(); err != nil {
-		d.opts.Log.Error("what time it is could not be kept", "err", err)
+	if err := k.clock.Keep(); err != nil {
+		k.operator.Error("what time it is could not be kept", "err", err)
 	}
 }
 
 // Time tells what time it is, and what the host's clock says.
-func (d *Daemon) Time() clock.Reading { return d.clock.Read() }
+func (k *timekeeper) Time() clock.Reading { return k.clock.Read() }
 
 // AcceptClock believes the host's clock, because somebody has said so, on record. The
 // gateway is started anew with it.
-func (d *Daemon) AcceptClock(ctx context.Context, by string) (before clock.Reading, err error) {
-	before = d.clock.Read()
+func (k *timekeeper) AcceptClock(ctx context.Context, by string) (before clock.Reading, err error) {
+	before = k.clock.Read()
 	if !before.Jumped() {
 		return before, nil
 	}
-	if _, err := d.log.Append(ctx, audit.Record{
+	if _, err := k.log.Append(ctx, audit.Record{
 		Kind: audit.KindLog, Outcome: audit.Finished, User: by, Reason: "Somebody says that the host's clock is right.",
 		Detail: map[string]string{
 			"event": "clock_accepted", "clock": before.Wall.UTC().Format(time.RFC3339Nano),
@@ -83,11 +90,11 @@ func (d *Daemon) AcceptClock(ctx context.Context, by string) (before clock.Readi
 	}); err != nil {
 		return before, err
 	}
-	if before, err = d.clock.Accept(); err != nil {
+	if before, err = k.clock.Accept(); err != nil {
 		return before, err
 	}
-	d.gateway.renew()
-	return before, d.log.NoteClock(ctx)
+	k.accepted()
+	return before, k.log.NoteClock(ctx)
 }
 
 // renew ends the running gateway, for one to start that knows what has changed.

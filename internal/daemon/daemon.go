@@ -59,9 +59,10 @@ type Daemon struct {
 	opts      Options
 	lock      *filelock.Lock
 	keeper    *keeper.Client
+	nursery   nursery // sees to it that it is there
 	log       *audit.FileLog
 	clock     *clock.Clock
-	askew     clockState // what the operator was told of it
+	time      timekeeper // tells of it
 	seen      memory
 	index     *index.Index
 	publisher *publish.Publisher // nil if nothing is published
@@ -187,7 +188,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Room: d.clients.room,
-		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: d,
+		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time,
 	})
 	handler := identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api)))
 	api := newServer("socket", l, handler, d.opts.Log)
@@ -221,7 +222,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
-	defer d.keepPool(ctx)()
+	defer stock{
+		config: d.opts.Config, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
+	}.keep(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
 	d.tellManager("READY=1")
 	err := d.await(ctx, served)
@@ -244,8 +247,8 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 			return fmt.Errorf("serve the socket: %w", err)
 		case <-tick.C:
 			_ = errand.Try(func() error { // the next tick comes
-				d.watchClock(ctx)
-				d.rememberNowAndThen()
+				d.time.watch(ctx)
+				d.seen.rememberNowAndThen()
 				d.sandboxes.ReapAbandoned(ctx)
 				return nil
 			})
@@ -293,7 +296,7 @@ func (d *Daemon) close() {
 	d.closeApprovals()
 	d.closeClients()
 	d.closeIndex()
-	d.keepClock()
+	d.time.keep()
 	d.closeAudit()
 	d.closeTelemetry()
 	if d.lock != nil {

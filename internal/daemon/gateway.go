@@ -57,14 +57,14 @@ func newGatewayProcess(d *Daemon) *gatewayProcess {
 // startGateway starts the gateway.
 func (d *Daemon) startGateway(ctx context.Context) error {
 	d.gateway.upstreams = d.registries.Upstreams // nobody else knows the gateway yet
-	if err := d.prepareCache(); err != nil {
+	if err := d.gateway.prepareCache(); err != nil {
 		return err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.gateway.cancel = cancel
 	errand.Go(func() { d.gateway.supervise(run) })
 	if os.Geteuid() == 0 {
-		errand.Go(func() { errand.Stay(run, func() { d.keepResolverFresh(run) }) })
+		errand.Go(func() { errand.Stay(run, func() { d.gateway.keepResolverFresh(run) }) })
 	}
 	return nil
 }
@@ -312,8 +312,8 @@ func socketPair() (net.Conn, *os.File, error) {
 // prepareCache makes the directory that is the gateway's root directory, and in
 // it the one that is its own. All but that one stays the daemon's: where the
 // gateway could put a link, the daemon would write through it.
-func (d *Daemon) prepareCache() error {
-	root := d.opts.Paths.Cache()
+func (g *gatewayProcess) prepareCache() error {
+	root := g.d.opts.Paths.Cache()
 	own := filepath.Join(root, ArtifactsDir)
 	for _, dir := range []string{filepath.Join(root, "etc"), own} {
 		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the gateway's user passes through
@@ -321,10 +321,10 @@ func (d *Daemon) prepareCache() error {
 		}
 	}
 	if os.Geteuid() == 0 {
-		if err := d.refreshResolver(); err != nil {
+		if err := g.refreshResolver(); err != nil {
 			return err
 		}
-		uid := d.opts.Config.GatewayUID
+		uid := g.d.opts.Config.GatewayUID
 		if err := os.Lchown(own, uid, uid); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -24,58 +25,72 @@ const (
 	keeperPause    = time.Second      // before what could not be done is tried again
 )
 
-// startKeeper finds the living keeper or starts one in a session of its own, so
-// that no signal to the daemon reaches it.
+// startKeeper finds the living keeper or starts one.
 func (d *Daemon) startKeeper(ctx context.Context) error {
 	d.keeper = keeper.Dial(d.opts.Paths.KeeperSocket())
-	if err := d.retireKeeper(ctx); err != nil {
-		d.opts.Log.WarnContext(ctx, "an older keeper could not be replaced and goes on", "err", err)
-	}
-	return d.haveKeeper(ctx)
+	d.nursery = nursery{keeper: d.keeper, paths: d.opts.Paths, executable: d.opts.Executable, log: d.opts.Log}
+	return d.nursery.begin(ctx)
 }
 
-// retireKeeper ends a keeper that lacks something of this release, if it holds
+// nursery sees to it that there is a keeper.
+type nursery struct {
+	keeper     *keeper.Client
+	paths      config.Paths
+	executable string
+	log        *slog.Logger
+}
+
+// begin finds the living keeper or starts one in a session of its own, so that no
+// signal to the daemon reaches it.
+func (n nursery) begin(ctx context.Context) error {
+	if err := n.retire(ctx); err != nil {
+		n.log.WarnContext(ctx, "an older keeper could not be replaced and goes on", "err", err)
+	}
+	return n.have(ctx)
+}
+
+// retire ends a keeper that lacks something of this release, if it holds
 // nothing: its sandboxes would end with it, and of dead ones what is known.
-func (d *Daemon) retireKeeper(ctx context.Context) error {
-	hello, err := d.keeper.Hello(ctx)
+func (n nursery) retire(ctx context.Context) error {
+	hello, err := n.keeper.Hello(ctx)
 	if err != nil || len(hello.Lacks()) == 0 {
 		return nil // none answers: there is nothing to replace
 	}
-	held, err := d.keeper.List(ctx)
+	held, err := n.keeper.List(ctx)
 	if err != nil {
 		return err
 	}
 	if len(held) > 0 {
-		d.opts.Log.WarnContext(ctx, "the keeper is of an older release and has sandboxes; it is replaced when the daemon starts and it has none",
+		n.log.WarnContext(ctx, "the keeper is of an older release and has sandboxes; it is replaced when the daemon starts and it has none",
 			"release", hello.Release, "protocol", hello.Protocol, "own", keeper.Protocol, "lacks", hello.Lacks(), "sandboxes", len(held))
 		return nil
 	}
-	old, err := listenerOf(ctx, d.opts.Paths.KeeperSocket())
+	old, err := listenerOf(ctx, n.paths.KeeperSocket())
 	if err != nil {
 		return err
 	}
 	defer old.Close()
-	if err := d.keeper.Shutdown(ctx); err != nil {
+	if err := n.keeper.Shutdown(ctx); err != nil {
 		return err
 	}
 	patient, cancel := context.WithTimeout(ctx, keeperPatience)
 	defer cancel()
-	d.opts.Log.InfoContext(ctx, "a keeper of an older release held nothing and has been ended", "release", hello.Release, "protocol", hello.Protocol)
+	n.log.InfoContext(ctx, "a keeper of an older release held nothing and has been ended", "release", hello.Release, "protocol", hello.Protocol)
 	return old.Await(patient) // it has the socket's lock until then
 }
 
-func (d *Daemon) haveKeeper(ctx context.Context) error {
-	if d.keeper.Ping(ctx) == nil {
+func (n nursery) have(ctx context.Context) error {
+	if n.keeper.Ping(ctx) == nil {
 		return nil
 	}
-	log, err := config.OpenLog(d.opts.Paths.KeeperLog())
+	log, err := config.OpenLog(n.paths.KeeperLog())
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	//nolint:noctx // the keeper outlives this daemon
-	cmd := exec.Command(d.opts.Executable, "keeper")
-	cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+d.opts.Paths.State, "COFFERDAM_RUNTIME="+d.opts.Paths.Runtime)
+	cmd := exec.Command(n.executable, "keeper")
+	cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+n.paths.State, "COFFERDAM_RUNTIME="+n.paths.Runtime)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -84,10 +99,10 @@ func (d *Daemon) haveKeeper(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	errand.Go(func() { ended <- cmd.Wait() })
-	return d.awaitKeeper(ctx, ended)
+	return n.await(ctx, ended)
 }
 
-func (d *Daemon) awaitKeeper(ctx context.Context, ended <-chan error) error {
+func (n nursery) await(ctx context.Context, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -95,11 +110,11 @@ func (d *Daemon) awaitKeeper(ctx context.Context, ended <-chan error) error {
 	for {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("the keeper ended at once (%w); %s says more", orExit(err), d.opts.Paths.KeeperLog())
+			return fmt.Errorf("the keeper ended at once (%w); %s says more", orExit(err), n.paths.KeeperLog())
 		case <-ctx.Done():
-			return fmt.Errorf("the keeper did not listen; %s says more", d.opts.Paths.KeeperLog())
+			return fmt.Errorf("the keeper did not listen; %s says more", n.paths.KeeperLog())
 		case <-tick.C:
-			if d.keeper.Ping(ctx) == nil {
+			if n.keeper.Ping(ctx) == nil {
 				return nil
 			}
 		}
@@ -113,19 +128,19 @@ func orExit(err error) error {
 	return err
 }
 
-// watchKeeper begins to watch the keeper: when it dies, another one is started, and
-// the sandboxes that died with it are taken away. end ends the watching, and returns
-// when it has; a keeper that dies afterwards is none of it.
-func (d *Daemon) watchKeeper() (end func()) {
+// watch begins to watch the keeper: when it dies, another one is started, and replaced
+// is called for what died with it. end ends the watching, and returns when it has; a
+// keeper that dies afterwards is none of it.
+func (n nursery) watch(replaced func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	errand.Go(func() {
 		defer close(done)
 		errand.Stay(ctx, func() {
 			for ctx.Err() == nil {
-				awaitDeath(ctx, d.opts.Paths.KeeperSocket())
-				if ctx.Err() == nil && d.keeper.Ping(ctx) != nil {
-					d.replaceKeeper(ctx)
+				awaitDeath(ctx, n.paths.KeeperSocket())
+				if ctx.Err() == nil && n.keeper.Ping(ctx) != nil {
+					n.replace(ctx, replaced)
 				}
 			}
 		})
@@ -136,24 +151,24 @@ func (d *Daemon) watchKeeper() (end func()) {
 	}
 }
 
-// replaceKeeper tries until another keeper answers.
-func (d *Daemon) replaceKeeper(ctx context.Context) {
-	d.opts.Log.ErrorContext(ctx, "the keeper has died, and all sandboxes with it; another one is started")
-	for err := d.haveKeeper(ctx); ; err = d.haveKeeper(ctx) {
+// replace tries until another keeper answers.
+func (n nursery) replace(ctx context.Context, replaced func(context.Context)) {
+	n.log.ErrorContext(ctx, "the keeper has died, and all sandboxes with it; another one is started")
+	for err := n.have(ctx); ; err = n.have(ctx) {
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
 			break
 		}
-		d.opts.Log.ErrorContext(ctx, "no keeper can be started; it is tried again", "err", err)
+		n.log.ErrorContext(ctx, "no keeper can be started; it is tried again", "err", err)
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(keeperPause):
 		}
 	}
-	d.sandboxes.KeeperEnded(ctx)
+	replaced(ctx)
 }
 
 // awaitDeath returns when the process that listens at a socket has ended, or nobody

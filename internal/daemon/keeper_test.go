@@ -84,7 +84,8 @@ func TestAnOlderKeeperIsReplacedWhenItHoldsNothing(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		must(t, d.retireKeeper(t.Context()))
+		n := nursery{keeper: d.keeper, paths: d.opts.Paths, log: d.opts.Log}
+		must(t, n.retire(t.Context()))
 		answers := d.keeper.Ping(t.Context()) == nil
 		if answers != holds {
 			t.Errorf("it holds something: %t; it answers: %t", holds, answers)

@@ -50,7 +50,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		return err
 	}
 	d.approvals.queue.FollowRuns(d.liveRuns)
-	d.quietKeeper = d.watchKeeper()
+	d.quietKeeper = d.nursery.watch(d.sandboxes.KeeperEnded)
 	return nil
 }
 

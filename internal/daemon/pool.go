@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
@@ -10,16 +12,26 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
 // poolLook is how often it is looked whether templates and policies are still
 // what the pool was made for.
 const poolLook = 15 * time.Second
 
-// keepPool tells the manager what to hold ready, until ctx ends. A policy or
+// stock is what is held ready for clients.
+type stock struct {
+	config    config.Config
+	sandboxes *sandbox.Manager
+	policies  *policies.Store
+	templates *template.Store
+	log       *slog.Logger
+}
+
+// keep tells the manager what to hold ready, until ctx ends. A policy or
 // template that is not there is no reason to end: it may come.
-func (d *Daemon) keepPool(ctx context.Context) (stop func()) {
-	if len(d.opts.Config.Pool) == 0 {
+func (s stock) keep(ctx context.Context) (stop func()) {
+	if len(s.config.Pool) == 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -30,9 +42,9 @@ func (d *Daemon) keepPool(ctx context.Context) (stop func()) {
 		defer tick.Stop()
 		said := ""
 		for {
-			if err := errand.Try(func() error { return d.setPool(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
+			if err := errand.Try(func() error { return s.set(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
 				said = err.Error()
-				d.opts.Log.Warn("the pool can't be kept as configured", "err", err)
+				s.log.Warn("the pool can't be kept as configured", "err", err)
 			}
 			select {
 			case <-tick.C:
@@ -44,12 +56,12 @@ func (d *Daemon) keepPool(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// setPool holds ready what can be, and returns the first reason why something
+// set holds ready what can be, and returns the first reason why something
 // can't.
-func (d *Daemon) setPool(ctx context.Context) (first error) {
+func (s stock) set(ctx context.Context) (first error) {
 	var targets []sandbox.PoolTarget
-	for _, p := range d.opts.Config.Pool {
-		request, err := d.poolRequest(ctx, p)
+	for _, p := range s.config.Pool {
+		request, err := s.request(ctx, p)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -58,27 +70,19 @@ func (d *Daemon) setPool(ctx context.Context) (first error) {
 		}
 		targets = append(targets, sandbox.PoolTarget{Request: request, Size: p.Size})
 	}
-	if err := d.sandboxes.SetPool(ctx, targets); err != nil {
+	if err := s.sandboxes.SetPool(ctx, targets); err != nil {
 		return err
 	}
 	return first
 }
 
-// poolRequest is what a client over the network would ask for.
-func (d *Daemon) poolRequest(ctx context.Context, p config.Pool) (sandbox.Request, error) {
-	name := p.Policy
-	if name == "" {
-		name = policies.DefaultName
-	}
-	named, err := d.clients.policies.Get(name)
+// request is what a client over the network would ask for.
+func (s stock) request(ctx context.Context, p config.Pool) (sandbox.Request, error) {
+	named, err := s.policies.Get(cmp.Or(p.Policy, policies.DefaultName))
 	if err != nil {
 		return sandbox.Request{}, err
 	}
-	template := p.Template
-	if template == "" {
-		template = d.opts.Config.DefaultTemplate
-	}
-	t, err := d.templates.Get(ctx, template)
+	t, err := s.templates.Get(ctx, cmp.Or(p.Template, s.config.DefaultTemplate))
 	if err != nil {
 		return sandbox.Request{}, err
 	}

@@ -18,7 +18,7 @@ const refreshEvery = 5 * time.Second
 
 // refreshResolver copies the host's resolver configuration for the gateway,
 // which sees nothing of the host's files.
-func (d *Daemon) refreshResolver() error {
+func (g *gatewayProcess) refreshResolver() error {
 	for _, name := range resolverFiles() {
 		data, err := os.ReadFile(filepath.Join("/etc", name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func (d *Daemon) refreshResolver() error {
 		if err != nil {
 			return err
 		}
-		if err := replaceFile(filepath.Join(d.opts.Paths.Cache(), "etc", name), data, 0o644); err != nil {
+		if err := replaceFile(filepath.Join(g.d.opts.Paths.Cache(), "etc", name), data, 0o644); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (d *Daemon) refreshResolver() error {
 }
 
 // keepResolverFresh refreshes until ctx ends.
-func (d *Daemon) keepResolverFresh(ctx context.Context) {
+func (g *gatewayProcess) keepResolverFresh(ctx context.Context) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
 	for {
@@ -43,8 +43,8 @@ func (d *Daemon) keepResolverFresh(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := d.refreshResolver(); err != nil {
-				d.opts.Log.Warn("the gateway's resolver can't be refreshed", "err", err)
+			if err := g.refreshResolver(); err != nil {
+				g.d.opts.Log.Warn("the gateway's resolver can't be refreshed", "err", err)
 			}
 		}
 	}

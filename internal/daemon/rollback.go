@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"os/user"
 	"slices"
 	"strconv"
@@ -18,8 +19,15 @@ import (
 // rememberEvery is how often the log's last checkpoint is kept apart from the log.
 const rememberEvery = 10 * time.Second
 
-// memory is what the daemon keeps of its log apart from it; its loop alone has it.
+// memory is what the daemon keeps of its log apart from it, so that a log that was rolled
+// back is noticed; the daemon's loop alone has it.
 type memory struct {
+	paths    config.Paths
+	keeping  config.Audit
+	mayAny   bool           // what speaks against the log is accepted
+	log      *audit.FileLog // nil: it is not open yet
+	operator *slog.Logger
+
 	note []byte
 	at   time.Time
 	// accepted are what speaks against the log and was accepted at the start.
@@ -54,12 +62,12 @@ func RolledBack(paths config.Paths, keeping config.Audit) ([]string, error) {
 }
 
 // mayGoOn refuses a log that was rolled back, unless that is accepted.
-func (d *Daemon) mayGoOn(against string) error {
-	if d.opts.AcceptRollback {
-		d.seen.accepted = append(d.seen.accepted, against)
+func (m *memory) mayGoOn(against string) error {
+	if m.mayAny {
+		m.accepted = append(m.accepted, against)
 		return nil
 	}
-	return ErrRolledBack(d.opts.Paths, against)
+	return ErrRolledBack(m.paths, against)
 }
 
 // ErrRolledBack says what is wrong with the log, and what to do.
@@ -70,13 +78,13 @@ func ErrRolledBack(paths config.Paths, against string) error {
 }
 
 // checkLog is done before the log is opened, and so before anything can be added to it.
-func (d *Daemon) checkLog() error {
-	against, err := RolledBack(d.opts.Paths, d.opts.Config.Audit)
+func (m *memory) checkLog() error {
+	against, err := RolledBack(m.paths, m.keeping)
 	if err != nil {
 		return err
 	}
 	for _, sentence := range against {
-		if err := d.mayGoOn(sentence); err != nil {
+		if err := m.mayGoOn(sentence); err != nil {
 			return err
 		}
 	}
@@ -85,12 +93,12 @@ func (d *Daemon) checkLog() error {
 
 // checkQueue compares the log with the last record of it that the approval queue's
 // file has.
-func (d *Daemon) checkQueue(ctx context.Context, s approval.Store) error {
+func (m *memory) checkQueue(ctx context.Context, s approval.Store) error {
 	pos, err := s.Position(ctx)
 	if err != nil || pos.At.IsZero() {
 		return err
 	}
-	for r, err := range d.log.Records(ctx, audit.Filter{FromSeq: pos.Seq}) {
+	for r, err := range m.log.Records(ctx, audit.Filter{FromSeq: pos.Seq}) {
 		if err != nil {
 			return err
 		}
@@ -99,18 +107,18 @@ func (d *Daemon) checkQueue(ctx context.Context, s approval.Store) error {
 		}
 		break
 	}
-	return d.mayGoOn("the approval queue has seen a record " + strconv.FormatUint(pos.Seq, 10) + " of " + pos.At.UTC().Format(time.RFC3339) + ", which is not in it")
+	return m.mayGoOn("the approval queue has seen a record " + strconv.FormatUint(pos.Seq, 10) + " of " + pos.At.UTC().Format(time.RFC3339) + ", which is not in it")
 }
 
 // recordRollback puts on record what was accepted; nothing else was recorded before.
-func (d *Daemon) recordRollback(ctx context.Context) error {
+func (m *memory) recordRollback(ctx context.Context) error {
 	by := "unknown"
 	if u, err := user.Current(); err == nil {
 		by = u.Username
 	}
-	for _, against := range d.seen.accepted {
-		d.opts.Log.ErrorContext(ctx, "the audit log was rolled back, or is another one, and somebody has accepted that", "why", against)
-		if _, err := d.log.Append(ctx, audit.Record{
+	for _, against := range m.accepted {
+		m.operator.ErrorContext(ctx, "the audit log was rolled back, or is another one, and somebody has accepted that", "why", against)
+		if _, err := m.log.Append(ctx, audit.Record{
 			Kind: audit.KindLog, Outcome: audit.Alarm, User: by,
 			Reason: "The log was rolled back, or is another one, and somebody has accepted that: " + against + ".",
 			Detail: map[string]string{"event": "rollback_accepted"},
@@ -118,29 +126,29 @@ func (d *Daemon) recordRollback(ctx context.Context) error {
 			return err
 		}
 	}
-	d.seen.accepted = nil
+	m.accepted = nil
 	return nil
 }
 
 // remember keeps the log's last checkpoint apart from the log, if it is another.
-func (d *Daemon) remember() {
-	if d.log == nil {
+func (m *memory) remember() {
+	if m.log == nil {
 		return
 	}
-	_, note := d.log.Checkpoint()
-	if note == nil || bytes.Equal(note, d.seen.note) {
+	_, note := m.log.Checkpoint()
+	if note == nil || bytes.Equal(note, m.note) {
 		return
 	}
-	if err := wholefile.Replace(d.opts.Paths.AuditSeen(), slices.Concat(note, []byte{'\n'}), 0o600); err != nil {
-		d.opts.Log.Error("the log's last checkpoint can't be kept apart from it, so a log that was rolled back may not be noticed", "err", err)
+	if err := wholefile.Replace(m.paths.AuditSeen(), slices.Concat(note, []byte{'\n'}), 0o600); err != nil {
+		m.operator.Error("the log's last checkpoint can't be kept apart from it, so a log that was rolled back may not be noticed", "err", err)
 		return
 	}
-	d.seen.note = note
+	m.note = note
 }
 
-func (d *Daemon) rememberNowAndThen() {
-	if time.Since(d.seen.at) >= rememberEvery {
-		d.seen.at = time.Now()
-		d.remember()
+func (m *memory) rememberNowAndThen() {
+	if time.Since(m.at) >= rememberEvery {
+		m.at = time.Now()
+		m.remember()
 	}
 }

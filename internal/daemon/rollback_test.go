@@ -184,7 +184,7 @@ func TestTheApprovalQueueSpeaksAgainstARollback(t *testing.T) {
 	} {
 		s := approvaltest.NewMemory()
 		must(t, s.Apply(t.Context(), approval.Batch{Position: c.at}))
-		if err := d.checkQueue(t.Context(), s); (err == nil) != c.right || err != nil && !strings.Contains(err.Error(), "was rolled back") {
+		if err := d.seen.checkQueue(t.Context(), s); (err == nil) != c.right || err != nil && !strings.Contains(err.Error(), "was rolled back") {
 			t.Errorf("%+v: %v", c.at, err)
 		}
 	}

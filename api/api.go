@@ -151,6 +151,7 @@ type RunSummary struct {
 	Missing   []Package `json:"missing"`            // what no upstream has, or gives
 	Failed    []Package `json:"failed"`             // what an upstream could not give: it was away, broken or slow
 	Names     []Name    `json:"names"`              // names that did not resolve
+	Hosts     []Host    `json:"hosts,omitempty"`    // that the policy has, and that were connected to
 	Ended     string    `json:"ended,omitempty"`    // why the policy ended the sandbox
 	Unlisted  string    `json:"unlisted,omitempty"` // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which
@@ -178,6 +179,17 @@ type Name struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
+}
+
+// Host is a host on the network that a run connected to, or was refused to.
+type Host struct {
+	Name        string `json:"name"`
+	Port        int    `json:"port"`
+	Connections int    `json:"connections"`
+	BytesOut    int64  `json:"bytes_out"` // of connections that have ended
+	BytesIn     int64  `json:"bytes_in"`
+	Refused     int    `json:"refused,omitempty"` // connections that were refused, or failed
+	Reason      string `json:"reason,omitempty"`  // of the first of these
 }
 
 // Problem is RFC 9457.

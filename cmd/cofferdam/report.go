@@ -76,6 +76,8 @@ func summaryLines(s api.RunSummary, width int) []string {
 		{len(s.Missing), "missing upstream"},
 		{len(s.Failed), "failed upstream"},
 		{len(s.Names), "unknown to the sandbox"},
+		{count(s.Hosts, reached), hostsWord(count(s.Hosts, reached)) + " reached"},
+		{count(s.Hosts, refusedHost), hostsWord(count(s.Hosts, refusedHost)) + " refused"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
@@ -133,7 +135,43 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 		row("no such name", n.Name, times(n.Count), n.Reason)
 	}
 	more("no such name", len(s.Names))
+	for _, h := range s.Hosts[:min(len(s.Hosts), reportRows)] {
+		where := fmt.Sprintf("%s:%d", h.Name, h.Port)
+		if reached(h) {
+			row("reached", where, connections(h.Connections), fmt.Sprintf("%s out, %s in", ui.Size(h.BytesOut), ui.Size(h.BytesIn)))
+		}
+		if refusedHost(h) {
+			row("refused", where, connections(h.Refused), h.Reason)
+		}
+	}
+	more("reached", len(s.Hosts))
 	return ui.Columns(rows, width)
+}
+
+func reached(h api.Host) bool     { return h.Connections > 0 }
+func refusedHost(h api.Host) bool { return h.Refused > 0 }
+
+func count(hosts []api.Host, is func(api.Host) bool) (n int) {
+	for _, h := range hosts {
+		if is(h) {
+			n++
+		}
+	}
+	return n
+}
+
+func hostsWord(n int) string {
+	if n == 1 {
+		return "host"
+	}
+	return "hosts"
+}
+
+func connections(n int) string {
+	if n == 1 {
+		return "1 connection"
+	}
+	return fmt.Sprintf("%d connections", n)
 }
 
 // subject is what a line is about: a package, or an address without one.
@@ -225,7 +263,7 @@ func paint(line string) string {
 	word := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(word)]
 	for _, of := range []struct{ word, colour string }{
-		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"failed", "\x1b[33m"}, {"no such name", "\x1b[33m"},
+		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"reached", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"failed", "\x1b[33m"}, {"no such name", "\x1b[33m"},
 	} {
 		if indent != "" && strings.HasPrefix(word, of.word) {
 			return indent + of.colour + of.word + "\x1b[0m" + word[len(of.word):]

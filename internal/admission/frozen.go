@@ -28,6 +28,9 @@ func (l *Lives) SandboxFroze(ctx context.Context, sandbox string, change FreezeC
 	if err != nil {
 		return err
 	}
+	if change.Outcome == audit.Frozen || change.Outcome == audit.Paused {
+		t.hosts.Sleep()
+	}
 	r := audit.Record{
 		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: excerpt.Of(change.Reason, 1_024), Detail: map[string]string{},
 	}
@@ -42,7 +45,7 @@ func (l *Lives) SandboxFroze(ctx context.Context, sandbox string, change FreezeC
 		r.Detail["image_bytes"] = strconv.FormatInt(change.Bytes, 10)
 	}
 	if change.Took > 0 {
-		r.Detail["took_ms"] = strconv.FormatInt(change.Took.Milliseconds(), 10)
+		r.Detail[detailTook] = strconv.FormatInt(change.Took.Milliseconds(), 10)
 	}
 	if change.Frozen > 0 {
 		r.Detail["frozen_ms"] = strconv.FormatInt(change.Frozen.Milliseconds(), 10)

@@ -79,8 +79,10 @@ func (l *recorded) grow(ctx context.Context, log audit.Log, a Ancestor) error {
 // inherits tells whether a copy needs a record; tenant.inherit has how.
 func inherits(r audit.Record) bool {
 	switch r.Kind {
-	case audit.KindPackage, audit.KindNetwork:
+	case audit.KindPackage:
 		return r.Outcome != audit.Shown // a copy's own are of what it reads itself
+	case audit.KindNetwork:
+		return r.Outcome != audit.Started && r.Outcome != audit.Finished // no connection outlives its sandbox
 	case audit.KindCommand:
 		return r.Outcome == audit.Started || r.Outcome == audit.Blocked
 	case audit.KindSandbox:

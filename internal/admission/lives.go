@@ -68,6 +68,9 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 	if err := t.book.Summarise(ctx); err != nil {
 		return err
 	}
+	if err := t.settleConnections(ctx, "the sandbox ended"); err != nil {
+		return err
+	}
 	if err := t.abortAll(ctx, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
 		return err
 	}

@@ -13,38 +13,29 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
+// The rules of names that are none of the policy's.
 const (
-	ruleNetwork    = "network_default"
 	ruleNarrowing  = "network_narrowing"
+	rulePlan       = "network_plan"
 	ruleNamesQuota = "quota.names"
 )
 
-// Name implements Door. This version forwards nothing but registries, and these
-// are not asked about here, so every name is refused: by what the sandbox's own
-// client closed, where that is why it would stay closed under any policy.
-func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.Answer, error) {
+// Name implements Door. Registries are not asked about here.
+func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswer, error) {
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
-		return door.Answer{}, err
+		return door.NameAnswer{}, err
 	}
-	name := excerpt.Of(ask.Name, 253)
-	d := policy.Decision{
-		Effect: policy.Deny, Rule: ruleNetwork, ResolvedBy: policy.ByNetwork,
-		Reason: "a sandbox reaches package registries and nothing else",
+	answer := door.NameAnswer{Answer: door.Answer{Decision: t.judgeHost(ask.Name, ask.Port)}}
+	switch d := answer.Answer.Decision; {
+	case d.Allowed():
+		answer.Ports = t.policy().HostPorts(ask.Name)
+	case !ask.Look:
+		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, 0) // whatever the port: one record for each name
+		answer.Answer.RequestID, answer.Answer.Seq = r.RequestID, r.Seq
+		return answer, err
 	}
-	if open, reason := t.narrowing.get().Name(name); !open {
-		d.Rule, d.Reason = ruleNarrowing, reason
-	}
-	r := audit.Record{
-		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
-		Detail: map[string]string{records.DetailName: name},
-	}
-	if !t.book.TakesName(r) {
-		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
-		r.Reason = "more different names were asked for than are recorded one by one"
-	}
-	r, err = t.book.Refuse(ctx, r)
-	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	return answer, nil
 }
 
 // blocklisted answers whether the policy, or an advisory, refuses a name whatever

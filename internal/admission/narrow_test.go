@@ -39,10 +39,10 @@ func rules(t *testing.T, c *Controller, sandbox string, names ...string) string 
 	var rules []string
 	for _, name := range names {
 		a, err := c.Name(t.Context(), door.NameAsk{Sandbox: sandbox, Name: name})
-		if err != nil || a.Decision.Allowed() {
+		if err != nil || a.Answer.Decision.Allowed() {
 			t.Fatalf("%s: %+v %v", name, a, err)
 		}
-		rules = append(rules, a.Decision.Rule)
+		rules = append(rules, a.Answer.Decision.Rule)
 	}
 	return strings.Join(rules, " ")
 }

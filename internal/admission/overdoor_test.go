@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"testing"
@@ -118,7 +119,14 @@ func conversation(t *testing.T, d door.Door) (said []string) {
 	answer(d.Preview(ctx, previewing("requests", "2.31.0")))
 	answer(d.Walk(ctx, door.WalkAsk{FileAsk: fileAsk("requests", "2.33.0")}))
 	answer(d.Await(ctx, awaiting("numpy", "2.0")))
-	answer(d.Name(ctx, door.NameAsk{Sandbox: "sb1", Name: "x.example", Port: 443}))
+	named, err := d.Name(ctx, door.NameAsk{Sandbox: "sb1", Name: "x.example", Port: 443})
+	answer(named.Answer, err)
+	connected, err := d.Connect(ctx, door.ConnectAsk{Sandbox: "sb1", Name: "x.example", Port: 443, Protocol: "tls", Addresses: []netip.Addr{netip.MustParseAddr("2606::1")}})
+	answer(connected, err)
+	answer(d.HostRefused(ctx, door.HostRefusal{Sandbox: "sb1", Name: "x.example", Port: 443, Rule: door.RuleHostTLS, Reason: "another"}))
+	ended, err := d.Standing(ctx, "sb1", []uint64{7})
+	note(ended, err)
+	note(nil, d.Disconnected(ctx, door.Disconnection{Sandbox: "sb1", Seq: 7}))
 	answer(d.Failed(ctx, door.Failure{Sandbox: "sb1", Package: python("p", "1"), ResolvedBy: policy.ByCanonical, Reason: "bad"}))
 	list, err := d.Refusals(ctx, "sb1", "", 2)
 	for i := range list {

@@ -17,6 +17,9 @@ const (
 	detailSent = "sent_bytes" // of an aborted file: what left the gateway, or "unknown"
 )
 
+// detailTook is of what takes a while: a freeze, a connection.
+const detailTook = "took_ms"
+
 // unknownBytes went to a client when the gateway that would know has gone.
 const unknownBytes = -1
 
@@ -72,11 +75,11 @@ func (t *tenant) abortAll(ctx context.Context, reason string) error {
 }
 
 // GatewayEnded puts on record which files the gateway was sending when it went,
-// whatever their clients have of them.
+// whatever their clients have of them, and which connections ended with it.
 func (c *Controller) GatewayEnded(ctx context.Context) error {
 	var errs []error
 	for _, t := range c.tenants.all() {
-		errs = append(errs, t.abortAll(ctx, "the gateway ended while it was sent"))
+		errs = append(errs, t.abortAll(ctx, "the gateway ended while it was sent"), t.endConnections(ctx, "the gateway ended"))
 	}
 	return errors.Join(errs...)
 }

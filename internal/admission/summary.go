@@ -26,6 +26,7 @@ type RunSummary struct {
 	Missing   []Line        // what no upstream has, or gives
 	Failed    []Line        // what an upstream could not give: it was away, broken or slow
 	Names     []RefusedName // that did not resolve
+	Hosts     []Host        // that the policy has, and that were connected to
 	Ended     string        // why the policy ended the sandbox
 	Unlisted  string        // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which packages
@@ -49,6 +50,15 @@ type Line struct {
 type RefusedName struct {
 	Name, Reason string
 	Count        int
+}
+
+// Host is a host on the network that a run connected to, or was refused to.
+type Host struct {
+	Name              string
+	Port, Connections int
+	BytesOut, BytesIn int64  // of connections that have ended
+	Refused           int    // connections that were refused, or failed
+	Reason            string // of the first of these
 }
 
 // Summary says from the log what became of a run's packages, whether the run
@@ -86,6 +96,7 @@ type summary struct {
 	files     lines
 	refused   lines
 	names     []RefusedName
+	hosts     hostLines
 	had       records.Had
 	clients   claims.Clients      // whose commands name packages
 	asked     wishes              // what they named
@@ -114,6 +125,9 @@ func (s *summary) add(r audit.Record) {
 			s.out.Task = r.Task
 		}
 		s.asked.take(s.clients, r.Command)
+		if r.Kind == audit.KindNetwork {
+			s.hosts.add(r)
+		}
 	case audit.Restored:
 		if r.Kind == audit.KindSandbox && s.out.CopyOf == "" {
 			s.out.CopyOf = strings.TrimSuffix(r.Reason+": "+r.Detail[detailCameWith], ": ")
@@ -137,7 +151,11 @@ func (s *summary) add(r audit.Record) {
 		}
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
-	case audit.Aborted, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Finished:
+		if r.Kind == audit.KindNetwork {
+			s.hosts.add(r)
+		}
+	case audit.Aborted, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}
@@ -211,7 +229,9 @@ func (s *summary) got(p pkgref.Ref, withheld uint64) bool {
 func (s *summary) addRefused(r audit.Record) {
 	switch r.Kind {
 	case audit.KindNetwork:
-		s.addName(r)
+		if !s.hosts.add(r) {
+			s.addName(r)
+		}
 	case audit.KindPackage, audit.KindSandbox:
 		if r.Outcome == audit.Failed && r.Rule == inventory.RuleUnaccounted {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
@@ -297,7 +317,7 @@ func (s *summary) finish() RunSummary {
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
 	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
 	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
-	s.out.Names = append([]RefusedName{}, s.names...)
+	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()
 	return s.out
 }
 

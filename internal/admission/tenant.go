@@ -35,6 +35,7 @@ type tenant struct {
 
 	book       *records.Book        // what is on record of it
 	served     *records.Deliveries  // the files that it was served
+	hosts      *records.Connections // its connections that go on
 	disk       *inventory.Accounts  // what was found on its disk
 	system     system               // what it was brought of the distribution; has a lock of its own
 	rehearsals *planning.Rehearsals // of its installs; nil: what they bring is not found out
@@ -51,7 +52,7 @@ type tenant struct {
 
 func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
-		run: r, clients: config.Clients, served: records.NewDeliveries(),
+		run: r, clients: config.Clients, served: records.NewDeliveries(), hosts: records.NewConnections(),
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
 	t.life, t.end = context.WithCancel(context.Background())

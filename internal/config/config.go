@@ -37,6 +37,8 @@ type Config struct {
 	Upstreams []Upstream `yaml:"upstreams"`
 	// Namespaces are names that belong to one upstream.
 	Namespaces []Namespace `yaml:"namespaces"`
+	// Network is about the names that policies list in network_allowlist.
+	Network Network `yaml:"network"`
 	// ProbeProjects are asked for at start to learn the file hosts.
 	ProbeProjects []string `yaml:"probe_projects"`
 	// Audit is how the log is kept.
@@ -135,6 +137,9 @@ func (c Config) check() error {
 		if err := c.checkNamespace(n); err != nil {
 			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
+	}
+	if _, err := c.Network.Outbound(); err != nil {
+		return fmt.Errorf("network%w", err)
 	}
 	if err := errors.Join(c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
@@ -31,6 +32,7 @@ type bootDocument struct {
 	Upstreams     []upstream.Config             `json:"upstreams"`
 	ProbeProjects map[pkgref.Ecosystem][]string `json:"probe_projects,omitempty"`
 	Version       string                        `json:"version"`
+	Hosts         []outbound.Host               `json:"hosts,omitempty"` // where the operator says that names are
 	// Clock is what time it is: that of the daemon, whatever the host's clock says.
 	Clock clock.Mark `json:"clock"`
 }
@@ -52,6 +54,9 @@ const (
 
 func (g *gatewayProcess) bootDocument() bootDocument {
 	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark()}
+	if hosts, err := g.d.opts.Config.Network.Outbound(); err == nil { // it was checked when it was read
+		b.Hosts = hosts
+	}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {
 		b.ProbeProjects = map[pkgref.Ecosystem][]string{}
 		for _, e := range pkgref.Ecosystems() {
@@ -105,7 +110,7 @@ func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net
 		return err
 	}
 	defer registry.Close()
-	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log})
+	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, nil)})
 	return router.Serve(ctx, uplink)
 }
 

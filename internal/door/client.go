@@ -139,7 +139,7 @@ func (c *Client) Serve(ctx context.Context, ask ServeAsk) (a Answer, err error) 
 }
 
 // Name implements Door.
-func (c *Client) Name(ctx context.Context, ask NameAsk) (a Answer, err error) {
+func (c *Client) Name(ctx context.Context, ask NameAsk) (a NameAnswer, err error) {
 	err = c.call(ctx, callName, ask, &a)
 	return a, err
 }

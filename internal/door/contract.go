@@ -56,7 +56,22 @@ type Door interface {
 
 	// Name judges a DNS question or a stream to a name that is no registry's.
 	// Refusals are recorded, once per distinct name, up to the run's quota.
-	Name(ctx context.Context, ask NameAsk) (Answer, error)
+	Name(ctx context.Context, ask NameAsk) (NameAnswer, error)
+
+	// Connect judges a connection to a host whose addresses are known; it appends the
+	// record that an allowed one begins, durable when it returns. Disconnected ends it.
+	Connect(ctx context.Context, ask ConnectAsk) (Answer, error)
+
+	// Disconnected records how a connection ended.
+	Disconnected(ctx context.Context, d Disconnection) error
+
+	// HostRefused records a connection that the gateway refused, once per rule, name and
+	// port.
+	HostRefused(ctx context.Context, h HostRefusal) (Answer, error)
+
+	// Standing tells which of a sandbox's connections, by the records that they began,
+	// may not go on. An error means: none may.
+	Standing(ctx context.Context, sandbox string, connections []uint64) (ended []uint64, err error)
 
 	// Failed records that the gateway refused something that it could not
 	// parse or verify (a lying upstream, a name that is not canonical).
@@ -176,13 +191,6 @@ type IndexAnswer struct {
 	// WantEdges asks for EdgesOfIndex if the protocol is an ecosystem.Lister.
 	WantEdges bool   `json:"want_edges,omitempty"`
 	RequestID string `json:"request_id,omitempty"` // of the withheld record, to show
-}
-
-// NameAsk asks whether a name may be resolved or dialled.
-type NameAsk struct {
-	Sandbox string `json:"sandbox"`
-	Name    string `json:"name"`
-	Port    int    `json:"port,omitempty"` // 0 for a DNS question
 }
 
 // Failure is something that the gateway itself refused.

@@ -201,7 +201,15 @@ func (s *server) dispatch(ctx context.Context, c call) (any, error) {
 	case callServe:
 		return decoded(c.body, func(q ServeAsk) (Answer, error) { return s.door.Serve(ctx, q) })
 	case callName:
-		return decoded(c.body, func(q NameAsk) (Answer, error) { return s.door.Name(ctx, q) })
+		return decoded(c.body, func(q NameAsk) (NameAnswer, error) { return s.door.Name(ctx, q) })
+	case callConnect:
+		return decoded(c.body, func(q ConnectAsk) (Answer, error) { return s.door.Connect(ctx, q) })
+	case callDisconnected:
+		return decoded(c.body, func(q Disconnection) (nothing, error) { return nothing{}, s.door.Disconnected(ctx, q) })
+	case callHostRefused:
+		return decoded(c.body, func(q HostRefusal) (Answer, error) { return s.door.HostRefused(ctx, q) })
+	case callStanding:
+		return decoded(c.body, func(q standingCall) ([]uint64, error) { return s.door.Standing(ctx, q.Sandbox, q.Connections) })
 	case callFailed:
 		return decoded(c.body, func(q Failure) (Answer, error) { return s.door.Failed(ctx, q) })
 	case callEdges:

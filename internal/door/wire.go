@@ -47,6 +47,10 @@ const (
 	callWalk
 	callAwait
 	callServe
+	callConnect
+	callDisconnected
+	callHostRefused
+	callStanding
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -57,7 +61,8 @@ func (m method) limit() int {
 		return maxMessage
 	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
 		return 4 << 20
-	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach:
+	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
+		callConnect, callDisconnected, callHostRefused, callStanding:
 	}
 	return smallMessage
 }
@@ -122,6 +127,10 @@ type (
 		Sandbox string `json:"sandbox"`
 		Request string `json:"request,omitempty"`
 		Max     int    `json:"max"`
+	}
+	standingCall struct {
+		Sandbox     string   `json:"sandbox"`
+		Connections []uint64 `json:"connections"`
 	}
 	trustCall struct {
 		Hosts []string `json:"hosts"`

@@ -71,9 +71,29 @@ func (d *plainDoor) Serve(context.Context, ServeAsk) (Answer, error) {
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Name(context.Context, NameAsk) (Answer, error) {
+func (d *plainDoor) Name(context.Context, NameAsk) (NameAnswer, error) {
+	d.asked.Add(1)
+	return NameAnswer{}, nil
+}
+
+func (d *plainDoor) Connect(context.Context, ConnectAsk) (Answer, error) {
 	d.asked.Add(1)
 	return Answer{}, nil
+}
+
+func (d *plainDoor) Disconnected(context.Context, Disconnection) error {
+	d.asked.Add(1)
+	return nil
+}
+
+func (d *plainDoor) HostRefused(context.Context, HostRefusal) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
+func (d *plainDoor) Standing(context.Context, string, []uint64) ([]uint64, error) {
+	d.asked.Add(1)
+	return nil, nil
 }
 
 func (d *plainDoor) Failed(context.Context, Failure) (Answer, error) {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 )
 
 // maxGuests bounds how many sandboxes are remembered beyond those with open
@@ -25,8 +27,12 @@ type guest struct {
 	streams int
 	tokens  float64
 	seen    time.Time
-	names   map[string]bool
-	carried map[string]net.Conn // to a registry, by the name that the guest was told
+	names   map[string]bool     // refused ones
+	carried map[string]net.Conn // by the name that the guest was told
+
+	connections int     // to hosts
+	connects    float64 // more of them that may be made now
+	bytes       int64   // that connections have carried
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -39,10 +45,11 @@ func (gs *guests) get(id string) *guest {
 		if len(gs.byID) >= maxGuests {
 			gs.forgetOldest()
 		}
-		g = &guest{tokens: most, seen: now, names: map[string]bool{}}
+		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}}
 		gs.byID[id] = g
 	}
 	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
+	g.connects = min(float64(4*gs.limits.Connects), g.connects+now.Sub(g.seen).Seconds()*float64(gs.limits.Connects))
 	g.seen = now
 	return g
 }
@@ -77,6 +84,47 @@ func (gs *guests) close(id string) {
 	gs.get(id).streams--
 }
 
+// connect counts a connection to a host in, or says which rule it would break.
+func (gs *guests) connect(id string) (rule, problem string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	switch g := gs.get(id); {
+	case g.bytes >= gs.limits.Bytes:
+		return tooMuch()
+	case g.connections >= gs.limits.Connections:
+		return door.RuleHostQuota, "the run has as many connections open as it may"
+	case g.connects < 1:
+		return door.RuleHostQuota, "the run makes more connections in a second than it may"
+	default:
+		g.connects--
+		g.connections++
+	}
+	return "", ""
+}
+
+func (gs *guests) disconnect(id string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	gs.get(id).connections--
+}
+
+// spend takes bytes off what a run may carry; false: there are none left.
+func (gs *guests) spend(id string, n int64) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	g.bytes += n
+	return g.bytes < gs.limits.Bytes
+}
+
+// mayName tells whether name would take a name in.
+func (gs *guests) mayName(id, name string) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	return g.names[name] || len(g.names) < gs.limits.Names
+}
+
 // name takes a name in; false: the sandbox has asked for too many others.
 func (gs *guests) name(id, name string) bool {
 	gs.mu.Lock()
@@ -92,7 +140,7 @@ func (gs *guests) name(id, name string) bool {
 	return true
 }
 
-// carry names a guest's connection to a registry, until it is forgotten.
+// carry names a guest's connection, until it is forgotten.
 func (gs *guests) carry(id string, conn net.Conn) (name string, forget func()) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()

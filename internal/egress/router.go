@@ -1,7 +1,9 @@
 // Package egress routes what guests open: DNS questions, TCP streams and
 // `cofferdam why`. A registry's name goes to the gateway with the sandbox's
-// identity attached; everything else goes to the door, which refuses it and
-// records that.
+// identity attached. Of every other name the door says whether the policy has
+// it. A connection to one that it has is carried as soon as its client has said
+// that it means this very name, by TLS or plain HTTP, to an address that the
+// name may have; all else is refused and recorded.
 //
 // Vocabulary: the *uplink* is the socket on which the keeper hands guests'
 // streams over; a *stream* is one of them; a *name* is a DNS name in its one
@@ -19,6 +21,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -38,9 +41,18 @@ type Registry interface {
 type Limits struct {
 	Streams  int           // open at a time; default 256
 	Opens    int           // per second, with four times as many at once; default 100
-	Names    int           // distinct names that are asked of the door; default 50
+	Names    int           // distinct refused names that are told of one by one; default 50
 	OpenTime time.Duration // in which a stream must say what it is; default 10 s
 	Refusals int           // that `why` shows; default 50
+
+	// Of connections to hosts.
+	Connections int           // at a time; default 128
+	Connects    int           // per second, with four times as many at once; default 20
+	Bytes       int64         // both ways, as long as the gateway runs; default 16 GiB
+	HelloTime   time.Duration // in which a client must say which host it means; default 10 s
+	GreetTime   time.Duration // in which the host must begin its handshake; default 30 s
+	Idle        time.Duration // that nothing may come or go; default 15 min
+	Look        time.Duration // between two looks whether connections may go on; default 1 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -49,10 +61,17 @@ func (l Limits) withDefaults() Limits {
 	l.Names = or(l.Names, 50)
 	l.OpenTime = or(l.OpenTime, 10*time.Second)
 	l.Refusals = or(l.Refusals, 50)
+	l.Connections = or(l.Connections, 128)
+	l.Connects = or(l.Connects, 20)
+	l.Bytes = or(l.Bytes, 16<<30)
+	l.HelloTime = or(l.HelloTime, 10*time.Second)
+	l.GreetTime = or(l.GreetTime, 30*time.Second)
+	l.Idle = or(l.Idle, 15*time.Minute)
+	l.Look = or(l.Look, time.Second)
 	return l
 }
 
-func or[T int | time.Duration](v, standard T) T {
+func or[T int | int64 | time.Duration](v, standard T) T {
 	if v == 0 {
 		return standard
 	}
@@ -64,7 +83,8 @@ type Config struct {
 	Registry Registry
 	Door     door.Door
 	Limits   Limits
-	Log      *slog.Logger // for the operator; default: none
+	Dialer   *outbound.Dialer // to hosts; default: one that knows of none more than the host's resolver
+	Log      *slog.Logger     // for the operator; default: none
 }
 
 // registryPort is the one port on which registry names answer.
@@ -77,6 +97,8 @@ type Router struct {
 	limits   Limits
 	log      *slog.Logger
 	guests   *guests
+	dialer   *outbound.Dialer
+	passages passages
 }
 
 // NewRouter makes a router.
@@ -84,8 +106,11 @@ func NewRouter(cfg Config) *Router {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Dialer == nil {
+		cfg.Dialer = outbound.NewDialer(nil, nil)
+	}
 	limits := cfg.Limits.withDefaults()
-	return &Router{registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits)}
+	return &Router{registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits), dialer: cfg.Dialer}
 }
 
 // Serve takes streams from the uplink until ctx ends, closes the listener and
@@ -98,6 +123,7 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	stop := errand.When(ctx, func() { _ = l.Close() }) // Accept then returns
 	defer stop()
+	errand.In(&streams, func() { errand.Stay(ctx, func() { r.watch(ctx) }) })
 	for {
 		conn, err := l.Accept()
 		if err != nil {

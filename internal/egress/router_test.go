@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -31,18 +32,28 @@ type fakeDoor struct {
 	mu       sync.Mutex
 	names    []string
 	failed   []string
-	allow    bool
 	refusals []door.Refusal
+
+	allowed  map[string][]int // hosts, with their ports
+	denied   bool             // connections to them
+	begun    []door.ConnectAsk
+	ended    []door.Disconnection
+	rejected []string // "rule name:port reason"
+	gone     bool     // no connection may go on
+	lost     bool     // nor is it known which
+	changed  chan struct{}
 }
 
-func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.Answer, error) {
+func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.names = append(d.names, ask.Sandbox+" "+ask.Name)
-	if d.allow {
-		return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, nil
+	if ports := d.allowed[ask.Name]; slices.Contains(ports, ask.Port) || ports != nil && ask.Port == 0 {
+		return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, Ports: ports}, nil
 	}
-	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "no such name in the policy"}, RequestID: "n-1"}, nil
+	if !ask.Look {
+		d.names = append(d.names, ask.Sandbox+" "+ask.Name)
+	}
+	return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "no such name in the policy"}, RequestID: "n-1"}}, nil
 }
 
 func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error) {
@@ -97,6 +108,11 @@ func (registry) ServeRegistry(conn net.Conn, sandbox string) {
 // uplink serves a router on a Unix socket, as in production.
 func uplink(t *testing.T, d *fakeDoor, limits egress.Limits) (dial func() net.Conn) {
 	t.Helper()
+	return uplinkTo(t, d, limits, nil)
+}
+
+func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.Dialer) (dial func() net.Conn) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "uplink.sock")
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "unix", path)
@@ -105,7 +121,7 @@ func uplink(t *testing.T, d *fakeDoor, limits egress.Limits) (dial func() net.Co
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	r := egress.NewRouter(egress.Config{Registry: registry{}, Door: d, Limits: limits})
+	r := egress.NewRouter(egress.Config{Registry: registry{}, Door: d, Limits: limits, Dialer: dialer})
 	go func() { done <- r.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
@@ -237,18 +253,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsReachable: even a name that the door allows has no way out.
-func TestNothingElseIsReachable(t *testing.T) {
-	d := &fakeDoor{allow: true}
-	dial := uplink(t, d, egress.Limits{})
-	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "other.example", Port: 443}); r.OK {
-		t.Errorf("%+v", r)
-	}
-	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: "other.example"}); r.DNS.Exists {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestDistinctNamesAreCapped(t *testing.T) {
 	d := &fakeDoor{}
 	dial := uplink(t, d, egress.Limits{Names: 5})
@@ -261,6 +265,10 @@ func TestDistinctNamesAreCapped(t *testing.T) {
 	open(t, dial(), "sb-2", channel.Open{Kind: channel.OpenDNS, Name: "b.example"})
 	if d.asked() != 6 {
 		t.Error("one sandbox's names count against another's")
+	}
+	d.allowed = map[string][]int{"c.example": {443}}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: "c.example"}); !r.DNS.Exists {
+		t.Error("past the cap an allowed name does not exist")
 	}
 }
 

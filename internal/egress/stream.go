@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"time"
 
@@ -51,14 +50,18 @@ func (s *stream) resolve(ctx context.Context, name string) {
 		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
 		return
 	}
-	reason := s.judge(ctx, name, 0)
-	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{}})
+	ports, reason := s.judge(ctx, name, 0)
+	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{Exists: reason == "", Ports: ports}})
 }
 
-// connect opens a TCP stream to a registry and to nothing else.
+// connect opens a TCP stream to a registry, or to a host that the policy has.
 func (s *stream) connect(ctx context.Context, name string, port int) {
 	if !s.router.registry.IsRegistry(name) || port != registryPort {
-		s.reply(channel.Reply{Error: s.judge(ctx, name, port)})
+		if _, reason := s.judge(ctx, name, port); reason != "" {
+			s.reply(channel.Reply{Error: reason})
+			return
+		}
+		s.connectHost(ctx, name, port)
 		return
 	}
 	id, forget := s.router.guests.carry(s.sandbox, s.conn)
@@ -72,30 +75,29 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 	s.router.registry.ServeRegistry(s.conn, s.sandbox)
 }
 
-// judge has the door refuse a name and gives the reason. Today nothing but
-// registries is reachable: should the door allow a name, there is no way yet to
-// take it there, and it is refused all the same.
-func (s *stream) judge(ctx context.Context, name string, port int) string {
+// judge asks the door about a name and gives the ports on which it may be connected to,
+// or the reason why it may not. Past the cap on refused names the door is asked without
+// a record.
+func (s *stream) judge(ctx context.Context, name string, port int) (ports []int, reason string) {
 	if problem := checkName(name, port); problem != "" {
 		if s.router.guests.name(s.sandbox, "\x00"+problem) {
 			s.recordMalformed(ctx, problem)
 		}
-		return problem
+		return nil, problem
 	}
-	if !s.router.guests.name(s.sandbox, name) {
-		return "this run has asked for too many different names"
-	}
-	a, err := s.router.door.Name(ctx, door.NameAsk{Sandbox: s.sandbox, Name: name, Port: port})
+	look := !s.router.guests.mayName(s.sandbox, name)
+	a, err := s.router.door.Name(ctx, door.NameAsk{Sandbox: s.sandbox, Name: name, Port: port, Look: look})
 	switch {
 	case err != nil:
 		s.router.log.Error("a name could not be judged", "sandbox", s.sandbox, "error", err)
-		return "the name could not be judged"
-	case a.Decision.Allowed():
-		return fmt.Sprintf("%s is allowed, and this version reaches nothing but registries", name)
-	case a.RequestID != "":
-		return fmt.Sprintf("%s; request %s; see: cofferdam why", a.Decision.Reason, a.RequestID)
+		return nil, "the name could not be judged"
+	case a.Answer.Decision.Allowed():
+		return a.Ports, ""
+	case look:
+		return nil, "this run has asked for too many different names"
 	}
-	return a.Decision.Reason
+	s.router.guests.name(s.sandbox, name)
+	return nil, withRequest(a.Answer.Decision.Reason, a.Answer.RequestID)
 }
 
 // recordMalformed records a name that is none, without its text: what a guest

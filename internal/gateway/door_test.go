@@ -25,6 +25,8 @@ import (
 // door is a door.Door that decides by a function and remembers
 // everything that it was told.
 type fakeDoor struct {
+	door.Door // what only the egress router asks
+
 	ca    *x509.Certificate
 	caPEM []byte
 	key   *ecdsa.PrivateKey
@@ -294,11 +296,11 @@ func (d *fakeDoor) Serve(_ context.Context, ask door.ServeAsk) (door.Answer, err
 	return answer, nil
 }
 
-func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.Answer, error) {
+func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.note("name %s", ask.Name)
-	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: ask.Name + " is not a registry"}, RequestID: "r-name"}, nil
+	return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: ask.Name + " is not a registry"}, RequestID: "r-name"}}, nil
 }
 
 func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error) {

@@ -18,13 +18,13 @@ func (c *compiler) credentials(v value) {
 			c.injection(e)
 		}
 		if len(elements) > 0 {
-			c.open(f, "no credential is injected yet: these hosts are not reachable either")
+			c.open(f, "no credential is injected yet: what is sent to these hosts goes without one")
 		}
 	}
 	if f, given := o.fields["secret_scanning"]; given {
 		switch on, ok := c.boolean(f); {
 		case ok && on:
-			c.open(f, "what leaves the sandbox is not scanned for secrets yet; nothing leaves it but requests to registries")
+			c.open(f, "what leaves the sandbox is not scanned for secrets yet")
 		case ok:
 			c.says(f, "what leaves the sandbox is not scanned for secrets")
 		}

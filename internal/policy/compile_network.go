@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxNetworkNames bounds a list of names.
+const maxNetworkNames = 500
+
 // NetworkPattern is a name, or with Wildcard every name below it (not itself),
 // on one port; Port 0 is 80 and 443.
 type NetworkPattern struct {
@@ -83,6 +86,10 @@ func (c *compiler) networkAllowlist(v value) {
 	if !ok {
 		return
 	}
+	if len(elements) > maxNetworkNames {
+		c.fail(v.node, "%s has %d entries, and at most %d are read", v.path, len(elements), maxNetworkNames)
+		return
+	}
 	for _, e := range elements {
 		s, ok := c.text(e)
 		if !ok {
@@ -99,7 +106,10 @@ func (c *compiler) networkAllowlist(v value) {
 		c.says(v, "an empty list: no name is reachable but the registries'")
 		return
 	}
-	c.open(v, "names are not forwarded yet: these do not resolve in the sandbox")
+	if host, n := c.policy.crowdedHost(); host != "" {
+		c.fail(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
+	}
+	c.says(v, "the sandbox can connect to these, by TLS that names them or by plain HTTP, where they have public addresses")
 }
 
 func (c *compiler) networkDefault(v value) {
@@ -107,7 +117,7 @@ func (c *compiler) networkDefault(v value) {
 	case "deny":
 		c.says(v, "no name is reachable that the policy does not list")
 	case "allow":
-		c.open(v, "an open network is not offered: only registries' names resolve")
+		c.open(v, "an open network is not offered: only the names of registries and of network_allowlist resolve")
 	}
 }
 

@@ -47,7 +47,7 @@ const (
 	ByRule       ResolvedBy = "rule"       // commands, code, tools
 	ByIntegrity  ResolvedBy = "integrity"  // not policy's: the gateway refused unverifiable bytes
 	ByCanonical  ResolvedBy = "canonical"  // the name is not a canonical name
-	ByNetwork    ResolvedBy = "network"    // a name that resolves to nothing
+	ByNetwork    ResolvedBy = "network"    // a name on the network
 )
 
 // Edge is a fact: verified metadata of release Parent, served in this run,

@@ -21,7 +21,7 @@ type document struct {
 	AllowedPackages  map[pkgref.Ecosystem][]allowedKeys `key:"allowed_packages" means:"Packages that may be installed, by ecosystem."`
 	BlockedPackages  map[pkgref.Ecosystem][]blockedKeys `key:"blocked_packages" means:"Packages that are denied, whatever else allows them."`
 	Namespaces       []namespaceKeys                    `key:"namespaces" means:"Private names, each with the one upstream that it comes from."`
-	NetworkAllowlist []networkName                      `key:"network_allowlist" means:"Names on the network. Not forwarded yet: none of them resolves."`
+	NetworkAllowlist []networkName                      `key:"network_allowlist" means:"Names that the sandbox can connect to: a host, *.host for all below it, host:port."`
 	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`
 	Credentials      credentialsKeys                    `key:"credentials" means:"Not enforced yet: no credential is handed out."`
 	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Tools that may be called. None is offered to the sandbox yet."`

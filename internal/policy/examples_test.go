@@ -155,9 +155,9 @@ func TestExamplesMean(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"allowed-packages.yaml": "",
-		"research-agent.yaml":   "network_allowlist tool_allowlist rules:",
-		"sandbox-config.yaml":   "network.egress_allowlist credentials.mode credentials.secret_scanning",
-		"data-analysis.yaml":    "network_allowlist credentials.mode credentials.inject credentials.secret_scanning tool_allowlist",
+		"research-agent.yaml":   "tool_allowlist rules:",
+		"sandbox-config.yaml":   "credentials.mode credentials.secret_scanning",
+		"data-analysis.yaml":    "credentials.mode credentials.inject credentials.secret_scanning tool_allowlist",
 	} {
 		var keys []string
 		for _, note := range example(t, name).Notes() {

@@ -6,7 +6,7 @@ import "slices"
 const maxNarrowed = 16
 
 // NarrowedBy is p as long as by agrees: the stricter of both decides about
-// packages and commands. In all else it is p, and has p's digest. ok is false if
+// packages, names and commands. In all else it is p, and has p's digest. ok is false if
 // too many narrow p already.
 func (p *Policy) NarrowedBy(by *Policy) (narrowed *Policy, ok bool) {
 	same := func(l *Policy) bool { return l.digest == by.digest }

@@ -128,8 +128,8 @@ func (p *Policy) Workspace() Workspace { return p.workspace }
 // Mounts are the host paths that the document shows.
 func (p *Policy) Mounts() []Mount { return slices.Clone(p.mounts) }
 
-// NetworkAllowlist are the names that the document wants reachable. Nothing
-// forwards them yet: see Notes.
+// NetworkAllowlist are the names that the document has reachable; Host judges by them,
+// and by those of the policies that narrow.
 func (p *Policy) NetworkAllowlist() []NetworkPattern { return slices.Clone(p.network) }
 
 // ToolAllowlist are the tools that the document names; ok is false if it has

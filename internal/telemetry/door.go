@@ -142,9 +142,33 @@ func (t *Telemetry) served(ask door.ServeAsk) {
 
 // Name implements door.Door. The name is not told: a guest can put anything
 // into it.
-func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.Answer, error) {
+func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswer, error) {
 	ctx, a := d.ask(ctx, "name", ask.Sandbox, pkgref.Ref{})
 	answer, err := d.Door.Name(ctx, ask)
+	a.decided(answer.Answer, err)
+	return answer, err
+}
+
+// Connect implements admission.Door. The host is not told either.
+func (d watchedDoor) Connect(ctx context.Context, ask door.ConnectAsk) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "connect", ask.Sandbox, pkgref.Ref{})
+	answer, err := d.Door.Connect(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// Disconnected implements admission.Door.
+func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) error {
+	ctx, a := d.ask(ctx, "disconnected", how.Sandbox, pkgref.Ref{})
+	err := d.Door.Disconnected(ctx, how)
+	a.answered("ok", err)
+	return err
+}
+
+// HostRefused implements admission.Door.
+func (d watchedDoor) HostRefused(ctx context.Context, h door.HostRefusal) (door.Answer, error) {
+	ctx, a := d.ask(ctx, "host_refused", h.Sandbox, pkgref.Ref{})
+	answer, err := d.Door.HostRefused(ctx, h)
 	a.decided(answer, err)
 	return answer, err
 }

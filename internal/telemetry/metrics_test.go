@@ -100,8 +100,8 @@ func (answering) Serve(ctx context.Context, _ door.ServeAsk) (door.Answer, error
 	return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, ctx.Err()
 }
 
-func (answering) Name(ctx context.Context, _ door.NameAsk) (door.Answer, error) {
-	return door.Answer{Decision: policy.Decision{Effect: policy.Deny}}, ctx.Err()
+func (answering) Name(ctx context.Context, _ door.NameAsk) (door.NameAnswer, error) {
+	return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Deny}}}, ctx.Err()
 }
 
 func TestWhatIsCountedOfTheDoor(t *testing.T) {

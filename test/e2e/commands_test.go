@@ -22,6 +22,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"as-user":      asUser,
 		"exits":        exits,
 		"golden":       golden,
+		"hosts":        hosts,
 		"answers":      goldenPart,
 		"eventually":   eventually,
 		"keep":         keep,

@@ -66,8 +66,8 @@ func (b *Book) Range() (first, last uint64, begun bool) {
 // counts reports whether a record is one that the guest caused. Commands and
 // the sandbox's own life are the host's doing and never cut a run.
 func counts(r audit.Record) bool {
-	if r.Outcome == audit.Installed && r.SHA256 != "" {
-		return false // there are at most as many as there are served files, which count
+	if r.Outcome == audit.Installed && r.SHA256 != "" || r.Kind == audit.KindNetwork && r.Outcome == audit.Finished {
+		return false // there are at most as many as there are served files and begun connections, which count
 	}
 	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork) && r.Outcome != audit.Exceeded && r.Detail[DetailEvent] != EventRepeats
 }
@@ -227,8 +227,8 @@ func (b *Book) ReplayRefusal(r audit.Record) {
 		known.count, known.told = known.count+n, known.told+n
 		return
 	}
-	if r.Kind == audit.KindNetwork && r.Outcome == audit.Blocked {
-		b.names[r.Detail[DetailName]] = true
+	if r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed) {
+		b.names[keyOf(r).more] = true
 	}
 	f := &refusal{ready: make(chan struct{}), record: r, count: 1, told: 1}
 	close(f.ready)

@@ -32,6 +32,13 @@ const (
 	DetailWhat      = "what"      // of a withheld record: package or index
 	DetailIndex     = "index_digest"
 	DetailName      = "name"       // of a network record
+	DetailPort      = "port"       // of a connection; not there: of a DNS question
+	DetailProtocol  = "protocol"   // by which a connection's client said which host it means
+	DetailAddresses = "addresses"  // that a connection's host was found to have
+	DetailAddress   = "address"    // of them, the one that was connected to
+	DetailBytesOut  = "bytes_out"  // of a connection that has ended: to the host
+	DetailBytesIn   = "bytes_in"   // and from it
+	DetailBegan     = "began_seq"  // of a connection that has ended: the record that it began
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
 	DetailEvent     = "event"

@@ -33,10 +33,13 @@ func keyOf(r audit.Record) refusalKey {
 		key.more = r.Detail[DetailIndex] + rangesKey(r.Withheld)
 	case r.Outcome == audit.Pending:
 		key.file, key.more = "", r.Approval
-	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
-		key.more = r.Reason
 	case r.Kind == audit.KindNetwork:
 		key.more = r.Detail[DetailName]
+		if port := r.Detail[DetailPort]; port != "" {
+			key.more += ":" + port
+		}
+	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
+		key.more = r.Reason
 	}
 	return key
 }
@@ -234,7 +237,7 @@ func (r *refusal) public() door.Refusal {
 	}
 	switch {
 	case rec.Kind == audit.KindNetwork:
-		out.What = WhatName
+		out.What, out.Name = WhatName, keyOf(rec).more
 	case rec.Kind == audit.KindCommand:
 		out.What = WhatCommand
 	case rec.Detail[DetailWhat] != "":

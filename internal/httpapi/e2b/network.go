@@ -70,16 +70,16 @@ type networkInfo struct {
 	AllowPublicTraffic bool     `json:"allowPublicTraffic"`
 }
 
-// effective is what is open: names are not forwarded yet, whatever the policy
-// lists, so everything is denied. Registries are no part of it: packages come
-// through the gateway, as the policy says.
+// effective is what is open of addresses: nothing. What the policy has open are names,
+// which this answer has no field for: allowOut is what a client gave. Registries are no
+// part of it: packages come through the gateway, as the policy says.
 func effective(labels map[string]string) networkInfo {
 	return networkInfo{AllowOut: []string{}, DenyOut: []string{policy.Everything}, AllowPublicTraffic: publicTraffic(labels)}
 }
 
 // networkNotes tell a client where it got less than it asked for.
 func networkNotes(n policy.Narrowing) []string {
-	notes := []string{"network: nothing is open but the package registries, through the gateway and as the policy says"}
+	notes := []string{"network: nothing is open but the names of the policy's network_allowlist, and the package registries, through the gateway and as the policy says"}
 	if len(n.Allow) > 0 {
 		notes = append(notes, "network: allowOut opens nothing; it can only leave open what the policy gives")
 	}

@@ -1,0 +1,200 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// settleTime is how long the end of a sandbox waits for the ends of its connections, so
+// that the log has what they carried.
+const settleTime = 500 * time.Millisecond
+
+// judgeHost judges a name on a port; port 0 is a DNS question. What the sandbox's own
+// client closed stays closed under any policy, so that reason comes first.
+func (t *tenant) judgeHost(name string, port int) policy.Decision {
+	if open, reason := t.narrowing.get().Name(name); !open {
+		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}
+	}
+	d := t.policy().Host(name, port)
+	if d.Allowed() && t.run.Plan {
+		return policy.Decision{Effect: policy.Deny, Rule: rulePlan, ResolvedBy: policy.ByNetwork, Reason: "installs are only weighed here, so nothing but package registries is reached"}
+	}
+	return d
+}
+
+// judgeAddresses is d, as long as the sandbox's client has closed none of the addresses.
+func (t *tenant) judgeAddresses(d policy.Decision, name string, addresses []netip.Addr) policy.Decision {
+	narrowing := t.narrowing.get()
+	for _, a := range addresses {
+		if open, reason := narrowing.Address(name, a); !open {
+			return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}
+		}
+	}
+	return d
+}
+
+// Connect implements Door.
+func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Answer, error) {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.Answer{}, err
+	}
+	if len(ask.Addresses) == 0 {
+		return door.Answer{}, fault.Invalid("a connection is asked for without an address")
+	}
+	d := t.judgeHost(ask.Name, ask.Port)
+	if d.Allowed() {
+		d = t.judgeAddresses(d, ask.Name, ask.Addresses)
+	}
+	if !d.Allowed() {
+		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
+		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	}
+	detail := hostDetail(ask.Name, ask.Port)
+	detail[records.DetailProtocol], detail[records.DetailAddresses] = excerpt.Of(ask.Protocol, 16), addressesText(ask.Addresses)
+	r, err := t.book.Append(ctx, audit.Record{
+		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail,
+	})
+	if err != nil {
+		return door.Answer{}, err
+	}
+	t.hosts.Begin(r, ask.Addresses)
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+}
+
+func hostDetail(name string, port int) map[string]string {
+	detail := map[string]string{records.DetailName: excerpt.Of(name, 253)}
+	if port != 0 {
+		detail[records.DetailPort] = strconv.Itoa(port)
+	}
+	return detail
+}
+
+func addressesText(addresses []netip.Addr) string {
+	const most = 16
+	var texts []string
+	for _, a := range addresses[:min(len(addresses), most)] {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+// refuseHost records a refusal about a name, or counts it. Port 0 is a DNS question.
+func (t *tenant) refuseHost(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int) (audit.Record, error) {
+	r := audit.Record{
+		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(d.Reason, 1_024), Detail: hostDetail(name, port),
+	}
+	records.Explain(&r, d)
+	if !t.book.TakesName(r) {
+		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
+		r.Reason = "more different names were asked for than are recorded one by one"
+	}
+	return t.book.Refuse(ctx, r)
+}
+
+// HostRefused implements Door.
+func (c *Controller) HostRefused(ctx context.Context, h door.HostRefusal) (door.Answer, error) {
+	t, err := c.admit(ctx, h.Sandbox)
+	if err != nil {
+		return door.Answer{}, err
+	}
+	d := policy.Decision{Effect: policy.Deny, Rule: excerpt.Of(h.Rule, 64), ResolvedBy: policy.ByNetwork, Reason: h.Reason}
+	outcome := audit.Blocked
+	if h.Rule == door.RuleHostUnresolved || h.Rule == door.RuleHostUnreached {
+		outcome = audit.Failed
+	}
+	r, err := t.refuseHost(ctx, d, outcome, h.Name, h.Port)
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}
+
+// Standing implements Door.
+func (c *Controller) Standing(ctx context.Context, sandbox string, connections []uint64) (ended []uint64, err error) {
+	t, err := c.admit(ctx, sandbox)
+	if err != nil {
+		return nil, err
+	}
+	for _, seq := range connections {
+		one, goesOn := t.hosts.Get(seq)
+		if goesOn {
+			name := one.Record.Detail[records.DetailName]
+			port, _ := strconv.Atoi(one.Record.Detail[records.DetailPort]) // written by hostDetail
+			d := t.judgeHost(name, port)
+			goesOn = d.Allowed() && t.judgeAddresses(d, name, one.Addresses).Allowed()
+		}
+		if !goesOn {
+			ended = append(ended, seq)
+		}
+	}
+	return ended, nil
+}
+
+// Disconnected implements Door.
+func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) error {
+	t, err := c.tenants.get(d.Sandbox)
+	if err != nil {
+		return err
+	}
+	began, err := t.hosts.End(d.Seq)
+	if err != nil {
+		return err
+	}
+	how := map[string]string{
+		records.DetailBytesOut: strconv.FormatInt(d.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(d.BytesIn, 10),
+		detailTook: strconv.FormatInt(d.Milliseconds, 10),
+	}
+	if d.Address != "" {
+		how[records.DetailAddress] = excerpt.Of(d.Address, 64)
+	}
+	if err := t.endConnection(ctx, began, excerpt.Of(d.Problem, 1_024), how); err != nil || !d.Unreached {
+		return err
+	}
+	port, _ := strconv.Atoi(began.Detail[records.DetailPort]) // written by hostDetail
+	refused := policy.Decision{Effect: policy.Deny, Rule: door.RuleHostUnreached, ResolvedBy: policy.ByNetwork, Reason: d.Problem}
+	_, err = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port)
+	return err
+}
+
+// endConnection puts on record that a connection has ended, and how.
+func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem string, how map[string]string) error {
+	r := began
+	r.Outcome, r.Reason = audit.Finished, problem
+	r.Detail = maps.Clone(began.Detail)
+	maps.Copy(r.Detail, how)
+	r.Detail[records.DetailBegan] = strconv.FormatUint(began.Seq, 10)
+	r.Seq, r.Time = 0, time.Time{}
+	_, err := t.book.Append(ctx, r)
+	return err
+}
+
+// endConnections puts on record that all connections have ended. What they carried is not
+// known: who carried them has gone.
+func (t *tenant) endConnections(ctx context.Context, reason string) error {
+	var errs []error
+	for _, seq := range t.hosts.Open() {
+		if began, err := t.hosts.End(seq); err == nil { // else it has ended meanwhile
+			errs = append(errs, t.endConnection(ctx, began, reason, nil))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// settleConnections waits a moment for connections that are about to end, and ends the
+// others.
+func (t *tenant) settleConnections(ctx context.Context, reason string) error {
+	within, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	t.hosts.Settle(within)
+	return t.endConnections(ctx, reason)
+}

@@ -1,0 +1,95 @@
+package records
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Connections are those of one sandbox to hosts that have begun and not ended, by their
+// records. Safe for concurrent use.
+type Connections struct {
+	mu      sync.Mutex // guards all below
+	open    map[uint64]Connection
+	sleeps  int           // how often the sandbox was written to disk
+	settled chan struct{} // closed when none is open; nil: nobody waits
+}
+
+// Connection is one of them.
+type Connection struct {
+	Record    audit.Record // that it began
+	Addresses []netip.Addr
+	sleeps    int
+}
+
+// NewConnections makes those of a sandbox that has none.
+func NewConnections() *Connections { return &Connections{open: map[uint64]Connection{}} }
+
+// Begin takes the record of a connection that begins.
+func (c *Connections) Begin(r audit.Record, addresses []netip.Addr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[r.Seq] = Connection{Record: r, Addresses: slices.Clone(addresses), sleeps: c.sleeps}
+}
+
+// End takes that a connection has ended, once, and gives the record that it began.
+func (c *Connections) End(seq uint64) (audit.Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.open[seq]
+	if !ok {
+		return audit.Record{}, fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox that goes on", seq)
+	}
+	delete(c.open, seq)
+	if len(c.open) == 0 && c.settled != nil {
+		close(c.settled)
+		c.settled = nil
+	}
+	return one.Record, nil
+}
+
+// Sleep takes that the sandbox was written to disk: what is open does not outlive that.
+func (c *Connections) Sleep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sleeps++
+}
+
+// Get is a connection that goes on; false: there is none, or its sandbox was written to
+// disk since.
+func (c *Connections) Get(seq uint64) (Connection, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.open[seq]
+	return one, ok && one.sleeps == c.sleeps
+}
+
+// Open are the records of what goes on, in their order.
+func (c *Connections) Open() []uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.open))
+}
+
+// Settle waits until none is open, or ctx ends.
+func (c *Connections) Settle(ctx context.Context) {
+	c.mu.Lock()
+	if len(c.open) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.settled == nil {
+		c.settled = make(chan struct{})
+	}
+	settled := c.settled
+	c.mu.Unlock()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}

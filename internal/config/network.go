@@ -1,0 +1,40 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+)
+
+// Network is about the names that policies list in network_allowlist. It opens none.
+type Network struct {
+	// Hosts say where names are, in place of what they resolve to.
+	Hosts []NetworkHost `yaml:"hosts"`
+}
+
+// NetworkHost is where one name, or all below it, may be. Without it a name is refused
+// that has an address which is not public.
+type NetworkHost struct {
+	// Name is a host, or "*." and one for all below it.
+	Name string `yaml:"name"`
+	// Address ("address" or "address:port") is dialled instead of what the name resolves
+	// to; a private or loopback address is meant then.
+	Address string `yaml:"address"`
+	// Port is the only one that the address is for; 0: it is for all.
+	Port int `yaml:"port"`
+	// Private lets the name resolve to private addresses.
+	Private bool `yaml:"private"`
+}
+
+// Outbound are the hosts as the gateway takes them.
+func (n Network) Outbound() ([]outbound.Host, error) {
+	var hosts []outbound.Host
+	for i, h := range n.Hosts {
+		host, err := outbound.NewHost(h.Name, h.Address, h.Port, h.Private)
+		if err != nil {
+			return nil, fmt.Errorf(".hosts[%d]%w", i, err)
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, nil
+}

@@ -1,0 +1,70 @@
+package door
+
+import "net/netip"
+
+// NameAsk asks whether a name may be resolved or connected to.
+type NameAsk struct {
+	Sandbox string `json:"sandbox"`
+	Name    string `json:"name"`
+	Port    int    `json:"port,omitempty"` // 0 for a DNS question
+	// Look tells that no record is to follow.
+	Look bool `json:"look,omitempty"`
+}
+
+// NameAnswer is the answer about a name.
+type NameAnswer struct {
+	Answer Answer `json:"answer"`
+	// Ports are those on which an allowed name may be connected to, ascending.
+	Ports []int `json:"ports,omitempty"`
+}
+
+// The protocols in which a client says which host it means.
+const (
+	ProtocolTLS  = "tls"
+	ProtocolHTTP = "http"
+)
+
+// ConnectAsk asks for a connection to a host. Its client has said by the protocol that it
+// means this name, and each of the addresses is one that the host may have.
+type ConnectAsk struct {
+	Sandbox   string       `json:"sandbox"`
+	Name      string       `json:"name"`
+	Port      int          `json:"port"`
+	Protocol  string       `json:"protocol"`
+	Addresses []netip.Addr `json:"addresses"`
+}
+
+// Disconnection is how a connection ended that Connect allowed.
+type Disconnection struct {
+	Sandbox      string `json:"sandbox"`
+	Seq          uint64 `json:"seq"` // of the answer
+	Address      string `json:"address,omitempty"`
+	BytesOut     int64  `json:"bytes_out"`
+	BytesIn      int64  `json:"bytes_in"`
+	Milliseconds int64  `json:"milliseconds"`
+	Problem      string `json:"problem,omitempty"` // why it ended, if not by its own ends
+	// Unreached tells that none of the addresses could be connected to.
+	Unreached bool `json:"unreached,omitempty"`
+}
+
+// HostRefusal is a connection that was refused for what its client said, for the host's
+// addresses, or for want of room: by a rule that is none of the policy's.
+type HostRefusal struct {
+	Sandbox string `json:"sandbox"`
+	Name    string `json:"name"`
+	Port    int    `json:"port"`
+	Rule    string `json:"rule"` // one of those below
+	Reason  string `json:"reason"`
+}
+
+// The rules of refused connections.
+const (
+	RuleHostTLS        = "network.tls"      // a malformed ClientHello, one without a name, or with another
+	RuleHostProtocol   = "network.protocol" // neither TLS nor HTTP
+	RuleHostHTTP       = "network.http"     // a request to another authority, or one that is read in two ways
+	RuleHostAddress    = "network.address"  // an address that the name may not have
+	RuleHostUnresolved = "network.unresolved"
+	RuleHostUnreached  = "network.unreached"
+	RuleHostQuota      = "quota.connections"
+	RuleHostBytes      = "quota.bytes"
+)

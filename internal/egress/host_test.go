@@ -1,0 +1,447 @@
+package egress_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// change wakes who waits for the door to have been told something; mu is held.
+func (d *fakeDoor) change() {
+	if d.changed != nil {
+		close(d.changed)
+	}
+	d.changed = make(chan struct{})
+}
+
+func (d *fakeDoor) Connect(_ context.Context, ask door.ConnectAsk) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.denied {
+		return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "closed by its client"}, RequestID: "n-2"}, nil
+	}
+	d.begun = append(d.begun, ask)
+	d.change()
+	return door.Answer{Decision: policy.Decision{Effect: policy.Allow}, Seq: uint64(len(d.begun))}, nil
+}
+
+func (d *fakeDoor) Disconnected(_ context.Context, how door.Disconnection) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	how.Milliseconds = 0
+	d.ended = append(d.ended, how)
+	d.change()
+	return nil
+}
+
+func (d *fakeDoor) HostRefused(_ context.Context, h door.HostRefusal) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rejected = append(d.rejected, fmt.Sprintf("%s %s:%d %s", h.Rule, h.Name, h.Port, h.Reason))
+	d.change()
+	return door.Answer{RequestID: "n-3"}, nil
+}
+
+func (d *fakeDoor) Standing(_ context.Context, _ string, connections []uint64) ([]uint64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.lost:
+		return nil, fault.New(fault.ErrForbidden, "an unknown sandbox")
+	case d.gone:
+		return connections, nil
+	}
+	return nil, nil
+}
+
+// until waits for the door to have been told what is looked for.
+func (d *fakeDoor) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		d.mu.Lock()
+		if is() {
+			d.mu.Unlock()
+			return
+		}
+		if d.changed == nil {
+			d.changed = make(chan struct{})
+		}
+		changed := d.changed
+		d.mu.Unlock()
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("never: %s; refused %q, begun %v, ended %v", what, d.rejected, d.begun, d.ended)
+		}
+	}
+}
+
+// place is a host of the test's own, by a name that is pinned to it.
+type place struct {
+	net.Listener
+	mu       sync.Mutex
+	accepted int
+}
+
+func (p *place) Accept() (net.Conn, error) {
+	conn, err := p.Listener.Accept()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.accepted++
+	return conn, err
+}
+
+func (p *place) reached() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // a server may have closed it
+	return &place{Listener: l}
+}
+
+// pinned is a dialer that finds api.example there.
+func pinned(t *testing.T, at net.Addr) *outbound.Dialer {
+	t.Helper()
+	h, err := outbound.NewHost("api.example", at.String(), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outbound.NewDialer([]outbound.Host{h}, nowhere{})
+}
+
+// nowhere is a resolver that knows one name, which is at a private address.
+type nowhere struct{}
+
+func (nowhere) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if host == "inside.example." {
+		return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
+	}
+	return nil, errors.New("no such host")
+}
+
+func hosts() map[string][]int {
+	return map[string][]int{"api.example": {80, 443}, "inside.example": {443}, "nowhere.example": {443}, "index.example": {80}}
+}
+
+// to is a guest's connection to a host.
+func to(t *testing.T, conn net.Conn, name string, port int) net.Conn {
+	t.Helper()
+	if r := open(t, conn, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: name, Port: port}); !r.OK {
+		t.Fatalf("%s:%d: %+v", name, port, r)
+	}
+	return conn
+}
+
+// serveTLS answers at a place, over TLS, with what its handler says.
+func serveTLS(t *testing.T, at *place, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	_ = s.Listener.Close() // another takes its place
+	s.Listener = at
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func config(s *httptest.Server, name string) *tls.Config {
+	c := s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	c.ServerName, c.InsecureSkipVerify = name, true //nolint:gosec // the name is what is tested
+	return c
+}
+
+func TestHostOverTLS(t *testing.T) {
+	at := newPlace(t)
+	s := serveTLS(t, at, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	d := &fakeDoor{allowed: hosts()}
+	dial := uplinkTo(t, d, egress.Limits{}, pinned(t, at.Addr()))
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: "api.example"}); !r.OK || !r.DNS.Exists || !slices.Equal(r.DNS.Ports, []int{80, 443}) {
+		t.Errorf("DNS: %+v", r)
+	}
+	for name, want := range map[string]string{
+		"evil.example": "network.tls api.example:443 the ClientHello names evil.example, and the connection is to api.example",
+		"":             "network.tls api.example:443 the ClientHello names no host",
+	} {
+		err := tls.Client(to(t, dial(), "api.example", 443), config(s, name)).HandshakeContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "access denied") {
+			t.Errorf("%q: %v", name, err)
+		}
+		d.until(t, want, func() bool { return slices.Contains(d.rejected, want) })
+	}
+	if n := at.reached(); n != 0 || len(d.begun) > 0 {
+		t.Errorf("refused clients made %d connections to the host", n)
+	}
+
+	conn := tls.Client(to(t, dial(), "api.example", 443), config(s, "API.example"))
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(got), "hello") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	d.until(t, "the end", func() bool { return len(d.ended) == 1 })
+	want := door.ConnectAsk{Sandbox: "sb-1", Name: "api.example", Port: 443, Protocol: "tls", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	if got := fmt.Sprint(d.begun); got != fmt.Sprint([]door.ConnectAsk{want}) {
+		t.Error(got)
+	}
+	if e := d.ended[0]; e.Seq != 1 || e.Address != at.Addr().String() || e.BytesOut < 500 || e.BytesIn < 500 || e.Problem != "" || e.Unreached {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestHostsThatAreNotReached: each for its reason, and none is dialled.
+func TestHostsThatAreNotReached(t *testing.T) {
+	at := newPlace(t)
+	d := &fakeDoor{allowed: hosts()}
+	dial := uplinkTo(t, d, egress.Limits{HelloTime: 200 * time.Millisecond}, pinned(t, at.Addr()))
+	first := firstHello(t, "inside.example")
+	for _, c := range []struct{ name, sent, want string }{
+		{"api.example", "SSH-2.0-x\r\n\x00", "network.http"}, // its first letter could begin a request
+		{"api.example", "\x00\x01", "network.protocol"},
+		{"api.example", "", "network.protocol"},
+		{"api.example", "\x16\x03\x01\x00\x02\x01\x00", "network.tls"}, // and no more
+		{"api.example", "\x16\x03\x01\x00\x00", "network.tls"},
+		{"inside.example", first, "network.address"},
+		{"nowhere.example", strings.ReplaceAll(firstHello(t, "nowhere.example"), "inside.example", "nowhere.example"), "network.unresolved"},
+	} {
+		before := len(d.rejected)
+		conn := to(t, dial(), c.name, 443)
+		if _, err := io.WriteString(conn, c.sent); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(conn) // until it is ended
+		if c.want == "network.http" {
+			continue // net/http answers what is no request by itself
+		}
+		d.until(t, c.want, func() bool {
+			return len(d.rejected) > before && strings.HasPrefix(d.rejected[len(d.rejected)-1], c.want+" "+c.name+":443 ")
+		})
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 80}); r.OK || !strings.Contains(r.Error, "is a registry") {
+		t.Errorf("a registry past the gateway: %+v", r)
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "api.example", Port: 22}); r.OK {
+		t.Errorf("a port that is not the policy's: %+v", r)
+	}
+	d.denied = true
+	conn := to(t, dial(), "api.example", 443)
+	if _, err := io.WriteString(conn, firstHello(t, "api.example")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := io.ReadAll(conn); !bytes.Equal(got, []byte{0x15, 3, 1, 0, 2, 2, 49}) {
+		t.Errorf("%q", got)
+	}
+	if at.reached() != 0 || len(d.begun) != 0 {
+		t.Errorf("%d connections, %v", at.reached(), d.begun)
+	}
+}
+
+// firstHello is a real client's first message.
+func firstHello(t *testing.T, name string) string {
+	t.Helper()
+	a, b := net.Pipe()
+	defer a.Close()
+	client := tls.Client(a, &tls.Config{ServerName: name, MinVersion: tls.VersionTLS13})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = client.HandshakeContext(t.Context()) // it is cut off
+	}()
+	buf := make([]byte, 16<<10)
+	n, err := b.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = b.Close()
+	<-done
+	return string(buf[:n])
+}
+
+// retry is a HelloRetryRequest, in a record.
+func retry() []byte {
+	random := []byte("\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c")
+	m := append([]byte{2, 0, 0, 38, 3, 3}, random...)
+	m = append(m, 0, 0x13, 1, 0)
+	return append([]byte{22, 3, 3, 0, byte(len(m))}, m...)
+}
+
+// TestAnotherNameAfterARetry: also one that was sent before the server asked for it.
+func TestAnotherNameAfterARetry(t *testing.T) {
+	first := firstHello(t, "api.example")
+	for name, c := range map[string]struct {
+		second string
+		early  bool // sent at once
+		passes bool
+	}{
+		"the same":        {first, false, true},
+		"the same, early": {first, true, true},
+		"another":         {firstHello(t, "evil.example"), false, false},
+		"another, early":  {firstHello(t, "evil.example"), true, false},
+		"none":            {"\x17\x03\x03\x00\x01x\x15\x03\x03\x00\x02\x02\x28", false, false},
+	} {
+		at := newPlace(t)
+		d := &fakeDoor{allowed: hosts()}
+		conn := to(t, uplinkTo(t, d, egress.Limits{}, pinned(t, at.Addr()))(), "api.example", 443)
+		sent := first
+		if c.early {
+			sent += c.second
+		}
+		if _, err := io.WriteString(conn, sent); err != nil {
+			t.Fatal(err)
+		}
+		server, err := at.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(first))
+		if _, err := io.ReadFull(server, got); err != nil || string(got) != first {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := server.Write(retry()); err != nil {
+			t.Fatal(err)
+		}
+		asked := make([]byte, len(retry()))
+		if _, err := io.ReadFull(conn, asked); err != nil || !bytes.Equal(asked, retry()) {
+			t.Fatalf("%s: %q, %v", name, asked, err)
+		}
+		if !c.early {
+			if _, err := io.WriteString(conn, c.second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.passes {
+			if _, err := io.WriteString(conn, "the rest"); err != nil {
+				t.Fatal(err)
+			}
+			more := make([]byte, len(c.second)+len("the rest"))
+			if _, err := io.ReadFull(server, more); err != nil || string(more) != c.second+"the rest" {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else {
+			d.until(t, name, func() bool { return len(d.rejected) == 1 && strings.HasPrefix(d.rejected[0], "network.tls ") })
+			if more, _ := io.ReadAll(server); len(more) > 0 {
+				t.Errorf("%s: the server got %q", name, more)
+			}
+		}
+		_ = errors.Join(server.Close(), conn.Close()) // one of them may be closed already
+	}
+}
+
+// TestConnectionsEnd: when the door says so, when it can't say, and when the guest's end
+// has gone while the host is silent.
+func TestConnectionsEnd(t *testing.T) {
+	for name, end := range map[string]func(*fakeDoor, net.Conn){
+		"may not go on":   func(d *fakeDoor, _ net.Conn) { d.gone = true },
+		"nobody can say":  func(d *fakeDoor, _ net.Conn) { d.lost = true },
+		"guest has gone":  func(_ *fakeDoor, guest net.Conn) { _ = guest.Close() },
+		"nothing at all":  nil,
+		"the bytes ended": func(_ *fakeDoor, guest net.Conn) { _, _ = io.WriteString(guest, strings.Repeat("x", 100_000)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t)
+			d := &fakeDoor{allowed: hosts()}
+			limits := egress.Limits{Look: 5 * time.Millisecond, Bytes: 50_000}
+			conn := to(t, uplinkTo(t, d, limits, pinned(t, at.Addr()))(), "api.example", 443)
+			if _, err := io.WriteString(conn, firstHello(t, "api.example")); err != nil {
+				t.Fatal(err)
+			}
+			server, err := at.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			if _, err := server.Write([]byte("\x16\x03\x03\x00\x2c\x02\x00\x00\x28" + strings.Repeat("\x03", 40))); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(conn, make([]byte, 49)); err != nil {
+				t.Fatal(err)
+			}
+			if end == nil { // the control: it goes on over many looks, and half-closes pass
+				if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, server); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(server, "late"); err != nil {
+					t.Fatal(err)
+				}
+				if err := server.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(conn); err != nil || string(got) != "late" {
+					t.Errorf("%q, %v", got, err)
+				}
+				d.until(t, "the end", func() bool { return len(d.ended) == 1 && d.ended[0].Problem == "" })
+				return
+			}
+			d.mu.Lock()
+			end(d, conn)
+			d.mu.Unlock()
+			_, _ = io.Copy(io.Discard, server) // it ends, by a reset perhaps
+			d.until(t, "the end", func() bool { return len(d.ended) == 1 && d.ended[0].Problem != "" && d.ended[0].BytesOut > 0 })
+		})
+	}
+}
+
+// TestCapsOfConnections: one run's, and none of another's.
+func TestCapsOfConnections(t *testing.T) {
+	at := newPlace(t)
+	d := &fakeDoor{allowed: hosts()}
+	dial := uplinkTo(t, d, egress.Limits{Connections: 2, Connects: 1}, pinned(t, at.Addr()))
+	for range 2 {
+		to(t, dial(), "api.example", 443)
+	}
+	third := channel.Open{Kind: channel.OpenTCP, Name: "api.example", Port: 443}
+	if r := open(t, dial(), "sb-1", third); r.OK || !strings.Contains(r.Error, "as many connections open as it may") {
+		t.Errorf("%+v", r)
+	}
+	for range 2 {
+		if r := open(t, dial(), "sb-2", third); !r.OK {
+			t.Errorf("another run: %+v", r)
+		}
+	}
+	if !slices.ContainsFunc(d.rejected, func(s string) bool { return strings.HasPrefix(s, "quota.connections api.example:443 ") }) {
+		t.Errorf("%q", d.rejected)
+	}
+	var last channel.Reply
+	for range 6 { // of sb-3, four at once
+		conn := dial()
+		last = open(t, conn, "sb-3", third)
+		_ = conn.Close()
+	}
+	if last.OK {
+		t.Errorf("six at once: %+v", last)
+	}
+}

@@ -1,0 +1,220 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// passage is one connection of a guest to a host. What the guest says first tells which
+// host it means; only then is the name resolved, the connection judged and recorded, and
+// dialled at the addresses that were judged.
+type passage struct {
+	router  *Router
+	sandbox string
+	name    string
+	port    int
+	guest   net.Conn
+	cancel  context.CancelFunc
+	out, in atomic.Int64 // bytes to the host, and from it
+
+	reaching sync.Mutex // held while the host is judged and dialled, so that it is judged once
+	target   outbound.Target
+
+	mu        sync.Mutex // guards all below
+	over      bool
+	far       []net.Conn // to the host; several in turn, if its client speaks HTTP
+	seq       uint64     // of the record that it began; 0: there is none
+	began     time.Time
+	address   string // of the last of far
+	problem   string // why it ended, if not by its ends
+	unreached bool
+}
+
+// connectHost carries a connection to a name that the policy has on that port.
+func (s *stream) connectHost(ctx context.Context, name string, port int) {
+	p := &passage{router: s.router, sandbox: s.sandbox, name: name, port: port, guest: patient{s.conn, s.router.limits.Idle}}
+	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
+		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
+		return
+	}
+	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
+		s.reply(channel.Reply{Error: p.refuse(ctx, rule, problem)})
+		return
+	}
+	defer s.router.guests.disconnect(s.sandbox)
+	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	defer forget()
+	if !s.reply(channel.Reply{OK: true, Text: id}) {
+		return
+	}
+	ctx, p.cancel = context.WithCancel(ctx)
+	defer p.finish(ctx)
+	if err := s.conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	p.carry(ctx)
+}
+
+// carry finds out what the guest speaks, by its first byte.
+func (p *passage) carry(ctx context.Context) {
+	if err := p.guest.SetReadDeadline(time.Now().Add(p.router.limits.HelloTime)); err != nil {
+		return
+	}
+	first := make([]byte, 1)
+	_, err := io.ReadFull(p.guest, first)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p.refuse(ctx, door.RuleHostProtocol, "the client said nothing at first; only TLS and HTTP tell which host is meant")
+	case err != nil: // it has gone without a word
+	case first[0] == firstOfTLS:
+		p.carryTLS(ctx, first)
+	case 'A' <= first[0] && first[0] <= 'Z':
+		p.carryHTTP(ctx, first)
+	default:
+		p.refuse(ctx, door.RuleHostProtocol, "the client speaks neither TLS nor HTTP, so it does not tell which host is meant")
+	}
+}
+
+// errRefused is what a refusal is to who waits for a connection.
+type errRefused struct{ sentence string }
+
+func (e *errRefused) Error() string { return e.sentence }
+
+// reach connects to the host. At the first time it is resolved, judged and recorded;
+// after that the same addresses are dialled again.
+func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) {
+	p.reaching.Lock()
+	defer p.reaching.Unlock()
+	if p.target.Addresses == nil {
+		if err := p.judge(ctx, protocol); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := p.router.dialer.Dial(ctx, p.target)
+	if err != nil && ctx.Err() != nil {
+		return nil, err // the guest has gone meanwhile
+	}
+	if err != nil {
+		why := fmt.Sprintf("%s can't be connected to on port %d: %s", p.name, p.port, fault.Sentence(err, "it does not answer"))
+		p.router.log.Info("a host can't be reached", "sandbox", p.sandbox, "name", p.name, "port", p.port, "error", err)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.problem, p.unreached = why, true
+		return nil, &errRefused{why}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	if p.unreached {
+		p.unreached, p.problem = false, ""
+	}
+	p.far, p.address = append(p.far, conn), conn.RemoteAddr().String()
+	m := &metered{Conn: conn, passage: p}
+	return m, m.touch()
+}
+
+// judge resolves the name, and asks the door for the connection.
+func (p *passage) judge(ctx context.Context, protocol string) error {
+	target, err := p.router.dialer.Resolve(ctx, p.name, p.port)
+	switch {
+	case errors.Is(err, fault.ErrForbidden):
+		return &errRefused{p.refuse(ctx, door.RuleHostAddress, fault.Sentence(err, "an address that it may not have"))}
+	case err != nil:
+		p.router.log.Info("a host does not resolve", "sandbox", p.sandbox, "name", p.name, "error", err)
+		return &errRefused{p.refuse(ctx, door.RuleHostUnresolved, fault.Sentence(err, "it does not resolve"))}
+	}
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	a, err := p.router.door.Connect(ctx, door.ConnectAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Protocol: protocol, Addresses: target.Addrs()})
+	switch {
+	case err != nil:
+		p.router.log.Error("a connection could not be judged", "sandbox", p.sandbox, "error", err)
+		return &errRefused{"the connection could not be judged"}
+	case !a.Decision.Allowed():
+		return &errRefused{withRequest(a.Decision.Reason, a.RequestID)}
+	}
+	p.target = target
+	p.mu.Lock()
+	p.seq, p.began = a.Seq, time.Now()
+	p.mu.Unlock()
+	p.router.passages.add(p)
+	return nil
+}
+
+// refuse records that the connection is refused, and gives the sentence for the guest.
+func (p *passage) refuse(ctx context.Context, rule, reason string) string {
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	a, err := p.router.door.HostRefused(ctx, door.HostRefusal{Sandbox: p.sandbox, Name: p.name, Port: p.port, Rule: rule, Reason: reason})
+	if err != nil {
+		p.router.log.Error("a refused connection could not be recorded", "sandbox", p.sandbox, "error", err)
+	}
+	return withRequest(reason, a.RequestID)
+}
+
+// withRequest is a reason with the id under which `cofferdam why` has it.
+func withRequest(reason, request string) string {
+	if request == "" {
+		return reason
+	}
+	return fmt.Sprintf("%s; request %s; see: cofferdam why", reason, request)
+}
+
+// stop ends the connection at both ends, for a reason ("": its ends have ended it).
+func (p *passage) stop(problem string) {
+	p.cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.problem == "" {
+		p.problem = problem
+	}
+	_ = p.guest.Close() // who reads and writes on them sees that
+	for _, conn := range p.far {
+		_ = conn.Close()
+	}
+}
+
+// recordTime bounds how long the door takes to record something of a connection.
+const recordTime = 10 * time.Second
+
+// recording is for what is recorded also if the guest has gone meanwhile.
+func recording(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+}
+
+// finish ends the connection and tells the door what it carried.
+func (p *passage) finish(ctx context.Context) {
+	p.stop("")
+	p.router.passages.remove(p)
+	p.mu.Lock()
+	d := door.Disconnection{
+		Sandbox: p.sandbox, Seq: p.seq, Address: p.address, BytesOut: p.out.Load(), BytesIn: p.in.Load(),
+		Milliseconds: time.Since(p.began).Milliseconds(), Problem: p.problem, Unreached: p.unreached,
+	}
+	judged := !p.began.IsZero()
+	p.mu.Unlock()
+	if !judged {
+		return
+	}
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	if err := p.router.door.Disconnected(ctx, d); err != nil {
+		p.router.log.Debug("the end of a connection is not on record", "sandbox", p.sandbox, "error", err) // its sandbox has gone
+	}
+}

@@ -1,0 +1,108 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+const relayBuffer = 32 << 10
+
+// patient is a guest's connection whose guest must read what is written in some time.
+type patient struct {
+	net.Conn
+	idle time.Duration
+}
+
+// Write implements net.Conn.
+func (c patient) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.idle)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// CloseWrite tells the guest that the host says no more.
+func (c patient) CloseWrite() error { return closeWrite(c.Conn) }
+
+// metered is the connection to a host: it counts, and ends when nothing comes or goes.
+type metered struct {
+	net.Conn
+	passage *passage
+}
+
+// Read implements net.Conn.
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	m.passage.in.Add(int64(n))
+	return n, m.spent(n, err)
+}
+
+// Write implements net.Conn.
+func (m *metered) Write(b []byte) (int, error) {
+	n, err := m.Conn.Write(b)
+	m.passage.out.Add(int64(n))
+	return n, m.spent(n, err)
+}
+
+// CloseWrite tells the host that the guest says no more.
+func (m *metered) CloseWrite() error { return closeWrite(m.Conn) }
+
+func (m *metered) touch() error {
+	return m.SetDeadline(time.Now().Add(m.passage.router.limits.Idle))
+}
+
+var errBytes = errors.New("the run has carried as many bytes as one may")
+
+// spent takes bytes off what the run may carry.
+func (m *metered) spent(n int, err error) error {
+	p := m.passage
+	switch {
+	case n > 0 && !p.router.guests.spend(p.sandbox, int64(n)):
+		p.stop(errBytes.Error())
+		return errBytes
+	case n == 0 || err != nil:
+		return err
+	}
+	return m.touch()
+}
+
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return conn.Close()
+}
+
+// relay copies both ways until both have ended, passing each half-close on. What breaks
+// one way ends both: a connection whose other half was lost must not look ended.
+func (p *passage) relay(far *metered, guest io.Reader) {
+	var both sync.WaitGroup
+	errand.In(&both, func() { p.copy(far, guest) })
+	errand.In(&both, func() { p.copy(p.guest, far) })
+	both.Wait()
+}
+
+func (p *passage) copy(to net.Conn, from io.Reader) {
+	buf := make([]byte, relayBuffer)
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buf)
+	if err == nil {
+		err = closeWrite(to)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p.stop("nothing came or went for " + p.router.limits.Idle.String())
+	default:
+		p.stop("")
+	}
+}
+
+// tooMuch is how guests.connect says that a run has carried all that it may.
+func tooMuch() (rule, problem string) { return door.RuleHostBytes, errBytes.Error() }

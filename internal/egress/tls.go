@@ -1,0 +1,136 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/hello"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// firstOfTLS is the first byte of a handshake.
+const firstOfTLS = 0x16
+
+// deny is an alert of TLS: access denied, fatal. Clients print it.
+func deny() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
+
+// carryTLS lets a connection through that names its host, and does not name another when
+// the server has it say its ClientHello again. What is inside stays the client's and the
+// server's.
+func (p *passage) carryTLS(ctx context.Context, said []byte) {
+	whole, rest, err := p.hear(&hello.Client{}, said)
+	if err != nil {
+		p.turnAway(ctx, err)
+		return
+	}
+	far, err := p.reach(ctx, door.ProtocolTLS)
+	if err == nil {
+		_, err = far.Write(whole)
+	}
+	if err == nil {
+		rest, err = p.greet(ctx, far, rest)
+	}
+	if err != nil {
+		p.turnAway(ctx, err)
+		return
+	}
+	if p.guest.SetReadDeadline(time.Time{}) == nil {
+		p.relay(far, io.MultiReader(bytes.NewReader(rest), p.guest))
+	}
+}
+
+// hear reads a ClientHello, of which some was said, and checks what it names. rest is what
+// came behind it.
+func (p *passage) hear(client *hello.Client, said []byte) (whole, rest []byte, err error) {
+	taken, done, err := client.Take(said)
+	buf := make([]byte, 4<<10)
+	for !done && err == nil {
+		n, failure := p.guest.Read(buf)
+		said = append(said, buf[:n]...)
+		used := 0
+		used, done, err = client.Take(buf[:n])
+		if taken += used; !done && err == nil {
+			err = failure
+		}
+	}
+	if err == nil {
+		err = p.means(client.Hello())
+	}
+	return said[:taken], said[taken:], err
+}
+
+// means tells whether a ClientHello means this connection's host.
+func (p *passage) means(h hello.Hello) error {
+	switch {
+	case h.Encrypted:
+		return &hello.Error{What: "the ClientHello hides another one (ECH), or pretends to, so it does not tell which host is meant"}
+	case h.Name == "":
+		return &hello.Error{What: "the ClientHello names no host"}
+	case h.Name != p.name:
+		return &hello.Error{What: fmt.Sprintf("the ClientHello names %s, and the connection is to %s", h.Name, p.name)}
+	}
+	return nil
+}
+
+// greet passes the server's first message on. If that asks for another ClientHello, the
+// guest's next is that, and must name the same host. Until then nothing else of the
+// guest's goes to the server: what it says unasked would be read as its answer.
+func (p *passage) greet(ctx context.Context, far *metered, rest []byte) ([]byte, error) {
+	late := errand.After(p.router.limits.GreetTime, func() { p.stop("the host's handshake did not begin in time") })
+	defer late.Stop()
+	var server hello.Server
+	buf := make([]byte, 4<<10)
+	for done := false; !done; {
+		n, err := far.Read(buf)
+		if err != nil && n == 0 {
+			return nil, err
+		}
+		if done, err = server.Take(buf[:n]); err != nil {
+			return nil, err
+		}
+		if _, err := p.guest.Write(buf[:n]); err != nil {
+			return nil, err
+		}
+	}
+	if !server.Retry() {
+		return rest, nil
+	}
+	if err := p.guest.SetReadDeadline(time.Now().Add(p.router.limits.HelloTime)); err != nil {
+		return nil, err
+	}
+	whole, rest, err := p.hear(hello.Again(), rest)
+	if err == nil {
+		_, err = far.Write(whole)
+	}
+	return rest, err
+}
+
+// turnAway ends a connection whose handshake is not passed on, and records why, unless
+// that was done or an end has just gone.
+func (p *passage) turnAway(ctx context.Context, err error) {
+	reason := hello.Sentence(err)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		reason = "the ClientHello did not come in time"
+	}
+	refused, told := errors.AsType[*errRefused](err)
+	switch {
+	case told:
+		reason = refused.sentence
+	case reason != "":
+		reason = p.refuse(ctx, door.RuleHostTLS, reason)
+	default:
+		return
+	}
+	p.mu.Lock()
+	if p.problem == "" {
+		p.problem = reason
+	}
+	p.mu.Unlock()
+	_, _ = p.guest.Write(deny()) // it may have gone
+}

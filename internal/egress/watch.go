@@ -1,0 +1,122 @@
+package egress
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// passages are the connections to hosts that go on.
+type passages struct {
+	mu   sync.Mutex // guards open
+	open map[*passage]bool
+}
+
+func (ps *passages) add(p *passage) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.open == nil {
+		ps.open = map[*passage]bool{}
+	}
+	ps.open[p] = true
+}
+
+func (ps *passages) remove(p *passage) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	delete(ps.open, p)
+}
+
+// bySandbox are those of each sandbox, by the records that they began.
+func (ps *passages) bySandbox() map[string]map[uint64]*passage {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	all := map[string]map[uint64]*passage{}
+	for p := range ps.open {
+		if all[p.sandbox] == nil {
+			all[p.sandbox] = map[uint64]*passage{}
+		}
+		all[p.sandbox][p.begun()] = p
+	}
+	return all
+}
+
+func (p *passage) begun() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seq
+}
+
+// watch looks again and again whether connections may go on, until ctx ends.
+func (r *Router) watch(ctx context.Context) {
+	tick := time.NewTicker(r.limits.Look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var sandboxes sync.WaitGroup
+		for sandbox, open := range r.passages.bySandbox() {
+			errand.In(&sandboxes, func() { r.look(ctx, sandbox, open) })
+		}
+		sandboxes.Wait()
+	}
+}
+
+// lookTime bounds a question whether connections may go on.
+const lookTime = 5 * time.Second
+
+// look ends those connections of a sandbox that may not go on any more, and those whose
+// sandbox has gone.
+func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*passage) {
+	for _, p := range open {
+		if hungUp(p.guest) {
+			p.stop("the sandbox's end of the connection has gone")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	ended, err := r.door.Standing(ctx, sandbox, slices.Sorted(maps.Keys(open)))
+	problem := "it may not go on any more: its policy was narrowed, or its sandbox was paused"
+	if err != nil {
+		ended, problem = slices.Collect(maps.Keys(open)), "its sandbox has ended, or nobody can say whether it may go on"
+	}
+	for _, seq := range ended {
+		if p := open[seq]; p != nil {
+			p.stop(problem)
+		}
+	}
+}
+
+// hungUp tells whether the other end of a connection was closed both ways, which one who
+// waits for the host to speak does not see.
+func hungUp(conn net.Conn) bool {
+	if c, ok := conn.(patient); ok {
+		conn = c.Conn
+	}
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	is := false
+	_ = raw.Control(func(fd uintptr) { // of a closed one there is nothing to tell
+		fds := []unix.PollFd{{Fd: int32(fd)}}
+		n, err := unix.Poll(fds, 0)
+		is = err == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return is
+}

@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The rules of names. One that is allowed has ruleNetworkEntry with its entry behind it.
+const (
+	ruleNetworkEntry   = "network_allowlist"
+	ruleNetworkDefault = "network_default"
+)
+
+// maxHostPorts is on how many ports a name can be listed: as many as a sandbox listens on
+// for one.
+const maxHostPorts = 8
+
+// Host judges whether a canonical name may be connected to on a port; port 0 is a DNS
+// question, which a name on any port answers. Addresses are not looked at: who dials does.
+func (p *Policy) Host(name string, port int) Decision {
+	d := p.host(name, port)
+	for _, by := range p.narrowed {
+		d = theStricter(d, by.host(name, port))
+	}
+	return d
+}
+
+// HostPorts are the ports on which a name may be connected to, in ascending order.
+func (p *Policy) HostPorts(name string) []int {
+	ports := p.hostPorts(name)
+	for _, by := range p.narrowed {
+		both := by.hostPorts(name)
+		ports = slices.DeleteFunc(ports, func(port int) bool { return !slices.Contains(both, port) })
+	}
+	return ports
+}
+
+func (p *Policy) host(name string, port int) Decision {
+	for _, entry := range p.network {
+		if entry.matches(name) && (port == 0 || slices.Contains(entry.ports(), port)) {
+			return Decision{
+				Effect: Allow, Rule: ruleNetworkEntry + "." + entry.String(), ResolvedBy: ByNetwork,
+				Reason: reason("%s is on the policy's network_allowlist", plain(name, 253)),
+			}
+		}
+	}
+	d := Decision{Effect: Deny, Rule: ruleNetworkDefault, ResolvedBy: ByNetwork, Suggest: suggestHost(name, port)}
+	switch listed := p.hostPorts(name); {
+	case len(listed) > 0:
+		d.Reason = reason("the policy's network_allowlist has %s on port %s, and not on %d", plain(name, 253), portsText(listed), port)
+	case len(p.network) > 0:
+		d.Reason = reason("%s is not on the policy's network_allowlist", plain(name, 253))
+	default:
+		d.Reason = "a sandbox reaches package registries and nothing else"
+	}
+	return d
+}
+
+func (p *Policy) hostPorts(name string) []int {
+	var ports []int
+	for _, entry := range p.network {
+		if entry.matches(name) {
+			ports = append(ports, entry.ports()...)
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
+
+func (n NetworkPattern) ports() []int {
+	if n.Port == 0 {
+		return []int{80, 443}
+	}
+	return []int{n.Port}
+}
+
+func portsText(ports []int) string {
+	var texts []string
+	for _, port := range ports {
+		texts = append(texts, strconv.Itoa(port))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// suggestHost is the lines that would allow a name; "" for what no list can have.
+func suggestHost(name string, port int) string {
+	entry, wrong := parseNetworkPattern(name)
+	if wrong != "" {
+		return ""
+	}
+	if port != 0 && !slices.Contains(entry.ports(), port) {
+		entry.Port = port
+	}
+	return ruleNetworkEntry + ":\n  - " + strconv.Quote(entry.String()) + "\n"
+}
+
+// crowdedHost is a name that is listed on more ports than a sandbox could listen on; "" if
+// there is none.
+func (p *Policy) crowdedHost() (host string, ports int) {
+	for _, entry := range p.network {
+		name := entry.Host
+		if entry.Wildcard {
+			name = "a." + name
+		}
+		if n := len(p.hostPorts(name)); n > maxHostPorts {
+			return entry.Host, n
+		}
+	}
+	return "", 0
+}

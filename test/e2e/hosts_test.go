@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// hostLog is what comes to a host, a line each, in a file.
+type hostLog struct {
+	mu   sync.Mutex // guards the file
+	path string
+}
+
+func (l *hostLog) write(format string, args ...any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintf(f, format+"\n", args...)
+	return err
+}
+
+// hosts NAME serves a host on loopback until the script's end, over TLS (port 443) and
+// plain HTTP (port 80), and configures the installation so that the name leads there. The
+// file ca.pem has its certificate's authority, and requests what comes to it.
+func hosts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hosts NAME")
+	}
+	l := &hostLog{path: ts.MkAbs("requests")}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		if err := l.write("%s %s%s", scheme, r.Host, r.URL.Path); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, "you asked for %s %s%s", scheme, r.Host, r.URL.Path)
+	})
+	cert, ca, err := certified(args[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o644)) //nolint:gosec // the sandbox's user reads it
+	plain, secure := httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
+	secure.TLS = &tls.Config{
+		Certificates:       []tls.Certificate{cert},
+		GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) { return nil, l.write("hello %s", i.ServerName) },
+	}
+	secure.StartTLS()
+	ts.Defer(plain.Close)
+	ts.Defer(secure.Close)
+	text := fmt.Sprintf("network:\n  hosts:\n    - { name: %q, port: 443, address: %q }\n    - { name: %q, port: 80, address: %q }\n",
+		args[0], secure.Listener.Addr(), args[0], plain.Listener.Addr())
+	ts.Check(os.WriteFile(stateFile(ts, "config.yaml"), []byte(text), 0o600))
+}
+
+// certified is a certificate for a name, and the authority's own, in PEM.
+func certified(name string) (cert tls.Certificate, ca []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return cert, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test's own"}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return cert, nil, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

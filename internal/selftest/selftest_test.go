@@ -21,6 +21,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -50,7 +51,7 @@ func rehearse(tb testing.TB) *rehearsal {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(r.queue.Close)
-	r.door = admission.New(admission.Config{Log: r.log, Approvals: r.queue})
+	r.door = admission.New(admission.Config{Log: r.log, Approvals: r.queue, Clients: all.Asked})
 	return r
 }
 

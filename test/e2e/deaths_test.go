@@ -76,7 +76,7 @@ func (in *installation) revive(t *testing.T) {
 	if in.Daemon.ProcessState == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own is over
+	ctx, cancel := context.WithTimeout(context.Background(), longestWait) // the test's own is over
 	defer cancel()
 	in.launch(t)
 	if err := in.ready(ctx); err != nil {
@@ -179,7 +179,7 @@ func (in *installation) dieAt(t *testing.T, point faultpoint.Point, act func(con
 	in.launch(t, faultpoint.Variable+"="+string(point))
 	ended := make(chan error, 1)
 	go func() { ended <- in.Daemon.Wait() }()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- act(ctx) }()
@@ -208,6 +208,6 @@ func (in *installation) ready(ctx context.Context) error {
 }
 
 // others are the sandboxes that are neither the subject nor the witness.
-func (d *deed) others(all []api.Sandbox, witness string) []api.Sandbox {
+func (d *operation) others(all []api.Sandbox, witness string) []api.Sandbox {
 	return slices.DeleteFunc(slices.Clone(all), func(s api.Sandbox) bool { return s.ID == d.subject.ID || s.ID == witness })
 }

@@ -17,7 +17,7 @@
 // CLIENT"); all of its, and older ones, with COFFERDAM_LONG=1 ("[long]" in a script).
 //
 // Some tests drive a daemon through the Go client instead, and count what it has on
-// the host before and after (belongings_test.go): deaths at each fault point, storms
+// the host before and after (hoststate_test.go): deaths at each fault point, storms
 // of requests, and a *soak*, which is everything at random for a long time.
 // COFFERDAM_LONG=1 makes them long; COFFERDAM_SOAK is the soak's duration (20m).
 //

@@ -63,7 +63,7 @@ func (in *installation) serve(binary string) {
 	}
 	in.Client = client.New(filepath.Join(in.Runtime, "daemon.sock"))
 	in.t.Cleanup(in.stop)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), longestWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

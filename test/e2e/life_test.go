@@ -56,7 +56,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 // traces counts what an installation has on the host.
 func (in *installation) traces() map[string]int {
 	in.t.Helper()
-	n := in.belongings(in.t)
+	n := in.onHost(in.t)
 	for pid, role := range in.family() {
 		if role == "" {
 			continue

@@ -65,7 +65,7 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("done: %v", s.did)
-	for what := range deedsOfSoak() {
+	for what := range soakOperations() {
 		if s.did[what] == 0 {
 			t.Errorf("in all the time there was no %s", what)
 		}
@@ -95,8 +95,8 @@ type soaker struct {
 	snapshots []string
 }
 
-// deedsOfSoak are what a worker can do, with how often it wants to.
-func deedsOfSoak() map[string]struct {
+// soakOperations are what a worker can do, with how often it wants to.
+func soakOperations() map[string]struct {
 	weight int
 	do     func(*soaker, context.Context) error
 } {
@@ -113,7 +113,7 @@ func deedsOfSoak() map[string]struct {
 // work does things until the time is over.
 func (s *soak) work(ctx, over context.Context, random *rand.Rand) error {
 	w := &soaker{soak: s, random: random}
-	all := deedsOfSoak()
+	all := soakOperations()
 	var lots []string
 	for _, what := range []string{"create", "exec", "files", "snapshot", "restore", "fork", "pause", "kill"} { // an order: a seed means one course
 		for range all[what].weight {

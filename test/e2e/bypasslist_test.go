@@ -1,29 +1,29 @@
 package e2e
 
-// wayFamily is the clients of one ecosystem and the ways that concern them.
-type wayFamily struct {
-	name   string
-	wanted string // a package that the refusing policy allows
-	before string // a script that gets it
-	ways   []way
+// bypassFamily is the clients of one ecosystem and the bypasses that concern them.
+type bypassFamily struct {
+	name     string
+	wanted   string // a package that the refusing policy allows
+	before   string // a script that gets it
+	bypasses []bypass
 }
 
-func wayFamilies() []wayFamily {
-	return []wayFamily{
-		{"python", "wanted", "pip install -q --no-cache-dir wanted", pythonWays()},
-		{"node", "wanted", "npm install wanted", nodeWays()},
-		{"go", "wanted.example/lib", "go mod init x && go get wanted.example/lib", goWays()},
+func bypassFamilies() []bypassFamily {
+	return []bypassFamily{
+		{"python", "wanted", "pip install -q --no-cache-dir wanted", pythonBypasses()},
+		{"node", "wanted", "npm install wanted", nodeBypasses()},
+		{"go", "wanted.example/lib", "go mod init x && go get wanted.example/lib", goBypasses()},
 	}
 }
 
 // byHand are requests that no client sends, of all that a registry has of the
 // package.
-func byHand(paths string) way {
-	return way{"15 16 17 20", "requests by hand", "python3 /ways/byhand.py $HOST " + paths, true}
+func byHand(paths string) bypass {
+	return bypass{"15 16 17 20", "requests by hand", "python3 /bypasses/byhand.py $HOST " + paths, true}
 }
 
-func pythonWays() []way {
-	return []way{
+func pythonBypasses() []bypass {
+	return []bypass{
 		{"1", "its address", "pip install $URL", true},
 		{"1", "its address in a requirement", "echo \"$PKG @ $URL\" >r.txt; uv pip install -r r.txt", true},
 		{"8", "a requirement with its hash", "echo \"$PKG==$VERSION --hash=sha256:$SHA256\" >r.txt; pip install --require-hashes -r r.txt", true},
@@ -47,9 +47,9 @@ env -u VIRTUAL_ENV uv sync --frozen`, true},
 	}
 }
 
-func nodeWays() []way {
+func nodeBypasses() []bypass {
 	const lock = `{"name":"x","version":"0.0.0","lockfileVersion":3,"packages":{"":{"name":"x","version":"0.0.0","dependencies":{"%s":"1.0.0"}},"node_modules/%s":{"version":"1.0.0","resolved":"%s","integrity":"%s"}}}`
-	return []way{
+	return []bypass{
 		{"1", "its address", "npm install $URL", true},
 		{"10", "an alias", "npm install innocent@npm:$PKG@1.0.0", true},
 		{"10", "an override", `printf '{"dependencies":{"wanted":"1.0.0"},"overrides":{"helper":"npm:%s@1.0.0"}}' $PKG >package.json; npm install`, true},
@@ -69,9 +69,9 @@ pnpm install --frozen-lockfile`, true},
 	}
 }
 
-func goWays() []way {
+func goBypasses() []bypass {
 	const begin = "go mod init x 2>/dev/null; "
-	return []way{
+	return []bypass{
 		{"8", "its zip", begin + "go get $PKG", true},
 		{"2 11", "past the proxy", begin + "GOPROXY=direct GOVCS=*:all go get $PKG", false},
 		{"11", "as a private module", begin + "GOPRIVATE=* GOVCS=*:all GONOPROXY=* GONOSUMDB=* go get $PKG", false},

@@ -19,46 +19,46 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
-// way is one way around a package gateway, tried by a real client or by hand in
+// bypass is one way around a package gateway, tried by a real client or by hand in
 // a real sandbox, with a package of its own. number is its row of
 // docs/security-cases.md.
-type way struct {
+type bypass struct {
 	number, name string
 	// script is for a shell, with PKG, FILE (the artifact's path), HOST (the
-	// registry), EVIL (a host that is none) and what else wayRegistry.env gives.
+	// registry), EVIL (a host that is none) and what else bypassRegistry.env gives.
 	script string
-	// gets tells that with a policy that allows the package this way gets it: the
-	// control. Ways that lead past the gateway get nothing under any policy.
+	// gets tells that with a policy that allows the package this bypass gets it: the
+	// control. Bypasses that lead past the gateway get nothing under any policy.
 	gets bool
 }
 
-// TestWays: a package that a policy refuses reaches the sandbox by no way. The
+// TestBypasses: a package that a policy refuses reaches the sandbox by no bypass. The
 // sandboxes' word counts for nothing: after the runs the log has no record that
 // it was served, whatever lies in the sandbox's home and temporary files has
 // neither its digest nor its marker, and each attempt left a refusal on record.
 // Before that another run, which may have the packages, gets them by the same
 // scripts, so that the oracles are seen to see and every cache is warm.
-func TestWays(t *testing.T) {
+func TestBypasses(t *testing.T) {
 	t.Parallel()
-	registry := newWayRegistry(t)
+	registry := newBypassRegistry(t)
 	in := start(t, registry.config(t))
-	for _, f := range wayFamilies() {
+	for _, f := range bypassFamilies() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			own := *in
 			own.t = t
-			w := &waysRun{installation: &own, registry: registry, family: f}
+			w := &bypassRun{installation: &own, registry: registry, family: f}
 			w.control()
 			w.attack()
 		})
 	}
 }
 
-// waysRun is a family's ways on one installation.
-type waysRun struct {
+// bypassRun is a family's bypasses on one installation.
+type bypassRun struct {
 	*installation
-	registry *wayRegistry
-	family   wayFamily
+	registry *bypassRegistry
+	family   bypassFamily
 }
 
 const (
@@ -71,43 +71,43 @@ allowed_packages:
 `
 )
 
-// control tries the ways that get something under a policy that allows it.
-func (w *waysRun) control() {
+// control tries the bypasses that get something under a policy that allows it.
+func (w *bypassRun) control() {
 	w.t.Helper()
 	s := w.open(allowingPolicy)
 	said := map[string]string{}
-	for i, way := range w.family.ways {
-		if way.gets {
-			said[way.name] = s.try(i, "yes")
+	for i, bypass := range w.family.bypasses {
+		if bypass.gets {
+			said[bypass.name] = s.try(i, "yes")
 		}
 	}
 	got, records := s.collect(), s.records()
-	for i, way := range w.family.ways {
+	for i, bypass := range w.family.bypasses {
 		p := w.registry.packages[w.family.name][i]
-		if way.gets && (!got[p.name] || !served(records, p.name)) {
+		if bypass.gets && (!got[p.name] || !served(records, p.name)) {
 			w.t.Errorf("INCONCLUSIVE: %s (%s) does not get what a policy allows (found %v, served %v); the client says:\n%s",
-				way.name, p.name, got[p.name], served(records, p.name), said[way.name])
+				bypass.name, p.name, got[p.name], served(records, p.name), said[bypass.name])
 		}
 	}
 }
 
-// attack tries all ways under a policy that refuses it.
-func (w *waysRun) attack() {
+// attack tries all bypasses under a policy that refuses it.
+func (w *bypassRun) attack() {
 	w.t.Helper()
 	s := w.open(refusingPolicy)
-	said := make([]string, len(w.family.ways))
-	for i := range w.family.ways {
+	said := make([]string, len(w.family.bypasses))
+	for i := range w.family.bypasses {
 		said[i] = s.try(i, "")
 	}
 	got, records := s.collect(), s.records()
-	for i, way := range w.family.ways {
+	for i, bypass := range w.family.bypasses {
 		p := w.registry.packages[w.family.name][i]
 		if got[p.name] || served(records, p.name) {
 			w.t.Errorf("REACHED: by %s (%s) a refused package came in (found %v, served %v); the client says:\n%s",
-				way.name, p.name, got[p.name], served(records, p.name), said[i])
+				bypass.name, p.name, got[p.name], served(records, p.name), said[i])
 		}
 		if !refused(records, p) {
-			w.t.Errorf("INCONCLUSIVE: %s (%s) left no refusal on record; the client says:\n%s", way.name, p.name, said[i])
+			w.t.Errorf("INCONCLUSIVE: %s (%s) left no refusal on record; the client says:\n%s", bypass.name, p.name, said[i])
 		}
 	}
 	if !served(records, w.family.wanted) {
@@ -115,49 +115,49 @@ func (w *waysRun) attack() {
 	}
 }
 
-// waySandbox is a sandbox of one family and one policy.
-type waySandbox struct {
-	*waysRun
+// bypassSandbox is a sandbox of one family and one policy.
+type bypassSandbox struct {
+	*bypassRun
 	sandbox api.Sandbox
 	out     string // on the host: what the sandbox can write for us to see
 	seen    map[string]bool
 }
 
-func (w *waysRun) open(policy string) *waySandbox {
+func (w *bypassRun) open(policy string) *bypassSandbox {
 	w.t.Helper()
 	out := w.t.TempDir()
 	if err := os.Chmod(out, 0o777); err != nil { // the sandbox's user writes it
 		w.t.Fatal(err)
 	}
-	scripts, err := filepath.Abs(filepath.Join("testdata", "ways"))
+	scripts, err := filepath.Abs(filepath.Join("testdata", "bypasses"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	sb, err := w.Client.CreateSandbox(w.t.Context(), api.CreateSandbox{
 		Template: "debian", Policy: api.Policy{Document: []byte(policy)}, Linger: true,
-		Mounts: []api.Mount{{Source: out, Destination: "/out", ReadWrite: true}, {Source: scripts, Destination: "/ways"}},
+		Mounts: []api.Mount{{Source: out, Destination: "/out", ReadWrite: true}, {Source: scripts, Destination: "/bypasses"}},
 	})
 	if err != nil {
 		w.t.Fatalf("create: %v\n%s", err, w.log())
 	}
-	s := &waySandbox{waysRun: w, sandbox: sb, out: out, seen: map[string]bool{}}
+	s := &bypassSandbox{bypassRun: w, sandbox: sb, out: out, seen: map[string]bool{}}
 	s.command("touch /tmp/start; mkdir -p /tmp/wanted; cd /tmp/wanted; "+w.family.before, w.registry.common(w.family.name))
 	return s
 }
 
-// try walks one way and gives what was printed, in which the package is looked
+// try runs one bypass and gives what was printed, in which the package is looked
 // for, too. control is the variable CONTROL of the scripts.
-func (s *waySandbox) try(i int, control string) string {
+func (s *bypassSandbox) try(i int, control string) string {
 	s.t.Helper()
 	p := s.registry.packages[s.family.name][i]
 	env := s.registry.env(s.family.name, p)
 	env["CONTROL"] = control
-	said := s.command("mkdir -p /tmp/w/$PKG && cd /tmp/w/$PKG && {\n"+s.family.ways[i].script+"\n}", env)
+	said := s.command("mkdir -p /tmp/w/$PKG && cd /tmp/w/$PKG && {\n"+s.family.bypasses[i].script+"\n}", env)
 	s.look([]byte(said))
 	return said
 }
 
-func (s *waySandbox) command(script string, env map[string]string) string {
+func (s *bypassSandbox) command(script string, env map[string]string) string {
 	s.t.Helper()
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -169,7 +169,7 @@ func (s *waySandbox) command(script string, env map[string]string) string {
 
 // collect has the sandbox copy whatever changed since its start, and says of
 // which packages something is among it.
-func (s *waySandbox) collect() map[string]bool {
+func (s *bypassSandbox) collect() map[string]bool {
 	s.t.Helper()
 	said := s.command(`chmod -R u+w "$HOME" /tmp 2>/dev/null; find "$HOME" /tmp /var/tmp /dev/shm -xdev -type f -cnewer /tmp/start -exec cp --parents -t /out {} + && touch /out/copied`, nil)
 	if _, err := os.Stat(filepath.Join(s.out, "copied")); err != nil {
@@ -194,7 +194,7 @@ func (s *waySandbox) collect() map[string]bool {
 }
 
 // look notes the packages of which data is the artifact or has the marker.
-func (s *waySandbox) look(data []byte) {
+func (s *bypassSandbox) look(data []byte) {
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
 	for _, p := range s.registry.packages[s.family.name] {
@@ -205,7 +205,7 @@ func (s *waySandbox) look(data []byte) {
 }
 
 // records are what the log has of the run.
-func (s *waySandbox) records() []audit.Record {
+func (s *bypassSandbox) records() []audit.Record {
 	s.t.Helper()
 	var all []audit.Record
 	for line, err := range s.Client.Records(s.t.Context(), client.RecordFilter{Run: s.sandbox.Run}) {
@@ -228,8 +228,8 @@ func served(records []audit.Record, name string) bool {
 	})
 }
 
-// refused tells whether a package, or the host that only its way leads to, was.
-func refused(records []audit.Record, p wayPackage) bool {
+// refused tells whether a package, or the host that only its bypass leads to, was.
+func refused(records []audit.Record, p bypassPackage) bool {
 	return slices.ContainsFunc(records, func(r audit.Record) bool {
 		switch {
 		case r.Kind == audit.KindNetwork:

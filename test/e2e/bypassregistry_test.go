@@ -20,44 +20,44 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
-// The registries of the ways, and the checksum database.
+// The registries of the bypasses, and the checksum database.
 const (
-	wayPython   = "python.example"
-	wayNode     = "node.example"
-	wayGo       = "go.example"
-	wayDatabase = "sum.example"
+	bypassPython   = "python.example"
+	bypassNode     = "node.example"
+	bypassGo       = "go.example"
+	bypassDatabase = "sum.example"
 )
 
-// wayPackage is what one way is after.
-type wayPackage struct {
+// bypassPackage is what one bypass is after.
+type bypassPackage struct {
 	name, version string
 	path          string // of the artifact, at its registry
 	digest        string // sha256
 	integrity     string // npm's
 	sum           string // Go's
 	marker        string // in its files, and in the artifact as it is sent
-	evil          string // a host that only its way leads to
+	evil          string // a host that only its bypass leads to
 }
 
-// wayRegistry is a registry on the host's loopback with a package for each way.
-type wayRegistry struct {
+// bypassRegistry is a registry on the host's loopback with a package for each bypass.
+type bypassRegistry struct {
 	t        *testing.T
 	liar     *liar.Server
 	database *golangtest.Database
-	packages map[string][]wayPackage // by family
+	packages map[string][]bypassPackage // by family
 }
 
-func newWayRegistry(t *testing.T) *wayRegistry {
+func newBypassRegistry(t *testing.T) *bypassRegistry {
 	t.Helper()
-	r := &wayRegistry{t: t, liar: liar.New(t, wayPython, wayNode, wayGo), packages: map[string][]wayPackage{}}
-	r.database = golangtest.NewDatabase(t, wayDatabase)
+	r := &bypassRegistry{t: t, liar: liar.New(t, bypassPython, bypassNode, bypassGo), packages: map[string][]bypassPackage{}}
+	r.database = golangtest.NewDatabase(t, bypassDatabase)
 	r.python("wanted", "wanted")
 	helper := r.npmRelease("helper", "helper", nil)
 	r.node(helper)
 	r.node(r.npmRelease("wanted", "wanted", map[string]any{"dependencies": map[string]string{"helper": "1.0.0"}}))
 	r.golang("wanted.example/lib", "wanted")
-	for _, f := range wayFamilies() {
-		for i := range f.ways {
+	for _, f := range bypassFamilies() {
+		for i := range f.bypasses {
 			marker := "marker" + randomHex(t)
 			p := r.publish(f.name, i, marker)
 			p.marker, p.evil = marker, fmt.Sprintf("elsewhere%02d.example", i)
@@ -65,7 +65,7 @@ func newWayRegistry(t *testing.T) *wayRegistry {
 		}
 	}
 	for path, a := range r.database.Answers() {
-		r.liar.Script(wayGo+"/sumdb/"+wayDatabase+"/"+path, liar.Body(a.ContentType, a.Body))
+		r.liar.Script(bypassGo+"/sumdb/"+bypassDatabase+"/"+path, liar.Body(a.ContentType, a.Body))
 	}
 	return r
 }
@@ -79,8 +79,8 @@ func randomHex(t *testing.T) string {
 	return hex.EncodeToString(b)
 }
 
-// publish puts the package of a way on its registry.
-func (r *wayRegistry) publish(family string, i int, marker string) wayPackage {
+// publish puts the package of a bypass on its registry.
+func (r *bypassRegistry) publish(family string, i int, marker string) bypassPackage {
 	r.t.Helper()
 	switch family {
 	case "python":
@@ -93,19 +93,19 @@ func (r *wayRegistry) publish(family string, i int, marker string) wayPackage {
 	}
 }
 
-func (r *wayRegistry) python(name, marker string) wayPackage {
+func (r *bypassRegistry) python(name, marker string) bypassPackage {
 	r.t.Helper()
 	d := pypitest.WheelOf(r.t, name, "1.0", [2]string{name + "_" + marker + ".py", "# " + marker + "\n"})
-	d.URL = r.liar.URL(wayPython, "/p/"+d.File)
-	r.liar.Script(wayPython+"/p/"+d.File, liar.Body("application/zip", d.Bytes))
-	r.liar.Script(wayPython+"/p/"+d.File+".metadata", liar.Body("text/plain", d.Metadata))
-	r.liar.Script(wayPython+"/simple/"+name+"/", liar.Body(pypitest.TypeJSON, pypitest.Page(r.t, name, d)))
-	return wayPackage{name: name, version: d.Version, path: "/p/" + d.File, digest: d.Digest()}
+	d.URL = r.liar.URL(bypassPython, "/p/"+d.File)
+	r.liar.Script(bypassPython+"/p/"+d.File, liar.Body("application/zip", d.Bytes))
+	r.liar.Script(bypassPython+"/p/"+d.File+".metadata", liar.Body("text/plain", d.Metadata))
+	r.liar.Script(bypassPython+"/simple/"+name+"/", liar.Body(pypitest.TypeJSON, pypitest.Page(r.t, name, d)))
+	return bypassPackage{name: name, version: d.Version, path: "/p/" + d.File, digest: d.Digest()}
 }
 
 // npmRelease is a tarball that is not compressed, so that any part of it shows
 // the marker.
-func (r *wayRegistry) npmRelease(name, marker string, members map[string]any) npmtest.Release {
+func (r *bypassRegistry) npmRelease(name, marker string, members map[string]any) npmtest.Release {
 	r.t.Helper()
 	release := npmtest.Pack(r.t, name, "1.0.0", members, [2]string{marker + ".js", "// " + marker + "\n"}, [2]string{"cli.js", "#!/usr/bin/env node\nconsole.log('" + marker + "')\n"})
 	z, err := gzip.NewReader(bytes.NewReader(release.Bytes))
@@ -131,15 +131,15 @@ func (r *wayRegistry) npmRelease(name, marker string, members map[string]any) np
 	return release
 }
 
-func (r *wayRegistry) node(p npmtest.Release) wayPackage {
+func (r *bypassRegistry) node(p npmtest.Release) bypassPackage {
 	r.t.Helper()
-	p.URL = r.liar.URL(wayNode, p.Path())
-	r.liar.Script(wayNode+p.Path(), liar.Body("application/octet-stream", p.Bytes))
-	r.liar.Script(wayNode+"/"+p.Name, liar.Body(npmtest.Type, npmtest.Packument(r.t, p.Name, nil, p)))
-	return wayPackage{name: p.Name, version: p.Version, path: p.Path(), digest: sha256Hex(p.Bytes), integrity: p.Integrity()}
+	p.URL = r.liar.URL(bypassNode, p.Path())
+	r.liar.Script(bypassNode+p.Path(), liar.Body("application/octet-stream", p.Bytes))
+	r.liar.Script(bypassNode+"/"+p.Name, liar.Body(npmtest.Type, npmtest.Packument(r.t, p.Name, nil, p)))
+	return bypassPackage{name: p.Name, version: p.Version, path: p.Path(), digest: sha256Hex(p.Bytes), integrity: p.Integrity()}
 }
 
-func (r *wayRegistry) golang(path, marker string) wayPackage {
+func (r *bypassRegistry) golang(path, marker string) bypassPackage {
 	r.t.Helper()
 	m := golangtest.Pack(
 		r.t, path, "v1.0.0", [2]string{"go.mod", "module " + path + "\n\ngo 1.21\n"},
@@ -147,10 +147,10 @@ func (r *wayRegistry) golang(path, marker string) wayPackage {
 		[2]string{"lib/lib.go", "package lib\n\nconst Marker = \"" + marker + "\"\n"},
 	)
 	for path, a := range golangtest.Proxy(r.t, m) {
-		r.liar.Script(wayGo+"/"+path, liar.Body(a.ContentType, a.Body))
+		r.liar.Script(bypassGo+"/"+path, liar.Body(a.ContentType, a.Body))
 	}
 	r.database.Add(m)
-	return wayPackage{name: path, version: m.Version, path: "/" + m.Escaped(r.t, "zip"), digest: sha256Hex(m.Zip), sum: m.ZipSum}
+	return bypassPackage{name: path, version: m.Version, path: "/" + m.Escaped(r.t, "zip"), digest: sha256Hex(m.Zip), sum: m.ZipSum}
 }
 
 func sha256Hex(data []byte) string {
@@ -159,7 +159,7 @@ func sha256Hex(data []byte) string {
 }
 
 // config is that of an installation whose upstreams these registries are.
-func (r *wayRegistry) config(t *testing.T) string {
+func (r *bypassRegistry) config(t *testing.T) string {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, r.liar.CAPEM, 0o600); err != nil {
@@ -167,7 +167,7 @@ func (r *wayRegistry) config(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString("probe_projects: [wanted]\nupstreams:\n")
-	for _, u := range [][3]string{{"python", wayPython, "/simple/"}, {"node", wayNode, "/"}, {"go", wayGo, "/"}} {
+	for _, u := range [][3]string{{"python", bypassPython, "/simple/"}, {"node", bypassNode, "/"}, {"go", bypassGo, "/"}} {
 		address := strings.Replace(r.liar.Host(u[1]), u[1], "127.0.0.1", 1)
 		fmt.Fprintf(&b, "  - { ecosystem: %s, index: %q, address: %q, ca_file: %s", u[0], r.liar.URL(u[1], u[2]), address, ca)
 		if u[0] == "go" {
@@ -179,15 +179,15 @@ func (r *wayRegistry) config(t *testing.T) string {
 }
 
 // common are the variables of a family's scripts. Nothing is tried twice.
-func (r *wayRegistry) common(family string) map[string]string {
+func (r *bypassRegistry) common(family string) map[string]string {
 	return map[string]string{
-		"HOST":        map[string]string{"python": wayPython, "node": wayNode, "go": wayGo}[family],
+		"HOST":        map[string]string{"python": bypassPython, "node": bypassNode, "go": bypassGo}[family],
 		"PIP_RETRIES": "0", "PIP_NO_COMPILE": "1", "UV_HTTP_RETRIES": "0", "npm_config_fetch_retries": "0",
 	}
 }
 
-// env are the variables of one way's script.
-func (r *wayRegistry) env(family string, p wayPackage) map[string]string {
+// env are the variables of one bypass's script.
+func (r *bypassRegistry) env(family string, p bypassPackage) map[string]string {
 	env := r.common(family)
 	maps.Copy(env, map[string]string{
 		"PKG": p.name, "VERSION": p.version, "FILE": p.path, "SHA256": p.digest, "INTEGRITY": p.integrity, "SUM": p.sum, "EVIL": p.evil,

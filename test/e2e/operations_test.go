@@ -14,8 +14,8 @@ import (
 // markFile is in the memory of a sandbox, not on a disk.
 const markFile = "/tmp/mark"
 
-// deed is something that a client asks of a daemon which dies of it.
-type deed struct {
+// operation is something that a client asks of a daemon which dies of it.
+type operation struct {
 	point   faultpoint.Point
 	subject api.Sandbox // it is done to this one, which has the mark in its memory
 	mark    string
@@ -23,15 +23,15 @@ type deed struct {
 }
 
 // verb is what goes on at the point.
-func (d *deed) verb() string {
+func (d *operation) verb() string {
 	verb, _, _ := strings.Cut(string(d.point), ".")
 	return verb
 }
 
 // rehearse prepares what is to be done, with a daemon that lives.
-func (in *installation) rehearse(t *testing.T, point faultpoint.Point) *deed {
+func (in *installation) rehearse(t *testing.T, point faultpoint.Point) *operation {
 	t.Helper()
-	d := &deed{point: point, mark: "before " + string(point), subject: in.create("debian", nothingAllowed)}
+	d := &operation{point: point, mark: "before " + string(point), subject: in.create("debian", nothingAllowed)}
 	if _, err := in.Client.WriteFile(t.Context(), d.subject.ID, client.File{Path: markFile}, strings.NewReader(d.mark)); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (in *installation) rehearse(t *testing.T, point faultpoint.Point) *deed {
 
 // act asks. What it returns is what the client was told, for messages: the daemon
 // dies of it, or shortly after.
-func (d *deed) act(ctx context.Context, in *installation) error {
+func (d *operation) act(ctx context.Context, in *installation) error {
 	if err := in.ready(ctx); err != nil {
 		return err // of one that dies at its start
 	}
@@ -82,7 +82,7 @@ func (d *deed) act(ctx context.Context, in *installation) error {
 }
 
 // judge compares what the next daemon has with how far the one before had come.
-func (d *deed) judge(t *testing.T, all []api.Sandbox, witness string) {
+func (d *operation) judge(t *testing.T, all []api.Sandbox, witness string) {
 	t.Helper()
 	at := slices.IndexFunc(all, func(s api.Sandbox) bool { return s.ID == d.subject.ID })
 	switch gone := d.verb() == "destroy"; {
@@ -112,7 +112,7 @@ func (d *deed) judge(t *testing.T, all []api.Sandbox, witness string) {
 
 // stateAfter is what becomes of the subject: on disk, if its image was whole and
 // nothing of it ran again.
-func (d *deed) stateAfter() string {
+func (d *operation) stateAfter() string {
 	switch d.point { //nolint:exhaustive // it runs after the others
 	case faultpoint.FreezeWritten, faultpoint.FreezeRecorded, faultpoint.PauseDone, faultpoint.ResumeChecked, faultpoint.ThawBegun:
 		return "paused"
@@ -122,7 +122,7 @@ func (d *deed) stateAfter() string {
 
 // goOn uses whatever is there: a paused sandbox resumes, commands run, a snapshot is
 // whole.
-func (d *deed) goOn(t *testing.T, in *installation, witness string) {
+func (d *operation) goOn(t *testing.T, in *installation, witness string) {
 	t.Helper()
 	snapshots, err := in.Client.Snapshots(t.Context())
 	if err != nil {

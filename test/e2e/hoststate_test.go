@@ -23,8 +23,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
 
-// patience bounds what is waited for; it is far above what anything takes.
-const patience = 2 * time.Minute
+// longestWait bounds what is waited for; it is far above what anything takes.
+const longestWait = 2 * time.Minute
 
 // poll waits for a condition, or for the context's end.
 func poll(ctx context.Context, met func() bool) error {
@@ -43,7 +43,7 @@ func poll(ctx context.Context, met func() bool) error {
 // until waits for a condition, and ends the test if it never holds.
 func until(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	if poll(ctx, met) != nil {
 		t.Fatalf("it did not become true that %s", what)
@@ -205,10 +205,10 @@ func (in *installation) wantAgreement(t *testing.T) []api.Sandbox {
 	return all
 }
 
-// belongings counts what this installation has on the host, by kind. Unlike traces it
+// onHost counts what this installation has on the host, by kind. Unlike traces it
 // counts nothing of others, who may come and go on the same machine meanwhile. Control
 // groups are known by the ids of the journal, and those besides.
-func (in *installation) belongings(t *testing.T, besides ...string) map[string]int {
+func (in *installation) onHost(t *testing.T, besides ...string) map[string]int {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -241,13 +241,13 @@ func (in *installation) belongings(t *testing.T, besides ...string) map[string]i
 	return n
 }
 
-// settled are its belongings once they stay the same: a process that is about to end is
+// settled is what it has there once they stay the same: a process that is about to end is
 // none of them.
 func (in *installation) settled(t *testing.T) map[string]int {
 	t.Helper()
-	last, same := in.belongings(t), 0
+	last, same := in.onHost(t), 0
 	until(t, "what the installation has stays the same", func() bool {
-		now := in.belongings(t)
+		now := in.onHost(t)
 		if same++; !maps.Equal(now, last) {
 			last, same = now, 0
 		}
@@ -267,11 +267,11 @@ func (in *installation) wantBack(t *testing.T, before map[string]int, besides ..
 	if before["processes"] < 3 {
 		t.Fatalf("the count of processes does not find daemon, keeper and gateway: %v", before)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience/4)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait/4)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for now := in.belongings(t, besides...); !maps.Equal(now, before); now = in.belongings(t, besides...) {
+	for now := in.onHost(t, besides...); !maps.Equal(now, before); now = in.onHost(t, besides...) {
 		select {
 		case <-tick.C:
 			continue

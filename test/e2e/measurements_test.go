@@ -22,14 +22,14 @@ type sample struct {
 	held        float64 // bytes that the daemon can't let go of; 0: of the others it is not known
 }
 
-// vigil is what the processes of an installation had over a time, by role.
-type vigil struct{ samples map[string][]sample }
+// measurements are what the processes of an installation had over a time, by role.
+type measurements struct{ samples map[string][]sample }
 
 // watch looks at daemon, keeper and gateway until the time is over. The three must be
 // the same processes all the time.
-func (in *installation) watch(over context.Context, t *testing.T, every time.Duration) vigil {
+func (in *installation) watch(over context.Context, t *testing.T, every time.Duration) measurements {
 	t.Helper()
-	v, began, roles := vigil{samples: map[string][]sample{}}, time.Now(), in.roles(t)
+	v, began, roles := measurements{samples: map[string][]sample{}}, time.Now(), in.roles(t)
 	tick := time.NewTicker(max(every, 100*time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -123,7 +123,7 @@ const (
 )
 
 // judge draws a line through what came after the first third.
-func (v vigil) judge(t *testing.T) {
+func (v measurements) judge(t *testing.T) {
 	t.Helper()
 	for role, samples := range v.samples {
 		late := samples[len(samples)/3:]

@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	dialPatience = 10 * time.Second
-	unixScheme   = "unix://"
+	dialTimeout = 10 * time.Second
+	unixScheme  = "unix://"
 )
 
 // Remote is a daemon on the network.
@@ -51,7 +51,7 @@ func Open(r Remote) (*Client, error) {
 	if strings.ContainsFunc(r.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, errors.New("the token has characters that no token has")
 	}
-	dialer := &net.Dialer{Timeout: dialPatience}
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	switch u.Scheme {
 	case "http":
 		if !local(u.Hostname()) {

@@ -128,12 +128,12 @@ func TestTheRootOfAnExtra(t *testing.T) {
 	for command, want := range map[string]Roots{
 		"pip install -q rich[jupyter]": {
 			Roots:    []Root{{Package: python("rich", ""), Asked: "rich[jupyter]", Extras: []string{"jupyter"}}},
-			Required: []policy.Wish{{Package: python("ipywidgets", "1.0"), Through: []pkgref.Ref{python("rich", "")}}},
+			Required: []policy.Wanted{{Package: python("ipywidgets", "1.0"), Through: []pkgref.Ref{python("rich", "")}}},
 		},
 		"pip install -r requirements.txt": {
 			Roots:    []Root{{Package: python("rich", "")}},
-			Required: []policy.Wish{{Package: python("ipywidgets", "1.0"), Through: []pkgref.Ref{python("rich", ""), python("rich", "")}}},
-			Asking:   []policy.Wish{{Package: python("rich", ""), WithDependencies: true, Extras: []string{"jupyter"}}},
+			Required: []policy.Wanted{{Package: python("ipywidgets", "1.0"), Through: []pkgref.Ref{python("rich", ""), python("rich", "")}}},
+			Asking:   []policy.Wanted{{Package: python("rich", ""), WithDependencies: true, Extras: []string{"jupyter"}}},
 		},
 	} {
 		g := newGrove(t, "allowed_packages: { python: [ { name: rich, with_dependencies: true } ] }", Limits{})

@@ -34,9 +34,9 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, disk invento
 	return Accounted{End: t.disk.End()}, nil
 }
 
-// StockUnknown records that a sandbox's packages could not be listed after a
+// InventoryUnknown records that a sandbox's packages could not be listed after a
 // command. Where the sandbox lives that is an alarm, since it may hide some.
-func (c *Controller) StockUnknown(ctx context.Context, sandbox, cause string, lives bool) (Accounted, error) {
+func (c *Controller) InventoryUnknown(ctx context.Context, sandbox, cause string, lives bool) (Accounted, error) {
 	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return Accounted{}, err

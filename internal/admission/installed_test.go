@@ -197,9 +197,9 @@ func TestWhatFollows(t *testing.T) {
 	}
 }
 
-// TestStockUnknown: a guest that lists nothing is not taken for one that has
+// TestInventoryUnknown: a guest that lists nothing is not taken for one that has
 // nothing.
-func TestStockUnknown(t *testing.T) {
+func TestInventoryUnknown(t *testing.T) {
 	for _, c := range []struct {
 		mode    string
 		lives   bool
@@ -216,7 +216,7 @@ func TestStockUnknown(t *testing.T) {
 		h.Unregister("sb1")
 		h.policy = parse(t, "packages: { unaccounted: "+c.mode+" }")
 		must(t, h.Register(h.run()))
-		a, err := h.StockUnknown(t.Context(), "sb1", "it stalls", c.lives)
+		a, err := h.InventoryUnknown(t.Context(), "sb1", "it stalls", c.lives)
 		if err != nil || (a.End != "") != c.ends || len(h.records(t, c.outcome)) != 1 {
 			t.Errorf("%+v: %+v, %v", c, a, err)
 		}

@@ -71,7 +71,7 @@ func TestWhatNoUpstreamHasIsNobodysRefusal(t *testing.T) {
 		_, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: name}, ResolvedBy: policy.ByIntegrity, Rule: rule, Reason: "a reason"})
 		must(t, err)
 	}
-	_, err := g.StockUnknown(t.Context(), "sb1", "it is dead", false)
+	_, err := g.InventoryUnknown(t.Context(), "sb1", "it is dead", false)
 	must(t, err)
 	sum, err := g.Summary(t.Context(), "run1")
 	must(t, err)

@@ -28,9 +28,9 @@ type Root struct {
 type Roots struct {
 	Template string // of the run's first sandbox
 	Roots    []Root
-	Required []policy.Wish
+	Required []policy.Wanted
 	// Asking are packages of which only an extra brings what was refused.
-	Asking []policy.Wish
+	Asking []policy.Wanted
 }
 
 // Roots finds a run's roots.
@@ -103,7 +103,7 @@ func (s *rootsSearch) find(refused []Line) Roots {
 			tops = append(tops, wish.Package)
 		}
 		out.Asking = append(out.Asking, asking...)
-		out.Required = append(out.Required, policy.Wish{Package: ref, Through: tops})
+		out.Required = append(out.Required, policy.Wanted{Package: ref, Through: tops})
 		for _, top := range tops {
 			out.Roots = s.root(out.Roots, top)
 		}
@@ -131,7 +131,7 @@ func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
 
 // asking are the packages of which only an extra brings a refused one, with one that
 // does. What a command named itself is better known from there.
-func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wish) {
+func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wanted) {
 	for _, spelt := range s.extras[p.Project()] {
 		name, extras, ok := pkgref.CutExtras(spelt)
 		parent := pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}
@@ -141,7 +141,7 @@ func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wish) {
 		if v, served := s.served[parent]; served {
 			parent.Version = v.String()
 		}
-		wishes = append(wishes, policy.Wish{Package: parent, WithDependencies: true, Extras: extras})
+		wishes = append(wishes, policy.Wanted{Package: parent, WithDependencies: true, Extras: extras})
 	}
 	return wishes
 }

@@ -44,7 +44,7 @@ func TestRootsAreWhatWasAskedFor(t *testing.T) {
 			{Package: python("pandas", "")},
 			{Package: python("rich", "13.7.1"), Asked: "rich[jupyter]>=13", Extras: []string{"jupyter"}},
 		},
-		Required: []policy.Wish{{Package: python("mkl", "2024.1.0"), Through: []pkgref.Ref{python("numpy", "")}}},
+		Required: []policy.Wanted{{Package: python("mkl", "2024.1.0"), Through: []pkgref.Ref{python("numpy", "")}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

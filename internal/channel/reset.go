@@ -35,8 +35,8 @@ const (
 // What a host puts up with until a guest has written the marker back: what the
 // source had begun to write, and no more time than a slow start takes.
 const (
-	maxStale      = 64 << 20 // bytes
-	resetPatience = 30 * time.Second
+	maxStale     = 64 << 20 // bytes
+	resetTimeout = 30 * time.Second
 )
 
 // ErrReset is the error of a guest's stream whose session the host ended to
@@ -68,7 +68,7 @@ func (w *Wire) Renew(ctx context.Context, conn net.Conn) error {
 
 // greet sends a marker and reads to its echo. It returns what was read beyond.
 func greet(ctx context.Context, conn net.Conn) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, resetPatience)
+	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
 	lifted := make(chan struct{})
 	stop := errand.When(ctx, func() {

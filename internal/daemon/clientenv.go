@@ -10,16 +10,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// clientPatience is how many seconds a package client waits for an answer: a person may
+// clientTimeout is how many seconds a package client waits for an answer: a person may
 // be deciding.
-const clientPatience = 600
+const clientTimeout = 600
 
 // clientSettings are the variables that package clients have in every sandbox.
 func clientSettings() map[string]string {
 	env := map[string]string{}
 	for _, i := range all.Installers() {
 		maps.Copy(env, i.Settings(installer.Surroundings{
-			Bundle: channel.BundleFile, CA: channel.CAFile, Patience: clientPatience, Downloads: channel.SideDownloads,
+			Bundle: channel.BundleFile, CA: channel.CAFile, Patience: clientTimeout, Downloads: channel.SideDownloads,
 		}))
 	}
 	return env

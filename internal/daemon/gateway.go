@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// trustPatience bounds how long a sandbox waits for a gateway that starts.
-	trustPatience = 45 * time.Second
+	// trustTimeout bounds how long a sandbox waits for a gateway that starts.
+	trustTimeout = 45 * time.Second
 	// gatewayLife is well below that of its certificate; the next one gets a
 	// fresh one.
 	gatewayLife = 30 * 24 * time.Hour
@@ -92,7 +92,7 @@ func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (door.Certif
 
 // trusted waits until the gateway has said which names it answers for.
 func (g *gatewayProcess) trusted(ctx context.Context) (ca []byte, names []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, trustPatience)
+	ctx, cancel := context.WithTimeout(ctx, trustTimeout)
 	defer cancel()
 	g.mu.Lock()
 	known := g.known

@@ -57,7 +57,7 @@ func newGatewayClient(uplink, sandbox string, ca []byte, up upstream.Config) (*g
 		},
 		TLSClientConfig:       &tls.Config{RootCAs: roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13},
 		DisableCompression:    true,
-		ResponseHeaderTimeout: toolsPatience, // the gateway fetches whole before it answers
+		ResponseHeaderTimeout: toolsTimeout, // the gateway fetches whole before it answers
 	}}, nil
 }
 
@@ -80,7 +80,7 @@ func dialUplink(ctx context.Context, uplink, sandbox, address string) (net.Conn,
 	frames := channel.NewConn(conn)
 	var reply channel.Reply
 	err = errors.Join(
-		conn.SetDeadline(time.Now().Add(trustPatience)),
+		conn.SetDeadline(time.Now().Add(trustTimeout)),
 		frames.WriteJSON(channel.FrameOpen, keeper.StreamIdentity{Sandbox: sandbox}),
 		frames.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenTCP, Name: host, Port: port}),
 	)

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// checkPatience bounds one check; checkKept is how long its result is believed, so
+	// checkTimeout bounds one check; checkKept is how long its result is believed, so
 	// that whoever asks often costs nothing.
-	checkPatience = 2 * time.Second
-	checkKept     = time.Second
+	checkTimeout = 2 * time.Second
+	checkKept    = time.Second
 	// logRoom is what the disk of the log needs to be called writable.
 	logRoom = 16 << 20
 )
@@ -51,7 +51,7 @@ func (h *health) results(ctx context.Context) []result {
 	if h.last != nil && time.Since(h.taken) < checkKept {
 		return h.last
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	all := make([]result, len(h.checks))
 	var asking sync.WaitGroup

@@ -21,8 +21,8 @@ import (
 
 // What the daemon grants a keeper.
 const (
-	keeperPatience = 10 * time.Second // to listen, when it is fresh
-	keeperPause    = time.Second      // before what could not be done is tried again
+	keeperTimeout = 10 * time.Second // to listen, when it is fresh
+	keeperPause   = time.Second      // before what could not be done is tried again
 )
 
 // startKeeper finds the living keeper or starts one.
@@ -73,7 +73,7 @@ func (n nursery) retire(ctx context.Context) error {
 	if err := n.keeper.Shutdown(ctx); err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, keeperPatience)
+	patient, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
 	n.log.InfoContext(ctx, "a keeper of an older release held nothing and has been ended", "release", hello.Release, "protocol", hello.Protocol)
 	return old.Await(patient) // it has the socket's lock until then
@@ -103,7 +103,7 @@ func (n nursery) have(ctx context.Context) error {
 }
 
 func (n nursery) await(ctx context.Context, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
+	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -17,9 +17,9 @@ import (
 // What every server holds its clients to. There is no limit for a whole request
 // or answer: streams live as long as what they tell of.
 const (
-	headerPatience = 10 * time.Second
-	idlePatience   = 2 * time.Minute
-	maxHeader      = 64 << 10
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
 
 	// unaryGrace is how long requests may go on once the daemon ends, before those
 	// that are streams are told; endGrace is the time for all of it.
@@ -40,7 +40,7 @@ type server struct {
 func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logger) *server {
 	life, end := context.WithCancel(context.Background())
 	return &server{name: name, listener: l, streams: end, http: &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerPatience, IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100},
 		BaseContext: func(net.Listener) context.Context { return life },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -70,9 +70,9 @@ func (u *use) idle(since time.Duration) bool {
 	return u.busy.Load() == 0 && time.Since(time.Unix(0, u.last.Load())) > since
 }
 
-// unreadPatience is how long a client may take to send the rest of a body that its
+// unreadTimeout is how long a client may take to send the rest of a body that its
 // request's handler did not read.
-const unreadPatience = time.Second
+const unreadTimeout = time.Second
 
 // hurried ends a request whose client does not send its whole body. net/http reads
 // the rest before it answers, for as long as that takes: whoever is refused could
@@ -81,7 +81,7 @@ func hurried(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			// A writer of tests has no connection.
-			defer func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadPatience)) }()
+			defer func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout)) }()
 		}
 		next.ServeHTTP(w, r)
 	})

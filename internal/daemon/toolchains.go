@@ -31,8 +31,8 @@ import (
 // these releases, verified, and recorded before a byte comes.
 type toolFetcher struct{ d *Daemon }
 
-// toolsPatience bounds one file.
-const toolsPatience = 15 * time.Minute
+// toolsTimeout bounds one file.
+const toolsTimeout = 15 * time.Minute
 
 var _ template.Fetcher = toolFetcher{}
 
@@ -79,7 +79,7 @@ func (f toolFetcher) Fetch(ctx context.Context, name string, wanted []template.A
 
 // fetchOne makes sure that the artifact's upstream is known, and fetches it.
 func (f toolFetcher) fetchOne(ctx context.Context, sandbox string, a template.Artifact, dir string, report func(template.Progress)) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, toolsPatience)
+	ctx, cancel := context.WithTimeout(ctx, toolsTimeout)
 	defer cancel()
 	up, err := f.d.toolUpstream(ctx, a.Ecosystem, dir, report)
 	if err != nil {

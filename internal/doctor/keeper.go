@@ -14,8 +14,8 @@ type greeter interface {
 	Hello(ctx context.Context) (keeper.Hello, error)
 }
 
-// keeperPatience bounds the question: a keeper answers at once, or not at all.
-const keeperPatience = 5 * time.Second
+// keeperTimeout bounds the question: a keeper answers at once, or not at all.
+const keeperTimeout = 5 * time.Second
 
 // theKeeper says whether the keeper that runs, which may be older than this program,
 // can do all that is asked of it.
@@ -24,7 +24,7 @@ func theKeeper(ctx context.Context, in Inputs) []Check {
 	if in.Keeper == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
+	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
 	hello, err := in.Keeper.Hello(ctx)
 	if errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {

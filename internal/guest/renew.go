@@ -9,10 +9,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// adoptPatience is how long a command whose stream was lost by a reset holds
+// adoptTimeout is how long a command whose stream was lost by a reset holds
 // its output back for whoever adopts it; then the output is read and thrown
 // away, so that the command does not hang.
-const adoptPatience = time.Minute
+const adoptTimeout = time.Minute
 
 // renewed is called when the host has started the session anew: this sandbox is
 // a copy. Whom its source waited for is not waited for here, since the question
@@ -38,7 +38,7 @@ func until(ctx context.Context, over <-chan struct{}) context.Context {
 type outlet struct {
 	ctx      context.Context //nolint:containedctx // the command's own life, which frames wait within
 	clock    *clock
-	patience time.Duration // adoptPatience
+	patience time.Duration // adoptTimeout
 
 	mu       sync.Mutex    // guards the rest
 	stream   *channel.Conn // nil while there is none
@@ -51,7 +51,7 @@ type outlet struct {
 var _ frameWriter = (*outlet)(nil)
 
 func newOutlet(ctx context.Context, stream *channel.Conn, clock *clock) *outlet {
-	return &outlet{ctx: ctx, clock: clock, patience: adoptPatience, stream: stream, changed: make(chan struct{})}
+	return &outlet{ctx: ctx, clock: clock, patience: adoptTimeout, stream: stream, changed: make(chan struct{})}
 }
 
 // WriteFrame waits while there is no stream; what nobody wants is dropped. A

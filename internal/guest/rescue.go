@@ -11,8 +11,8 @@ import (
 
 // How long a start may take before it is helped on, and how often it is helped.
 const (
-	startPatience = 200 * time.Millisecond
-	startHelp     = 5 * time.Millisecond
+	startTimeout = 200 * time.Millisecond
+	startHelp    = 5 * time.Millisecond
 )
 
 // watchStart helps a start on that is held up: between its fork and its exec a
@@ -21,7 +21,7 @@ const (
 // ends the watching, and returns when it has ended. Needs mu until then.
 func (r *reaper) watchStart() (begun func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
-	late := time.AfterFunc(startPatience, func() {
+	late := time.AfterFunc(startTimeout, func() {
 		defer close(ended)
 		r.helpOn(over)
 	})

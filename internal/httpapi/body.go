@@ -12,8 +12,8 @@ import (
 // Without that a client could hold a connection, of which there are only so many, for
 // as long as it likes.
 const (
-	bodyPatience = 30 * time.Second
-	bodyRate     = 16 << 10 // bytes a second
+	bodyTimeout = 30 * time.Second
+	bodyRate    = 16 << 10 // bytes a second
 )
 
 // deadlines is the part of a http.ResponseController that a body needs.
@@ -47,7 +47,7 @@ func (p *paced) Read(b []byte) (int, error) {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
-	if !p.until(p.began.Add(bodyPatience + time.Duration(p.read/bodyRate)*time.Second)) {
+	if !p.until(p.began.Add(bodyTimeout + time.Duration(p.read/bodyRate)*time.Second)) {
 		return 0, errCut
 	}
 	n, err := p.ReadCloser.Read(b)

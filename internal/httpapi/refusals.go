@@ -26,7 +26,7 @@ func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	told, err := s.cfg.Door.Told(r.Context(), sought)
+	told, err := s.cfg.Door.RefusalsOf(r.Context(), sought)
 	if err != nil {
 		return err
 	}

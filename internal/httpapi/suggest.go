@@ -42,7 +42,7 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	wishes, left := wishesOf(&roots, releases)
-	suggested, diff, err := policy.SuggestWishes(text, wishes)
+	suggested, diff, err := policy.SuggestWanted(text, wishes)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s runRoutes) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease
 // wishesOf are what a policy should admit: the roots with all that they require, each in
 // the version of the plan, and what the plan was refused all the same. What no entry of
 // an allowlist lets in is left, a sentence each.
-func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []policy.Wish, left []string) {
+func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []policy.Wanted, left []string) {
 	for i := range roots.Roots {
 		p := &roots.Roots[i].Package
 		depth := -1
@@ -85,7 +85,7 @@ func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []poli
 				p.Version, depth = r.Version, r.Depth
 			}
 		}
-		wishes = append(wishes, policy.Wish{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
+		wishes = append(wishes, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
 	}
 	wishes = append(wishes, roots.Asking...)
 	if releases == nil {
@@ -97,7 +97,7 @@ func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []poli
 		switch {
 		case r.Effect == plan.EffectAllow || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):
 		case byAllowlist(r.Rule):
-			wishes = append(wishes, policy.Wish{Package: ref})
+			wishes = append(wishes, policy.Wanted{Package: ref})
 		default:
 			left = append(left, ref.String()+": "+r.Reason)
 		}

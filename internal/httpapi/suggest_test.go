@@ -21,12 +21,12 @@ func TestWishesOfAPlan(t *testing.T) {
 	of := func() *admission.Roots {
 		return &admission.Roots{
 			Roots:    []admission.Root{{Package: node("express", "")}},
-			Required: []policy.Wish{{Package: node("ms", "2.0.0"), Through: []pkgref.Ref{node("express", "")}}},
+			Required: []policy.Wanted{{Package: node("ms", "2.0.0"), Through: []pkgref.Ref{node("express", "")}}},
 		}
 	}
-	root := policy.Wish{Package: node("express", ""), WithDependencies: true}
+	root := policy.Wanted{Package: node("express", ""), WithDependencies: true}
 	wishes, left := wishesOf(of(), nil)
-	if diff := cmp.Diff([]policy.Wish{root, of().Required[0]}, wishes); diff != "" || left != nil {
+	if diff := cmp.Diff([]policy.Wanted{root, of().Required[0]}, wishes); diff != "" || left != nil {
 		t.Errorf("without a plan: %s %v", diff, left)
 	}
 	release := func(name, version, effect, rule string, depth int) api.PlanRelease {
@@ -38,7 +38,7 @@ func TestWishesOfAPlan(t *testing.T) {
 		release("odd", "1.0.0", "deny", "packages.default", 1), release("young", "1.0.0", "deny", "packages.min_release_age", 1), release("lie", "1.0.0", "error", "", 0),
 	})
 	root.Package.Version = "5.1.0"
-	if diff := cmp.Diff([]policy.Wish{root, {Package: node("odd", "1.0.0")}}, wishes); diff != "" {
+	if diff := cmp.Diff([]policy.Wanted{root, {Package: node("odd", "1.0.0")}}, wishes); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"node young 1.0.0: why young", "node lie 1.0.0: why lie"}, left); diff != "" {

@@ -7,6 +7,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// The effects of a release of a plan, beside the policy's own.
+const (
+	EffectAllow = "allow"
+	EffectHold  = "hold"
+	EffectDeny  = "deny"
+	// EffectError is of a release that the gateway never showed.
+	EffectError = "error"
+)
+
 // Choices makes what a resolver chose canonical, each release once.
 func Choices(ecosystem pkgref.Ecosystem, releases []installer.Choice) ([]planning.Choice, error) {
 	if len(releases) > planning.MaxChoices {

@@ -73,7 +73,7 @@ func TestEntriesWithExtras(t *testing.T) {
 
 func TestSuggestExtras(t *testing.T) {
 	t.Parallel()
-	wishes := []policy.Wish{
+	wanted := []policy.Wanted{
 		{Package: python("ipywidgets", "8.1.0"), Through: []pkgref.Ref{python("rich", "")}},
 		{Package: python("rich", "13.7.1"), WithDependencies: true, Extras: []string{"jupyter"}},
 	}
@@ -84,13 +84,13 @@ func TestSuggestExtras(t *testing.T) {
 		list + "    - name: rich\n      max_version: \"13.x\"\n":                                list + "    - name: rich\n      max_version: \"13.x\"\n" + entry,
 		list + "    - name: rich\n      max_version: \"13.x\"\n      with_dependencies: true\n": list + "    - name: rich\n      max_version: \"13.x\"\n      with_dependencies: true\n" + entry,
 	} {
-		got, _, err := policy.SuggestWishes([]byte(document), wishes)
+		got, _, err := policy.SuggestWanted([]byte(document), wanted)
 		if err != nil || string(got) != want {
 			t.Errorf("%s\nbecomes\n%s, %v", document, got, err)
 		}
 	}
 	asked := list + entry
-	if got, _, err := policy.SuggestWishes([]byte(asked), wishes[1:]); err != nil || string(got) != asked {
+	if got, _, err := policy.SuggestWanted([]byte(asked), wanted[1:]); err != nil || string(got) != asked {
 		t.Errorf("what is asked for already: %s, %v", got, err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 // for again with the document that it gave.
 const maxSuggested = 200
 
-// Wish is a package that a document is to admit.
-type Wish struct {
+// Wanted is a package that a document is to admit.
+type Wanted struct {
 	Package pkgref.Ref // without a version: in any that is no pre-release
 	// WithDependencies: and all that it requires, by the key of that name.
 	WithDependencies bool
@@ -30,33 +30,33 @@ type Wish struct {
 	Through []pkgref.Ref
 }
 
-// Suggest is SuggestWishes for packages alone.
+// Suggest is SuggestWanted for packages alone.
 func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff string, err error) {
-	wishes := make([]Wish, len(refused))
+	wanted := make([]Wanted, len(refused))
 	for i, ref := range refused {
-		wishes[i].Package = ref
+		wanted[i].Package = ref
 	}
-	return SuggestWishes(document, wishes)
+	return SuggestWanted(document, wanted)
 }
 
-// SuggestWishes adds allowlist entries to a document until it admits what was
+// SuggestWanted adds allowlist entries to a document until it admits what was
 // refused: a name on no list up to the refused major version, a name on the
 // list in the refused minor version too. Only lines are added; every comment
 // stays. diff is unified. What the document blocks, or what has no canonical
 // name and version, is left out; if nothing but that is asked for, that is an
 // error. A release that is refused for its kind or age stays refused: those
 // are keys of packages, and not this function's to loosen.
-func SuggestWishes(document []byte, wishes []Wish) (newDocument []byte, diff string, err error) {
+func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff string, err error) {
 	p, err := Parse("policy", document)
 	if err != nil {
 		return nil, "", err
 	}
-	wishes = slices.Clone(wishes)
-	slices.SortStableFunc(wishes, rootsFirst)
+	wanted = slices.Clone(wanted)
+	slices.SortStableFunc(wanted, rootsFirst)
 	edited, added := document, 0
 	roots := map[packageKey]bool{} // that got an entry
 	var leftOut []string
-	for _, w := range wishes {
+	for _, w := range wanted {
 		s, standing := p.suggestionFor(w)
 		if standing == standsAllowed || w.comesThrough(roots) {
 			continue
@@ -86,7 +86,7 @@ func SuggestWishes(document []byte, wishes []Wish) (newDocument []byte, diff str
 }
 
 // rootsFirst puts what comes with its dependencies first: others may come with it.
-func rootsFirst(a, b Wish) int {
+func rootsFirst(a, b Wanted) int {
 	if a.WithDependencies != b.WithDependencies {
 		if a.WithDependencies {
 			return -1
@@ -96,7 +96,7 @@ func rootsFirst(a, b Wish) int {
 	return highestFirst(a.Package, b.Package)
 }
 
-func (w Wish) comesThrough(roots map[packageKey]bool) bool {
+func (w Wanted) comesThrough(roots map[packageKey]bool) bool {
 	return slices.ContainsFunc(w.Through, func(p pkgref.Ref) bool { return roots[packageKey{p.Ecosystem, p.Name}] })
 }
 
@@ -130,7 +130,7 @@ const (
 	standsBeyond // no entry would
 )
 
-func (p *Policy) suggestionFor(w Wish) (suggestion, standing) {
+func (p *Policy) suggestionFor(w Wanted) (suggestion, standing) {
 	s, standing := p.entryFor(w.Package)
 	if !w.WithDependencies {
 		return s, standing

@@ -163,68 +163,68 @@ func hunks(diff string, side byte) []string {
 
 // What was asked for comes with what it requires, and with a cap; what is only required
 // by that needs no entry.
-func TestSuggestWishes(t *testing.T) {
-	root := func(name, version string) policy.Wish {
-		return policy.Wish{Package: python(name, version), WithDependencies: true}
+func TestSuggestWanted(t *testing.T) {
+	root := func(name, version string) policy.Wanted {
+		return policy.Wanted{Package: python(name, version), WithDependencies: true}
 	}
-	through := func(name, version, parent string) policy.Wish {
-		return policy.Wish{Package: python(name, version), Through: []pkgref.Ref{python(parent, "")}}
+	through := func(name, version, parent string) policy.Wanted {
+		return policy.Wanted{Package: python(name, version), Through: []pkgref.Ref{python(parent, "")}}
 	}
 	const one = "allowed_packages:\n  python:\n"
 	tests := []struct {
 		name, document string
-		wishes         []policy.Wish
+		wanted         []policy.Wanted
 		want           string
 	}{
 		{
 			"on no list", "name: x\n",
-			[]policy.Wish{through("idna", "3.7", "requests"), root("requests", "2.32.3")},
+			[]policy.Wanted{through("idna", "3.7", "requests"), root("requests", "2.32.3")},
 			"name: x\n" + one + "    - name: requests\n      max_version: \"2.x\"\n      with_dependencies: true\n",
 		},
 		{
 			"of unknown version", "name: x\n",
-			[]policy.Wish{root("requests", "")},
+			[]policy.Wanted{root("requests", "")},
 			"name: x\n" + one + "    - name: requests\n      with_dependencies: true\n",
 		},
 		{
 			"listed alone", one + "    - { name: rich, version: \"==13.*\", max_version: \"13.7.x\" } # tables\n",
-			[]policy.Wish{root("rich", ""), through("mdurl", "0.1.2", "rich")},
+			[]policy.Wanted{root("rich", ""), through("mdurl", "0.1.2", "rich")},
 			one + "    - { name: rich, version: \"==13.*\", max_version: \"13.7.x\", with_dependencies: true } # tables\n",
 		},
 		{
 			"listed over several lines", one + "    - name: rich # tables\n      version: \"==13.*\"\n    - name: idna\n",
-			[]policy.Wish{root("rich", "13.7.1")},
+			[]policy.Wanted{root("rich", "13.7.1")},
 			one + "    - name: rich # tables\n      version: \"==13.*\"\n      with_dependencies: true\n    - name: idna\n",
 		},
 		{
 			"in a list on one line", "allowed_packages: { python: [{name: idna}, {name: rich}] }\n",
-			[]policy.Wish{root("rich", "13.7.1")},
+			[]policy.Wanted{root("rich", "13.7.1")},
 			"allowed_packages: { python: [{name: idna}, {name: rich, with_dependencies: true}] }\n",
 		},
 		{
 			"in braces over several lines", one + "    - { name: rich,\n        version: \"==13.*\"\n      }\n",
-			[]policy.Wish{root("rich", "13.7.1")},
+			[]policy.Wanted{root("rich", "13.7.1")},
 			one + "    - { with_dependencies: true, name: rich,\n        version: \"==13.*\"\n      }\n",
 		},
 		{
 			"only the entry that it comes by", one + "    - { name: rich, version: \"==12.*\" }\n    - { name: rich, version: \"==13.*\" }\n",
-			[]policy.Wish{root("rich", "12.1.0")},
+			[]policy.Wanted{root("rich", "12.1.0")},
 			one + "    - { name: rich, version: \"==12.*\", with_dependencies: true }\n    - { name: rich, version: \"==13.*\" }\n",
 		},
 		{
 			"has its dependencies already, and one is wanted otherwise", one + "    - { name: rich, with_dependencies: true }\n",
-			[]policy.Wish{root("rich", ""), through("mdurl", "0.1.2", "rich")},
+			[]policy.Wanted{root("rich", ""), through("mdurl", "0.1.2", "rich")},
 			one + "    - { name: rich, with_dependencies: true }\n    - name: mdurl\n      max_version: \"0.x\"\n",
 		},
 		{
 			"above its cap", one + "    - { name: rich, max_version: \"12.x\", with_dependencies: true }\n",
-			[]policy.Wish{root("rich", "13.7.1")},
+			[]policy.Wanted{root("rich", "13.7.1")},
 			one + "    - { name: rich, max_version: \"12.x\", with_dependencies: true }\n    - name: rich\n      version: \"==13.7.*\"\n      with_dependencies: true\n",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := policy.SuggestWishes([]byte(tt.document), tt.wishes)
+			got, _, err := policy.SuggestWanted([]byte(tt.document), tt.wanted)
 			if err != nil {
 				t.Fatal(err)
 			}

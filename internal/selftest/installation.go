@@ -32,8 +32,8 @@ type Options struct {
 	Engine, Template string
 }
 
-// patience bounds how long the drill's daemon may take to come up or to end.
-const patience = 60 * time.Second
+// longestWait bounds how long the drill's daemon may take to come up or to end.
+const longestWait = 60 * time.Second
 
 // installation is the drill's own: two directories and a daemon.
 type installation struct {
@@ -132,7 +132,7 @@ func (in *installation) serve(ctx context.Context) error {
 	in.ended = make(chan error, 1)
 	go func() { in.ended <- in.daemon.Wait() }()
 	in.client = client.New(in.paths.DaemonSocket())
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -165,7 +165,7 @@ func (in *installation) over(ctx context.Context) error {
 	if err := in.client.Shutdown(ctx, true); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	select {
 	case err := <-in.ended:
@@ -179,13 +179,13 @@ func (in *installation) over(ctx context.Context) error {
 // remove takes away all that the drill made, whatever became of it.
 func (in *installation) remove() {
 	if in.ended != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), longestWait)
 		defer cancel()
 		if err := in.over(ctx); err != nil && in.ended != nil {
 			_ = in.daemon.Process.Kill() // it may be gone
 			select {
 			case <-in.ended: //nolint:errcheck // how it ended does not matter any more
-			case <-time.After(patience):
+			case <-time.After(longestWait):
 			}
 		}
 	}

@@ -114,8 +114,8 @@ func (r *rehearsal) play(ctx context.Context, e *Evidence) error {
 			}
 		}
 		e.Commands = append(e.Commands, c)
-		stock := inventory.Disk{Found: channel.Inventory{Packages: r.disk}}
-		if _, err := r.door.Installed(ctx, e.Sandbox, stock); err != nil {
+		disk := inventory.Disk{Found: channel.Inventory{Packages: r.disk}}
+		if _, err := r.door.Installed(ctx, e.Sandbox, disk); err != nil {
 			return err
 		}
 		if err := r.door.CommandFinished(ctx, e.Sandbox, id, channel.Exit{Code: c.Exit}); err != nil {

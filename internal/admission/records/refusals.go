@@ -161,10 +161,10 @@ func AlarmFirst(a, b bool) int {
 	return 1
 }
 
-// Told are the refusals that are shown, at most most (0: all), or those under a request's
+// Refusals are the refusals that are shown, at most most (0: all), or those under a request's
 // id, shown or not. served are the records of what the sandbox was served: what only leads
 // to that was wanted by nobody.
-func (b *Book) Told(request string, most int, served []audit.Record) []door.Refusal {
+func (b *Book) Refusals(request string, most int, served []audit.Record) []door.Refusal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := []door.Refusal{}

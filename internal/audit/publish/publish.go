@@ -47,8 +47,8 @@ const (
 	Patience   = 30 * time.Second
 	firstRetry = time.Second
 	lastRetry  = 15 * time.Minute
-	// lastPatience bounds the attempt at the end: a daemon waits for it.
-	lastPatience = 3 * time.Second
+	// lastTimeout bounds the attempt at the end: a daemon waits for it.
+	lastTimeout = 3 * time.Second
 )
 
 // Publisher hands checkpoints out until it is closed. Each target has a goroutine:
@@ -102,7 +102,7 @@ func start(config Config, targets ...target) *Publisher {
 func (p *Publisher) Close() {
 	p.cancel()
 	p.running.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
 	for i := range p.targets {
 		errand.In(&p.running, func() { p.attempt(ctx, i) })

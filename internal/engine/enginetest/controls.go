@@ -170,7 +170,7 @@ func testMemory(t *testing.T, s *Subject) {
 	b := s.create(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = 128 << 20 })
 	b.sh("head -c 10000000 /dev/zero | tail >/dev/null")
 	b.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	exit, err := b.inst.Wait(ctx)
 	if err != nil || !exit.OOM || exit.Reason != "out of memory" {

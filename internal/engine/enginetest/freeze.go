@@ -85,7 +85,7 @@ func (b *box) thaw(dir string) {
 // until reads a command's output until it contains want, and returns it.
 func (b *box) until(conn net.Conn, want string) string {
 	b.t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(longestWait)); err != nil {
 		b.t.Fatal(err)
 	}
 	var all strings.Builder
@@ -249,7 +249,7 @@ func testRequestOnItsWay(t *testing.T, s *Subject) {
 	defer conn.Close()
 	stream := <-far
 	question := make([]byte, len("question\n"))
-	if err := stream.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := stream.SetReadDeadline(time.Now().Add(longestWait)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stream.Read(question); err != nil || string(question) != "question\n" {

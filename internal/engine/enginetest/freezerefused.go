@@ -134,7 +134,7 @@ func testFreezeEnding(t *testing.T, s *Subject) {
 			b.thaw(dir)
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 		if _, ended := b.inst.Wait(ctx); ended != nil {
 			t.Errorf("the freeze failed (%v), the kill said %v, and the sandbox has not ended: %v", err, killed, ended)
 		}

@@ -114,7 +114,7 @@ func testEnds(t *testing.T, s *Subject) {
 	if err := b.inst.Signal(t.Context(), int(unix.SIGKILL)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	exit, err := b.inst.Wait(ctx)
 	if err != nil || exit.Reason != "killed" || exit.OOM || exit.Code != 128+int(unix.SIGKILL) {

@@ -134,7 +134,7 @@ func StartKeeper(t *testing.T, socket string) *keeper.Client {
 
 func awaitKeeper(t *testing.T, client *keeper.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -85,7 +85,7 @@ func (b *box) copy(name string) engine.Spec {
 func (b *box) restore(t *testing.T, dir, name string) *box {
 	t.Helper()
 	spec := b.copy(name)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	inst, err := b.restorer(t).Restore(ctx, spec, dir)
 	if err != nil {
@@ -294,7 +294,7 @@ func testLimitsOfACopy(t *testing.T, s *Subject) {
 		return
 	}
 	c.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	if exit, err := c.inst.Wait(ctx); err != nil || !exit.OOM {
 		t.Errorf("a copy past its memory: %+v, %v", exit, err)

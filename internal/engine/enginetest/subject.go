@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
-// patience bounds a wait for something that must happen.
-const patience = 30 * time.Second
+// longestWait bounds a wait for something that must happen.
+const longestWait = 30 * time.Second
 
 // Keeper is what the suite uses of the keeper, beside what the engine does.
 type Keeper interface {
@@ -120,7 +120,7 @@ func (s *Subject) create(t *testing.T, change func(*engine.Spec)) *box {
 	if change != nil {
 		change(&spec)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	inst, err := s.Engine.Create(ctx, spec)
 	if err != nil {
@@ -216,7 +216,7 @@ func (b *box) start(id string, exec channel.Exec) net.Conn {
 // exit without a code of its own.
 func (b *box) collect(conn net.Conn) result {
 	b.t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(longestWait)); err != nil {
 		b.t.Fatal(err)
 	}
 	var r result

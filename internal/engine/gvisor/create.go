@@ -178,7 +178,7 @@ func (e *Engine) launch(ctx context.Context, l keeper.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	limit := patience
+	limit := longestWait
 	if l.Reset { // the keeper gives the guest as long as that to answer
 		limit *= 2
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// patience bounds what goes on when no caller may be waiting any more: a
+// longestWait bounds what goes on when no caller may be waiting any more: a
 // launch that was given up, a sweep.
-const patience = 30 * time.Second
+const longestWait = 30 * time.Second
 
 // Sweep destroys what is left of an instance, also processes that the keeper
 // does not know (because it, or a starter, died).
@@ -25,7 +25,7 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 }
 
 func (e *Engine) sweep(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	killed := e.keeper.Kill(ctx, id)
 	if errors.Is(killed, fault.ErrNotFound) {

@@ -16,9 +16,9 @@ import (
 
 var _ engine.Freezer = (*Instance)(nil)
 
-// freezePatience bounds a freeze or thaw, which goes on though its caller has
+// freezeTimeout bounds a freeze or thaw, which goes on though its caller has
 // given up: half of one would be neither running nor frozen.
-const freezePatience = 10 * time.Minute
+const freezeTimeout = 10 * time.Minute
 
 // Freeze has the keeper hold the guest still, write memory and file systems to
 // dir and only then kill the processes: a checkpoint that fails, for a full
@@ -51,7 +51,7 @@ func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) erro
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
 	if err := i.engine.keeper.Freeze(ctx, f); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
@@ -105,7 +105,7 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err := image.Verify(dir, i.id); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
 	return i.restore(ctx, dir)
 }

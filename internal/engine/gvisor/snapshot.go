@@ -43,7 +43,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	if err := image.Make(dir); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
 	err = i.engine.keeper.Freeze(ctx, i.snapshotting(dir, contents))
 	if err == nil {

@@ -34,8 +34,8 @@ const (
 	typeStreamProto = "application/connect+proto"
 )
 
-// bodyPatience is how long a client may take to send a whole message.
-const bodyPatience = 30 * time.Second
+// bodyTimeout is how long a client may take to send a whole message.
+const bodyTimeout = 30 * time.Second
 
 // checkUnary refuses what is no unary call of this protocol, and tells whether its
 // messages are binary.
@@ -146,7 +146,7 @@ func nextEnvelope(body io.Reader) ([]byte, error) {
 // limitBody gives a client a deadline for its message; the result takes it back.
 func limitBody(w http.ResponseWriter) func() {
 	control := http.NewResponseController(w)
-	if control.SetReadDeadline(time.Now().Add(bodyPatience)) != nil {
+	if control.SetReadDeadline(time.Now().Add(bodyTimeout)) != nil {
 		return func() {} // a writer of tests, which has no connection
 	}
 	return func() { _ = control.SetReadDeadline(time.Time{}) }

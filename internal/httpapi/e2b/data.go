@@ -233,12 +233,12 @@ func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 // errAnswered: the handler has answered already.
 var errAnswered = errors.New("answered")
 
-// thawPatience is how long a request waits for a sandbox that comes back from disk.
-const thawPatience = 30 * time.Second
+// thawTimeout is how long a request waits for a sandbox that comes back from disk.
+const thawTimeout = 30 * time.Second
 
 // awaitThaw lets a request wait for a sandbox that a person has just answered.
 func awaitThaw(ctx context.Context, box *sandbox.Sandbox) {
-	ctx, cancel := context.WithTimeout(ctx, thawPatience)
+	ctx, cancel := context.WithTimeout(ctx, thawTimeout)
 	defer cancel()
 	for {
 		waits := box.Waits()

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	maxUploads     = 1_000            // files of one request
-	uploadPatience = 60 * time.Second // without a byte from the client
-	maxUnbounded   = 64 << 30         // bytes of an upload into a sandbox without a disk limit
+	maxUploads    = 1_000            // files of one request
+	uploadTimeout = 60 * time.Second // without a byte from the client
+	maxUnbounded  = 64 << 30         // bytes of an upload into a sandbox without a disk limit
 )
 
 // uploaded tells of a file that was written.
@@ -111,7 +111,7 @@ type patientBody struct {
 
 // Read implements io.Reader.
 func (b *patientBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(uploadPatience)) // a writer of tests has no connection
+	_ = b.control.SetReadDeadline(time.Now().Add(uploadTimeout)) // a writer of tests has no connection
 	return b.r.Read(p)
 }
 

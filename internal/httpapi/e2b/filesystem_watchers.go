@@ -20,9 +20,9 @@ const (
 	maxWatcherBytes  = 1 << 20          // kept for the next poll
 	maxWatchedBytes  = 4 << 20          // kept for the next polls of all watchers of one sandbox
 	watcherLife      = 10 * time.Minute // without a poll
-	// watcherPatience is how long a poll waits for the first change: a client that has just
+	// watcherTimeout is how long a poll waits for the first change: a client that has just
 	// written asks at once, and what it wrote is on its way.
-	watcherPatience = 50 * time.Millisecond
+	watcherTimeout = 50 * time.Millisecond
 )
 
 // watchers are those of all sandboxes, by their ids, which nobody can guess.
@@ -170,7 +170,7 @@ func (ws *watchers) await(ctx context.Context, sandbox, id string) {
 	if kept == nil || kept.sandbox != sandbox {
 		return
 	}
-	patience := time.NewTimer(watcherPatience)
+	patience := time.NewTimer(watcherTimeout)
 	defer patience.Stop()
 	select {
 	case <-kept.news:

@@ -137,9 +137,9 @@ func pulseOf(r *http.Request) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// startPatience is how long a stream waits for its first event before a hold ends
+// startTimeout is how long a stream waits for its first event before a hold ends
 // it: with the first event clients have the pid, and can come back.
-const startPatience = 2 * time.Second
+const startTimeout = 2 * time.Second
 
 // run sends events until the command ends, the time is over, or the sandbox waits
 // for a person. A client that does not read holds the command back, as a full pipe
@@ -152,7 +152,7 @@ func (o *output) run(ctx context.Context, s *stream) error {
 	pulse := time.NewTicker(o.pulse)
 	defer pulse.Stop()
 	nearly, over := o.timers()
-	hopeless := time.After(startPatience) // a guest that is being frozen may not tell any more
+	hopeless := time.After(startTimeout) // a guest that is being frozen may not tell any more
 	gaveUp := false
 	if o.pid != 0 {
 		if err := o.start(s, o.pid); err != nil {

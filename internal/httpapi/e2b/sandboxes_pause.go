@@ -17,8 +17,8 @@ type pauseBody struct {
 	Healthy bool  `json:"requireHealthyGuest"` // only if the sandbox's agent answers
 }
 
-// guestPatience is how long a pause waits for an agent that must answer.
-const guestPatience = 5 * time.Second
+// guestTimeout is how long a pause waits for an agent that must answer.
+const guestTimeout = 5 * time.Second
 
 // pause answers 409 only for a sandbox that was on disk when it was asked for: clients
 // take that for a success. Who asks at the same time as others pauses it with them.
@@ -60,7 +60,7 @@ func (c *Control) pause(w http.ResponseWriter, r *client) error {
 
 // answers refuses what a sandbox whose agent is silent is not to do.
 func (c *Control) answers(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, guestPatience)
+	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
 	if _, err := c.cfg.Sandboxes.File(ctx, id, channel.File{Op: channel.FileStat, Path: "/"}); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the agent of the sandbox %s does not answer, so that it is not paused", id)

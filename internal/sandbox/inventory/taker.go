@@ -68,22 +68,22 @@ func (t *Taker) account(ctx context.Context) (end string, err error) {
 			level = slog.LevelWarn
 		}
 		t.book.cfg.Log.Log(ctx, level, "what is installed could not be listed", "sandbox", t.info.ID, "err", err)
-		answer, err := t.book.cfg.Door.StockUnknown(ctx, t.info.ID, err.Error(), lives)
+		answer, err := t.book.cfg.Door.InventoryUnknown(ctx, t.info.ID, err.Error(), lives)
 		return answer.End, err
 	}
-	stock := record.Disk{Found: found, Mounts: t.info.WritableMounts, Template: template}
+	disk := record.Disk{Found: found, Mounts: t.info.WritableMounts, Template: template}
 	if len(t.info.WritableMounts) > 0 {
-		stock.Contents = func(ctx context.Context, paths []string) (map[string][]string, error) {
+		disk.Contents = func(ctx context.Context, paths []string) (map[string][]string, error) {
 			return t.book.guests.contents(ctx, t.info.ID, paths)
 		}
 	}
 	if len(t.info.WritableMounts)+len(t.info.ReadOnlyMounts) > 0 {
-		stock.Before, err = read(t.book.mountsPath(t.info.ID))
+		disk.Before, err = read(t.book.mountsPath(t.info.ID))
 		if err != nil {
 			t.book.cfg.Log.Error("what lay on a sandbox's mounts before is not known any more", "sandbox", t.info.ID, "err", err)
 		}
 	}
-	answer, err := t.book.cfg.Door.Installed(ctx, t.info.ID, stock)
+	answer, err := t.book.cfg.Door.Installed(ctx, t.info.ID, disk)
 	return answer.End, err
 }
 

@@ -43,7 +43,7 @@ type Maker interface {
 
 // How the pool is filled.
 const (
-	makePatience = time.Minute
+	makeTimeout  = time.Minute
 	look         = 30 * time.Second
 	backOffLeast = time.Second
 	backOffMost  = time.Minute
@@ -189,7 +189,7 @@ func (p *Pool) Lost(ctx context.Context, id string) {
 }
 
 func (p *Pool) discard(ctx context.Context, m Member) {
-	ctx, cancel := context.WithTimeout(ctx, makePatience)
+	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
 	defer cancel()
 	if err := p.maker.Discard(ctx, m); err != nil {
 		p.log.Error("a sandbox of the pool can't be taken away", "sandbox", m.ID, "err", err)
@@ -273,7 +273,7 @@ func (p *Pool) makeOne(ctx context.Context, c Class) (Member, error) {
 	if err := p.maker.Room(ctx); err != nil {
 		return Member{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, makePatience)
+	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
 	defer cancel()
 	m, err := p.maker.Make(ctx, c)
 	if err == nil && (m.ID == "" || m.Class != c) {

@@ -12,8 +12,8 @@ import (
 
 const (
 	// MaxAnswer bounds one answer, in bytes.
-	MaxAnswer = 256 << 10
-	patience  = 30 * time.Second // for one question to a client
+	MaxAnswer   = 256 << 10
+	longestWait = 30 * time.Second // for one question to a client
 )
 
 // Programs are the paths of a program in env's PATH, then those in extra
@@ -39,7 +39,7 @@ func Programs(env []string, names []string, extra ...string) []string {
 // in the root directory, where nobody can have put configuration or modules that
 // it would take for its own.
 func Asked(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"

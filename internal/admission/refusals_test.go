@@ -15,7 +15,7 @@ import (
 func TestWhatARunWasRefusedIsToldAfterItsEnd(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.busy(t)
-	live, err := h.Told(t.Context(), Sought{Run: "run1"})
+	live, err := h.RefusalsOf(t.Context(), Sought{Run: "run1"})
 	must(t, err)
 	inside, err := h.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)
@@ -25,21 +25,21 @@ func TestWhatARunWasRefusedIsToldAfterItsEnd(t *testing.T) {
 	must(t, h.SandboxEnded(t.Context(), "sb1", "destroyed"))
 	h.Unregister("sb1")
 	for _, s := range []Sought{{Run: "run1"}, {Sandbox: "sb1"}, {Run: "run1", Sandbox: "sb1"}} {
-		over, err := h.Told(t.Context(), s)
+		over, err := h.RefusalsOf(t.Context(), s)
 		must(t, err)
 		if diff := cmp.Diff(live, over); diff != "" {
 			t.Errorf("%+v: while it lived (-) and after (+):\n%s", s, diff)
 		}
 	}
 	for _, r := range live {
-		one, err := h.Told(t.Context(), Sought{Run: "run1", Request: r.RequestID})
+		one, err := h.RefusalsOf(t.Context(), Sought{Run: "run1", Request: r.RequestID})
 		must(t, err)
 		if diff := cmp.Diff([]door.Refusal{r}, one); diff != "" {
 			t.Errorf("%s:\n%s", r.RequestID, diff)
 		}
 	}
 	for _, s := range []Sought{{Run: "other"}, {Sandbox: "sb2"}, {Run: "run1", Sandbox: "sb2"}, {Run: "run1", Request: "nosuch"}} {
-		if list, err := h.Told(t.Context(), s); !errors.Is(err, fault.ErrNotFound) {
+		if list, err := h.RefusalsOf(t.Context(), s); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("%+v: %v %v", s, list, err)
 		}
 	}
@@ -58,9 +58,9 @@ func TestTheIDOfWhatWasPassedOverAnswers(t *testing.T) {
 		if over {
 			h.Unregister("sb1")
 		}
-		all, err := h.Told(t.Context(), Sought{Run: "run1"})
+		all, err := h.RefusalsOf(t.Context(), Sought{Run: "run1"})
 		must(t, err)
-		one, err := h.Told(t.Context(), Sought{Run: "run1", Request: page.RequestID})
+		one, err := h.RefusalsOf(t.Context(), Sought{Run: "run1", Request: page.RequestID})
 		must(t, err)
 		if len(all) != 0 || len(one) != 1 || one[0].Package.Name != "numpy" || one[0].Run != "run1" || one[0].Sandbox != "sb1" {
 			t.Errorf("over %v: %+v %+v", over, all, one)

@@ -19,18 +19,18 @@ func (c *Controller) Refusals(_ context.Context, sandbox, request string, most i
 	if err != nil {
 		return nil, err
 	}
-	return t.book.Told(request, most, t.served.Last()), nil
+	return t.book.Refusals(request, most, t.served.Last()), nil
 }
 
 // Sought says which refusals are meant: of a run, or of one of its sandboxes; with a
 // Request only those under that id.
 type Sought struct{ Run, Sandbox, Request string }
 
-// Told are a run's refusals in the words of Refusals, whether it lives or is long over:
+// Refusals are a run's refusals in the words of Refusals, whether it lives or is long over:
 // of a sandbox that lives what is known of it, of another what the log has. What a copy
 // inherited is told of its source. fault.ErrNotFound if the log has nothing of the run,
 // or nothing was refused under the request's id.
-func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error) {
+func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, error) {
 	if s.Run == "" && s.Sandbox == "" {
 		return nil, fault.Invalid("refusals are of a run or of a sandbox; name one")
 	}
@@ -58,7 +58,7 @@ func (c *Controller) Told(ctx context.Context, s Sought) ([]door.Refusal, error)
 	}
 	list := []door.Refusal{}
 	for _, t := range order {
-		list = append(list, t.book.Told(s.Request, 0, t.served.Last())...)
+		list = append(list, t.book.Refusals(s.Request, 0, t.served.Last())...)
 	}
 	if s.Request != "" && len(list) == 0 {
 		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", excerpt.Of(s.Request, 40))

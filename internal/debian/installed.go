@@ -25,10 +25,7 @@ func relations() []string {
 
 // Query are the arguments of the dpkg-query whose output ReadInstalled reads.
 func Query() []string {
-	format := "${Status}\t${Package}\t${Version}\t${Architecture}"
-	for _, field := range relations() {
-		format += "\t${" + field + "}"
-	}
+	format := "${Status}\t${Package}\t${Version}\t${Architecture}\t${" + strings.Join(relations(), "}\t${") + "}"
 	return []string{"dpkg-query", "--show", "--showformat", format + "\n"}
 }
 

@@ -37,7 +37,7 @@ func TestDaemonDiesAnywhere(t *testing.T) {
 	if os.Getenv("COFFERDAM_LONG") != "" {
 		points = faultpoint.All()
 	}
-	in := start(t, "default_template: debian\n")
+	in := start(t, "default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\n")
 	t.Cleanup(func() { in.revive(t) }) // before it is stopped
 	in.warmUp(t)
 	w := in.witness(t)

@@ -20,6 +20,7 @@ type operation struct {
 	subject api.Sandbox // it is done to this one, which has the mark in its memory
 	mark    string
 	made    string // the snapshot that was there before
+	key     string // of the token whose sandbox it is; "": nobody's
 }
 
 // verb is what goes on at the point.
@@ -31,7 +32,12 @@ func (d *operation) verb() string {
 // rehearse prepares what is to be done, with a daemon that lives.
 func (in *installation) rehearse(t *testing.T, point faultpoint.Point) *operation {
 	t.Helper()
-	d := &operation{point: point, mark: "before " + string(point), subject: in.create("debian", nothingAllowed)}
+	d := &operation{point: point, mark: "before " + string(point)}
+	if point == faultpoint.ResumeForFiles {
+		d.subject, d.key = in.createOwned(t)
+	} else {
+		d.subject = in.create("debian", nothingAllowed)
+	}
 	if _, err := in.Client.WriteFile(t.Context(), d.subject.ID, client.File{Path: markFile}, strings.NewReader(d.mark)); err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +56,28 @@ func (in *installation) rehearse(t *testing.T, point faultpoint.Point) *operatio
 	return d
 }
 
+// createOwned makes a sandbox of a token, which alone can ask for what only the SDKs'
+// wire has.
+func (in *installation) createOwned(t *testing.T) (sb api.Sandbox, key string) {
+	t.Helper()
+	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "owner"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := in.Client.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := client.Open(client.Remote{URL: version.URL, Token: token.Secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sb, err = remote.CreateSandbox(t.Context(), api.CreateSandbox{Linger: true}); err != nil {
+		t.Fatal(err)
+	}
+	return sb, token.Secret
+}
+
 // act asks. What it returns is what the client was told, for messages: the daemon
 // dies of it, or shortly after.
 func (d *operation) act(ctx context.Context, in *installation) error {
@@ -57,6 +85,9 @@ func (d *operation) act(ctx context.Context, in *installation) error {
 		return err // of one that dies at its start
 	}
 	c, id := in.Client, d.subject.ID
+	if d.key != "" {
+		return in.ask(ctx, d.key, "/sandboxes/"+id+"/resume", `{"memory":false,"timeout":300}`)
+	}
 	var err error
 	switch d.verb() {
 	case "create":

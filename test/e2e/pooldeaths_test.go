@@ -145,11 +145,16 @@ func (in *installation) filled(ctx context.Context) ([]string, error) {
 
 // claim asks for a sandbox as the SDKs do: that is whom the pool is for.
 func (in *installation) claim(ctx context.Context, key string) error {
+	return in.ask(ctx, key, "/sandboxes", `{"templateID":"debian","timeout":300}`)
+}
+
+// ask posts to the wire that the SDKs speak. What it returns says what it was told.
+func (in *installation) ask(ctx context.Context, key, path, body string) error {
 	version, err := in.Client.Version(ctx)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, version.URL+"/sandboxes", strings.NewReader(`{"templateID":"debian","timeout":300}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, version.URL+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

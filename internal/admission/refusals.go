@@ -26,7 +26,7 @@ func (c *Controller) Refusals(_ context.Context, sandbox, request string, most i
 // Request only those under that id.
 type Sought struct{ Run, Sandbox, Request string }
 
-// Refusals are a run's refusals in the words of Refusals, whether it lives or is long over:
+// RefusalsOf are a run's refusals in the words of Refusals, whether it lives or is long over:
 // of a sandbox that lives what is known of it, of another what the log has. What a copy
 // inherited is told of its source. fault.ErrNotFound if the log has nothing of the run,
 // or nothing was refused under the request's id.

@@ -14,13 +14,19 @@ func TestReadApt(t *testing.T) {
 		sudo       bool
 		rest       string
 	}{
-		sdk + "git curl":                                             {"git curl", true, false, ""},
-		sdk + "--no-install-recommends vim":                          {"vim", false, false, ""},
+		sdk + "git curl": {"git curl", true, false, ""},
+
+		sdk + "--no-install-recommends vim": {"vim", false, false, ""},
+
 		sdk + "--no-install-recommends --fix-missing g++=4:12.2.0-3": {"g++=4:12.2.0-3", false, false, ""},
-		"apt-get update":                                             {"", false, false, ""},
-		"sudo apt-get update && sudo -E apt install -yq jq && jq --version | head -1":                {"jq", true, true, "jq --version | head -1"},
+
+		"apt-get update": {"", false, false, ""},
+
+		"sudo apt-get update && sudo -E apt install -yq jq && jq --version | head -1": {"jq", true, true, "jq --version | head -1"},
+
 		"apt-get update \\\n && apt-get install -y \\\n jq \\\n tree && rm -rf /var/lib/apt/lists/*": {"jq tree", true, false, "rm -rf /var/lib/apt/lists/*"},
-		"sudo apt-get update && apt-get install jq":                                                  {"jq", true, false, ""},
+
+		"sudo apt-get update && apt-get install jq": {"jq", true, false, ""},
 	} {
 		got, rest, err := readApt(command)
 		if err != nil || got == nil {

@@ -116,7 +116,7 @@ func ReadList(conn *Conn, each func([]FileInfo) error) error {
 // watch: with its error, or io.EOF.
 func DecodeEvents(kind FrameType, payload []byte) (FileEvents, error) {
 	var events FileEvents
-	switch kind { //nolint:exhaustive // no other type belongs here
+	switch kind {
 	case FrameEvent:
 	case FrameReply:
 		_, err := lastReply(payload)

@@ -135,7 +135,7 @@ func reasons() []reason {
 		{"Could not resolve", "it can't be reached"},
 		{"Could not connect", "it can't be reached"},
 		{"Cannot initiate the connection", "it can't be reached"},
-		{"404", "it does not have a file that its lists name"},
+		{"  404  ", "it does not have a file that its lists name"},
 		{"Failed to fetch", "a file can't be had"},
 		{"index files failed to download", "a list can't be had"},
 	}

@@ -75,7 +75,7 @@ func (p *passage) handler(transport http.RoundTripper) http.Handler {
 			r.Header.Del("Alt-Svc") // there is no other way to the host
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if refused, ok := errors.AsType[*errRefused](err); ok {
 				p.answer(w, http.StatusForbidden, refused.sentence)
 				return

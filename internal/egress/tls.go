@@ -34,7 +34,7 @@ func (p *passage) carryTLS(ctx context.Context, said []byte) {
 		_, err = far.Write(whole)
 	}
 	if err == nil {
-		rest, err = p.greet(ctx, far, rest)
+		rest, err = p.greet(far, rest)
 	}
 	if err != nil {
 		p.turnAway(ctx, err)
@@ -81,7 +81,7 @@ func (p *passage) means(h hello.Hello) error {
 // greet passes the server's first message on. If that asks for another ClientHello, the
 // guest's next is that, and must name the same host. Until then nothing else of the
 // guest's goes to the server: what it says unasked would be read as its answer.
-func (p *passage) greet(ctx context.Context, far *metered, rest []byte) ([]byte, error) {
+func (p *passage) greet(far *metered, rest []byte) ([]byte, error) {
 	late := errand.After(p.router.limits.GreetTime, func() { p.stop("the host's handshake did not begin in time") })
 	defer late.Stop()
 	var server hello.Server

@@ -1,6 +1,6 @@
 package policy
 
-// BySystem: packages.system decided.
+// BySystem tells that packages.system decided.
 const BySystem ResolvedBy = "system"
 
 // ruleSystem is about packages of the distribution.

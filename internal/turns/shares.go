@@ -25,7 +25,7 @@ func Fair(all, line int) Limits {
 	return Limits{All: all, Each: max(all-(all+3)/4, 1), Line: line}
 }
 
-// ErrCrowded: as many wait for each guest of the party as may.
+// ErrCrowded tells that as many wait for each guest of the party as may.
 var ErrCrowded = errors.New("the line for a turn is full")
 
 // Shares give turns: next is the guest that has the fewest, among these the one that was

@@ -58,7 +58,7 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	cert, ca, err := certified(args[0])
 	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o644)) //nolint:gosec // the sandbox's user reads it
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o644))
 	plain, secure := httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
 	secure.TLS = &tls.Config{
 		Certificates:       []tls.Certificate{cert},

@@ -87,6 +87,8 @@ func off(s shape, resolvedBy string) string {
 		return "packages.default let it in; no list names it"
 	case policy.ByToolchain:
 		return "packages.toolchains let it in; no list names it"
+	case policy.BySystem:
+		return "packages.system let it in; no list names it"
 	case policy.ByBlocklist, policy.ByAdvisory, policy.ByNamespace, policy.ByRule, policy.ByIntegrity, policy.ByCanonical, policy.ByNetwork:
 		return "resolved by " + resolvedBy + ", which lets nothing in"
 	case "":

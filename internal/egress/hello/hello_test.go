@@ -236,7 +236,7 @@ func handshake(t *testing.T, clientCurves, serverCurves []tls.CurveID, most uint
 	}
 	a, b := connection(t)
 	var mu sync.Mutex
-	c := tls.Client(tape{a, &mu, &fromClient}, &tls.Config{ServerName: "api.example", InsecureSkipVerify: true, CurvePreferences: clientCurves, MaxVersion: most}) //nolint:gosec // only its bytes count
+	c := tls.Client(tape{a, &mu, &fromClient}, &tls.Config{ServerName: "api.example", InsecureSkipVerify: true, CurvePreferences: clientCurves, MaxVersion: most})
 	s := tls.Server(tape{b, &mu, &fromServer}, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, CurvePreferences: serverCurves, SessionTicketsDisabled: true})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -127,7 +127,7 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, er
 		if h.Address.IsValid() {
 			at := h.Address
 			if at.Port() == 0 {
-				at = netip.AddrPortFrom(at.Addr(), uint16(port)) //nolint:gosec // a port
+				at = netip.AddrPortFrom(at.Addr(), uint16(port))
 			}
 			return Target{Addresses: []netip.AddrPort{at}}, nil
 		}
@@ -144,7 +144,7 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, er
 		if err := mayHave(name, a, private); err != nil {
 			return Target{}, err
 		}
-		if at := netip.AddrPortFrom(a.Unmap(), uint16(port)); !slices.Contains(t.Addresses, at) { //nolint:gosec // a port
+		if at := netip.AddrPortFrom(a.Unmap(), uint16(port)); !slices.Contains(t.Addresses, at) {
 			t.Addresses = append(t.Addresses, at)
 		}
 	}

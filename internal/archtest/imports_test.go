@@ -42,8 +42,8 @@ func layers() []struct {
 		{"internal/guest", 2},
 		{"internal/engine/enginetest", 7},
 		{"internal/engine/all", 4},
-		{"internal/engine/gvisor", 3},
-		{"internal/engine/fake", 3},
+		{"internal/engine/image", 1},
+		{"internal/engine/*", 3},
 		{"internal/engine", 1},
 		{"internal/refusal", 1},
 		{"internal/turns", 0},
@@ -85,7 +85,8 @@ func layers() []struct {
 
 func layerOf(pkg string) (int, bool) {
 	for _, l := range layers() {
-		if below(pkg, l.prefix) {
+		parent, children := strings.CutSuffix(l.prefix, "/*")
+		if below(pkg, parent) && (!children || pkg != parent) {
 			return l.layer, true
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
@@ -37,7 +36,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	}
 	d.sandboxes = sandbox.New(sandbox.Config{
 		Snapshots: copies,
-		Engines:   engines, DefaultEngine: gvisor.Name, Keeper: d.keeper, Templates: d.templates, Door: d.door,
+		Engines:   engines, DefaultEngine: all.Default, Keeper: d.keeper, Templates: d.templates, Door: d.door,
 		Trust: d.gateway.trusted, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),

@@ -8,6 +8,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
+// Default is the engine of who asks for none.
+const Default = gvisor.Name
+
 // Config says where engines find their programs and keep their files.
 type Config struct {
 	Runsc    string // the runsc binary

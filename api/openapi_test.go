@@ -42,6 +42,7 @@ func types() []any {
 		api.ForkSandbox{},
 		api.Forks{},
 		api.Hold{},
+		api.Host{},
 		api.ImportAdvisories{},
 		api.ImportProblem{},
 		api.InstallPage{},

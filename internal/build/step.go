@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,8 +92,8 @@ type process struct {
 	exit channel.Exit
 	err  error
 
-	mu   sync.Mutex // guards last
-	last string     // line that it wrote
+	mu   sync.Mutex       // guards last
+	last map[Level]string // line that it wrote, on its output or its errors
 }
 
 // begin starts a command. Its output is read until it ends, or let go.
@@ -105,13 +106,13 @@ func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*proce
 	if err != nil {
 		return nil, err
 	}
-	p := &process{conn: channel.NewConn(conn), done: make(chan struct{})}
+	p := &process{conn: channel.NewConn(conn), done: make(chan struct{}), last: map[Level]string{}}
 	tell := func(level Level) *lines {
 		return &lines{tell: func(line string) {
 			j.g.log.add(level, step, line, false)
 			if strings.TrimSpace(line) != "" {
 				p.mu.Lock()
-				p.last = line
+				p.last[level] = line
 				p.mu.Unlock()
 			}
 		}}
@@ -177,8 +178,10 @@ func (p *process) failure(exit channel.Exit) error {
 		why += ": " + excerpt.Of(exit.Error, 300)
 	case exit.Code == 0:
 		return nil
-	case p.last != "":
-		why += ": " + excerpt.Of(p.last, 300)
+	default: // the two come in any order, and what went wrong is told on the second
+		if last := cmp.Or(p.last[Warn], p.last[Info]); last != "" {
+			why += ": " + excerpt.Of(last, 300)
+		}
 	}
 	return fault.New(fault.ErrConflict, "%s", why)
 }

@@ -134,11 +134,11 @@ func (d *Daemon) build(ctx context.Context) error {
 }
 
 // prepare makes the directories, takes the lock and lays out what sandboxes see.
-func (d *Daemon) prepare(context.Context) error {
+func (d *Daemon) prepare(ctx context.Context) error {
 	if err := d.opts.Paths.Make(); err != nil {
 		return err
 	}
-	lock, err := takeLock(d.opts.Paths.DaemonLock())
+	lock, err := takeLock(ctx, d.opts.Paths.DaemonLock())
 	if err != nil {
 		return err
 	}

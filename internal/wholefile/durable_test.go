@@ -44,7 +44,7 @@ func TestDurableInOrder(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "a")
-	cmd := exec.CommandContext(t.Context(), strace, "-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", os.Args[0])
+	cmd := exec.CommandContext(t.Context(), strace, "-qq", "-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", os.Args[0])
 	cmd.Env = append(os.Environ(), "WHOLEFILE_REPLACE="+path)
 	said, err := cmd.CombinedOutput()
 	if err != nil {

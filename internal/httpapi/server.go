@@ -141,7 +141,6 @@ func (s *Server) IdleSince() time.Time {
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		pace(w, r)
-		backend.AnswerEarly(w)
 		entered, err := s.enter(r, to)
 		if err == nil {
 			during, stop := s.during(entered)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"net/http"
 	"sync"
 
 	"golang.org/x/time/rate"
@@ -52,13 +51,6 @@ type share struct {
 func (r *Room) Enter(ctx context.Context, owner string) (within context.Context, leave func()) {
 	s := &share{room: r, owner: owner}
 	return context.WithValue(ctx, roomKey{}, s), s.leave
-}
-
-// AnswerEarly has a refusal reach its client while that is still sending: the server
-// would else wait for what is left of the body if it takes that to be little, and a client
-// that sends no more would wait for the answer. Over HTTP/2 it is so in any case.
-func AnswerEarly(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).EnableFullDuplex() // a writer that can't has no such server
 }
 
 // Take takes n bytes for the request of ctx until it is over; fault.ErrExhausted if

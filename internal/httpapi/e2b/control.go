@@ -102,7 +102,6 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 			writeError(w, http.StatusUnauthorized, err.Error())
 			return
 		}
-		backend.AnswerEarly(w)
 		ctx, stop := c.cfg.Tokens.During(r.Context(), t.ID)
 		defer stop()
 		ctx, leave := c.cfg.Room.Enter(ctx, t.ID)

@@ -18,32 +18,48 @@ func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAn
 	if err != nil {
 		return door.ReachAnswer{}, err
 	}
-	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > ledger.MaxBatch {
-		return door.ReachAnswer{}, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", excerpt.Of(ask.Package.String(), 200))
-	}
 	d, open, err := t.mayBeRequired(ask)
 	if err != nil || !open {
 		return door.ReachAnswer{Reached: err == nil}, err
 	}
 	near := d.ByLikeness()
-	now := c.config.Clock.Read().Now
 	var roots []string
 	if t.policy().AdmitsDependencies(ask.Package.Ecosystem) || !near {
 		roots = t.policy().Roots(ask.Package.Ecosystem)
 	}
-	if ask.Late {
+	next := t.ledger.Next(ask, near, roots, c.config.Clock.Read().Now)
+	return door.ReachAnswer{Next: next, Open: near && (ask.Deep || ask.Pages && !ask.Metadata) && len(next) == 0}, nil
+}
+
+// Reached implements Door.
+func (c *Controller) Reached(ctx context.Context, ask door.ReachAsk) (bool, error) {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return false, err
+	}
+	_, open, err := t.mayBeRequired(ask)
+	return err == nil && !open, err
+}
+
+// StopReaching implements Door.
+func (c *Controller) StopReaching(ctx context.Context, ask door.ReachAsk) error {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return err
+	}
+	_, open, err := t.mayBeRequired(ask)
+	if open {
 		t.ledger.GiveUp(ask.Package.Project())
 	}
-	if ask.Look {
-		return door.ReachAnswer{}, nil
-	}
-	next := t.ledger.Next(ask, near, roots, now)
-	return door.ReachAnswer{Next: next, Open: near && (ask.Deep || ask.Pages && !ask.Metadata) && len(next) == 0}, nil
+	return err
 }
 
 // mayBeRequired tells that a package is on no list and nothing that was read requires
 // it, where that would let it in, with the decision as things stand.
 func (t *tenant) mayBeRequired(ask door.ReachAsk) (d policy.Decision, open bool, err error) {
+	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > ledger.MaxBatch {
+		return d, false, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", excerpt.Of(ask.Package.String(), 200))
+	}
 	law := t.policy()
 	owner := t.known.owner(ask.Package)
 	about, err := t.known.subject(ask.Package, ledger.Origin{Upstream: owner})

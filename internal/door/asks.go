@@ -8,7 +8,8 @@ import (
 
 // ReachAsk asks what to read so that it shows whether the policy's entries lead to a
 // package: clients that install from a lockfile read no metadata, and ask for files in
-// any order.
+// any order. Its three flags are facts, which count together; what is to be done is the
+// method's name.
 type ReachAsk struct {
 	Sandbox string     `json:"sandbox"`
 	Package pkgref.Ref `json:"package"` // without a version any release of it will do
@@ -19,10 +20,6 @@ type ReachAsk struct {
 	Metadata bool `json:"metadata,omitempty"`
 	// Deep: a file is wanted, so that what only older releases require is read too.
 	Deep bool `json:"deep,omitempty"`
-	// Look asks for Reached alone.
-	Look bool `json:"look,omitempty"`
-	// Late, with Look, tells that no more is read for now: the request has waited long.
-	Late bool `json:"late,omitempty"`
 	// Again are projects that were to be read and could not be had.
 	Again []pkgref.Ref `json:"again,omitempty"`
 }

@@ -73,9 +73,9 @@ func (c *Client) Done() <-chan struct{} {
 
 // Index implements Door.
 func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
-	var r indexReply
 	known := c.answers.known(ask)
-	if err := c.call(ctx, callIndex, indexCall{Ask: ask, Known: known.epochs()}, &r); err != nil {
+	r, err := askFor[indexReply](ctx, c, callIndex, indexCall{Ask: ask, Known: known.epochs()})
+	if err != nil {
 		return IndexAnswer{}, err
 	}
 	a := r.Answer
@@ -97,114 +97,146 @@ func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
 }
 
 // Owner implements Door.
-func (c *Client) Owner(ctx context.Context, ask OwnerAsk) (a OwnerAnswer, err error) {
-	err = c.call(ctx, callOwner, ask, &a)
-	return a, err
+func (c *Client) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error) {
+	return askFor[OwnerAnswer](ctx, c, callOwner, ask)
 }
 
 // Judge implements Door.
-func (c *Client) Judge(ctx context.Context, ask JudgeAsk) (a Answer, err error) {
-	err = c.call(ctx, callJudge, ask, &a)
-	return a, err
+func (c *Client) Judge(ctx context.Context, ask JudgeAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callJudge, ask)
 }
 
 // Outline implements Door.
-func (c *Client) Outline(ctx context.Context, ask OutlineAsk) (a Answer, err error) {
-	err = c.call(ctx, callOutline, ask, &a)
-	return a, err
+func (c *Client) Outline(ctx context.Context, ask OutlineAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callOutline, ask)
 }
 
 // Preview implements Door.
-func (c *Client) Preview(ctx context.Context, ask PreviewAsk) (a Answer, err error) {
-	err = c.call(ctx, callPreview, ask, &a)
-	return a, err
+func (c *Client) Preview(ctx context.Context, ask PreviewAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callPreview, ask)
 }
 
 // Walk implements Door.
-func (c *Client) Walk(ctx context.Context, ask WalkAsk) (a Answer, err error) {
-	err = c.call(ctx, callWalk, ask, &a)
-	return a, err
+func (c *Client) Walk(ctx context.Context, ask WalkAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callWalk, ask)
 }
 
 // Await implements Door.
-func (c *Client) Await(ctx context.Context, ask AwaitAsk) (a Answer, err error) {
-	err = c.callIn(ctx, c.waits, callAwait, ask, &a)
-	return a, err
+func (c *Client) Await(ctx context.Context, ask AwaitAsk) (Answer, error) {
+	return askIn[Answer](ctx, c, c.waits, callAwait, ask)
 }
 
 // Serve implements Door.
-func (c *Client) Serve(ctx context.Context, ask ServeAsk) (a Answer, err error) {
-	err = c.call(ctx, callServe, ask, &a)
-	return a, err
+func (c *Client) Serve(ctx context.Context, ask ServeAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callServe, ask)
 }
 
 // Name implements Door.
-func (c *Client) Name(ctx context.Context, ask NameAsk) (a NameAnswer, err error) {
-	err = c.call(ctx, callName, ask, &a)
-	return a, err
+func (c *Client) Name(ctx context.Context, ask NameAsk) (NameAnswer, error) {
+	return askFor[NameAnswer](ctx, c, callName, ask)
 }
 
 // Failed implements Door.
-func (c *Client) Failed(ctx context.Context, f Failure) (a Answer, err error) {
-	err = c.call(ctx, callFailed, f, &a)
-	return a, err
+func (c *Client) Failed(ctx context.Context, f Failure) (Answer, error) {
+	return askFor[Answer](ctx, c, callFailed, f)
 }
 
 // Edges implements Door.
 func (c *Client) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error {
-	return c.call(ctx, callEdges, edgesCall{sandbox, parent, reqs}, &nothing{})
+	return c.tell(ctx, callEdges, edgesCall{sandbox, parent, reqs})
 }
 
 // EdgesOfIndex implements Door.
 func (c *Client) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error {
-	return c.call(ctx, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs}, &nothing{})
+	return c.tell(ctx, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs})
 }
 
 // Reach implements Door.
-func (c *Client) Reach(ctx context.Context, ask ReachAsk) (a ReachAnswer, err error) {
-	err = c.call(ctx, callReach, ask, &a)
-	return a, err
+func (c *Client) Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, error) {
+	return askFor[ReachAnswer](ctx, c, callReach, ask)
+}
+
+// Reached implements Door.
+func (c *Client) Reached(ctx context.Context, ask ReachAsk) (bool, error) {
+	return askFor[bool](ctx, c, callReached, ask)
+}
+
+// StopReaching implements Door.
+func (c *Client) StopReaching(ctx context.Context, ask ReachAsk) error {
+	return c.tell(ctx, callStopReaching, ask)
 }
 
 // Propose implements Door.
-func (c *Client) Propose(ctx context.Context, ask ProposalAsk) (list []Proposed, err error) {
-	err = c.call(ctx, callPropose, ask, &list)
-	return list, err
+func (c *Client) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error) {
+	return askFor[[]Proposed](ctx, c, callPropose, ask)
 }
 
 // Aborted implements Door.
 func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error {
-	return c.call(ctx, callAborted, abortedCall{sandbox, recordSeq, sent}, &nothing{})
+	return c.tell(ctx, callAborted, abortedCall{sandbox, recordSeq, sent})
 }
 
 // Show implements Door.
 func (c *Client) Show(ctx context.Context, s Showing) error {
-	return c.call(ctx, callShow, s, &nothing{})
+	return c.tell(ctx, callShow, s)
 }
 
 // Sent implements Door.
 func (c *Client) Sent(ctx context.Context, sandbox string, recordSeq uint64) error {
-	return c.call(ctx, callSent, sentCall{sandbox, recordSeq}, &nothing{})
+	return c.tell(ctx, callSent, sentCall{sandbox, recordSeq})
 }
 
 // Refusals implements Door.
-func (c *Client) Refusals(ctx context.Context, sandbox, request string, most int) (list []Refusal, err error) {
-	err = c.call(ctx, callRefusals, refusalsCall{sandbox, request, most}, &list)
-	return list, err
+func (c *Client) Refusals(ctx context.Context, sandbox, request string, most int) ([]Refusal, error) {
+	return askFor[[]Refusal](ctx, c, callRefusals, refusalsCall{sandbox, request, most})
 }
 
 // Trust implements Door.
-func (c *Client) Trust(ctx context.Context, hosts []string) (cert Certificate, err error) {
-	err = c.call(ctx, callTrust, trustCall{hosts}, &cert)
-	return cert, err
+func (c *Client) Trust(ctx context.Context, hosts []string) (Certificate, error) {
+	return askFor[Certificate](ctx, c, callTrust, trustCall{hosts})
+}
+
+// Connect implements Door.
+func (c *Client) Connect(ctx context.Context, ask ConnectAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callConnect, ask)
+}
+
+// Disconnected implements Door.
+func (c *Client) Disconnected(ctx context.Context, d Disconnection) error {
+	return c.tell(ctx, callDisconnected, d)
+}
+
+// HostRefused implements Door.
+func (c *Client) HostRefused(ctx context.Context, h HostRefusal) (Answer, error) {
+	return askFor[Answer](ctx, c, callHostRefused, h)
+}
+
+// Standing implements Door.
+func (c *Client) Standing(ctx context.Context, sandbox string, connections []uint64) ([]uint64, error) {
+	return askFor[[]uint64](ctx, c, callStanding, standingCall{sandbox, connections})
+}
+
+// tell makes a call that has no answer but that it was done.
+func (c *Client) tell(ctx context.Context, m method, ask any) error {
+	_, err := askFor[nothing](ctx, c, m, ask)
+	return err
+}
+
+// askFor makes a call that is answered with an A. With an error there is no answer.
+func askFor[A any](ctx context.Context, c *Client, m method, ask any) (A, error) {
+	return askIn[A](ctx, c, c.slots, m, ask)
+}
+
+func askIn[A any](ctx context.Context, c *Client, slots gate, m method, ask any) (A, error) {
+	var answer, none A
+	if err := c.call(ctx, slots, m, ask, &answer); err != nil {
+		return none, err
+	}
+	return answer, nil
 }
 
 // call makes one call. A reply that is not whole and understood is an error.
-func (c *Client) call(ctx context.Context, m method, ask, reply any) error {
-	return c.callIn(ctx, c.slots, m, ask, reply)
-}
-
-func (c *Client) callIn(ctx context.Context, slots gate, m method, ask, reply any) error {
+func (c *Client) call(ctx context.Context, slots gate, m method, ask, reply any) error {
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()

@@ -92,6 +92,14 @@ type Door interface {
 	// package, or that nothing is left to read.
 	Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, error)
 
+	// Reached tells whether reading more would not change the answer about a package, as
+	// Reach does, and gives nothing out to read.
+	Reached(ctx context.Context, ask ReachAsk) (bool, error)
+
+	// StopReaching tells that no more is read on the way to a package for now: a request
+	// has waited too long for it. A refusal then says so.
+	StopReaching(ctx context.Context, ask ReachAsk) error
+
 	// Propose judges releases that an agent asks for before anything fails, and
 	// files those that would wait for a person. The answer has the items' order.
 	Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error)

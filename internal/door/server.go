@@ -27,7 +27,7 @@ func Serve(ctx context.Context, conn net.Conn, d Door) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := errand.When(ctx, func() { _ = session.Close() }) // Accept tells
-	s := &server{door: d, large: make(gate, 4)}
+	s := newServer(d)
 	var calls sync.WaitGroup
 	defer func() {
 		cancel()
@@ -58,12 +58,14 @@ func Serve(ctx context.Context, conn net.Conn, d Door) error {
 }
 
 type server struct {
-	door  Door
+	calls map[method]handler
 	large gate // index calls with files: their memory is bounded
 
 	mu  sync.Mutex
 	bad error // the first violation of the protocol
 }
+
+func newServer(d Door) *server { return &server{calls: handlers(d), large: make(gate, 4)} }
 
 func (s *server) broken() error {
 	s.mu.Lock()
@@ -165,7 +167,7 @@ func (s *server) reply(ctx context.Context, stream *yamux.Stream, c call, buf *b
 	body, err := s.dispatch(ctx, c)
 	st := statusDone
 	if err != nil {
-		st, body = failure(err)
+		st, body = statusOf(err)
 	}
 	if err := encodeMessage(buf, byte(st), body); err != nil {
 		if err := encodeMessage(buf, byte(statusInternal), errorMessage{"the daemon's answer is too long"}); err != nil {
@@ -179,80 +181,75 @@ func (s *server) reply(ctx context.Context, stream *yamux.Stream, c call, buf *b
 	return err
 }
 
-func failure(err error) (status, any) {
-	st, m := statusOf(err)
-	return st, m
+// handler answers one kind of call by its body.
+type handler func(ctx context.Context, body []byte) (any, error)
+
+// answering decodes a question and has it answered.
+func answering[Q, A any](do func(context.Context, Q) (A, error)) handler {
+	return func(ctx context.Context, body []byte) (any, error) {
+		var q Q
+		if err := decodeBody(body, &q); err != nil {
+			return nil, err
+		}
+		return do(ctx, q)
+	}
+}
+
+// noting is answering for what has no answer but that it was done.
+func noting[Q any](do func(context.Context, Q) error) handler {
+	return answering(func(ctx context.Context, q Q) (nothing, error) { return nothing{}, do(ctx, q) })
+}
+
+// handlers are all calls that a door knows.
+func handlers(d Door) map[method]handler {
+	return map[method]handler{
+		callIndex:        answering(func(ctx context.Context, q indexCall) (indexReply, error) { return index(ctx, d, q) }),
+		callOwner:        answering(d.Owner),
+		callJudge:        answering(d.Judge),
+		callOutline:      answering(d.Outline),
+		callPreview:      answering(d.Preview),
+		callWalk:         answering(d.Walk),
+		callAwait:        answering(d.Await),
+		callServe:        answering(d.Serve),
+		callName:         answering(d.Name),
+		callConnect:      answering(d.Connect),
+		callDisconnected: noting(d.Disconnected),
+		callHostRefused:  answering(d.HostRefused),
+		callStanding: answering(func(ctx context.Context, q standingCall) ([]uint64, error) {
+			return d.Standing(ctx, q.Sandbox, q.Connections)
+		}),
+		callFailed: answering(d.Failed),
+		callEdges: noting(func(ctx context.Context, q edgesCall) error {
+			return d.Edges(ctx, q.Sandbox, q.Parent, q.Requirements)
+		}),
+		callEdgesOfIndex: noting(func(ctx context.Context, q edgesOfIndexCall) error {
+			return d.EdgesOfIndex(ctx, q.Sandbox, q.Project, q.IndexDigest, q.Requirements)
+		}),
+		callReach:        answering(d.Reach),
+		callReached:      answering(d.Reached),
+		callStopReaching: noting(d.StopReaching),
+		callPropose:      answering(d.Propose),
+		callShow:         noting(d.Show),
+		callSent:         noting(func(ctx context.Context, q sentCall) error { return d.Sent(ctx, q.Sandbox, q.Seq) }),
+		callAborted:      noting(func(ctx context.Context, q abortedCall) error { return d.Aborted(ctx, q.Sandbox, q.Seq, q.Sent) }),
+		callRefusals: answering(func(ctx context.Context, q refusalsCall) ([]Refusal, error) {
+			return d.Refusals(ctx, q.Sandbox, q.Request, q.Max)
+		}),
+		callTrust: answering(func(ctx context.Context, q trustCall) (Certificate, error) { return d.Trust(ctx, q.Hosts) }),
+	}
 }
 
 func (s *server) dispatch(ctx context.Context, c call) (any, error) {
-	switch c.method {
-	case callIndex:
-		return decoded(c.body, func(q indexCall) (indexReply, error) { return s.index(ctx, q) })
-	case callJudge:
-		return decoded(c.body, func(q JudgeAsk) (Answer, error) { return s.door.Judge(ctx, q) })
-	case callOutline:
-		return decoded(c.body, func(q OutlineAsk) (Answer, error) { return s.door.Outline(ctx, q) })
-	case callPreview:
-		return decoded(c.body, func(q PreviewAsk) (Answer, error) { return s.door.Preview(ctx, q) })
-	case callWalk:
-		return decoded(c.body, func(q WalkAsk) (Answer, error) { return s.door.Walk(ctx, q) })
-	case callAwait:
-		return decoded(c.body, func(q AwaitAsk) (Answer, error) { return s.door.Await(ctx, q) })
-	case callServe:
-		return decoded(c.body, func(q ServeAsk) (Answer, error) { return s.door.Serve(ctx, q) })
-	case callName:
-		return decoded(c.body, func(q NameAsk) (NameAnswer, error) { return s.door.Name(ctx, q) })
-	case callConnect:
-		return decoded(c.body, func(q ConnectAsk) (Answer, error) { return s.door.Connect(ctx, q) })
-	case callDisconnected:
-		return decoded(c.body, func(q Disconnection) (nothing, error) { return nothing{}, s.door.Disconnected(ctx, q) })
-	case callHostRefused:
-		return decoded(c.body, func(q HostRefusal) (Answer, error) { return s.door.HostRefused(ctx, q) })
-	case callStanding:
-		return decoded(c.body, func(q standingCall) ([]uint64, error) { return s.door.Standing(ctx, q.Sandbox, q.Connections) })
-	case callFailed:
-		return decoded(c.body, func(q Failure) (Answer, error) { return s.door.Failed(ctx, q) })
-	case callEdges:
-		return decoded(c.body, func(q edgesCall) (nothing, error) {
-			return nothing{}, s.door.Edges(ctx, q.Sandbox, q.Parent, q.Requirements)
-		})
-	case callEdgesOfIndex:
-		return decoded(c.body, func(q edgesOfIndexCall) (nothing, error) {
-			return nothing{}, s.door.EdgesOfIndex(ctx, q.Sandbox, q.Project, q.IndexDigest, q.Requirements)
-		})
-	case callAborted:
-		return decoded(c.body, func(q abortedCall) (nothing, error) {
-			return nothing{}, s.door.Aborted(ctx, q.Sandbox, q.Seq, q.Sent)
-		})
-	case callShow:
-		return decoded(c.body, func(q Showing) (nothing, error) { return nothing{}, s.door.Show(ctx, q) })
-	case callSent:
-		return decoded(c.body, func(q sentCall) (nothing, error) { return nothing{}, s.door.Sent(ctx, q.Sandbox, q.Seq) })
-	case callRefusals:
-		return decoded(c.body, func(q refusalsCall) ([]Refusal, error) { return s.door.Refusals(ctx, q.Sandbox, q.Request, q.Max) })
-	case callPropose:
-		return decoded(c.body, func(q ProposalAsk) ([]Proposed, error) { return s.door.Propose(ctx, q) })
-	case callReach:
-		return decoded(c.body, func(q ReachAsk) (ReachAnswer, error) { return s.door.Reach(ctx, q) })
-	case callOwner:
-		return decoded(c.body, func(q OwnerAsk) (OwnerAnswer, error) { return s.door.Owner(ctx, q) })
-	case callTrust:
-		return decoded(c.body, func(q trustCall) (Certificate, error) { return s.door.Trust(ctx, q.Hosts) })
+	answer, known := s.calls[c.method]
+	if !known {
+		return nil, fault.Invalid("the door knows no call %d", c.method)
 	}
-	return nil, fault.Invalid("the door knows no call %d", c.method)
-}
-
-func decoded[Q, A any](body []byte, do func(Q) (A, error)) (any, error) {
-	var q Q
-	if err := decodeBody(body, &q); err != nil {
-		return nil, err
-	}
-	return do(q)
+	return answer(ctx, c.body)
 }
 
 // index leaves the verdicts out if the gateway has them.
-func (s *server) index(ctx context.Context, q indexCall) (indexReply, error) {
-	a, err := s.door.Index(ctx, q.Ask)
+func index(ctx context.Context, d Door, q indexCall) (indexReply, error) {
+	a, err := d.Index(ctx, q.Ask)
 	if err != nil || !slices.Contains(q.Known, a.Epoch) || a.Epoch == "" {
 		return indexReply{Answer: a}, err
 	}

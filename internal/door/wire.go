@@ -51,6 +51,8 @@ const (
 	callDisconnected
 	callHostRefused
 	callStanding
+	callReached
+	callStopReaching
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -62,7 +64,7 @@ func (m method) limit() int {
 	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
-		callConnect, callDisconnected, callHostRefused, callStanding:
+		callReached, callStopReaching, callConnect, callDisconnected, callHostRefused, callStanding:
 	}
 	return smallMessage
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,6 +117,16 @@ func (d *plainDoor) Reach(context.Context, ReachAsk) (ReachAnswer, error) {
 	return ReachAnswer{}, nil
 }
 
+func (d *plainDoor) Reached(context.Context, ReachAsk) (bool, error) {
+	d.asked.Add(1)
+	return true, nil
+}
+
+func (d *plainDoor) StopReaching(context.Context, ReachAsk) error {
+	d.asked.Add(1)
+	return nil
+}
+
 func (d *plainDoor) Propose(context.Context, ProposalAsk) ([]Proposed, error) {
 	d.asked.Add(1)
 	return []Proposed{}, nil
@@ -175,6 +186,26 @@ func serve(tb testing.TB, d Door) (*Client, <-chan error) {
 		wg.Wait()
 	})
 	return c, served
+}
+
+func TestEveryQuestionReachesTheDaemon(t *testing.T) {
+	d := &plainDoor{}
+	c, _ := serve(t, d)
+	for question := range reflect.TypeFor[Door]().Methods() {
+		ask := reflect.ValueOf(c).MethodByName(question.Name)
+		args := []reflect.Value{reflect.ValueOf(t.Context())}
+		for i := 1; i < ask.Type().NumIn(); i++ {
+			args = append(args, reflect.Zero(ask.Type().In(i)))
+		}
+		before := d.asked.Load()
+		results := ask.Call(args)
+		if err := results[len(results)-1]; !err.IsNil() {
+			t.Errorf("%s: %v", question.Name, err)
+		}
+		if n := d.asked.Load() - before; n != 1 {
+			t.Errorf("%s: the door was asked %d times", question.Name, n)
+		}
+	}
 }
 
 // stuckDoor is a door whose Serve waits for its context's end.
@@ -326,7 +357,7 @@ func FuzzIncoming(f *testing.F) {
 	f.Add(frame(callIndex, []byte(`{"ask":{"sandbox":"sb1","package":{"ecosystem":"python","name":"x"},"source_url":"","index_digest":"d","files":[]}}`)))
 	f.Add(frame(callServe, []byte(`{}`)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
-	s := &server{door: &plainDoor{}, large: make(gate, 1)}
+	s := newServer(&plainDoor{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a, b := net.Pipe()
 		go func() {

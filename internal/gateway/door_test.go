@@ -76,6 +76,11 @@ func (d *fakeDoor) Reach(context.Context, door.ReachAsk) (door.ReachAnswer, erro
 	return door.ReachAnswer{Next: next}, nil
 }
 
+// Reached is never so, and StopReaching never of any consequence.
+func (d *fakeDoor) Reached(context.Context, door.ReachAsk) (bool, error) { return false, nil }
+
+func (d *fakeDoor) StopReaching(context.Context, door.ReachAsk) error { return nil }
+
 // Propose tells each item's decision by its first file, and what it was asked.
 func (d *fakeDoor) Propose(_ context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
 	d.mu.Lock()

@@ -71,19 +71,14 @@ func (wr *walker) reach(ctx context.Context, s subject, to destination) error {
 		case <-quiet:
 			return nil
 		case <-over.C: // what was read counts; the next request goes on
-			late := ask
-			late.Look, late.Late = true, true
-			_, err := wr.door.Reach(ctx, late)
-			return err
+			return wr.door.StopReaching(ctx, ask)
 		case <-ctx.Done():
 			return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the client gave up")
 		}
 		if mine {
 			continue
 		}
-		look := ask
-		look.Look = true
-		if a, err := wr.door.Reach(ctx, look); err != nil || a.Reached {
+		if reached, err := wr.door.Reached(ctx, ask); err != nil || reached {
 			return err
 		}
 	}

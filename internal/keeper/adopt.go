@@ -19,8 +19,7 @@ import (
 // made, is a fault.ErrNotFound; one that has a stream is a fault.ErrConflict.
 func (c *Client) Adopt(ctx context.Context, id string, command Command, o ExecOptions) error {
 	command.Exit = nil
-	_, err := c.ask(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
-	return err
+	return c.tell(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
 }
 
 // adopt is not bound to its client, as exec is not.

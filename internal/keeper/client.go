@@ -97,45 +97,97 @@ func (l *link) receive() (Response, error) {
 	return r, r.err()
 }
 
-// ask is a request with one response.
-func (c *Client) ask(ctx context.Context, req Request) (Response, error) {
+// begin sends a request on a connection of its own, with the guest's frame if there is
+// one, and has what comes back read. Of an error the connection is closed.
+func (c *Client) begin(ctx context.Context, req Request, guest any, read func(*link) error) (*link, error) {
 	l, err := c.connect(ctx)
 	if err != nil {
-		return Response{}, err
+		return nil, err
 	}
-	defer l.close()
-	if err := l.send(req, nil); err != nil {
-		return Response{}, err
+	err = l.send(req, guest)
+	if err == nil {
+		err = read(l)
 	}
-	return l.receive()
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// stay is begin with a connection that is the caller's afterwards: ctx bounds only the
+// asking.
+func (c *Client) stay(ctx context.Context, req Request, guest any, read func(*link) error) (net.Conn, error) {
+	l, err := c.begin(ctx, req, guest, read)
+	if err != nil {
+		return nil, err
+	}
+	if !l.stop() {
+		_ = l.Raw().Close()
+		return nil, ctx.Err()
+	}
+	return l.Raw(), nil
+}
+
+// converse is begin with a connection that is closed afterwards.
+func (c *Client) converse(ctx context.Context, req Request, guest any, read func(*link) error) error {
+	l, err := c.begin(ctx, req, guest, read)
+	if err == nil {
+		l.close()
+	}
+	return err
+}
+
+// done reads a response that tells no more than that it was done.
+func (l *link) done() error {
+	_, err := l.receive()
+	return err
+}
+
+// all reads responses until the last.
+func (l *link) all(take func(Response)) error {
+	for {
+		r, err := l.receive()
+		if err != nil {
+			return err
+		}
+		if take(r); !r.More {
+			return nil
+		}
+	}
+}
+
+// tell is a request whose response tells no more than that it was done.
+func (c *Client) tell(ctx context.Context, req Request) error {
+	return c.converse(ctx, req, nil, (*link).done)
+}
+
+// ask is a request with one response.
+func (c *Client) ask(ctx context.Context, req Request) (r Response, err error) {
+	err = c.converse(ctx, req, nil, func(l *link) (err error) {
+		r, err = l.receive()
+		return err
+	})
+	return r, err
 }
 
 // askSandboxes is a request answered with sandboxes and their commands.
 func (c *Client) askSandboxes(ctx context.Context, req Request) ([]Sandbox, error) {
-	l, err := c.connect(ctx)
+	var found []Sandbox
+	err := c.converse(ctx, req, nil, func(l *link) error {
+		return l.all(func(r Response) {
+			if r.Sandbox != nil {
+				found = append(found, *r.Sandbox)
+			}
+			if last := len(found) - 1; r.Command != nil && last >= 0 {
+				found[last].Commands = append(found[last].Commands, *r.Command)
+			}
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer l.close()
-	if err := l.send(req, nil); err != nil {
-		return nil, err
-	}
-	var found []Sandbox
-	for {
-		r, err := l.receive()
-		if err != nil {
-			return nil, err
-		}
-		if r.Sandbox != nil {
-			found = append(found, *r.Sandbox)
-		}
-		if last := len(found) - 1; r.Command != nil && last >= 0 {
-			found[last].Commands = append(found[last].Commands, *r.Command)
-		}
-		if !r.More {
-			return found, nil
-		}
-	}
+	return found, nil
 }
 
 func (c *Client) askSandbox(ctx context.Context, req Request) (Sandbox, error) {
@@ -151,8 +203,7 @@ func (c *Client) askSandbox(ctx context.Context, req Request) (Sandbox, error) {
 
 // Ping tells whether a keeper answers.
 func (c *Client) Ping(ctx context.Context) error {
-	_, err := c.ask(ctx, Request{Verb: VerbPing})
-	return err
+	return c.tell(ctx, Request{Verb: VerbPing})
 }
 
 // Launch starts a sandbox. It returns when the process runs (Attached), or
@@ -183,8 +234,7 @@ func (c *Client) Track(ctx context.Context, id string, processes []process.ID) e
 	if err := l.send(req, nil); err != nil {
 		return err
 	}
-	_, err = l.receive()
-	return err
+	return l.done()
 }
 
 func numbers(processes []process.ID) []int {
@@ -197,8 +247,7 @@ func numbers(processes []process.ID) []int {
 
 // SetMeta replaces a sandbox's meta: JSON of at most 128 KiB.
 func (c *Client) SetMeta(ctx context.Context, id string, meta json.RawMessage) error {
-	_, err := c.ask(ctx, Request{Verb: VerbSetMeta, ID: id, Meta: meta})
-	return err
+	return c.tell(ctx, Request{Verb: VerbSetMeta, ID: id, Meta: meta})
 }
 
 // List returns every sandbox, by id, the dead ones that nobody has forgotten
@@ -214,16 +263,14 @@ func (c *Client) Get(ctx context.Context, id string) (Sandbox, error) {
 
 // Signal sends a signal to every tracked process of a sandbox.
 func (c *Client) Signal(ctx context.Context, id string, sig int) error {
-	_, err := c.ask(ctx, Request{Verb: VerbSignal, ID: id, Signal: sig})
-	return err
+	return c.tell(ctx, Request{Verb: VerbSignal, ID: id, Signal: sig})
 }
 
 // Kill ends a sandbox: SIGKILL to every tracked process and to a starter that
 // still runs, and the channel closed. It returns when all are reaped. Killing
 // what is dead does nothing.
 func (c *Client) Kill(ctx context.Context, id string) error {
-	_, err := c.ask(ctx, Request{Verb: VerbKill, ID: id})
-	return err
+	return c.tell(ctx, Request{Verb: VerbKill, ID: id})
 }
 
 // Wait returns when the first tracked process has ended. A freeze is no end.
@@ -242,8 +289,7 @@ func (c *Client) Wait(ctx context.Context, id string) (ProcessExit, error) {
 // does not read its channel or a step fails, and the sandbox goes on; a
 // fault.ErrConflict if it has ended. A cancelled Freeze may still succeed.
 func (c *Client) Freeze(ctx context.Context, f Freeze) error {
-	_, err := c.ask(ctx, Request{Verb: VerbFreeze, ID: f.ID, Freeze: &f})
-	return err
+	return c.tell(ctx, Request{Verb: VerbFreeze, ID: f.ID, Freeze: &f})
 }
 
 // Thaw lets a frozen sandbox go on. The launch starts its processes, which are
@@ -251,19 +297,16 @@ func (c *Client) Freeze(ctx context.Context, f Freeze) error {
 // a sandbox that was stopped in place. The meta stays what it was. On an error
 // the sandbox is frozen as before.
 func (c *Client) Thaw(ctx context.Context, l Launch) error {
-	_, err := c.ask(ctx, Request{Verb: VerbThaw, ID: l.ID, Launch: &l})
-	return err
+	return c.tell(ctx, Request{Verb: VerbThaw, ID: l.ID, Launch: &l})
 }
 
 // Forget drops a dead sandbox and the output of its commands. A living one is
 // a fault.ErrConflict.
 func (c *Client) Forget(ctx context.Context, id string) error {
-	_, err := c.ask(ctx, Request{Verb: VerbForget, ID: id})
-	return err
+	return c.tell(ctx, Request{Verb: VerbForget, ID: id})
 }
 
 // Shutdown ends the keeper; with living sandboxes it is a fault.ErrConflict.
 func (c *Client) Shutdown(ctx context.Context) error {
-	_, err := c.ask(ctx, Request{Verb: VerbShutdown})
-	return err
+	return c.tell(ctx, Request{Verb: VerbShutdown})
 }

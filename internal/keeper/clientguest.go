@@ -9,28 +9,28 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// guestReply reads a guest's reply to a call, which comes after the keeper's response.
+func guestReply(call channel.Call, reply *channel.Reply) func(*link) error {
+	return func(l *link) error {
+		if err := l.done(); err != nil {
+			return err
+		}
+		if err := l.ReadJSON(channel.FrameReply, reply); err != nil {
+			return l.failed(err)
+		}
+		if !reply.OK {
+			return fault.Invalid("the sandbox refused the call %q: %s", call.Kind, tidy(reply.Error))
+		}
+		return nil
+	}
+}
+
 // Call asks the guest's agent. A reply that is not OK comes back as it is and
 // as a fault.ErrInvalid with the guest's sentence; it is the guest's word.
 func (c *Client) Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error) {
 	var reply channel.Reply
-	l, err := c.connect(ctx)
-	if err != nil {
-		return reply, err
-	}
-	defer l.close()
-	if err := l.send(Request{Verb: VerbCall, ID: id}, call); err != nil {
-		return reply, err
-	}
-	if _, err := l.receive(); err != nil {
-		return reply, err
-	}
-	if err := l.ReadJSON(channel.FrameReply, &reply); err != nil {
-		return reply, l.failed(err)
-	}
-	if !reply.OK {
-		return reply, fault.Invalid("the sandbox refused the call %q: %s", call.Kind, tidy(reply.Error))
-	}
-	return reply, nil
+	err := c.converse(ctx, Request{Verb: VerbCall, ID: id}, call, guestReply(call, &reply))
+	return reply, err
 }
 
 // Stream asks the guest's agent, as Call does, and returns the connection on
@@ -40,30 +40,8 @@ func (c *Client) Call(ctx context.Context, id string, call channel.Call) (channe
 // and no connection.
 func (c *Client) Stream(ctx context.Context, id string, call channel.Call) (net.Conn, channel.Reply, error) {
 	var reply channel.Reply
-	l, err := c.connect(ctx)
-	if err != nil {
-		return nil, reply, err
-	}
-	err = l.send(Request{Verb: VerbStream, ID: id}, call)
-	if err == nil {
-		_, err = l.receive()
-	}
-	if err == nil {
-		if err = l.ReadJSON(channel.FrameReply, &reply); err != nil {
-			err = l.failed(err)
-		} else if !reply.OK {
-			err = fault.Invalid("the sandbox refused the call %q: %s", call.Kind, tidy(reply.Error))
-		}
-	}
-	if err != nil {
-		l.close()
-		return nil, reply, err
-	}
-	if !l.stop() {
-		_ = l.Raw().Close()
-		return nil, reply, ctx.Err()
-	}
-	return l.Raw(), reply, nil
+	conn, err := c.stay(ctx, Request{Verb: VerbStream, ID: id}, call, guestReply(call, &reply))
+	return conn, reply, err
 }
 
 // Send passes one frame to a command without an attachment: FrameStdin (an empty
@@ -72,35 +50,19 @@ func (c *Client) Stream(ctx context.Context, id string, call channel.Call) (net.
 // ended is a fault.ErrConflict. Frames that several clients send come one after
 // the other.
 func (c *Client) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
-	l, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	if err := l.send(Request{Verb: VerbSend, ID: id, Command: command}, nil); err != nil {
-		return err
-	}
-	if err := l.WriteFrame(kind, payload); errors.Is(err, fault.ErrInvalid) {
-		return err // of another error the keeper's response tells
-	}
-	_, err = l.receive()
-	return err
+	return c.converse(ctx, Request{Verb: VerbSend, ID: id, Command: command}, nil, func(l *link) error {
+		if err := l.WriteFrame(kind, payload); errors.Is(err, fault.ErrInvalid) {
+			return err // of another error the keeper's response tells
+		}
+		return l.done()
+	})
 }
 
 // Exec starts a command and returns when the guest has agreed to it. Whether
 // the program exists shows in the command's exit (127, 126).
 func (c *Client) Exec(ctx context.Context, id string, exec channel.Exec, o ExecOptions) error {
-	l, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
 	call := channel.Call{Kind: channel.CallExec, Exec: &exec}
-	if err := l.send(Request{Verb: VerbExec, ID: id, Options: o}, call); err != nil {
-		return err
-	}
-	_, err = l.receive()
-	return err
+	return c.converse(ctx, Request{Verb: VerbExec, ID: id, Options: o}, call, (*link).done)
 }
 
 // Attach returns a connection with a command's frames, for channel.NewConn:
@@ -114,21 +76,5 @@ func (c *Client) Exec(ctx context.Context, id string, exec channel.Exec, o ExecO
 //
 // A connection that is not read holds the command back once its ring is full.
 func (c *Client) Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error) {
-	l, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = l.send(Request{Verb: VerbAttach, ID: id, Command: command, Offset: offset}, nil)
-	if err == nil {
-		_, err = l.receive()
-	}
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	if !l.stop() {
-		_ = l.Raw().Close()
-		return nil, ctx.Err()
-	}
-	return l.Raw(), nil
+	return c.stay(ctx, Request{Verb: VerbAttach, ID: id, Command: command, Offset: offset}, nil, (*link).done)
 }

@@ -122,28 +122,19 @@ func (c *command) tell(conn *channel.Conn) {
 // back meanwhile. What came within the last second is not in it while the command
 // runs. A fault.ErrUnavailable of a keeper of an older release.
 func (c *Client) Output(ctx context.Context, id, command string) (Output, error) {
-	l, err := c.connect(ctx)
+	var out Output
+	err := c.converse(ctx, Request{Verb: VerbOutput, ID: id, Command: command}, nil, func(l *link) error {
+		return l.all(func(r Response) {
+			if r.Output != nil {
+				out.User = r.Output.User
+			}
+			if r.Passage != nil {
+				out.Passages = append(out.Passages, *r.Passage)
+			}
+		})
+	})
 	if err != nil {
 		return Output{}, err
 	}
-	defer l.close()
-	if err := l.send(Request{Verb: VerbOutput, ID: id, Command: command}, nil); err != nil {
-		return Output{}, err
-	}
-	var out Output
-	for {
-		r, err := l.receive()
-		if err != nil {
-			return Output{}, err
-		}
-		if r.Output != nil {
-			out.User = r.Output.User
-		}
-		if r.Passage != nil {
-			out.Passages = append(out.Passages, *r.Passage)
-		}
-		if !r.More {
-			return out, nil
-		}
-	}
+	return out, nil
 }

@@ -64,6 +64,19 @@ func (a asked) decided(answer door.Answer, err error) {
 	a.answered(string(answer.Decision.Effect), err)
 }
 
+// decided has a question answered with a decision, and watches it.
+func decided[Q any](ctx context.Context, d watchedDoor, call, sandbox string, about pkgref.Ref, ask Q, do func(context.Context, Q) (door.Answer, error)) (door.Answer, error) {
+	ctx, a := d.ask(ctx, call, sandbox, about)
+	answer, err := do(ctx, ask)
+	a.decided(answer, err)
+	return answer, err
+}
+
+// ofFile is decided of a question about a file.
+func ofFile[Q any](ctx context.Context, d watchedDoor, call string, about door.FileAsk, ask Q, do func(context.Context, Q) (door.Answer, error)) (door.Answer, error) {
+	return decided(ctx, d, call, about.Sandbox, about.Package, ask, do)
+}
+
 // Index implements door.Door.
 func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
 	ctx, a := d.ask(ctx, "index", ask.Sandbox, ask.Package)
@@ -82,49 +95,32 @@ func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 
 // Judge implements door.Door.
 func (d watchedDoor) Judge(ctx context.Context, ask door.JudgeAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "artifact", ask.Sandbox, ask.Package)
-	answer, err := d.Door.Judge(ctx, ask)
-	a.decided(answer, err)
-	return answer, err
+	return ofFile(ctx, d, "artifact", ask.FileAsk, ask, d.Door.Judge)
 }
 
 // Outline implements door.Door.
 func (d watchedDoor) Outline(ctx context.Context, ask door.OutlineAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "artifact", ask.Sandbox, ask.Package)
-	answer, err := d.Door.Outline(ctx, ask)
-	a.decided(answer, err)
-	return answer, err
+	return ofFile(ctx, d, "artifact", ask.FileAsk, ask, d.Door.Outline)
 }
 
 // Preview implements door.Door.
 func (d watchedDoor) Preview(ctx context.Context, ask door.PreviewAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "artifact", ask.Sandbox, ask.Package)
-	answer, err := d.Door.Preview(ctx, ask)
-	a.decided(answer, err)
-	return answer, err
+	return ofFile(ctx, d, "artifact", ask.FileAsk, ask, d.Door.Preview)
 }
 
 // Walk implements door.Door.
 func (d watchedDoor) Walk(ctx context.Context, ask door.WalkAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "walk", ask.Sandbox, ask.Package)
-	answer, err := d.Door.Walk(ctx, ask)
-	a.decided(answer, err)
-	return answer, err
+	return ofFile(ctx, d, "walk", ask.FileAsk, ask, d.Door.Walk)
 }
 
 // Await implements door.Door.
 func (d watchedDoor) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "await", ask.Sandbox, ask.Package)
-	answer, err := d.Door.Await(ctx, ask)
-	a.decided(answer, err)
-	return answer, err
+	return ofFile(ctx, d, "await", ask.FileAsk, ask, d.Door.Await)
 }
 
 // Serve implements door.Door.
 func (d watchedDoor) Serve(ctx context.Context, ask door.ServeAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "serve", ask.Sandbox, ask.Package)
-	answer, err := d.Door.Serve(ctx, ask)
-	a.decided(answer, err)
+	answer, err := ofFile(ctx, d, "serve", ask.FileAsk, ask, d.Door.Serve)
 	if err == nil && answer.Decision.Effect == policy.Allow {
 		d.t.served(ask)
 	}
@@ -149,15 +145,12 @@ func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	return answer, err
 }
 
-// Connect implements admission.Door. The host is not told either.
+// Connect implements door.Door. The host is not told either.
 func (d watchedDoor) Connect(ctx context.Context, ask door.ConnectAsk) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "connect", ask.Sandbox, pkgref.Ref{})
-	answer, err := d.Door.Connect(ctx, ask)
-	a.decided(answer, err)
-	return answer, err
+	return decided(ctx, d, "connect", ask.Sandbox, pkgref.Ref{}, ask, d.Door.Connect)
 }
 
-// Disconnected implements admission.Door.
+// Disconnected implements door.Door.
 func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) error {
 	ctx, a := d.ask(ctx, "disconnected", how.Sandbox, pkgref.Ref{})
 	err := d.Door.Disconnected(ctx, how)
@@ -165,20 +158,14 @@ func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) e
 	return err
 }
 
-// HostRefused implements admission.Door.
+// HostRefused implements door.Door.
 func (d watchedDoor) HostRefused(ctx context.Context, h door.HostRefusal) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "host_refused", h.Sandbox, pkgref.Ref{})
-	answer, err := d.Door.HostRefused(ctx, h)
-	a.decided(answer, err)
-	return answer, err
+	return decided(ctx, d, "host_refused", h.Sandbox, pkgref.Ref{}, h, d.Door.HostRefused)
 }
 
 // Failed implements door.Door.
 func (d watchedDoor) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
-	ctx, a := d.ask(ctx, "failed", f.Sandbox, f.Package)
-	answer, err := d.Door.Failed(ctx, f)
-	a.decided(answer, err)
-	return answer, err
+	return decided(ctx, d, "failed", f.Sandbox, f.Package, f, d.Door.Failed)
 }
 
 // Propose implements door.Door.

@@ -1,0 +1,148 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Tool is a function of the host.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      *Schema
+	// JSON tells that what the tool answers is JSON; else it is text.
+	JSON   bool
+	Limits Limits
+	Runner Runner
+}
+
+// Limits bound one call. A zero field is its default.
+type Limits struct {
+	Time   time.Duration // that a call may take; 30 s
+	Output int64         // bytes that the tool may answer; 1 MiB
+}
+
+// The greatest limits that can be set. MaxOutput keeps an answer below what the way to the
+// sandbox takes.
+const (
+	MaxTime   = time.Hour
+	MaxOutput = 16 << 20
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Time <= 0 {
+		l.Time = 30 * time.Second
+	}
+	if l.Output <= 0 {
+		l.Output = 1 << 20
+	}
+	return l
+}
+
+// Runner does a tool's work. Implementations pass package tooltest's suite.
+type Runner interface {
+	// Run hands the arguments to the tool and gives what it answers, at most as many
+	// bytes as the call allows. When ctx ends, so does what was begun for the call, as
+	// far as the runner's documentation says, and Run returns soon. An error that is a
+	// *Failure may be told to the sandbox by its Sentence, and no other.
+	Run(ctx context.Context, call Call) ([]byte, error)
+}
+
+// Call is one use of a tool.
+type Call struct {
+	Tool         string
+	Run, Sandbox string // who calls
+	Arguments    string // JSON, as Arguments.Text
+	MaxOutput    int64  // bytes
+}
+
+// Failure is why a call has no result.
+type Failure struct {
+	// Sentence is for whoever called: it has nothing of what the tool said.
+	Sentence string
+	// Cause is for the operator, and may have that; may be nil.
+	Cause error
+}
+
+// Error implements error.
+func (f *Failure) Error() string {
+	if f.Cause == nil {
+		return f.Sentence
+	}
+	return f.Sentence + ": " + f.Cause.Error()
+}
+
+// Unwrap gives the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// TooMuch is the failure of a tool that answers more than it may.
+func TooMuch(most int64) *Failure {
+	return &Failure{Sentence: "the tool answered more than the " + Size(most) + " that it may, and was ended"}
+}
+
+// name is what a tool can be called: what the toolkit's policies have, and a guest can
+// type.
+var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
+
+// CheckName refuses what no tool can be called.
+func CheckName(s string) error {
+	if !name.MatchString(s) {
+		return fault.Invalid("%q is no name of a tool: a letter, then letters, digits, _, . and -, at most 64 in all", s[:min(len(s), 80)])
+	}
+	return nil
+}
+
+// Call runs the tool with arguments that its schema takes, and gives its result as JSON. It is
+// for the caller to have the call judged and recorded first.
+func (t *Tool) Call(ctx context.Context, call Call) (result string, err error) {
+	limits := t.Limits.withDefaults()
+	call.Tool, call.MaxOutput = t.Name, limits.Output
+	within, cancel := context.WithTimeout(ctx, limits.Time)
+	defer cancel()
+	output, err := t.Runner.Run(within, call)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", &Failure{Sentence: "the call was ended before the tool had answered", Cause: err}
+	case err != nil && within.Err() != nil:
+		return "", &Failure{Sentence: "the tool did not answer within " + limits.Time.String() + ", and was ended", Cause: err}
+	case err != nil:
+		return "", asFailure(err)
+	case int64(len(output)) > limits.Output:
+		return "", TooMuch(limits.Output)
+	}
+	return t.result(output)
+}
+
+func asFailure(err error) error {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f
+	}
+	return &Failure{Sentence: "the tool could not be run; the daemon's log says why", Cause: err}
+}
+
+// result is what a tool answered as one JSON value.
+func (t *Tool) result(output []byte) (string, error) {
+	if t.JSON {
+		form := jsontext.Value(output)
+		if err := form.Compact(jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)); err != nil {
+			return "", &Failure{Sentence: "the tool answered what is not JSON, as its declaration says that it would", Cause: err}
+		}
+		return string(form), nil
+	}
+	if !utf8.Valid(output) {
+		return "", &Failure{Sentence: "the tool answered what is not text in UTF-8"}
+	}
+	text, err := json.Marshal(string(output))
+	if err != nil {
+		return "", &Failure{Sentence: "the tool's answer can't be passed on", Cause: err}
+	}
+	return string(text), nil
+}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 
@@ -134,7 +135,7 @@ func (f *front) handler() http.Handler {
 	f.wires.control = f.watched(wireControl, f.wires.control)
 	f.wires.data = f.watched(wireData, f.wires.data)
 	f.wires.v1 = f.watched(wireV1, f.wires.v1)
-	return hurried(identified(f.recovering(http.HandlerFunc(f.serve))))
+	return backend.Hurried(identified(f.recovering(http.HandlerFunc(f.serve))))
 }
 
 // watched counts and traces a wire's requests; a wire that is not there says so.

@@ -70,23 +70,6 @@ func (u *use) idle(since time.Duration) bool {
 	return u.busy.Load() == 0 && time.Since(time.Unix(0, u.last.Load())) > since
 }
 
-// unreadTimeout is how long a client may take to send the rest of a body that its
-// request's handler did not read.
-const unreadTimeout = time.Second
-
-// hurried ends a request whose client does not send its whole body. net/http reads
-// the rest before it answers, for as long as that takes: whoever is refused could
-// hold a connection for ever, and all that there may be.
-func hurried(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			// A writer of tests has no connection.
-			defer func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout)) }()
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // serveAll starts the servers. The first that fails says so on the channel.
 func serveAll(servers []*server) <-chan error {
 	failed := make(chan error, len(servers))

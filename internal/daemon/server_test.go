@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // start serves a handler on a free port.
@@ -148,7 +150,7 @@ func TestServersHoldClientsToLimits(t *testing.T) {
 func TestABodyThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
-	start(t, l, hurried(named("hello")))
+	start(t, l, backend.Hurried(named("hello")))
 	for name, c := range map[string]struct {
 		body string
 		goes bool

@@ -26,6 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -120,7 +121,7 @@ func serve(t *testing.T) *serving {
 		Door:  admission.New(admission.Config{Log: in.log}),
 		Audit: httpapi.Auditing{Index: x, End: in.log.End},
 	}))
-	over := httptest.NewServer(h)
+	over := httptest.NewServer(backend.Hurried(h)) // as the daemon serves it
 	t.Cleanup(over.Close)
 	in.url = over.URL
 	socket := filepath.Join(dir, "s")

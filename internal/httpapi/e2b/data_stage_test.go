@@ -18,6 +18,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -60,7 +61,7 @@ func newDataStageOf(t *testing.T, owner sandbox.Owner, clients Clients) *dataSta
 	s := &dataStage{t: t, boxes: &backendtest.Boxes{}, people: &backendtest.People{}, access: accessStub{}, owner: owner}
 	s.box = s.add(boxID)
 	s.data = NewData(DataConfig{Sandboxes: s.boxes, Access: s.access, Clients: clients, Domain: "box.example:7433", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	s.server = httptest.NewServer(s.data)
+	s.server = httptest.NewServer(backend.Hurried(s.data)) // as the daemon serves it
 	t.Cleanup(s.server.Close)
 	return s
 }
@@ -77,7 +78,7 @@ func overBoth(t *testing.T, test func(t *testing.T, s *dataStage)) {
 		t.Parallel()
 		s := newDataStage(t)
 		s.server.Close()
-		s.server = httptest.NewUnstartedServer(s.data)
+		s.server = httptest.NewUnstartedServer(backend.Hurried(s.data))
 		s.server.EnableHTTP2 = true
 		s.server.StartTLS()
 		t.Cleanup(s.server.Close)

@@ -202,26 +202,31 @@ func (c *Commands) Attach(id string, offset int64) (net.Conn, error) {
 		return nil, err
 	}
 	near, far := net.Pipe()
+	from := k.place(offset == keeper.FromNow) // before the caller goes on, as the keeper does
 	go func() {
 		defer far.Close()
-		k.play(channel.NewConn(far), offset == keeper.FromNow)
+		k.play(channel.NewConn(far), from)
 	}()
 	return near, nil
 }
 
+// place is the number of the first frame that is to be played.
+func (k *command) place(fromNow bool) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !fromNow:
+		return 0
+	case k.exit != nil:
+		return len(k.frames) - 1 // how it ended is for all
+	}
+	return len(k.frames)
+}
+
 // play ends when the other side goes away or has got the exit.
-func (k *command) play(to *channel.Conn, fromNow bool) {
-	next := 0
-	if fromNow {
-		k.mu.Lock()
-		next = len(k.frames)
-		if k.exit != nil {
-			next-- // how it ended is for all
-		}
-		k.mu.Unlock()
-		if k.view.PID != 0 && to.WriteFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID})) != nil {
-			return
-		}
+func (k *command) play(to *channel.Conn, next int) {
+	if next > 0 && k.view.PID != 0 && to.WriteFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID})) != nil {
+		return
 	}
 	gone := make(chan struct{})
 	go func() {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -23,7 +22,7 @@ func TestAToyIsPlanned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	choices, err := plan.Choices(api.ResolvedPlan{Ecosystem: string(result.Ecosystem), Releases: result.Choices})
+	choices, err := plan.Choices(result.Ecosystem, result.Choices)
 	want := pkgref.Ref{Ecosystem: pkgref.Toy, Name: "good", Version: "1.0.0"}
 	if err != nil || len(choices) != 1 || choices[0].Package != want {
 		t.Errorf("the plan has %+v, %v", choices, err)

@@ -1,6 +1,7 @@
 // Command cofferdam-guest is PID 1 in every sandbox, and under the name
 // `cofferdam` the little that processes in a sandbox may ask for; under that of
-// `sudo` it runs a command as who asked.
+// `sudo` it runs a command as who asked. The host starts it under one more name, to run
+// what installs packages in a build.
 package main
 
 import (
@@ -17,6 +18,9 @@ import (
 func main() {
 	if filepath.Base(os.Args[0]) == guest.SudoName && os.Getpid() != 1 {
 		os.Exit(guest.Sudo(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	if filepath.Base(os.Args[0]) == guest.ElevatedName && os.Getpid() != 1 {
+		os.Exit(guest.Elevated(os.Args[1:], os.Stderr))
 	}
 	if os.Getpid() != 1 || filepath.Base(os.Args[0]) == "cofferdam" {
 		os.Exit(guest.Ask(context.Background(), os.Args[1:], guest.SocketPath, os.Stdout, os.Stderr))

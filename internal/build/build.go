@@ -84,6 +84,7 @@ type Sandboxes interface {
 	List() []*sandbox.Sandbox
 	Destroy(ctx context.Context, id string) error
 	Start(ctx context.Context, id string, c sandbox.Command) (keeper.Command, error)
+	Elevated(ctx context.Context, id string, e sandbox.Elevated) (channel.Exit, error)
 	Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error)
 	File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error)
 	OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error)

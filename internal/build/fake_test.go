@@ -3,6 +3,7 @@ package build_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -40,6 +41,7 @@ type shop struct {
 	keeping  error
 	kept     func() // nil: nobody is told that a sandbox is being kept
 	removing error
+	elevated [][]string // commands that had rights
 	revoked  chan struct{}
 	system   system
 }
@@ -98,6 +100,20 @@ func (s *shop) Start(_ context.Context, _ string, c sandbox.Command) (keeper.Com
 	}
 	s.commands = append(s.commands, c)
 	return keeper.Command{ID: c.Argv[len(c.Argv)-1]}, nil
+}
+
+// Elevated implements build.Sandboxes.
+func (s *shop) Elevated(_ context.Context, _ string, e sandbox.Elevated) (channel.Exit, error) {
+	s.mu.Lock()
+	s.elevated = append(s.elevated, e.Argv)
+	s.mu.Unlock()
+	exit, output := s.dpkg(sandbox.Command{Argv: e.Argv, Judged: e.Judged, User: "root with rights"})
+	if exit.Code != 0 {
+		_, err := io.WriteString(e.Stderr, output)
+		return exit, err
+	}
+	_, err := io.WriteString(e.Stdout, output)
+	return exit, err
 }
 
 // Attach implements build.Sandboxes.

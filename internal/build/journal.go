@@ -92,6 +92,12 @@ func (l *lines) write(data []byte) {
 	}
 }
 
+// Write implements io.Writer.
+func (l *lines) Write(data []byte) (int, error) {
+	l.write(data)
+	return len(data), nil
+}
+
 func (l *lines) end() {
 	if l.rest != "" {
 		l.tell(l.rest)

@@ -107,22 +107,41 @@ func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*proce
 		return nil, err
 	}
 	p := &process{conn: channel.NewConn(conn), done: make(chan struct{}), last: map[Level]string{}}
-	tell := func(level Level) *lines {
-		return &lines{tell: func(line string) {
-			j.g.log.add(level, step, line, false)
-			if strings.TrimSpace(line) != "" {
-				p.mu.Lock()
-				p.last[level] = line
-				p.mu.Unlock()
-			}
-		}}
-	}
 	errand.Go(func() {
 		defer close(p.done)
 		p.err = errors.New("the output was not read")
-		p.exit, p.err = p.read(tell(Info), tell(Warn))
+		p.exit, p.err = p.read(j.told(p, step, Info), j.told(p, step, Warn))
 	})
 	return p, nil
+}
+
+// elevated does a command of root's that has rights to its end, which must be a good one.
+func (j *job) elevated(ctx context.Context, step string, e sandbox.Elevated) error {
+	p := &process{last: map[Level]string{}}
+	stdout, stderr := j.told(p, step, Info), j.told(p, step, Warn)
+	e.Stdout, e.Stderr = stdout, stderr
+	exit, err := j.b.cfg.Sandboxes.Elevated(ctx, j.box, e)
+	stdout.end()
+	stderr.end()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return p.failure(exit)
+}
+
+// told is what a process writes: the build's log has it, by lines.
+func (j *job) told(p *process, step string, level Level) *lines {
+	return &lines{tell: func(line string) {
+		j.g.log.add(level, step, line, false)
+		if strings.TrimSpace(line) != "" {
+			p.mu.Lock()
+			p.last[level] = line
+			p.mu.Unlock()
+		}
+	}}
 }
 
 func (p *process) read(stdout, stderr *lines) (channel.Exit, error) {

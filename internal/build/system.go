@@ -47,7 +47,8 @@ type SystemSet interface {
 
 // installSystem brings packages of the distribution into the sandbox and has dpkg install
 // them. Each is decided about before anything is fetched, verified before it is recorded,
-// and recorded before its first byte is inside.
+// and recorded before its first byte is inside. Only dpkg has rights, and no process of it
+// outlives it.
 func (j *job) installSystem(ctx context.Context, t task) (err error) {
 	want := t.install
 	if len(want.names) == 0 {
@@ -74,8 +75,8 @@ func (j *job) installSystem(ctx context.Context, t task) (err error) {
 	if err := j.bringPackages(ctx, t, set, all); err != nil {
 		return err
 	}
-	if err := j.run(ctx, t.number, j.asRoot(t, installScript, packagesPlace)); err != nil {
-		return withoutRights(ctx, err)
+	if err := j.elevated(ctx, t.number, dpkg(t)); err != nil {
+		return err
 	}
 	if err := j.file(ctx, channel.File{Op: channel.FileRemove, Path: packagesPlace, User: "root"}); err != nil {
 		return err
@@ -83,13 +84,15 @@ func (j *job) installSystem(ctx context.Context, t task) (err error) {
 	return j.settleSystem(ctx, t, all)
 }
 
-// withoutRights says of a dpkg that failed what it can't do here. What it can't is what
-// packages ask for that it stumbles over most.
-func withoutRights(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	return fault.Wrap(fault.ErrConflict, err, "%s (root has no capabilities in a sandbox, so dpkg can't install packages that give files to another user or group)", sentence(err))
+// dpkg is the one command of a build that has rights: packages give files to other users
+// and groups. The policy's rules see the step.
+func dpkg(t task) sandbox.Elevated {
+	return sandbox.Elevated{Argv: scriptOf(installScript, packagesPlace), Judged: t.title, Timeout: longestStep}
+}
+
+// scriptOf is a script and its arguments as a command.
+func scriptOf(script string, args ...string) []string {
+	return append([]string{"/bin/bash", "-c", script, "apt"}, args...)
 }
 
 // titles names packages, for the build's log.
@@ -105,8 +108,7 @@ func titles(all []debian.Package) string {
 // asRoot is a script that root runs for a step. The policy's rules see the step.
 func (j *job) asRoot(t task, script string, args ...string) sandbox.Command {
 	return sandbox.Command{
-		Argv:   append([]string{"/bin/bash", "-c", script, "apt"}, args...),
-		Judged: t.title, Dir: "/", User: "root", Timeout: longestStep,
+		Argv: scriptOf(script, args...), Judged: t.title, Dir: "/", User: "root", Timeout: longestStep,
 	}
 }
 

@@ -152,7 +152,7 @@ func TestPackagesOfTheDistribution(t *testing.T) {
 	if b.Status != build.Ready {
 		t.Fatalf("%+v\n%s", b, log)
 	}
-	want := []string{"admit tool", "serve lib ll", "open lib", "serve tool tt", "open tool", "dpkg as root", "installed lib", "installed tool", "run tool --version", "admit tool"}
+	want := []string{"admit tool", "serve lib ll", "open lib", "serve tool tt", "open tool", "dpkg as root with rights", "installed lib", "installed tool", "run tool --version", "admit tool"}
 	if !slices.Equal(s.system.events, want) {
 		t.Errorf("what happened is %q,\nwant %q", s.system.events, want)
 	}
@@ -164,6 +164,9 @@ func TestPackagesOfTheDistribution(t *testing.T) {
 	}
 	if last := s.files[len(s.files)-1]; last.Op != channel.FileRemove || last.Path != "/var/cache/.packages" {
 		t.Errorf("the packages stay in the template: the last call was %+v", last)
+	}
+	if len(s.elevated) != 1 || !strings.Contains(strings.Join(s.elevated[0], " "), "--unpack") {
+		t.Errorf("the commands that had rights are %q, want dpkg and no other", s.elevated)
 	}
 	if s.system.closed != 2 {
 		t.Errorf("%d of 2 sets are closed", s.system.closed)
@@ -201,7 +204,7 @@ func TestPackagesThatAreNotBrought(t *testing.T) {
 		}, asRoot(install), "another than its list says", "serve"},
 		"unrecorded": {func(s *shop) { s.system.unrecorded = fault.New(fault.ErrUnavailable, "the log can't be written") }, asRoot(install), "the log can't be written", "open"},
 		"not done":   {func(s *shop) { s.system.idle = true }, asRoot(install), "dpkg did not install lib 1.0", "installed"},
-		"no rights":  {func(s *shop) { s.system.broken = true }, asRoot(install), "error setting ownership (root has no capabilities", "installed"},
+		"broken":     {func(s *shop) { s.system.broken = true }, asRoot(install), "exit code 1: error setting ownership", "installed"},
 		"not root":   {func(*shop) {}, runs(install), "only root installs packages", "admit"},
 		"an option":  {func(*shop) {}, asRoot("apt-get install --allow-unauthenticated tool"), "the option --allow-unauthenticated is not known", "admit"},
 		"too late":   {func(*shop) {}, asRoot("false; apt-get install tool"), "there is no apt in a sandbox", "admit"},

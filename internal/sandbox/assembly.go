@@ -2,10 +2,13 @@ package sandbox
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
@@ -28,13 +31,41 @@ func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *S
 	s.inventory = a.inventory.Of(info, s.over)
 	s.commands = a.commands.In(commands.Place{
 		Info: info, Limit: p.Resources().Timeout, Inventory: s.inventory, Clients: s.clients,
-		Waits: func() *waiting.List { return s.waits },
-		State: func() State { state, _ := s.State(); return state },
-		Kill:  func(ctx context.Context) error { return inst.Signal(ctx, 9) },
-		End:   func(why string) { a.remover.endFor(s, why) },
+		Waits:   func() *waiting.List { return s.waits },
+		State:   func() State { state, _ := s.State(); return state },
+		Kill:    func(ctx context.Context) error { return inst.Signal(ctx, 9) },
+		Elevate: func(ctx context.Context, e commands.Elevated) (int, error) { return a.elevate(ctx, inst, e) },
+		End:     func(why string) { a.remover.endFor(s, why) },
 	})
 	return s
 }
+
+// elevate has the agent's program, as it is on the host, run a command with rights.
+func (a *assembly) elevate(ctx context.Context, inst engine.Instance, e commands.Elevated) (int, error) {
+	elevator, ok := inst.(engine.Elevator)
+	if !ok {
+		return 0, fault.New(fault.ErrUnavailable, "the engine %s can't run a program with rights of its own, which packages of the distribution need", inst.Handle().Engine)
+	}
+	return elevator.Elevate(ctx, engine.Elevated{
+		Program: filepath.Join(a.cfg.AgentDir, agentName), Argv: slices.Concat([]string{elevatedName}, e.Argv),
+		Env: rootsEnvironment(), Stdout: e.Stdout, Stderr: e.Stderr,
+	})
+}
+
+// agentName is the agent's program's, and elevatedName the one under which it runs a command with
+// rights.
+const (
+	agentName    = "cofferdam-guest"
+	elevatedName = "cofferdam-elevated"
+)
+
+// rootsEnvironment is all that an elevated command finds.
+func rootsEnvironment() []string {
+	return []string{"PATH=" + systemPath, "HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/bash"}
+}
+
+// systemPath is where PID 1 and root's programs are looked for.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // waits is how the list of a sandbox's holds reaches it.
 func (a *assembly) waits(s *Sandbox) waiting.Config {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
@@ -19,6 +20,19 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 		return keeper.Command{}, err
 	}
 	return s.commands.Start(ctx, c)
+}
+
+// Elevated runs a command to its end as root, with rights that nothing else in a sandbox has: to
+// give files away, to write those of others, and to become another user. It is judged and
+// recorded as by Start. One that does not end with 0 ends its sandbox.
+func (m *Manager) Elevated(ctx context.Context, id string, e Elevated) (exit channel.Exit, err error) {
+	ctx, done := m.spans.begin(ctx, VerbExec, id)
+	defer func() { done(nil, "", err) }()
+	s, err := m.Get(id)
+	if err != nil {
+		return channel.Exit{}, err
+	}
+	return s.commands.Elevated(ctx, e)
 }
 
 // Attach returns a connection with the command's frames from the offset on.

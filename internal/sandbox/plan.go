@@ -138,8 +138,8 @@ func (l *planner) spec(req Request, p *plan) (engine.Spec, error) {
 	}, shown)
 	return engine.Spec{
 		ID: p.info.ID, Root: p.template.Root, Mounts: all,
-		Init:     []string{"/.cofferdam/bin/cofferdam-guest"},
-		Env:      []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Init:     []string{mounts.AgentPlace + "/" + agentName},
+		Env:      []string{"PATH=" + systemPath},
 		Hostname: p.info.ID, Limits: limits,
 		Owner:  engine.Owner{UID: agentUID, GID: agentUID, HostUID: req.HostUID, HostGID: req.HostGID},
 		Labels: map[string]string{"run": p.info.Run},

@@ -29,6 +29,8 @@ type (
 	Event = journal.Event
 	// Command asks for a process in a sandbox.
 	Command = commands.Command
+	// Elevated is a command of root's with rights.
+	Elevated = commands.Elevated
 	// Started is a command that runs in a sandbox, as it was started.
 	Started = commands.Started
 	// Snapshot is a copy of a sandbox that others can be made from.

@@ -50,6 +50,9 @@ type Subject struct {
 	// NoWeak: this subject can't make a weak sandbox (Spec.Weak), and another
 	// run of the suite has shown the positive controls.
 	NoWeak bool
+	// Elevated is the agent's program on the host, for an engine whose instances are
+	// engine.Elevator; "" for others.
+	Elevated string
 	// Traces lists what is on the host of an id, beyond what the suite can
 	// see by itself: control groups, records, sockets.
 	Traces func(id string) []string
@@ -69,6 +72,9 @@ func Suite(t *testing.T, factory Factory) {
 	t.Run("controls", func(t *testing.T) { testControls(t, s) })
 	if s.Files {
 		t.Run("snapshot of files", func(t *testing.T) { testFilesSnapshot(t, s) })
+	}
+	if s.Elevated != "" {
+		t.Run("elevated", func(t *testing.T) { testElevated(t, s) })
 	}
 	s.endsEmpty(t)
 }

@@ -136,9 +136,10 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 	k := enginetest.StartKeeper(t, filepath.Join(s.dir, name+".sock"))
 	return &enginetest.Subject{
 		Engine: gvisor.New(cfg, k), Keeper: k, Socket: filepath.Join(s.dir, name+".sock"),
-		Reopen: func() engine.Engine { return gvisor.New(cfg, k) },
-		Spec:   func(id string) engine.Spec { return s.spec(id, kind) },
-		Own:    func(string) string { return "/home/agent" },
+		Reopen:   func() engine.Engine { return gvisor.New(cfg, k) },
+		Spec:     func(id string) engine.Spec { return s.spec(id, kind) },
+		Own:      func(string) string { return "/home/agent" },
+		Elevated: filepath.Join(s.dir, "agent", "cofferdam-guest"),
 		Traces: func(id string) []string {
 			var all []string
 			for _, pattern := range []string{

@@ -41,19 +41,9 @@ const (
 // fault.ErrForbidden with the rule's reason.
 func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	id, info := t.place.Info.ID, t.place.Info
-	if err := checkCommand(c); err != nil {
-		return keeper.Command{}, err
-	}
-	if state := t.place.State(); !state.Usable() {
-		return keeper.Command{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
-	}
-	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: cmp.Or(c.Dir, info.Workdir)}
-	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged)
+	cmd, err := t.admit(ctx, c)
 	if err != nil {
 		return keeper.Command{}, err
-	}
-	if !answer.Decision.Allowed() {
-		return keeper.Command{}, fault.New(fault.ErrForbidden, "%s (rule %s, request %s)", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
 	}
 	c.User = info.Account.User(c.User)
 	timeout := shorter(c.Timeout, t.place.Limit)
@@ -71,6 +61,26 @@ func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	faultpoint.Hit(faultpoint.ExecStarted)
 	errand.In(t.group, func() { t.follow(cmd, timeout) })
 	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
+}
+
+// admit has a command judged and recorded.
+func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
+	id, info := t.place.Info.ID, t.place.Info
+	if err := checkCommand(c); err != nil {
+		return nil, err
+	}
+	if state := t.place.State(); !state.Usable() {
+		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+	}
+	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: cmp.Or(c.Dir, info.Workdir)}
+	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged)
+	if err != nil {
+		return nil, err
+	}
+	if !answer.Decision.Allowed() {
+		return nil, fault.New(fault.ErrForbidden, "%s (rule %s, request %s)", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
+	}
+	return cmd, nil
 }
 
 func checkCommand(c Command) error {

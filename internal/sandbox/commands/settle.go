@@ -43,9 +43,13 @@ func (t *Table) settle(ctx context.Context, c *command, exit channel.Exit) {
 
 // settleFailed is for a command that did not start.
 func (t *Table) settleFailed(ctx context.Context, c *command, cause error) {
+	t.settleAlone(ctx, c, channel.Exit{Code: 126, Error: cause.Error()})
+}
+
+// settleAlone puts a command's end on record without an inventory.
+func (t *Table) settleAlone(ctx context.Context, c *command, exit channel.Exit) {
 	defer close(c.settled)
 	defer t.drop(c)
-	exit := channel.Exit{Code: 126, Error: cause.Error()}
 	if err := t.cfg.Door.CommandFinished(context.WithoutCancel(ctx), t.place.Info.ID, c.id, exit); err != nil {
 		t.cfg.Log.Error("a command's end is not on record", "sandbox", t.place.Info.ID, "command", c.id, "err", err)
 	}

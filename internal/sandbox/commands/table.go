@@ -14,6 +14,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -45,10 +46,12 @@ func NewRunner(life context.Context, group *sync.WaitGroup, cfg Config) *Runner 
 // Place is the sandbox that commands run in, as far as they must know it. All fields are
 // needed.
 type Place struct {
-	Info      journal.Info
-	Limit     time.Duration // the policy's, of a command's time; 0: none
-	State     func() journal.State
-	Kill      func(ctx context.Context) error
+	Info  journal.Info
+	Limit time.Duration // the policy's, of a command's time; 0: none
+	State func() journal.State
+	Kill  func(ctx context.Context) error
+	// Elevate runs a program of root's with rights, and returns its exit code.
+	Elevate   func(ctx context.Context, e Elevated) (code int, err error)
 	End       func(why string) // ends the sandbox, as its policy asks; returns at once
 	Waits     func() *waiting.List
 	Inventory *inventory.Taker
@@ -59,6 +62,8 @@ type Place struct {
 type Table struct {
 	*Runner
 	place Place
+
+	elevating atomic.Bool // one at a time: each waits until nothing inside has rights
 
 	mu   sync.Mutex // guards byID
 	byID map[string]*command

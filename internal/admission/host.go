@@ -21,13 +21,18 @@ import (
 // that the log has what they carried.
 const settleTime = 500 * time.Millisecond
 
-// judgeHost judges a name on a port; port 0 is a DNS question. What the sandbox's own
-// client closed stays closed under any policy, so that reason comes first.
-func (t *tenant) judgeHost(name string, port int) policy.Decision {
+// judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
+// it is door.ProtocolTCP. What the sandbox's own client closed stays closed under any
+// policy, so that reason comes first.
+func (t *tenant) judgeHost(name string, port int, protocol string) policy.Decision {
 	if open, reason := t.narrowing.get().Name(name); !open {
 		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}
 	}
-	d := t.policy().Host(name, port)
+	judge := t.policy().Host
+	if protocol == door.ProtocolTCP {
+		judge = t.policy().HostTCP
+	}
+	d := judge(name, port)
 	if d.Allowed() && t.run.Plan {
 		return policy.Decision{Effect: policy.Deny, Rule: rulePlan, ResolvedBy: policy.ByNetwork, Reason: "installs are only weighed here, so nothing but package registries is reached"}
 	}
@@ -54,7 +59,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if len(ask.Addresses) == 0 {
 		return door.Answer{}, fault.Invalid("a connection is asked for without an address")
 	}
-	d := t.judgeHost(ask.Name, ask.Port)
+	d := t.judgeHost(ask.Name, ask.Port, ask.Protocol)
 	if d.Allowed() {
 		d = t.judgeAddresses(d, ask.Name, ask.Addresses)
 	}
@@ -130,7 +135,7 @@ func (c *Controller) Standing(ctx context.Context, sandbox string, connections [
 		if goesOn {
 			name := one.Record.Detail[records.DetailName]
 			port, _ := strconv.Atoi(one.Record.Detail[records.DetailPort]) // written by hostDetail
-			d := t.judgeHost(name, port)
+			d := t.judgeHost(name, port, one.Record.Detail[records.DetailProtocol])
 			goesOn = d.Allowed() && t.judgeAddresses(d, name, one.Addresses).Allowed()
 		}
 		if !goesOn {

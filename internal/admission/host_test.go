@@ -186,6 +186,55 @@ func TestWhatEndsConnections(t *testing.T) {
 	}
 }
 
+// TestConnectionsOfAnyProtocol: where an entry says so, as long as it does.
+func TestConnectionsOfAnyProtocol(t *testing.T) {
+	entries := "network_allowlist: [ api.example, { host: db.example, port: 5432, tcp: true } ]\n"
+	p, err := policy.Parse("p", []byte(entries))
+	must(t, err)
+	without, err := policy.Parse("n", []byte("network_allowlist: [ \"db.example:5432\" ]\n"))
+	must(t, err)
+	c, log := hosted(t, func(r *Run) { r.Policy = p })
+	for _, w := range []struct {
+		name string
+		port int
+		tcp  bool
+	}{{"db.example", 5432, true}, {"db.example", 0, false}, {"api.example", 443, false}, {"evil.example", 5432, false}} {
+		if a, err := c.Name(t.Context(), door.NameAsk{Sandbox: "sb1", Name: w.name, Port: w.port, Look: true}); err != nil || a.TCP != w.tcp {
+			t.Errorf("%+v: %+v %v", w, a, err)
+		}
+	}
+	tcp := func(name string, port int) door.Answer {
+		ask := connectTo(name, port, "93.184.215.14")
+		ask.Protocol = door.ProtocolTCP
+		a, err := c.Connect(t.Context(), ask)
+		must(t, err)
+		return a
+	}
+	if a := tcp("api.example", 443); a.Decision.Allowed() {
+		t.Errorf("without an entry that says so: %+v", a)
+	}
+	connection := tcp("db.example", 5432)
+	secure, err := c.Connect(t.Context(), connectTo("db.example", 5432, "93.184.215.14"))
+	must(t, err)
+	if !connection.Decision.Allowed() || !secure.Decision.Allowed() {
+		t.Fatalf("%+v %+v", connection, secure)
+	}
+	if gone, err := c.Standing(t.Context(), "sb1", []uint64{connection.Seq, secure.Seq}); err != nil || len(gone) > 0 {
+		t.Errorf("%v %v", gone, err)
+	}
+	must(t, c.NarrowPolicy(t.Context(), "sb1", without))
+	if gone, err := c.Standing(t.Context(), "sb1", []uint64{connection.Seq, secure.Seq}); err != nil || fmt.Sprint(gone) != fmt.Sprint([]uint64{connection.Seq}) {
+		t.Errorf("%v %v", gone, err)
+	}
+	if a := tcp("db.example", 5432); a.Decision.Allowed() || !strings.Contains(a.Decision.Reason, "for TLS and HTTP alone") {
+		t.Errorf("after the narrowing: %+v", a)
+	}
+	want := "started network_allowlist.db.example:5432 db.example:5432 tcp 93.184.215.14 db.example is on the policy's network_allowlist x0"
+	if got := texts(log); len(got) < 2 || got[1] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestConnectionsNeedARecord: what can't be recorded does not begin.
 func TestConnectionsNeedARecord(t *testing.T) {
 	c, log := hosted(t, nil)

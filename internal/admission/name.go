@@ -26,10 +26,11 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	if err != nil {
 		return door.NameAnswer{}, err
 	}
-	answer := door.NameAnswer{Answer: door.Answer{Decision: t.judgeHost(ask.Name, ask.Port)}}
+	answer := door.NameAnswer{Answer: door.Answer{Decision: t.judgeHost(ask.Name, ask.Port, "")}}
 	switch d := answer.Answer.Decision; {
 	case d.Allowed():
 		answer.Ports = t.policy().HostPorts(ask.Name)
+		answer.TCP = ask.Port != 0 && t.judgeHost(ask.Name, ask.Port, door.ProtocolTCP).Allowed()
 	case !ask.Look:
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, 0) // whatever the port: one record for each name
 		answer.Answer.RequestID, answer.Answer.Seq = r.RequestID, r.Seq

@@ -16,16 +16,21 @@ type NameAnswer struct {
 	Answer Answer `json:"answer"`
 	// Ports are those on which an allowed name may be connected to, ascending.
 	Ports []int `json:"ports,omitempty"`
+	// TCP tells that anything may be spoken on a connection to the port that was asked for.
+	TCP bool `json:"tcp,omitempty"`
 }
 
-// The protocols in which a client says which host it means.
+// The protocols of connections to hosts.
 const (
 	ProtocolTLS  = "tls"
 	ProtocolHTTP = "http"
+	// ProtocolTCP is whatever the two ends speak, unread.
+	ProtocolTCP = "tcp"
 )
 
 // ConnectAsk asks for a connection to a host. Its client has said by the protocol that it
-// means this name, and each of the addresses is one that the host may have.
+// means this name, unless that is ProtocolTCP, and each of the addresses is one that the
+// host may have.
 type ConnectAsk struct {
 	Sandbox   string       `json:"sandbox"`
 	Name      string       `json:"name"`

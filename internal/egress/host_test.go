@@ -64,6 +64,8 @@ func (d *fakeDoor) HostRefused(_ context.Context, h door.HostRefusal) (door.Answ
 func (d *fakeDoor) Standing(_ context.Context, _ string, connections []uint64) ([]uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.looks++
+	d.change()
 	switch {
 	case d.lost:
 		return nil, fault.New(fault.ErrForbidden, "an unknown sandbox")
@@ -359,60 +361,87 @@ func TestAnotherNameAfterARetry(t *testing.T) {
 }
 
 // TestConnectionsEnd: when the door says so, when it can't say, and when the guest's end
-// has gone while the host is silent.
+// has gone while the host is silent; whatever is spoken.
 func TestConnectionsEnd(t *testing.T) {
-	for name, end := range map[string]func(*fakeDoor, net.Conn){
-		"may not go on":   func(d *fakeDoor, _ net.Conn) { d.gone = true },
-		"nobody can say":  func(d *fakeDoor, _ net.Conn) { d.lost = true },
-		"guest has gone":  func(_ *fakeDoor, guest net.Conn) { _ = guest.Close() },
-		"nothing at all":  nil,
-		"the bytes ended": func(_ *fakeDoor, guest net.Conn) { _, _ = io.WriteString(guest, strings.Repeat("x", 100_000)) },
+	for name, w := range map[string]struct {
+		end     func(*fakeDoor, net.Conn)
+		problem string
+	}{
+		"may not go on":   {func(d *fakeDoor, _ net.Conn) { d.gone = true }, "it may not go on any more: its policy was narrowed, or its sandbox was paused"},
+		"nobody can say":  {func(d *fakeDoor, _ net.Conn) { d.lost = true }, "its sandbox has ended, or nobody can say whether it may go on"},
+		"guest has gone":  {func(_ *fakeDoor, guest net.Conn) { _ = guest.Close() }, "the sandbox's end of the connection has gone"},
+		"the bytes ended": {func(_ *fakeDoor, guest net.Conn) { _, _ = io.WriteString(guest, strings.Repeat("x", 100_000)) }, "the run has carried as many bytes as one may"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			at := newPlace(t)
-			d := &fakeDoor{allowed: hosts()}
-			limits := egress.Limits{Look: 5 * time.Millisecond, Bytes: 50_000}
-			conn := to(t, uplinkTo(t, d, limits, pinned(t, at.Addr()))(), "api.example", 443)
-			if _, err := io.WriteString(conn, firstHello(t, "api.example")); err != nil {
-				t.Fatal(err)
-			}
-			server, err := at.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer server.Close()
-			if _, err := server.Write([]byte("\x16\x03\x03\x00\x2c\x02\x00\x00\x28" + strings.Repeat("\x03", 40))); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(conn, make([]byte, 49)); err != nil {
-				t.Fatal(err)
-			}
-			if end == nil { // the control: it goes on over many looks, and half-closes pass
-				if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+		for protocol, port := range map[string]int{"tls": 443, "tcp": 5432} {
+			t.Run(name+", "+protocol, func(t *testing.T) {
+				d, conn, server := joined(t, port)
+				d.mu.Lock()
+				w.end(d, conn)
+				d.mu.Unlock()
+				_, _ = io.Copy(io.Discard, server) // it ends, by a reset perhaps
+				d.until(t, "the end", func() bool { return len(d.ended) == 1 })
+				if e := d.ended[0]; e.Problem != w.problem || e.BytesOut == 0 || d.begun[0].Protocol != protocol {
+					t.Errorf("%+v of %+v", e, d.begun)
+				}
+			})
+		}
+	}
+}
+
+// TestConnectionsGoOn: over many looks while both ends are there, and while one of them
+// says no more.
+func TestConnectionsGoOn(t *testing.T) {
+	for protocol, port := range map[string]int{"tls": 443, "tcp": 5432} {
+		t.Run(protocol, func(t *testing.T) {
+			d, conn, server := joined(t, port)
+			for range 2 {
+				d.mu.Lock()
+				seen := d.looks
+				d.mu.Unlock()
+				d.until(t, "two looks more", func() bool { return d.looks >= seen+2 })
+				if err := conn.(*net.UnixConn).CloseWrite(); err != nil { // the second time it is closed already
 					t.Fatal(err)
 				}
-				if _, err := io.Copy(io.Discard, server); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.WriteString(server, "late"); err != nil {
-					t.Fatal(err)
-				}
-				if err := server.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if got, err := io.ReadAll(conn); err != nil || string(got) != "late" {
-					t.Errorf("%q, %v", got, err)
-				}
-				d.until(t, "the end", func() bool { return len(d.ended) == 1 && d.ended[0].Problem == "" })
-				return
 			}
-			d.mu.Lock()
-			end(d, conn)
-			d.mu.Unlock()
-			_, _ = io.Copy(io.Discard, server) // it ends, by a reset perhaps
-			d.until(t, "the end", func() bool { return len(d.ended) == 1 && d.ended[0].Problem != "" && d.ended[0].BytesOut > 0 })
+			if _, err := io.Copy(io.Discard, server); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(server, "late"); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(conn); err != nil || string(got) != "late" {
+				t.Errorf("%q, %v", got, err)
+			}
+			d.until(t, "the end", func() bool { return len(d.ended) == 1 && d.ended[0].Problem == "" })
 		})
 	}
+}
+
+// joined is a connection of a guest to a host, on which both have said something.
+func joined(t *testing.T, port int) (d *fakeDoor, guest, host net.Conn) {
+	t.Helper()
+	at := newPlace(t)
+	d = &fakeDoor{allowed: map[string][]int{"api.example": {443, 5432}}, tcp: 5432}
+	limits := egress.Limits{Look: 5 * time.Millisecond, Bytes: 50_000}
+	guest = to(t, uplinkTo(t, d, limits, pinned(t, at.Addr()))(), "api.example", port)
+	if _, err := io.WriteString(guest, firstHello(t, "api.example")); err != nil {
+		t.Fatal(err)
+	}
+	host, err := at.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() }) // it may be closed already
+	if _, err := host.Write([]byte("\x16\x03\x03\x00\x2c\x02\x00\x00\x28" + strings.Repeat("\x03", 40))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(guest, make([]byte, 49)); err != nil {
+		t.Fatal(err)
+	}
+	return d, guest, host
 }
 
 // TestCapsOfConnections: one run's, and none of another's.

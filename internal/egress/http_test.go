@@ -58,6 +58,13 @@ func TestHostOverHTTP(t *testing.T) {
 		"another absolute":     {"GET http://evil.example/x HTTP/1.1\r\nHost: api.example\r\n\r\n", 421, ""},
 		"another scheme":       {"GET https://api.example/x HTTP/1.1\r\nHost: api.example\r\n\r\n", 400, ""},
 		"another port":         {"GET / HTTP/1.1\r\nHost: api.example:8080\r\n\r\n", 421, ""},
+		"a port without one":   {"GET / HTTP/1.1\r\nHost: api.example:\r\n\r\n", 421, ""},
+		"a port twice":         {"GET / HTTP/1.1\r\nHost: api.example:80:80\r\n\r\n", 421, ""},
+		"a port as it is not":  {"GET / HTTP/1.1\r\nHost: api.example:080\r\n\r\n", 421, ""},
+		"something before":     {"GET / HTTP/1.1\r\nHost: xapi.example\r\n\r\n", 421, ""},
+		"something behind":     {"GET / HTTP/1.1\r\nHost: api.example.evil.example:80\r\n\r\n", 421, ""},
+		"a part of it":         {"GET / HTTP/1.1\r\nHost: api.exampl\r\n\r\n", 421, ""},
+		"another letter":       {"GET / HTTP/1.1\r\nHost: \x01PI.example\r\n\r\n", 400, ""},
 		"a dot behind":         {"GET / HTTP/1.1\r\nHost: api.example.\r\n\r\n", 421, ""},
 		"two authorities":      {"GET / HTTP/1.1\r\nHost: api.example\r\nHost: evil.example\r\n\r\n", 400, ""},
 		"no authority":         {"GET / HTTP/1.1\r\n\r\n", 400, ""},
@@ -95,6 +102,9 @@ func TestHostOverHTTP(t *testing.T) {
 			}
 			if c.status != 0 && status != c.status {
 				t.Errorf("answered %d, want %d", status, c.status)
+			}
+			if c.status == 421 && (len(d.rejected) != 1 || !strings.HasPrefix(d.rejected[0], "network.http api.example:80 a request is to another authority than api.example")) {
+				t.Errorf("on record are %q", d.rejected)
 			}
 			if all := strings.Join(got.all()[before:], " "); all != c.wants {
 				t.Errorf("the host saw %s, want %s", all, c.wants)

@@ -42,8 +42,9 @@ type passage struct {
 	unreached bool
 }
 
-// connectHost carries a connection to a name that the policy has on that port.
-func (s *stream) connectHost(ctx context.Context, name string, port int) {
+// connectHost carries a connection to a name that the policy has on that port; tcp tells
+// that it is not asked what its ends speak.
+func (s *stream) connectHost(ctx context.Context, name string, port int, tcp bool) {
 	p := &passage{router: s.router, sandbox: s.sandbox, name: name, port: port, guest: patient{s.conn, s.router.limits.Idle}}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
 		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
@@ -56,11 +57,15 @@ func (s *stream) connectHost(ctx context.Context, name string, port int) {
 	defer s.router.guests.disconnect(s.sandbox)
 	id, forget := s.router.guests.carry(s.sandbox, s.conn)
 	defer forget()
+	ctx, p.cancel = context.WithCancel(ctx)
+	defer p.finish(ctx)
+	if tcp {
+		s.connectTCP(ctx, p, id)
+		return
+	}
 	if !s.reply(channel.Reply{OK: true, Text: id}) {
 		return
 	}
-	ctx, p.cancel = context.WithCancel(ctx)
-	defer p.finish(ctx)
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
@@ -76,14 +81,14 @@ func (p *passage) carry(ctx context.Context) {
 	_, err := io.ReadFull(p.guest, first)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		p.refuse(ctx, door.RuleHostProtocol, "the client said nothing at first; only TLS and HTTP tell which host is meant")
+		p.refuse(ctx, door.RuleHostProtocol, "the client said nothing at first; only TLS and HTTP tell which host is meant"+otherwise(p.port))
 	case err != nil: // it has gone without a word
 	case first[0] == firstOfTLS:
 		p.carryTLS(ctx, first)
 	case 'A' <= first[0] && first[0] <= 'Z':
 		p.carryHTTP(ctx, first)
 	default:
-		p.refuse(ctx, door.RuleHostProtocol, "the client speaks neither TLS nor HTTP, so it does not tell which host is meant")
+		p.refuse(ctx, door.RuleHostProtocol, "the client speaks neither TLS nor HTTP, so it does not tell which host is meant"+otherwise(p.port))
 	}
 }
 

@@ -35,12 +35,14 @@ type fakeDoor struct {
 	refusals []door.Refusal
 
 	allowed  map[string][]int // hosts, with their ports
+	tcp      int              // the port on which they may speak what they like
 	denied   bool             // connections to them
 	begun    []door.ConnectAsk
 	ended    []door.Disconnection
 	rejected []string // "rule name:port reason"
 	gone     bool     // no connection may go on
 	lost     bool     // nor is it known which
+	looks    int      // questions which may go on
 	changed  chan struct{}
 }
 
@@ -48,7 +50,7 @@ func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if ports := d.allowed[ask.Name]; slices.Contains(ports, ask.Port) || ports != nil && ask.Port == 0 {
-		return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, Ports: ports}, nil
+		return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, Ports: ports, TCP: ask.Port != 0 && ask.Port == d.tcp}, nil
 	}
 	if !ask.Look {
 		d.names = append(d.names, ask.Sandbox+" "+ask.Name)

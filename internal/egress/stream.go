@@ -50,18 +50,19 @@ func (s *stream) resolve(ctx context.Context, name string) {
 		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
 		return
 	}
-	ports, reason := s.judge(ctx, name, 0)
-	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{Exists: reason == "", Ports: ports}})
+	a, reason := s.judge(ctx, name, 0)
+	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{Exists: reason == "", Ports: a.Ports}})
 }
 
 // connect opens a TCP stream to a registry, or to a host that the policy has.
 func (s *stream) connect(ctx context.Context, name string, port int) {
 	if !s.router.registry.IsRegistry(name) || port != registryPort {
-		if _, reason := s.judge(ctx, name, port); reason != "" {
+		a, reason := s.judge(ctx, name, port)
+		if reason != "" {
 			s.reply(channel.Reply{Error: reason})
 			return
 		}
-		s.connectHost(ctx, name, port)
+		s.connectHost(ctx, name, port, a.TCP)
 		return
 	}
 	id, forget := s.router.guests.carry(s.sandbox, s.conn)
@@ -75,29 +76,28 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 	s.router.registry.ServeRegistry(s.conn, s.sandbox)
 }
 
-// judge asks the door about a name and gives the ports on which it may be connected to,
-// or the reason why it may not. Past the cap on refused names the door is asked without
-// a record.
-func (s *stream) judge(ctx context.Context, name string, port int) (ports []int, reason string) {
+// judge asks the door about a name and gives how it may be connected to, or the reason why
+// it may not. Past the cap on refused names the door is asked without a record.
+func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameAnswer, reason string) {
 	if problem := checkName(name, port); problem != "" {
 		if s.router.guests.name(s.sandbox, "\x00"+problem) {
 			s.recordMalformed(ctx, problem)
 		}
-		return nil, problem
+		return a, problem
 	}
 	look := !s.router.guests.mayName(s.sandbox, name)
 	a, err := s.router.door.Name(ctx, door.NameAsk{Sandbox: s.sandbox, Name: name, Port: port, Look: look})
 	switch {
 	case err != nil:
 		s.router.log.Error("a name could not be judged", "sandbox", s.sandbox, "error", err)
-		return nil, "the name could not be judged"
+		return a, "the name could not be judged"
 	case a.Answer.Decision.Allowed():
-		return a.Ports, ""
+		return a, ""
 	case look:
-		return nil, "this run has asked for too many different names"
+		return a, "this run has asked for too many different names"
 	}
 	s.router.guests.name(s.sandbox, name)
-	return nil, withRequest(a.Answer.Decision.Reason, a.Answer.RequestID)
+	return a, withRequest(a.Answer.Decision.Reason, a.Answer.RequestID)
 }
 
 // recordMalformed records a name that is none, without its text: what a guest

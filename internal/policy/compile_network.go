@@ -91,16 +91,9 @@ func (c *compiler) networkAllowlist(v value) {
 		return
 	}
 	for _, e := range elements {
-		s, ok := c.text(e)
-		if !ok {
-			continue
+		if entry, ok := (hostReader{c}).entry(e); ok {
+			c.policy.network = append(c.policy.network, entry)
 		}
-		pattern, wrong := parseNetworkPattern(s)
-		if wrong != "" {
-			c.fail(e.node, "%s: %q %s", e.path, plain(s, 60), wrong)
-			continue
-		}
-		c.policy.network = append(c.policy.network, pattern)
 	}
 	if len(elements) == 0 {
 		c.says(v, "an empty list: no name is reachable but the registries'")

@@ -21,7 +21,7 @@ type document struct {
 	AllowedPackages  map[pkgref.Ecosystem][]allowedKeys `key:"allowed_packages" means:"Packages that may be installed, by ecosystem."`
 	BlockedPackages  map[pkgref.Ecosystem][]blockedKeys `key:"blocked_packages" means:"Packages that are denied, whatever else allows them."`
 	Namespaces       []namespaceKeys                    `key:"namespaces" means:"Private names, each with the one upstream that it comes from."`
-	NetworkAllowlist []networkName                      `key:"network_allowlist" means:"Names that the sandbox can connect to: a host, *.host for all below it, host:port."`
+	NetworkAllowlist []hostKeys                         `key:"network_allowlist" means:"Names that the sandbox can connect to: a host, *.host for all below it, host:port; or an object that says more."`
 	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`
 	Credentials      credentialsKeys                    `key:"credentials" means:"Not enforced yet: no credential is handed out."`
 	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Tools that may be called. None is offered to the sandbox yet."`
@@ -89,6 +89,13 @@ type namespaceKeys struct {
 	Upstream  indexURL  `key:"upstream" needed:"yes" means:"The index that these names come from, without credentials."`
 }
 
+// hostKeys is an entry of a list of names, which can be a name alone.
+type hostKeys struct {
+	Host hostName   `key:"host" needed:"yes" means:"A host, or *.host for all below it."`
+	Port portNumber `key:"port" means:"The one port. 80 and 443 if absent."`
+	TCP  bool       `key:"tcp" means:"Lets protocols other than TLS and HTTP pass, by the host's address alone. It needs a port that is not 80 or 443."`
+}
+
 type credentialsKeys struct {
 	Mode           justInTime   `key:"mode" means:"Not enforced yet."`
 	Inject         []injectKeys `key:"inject" means:"Not enforced yet: no credential is injected."`
@@ -124,9 +131,9 @@ type environmentKeys struct {
 }
 
 type networkKeys struct {
-	Mode            restricted    `key:"mode" means:"No name is reachable that the policy does not list."`
-	EgressAllowlist []networkName `key:"egress_allowlist" means:"The same as network_allowlist."`
-	Ingress         denyAll       `key:"ingress" means:"No port of the sandbox is published."`
+	Mode            restricted `key:"mode" means:"No name is reachable that the policy does not list."`
+	EgressAllowlist []hostKeys `key:"egress_allowlist" means:"The same as network_allowlist."`
+	Ingress         denyAll    `key:"ingress" means:"No port of the sandbox is published."`
 }
 
 type filesystemKeys struct {

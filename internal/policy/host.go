@@ -19,9 +19,25 @@ const maxHostPorts = 8
 // Host judges whether a canonical name may be connected to on a port; port 0 is a DNS
 // question, which a name on any port answers. Addresses are not looked at: who dials does.
 func (p *Policy) Host(name string, port int) Decision {
-	d := p.host(name, port)
+	return p.hostBy(name, port, hostEntry.any)
+}
+
+// HostTCP judges whether anything may be spoken on a connection to a canonical name on a
+// port, so that nothing but its addresses tells who is at its other end. What it allows
+// Host allows, too.
+func (p *Policy) HostTCP(name string, port int) Decision {
+	d := p.Host(name, port)
+	if !d.Allowed() {
+		return d
+	}
+	return p.hostBy(name, port, func(entry hostEntry) bool { return entry.tcp })
+}
+
+// hostBy judges by those entries that are enough for what is asked.
+func (p *Policy) hostBy(name string, port int, enough func(hostEntry) bool) Decision {
+	d := p.host(name, port, enough)
 	for _, by := range p.narrowed {
-		d = theStricter(d, by.host(name, port))
+		d = theStricter(d, by.host(name, port, enough))
 	}
 	return d
 }
@@ -36,9 +52,9 @@ func (p *Policy) HostPorts(name string) []int {
 	return ports
 }
 
-func (p *Policy) host(name string, port int) Decision {
+func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decision {
 	for _, entry := range p.network {
-		if entry.matches(name) && (port == 0 || slices.Contains(entry.ports(), port)) {
+		if entry.matches(name) && (port == 0 || slices.Contains(entry.ports(), port)) && enough(entry) {
 			return Decision{
 				Effect: Allow, Rule: ruleNetworkEntry + "." + entry.String(), ResolvedBy: ByNetwork,
 				Reason: reason("%s is on the policy's network_allowlist", plain(name, 253)),
@@ -47,6 +63,9 @@ func (p *Policy) host(name string, port int) Decision {
 	}
 	d := Decision{Effect: Deny, Rule: ruleNetworkDefault, ResolvedBy: ByNetwork, Suggest: suggestHost(name, port)}
 	switch listed := p.hostPorts(name); {
+	case slices.Contains(listed, port):
+		d.Suggest = ""
+		d.Reason = reason("the policy's network_allowlist has %s on port %d for TLS and HTTP alone; other protocols need an entry with tcp: true", plain(name, 253), port)
 	case len(listed) > 0:
 		d.Reason = reason("the policy's network_allowlist has %s on port %s, and not on %d", plain(name, 253), portsText(listed), port)
 	case len(p.network) > 0:
@@ -67,6 +86,15 @@ func (p *Policy) hostPorts(name string) []int {
 	slices.Sort(ports)
 	return slices.Compact(ports)
 }
+
+// hostEntry is an entry of a list of names, with what it says beside the name.
+type hostEntry struct {
+	NetworkPattern
+	tcp bool // protocols pass that do not tell which host is meant
+}
+
+// any is enough for what says which host is meant.
+func (hostEntry) any() bool { return true }
 
 func (n NetworkPattern) ports() []int {
 	if n.Port == 0 {

@@ -119,3 +119,75 @@ func TestNarrowedHosts(t *testing.T) {
 		t.Error("a policy without names leaves one open")
 	}
 }
+
+const tcpDocument = `network_allowlist:
+  - "db.example:9000"
+  - { host: db.example, port: 5432, tcp: true }
+  - { host: "*.db.example", port: 6000, tcp: true }
+  - { host: web.example, port: 8080 }
+  - { host: web.example, tcp: false }
+`
+
+// TestHostsOfAnyProtocol: only where an entry says so, on the port that it says, and as
+// long as every policy that narrows agrees.
+func TestHostsOfAnyProtocol(t *testing.T) {
+	p := mustParse(t, tcpDocument)
+	for name, want := range map[string]struct{ listed, any string }{
+		"db.example":   {"[5432 9000]", "[5432]"},
+		"a.db.example": {"[6000]", "[6000]"},
+		"web.example":  {"[80 443 8080]", "[]"},
+		"evil.example": {"[]", "[]"},
+	} {
+		passes := []int{}
+		for _, port := range []int{22, 80, 443, 5432, 6000, 8080, 9000} {
+			d := p.HostTCP(name, port)
+			if d.Allowed() {
+				passes = append(passes, port)
+				if rule := fmt.Sprintf("network_allowlist.%s:%d", strings.Replace(name, "a.db", "*.db", 1), port); d.Rule != rule {
+					t.Errorf("%s on %d: by %s, want %s", name, port, d.Rule, rule)
+				}
+			} else if d.Rule != "network_default" || d.Reason == "" {
+				t.Errorf("%s on %d: %+v", name, port, d)
+			}
+		}
+		if got := fmt.Sprint(p.HostPorts(name)); got != want.listed || fmt.Sprint(passes) != want.any {
+			t.Errorf("%s: listed on %s and for any protocol on %v; want %+v", name, got, passes, want)
+		}
+	}
+	if d := p.HostTCP("db.example", 9000); !strings.Contains(d.Reason, "has db.example on port 9000 for TLS and HTTP alone") {
+		t.Error(d.Reason)
+	}
+	both, _ := p.NarrowedBy(mustParse(t, tcpDocument+"version: \"2\"\n"))
+	without, _ := p.NarrowedBy(mustParse(t, "network_allowlist: [ \"db.example:5432\" ]\n"))
+	if !both.HostTCP("db.example", 5432).Allowed() || without.HostTCP("db.example", 5432).Allowed() || !without.Host("db.example", 5432).Allowed() {
+		t.Errorf("%+v, %+v, %+v", both.HostTCP("db.example", 5432), without.HostTCP("db.example", 5432), without.Host("db.example", 5432))
+	}
+	told := slices.ContainsFunc(p.Check(), func(e policy.Explanation) bool {
+		return e.Enforced && e.Line == 3 && e.Key == "network_allowlist[1].tcp" && strings.HasPrefix(e.Meaning, "every protocol passes on port 5432 of db.example, unread")
+	})
+	if !told {
+		t.Errorf("what tcp means is not told: %+v", p.Check())
+	}
+}
+
+// TestEntriesThatCannotBe: each with its place and what is wrong.
+func TestEntriesThatCannotBe(t *testing.T) {
+	for entry, want := range map[string]string{
+		"{ host: db.example, tcp: true }":               "network_allowlist[0].tcp needs a port beside it",
+		"{ host: db.example, port: 443, tcp: true }":    "network_allowlist[0].tcp can't be true on port 443",
+		"{ host: db.example, port: 80, tcp: true }":     "network_allowlist[0].tcp can't be true on port 80",
+		"{ host: db.example, port: 22, tcp: yes }":      "network_allowlist[0].tcp must be true or false",
+		"{ host: db.example, port: 0 }":                 "network_allowlist[0].port must be from 1 to 65535",
+		"{ host: db.example, port: \"22\" }":            "network_allowlist[0].port must be a number",
+		"{ host: \"db.example:22\", port: 22 }":         "has a port, which stands under the key port here",
+		"{ host: 10.0.0.1, port: 22, tcp: true }":       "is an address",
+		"{ port: 22, tcp: true }":                       "network_allowlist[0] needs a host",
+		"{ host: db.example, port: 22, protocol: tcp }": "unknown key network_allowlist[0].protocol",
+		"[ db.example ]":                                "network_allowlist[0] must be text, and is a list",
+	} {
+		_, err := policy.Parse("p", []byte("network_allowlist: [ "+entry+" ]\n"))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "p:1:") {
+			t.Errorf("%s: %v, want %q", entry, err, want)
+		}
+	}
+}

@@ -21,7 +21,7 @@ type Policy struct {
 	resources    Resources
 	workspace    Workspace
 	mounts       []Mount
-	network      []NetworkPattern
+	network      []hostEntry
 	published    []portRange // sorted, none overlaps
 	ingress      bool        // the document says which ports are published, none perhaps
 	tools        []string
@@ -130,7 +130,13 @@ func (p *Policy) Mounts() []Mount { return slices.Clone(p.mounts) }
 
 // NetworkAllowlist are the names that the document has reachable; Host judges by them,
 // and by those of the policies that narrow.
-func (p *Policy) NetworkAllowlist() []NetworkPattern { return slices.Clone(p.network) }
+func (p *Policy) NetworkAllowlist() []NetworkPattern {
+	var names []NetworkPattern
+	for _, entry := range p.network {
+		names = append(names, entry.NetworkPattern)
+	}
+	return names
+}
 
 // ToolAllowlist are the tools that the document names; ok is false if it has
 // no such list.

@@ -12,7 +12,7 @@ import (
 // document that Parse reads. Parse refuses more: what hangs on two keys, versions, names
 // of packages, expressions.
 func Schema() ([]byte, error) {
-	m := schemaMaker{plain: plainForms(), words: words()}
+	m := schemaMaker{plain: plainForms(), words: words(), short: shorthands()}
 	root := node{
 		{"$schema", "http://json-schema.org/draft-07/schema#"},
 		{"title", "Cofferdam policy"},
@@ -62,6 +62,7 @@ func (n node) MarshalJSON() ([]byte, error) {
 type schemaMaker struct {
 	plain map[reflect.Type]node
 	words map[reflect.Type][]string
+	short map[reflect.Type]reflect.Type
 }
 
 // form is how a value of a type is written.
@@ -81,6 +82,9 @@ func (m schemaMaker) form(of reflect.Type) node {
 	case reflect.Map:
 		return m.ecosystems(of.Elem())
 	case reflect.Struct:
+		if short, ok := m.short[of]; ok {
+			return either(m.form(short), m.object(of))
+		}
 		return m.object(of)
 	default:
 		panic("policy: no form of " + of.String()) // a type of document.go that written.go lacks; every test of Schema sees it

@@ -65,6 +65,7 @@ func TestSchemaTakesWhatParseReads(t *testing.T) {
 		"{ description: \"\", inherit: true, scope: null }",
 		"rules: [ { name: a, condition: { field: command, operator: in, value: [ls, cat] }, action: audit, message: \"\", dynamic_condition: null, override: false } ]",
 		"environment: { mode: persistent, baseline: first }",
+		"network_allowlist: [ a.example, { host: \"*.a.example\" }, { host: a.example, port: 22, tcp: true } ]",
 	} {
 		documents[one] = []byte(one)
 	}
@@ -108,6 +109,9 @@ func TestSchemaRefuses(t *testing.T) {
 		"published_ports: [\"80\"]",
 		"network_allowlist: [ \"https://a.example\" ]",
 		"network_allowlist: [ \"*\" ]",
+		"network_allowlist: [ { port: 22 } ]",
+		"network_allowlist: [ { host: \"a.example:22\" } ]",
+		"network_allowlist: [ { host: a.example, port: 65536 } ]",
 		"filesystem: { workspace: tmp }",
 		"rules: [ { name: a } ]",
 		"scope: \"**\"",

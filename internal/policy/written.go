@@ -13,6 +13,7 @@ type (
 	anyText         string // may be empty
 	engineName      string
 	networkName     string
+	hostName        string
 	token           string
 	absolutePath    string
 	indexURL        string
@@ -43,12 +44,14 @@ type (
 	amount          float64
 	megabytes       int64
 	pids            int64
+	portNumber      int64
 	priority        int64
 )
 
 const (
 	durationPattern = `([0-9]{1,10}[wdhms])+`
-	namePattern     = `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?$`
+	hostPattern     = `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*`
+	namePattern     = hostPattern + `(:[0-9]{1,5})?$`
 	lockfilePattern = `(^|/)(uv\.lock|pylock\.([^/]*\.)?toml|[^/]*\.txt|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go(\.work)?\.sum)$`
 	quantityPattern = `^[0-9][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`
 )
@@ -61,6 +64,7 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[anyText]():        {{"type", "string"}},
 		reflect.TypeFor[engineName]():     matching(`^[a-z][a-z0-9-]{0,39}$`),
 		reflect.TypeFor[networkName]():    matching(namePattern),
+		reflect.TypeFor[hostName]():       matching(hostPattern + "$"),
 		reflect.TypeFor[token]():          matching(`^[A-Za-z0-9_-]{1,128}$`),
 		reflect.TypeFor[absolutePath]():   matching(`^/`),
 		reflect.TypeFor[indexURL]():       matching(`^[Hh][Tt][Tt][Pp][Ss]?://`),
@@ -73,12 +77,18 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[amount]():         ranging("number", 0, 1e12),
 		reflect.TypeFor[megabytes]():      ranging("integer", 1, maxMB),
 		reflect.TypeFor[pids]():           ranging("integer", 1, maxPids),
+		reflect.TypeFor[portNumber]():     ranging("integer", 1, maxPort),
 		reflect.TypeFor[priority]():       ranging("integer", -1_000_000, 1_000_000),
 		reflect.TypeFor[someLockfiles]():  {{"type", "array"}, {"items", matching(lockfilePattern)}, {"minItems", 1}, {"uniqueItems", true}},
 		reflect.TypeFor[operand]():        either(node{{"type", "string"}, {"minLength", 1}}, node{{"type", "array"}, {"items", node{{"type", "string"}, {"minLength", 1}}}}),
 		reflect.TypeFor[quantity]():       either(node{{"type", "number"}}, matching(quantityPattern)),
 		reflect.TypeFor[ports]():          either(ranging("integer", 1, maxPort), matching(`^[1-9][0-9]{0,4}-[1-9][0-9]{0,4}$`)),
 	}
+}
+
+// shorthands are the objects that can also be written as one value of another kind.
+func shorthands() map[reflect.Type]reflect.Type {
+	return map[reflect.Type]reflect.Type{reflect.TypeFor[hostKeys](): reflect.TypeFor[networkName]()}
 }
 
 // words are the kinds that are one of a few words.

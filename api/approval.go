@@ -46,7 +46,7 @@ type Hold struct {
 	Request string `json:"request"` // in the approval queue
 	// Tree is the request for all that the install brings, of which Request is a member.
 	Tree    string    `json:"tree,omitempty"`
-	Package string    `json:"package"` // "python rich 13.7.1", escaped for a terminal
+	Package string    `json:"package"` // "python rich 13.7.1" or "host api.example:443", escaped for a terminal
 	Reason  string    `json:"reason"`
 	Since   time.Time `json:"since"`
 	Frozen  bool      `json:"frozen"` // the sandbox is on disk meanwhile

@@ -182,7 +182,9 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 		s := &ui.Sheet{}
 		s.Head(r.ID, releaseText(r))
 		s.List("LOOK AT", notesOf(r))
-		showFiles(s, r)
+		if r.Kind != approval.KindHost {
+			showFiles(s, r)
+		}
 		s.Words(ui.Printable(meaning(r, approval.Scope(f.scope), f.lasts)))
 		if _, err := fmt.Fprintln(os.Stderr, s.String()); err != nil {
 			return false, err

@@ -44,11 +44,15 @@ const theRunsPolicy = "\x00"
 func (f *answerFlags) edits(requests []approval.Request) ([]fileEdit, error) {
 	var edits []fileEdit
 	for _, make := range []struct {
+		flag   string
 		wanted bool
 		edit   func([]approval.Request) (fileEdit, error)
-	}{{f.policy != "", f.policyEdit}, {f.lockfile != "", f.lockfileEdit}} {
+	}{{"--add-to-policy", f.policy != "", f.policyEdit}, {"--lockfile", f.lockfile != "", f.lockfileEdit}} {
 		if !make.wanted {
 			continue
+		}
+		if err := onlyReleases(requests, make.flag); err != nil {
+			return nil, err
 		}
 		e, err := make.edit(requests)
 		if err != nil {

@@ -90,7 +90,7 @@ func underTrees(requests []approval.Request) []listed {
 }
 
 func releaseText(r approval.Request) string {
-	text := excerpt.Of(string(r.Package.Ecosystem)+" "+r.Package.Name+" "+r.Package.Version, 70)
+	text := excerpt.Of(r.What(), 70)
 	if n := len(r.Members) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
@@ -237,7 +237,7 @@ func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.
 			return nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id)
 		}
 		slices.SortFunc(group, func(a, b approval.Request) int {
-			return cmp.Or(cmp.Compare(a.Package.Name, b.Package.Name), a.Created.Compare(b.Created))
+			return cmp.Or(cmp.Compare(a.Project().Name, b.Project().Name), a.Created.Compare(b.Created))
 		})
 		for _, r := range group {
 			add(r)

@@ -53,9 +53,12 @@ func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 	s.Head(r.ID, releaseText(r), string(r.State))
 	showStanding(s, r)
 	showAskers(s, r, now)
-	if r.IsTree() {
+	switch {
+	case r.IsTree():
 		showMembers(s, r, now)
-	} else {
+	case r.Kind == approval.KindHost:
+		showHost(s, r, now)
+	default:
 		showEvidence(s, r, now)
 		showFiles(s, r)
 	}
@@ -120,8 +123,11 @@ func showAskers(s *ui.Sheet, r approval.Request, now time.Time) {
 
 // meaning says what an approval would do, and what it would not.
 func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
-	if r.IsTree() {
+	switch {
+	case r.IsTree():
 		return treeMeaning(r, scope, lasts)
+	case r.Kind == approval.KindHost:
+		return hostMeaning(r, scope, lasts)
 	}
 	who := whom(r, scope)
 	long := until(lasts)

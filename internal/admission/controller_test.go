@@ -532,6 +532,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(records.Connections{}, "mu"),
 		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
 		cmpopts.IgnoreFields(system{}, "mu"),
+		cmpopts.IgnoreFields(unlisted{}, "mu"),
 		cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "internal/admission") }),
 	}
 	if diff := cmp.Diff(old, restored, options); diff != "" {

@@ -45,5 +45,6 @@ type Hold struct {
 	Approval string // the request's id
 	Tree     string // the request that it is a member of; "": none
 	Package  pkgref.Ref
+	Host     string // "api.example:443", in the place of a package
 	Reason   string
 }

@@ -24,19 +24,19 @@ const settleTime = 500 * time.Millisecond
 // judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
 // it is door.ProtocolTCP. What the sandbox's own client closed stays closed under any
 // policy, so that reason comes first.
-func (t *tenant) judgeHost(name string, port int, protocol string) policy.Decision {
+func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol string) (policy.Decision, error) {
 	if open, reason := t.narrowing.get().Name(name); !open {
-		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}
+		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}, nil
 	}
 	judge := t.policy().Host
 	if protocol == door.ProtocolTCP {
 		judge = t.policy().HostTCP
 	}
 	d := judge(name, port)
-	if d.Allowed() && t.run.Plan {
-		return policy.Decision{Effect: policy.Deny, Rule: rulePlan, ResolvedBy: policy.ByNetwork, Reason: "installs are only weighed here, so nothing but package registries is reached"}
+	if d.Effect != policy.Deny && t.run.Plan {
+		return policy.Decision{Effect: policy.Deny, Rule: rulePlan, ResolvedBy: policy.ByNetwork, Reason: "installs are only weighed here, so nothing but package registries is reached"}, nil
 	}
-	return d
+	return hostAsker{t}.answered(ctx, d, name, port)
 }
 
 // judgeAddresses is d, as long as the sandbox's client has closed none of the addresses.
@@ -59,10 +59,14 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if len(ask.Addresses) == 0 {
 		return door.Answer{}, fault.Invalid("a connection is asked for without an address")
 	}
-	d := t.judgeHost(ask.Name, ask.Port, ask.Protocol)
-	if d.Allowed() {
-		d = t.judgeAddresses(d, ask.Name, ask.Addresses)
+	d, err := t.judgeHost(ctx, ask.Name, ask.Port, ask.Protocol)
+	if err != nil {
+		return door.Answer{}, err
 	}
+	if d.Allowed() {
+		d = onlyPublic(t.judgeAddresses(d, ask.Name, ask.Addresses), ask)
+	}
+	t.book.Answered(d.Approval)
 	if !d.Allowed() {
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
 		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
@@ -70,7 +74,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	detail := hostDetail(ask.Name, ask.Port)
 	detail[records.DetailProtocol], detail[records.DetailAddresses] = excerpt.Of(ask.Protocol, 16), addressesText(ask.Addresses)
 	r, err := t.book.Append(ctx, audit.Record{
-		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail,
+		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail, Approval: d.Approval,
 	})
 	if err != nil {
 		return door.Answer{}, err
@@ -100,6 +104,7 @@ func addressesText(addresses []netip.Addr) string {
 func (t *tenant) refuseHost(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int) (audit.Record, error) {
 	r := audit.Record{
 		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(d.Reason, 1_024), Detail: hostDetail(name, port),
+		Approval: d.Approval,
 	}
 	records.Explain(&r, d)
 	if !t.book.TakesName(r) {
@@ -135,7 +140,10 @@ func (c *Controller) Standing(ctx context.Context, sandbox string, connections [
 		if goesOn {
 			name := one.Record.Detail[records.DetailName]
 			port, _ := strconv.Atoi(one.Record.Detail[records.DetailPort]) // written by hostDetail
-			d := t.judgeHost(name, port, one.Record.Detail[records.DetailProtocol])
+			d, err := t.judgeHost(ctx, name, port, one.Record.Detail[records.DetailProtocol])
+			if err != nil {
+				return nil, err
+			}
 			goesOn = d.Allowed() && t.judgeAddresses(d, name, one.Addresses).Allowed()
 		}
 		if !goesOn {

@@ -26,11 +26,18 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	if err != nil {
 		return door.NameAnswer{}, err
 	}
-	answer := door.NameAnswer{Answer: door.Answer{Decision: t.judgeHost(ask.Name, ask.Port, "")}}
-	switch d := answer.Answer.Decision; {
-	case d.Allowed():
+	d, err := t.judgeHost(ctx, ask.Name, ask.Port, "")
+	if err != nil {
+		return door.NameAnswer{}, err
+	}
+	answer := door.NameAnswer{Answer: door.Answer{Decision: d}}
+	switch {
+	case d.Effect == policy.Hold && !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names):
+		answer.Answer, err = hostAsker{t}.tooMany(ctx)
+		return answer, err
+	case d.Allowed(), d.Effect == policy.Hold:
 		answer.Ports = t.policy().HostPorts(ask.Name)
-		answer.TCP = ask.Port != 0 && t.judgeHost(ask.Name, ask.Port, door.ProtocolTCP).Allowed()
+		answer.TCP = d.Allowed() && ask.Port != 0 && t.policy().HostTCP(ask.Name, ask.Port).Allowed()
 	case !ask.Look:
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, 0) // whatever the port: one record for each name
 		answer.Answer.RequestID, answer.Answer.Seq = r.RequestID, r.Seq

@@ -74,6 +74,7 @@ func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, 
 func (t *tenant) recall(r audit.Record) {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
+		defer hostAsker{t}.replay(r, Limits{})
 		switch r.Outcome { //nolint:exhaustive // the others refuse nothing
 		case audit.Served:
 			t.served.Add(r)

@@ -42,6 +42,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
 		t.replayAsk(r)
+		hostAsker{t}.replay(r, limits)
 	case audit.KindCommand:
 		t.replayCommand(r, limits)
 	case audit.KindSandbox:

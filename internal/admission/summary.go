@@ -146,8 +146,11 @@ func (s *summary) add(r audit.Record) {
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
 		s.addRefused(r)
 	case audit.Pending:
-		if r.Kind == audit.KindPackage {
+		switch r.Kind { //nolint:exhaustive // nothing else waits as its own
+		case audit.KindPackage:
 			s.pending = append(s.pending, r)
+		case audit.KindNetwork:
+			s.hosts.add(r)
 		}
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))

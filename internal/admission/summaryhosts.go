@@ -10,7 +10,10 @@ import (
 )
 
 // hostLines are the hosts of a summary, by name and port.
-type hostLines struct{ list []Host }
+type hostLines struct {
+	list  []Host
+	waits map[string]bool // requests of hosts; false: it was answered
+}
 
 // add takes a record of the network; false: it is of no connection.
 func (l *hostLines) add(r audit.Record) bool {
@@ -19,6 +22,7 @@ func (l *hostLines) add(r audit.Record) bool {
 		return false
 	}
 	h := l.host(r.Detail[records.DetailName], port)
+	l.answer(h, r)
 	switch r.Outcome { //nolint:exhaustive // others are of no connection
 	case audit.Started:
 		h.Connections++
@@ -28,8 +32,28 @@ func (l *hostLines) add(r audit.Record) bool {
 	case audit.Blocked, audit.Failed:
 		h.Refused += max(1, r.Count)
 		h.Reason = cmp.Or(h.Reason, r.Reason)
+	case audit.Pending:
+		if waits, known := l.waits[r.Approval]; known && !waits {
+			break // it repeats what was answered since
+		}
+		h.Refused += max(1, r.Count)
+		h.Reason = cmp.Or(h.Reason, r.Reason+records.WaitedAs(r.Approval))
+		if l.waits == nil {
+			l.waits = map[string]bool{}
+		}
+		l.waits[r.Approval] = true
 	}
 	return true
+}
+
+// answer takes back that a host waits, if a record of it tells that it was answered. What
+// was refused of it until then was that it waited.
+func (l *hostLines) answer(h *Host, r audit.Record) {
+	if r.Outcome == audit.Pending || !l.waits[r.Approval] {
+		return
+	}
+	l.waits[r.Approval] = false
+	h.Refused, h.Reason = 0, ""
 }
 
 func bytesOf(r audit.Record, key string) int64 {

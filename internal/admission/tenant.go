@@ -29,6 +29,7 @@ type tenant struct {
 	clients claims.Clients // whose commands ask for packages
 
 	narrowing narrowed // what its client gave up of the network; has a lock of its own
+	unlisted  unlisted // the names that wait for a person; has a lock of its own
 	law       law      // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
 	ledger    *ledger.Ledger

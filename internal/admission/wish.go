@@ -14,13 +14,18 @@ const (
 	maxWanted = 5
 )
 
-// wish is a file that waits, for the queue.
-func (t *tenant) wish(q question, d policy.Decision) approval.Ask {
-	w := approval.Ask{
-		Package: q.Package, Upstream: q.Upstream, Files: []approval.File{fileOf(q)},
+// asking is what every wish of the run has in common.
+func (t *tenant) asking(d policy.Decision) approval.Ask {
+	return approval.Ask{
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Of(t.policy().Source(), 1_024),
 		Token: t.run.Token, User: t.run.User, Task: excerpt.Of(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
+}
+
+// wish is a file that waits, for the queue.
+func (t *tenant) wish(q question, d policy.Decision) approval.Ask {
+	w := t.asking(d)
+	w.Package, w.Upstream, w.Files = q.Package, q.Upstream, []approval.File{fileOf(q)}
 	if q.evidence != nil {
 		w.Evidence = *q.evidence
 	}

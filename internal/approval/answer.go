@@ -196,12 +196,12 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 		}
 	}
 	c = change{
-		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: valid(who, maxShort),
+		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, by: valid(who, maxShort),
 		scope: v.Scope, reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree,
 	}
 	if v.State == Denied {
 		c.event = EventDenied
-	} else if len(strong(c.digests)) == 0 {
+	} else if !e.Host.named() && len(strong(c.digests)) == 0 {
 		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, valid(e.Package.String(), maxShort))
 	}
 	if v.Lasts > 0 {
@@ -262,6 +262,7 @@ func (q *Queue) refuse(ctx context.Context, who, id string, e *Entry, why error)
 	}
 	if e != nil {
 		r.Ecosystem, r.Package, r.InstalledVersion, r.SourceURL = string(e.Package.Ecosystem), e.Package.Name, e.Package.Version, e.Upstream
+		e.Host.into(r.Detail)
 	}
 	if _, err := q.cfg.Log.Append(ctx, r); err != nil {
 		return unrecorded(err)
@@ -317,5 +318,5 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 }
 
 func revoked(e Entry, who, reason string) change {
-	return change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, by: valid(who, maxShort), reason: valid(reason, maxLong)}
+	return change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, by: valid(who, maxShort), reason: valid(reason, maxLong)}
 }

@@ -1,7 +1,8 @@
 // Package approval is the queue of held requests: what a policy neither allows
 // nor denies waits here, with its evidence, until a person answers.
 //
-// Vocabulary: a *request* is one release that waits, whoever asks for it; an
+// Vocabulary: a *request* is one release, or one host on the network, that waits,
+// whoever asks for it; an
 // *ask* is one run's wish for it, and the same release asked for by many runs is
 // one request; an *answer* is what a person decided, bound to the digests that
 // they were shown; a *scope* says for whom an answer holds; a *grant* is an
@@ -57,9 +58,10 @@ type File struct {
 
 // Ask is one run's wish for a release.
 type Ask struct {
-	Package  pkgref.Ref `json:"package"`  // with version
-	Upstream string     `json:"upstream"` // the index's URL, without credentials
-	Files    []File     `json:"files"`    // seen by now; may be added to by a later ask
+	Package  pkgref.Ref `json:"package,omitzero"` // with version
+	Host     Host       `json:"host,omitzero"`    // in the place of a package and its files
+	Upstream string     `json:"upstream"`         // the index's URL, without credentials
+	Files    []File     `json:"files"`            // seen by now; may be added to by a later ask
 
 	Run        string `json:"run"`
 	Sandbox    string `json:"sandbox"`
@@ -87,7 +89,9 @@ type Ask struct {
 type Request struct {
 	ID       string            `json:"id"` // "ap-" and six characters that are hard to confuse
 	State    State             `json:"state"`
-	Package  pkgref.Ref        `json:"package"`
+	Kind     Kind              `json:"kind,omitempty"`
+	Package  pkgref.Ref        `json:"package,omitzero"`
+	Host     Host              `json:"host,omitzero"` // of KindHost, which has neither package nor files
 	Upstream string            `json:"upstream"`
 	Files    []File            `json:"files"`
 	Evidence evidence.Evidence `json:"evidence"`

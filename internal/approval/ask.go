@@ -53,7 +53,7 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
 		return step{answer: &r}, err
 	}
-	id, ok := q.board.waitingFor(release{ask.Package, ask.Upstream})
+	id, ok := q.board.waitingFor(ask.key())
 	if !ok {
 		return step{}, nil
 	}
@@ -66,7 +66,7 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 	case r.State != Pending:
 		return step{closing: []change{expired(e, r)}}, nil
 	case other != "":
-		return step{closing: []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, ended: "the file " + other + " has another digest now"}}}, nil
+		return step{closing: []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, ended: "the file " + other + " has another digest now"}}}, nil
 	}
 	return step{joins: &e}, nil
 }
@@ -92,16 +92,15 @@ func contradicted(known, seen []File) string {
 // answered is the newest answer that holds for the asking run and settles the
 // whole ask. It is there when a person was quicker than the one who asks.
 func (q *Queue) answered(ctx context.Context, ask Ask, now time.Time) (Request, bool, error) {
-	project := pkgref.Ref{Ecosystem: ask.Package.Ecosystem, Name: ask.Package.Name}
-	entries, err := q.cfg.Store.Answers(ctx, project, ask.Run, ask.Policy)
+	entries, err := q.cfg.Store.Answers(ctx, ask.project(), ask.Run, ask.Policy)
 	if err != nil {
 		return Request{}, false, err
 	}
 	for _, e := range slices.Backward(entries) {
-		if e.Package != ask.Package || e.Upstream != ask.Upstream {
+		if e.key() != ask.key() {
 			continue
 		}
-		if r := e.asOf(now); r.State == Denied || r.State == Approved && covers(r.Answer.Digests, ask.Files) {
+		if r := e.asOf(now); r.State == Denied || r.State == Approved && (ask.Host.named() || covers(r.Answer.Digests, ask.Files)) {
 			return r, true, nil
 		}
 	}
@@ -137,7 +136,7 @@ func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([
 	known, grown := mergeEvidence(e.Evidence, ask.Evidence)
 	if grown {
 		var err error
-		if known, err = q.compare(ctx, ask.Package, mergeFiles(e.Files, more), known); err != nil {
+		if known, err = q.compare(ctx, ask, mergeFiles(e.Files, more), known); err != nil {
 			return nil, err
 		}
 		grown = !lacks(known, e.Evidence)
@@ -150,7 +149,7 @@ func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([
 	if err := fits(mergeFiles(e.Files, more), ask.Package); err != nil {
 		return nil, err
 	}
-	c := change{event: EventJoined, id: e.ID, pkg: e.Package, upstream: e.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
+	c := change{event: EventJoined, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
 	if grown {
 		c.evidence = &known
 	}
@@ -236,7 +235,7 @@ func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now ti
 	if err := fits(ask.Files, ask.Package); err != nil {
 		return "", nil, err
 	}
-	evidence, err := q.compare(ctx, ask.Package, ask.Files, ask.Evidence)
+	evidence, err := q.compare(ctx, ask, ask.Files, ask.Evidence)
 	if err != nil {
 		return "", nil, err
 	}
@@ -249,7 +248,7 @@ func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now ti
 		}
 	}
 	c := change{
-		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
+		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, host: ask.Host, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
 		group: q.board.group(ask, now, q.cfg.Limits.Burst), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
 	}
 	return id, slices.Concat(closing, inParts(c, ask.Files)), nil

@@ -21,10 +21,11 @@ type board struct {
 	runs    func() map[string]bool   // those that live; nil: all
 }
 
-// release is what there is one pending request of.
+// release is what there is one pending request of: a package from an index, or a host.
 type release struct {
 	pkg      pkgref.Ref
 	upstream string
+	host     Host
 }
 
 // burst is what one run asks for in one go.
@@ -121,7 +122,7 @@ func (b *board) take(entries []Entry) {
 
 // note needs mu.
 func (b *board) note(e Entry) {
-	key := release{e.Package, e.Upstream}
+	key := e.key()
 	if e.State != Pending {
 		delete(b.trees, e.ID)
 		if b.pending[key].id == e.ID {

@@ -20,6 +20,7 @@ type change struct {
 
 	// Of asked and joined.
 	pkg      pkgref.Ref
+	host     Host
 	upstream string
 	asker    Asker
 	rule     string
@@ -74,7 +75,7 @@ func apply(e Entry, c change) Entry {
 	switch c.event {
 	case EventAsked:
 		e = Entry{Born: c.seq, Request: Request{
-			ID: c.id, Package: c.pkg, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
+			ID: c.id, Kind: kindOf(c.host), Package: c.pkg, Host: c.host, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
 			Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{}, Notes: c.notes,
 		}}
 		if len(c.members) == 0 {

@@ -31,18 +31,16 @@ const (
 
 // clean checks an ask and bounds its texts.
 func clean(ask Ask) (Ask, error) {
-	ref, err := pkgref.New(ask.Package.Ecosystem, ask.Package.Name, ask.Package.Version)
+	err := checkSubject(ask)
 	switch {
 	case err != nil:
 		return Ask{}, err
-	case ref != ask.Package || ref.Version == "":
-		return Ask{}, fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", valid(ask.Package.String(), maxShort))
 	case ask.Run == "":
-		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", valid(ref.String(), maxShort))
+		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", valid(what(ask.Package, ask.Host), maxShort))
 	case ask.Group != "" && !wellFormed(groupPrefix, ask.Group):
 		return Ask{}, fault.Invalid("%q is not a group's id", valid(ask.Group, maxShort))
 	case len(ask.Files) > maxFiles:
-		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", valid(ref.String(), maxShort), len(ask.Files), maxFiles)
+		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", valid(ask.Package.String(), maxShort), len(ask.Files), maxFiles)
 	}
 	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Token, &ask.Rule} {
 		*s = valid(*s, maxShort)
@@ -57,6 +55,18 @@ func clean(ask Ask) (Ask, error) {
 	}
 	ask.Evidence = cleanEvidence(ask.Evidence)
 	return ask, nil
+}
+
+// checkSubject refuses a wish for what is neither a release nor a host.
+func checkSubject(ask Ask) error {
+	if ask.Host.named() {
+		return checkHost(ask)
+	}
+	ref, err := pkgref.New(ask.Package.Ecosystem, ask.Package.Name, ask.Package.Version)
+	if err == nil && (ref != ask.Package || ref.Version == "") {
+		err = fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", valid(ask.Package.String(), maxShort))
+	}
+	return err
 }
 
 func cleanFiles(files []File) ([]File, error) {
@@ -106,6 +116,9 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 	merged = known.Apart()
 	if merged.Inside == nil {
 		merged.Inside = more.Apart().Inside
+	}
+	if merged.Host == nil {
+		merged.Host = more.Apart().Host
 	}
 	merged.FilesUnknown = merged.Installed == "" && more.FilesUnknown || known.FilesUnknown
 	if merged.Published.IsZero() {

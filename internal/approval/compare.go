@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // lookBack bounds the earlier requests of a project that are looked at.
@@ -15,7 +14,11 @@ const lookBack = 100
 
 // compare adds to the evidence what differs from the last release of the project
 // that a person approved here.
-func (q *Queue) compare(ctx context.Context, pkg pkgref.Ref, files []File, e evidence.Evidence) (evidence.Evidence, error) {
+func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.Evidence) (evidence.Evidence, error) {
+	if ask.Host.named() {
+		return q.compareHost(ctx, ask.Host, e)
+	}
+	pkg := ask.Package
 	earlier, err := q.cfg.Store.List(ctx, Filter{
 		States: []State{Approved, Expired}, Ecosystem: pkg.Ecosystem, Package: pkg.Name, Limit: lookBack,
 	})

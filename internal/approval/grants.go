@@ -51,7 +51,7 @@ func (c *grantCache) forget(entries []Entry) {
 			continue
 		}
 		c.forgotten++
-		project := pkgref.Ref{Ecosystem: e.Package.Ecosystem, Name: e.Package.Name}
+		project := e.Project()
 		for key := range c.known {
 			if key.project == project {
 				delete(c.known, key)

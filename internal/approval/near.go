@@ -25,16 +25,17 @@ func (d reader) nearNames(ctx context.Context, entries []Entry) (map[string][]st
 	for _, group := range groups {
 		bare := make([]string, len(group))
 		for i, e := range group {
-			bare[i] = squeeze(e.Package.Name)
+			bare[i] = squeeze(e.bareName())
 		}
 		for i, a := range group {
 			for n, b := range group[i+1:] {
-				if a.Package.Ecosystem != b.Package.Ecosystem || a.Package.Name == b.Package.Name {
+				name, other := a.bareName(), b.bareName()
+				if a.Project().Ecosystem != b.Project().Ecosystem || name == other {
 					continue
 				}
-				if bare[i] == bare[i+1+n] || almost(a.Package.Name, b.Package.Name) {
-					near[a.ID] = append(near[a.ID], b.Package.Name)
-					near[b.ID] = append(near[b.ID], a.Package.Name)
+				if bare[i] == bare[i+1+n] || almost(name, other) {
+					near[a.ID] = append(near[a.ID], other)
+					near[b.ID] = append(near[b.ID], name)
 				}
 			}
 		}
@@ -45,6 +46,18 @@ func (d reader) nearNames(ctx context.Context, entries []Entry) (map[string][]st
 	}
 	return near, nil
 }
+
+// bareName is what names are compared by: a package's, or a host's without its port.
+func (r Request) bareName() string {
+	if r.Host.named() {
+		return r.Host.Name
+	}
+	return r.Package.Name
+}
+
+// AlmostSame tells whether two names that differ can be mistaken for each other: they
+// differ by their separators, by one letter or by two swapped ones.
+func AlmostSame(a, b string) bool { return a != b && (squeeze(a) == squeeze(b) || almost(a, b)) }
 
 // almost tells whether two names differ by one letter or two swapped ones.
 func almost(a, b string) bool {

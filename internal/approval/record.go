@@ -33,6 +33,8 @@ const (
 	detailTree       = "tree"
 	detailMembers    = "members" // JSON, []Member
 	detailNotes      = "notes"   // JSON, []string
+	detailHost       = "name"    // of a host
+	detailPort       = "port"
 )
 
 // Events of records that change nothing.
@@ -87,7 +89,29 @@ func (c change) record() (audit.Record, error) {
 	if c.batch.of > 1 {
 		r.Detail[detailBatch] = fmt.Sprintf("%s %d/%d", c.batch.id, c.batch.n, c.batch.of)
 	}
+	c.host.into(r.Detail)
 	return r, c.recordData(&r)
+}
+
+// into puts a host into a record's detail, under the keys that records of the network have.
+func (h Host) into(detail map[string]string) map[string]string {
+	if h.named() {
+		detail[detailHost], detail[detailPort] = h.Name, strconv.Itoa(h.Port)
+	}
+	return detail
+}
+
+// hostOf reads it back.
+func hostOf(detail map[string]string) (Host, error) {
+	name := detail[detailHost]
+	if name == "" {
+		return Host{}, nil
+	}
+	port, err := strconv.Atoi(detail[detailPort])
+	if err != nil {
+		return Host{}, fmt.Errorf("%s: %w", detailPort, err)
+	}
+	return Host{Name: name, Port: port}, nil
 }
 
 // recordData puts what has a structure into the Detail.
@@ -154,6 +178,10 @@ func fromRecord(r audit.Record) (c change, ok bool, err error) {
 }
 
 func (c *change) readData(detail map[string]string) error {
+	var err error
+	if c.host, err = hostOf(detail); err != nil {
+		return err
+	}
 	for key, into := range map[string]any{detailFiles: &c.files, detailEvidence: &c.evidence, detailWantedBy: &c.asker.WantedBy, detailMembers: &c.members, detailNotes: &c.notes} {
 		if text := detail[key]; text != "" {
 			if err := json.Unmarshal([]byte(text), into); err != nil {
@@ -169,7 +197,6 @@ func (c *change) readData(detail map[string]string) error {
 		c.expires = at.UTC()
 	}
 	if text := detail[detailBatch]; text != "" {
-		var err error
 		if c.batch, err = readBatch(text); err != nil {
 			return err
 		}

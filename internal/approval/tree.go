@@ -92,7 +92,9 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch key := (release{ask.Package, ask.Upstream}); {
+		switch key := ask.key(); {
+		case ask.Host.named():
+			return nil, fault.Invalid("a tree has releases, and %s is none", valid(ask.Host.String(), maxShort))
 		case ask.Run != tree.Members[0].Run || ask.Group != tree.Members[0].Group:
 			return nil, fault.Invalid("the releases of a tree are asked for by one run")
 		case len(strong(Digests(ask.Files))) == 0:

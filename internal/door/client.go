@@ -201,6 +201,11 @@ func (c *Client) Connect(ctx context.Context, ask ConnectAsk) (Answer, error) {
 	return askFor[Answer](ctx, c, callConnect, ask)
 }
 
+// AwaitHost implements Door.
+func (c *Client) AwaitHost(ctx context.Context, ask HostAsk) (Answer, error) {
+	return askIn[Answer](ctx, c, c.waits, callAwaitHost, ask)
+}
+
 // Disconnected implements Door.
 func (c *Client) Disconnected(ctx context.Context, d Disconnection) error {
 	return c.tell(ctx, callDisconnected, d)

@@ -54,9 +54,14 @@ type Door interface {
 	// durable when it returns; what is denied gets its `blocked` record.
 	Serve(ctx context.Context, ask ServeAsk) (Answer, error)
 
-	// Name judges a DNS question or a stream to a name that is no registry's.
+	// Name judges a DNS question or a stream to a name that is no registry's. What waits for
+	// a person is answered as a hold, and nobody is asked yet: AwaitHost asks.
 	// Refusals are recorded, once per distinct name, up to the run's quota.
 	Name(ctx context.Context, ask NameAsk) (NameAnswer, error)
+
+	// AwaitHost files a host that waits for a person, and waits as the policy's on_hold
+	// says; whoever asks may give up. A hold is the answer if nobody has answered by then.
+	AwaitHost(ctx context.Context, ask HostAsk) (Answer, error)
 
 	// Connect judges a connection to a host whose addresses are known; it appends the
 	// record that an allowed one begins, durable when it returns. Disconnected ends it.

@@ -14,7 +14,8 @@ type NameAsk struct {
 // NameAnswer is the answer about a name.
 type NameAnswer struct {
 	Answer Answer `json:"answer"`
-	// Ports are those on which an allowed name may be connected to, ascending.
+	// Ports are those on which an allowed name may be connected to, or asked about if it
+	// waits for a person, ascending.
 	Ports []int `json:"ports,omitempty"`
 	// TCP tells that anything may be spoken on a connection to the port that was asked for.
 	TCP bool `json:"tcp,omitempty"`
@@ -37,6 +38,18 @@ type ConnectAsk struct {
 	Port      int          `json:"port"`
 	Protocol  string       `json:"protocol"`
 	Addresses []netip.Addr `json:"addresses"`
+	// Pinned tells that the operator's configuration has the address, and nobody was asked
+	// for it.
+	Pinned bool `json:"pinned,omitempty"`
+}
+
+// HostAsk asks for a host that waits for a person. Its client has said by the protocol
+// that it means this name; nobody has looked the name up.
+type HostAsk struct {
+	Sandbox  string `json:"sandbox"`
+	Name     string `json:"name"`
+	Port     int    `json:"port"`
+	Protocol string `json:"protocol"`
 }
 
 // Disconnection is how a connection ended that Connect allowed.

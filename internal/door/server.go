@@ -210,6 +210,7 @@ func handlers(d Door) map[method]handler {
 		callPreview:      answering(d.Preview),
 		callWalk:         answering(d.Walk),
 		callAwait:        answering(d.Await),
+		callAwaitHost:    answering(d.AwaitHost),
 		callServe:        answering(d.Serve),
 		callName:         answering(d.Name),
 		callConnect:      answering(d.Connect),

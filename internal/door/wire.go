@@ -53,6 +53,7 @@ const (
 	callStanding
 	callReached
 	callStopReaching
+	callAwaitHost
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -64,7 +65,7 @@ func (m method) limit() int {
 	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
-		callReached, callStopReaching, callConnect, callDisconnected, callHostRefused, callStanding:
+		callReached, callStopReaching, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost:
 	}
 	return smallMessage
 }

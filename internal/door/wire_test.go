@@ -82,6 +82,11 @@ func (d *plainDoor) Connect(context.Context, ConnectAsk) (Answer, error) {
 	return Answer{}, nil
 }
 
+func (d *plainDoor) AwaitHost(context.Context, HostAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
 func (d *plainDoor) Disconnected(context.Context, Disconnection) error {
 	d.asked.Add(1)
 	return nil

@@ -213,7 +213,7 @@ func TestHostOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 	d.until(t, "the end", func() bool { return len(d.ended) == 1 })
-	want := door.ConnectAsk{Sandbox: "sb-1", Name: "api.example", Port: 443, Protocol: "tls", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	want := door.ConnectAsk{Sandbox: "sb-1", Name: "api.example", Port: 443, Protocol: "tls", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Pinned: true}
 	if got := fmt.Sprint(d.begun); got != fmt.Sprint([]door.ConnectAsk{want}) {
 		t.Error(got)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // Bounds of plain HTTP.
@@ -31,7 +32,12 @@ func (p *passage) carryHTTP(ctx context.Context, first []byte) {
 		return
 	}
 	transport := &http.Transport{
-		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dialHTTP(ctx) },
+		DialContext: func(dialing context.Context, _, _ string) (net.Conn, error) {
+			dialing, cancel := context.WithCancel(dialing)
+			defer cancel()
+			defer errand.When(ctx, cancel)() // what is dialled outlives a request, and not the guest's connection
+			return p.dialHTTP(dialing)
+		},
 		DisableCompression:     true,
 		ResponseHeaderTimeout:  p.router.limits.Idle,
 		IdleConnTimeout:        keptOpen,

@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // passage is one connection of a guest to a host. What the guest says first tells which
@@ -25,6 +26,7 @@ type passage struct {
 	sandbox string
 	name    string
 	port    int
+	held    bool // a person has to be asked
 	guest   net.Conn
 	cancel  context.CancelFunc
 	out, in atomic.Int64 // bytes to the host, and from it
@@ -42,10 +44,13 @@ type passage struct {
 	unreached bool
 }
 
-// connectHost carries a connection to a name that the policy has on that port; tcp tells
-// that it is not asked what its ends speak.
-func (s *stream) connectHost(ctx context.Context, name string, port int, tcp bool) {
-	p := &passage{router: s.router, sandbox: s.sandbox, name: name, port: port, guest: patient{s.conn, s.router.limits.Idle}}
+// connectHost carries a connection to a name that the policy has on that port, or has held
+// for a person, as the answer about it says.
+func (s *stream) connectHost(ctx context.Context, name string, port int, a door.NameAnswer) {
+	p := &passage{
+		router: s.router, sandbox: s.sandbox, name: name, port: port, guest: patient{s.conn, s.router.limits.Idle},
+		held: a.Answer.Decision.Effect == policy.Hold,
+	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
 		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
 		return
@@ -59,7 +64,7 @@ func (s *stream) connectHost(ctx context.Context, name string, port int, tcp boo
 	defer forget()
 	ctx, p.cancel = context.WithCancel(ctx)
 	defer p.finish(ctx)
-	if tcp {
+	if a.TCP {
 		s.connectTCP(ctx, p, id)
 		return
 	}
@@ -133,8 +138,12 @@ func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) 
 	return m, m.touch()
 }
 
-// judge resolves the name, and asks the door for the connection.
+// judge asks a person where the policy says so, resolves the name, and asks the door for
+// the connection.
 func (p *passage) judge(ctx context.Context, protocol string) error {
+	if err := p.await(ctx, protocol); err != nil {
+		return err
+	}
 	target, err := p.router.dialer.Resolve(ctx, p.name, p.port)
 	switch {
 	case errors.Is(err, fault.ErrForbidden):
@@ -145,7 +154,7 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 	}
 	ctx, cancel := recording(ctx)
 	defer cancel()
-	a, err := p.router.door.Connect(ctx, door.ConnectAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Protocol: protocol, Addresses: target.Addrs()})
+	a, err := p.router.door.Connect(ctx, door.ConnectAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Protocol: protocol, Addresses: target.Addrs(), Pinned: target.Pinned})
 	switch {
 	case err != nil:
 		p.router.log.Error("a connection could not be judged", "sandbox", p.sandbox, "error", err)

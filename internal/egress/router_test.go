@@ -113,7 +113,8 @@ func uplink(t *testing.T, d *fakeDoor, limits egress.Limits) (dial func() net.Co
 	return uplinkTo(t, d, limits, nil)
 }
 
-func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.Dialer) (dial func() net.Conn) {
+// uplinkTo has its own dialer, and asks a door that may be more than d.
+func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.Dialer, asks ...door.Door) (dial func() net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "uplink.sock")
 	var lc net.ListenConfig
@@ -123,7 +124,7 @@ func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	r := egress.NewRouter(egress.Config{Registry: registry{}, Door: d, Limits: limits, Dialer: dialer})
+	r := egress.NewRouter(egress.Config{Registry: registry{}, Door: append(asks, d)[0], Limits: limits, Dialer: dialer})
 	go func() { done <- r.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()

@@ -44,7 +44,8 @@ func (s *stream) reply(r channel.Reply) bool {
 	return true
 }
 
-// resolve answers a DNS question. A name that is not allowed does not exist.
+// resolve answers a DNS question. A name that is not allowed does not exist. One that waits
+// for a person does, see passage.await.
 func (s *stream) resolve(ctx context.Context, name string) {
 	if s.router.registry.IsRegistry(name) {
 		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
@@ -62,7 +63,7 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 			s.reply(channel.Reply{Error: reason})
 			return
 		}
-		s.connectHost(ctx, name, port, a.TCP)
+		s.connectHost(ctx, name, port, a)
 		return
 	}
 	id, forget := s.router.guests.carry(s.sandbox, s.conn)
@@ -77,7 +78,8 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 }
 
 // judge asks the door about a name and gives how it may be connected to, or the reason why
-// it may not. Past the cap on refused names the door is asked without a record.
+// it may not; what waits for a person may, and is asked about then. Past the cap on refused
+// names the door is asked without a record.
 func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameAnswer, reason string) {
 	if problem := checkName(name, port); problem != "" {
 		if s.router.guests.name(s.sandbox, "\x00"+problem) {
@@ -91,7 +93,7 @@ func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameA
 	case err != nil:
 		s.router.log.Error("a name could not be judged", "sandbox", s.sandbox, "error", err)
 		return a, "the name could not be judged"
-	case a.Answer.Decision.Allowed():
+	case a.Answer.Decision.Allowed(), a.Answer.Decision.Effect == policy.Hold:
 		return a, ""
 	case look:
 		return a, "this run has asked for too many different names"

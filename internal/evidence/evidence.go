@@ -36,6 +36,15 @@ type Evidence struct {
 	// what differs from that: dependencies added and gone, scripts, maintainer, size.
 	LastApproved string   `json:"last_approved,omitempty"`
 	Changes      []string `json:"changes,omitempty"`
+	// Host is what is known of a host on the network; nil: it is about a release.
+	Host *Host `json:"host,omitempty"`
+}
+
+// Host is what is known of a host that somebody wants to connect to. Nothing of it was
+// asked of the host, or of anybody who would tell it.
+type Host struct {
+	Commands []string `json:"commands,omitempty"` // that ran in the sandbox when it was asked for
+	Protocol string   `json:"protocol,omitempty"` // in which its client said that it means this host: tls or http
 }
 
 // Inside is what a file brings, by names that its publisher wrote.
@@ -47,28 +56,41 @@ type Inside struct {
 	Files       int      `json:"files"`                  // how many there are
 }
 
-// Apart is the evidence with an Inside of its own.
+// Apart is the evidence with an Inside and a Host of its own.
 func (e Evidence) Apart() Evidence {
 	if e.Inside != nil {
 		own := *e.Inside
 		e.Inside = &own
 	}
+	if e.Host != nil {
+		own := *e.Host
+		e.Host = &own
+	}
 	return e
 }
 
-// Texts are its single texts, to change in place.
+// Texts are its single texts, to change in place; those of a Host that is nil are not kept.
 func (e *Evidence) Texts() []*string {
-	return []*string{&e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
+	host := e.Host
+	if host == nil {
+		host = &Host{} // nothing is kept in it
+	}
+	return []*string{&host.Protocol, &e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
 }
 
-// Lists are its lists, to change in place; those of an Inside that is nil are not kept.
+// Lists are its lists, to change in place; those of an Inside or a Host that is nil are
+// not kept.
 func (e *Evidence) Lists() []*[]string {
 	in := e.Inside
 	if in == nil {
 		in = &Inside{} // nothing is kept in it
 	}
+	host := e.Host
+	if host == nil {
+		host = &Host{}
+	}
 	return []*[]string{
-		&e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
+		&host.Commands, &e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
 		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
 	}
 }

@@ -52,11 +52,19 @@ func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 	return v
 }
 
+// whatWaits names what a sandbox waits for.
+func whatWaits(h waiting.Hold) string {
+	if h.Host != "" {
+		return "host " + h.Host
+	}
+	return string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version
+}
+
 func viewHolds(v waiting.View) []api.Hold {
 	holds := []api.Hold{}
 	for _, h := range v.Holds {
 		one := api.Hold{
-			Request: h.Approval, Tree: h.Tree, Package: string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version,
+			Request: h.Approval, Tree: h.Tree, Package: whatWaits(h),
 			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
 		}
 		if h.Freeze {

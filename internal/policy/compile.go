@@ -64,6 +64,7 @@ func sections() []section {
 		{"blocked_packages", (*compiler).blockedPackages},
 		{"namespaces", (*compiler).readNamespaces},
 		{"network_allowlist", (*compiler).networkAllowlist},
+		{"network_unlisted", compileUnlisted},
 		{publishedPath, (*compiler).publishedPorts},
 		{"credentials", (*compiler).credentials},
 		{"tool_allowlist", (*compiler).toolAllowlist},

@@ -42,11 +42,12 @@ func (p *Policy) hostBy(name string, port int, enough func(hostEntry) bool) Deci
 	return d
 }
 
-// HostPorts are the ports on which a name may be connected to, in ascending order.
+// HostPorts are the ports on which a name may be connected to, or asked about, in
+// ascending order.
 func (p *Policy) HostPorts(name string) []int {
-	ports := p.hostPorts(name)
+	ports := withAsked(p, name, p.hostPorts(name))
 	for _, by := range p.narrowed {
-		both := by.hostPorts(name)
+		both := withAsked(by, name, by.hostPorts(name))
 		ports = slices.DeleteFunc(ports, func(port int) bool { return !slices.Contains(both, port) })
 	}
 	return ports
@@ -66,6 +67,7 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 	case slices.Contains(listed, port):
 		d.Suggest = ""
 		d.Reason = reason("the policy's network_allowlist has %s on port %d for TLS and HTTP alone; other protocols need an entry with tcp: true", plain(name, 253), port)
+		return d
 	case len(listed) > 0:
 		d.Reason = reason("the policy's network_allowlist has %s on port %s, and not on %d", plain(name, 253), portsText(listed), port)
 	case len(p.network) > 0:
@@ -73,7 +75,7 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 	default:
 		d.Reason = "a sandbox reaches package registries and nothing else"
 	}
-	return d
+	return held(p, d, name, port)
 }
 
 func (p *Policy) hostPorts(name string) []int {

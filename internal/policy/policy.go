@@ -22,6 +22,7 @@ type Policy struct {
 	workspace    Workspace
 	mounts       []Mount
 	network      []hostEntry
+	unlisted     Effect      // of names that network lacks: "" is Deny
 	published    []portRange // sorted, none overlaps
 	ingress      bool        // the document says which ports are published, none perhaps
 	tools        []string

@@ -22,6 +22,7 @@ type (
 	effect          string
 	action          string
 	networkDefault  string
+	unlistedName    string
 	ageWord         string
 	unaccounted     string
 	systemWord      string
@@ -101,6 +102,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[effect]():          {"deny", "hold", "allow"},
 		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},
+		reflect.TypeFor[unlistedName]():    {string(Deny), string(Hold)},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
 		reflect.TypeFor[systemWord]():      {string(Deny), string(Allow)},
 		reflect.TypeFor[unaccounted]():     {string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd)},

@@ -129,13 +129,14 @@ func put(ctx context.Context, tx *sql.Tx, e approval.Entry) error {
 	if err != nil {
 		return err
 	}
+	project := e.Project()
 	var ends any
 	if at := e.Ends(); !at.IsZero() {
 		ends = at.UnixNano()
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO requests (id, born, state, ecosystem, name, grp, ends, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET state = excluded.state, ends = excluded.ends, body = excluded.body`,
-		e.ID, e.Born, string(e.State), string(e.Package.Ecosystem), e.Package.Name, e.Group, ends, string(body))
+		e.ID, e.Born, string(e.State), string(project.Ecosystem), project.Name, e.Group, ends, string(body))
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func put(ctx context.Context, tx *sql.Tx, e approval.Entry) error {
 	}
 	for _, subject := range e.Subjects() {
 		_, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO subjects (request, ecosystem, name, scope, subject) VALUES (?, ?, ?, ?, ?)",
-			e.ID, string(e.Package.Ecosystem), e.Package.Name, string(e.Answer.Scope), subject)
+			e.ID, string(project.Ecosystem), project.Name, string(e.Answer.Scope), subject)
 		if err != nil {
 			return err
 		}

@@ -150,6 +150,11 @@ func (d watchedDoor) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	return decided(ctx, d, "connect", ask.Sandbox, pkgref.Ref{}, ask, d.Door.Connect)
 }
 
+// AwaitHost implements door.Door. Nor is it here.
+func (d watchedDoor) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answer, error) {
+	return decided(ctx, d, "await_host", ask.Sandbox, pkgref.Ref{}, ask, d.Door.AwaitHost)
+}
+
 // Disconnected implements door.Door.
 func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) error {
 	ctx, a := d.ask(ctx, "disconnected", how.Sandbox, pkgref.Ref{})

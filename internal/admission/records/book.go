@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -185,6 +186,15 @@ func (b *Book) Served(release pkgref.Ref) {
 	defer b.mu.Unlock()
 	b.hideWithheld(release)
 	b.hidePending(release)
+}
+
+// Answered stops showing that a host waits: its request, by id, was answered.
+func (b *Book) Answered(request string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown = slices.DeleteFunc(b.shown, func(r *refusal) bool {
+		return r.record.Kind == audit.KindNetwork && r.record.Outcome == audit.Pending && r.record.Approval == request
+	})
 }
 
 // Blocked shows a command that was refused. Each is a record, however often it is tried.

@@ -34,14 +34,20 @@ func keyOf(r audit.Record) refusalKey {
 	case r.Outcome == audit.Pending:
 		key.file, key.more = "", r.Approval
 	case r.Kind == audit.KindNetwork:
-		key.more = r.Detail[DetailName]
-		if port := r.Detail[DetailPort]; port != "" {
-			key.more += ":" + port
-		}
+		key.more = hostText(r)
 	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
 		key.more = r.Reason
 	}
 	return key
+}
+
+// hostText is the name that a record of the network is about, with the port if it has one.
+func hostText(r audit.Record) string {
+	name := r.Detail[DetailName]
+	if port := r.Detail[DetailPort]; port != "" {
+		name += ":" + port
+	}
+	return name
 }
 
 // rangesKey names what a record withholds; the reasons follow from it.
@@ -237,7 +243,7 @@ func (r *refusal) public() door.Refusal {
 	}
 	switch {
 	case rec.Kind == audit.KindNetwork:
-		out.What, out.Name = WhatName, keyOf(rec).more
+		out.What, out.Name = WhatName, hostText(rec)
 	case rec.Kind == audit.KindCommand:
 		out.What = WhatCommand
 	case rec.Detail[DetailWhat] != "":

@@ -121,8 +121,8 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]approval.Entry, e
 		return (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
 			(f.Run == "" || slices.ContainsFunc(e.Runs, func(w approval.Wish) bool { return w.Run == f.Run })) &&
 			(f.Group == "" || f.Group == e.Group) &&
-			(f.Ecosystem == "" || f.Ecosystem == e.Package.Ecosystem) &&
-			(f.Package == "" || f.Package == e.Package.Name) &&
+			(f.Ecosystem == "" || f.Ecosystem == e.Project().Ecosystem) &&
+			(f.Package == "" || f.Package == e.Project().Name) &&
 			(f.Before == 0 || e.Born < f.Before)
 	})
 	slices.Reverse(found)
@@ -135,7 +135,7 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]approval.Entry, e
 // Answers implements approval.Store.
 func (m *Memory) Answers(_ context.Context, project pkgref.Ref, run, policy string) ([]approval.Entry, error) {
 	return m.all(func(e approval.Entry) bool {
-		if e.Package.Ecosystem != project.Ecosystem || e.Package.Name != project.Name || len(e.Subjects()) == 0 {
+		if p := e.Project(); p.Ecosystem != project.Ecosystem || p.Name != project.Name || len(e.Subjects()) == 0 {
 			return false
 		}
 		subject := map[approval.Scope]string{approval.ScopeRun: run, approval.ScopePolicy: policy}[e.Answer.Scope]

@@ -32,7 +32,8 @@ type Body struct {
 	State    approval.State     `json:"state"` // as it is when this is sent
 	Group    string             `json:"group,omitempty"`
 	Members  []Member           `json:"members,omitempty"` // of a tree, whose package is the one that the install names
-	Package  Package            `json:"package"`
+	Package  Package            `json:"package,omitzero"`
+	Host     approval.Host      `json:"host,omitzero"` // in the place of a package
 	Rule     string             `json:"rule"`
 	Reason   string             `json:"reason"`
 	Asked    int                `json:"asked"` // by so many runs
@@ -76,8 +77,8 @@ func (f Format) body(e approval.Event) ([]byte, error) {
 	r := e.Request
 	b := Body{
 		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, State: r.State, Group: r.Group,
-		Package: packageOf(r.Package),
-		Rule:    r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
+		Package: packageOf(r.Package), Host: r.Host,
+		Rule: r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
 	}
 	if len(r.Asks) > 0 {
 		b.Run, b.Task, b.Because = r.Asks[0].Run, r.Asks[0].Task, r.Asks[0].Because
@@ -108,7 +109,7 @@ type slackMessage struct {
 // slackText is one message. Everything in it goes through slackEscape.
 func slackText(e approval.Event) string {
 	r := e.Request
-	what := fmt.Sprintf("%s %s %s", r.Package.Ecosystem, r.Package.Name, r.Package.Version)
+	what := r.What()
 	if n := len(r.Members) - 1; n > 0 {
 		what += fmt.Sprintf(" with %d other releases", n)
 	}

@@ -104,6 +104,7 @@ const (
 // Target is where a name leads, checked. It holds for one connection.
 type Target struct {
 	Addresses []netip.AddrPort
+	Pinned    bool // by the operator's configuration; nobody was asked
 }
 
 // Addrs are its addresses without ports.
@@ -129,7 +130,7 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, er
 			if at.Port() == 0 {
 				at = netip.AddrPortFrom(at.Addr(), uint16(port))
 			}
-			return Target{Addresses: []netip.AddrPort{at}}, nil
+			return Target{Addresses: []netip.AddrPort{at}, Pinned: true}, nil
 		}
 		private = private || h.Private
 	}

@@ -53,7 +53,8 @@ const (
 type Hold struct {
 	Approval string     `json:"approval"`       // the request in the queue
 	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of
-	Package  pkgref.Ref `json:"package"`
+	Package  pkgref.Ref `json:"package,omitzero"`
+	Host     string     `json:"host,omitempty"` // "api.example:443", in the place of a package
 	Reason   string     `json:"reason,omitempty"`
 	Since    time.Time  `json:"since"`
 	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// showHost prints what is known of a host on the network that somebody wants.
+func showHost(s *ui.Sheet, r approval.Request, now time.Time) {
+	e := r.Evidence
+	s.Line("host", "%s", r.Host.Name)
+	s.Line("port", "%d", r.Host.Port)
+	s.Text("SIMILAR TO", e.Similar)
+	s.List("FINDINGS", e.Findings)
+	s.List("NOT CHECKED", e.Unchecked)
+	if e.FirstSeen.IsZero() {
+		s.Line("first asked for", "%s", ui.Unknown)
+	} else {
+		s.Line("first asked for", "%s, %s ago", e.FirstSeen.UTC().Format(time.DateTime), ui.Age(now.Sub(e.FirstSeen)))
+	}
+	protocol := ""
+	if e.Host != nil {
+		protocol = e.Host.Protocol
+		s.List("commands then", e.Host.Commands)
+	}
+	s.OrUnknown("protocol", protocol)
+	s.Text("last approved", e.LastApproved)
+}
+
+// hostMeaning is meaning for a host.
+func hostMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
+	return fmt.Sprintf("Approving (scope %s) lets %s connect to %s on port %d%s, by TLS that names it or by plain HTTP, where all its addresses are public. "+
+		"Whatever is connected to can be sent data, and can give back whatever it likes. Another name or port asks again, and what the policy denies stays denied.",
+		scope, whom(r, scope), r.Host.Name, r.Host.Port, until(lasts))
+}
+
+// onlyReleases refuses hosts where a file is to be written that has packages.
+func onlyReleases(requests []approval.Request, flag string) error {
+	for _, r := range requests {
+		if r.Kind == approval.KindHost {
+			return fault.Invalid("%s is for packages, and %s is about %s; approve it without, or add it to network_allowlist by hand", flag, r.ID, r.What())
+		}
+	}
+	return nil
+}

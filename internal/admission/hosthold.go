@@ -1,0 +1,246 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/address"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// unlisted are the names that a sandbox asked for and that its policy leaves to a person,
+// each with the time of its first question. Safe for concurrent use.
+type unlisted struct {
+	mu    sync.Mutex // guards first
+	first map[string]time.Time
+}
+
+// take takes a name in; false: there are too many others.
+func (u *unlisted) take(name string, now time.Time, most int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, known := u.first[name]; known {
+		return true
+	}
+	if len(u.first) >= most {
+		return false
+	}
+	if u.first == nil {
+		u.first = map[string]time.Time{}
+	}
+	u.first[name] = now
+	return true
+}
+
+func (u *unlisted) since(name string) time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.first[name]
+}
+
+// hostAsker asks people about hosts for a sandbox.
+type hostAsker struct{ t *tenant }
+
+// answered weighs what people have answered about a host that waits. A DNS question
+// is about no port yet, so it stays a hold.
+func (h hostAsker) answered(ctx context.Context, d policy.Decision, name string, port int) (policy.Decision, error) {
+	t := h.t
+	d = t.known.settle(d)
+	if d.Effect != policy.Hold || port == 0 {
+		return d, nil
+	}
+	project := approval.Host{Name: name, Port: port}.Project()
+	answers, _, err := t.known.config.Approvals.Grants(ctx, project, t.run.Run, t.policy().Digest())
+	if err != nil {
+		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", excerpt.Of(name, 253))
+	}
+	return policy.AnswerHost(d, name, answers), nil
+}
+
+// onlyPublic is d, unless a person opened the name and an address of it is not public:
+// what leads into private networks is for a policy to list. What the operator's
+// configuration has in the place of a name's addresses is the operator's word.
+func onlyPublic(d policy.Decision, ask door.ConnectAsk) policy.Decision {
+	if d.ResolvedBy != policy.ByApproval || ask.Pinned {
+		return d
+	}
+	for _, a := range ask.Addresses {
+		if class := address.ClassOf(a); class != address.Public {
+			return policy.Decision{
+				Effect: policy.Deny, Rule: door.RuleHostAddress, ResolvedBy: policy.ByNetwork, Approval: d.Approval,
+				Reason: excerpt.Of(ask.Name, 253) + " has a " + string(class) + " address, and a person opens names with public ones alone; a policy has to list it",
+			}
+		}
+	}
+	return d
+}
+
+// tooMany refuses a name past those that one sandbox may have asked about. It is
+// recorded once, without the name.
+func (h hostAsker) tooMany(ctx context.Context) (door.Answer, error) {
+	t := h.t
+	d := policy.Decision{
+		Effect: policy.Deny, Rule: ruleNamesQuota, ResolvedBy: policy.ByNetwork,
+		Reason: "this run has asked for more different names than a person is asked about; list those that it needs",
+	}
+	r, err := t.book.Refuse(ctx, audit.Record{
+		Kind: audit.KindNetwork, Outcome: audit.Exceeded, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+	})
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}
+
+// AwaitHost implements Door. Nobody has looked the name up by then: a question to the
+// world's resolvers tells the name's owner what the name spells, so that comes after a
+// person's answer, too.
+func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answer, error) {
+	t, err := c.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.Answer{}, err
+	}
+	h := c.newHold(t)
+	for stale := 0; ; {
+		d, err := t.judgeHost(ctx, ask.Name, ask.Port, ask.Protocol)
+		if err != nil {
+			return door.Answer{}, err
+		}
+		if d.Effect != policy.Hold {
+			return hostAsker{t}.decided(ctx, d, ask)
+		}
+		if !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names) {
+			return hostAsker{t}.tooMany(ctx)
+		}
+		request, a, err := hostAsker{t}.file(ctx, d, ask)
+		if err != nil || a.Decision.Effect != policy.Hold {
+			return a, err
+		}
+		if request.State == approval.Pending {
+			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Host: request.Host.String(), Reason: d.Reason})
+			if err != nil {
+				return door.Answer{}, err
+			}
+			if !answered {
+				a.Decision.Reason += why
+				return a, nil
+			}
+		} else if stale++; stale > maxStale {
+			return door.Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", request.Host, request.State, request.ID)
+		}
+		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
+			return door.Answer{}, err // it may be gone by now
+		}
+	}
+}
+
+// file puts a host into the queue, and on record that it waits.
+func (h hostAsker) file(ctx context.Context, d policy.Decision, ask door.HostAsk) (approval.Request, door.Answer, error) {
+	t := h.t
+	request, err := t.known.config.Approvals.Ask(ctx, hostAsker{t}.wish(d, ask))
+	if errors.Is(err, fault.ErrForbidden) {
+		d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(err), "; ")
+		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
+		return request, door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+	}
+	if err != nil {
+		return request, door.Answer{}, err
+	}
+	r := audit.Record{
+		Kind: audit.KindNetwork, Outcome: audit.Pending, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		Detail: hostDetail(ask.Name, ask.Port), Approval: request.ID,
+	}
+	records.Explain(&r, d)
+	r, err = t.book.Refuse(ctx, r)
+	return request, door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: request.ID}, err
+}
+
+// decided answers for a host that does not wait any more. What is allowed has its
+// record with Connect.
+func (h hostAsker) decided(ctx context.Context, d policy.Decision, ask door.HostAsk) (door.Answer, error) {
+	t := h.t
+	t.book.Answered(d.Approval)
+	if d.Allowed() {
+		return door.Answer{Decision: d}, nil
+	}
+	r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
+}
+
+// replay takes from a record of the network what was asked of people.
+func (h hostAsker) replay(r audit.Record, limits Limits) {
+	t := h.t
+	switch {
+	case r.Kind != audit.KindNetwork || r.Approval == "":
+	case r.Outcome == audit.Pending:
+		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
+	default:
+		t.book.Answered(r.Approval)
+	}
+}
+
+// maxCommands is how many running commands a wish for a host names.
+const maxCommands = 5
+
+// wish is a host that waits, for the queue.
+func (h hostAsker) wish(d policy.Decision, ask door.HostAsk) approval.Ask {
+	t := h.t
+	w := t.asking(d)
+	w.Host = approval.Host{Name: ask.Name, Port: ask.Port}
+	w.Evidence = evidence.Evidence{
+		FirstSeen: t.unlisted.since(ask.Name), Similar: hostAsker{t}.near(ask.Name),
+		Unchecked: []string{
+			"addresses: to look the name up tells its owner that it was asked for, so that is done once it is approved; one that is not public is refused then",
+			"reputation: this installation knows no list of hosts",
+		},
+		Host: &evidence.Host{Protocol: excerpt.Of(ask.Protocol, 16), Commands: hostAsker{t}.commands()},
+	}
+	if strings.HasPrefix(ask.Name, "xn--") || strings.Contains(ask.Name, ".xn--") {
+		w.Evidence.Findings = []string{"a part of the name is written in other letters than these (xn--), which can look like those of another name"}
+	}
+	return w
+}
+
+// commands are the commands that run in the sandbox, the newest first: one of them, or
+// what it started, asked.
+func (h hostAsker) commands() []string {
+	t := h.t
+	t.mu.Lock()
+	var running []audit.Record
+	for _, r := range t.running {
+		running = append(running, r)
+	}
+	t.mu.Unlock()
+	slices.SortFunc(running, func(a, b audit.Record) int { return int(b.Seq) - int(a.Seq) })
+	var texts []string
+	for _, r := range running[:min(len(running), maxCommands)] {
+		texts = append(texts, excerpt.Of(strings.Join(r.Command, " "), 200))
+	}
+	return texts
+}
+
+// near is a name of the policy's list that another can be mistaken for; "": there is
+// none. Of a wildcard the name's end is compared.
+func (h hostAsker) near(name string) string {
+	t := h.t
+	for _, layer := range t.policy().Layers() {
+		for _, listed := range layer.NetworkAllowlist() {
+			like := name
+			if labels := strings.Split(name, "."); listed.Wildcard {
+				like = strings.Join(labels[max(0, len(labels)-1-strings.Count(listed.Host, ".")):], ".")
+			}
+			if approval.AlmostSame(like, listed.Host) {
+				return listed.String() + ": it is almost this name, which the policy lists"
+			}
+		}
+	}
+	return ""
+}

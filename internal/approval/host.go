@@ -1,0 +1,101 @@
+package approval
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// Kind says what a request is about.
+type Kind string
+
+// KindHost is a request for a host on the network. The zero Kind is a release, or a tree.
+const KindHost Kind = "host"
+
+// Host is a host on the network, by name, on one port. An answer about it is bound to both,
+// and to nothing that the host says or has: it has no files and no digests.
+type Host struct {
+	Name string `json:"name"`
+	Port int    `json:"port"`
+}
+
+// String is "api.example:443".
+func (h Host) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(h.Port)) }
+
+// Project is under what stores find requests and answers about the host; no package has it.
+func (h Host) Project() pkgref.Ref { return pkgref.Ref{Ecosystem: "host", Name: h.String()} }
+
+func kindOf(h Host) Kind {
+	if h.named() {
+		return KindHost
+	}
+	return ""
+}
+
+// named tells whether there is one.
+func (h Host) named() bool { return h != Host{} }
+
+// Project is under what a store finds the request: its package without the version, or its
+// host's.
+func (r Request) Project() pkgref.Ref {
+	if r.Host.named() {
+		return r.Host.Project()
+	}
+	return pkgref.Ref{Ecosystem: r.Package.Ecosystem, Name: r.Package.Name}
+}
+
+// What is what the request is about, for people: "python rich 13.7.1", "host api.example:443".
+// Others wrote it.
+func (r Request) What() string { return what(r.Package, r.Host) }
+
+func what(pkg pkgref.Ref, host Host) string {
+	if host.named() {
+		return "host " + host.String()
+	}
+	return pkg.String()
+}
+
+// key is what there is one pending request of.
+func (a Ask) key() release { return release{a.Package, a.Upstream, a.Host} }
+
+func (e Entry) key() release { return release{e.Package, e.Upstream, e.Host} }
+
+// project is Request.Project for what is asked.
+func (a Ask) project() pkgref.Ref { return Request{Package: a.Package, Host: a.Host}.Project() }
+
+// checkHost refuses a wish for a host that is not one and no more.
+func checkHost(ask Ask) error {
+	switch {
+	case ask.Package != (pkgref.Ref{}) || ask.Upstream != "" || len(ask.Files) > 0:
+		return fault.Invalid("a host and a package are asked for apart")
+	case ask.Host.Name == "" || len(ask.Host.Name) > maxHostName || valid(ask.Host.Name, maxHostName) != ask.Host.Name || ask.Host.Port < 1 || ask.Host.Port > 65535:
+		return fault.Invalid("%q is no host that a person can be asked about", valid(ask.Host.String(), maxShort))
+	}
+	return nil
+}
+
+// maxHostName is the longest name that there is.
+const maxHostName = 253
+
+// compareHost adds what earlier requests for the host tell: when it was first asked for
+// here, and the last answer that let somebody in.
+func (q *Queue) compareHost(ctx context.Context, host Host, e evidence.Evidence) (evidence.Evidence, error) {
+	project := host.Project()
+	earlier, err := q.cfg.Store.List(ctx, Filter{Ecosystem: project.Ecosystem, Package: project.Name, Limit: lookBack})
+	if err != nil {
+		return evidence.Evidence{}, err
+	}
+	for _, r := range earlier { // the newest first
+		if e.FirstSeen.IsZero() || r.Created.Before(e.FirstSeen) {
+			e.FirstSeen = r.Created
+		}
+		if a := r.Answer; a != nil && a.State == Approved && e.LastApproved == "" {
+			e.LastApproved = r.ID + " by " + a.By
+		}
+	}
+	return cleanEvidence(e), nil
+}

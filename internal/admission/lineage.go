@@ -62,21 +62,25 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *ledger.Fact
 		return fault.Invalid("a copy is registered with its id, its run, its policy and its ancestors; one is missing")
 	}
 	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
+	if err := fillCopy(ctx, c, t, facts); err != nil {
+		t.forget()
+		return err
+	}
+	return c.add(t)
+}
+
+// fillCopy has a copy know what its ancestors' records and its source's facts tell.
+func fillCopy(ctx context.Context, c *Controller, t *tenant, facts *ledger.Facts) error {
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
-	if !r.Narrowing.IsZero() { // its own counts, and not what its ancestors' records say
-		t.narrowing.set(r.Narrowing)
+	if own := t.run.Narrowing; !own.IsZero() { // it counts, and not what its ancestors' records say
+		t.narrowing.set(own)
 	}
-	if err := t.ledger.FollowLock(); err != nil {
+	if err := t.ledger.FollowLock(); err != nil || facts == nil {
 		return err
 	}
-	if facts != nil {
-		if err := t.ledger.Inherit(facts); err != nil {
-			return err
-		}
-	}
-	return c.add(t)
+	return t.ledger.Inherit(facts)
 }
 
 // inherit takes the records of a tenant's ancestors. Nobody else knows it yet.

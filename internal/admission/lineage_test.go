@@ -415,3 +415,25 @@ func TestLedgersAreForgotten(t *testing.T) {
 		t.Errorf("read again: %+v", records)
 	}
 }
+
+// TestACopyThatFailsHoldsNothing: what was remembered for it is given back.
+func TestACopyThatFailsHoldsNothing(t *testing.T) {
+	h := newHouse(t, Limits{Requirements: 3})
+	h.start(t)
+	before := h.remembered.Taken()
+	first, second := pkgref.Ref{Ecosystem: pkgref.Python, Name: "first"}, pkgref.Ref{Ecosystem: pkgref.Python, Name: "second"}
+	facts := &ledger.Facts{Projects: []ledger.ProjectFacts{
+		{Project: first, Releases: map[string]string{"1.0": ""}, Own: map[string][]door.Requirement{"1.0": {{Name: "one"}, {Name: "two"}}}},
+		{Project: second, Own: map[string][]door.Requirement{"1.0": {{Name: "three"}, {Name: "four"}}}},
+	}}
+	lineage, err := h.Lineage(t.Context(), "sb1")
+	must(t, err)
+	run := h.run()
+	run.Sandbox, run.Run, run.Ancestors = "sb2", "run-sb2", lineage.Ancestors
+	if err := h.RegisterCopy(t.Context(), run, facts); err == nil || !strings.Contains(err.Error(), "more than 3 packages") {
+		t.Errorf("a copy with more requirements than a run may have: %v", err)
+	}
+	if after := h.remembered.Taken(); after != before {
+		t.Errorf("a copy that is none holds %d bytes", after-before)
+	}
+}

@@ -20,19 +20,25 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
 	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
+	if err := refill(ctx, c, t); err != nil {
+		t.forget()
+		return err
+	}
+	return c.add(t)
+}
+
+// refill has a tenant know what its own records and its ancestors' tell.
+func refill(ctx context.Context, c *Controller, t *tenant) error {
 	if err := c.inherit(ctx, t); err != nil {
 		return err
 	}
-	for rec, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: r.Sandbox, FromSeq: r.First}) {
+	for rec, err := range c.config.Log.Records(ctx, audit.Filter{Sandbox: t.run.Sandbox, FromSeq: t.run.First}) {
 		if err != nil {
 			return err
 		}
 		t.replay(rec, c.config.Limits)
 	}
-	if err := t.ledger.FollowLock(); err != nil {
-		return err
-	}
-	return c.add(t)
+	return t.ledger.FollowLock()
 }
 
 // replay takes one record of this sandbox as if it had just been made. Nobody

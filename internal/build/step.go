@@ -159,7 +159,8 @@ func (p *process) read(stdout, stderr *lines) (channel.Exit, error) {
 			stdout.end()
 			stderr.end()
 			var exit channel.Exit
-			return exit, json.Unmarshal(payload, &exit)
+			err = json.Unmarshal(payload, &exit)
+			return exit, err
 		}
 	}
 }

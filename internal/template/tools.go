@@ -121,7 +121,8 @@ func readOrigin(path string) (Origin, error) {
 	if err != nil {
 		return o, err
 	}
-	return o, json.Unmarshal(raw, &o)
+	err = json.Unmarshal(raw, &o)
+	return o, err
 }
 
 // inWheel is a file of a wheel that was fetched for a template, by the tool

@@ -144,7 +144,8 @@ func read(dir string) (seal, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	return s, d.Decode(&s)
+	err = d.Decode(&s)
+	return s, err
 }
 
 // digests reads every file of an image but the seal.

@@ -25,7 +25,10 @@ type Format[K Key, V any] struct {
 func JSON[K Key, V any]() Format[K, V] {
 	return Format[K, V]{
 		Encode: func(v V) ([]byte, error) { return json.Marshal(v) },
-		Decode: func(_ K, data []byte) (v V, err error) { return v, json.Unmarshal(data, &v) },
+		Decode: func(_ K, data []byte) (v V, err error) {
+			err = json.Unmarshal(data, &v)
+			return v, err
+		},
 	}
 }
 

@@ -62,7 +62,8 @@ func (t *Table) awaitExit(ctx context.Context, cmd string) (channel.Exit, error)
 			continue
 		}
 		var exit channel.Exit
-		return exit, json.Unmarshal(payload, &exit)
+		err = json.Unmarshal(payload, &exit)
+		return exit, err
 	}
 }
 

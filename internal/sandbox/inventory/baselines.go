@@ -156,7 +156,8 @@ func read(path string) (channel.Inventory, error) {
 		return channel.Inventory{}, err
 	}
 	var inv channel.Inventory
-	return inv, json.Unmarshal(data, &inv)
+	err = json.Unmarshal(data, &inv)
+	return inv, err
 }
 
 func write(path string, inv channel.Inventory) error {

@@ -126,7 +126,8 @@ func readState(dir string) (mutable, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, json.Unmarshal(data, &s)
+	err = json.Unmarshal(data, &s)
+	return s, err
 }
 
 // writeState replaces it in one step.

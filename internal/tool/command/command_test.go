@@ -46,26 +46,31 @@ func place(t *testing.T) string {
 // appears waits for a file and gives what is in it.
 func appears(t *testing.T, path string) string {
 	t.Helper()
-	for t.Context().Err() == nil {
+	for look := looks(t); ; <-look {
 		if text, err := os.ReadFile(path); err == nil && strings.HasSuffix(string(text), "\n") {
 			return strings.TrimSpace(string(text))
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	return ""
+}
+
+// looks ticks between two looks at a condition that has to come true.
+func looks(t *testing.T) <-chan time.Time {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	t.Cleanup(tick.Stop)
+	return tick.C
 }
 
 // gone waits until a process runs no more.
 func gone(t *testing.T, pid string) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	for look := looks(t); ; <-look {
 		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// The rule of a wish that the queue does not take.
+// The rule of an ask that the queue does not take.
 const ruleQueue = "approvals.limit"
 
 // waits answers a question about what waits that is not to be had yet.
@@ -34,11 +34,11 @@ func (t *tenant) previewed(ctx context.Context, q question, w weighed) (door.Ans
 	if err != nil || !slices.ContainsFunc(q.facts().Digests, policy.StrongDigest) {
 		return a, err
 	}
-	wish := t.wish(q, w.decision)
-	if t.rehearsals.Defer(&wish) {
+	ask := t.askOf(q, w.decision)
+	if t.rehearsals.Defer(&ask) {
 		return a, nil
 	}
-	request, err := t.known.file(ctx, wish)
+	request, err := t.known.file(ctx, ask)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) { // a full queue refuses the file, later
 		return door.Answer{}, err
 	}
@@ -62,9 +62,9 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 	}
 	h := c.newHold(t)
 	for stale := 0; ; {
-		wish := t.wish(q, w.decision)
-		wish.Notes = notes
-		request, err := t.known.file(ctx, wish)
+		ask := t.askOf(q, w.decision)
+		ask.Notes = notes
+		request, err := t.known.file(ctx, ask)
 		if errors.Is(err, fault.ErrForbidden) {
 			return t.overfull(ctx, q, w.decision, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 )
 
-// file puts a wish into the queue, with what the imported lists say of it for
+// file puts an ask into the queue, with what the imported lists say of it for
 // the person who answers.
 func (k knowledge) file(ctx context.Context, w approval.Ask) (approval.Request, error) {
 	w, err := k.describe(w)
@@ -18,7 +18,7 @@ func (k knowledge) file(ctx context.Context, w approval.Ask) (approval.Request, 
 	return k.config.Approvals.Ask(ctx, w)
 }
 
-// describe adds to a wish what the imported lists say of the release.
+// describe adds to an ask what the imported lists say of the release.
 func (k knowledge) describe(w approval.Ask) (approval.Ask, error) {
 	if k.config.Advisories == nil {
 		w.Evidence.Unchecked = append(w.Evidence.Unchecked, "malware and popularity: this installation has no advisories and no lists")

@@ -11,7 +11,7 @@ import (
 // Approvals is the queue of held requests, as the door needs it; package
 // approval implements it.
 type Approvals interface {
-	// Ask files a wish, or joins the request that there is for the release and
+	// Ask files an ask, or joins the request that there is for the release and
 	// adds the files that it did not know. It has recorded that when it returns.
 	// A release whose known file has another digest now supersedes the request.
 	Ask(ctx context.Context, ask approval.Ask) (approval.Request, error)

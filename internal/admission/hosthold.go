@@ -145,7 +145,7 @@ func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 // file puts a host into the queue, and on record that it waits.
 func (h hostAsker) file(ctx context.Context, d policy.Decision, ask door.HostAsk) (approval.Request, door.Answer, error) {
 	t := h.t
-	request, err := t.known.config.Approvals.Ask(ctx, hostAsker{t}.wish(d, ask))
+	request, err := t.known.config.Approvals.Ask(ctx, hostAsker{t}.askOf(d, ask))
 	if errors.Is(err, fault.ErrForbidden) {
 		d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(err), "; ")
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
@@ -187,11 +187,11 @@ func (h hostAsker) replay(r audit.Record, limits Limits) {
 	}
 }
 
-// maxCommands is how many running commands a wish for a host names.
+// maxCommands is how many running commands an ask for a host names.
 const maxCommands = 5
 
-// wish is a host that waits, for the queue.
-func (h hostAsker) wish(d policy.Decision, ask door.HostAsk) approval.Ask {
+// askOf is a host that waits, for the queue.
+func (h hostAsker) askOf(d policy.Decision, ask door.HostAsk) approval.Ask {
 	t := h.t
 	w := t.asking(d)
 	w.Host = approval.Host{Name: ask.Name, Port: ask.Port}

@@ -10,12 +10,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// wishes are the projects that a run's commands named, with the specifiers, "" for none
+// named are the projects that a run's commands named, with the specifiers, "" for none
 // that can be read.
-type wishes map[pkgref.Ref][]string
+type named map[pkgref.Ref][]string
 
 // take reads a command.
-func (w wishes) take(clients claims.Clients, argv []string) {
+func (w named) take(clients claims.Clients, argv []string) {
 	for ecosystem, word := range clients.Words(argv) {
 		p, specifier, ok := claims.Parse(ecosystem, word)
 		if !ok {

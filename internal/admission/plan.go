@@ -150,7 +150,7 @@ func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *pl
 		if w.Problem != "" || w.Verdict.Effect != policy.Hold {
 			continue
 		}
-		r, err := t.known.file(ctx, t.planWish(w, because))
+		r, err := t.known.file(ctx, t.planAsk(w, because))
 		if errors.Is(err, fault.ErrForbidden) { // the queue takes no more; the plan is told all the same
 			w.Verdict.Reason += notAsked(err)
 			continue
@@ -163,7 +163,7 @@ func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *pl
 	return nil
 }
 
-func (t *tenant) planWish(w *planning.Weighed, because string) approval.Ask {
+func (t *tenant) planAsk(w *planning.Weighed, because string) approval.Ask {
 	var wanted []string
 	for _, by := range w.WantedBy {
 		wanted = append(wanted, by.Text(w.Package))
@@ -176,10 +176,10 @@ func (t *tenant) planWish(w *planning.Weighed, because string) approval.Ask {
 	}
 }
 
-// memberWish is a release of a plan for the queue, asked for by the run that waits.
-func (t *tenant) memberWish(w *planning.Weighed) approval.Ask {
-	wish := t.planWish(w, "")
-	wish.ByPerson = false
-	t.compareInstalled(&wish.Evidence, w.Package, w.Paths)
-	return wish
+// memberAsk is a release of a plan for the queue, asked for by the run that waits.
+func (t *tenant) memberAsk(w *planning.Weighed) approval.Ask {
+	ask := t.planAsk(w, "")
+	ask.ByPerson = false
+	t.compareInstalled(&ask.Evidence, w.Package, w.Paths)
+	return ask
 }

@@ -46,7 +46,7 @@ func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because str
 	if len(item.Files) > maxProposedFiles {
 		item.Files = item.Files[:maxProposedFiles]
 	}
-	var wish *approval.Ask
+	var ask *approval.Ask
 	for _, f := range item.Files {
 		file := question{evidence: &item.Evidence, FileAsk: door.FileAsk{
 			Sandbox: t.run.Sandbox, Package: item.Package, File: f, Upstream: item.Upstream, Toolchain: item.Toolchain, SourceURL: item.SourceURL,
@@ -66,32 +66,32 @@ func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because str
 		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.facts().Digests, policy.StrongDigest) {
 			continue
 		}
-		if wish == nil {
-			first := t.wish(file, w.decision)
-			wish = &first
+		if ask == nil {
+			first := t.askOf(file, w.decision)
+			ask = &first
 		} else {
-			wish.Files = append(wish.Files, fileOf(file))
+			ask.Files = append(ask.Files, fileOf(file))
 		}
 	}
 	if out.Effect != policy.Hold {
 		return out, nil
 	}
-	return t.fileProposal(ctx, wish, because, out)
+	return t.fileProposal(ctx, ask, because, out)
 }
 
 // fileProposal files what waits. A release without a strong digest can't be
 // approved before its bytes are here.
-func (t *tenant) fileProposal(ctx context.Context, wish *approval.Ask, because string, out door.Proposed) (door.Proposed, error) {
+func (t *tenant) fileProposal(ctx context.Context, ask *approval.Ask, because string, out door.Proposed) (door.Proposed, error) {
 	switch {
 	case t.known.config.Approvals == nil:
 		out.Effect, out.Reason = policy.Deny, out.Reason+"; nobody can be asked here"
 		return out, nil
-	case wish == nil:
+	case ask == nil:
 		out.Reason += "; its digest is not known before it is fetched, so install it: that asks"
 		return out, nil
 	}
-	wish.Because = because
-	request, err := t.known.file(ctx, *wish)
+	ask.Because = because
+	request, err := t.known.file(ctx, *ask)
 	if errors.Is(err, fault.ErrForbidden) {
 		out.Effect, out.Reason = policy.Deny, err.Error()
 		return out, nil

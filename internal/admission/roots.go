@@ -99,8 +99,8 @@ func (s *rootsSearch) find(refused []Line) Roots {
 			continue
 		}
 		asking := s.asking(ref)
-		for _, wish := range asking {
-			tops = append(tops, wish.Package)
+		for _, w := range asking {
+			tops = append(tops, w.Package)
 		}
 		out.Asking = append(out.Asking, asking...)
 		out.Required = append(out.Required, policy.Wanted{Package: ref, Through: tops})
@@ -131,7 +131,7 @@ func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
 
 // asking are the packages of which only an extra brings a refused one, with one that
 // does. What a command named itself is better known from there.
-func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wanted) {
+func (s *rootsSearch) asking(p pkgref.Ref) (tops []policy.Wanted) {
 	for _, spelt := range s.extras[p.Project()] {
 		name, extras, ok := pkgref.CutExtras(spelt)
 		parent := pkgref.Ref{Ecosystem: p.Ecosystem, Name: name}
@@ -141,9 +141,9 @@ func (s *rootsSearch) asking(p pkgref.Ref) (wishes []policy.Wanted) {
 		if v, served := s.served[parent]; served {
 			parent.Version = v.String()
 		}
-		wishes = append(wishes, policy.Wanted{Package: parent, WithDependencies: true, Extras: extras})
+		tops = append(tops, policy.Wanted{Package: parent, WithDependencies: true, Extras: extras})
 	}
-	return wishes
+	return tops
 }
 
 // root adds a root, or what is known of it now.

@@ -72,7 +72,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error
 		return RunSummary{}, fault.Invalid("a summary is of a run; give its id")
 	}
 	s := summary{
-		clients: c.config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: wishes{}, wanted: records.Paths{},
+		clients: c.config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: named{}, wanted: records.Paths{},
 		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
 	}
 	found := false
@@ -99,7 +99,7 @@ type summary struct {
 	hosts     hostLines
 	had       records.Had
 	clients   claims.Clients      // whose commands name packages
-	asked     wishes              // what they named
+	asked     named               // what they named
 	missing   lines               // what no upstream gave
 	failed    lines               // what an upstream failed to give
 	blocked   map[pkgref.Ref]bool // projects of which a file was refused

@@ -77,7 +77,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 	}
 	t.disk = inventory.New(disk)
 	if desk != nil && !r.Plan {
-		t.rehearsals = desk.For(t.life, r.Sandbox, r.Token, t.memberWish)
+		t.rehearsals = desk.For(t.life, r.Sandbox, r.Token, t.memberAsk)
 	}
 	return t
 }

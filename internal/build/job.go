@@ -142,7 +142,7 @@ func (j *job) finish(ctx context.Context, final setting) (string, error) {
 		keep.Contents = engine.ContentsMemory
 		var err error
 		if started, err = j.launch(ctx, final); err == nil {
-			defer started.let()
+			defer started.release()
 			err = j.await(ctx, started, final)
 		}
 		if err != nil {

@@ -172,13 +172,13 @@ func (p *process) wait(ctx context.Context) (channel.Exit, error) {
 		_ = p.conn.Close()
 		return p.exit, p.err
 	case <-ctx.Done():
-		p.let()
+		p.release()
 		return channel.Exit{}, context.Cause(ctx)
 	}
 }
 
-// let lets go of the output; the command goes on.
-func (p *process) let() {
+// release lets go of the output; the command goes on.
+func (p *process) release() {
 	if p == nil {
 		return
 	}

@@ -65,7 +65,7 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 			return err
 		}
 	}
-	if err := errors.Join(stir(c.Seed), a.begetGeneration(c.Seed)); err != nil {
+	if err := errors.Join(reseed(c.Seed), a.begetGeneration(c.Seed)); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -192,9 +192,9 @@ func (a *Agent) setHostname(name string) {
 	}
 }
 
-// stir adds the host's entropy: a copy of a sandbox must not repeat another's
+// reseed adds the host's entropy: a copy of a sandbox must not repeat another's
 // random numbers.
-func stir(seed []byte) error {
+func reseed(seed []byte) error {
 	if len(seed) == 0 {
 		return nil
 	}

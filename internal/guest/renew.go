@@ -119,8 +119,8 @@ func (o *outlet) wait(changed <-chan struct{}) error {
 	}
 }
 
-// stir needs mu.
-func (o *outlet) stir() {
+// wake has everybody look who waits for a change. It needs mu.
+func (o *outlet) wake() {
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -134,7 +134,7 @@ func (o *outlet) lose(stream *channel.Conn) {
 	}
 	o.stream = nil
 	o.losses++
-	o.stir()
+	o.wake()
 	go o.tire(o.losses)
 }
 
@@ -147,7 +147,7 @@ func (o *outlet) tire(loss int) {
 	defer o.mu.Unlock()
 	if o.losses == loss && o.stream == nil {
 		o.unwanted = true
-		o.stir()
+		o.wake()
 	}
 }
 
@@ -177,6 +177,6 @@ func (o *outlet) give(stream *channel.Conn) {
 	o.claimed = false
 	if stream != nil {
 		o.stream, o.unwanted = stream, false
-		o.stir()
+		o.wake()
 	}
 }

@@ -29,5 +29,5 @@ func (a *Agent) resume(r *channel.Resume) error {
 	if off := time.Until(time.Unix(0, r.Now)); off.Abs() > clockError {
 		a.log.Warn("the time of day is wrong after a thaw", "off", off.Round(time.Second))
 	}
-	return stir(r.Seed)
+	return reseed(r.Seed)
 }

@@ -75,10 +75,10 @@ type Desk struct {
 	Patience time.Duration // for one rehearsal
 	// Plan weighs what a resolver chose in a plan's run.
 	Plan func(ctx context.Context, run string, choices []Choice) (Plan, error)
-	// Describe adds to a wish what the imported lists say of its release.
+	// Describe adds to a ask what the imported lists say of its release.
 	Describe func(approval.Ask) (approval.Ask, error)
-	// Ask files a wish by itself, and AskTree a whole tree.
-	Ask     func(ctx context.Context, wish approval.Ask) (approval.Request, error)
+	// Ask files a ask by itself, and AskTree a whole tree.
+	Ask     func(ctx context.Context, ask approval.Ask) (approval.Request, error)
 	AskTree func(ctx context.Context, tree approval.TreeAsk) (approval.Request, error)
 
 	turns *turns.Shares // for the rehearsals at one time
@@ -93,7 +93,7 @@ type Rehearsals struct {
 	desk    *Desk
 	sandbox string
 	payer   string                        // the token or sandbox whose turn a rehearsal takes
-	wish    func(w *Weighed) approval.Ask // a release for the queue, asked for by the run that waits
+	ask     func(w *Weighed) approval.Ask // a release for the queue, asked for by the run that waits
 	life    context.Context               //nolint:containedctx // as long as the sandbox is registered: a rehearsal outlives the request that began it
 
 	mu       sync.Mutex // guards all below
@@ -102,8 +102,8 @@ type Rehearsals struct {
 }
 
 // For makes the rehearsals of a sandbox, which end with ctx.
-func (d *Desk) For(ctx context.Context, sandbox, token string, wish func(w *Weighed) approval.Ask) *Rehearsals {
-	return &Rehearsals{desk: d, sandbox: sandbox, payer: cmp.Or(token, sandbox), wish: wish, life: ctx, byKey: map[string]*rehearsal{}}
+func (d *Desk) For(ctx context.Context, sandbox, token string, ask func(w *Weighed) approval.Ask) *Rehearsals {
+	return &Rehearsals{desk: d, sandbox: sandbox, payer: cmp.Or(token, sandbox), ask: ask, life: ctx, byKey: map[string]*rehearsal{}}
 }
 
 // of are the rehearsals of the installs that run now, begun if they are not.
@@ -128,24 +128,24 @@ func (s *Rehearsals) of(e pkgref.Ecosystem) []*rehearsal {
 	return all
 }
 
-// Defer takes a wish that a rehearsal may make part of a tree; if that has no tree,
+// Defer takes a ask that a rehearsal may make part of a tree; if that has no tree,
 // it is filed then. One that is not taken notes why there was none.
-func (s *Rehearsals) Defer(wish *approval.Ask) bool {
+func (s *Rehearsals) Defer(ask *approval.Ask) bool {
 	if s == nil {
 		return false
 	}
-	for _, r := range s.of(wish.Package.Ecosystem) {
+	for _, r := range s.of(ask.Package.Ecosystem) {
 		s.mu.Lock()
 		defers := !r.over() && len(s.deferred) < maxDeferred
 		if defers {
-			s.deferred = append(s.deferred, *wish)
+			s.deferred = append(s.deferred, *ask)
 		}
 		s.mu.Unlock()
-		if defers || r.over() && r.releases[wish.Package.Release()] {
+		if defers || r.over() && r.releases[ask.Package.Release()] {
 			return true
 		}
 		if r.over() && r.problem != "" {
-			wish.Notes = append(wish.Notes, r.alone())
+			ask.Notes = append(ask.Notes, r.alone())
 		}
 	}
 	return false
@@ -199,9 +199,9 @@ func (s *Rehearsals) rehearse(r *rehearsal) {
 	if err == nil || s.life.Err() != nil {
 		return // what its resolver read and did not choose is asked for when it is wanted
 	}
-	for _, wish := range deferred {
-		wish.Notes = []string{r.alone()}
-		if _, err := s.desk.Ask(s.life, wish); err != nil {
+	for _, ask := range deferred {
+		ask.Notes = []string{r.alone()}
+		if _, err := s.desk.Ask(s.life, ask); err != nil {
 			return // its file asks again
 		}
 	}
@@ -248,11 +248,11 @@ func (s *Rehearsals) fileTree(ctx context.Context, r *rehearsal, p Plan, notes [
 		case w.Verdict.Effect == policy.Allow:
 			have++
 		default:
-			wish, err := s.desk.Describe(s.wish(w))
+			ask, err := s.desk.Describe(s.ask(w))
 			if err != nil {
 				return err
 			}
-			tree.Members = append(tree.Members, approval.TreeMember{Ask: wish, Depth: placed.Depth})
+			tree.Members = append(tree.Members, approval.TreeMember{Ask: ask, Depth: placed.Depth})
 			releases[w.Package.Release()] = true
 		}
 	}

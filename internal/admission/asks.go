@@ -8,13 +8,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// The most that is told of a wish, in bytes and in edges.
+// The most that is told of an ask, in bytes and in edges.
 const (
 	maxTask   = 2_000
 	maxWanted = 5
 )
 
-// asking is what every wish of the run has in common.
+// asking is what every ask of the run has in common.
 func (t *tenant) asking(d policy.Decision) approval.Ask {
 	return approval.Ask{
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Of(t.policy().Source(), 1_024),
@@ -22,8 +22,8 @@ func (t *tenant) asking(d policy.Decision) approval.Ask {
 	}
 }
 
-// wish is a file that waits, for the queue.
-func (t *tenant) wish(q question, d policy.Decision) approval.Ask {
+// askOf is a file that waits, for the queue.
+func (t *tenant) askOf(q question, d policy.Decision) approval.Ask {
 	w := t.asking(d)
 	w.Package, w.Upstream, w.Files = q.Package, q.Upstream, []approval.File{fileOf(q)}
 	if q.evidence != nil {
@@ -51,7 +51,7 @@ func (t *tenant) wish(q question, d policy.Decision) approval.Ask {
 	return w
 }
 
-// maxEvidence bounds the findings that a wish tells.
+// maxEvidence bounds the findings that an ask tells.
 const maxEvidence = 50
 
 func fileOf(q question) approval.File {

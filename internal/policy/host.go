@@ -24,10 +24,15 @@ func (p *Policy) Host(name string, port int) Decision {
 
 // HostTCP judges whether anything may be spoken on a connection to a canonical name on a
 // port, so that nothing but its addresses tells who is at its other end. What it allows
-// Host allows, too.
+// Host allows, too. It holds nothing: a person opens a name to who says that he means it.
 func (p *Policy) HostTCP(name string, port int) Decision {
-	d := p.Host(name, port)
-	if !d.Allowed() {
+	switch d := p.Host(name, port); d.Effect {
+	case Allow:
+	case Hold:
+		d.Effect, d.Rule = Deny, ruleNetworkDefault
+		d.Reason = reason("%s is not on the policy's network_allowlist; other protocols than TLS and HTTP need an entry with tcp: true", plain(name, 253))
+		return d
+	default:
 		return d
 	}
 	return p.hostBy(name, port, func(entry hostEntry) bool { return entry.tcp })

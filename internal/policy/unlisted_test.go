@@ -144,3 +144,17 @@ func TestUnlistedContradicts(t *testing.T) {
 	}
 	mustParse(t, "defaults: { network_default: deny }\nnetwork_unlisted: deny\n")
 }
+
+// TestAPersonOpensNoOtherProtocol: what says no name is for a policy to list.
+func TestAPersonOpensNoOtherProtocol(t *testing.T) {
+	p := mustParse(t, "network_unlisted: hold\nnetwork_allowlist: [ { host: db.example, port: 5432, tcp: true } ]\n")
+	if d := p.Host("new.example", 443); d.Effect != policy.Hold { // the control
+		t.Errorf("%+v", d)
+	}
+	if d := p.HostTCP("new.example", 443); d.Effect != policy.Deny || !strings.Contains(d.Reason, "tcp: true") {
+		t.Errorf("any protocol to a name that waits for a person: %+v", d)
+	}
+	if d := p.HostTCP("db.example", 5432); !d.Allowed() {
+		t.Errorf("%+v", d)
+	}
+}

@@ -114,7 +114,7 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 }
 
 func (c *Command) command(call tool.Call) *exec.Cmd {
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...) //nolint:gosec,noctx // the operator's program; its group is killed, not it alone
+	cmd := exec.Command(c.Argv[0], c.Argv[1:]...) //nolint:noctx // the operator's program; its group is killed, not it alone
 	cmd.Stdin = bytes.NewReader([]byte(call.Arguments))
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {

@@ -32,7 +32,7 @@ func shell(script string, args ...string) *command.Command {
 // place is a directory that the program may write to.
 func place(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tool")
+	dir, err := os.MkdirTemp("", "tool") //nolint:usetesting // another user has to reach it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestNothingIsFollowed(t *testing.T) {
 	reached := make(chan string, 8)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.URL.Path }))
 	t.Cleanup(other.Close)
-	if answer, err := http.Get(other.URL + "/control"); err != nil { //nolint:noctx // the control
+	if answer, err := http.Get(other.URL + "/control"); err != nil { // the control
 		t.Fatal(err)
 	} else if _ = answer.Body.Close(); <-reached != "/control" {
 		t.Fatal("the control is broken")

@@ -36,10 +36,10 @@ func call(arguments string) tool.Call {
 }
 
 // Suite is all that a runner has to do.
-func Suite(t *testing.T, make Maker) {
+func Suite(t *testing.T, begin Maker) {
 	t.Helper()
 	t.Run("arguments arrive and come back byte by byte", func(t *testing.T) {
-		r, _ := make(t, Echo)
+		r, _ := begin(t, Echo)
 		for _, arguments := range []string{`{}`, `{"a":"$(id) 'x' \"y\" \\ é 漢 -rf --"}`, `{"a":"` + strings.Repeat("x", 60_000) + `"}`} {
 			got, err := r.Run(t.Context(), call(arguments))
 			if err != nil || string(got) != arguments {
@@ -48,39 +48,39 @@ func Suite(t *testing.T, make Maker) {
 		}
 	})
 	t.Run("one that does not read its arguments", func(t *testing.T) {
-		r, _ := make(t, Deaf)
+		r, _ := begin(t, Deaf)
 		if got, err := r.Run(t.Context(), call(`{"a":"`+strings.Repeat("x", 64_000)+`"}`)); err != nil || string(got) != "ok" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("one that answers nothing", func(t *testing.T) {
-		r, _ := make(t, Silent)
+		r, _ := begin(t, Silent)
 		if got, err := r.Run(t.Context(), call(`{}`)); err != nil || len(got) != 0 {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("bytes that are no text", func(t *testing.T) {
-		r, _ := make(t, Binary)
+		r, _ := begin(t, Binary)
 		if got, err := r.Run(t.Context(), call(`{}`)); err != nil || string(got) != "\xff\x00" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("who calls is told", func(t *testing.T) {
-		r, _ := make(t, WhoAsks)
+		r, _ := begin(t, WhoAsks)
 		if got, err := r.Run(t.Context(), call(`{}`)); err != nil || strings.TrimSpace(string(got)) != "run-1 sb-1" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
-	t.Run("a failure keeps what the tool said for the operator", func(t *testing.T) { failure(t, make) })
+	t.Run("a failure keeps what the tool said for the operator", func(t *testing.T) { failure(t, begin) })
 	t.Run("what never stops is cut", func(t *testing.T) {
-		r, _ := make(t, Flood)
+		r, _ := begin(t, Flood)
 		got, err := r.Run(t.Context(), call(`{}`))
 		if f, ok := err.(*tool.Failure); got != nil || !ok || !strings.Contains(f.Sentence, "more than") { //nolint:errorlint // the contract is this type
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	})
 	t.Run("what hangs ends with its call", func(t *testing.T) {
-		r, begun := make(t, Hang)
+		r, begun := begin(t, Hang)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		errand.Go(func() {
@@ -95,7 +95,7 @@ func Suite(t *testing.T, make Maker) {
 		}
 	})
 	t.Run("a call that is over begins nothing that lasts", func(t *testing.T) {
-		r, _ := make(t, Hang)
+		r, _ := begin(t, Hang)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if got, err := r.Run(ctx, call(`{}`)); err == nil || got != nil {
@@ -104,9 +104,9 @@ func Suite(t *testing.T, make Maker) {
 	})
 }
 
-func failure(t *testing.T, make Maker) {
+func failure(t *testing.T, begin Maker) {
 	t.Helper()
-	r, _ := make(t, Fail)
+	r, _ := begin(t, Fail)
 	got, err := r.Run(t.Context(), call(`{}`))
 	f, ok := err.(*tool.Failure) //nolint:errorlint // the contract is this type
 	if !ok || got != nil {

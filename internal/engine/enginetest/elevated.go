@@ -64,7 +64,32 @@ func testElevated(t *testing.T, s *Subject) {
 	if code, out, err := run(t.Context(), "exit 7"); err != nil || code != 7 {
 		t.Errorf("a program that ends with 7 ended with %d, %q, %v", code, out, err)
 	}
+	testNoFileGivesRights(t, b, run)
 	testNothingElevatedIsLeft(t, b, run)
+}
+
+// testNoFileGivesRights: a program that carries capabilities, which who has rights may set
+// in gVisor, gives none to anybody else.
+func testNoFileGivesRights(t *testing.T, b *box, run func(ctx context.Context, script string) (int, string, error)) {
+	t.Helper()
+	const marks = `cp /bin/cat /home/agent/capable && chmod 755 /home/agent/capable && python3 -c '
+import os, struct
+os.setxattr("/home/agent/capable", "security.capability", struct.pack("<5I", 0x02000001, 0xdb, 0, 0, 0))
+print(len(os.getxattr("/home/agent/capable", "security.capability")))'`
+	if code, out, err := run(t.Context(), marks); err != nil || code != 0 || strings.TrimSpace(out) != "20" {
+		t.Errorf("capabilities of a file: code %d, %q, %v; want them set, or nothing is tested", code, out, err)
+	}
+	for _, user := range []string{"root", ""} {
+		r := b.exec(user, "/home/agent/capable", "/proc/self/status")
+		if user != "" && strings.Contains(r.exit.Error, "the agent may not act as the user") {
+			continue // there is one user only
+		}
+		for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+			if bits := capabilities(t, r.out, set); bits != 0 {
+				t.Errorf("%s of the user %q is %#x by a file", set, user, bits)
+			}
+		}
+	}
 }
 
 // dpkgNeeds are the rights to own, write and mark files, and to become another user:
@@ -102,6 +127,14 @@ func testNothingElevatedIsLeft(t *testing.T, b *box, run func(ctx context.Contex
 	}
 	if got := b.sh("stat -c '%u:%g %a' /home/agent/marked; /home/agent/marked -u; /home/agent/marked -g"); got != "7:8 6755\n1000\n1000" {
 		t.Errorf("a marked program of another user's: %q, want it there, and nothing gained", got)
+	}
+	// What goes on starting processes of its own session is killed faster than it starts them.
+	const forks = `(setsid sh -c 'trap "" HUP TERM; while :; do setsid sleep 1003 & sleep 0.01; done' >/dev/null 2>&1 </dev/null &) ; sleep 0.1`
+	if code, out, err := run(t.Context(), forks); err != nil || code != 0 {
+		t.Fatalf("code %d, %q, %v", code, out, err)
+	}
+	if got := b.sh(sleeping); got != "" {
+		t.Errorf("what had rights goes on starting processes: %q", got)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)

@@ -20,7 +20,8 @@ var _ engine.Elevator = (*Instance)(nil)
 
 // rights are what an elevated program has, and all that it starts: to own and mark files of
 // any user, with setgid bits, and to become one. There is none to make devices, to
-// mount, to trace, to signal others, or to give a file capabilities.
+// mount, to trace, or to signal others. gVisor lets an owner of a file give it capabilities
+// without CAP_SETFCAP; they are worth nothing where the bounding set is empty.
 func rights() []string {
 	return []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_SETGID", "CAP_SETUID"}
 }

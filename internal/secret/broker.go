@@ -1,0 +1,174 @@
+package secret
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
+)
+
+const (
+	// fetchTime bounds how long a source may take.
+	fetchTime = 10 * time.Second
+	// failedTime is how long a source that failed is not asked again: requests come from a
+	// sandbox, as fast as it likes.
+	failedTime = 2 * time.Second
+)
+
+// Declared is a secret as the operator declared it.
+type Declared struct {
+	Name string
+	// Hosts are the only ones that may get it, whatever a policy says: a name, or "*."
+	// and one for all below it. In lower case.
+	Hosts []string
+	// How it is put into requests, without the names that differ from run to run.
+	How    exchange.Manner
+	Form   placeholder.Form
+	Source Source
+	// Keep is how long a value is used before it is fetched anew.
+	Keep time.Duration
+}
+
+// Broker has the declared secrets. It is safe for concurrent use. A nil one has none.
+type Broker struct {
+	declared map[string]Declared
+	now      func() time.Time
+}
+
+// NewBroker makes a broker; now is the clock.
+func NewBroker(declared []Declared, now func() time.Time) *Broker {
+	b := &Broker{declared: map[string]Declared{}, now: now}
+	for _, d := range declared {
+		b.declared[d.Name] = d
+	}
+	return b
+}
+
+// Find is a declared secret that a host may have. The name "" is any host.
+func (b *Broker) Find(name, host string) (Declared, error) {
+	var d Declared
+	found := false
+	if b != nil {
+		d, found = b.declared[name]
+	}
+	if !found {
+		return d, fault.New(fault.ErrNotFound, "the daemon's configuration declares no secret %q; the operator adds it under secrets", name)
+	}
+	if host != "" && !slices.ContainsFunc(d.Hosts, func(h string) bool { return covers(h, host) }) {
+		return d, fault.New(fault.ErrForbidden, "the secret %q is not for %s: the daemon's configuration has it for %s alone", name, host, strings.Join(d.Hosts, ", "))
+	}
+	return d, nil
+}
+
+// covers tells whether a declared host is this one.
+func covers(declared, host string) bool {
+	if above, wildcard := strings.CutPrefix(declared, "*."); wildcard {
+		return strings.HasSuffix(host, "."+above)
+	}
+	return declared == host
+}
+
+// Lease is one run's use of the secrets. It is safe for concurrent use.
+type Lease struct {
+	broker *Broker
+	ctx    context.Context //nolint:containedctx // a fetch outlives the request that asked for it, and not the lease
+	end    context.CancelFunc
+
+	mu      sync.Mutex // guards fetches
+	fetches map[string]*fetch
+}
+
+// fetch is one time that a source is asked; whoever wants the secret meanwhile waits for it.
+type fetch struct {
+	done  chan struct{} // closed when all below is there
+	value Value
+	err   error
+	until time.Time
+}
+
+// Lease begins a run's use.
+func (b *Broker) Lease() *Lease {
+	ctx, end := context.WithCancel(context.Background())
+	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}}
+}
+
+// Value is a secret for a request to a host. It is fetched at its first use.
+func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
+	d, err := l.broker.Find(name, host)
+	if err != nil {
+		return Value{}, err
+	}
+	f := l.fetch(d)
+	select {
+	case <-f.done:
+		return f.value, f.err
+	case <-ctx.Done():
+		return Value{}, fault.Wrap(fault.ErrUnavailable, ctx.Err(), "the secret %q did not come in time", name)
+	}
+}
+
+// End forgets all values. There are none afterwards.
+func (l *Lease) End() {
+	l.end()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.fetches)
+}
+
+// fetch is one that is under way, or that still counts, or a new one.
+func (l *Lease) fetch(d Declared) *fetch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.fetches[d.Name]
+	if f != nil {
+		select {
+		case <-f.done:
+			if l.broker.now().Before(f.until) {
+				return f
+			}
+		default:
+			return f
+		}
+	}
+	f = &fetch{done: make(chan struct{})}
+	if l.ctx.Err() == nil {
+		l.fetches[d.Name] = f
+	}
+	errand.Go(func() { l.run(f, d) })
+	return f
+}
+
+// run asks the source.
+func (l *Lease) run(f *fetch, d Declared) {
+	defer close(f.done)
+	keep := failedTime
+	f.err = errand.Try(func() (err error) {
+		f.value, err = d.fetch(l.ctx)
+		return err
+	})
+	switch {
+	case l.ctx.Err() != nil:
+		f.value, f.err = Value{}, fault.New(fault.ErrUnavailable, "the run has ended")
+	case f.err == nil:
+		keep = d.Keep
+	}
+	f.until = l.broker.now().Add(keep)
+}
+
+// fetch asks the source. Its cause stays with the operator; the sentence has nothing of
+// the secret.
+func (d Declared) fetch(ctx context.Context) (Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	v, err := d.Source.Fetch(ctx)
+	if err != nil {
+		return Value{}, fault.Wrap(fault.ErrUnavailable, err, "the secret %q can't be had: %s", d.Name, fault.Sentence(err, "its source does not answer"))
+	}
+	return v, nil
+}

@@ -1,0 +1,99 @@
+package exchange
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+)
+
+// Place is where in a request a placeholder is swapped for its secret.
+type Place string
+
+// The places.
+const (
+	Header Place = "header"
+	Basic  Place = "basic" // user or password of basic authentication
+	Query  Place = "query" // a parameter's value
+	Path   Place = "path"
+	Body   Place = "body" // of a form or JSON, of bounded size
+)
+
+// Places are all of them.
+func Places() []Place { return []Place{Header, Basic, Query, Path, Body} }
+
+// Variable stands for the secret in a Credential's Format.
+const Variable = "{secret}"
+
+// Manner is how a secret is put into requests.
+type Manner struct {
+	// Where are the places in which the placeholder is swapped. If there are none,
+	// Header is set in each request, whatever the client put there.
+	Where []Place `json:"where,omitempty"`
+	// Header is the one that is set, or the only one in which the placeholder is swapped;
+	// "" in that case: any.
+	Header string `json:"header,omitempty"`
+	// Format is the value of the header that is set, with Variable in the place of the secret.
+	Format string `json:"format,omitempty"`
+	// User makes the value of the header that is set that of basic authentication, with the
+	// secret as the password.
+	User string `json:"user,omitempty"`
+}
+
+// Credential is what a host's requests get, without the secret.
+type Credential struct {
+	Secret      string `json:"secret"` // its name
+	Placeholder string `json:"placeholder"`
+	Manner
+}
+
+// sets tells whether the credential is set, and not swapped.
+func (m Manner) sets() bool { return len(m.Where) == 0 }
+
+// value is what the header is set to.
+func (m Manner) value(secret string) string {
+	if m.User != "" {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(m.User+":"+secret))
+	}
+	return strings.Replace(m.Format, Variable, secret, 1)
+}
+
+// Use is a secret that a request gets.
+type Use struct {
+	Secret string `json:"secret"`
+	// Where it is put: places, or the header that is set.
+	Where string `json:"where"`
+}
+
+// Keeper has the secrets, and records what becomes of them.
+type Keeper interface {
+	// Secrets records the uses that a request makes, and then gives all secrets of the
+	// host by their names: what it does not use must not be in its answer either.
+	Secrets(ctx context.Context, r Request, uses []Use) (map[string]string, error)
+	// Leaked records that a placeholder was about to be sent to where it must not be, as
+	// an alarm. The sentence it gives is for the client.
+	Leaked(ctx context.Context, r Request, l Leak) (sentence string)
+}
+
+// Request is what is said of a request on record.
+type Request struct {
+	Method string `json:"method"`
+	Path   string `json:"path"` // as the client sent it, without its query
+}
+
+// Leak is a placeholder that is left in a request.
+type Leak struct {
+	Secret string `json:"secret"` // whose placeholder it is
+	Where  string `json:"where"`  // in the request
+}
+
+// Refused is why a request does not leave, or an answer does not arrive.
+type Refused struct {
+	Sentence string
+	Cause    error // may be nil
+}
+
+// Error implements error.
+func (r *Refused) Error() string { return r.Sentence }
+
+// Unwrap gives the cause.
+func (r *Refused) Unwrap() error { return r.Cause }

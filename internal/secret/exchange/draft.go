@@ -1,0 +1,173 @@
+package exchange
+
+import (
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// draft is a request on its way, with its body if that was read.
+type draft struct {
+	*http.Request
+	body  []byte
+	whole bool // the body was read
+}
+
+// swaps tells whether the placeholder is swapped in a place.
+func (m Manner) swaps(p Place) bool { return slices.Contains(m.Where, p) }
+
+// put puts secrets where the credentials say, and tells where it did. Without secrets
+// it is a rehearsal.
+func (d *draft) put(credentials []Credential, secrets map[string]string) []Use {
+	var uses []Use
+	for _, c := range credentials {
+		secret := secrets[c.Secret]
+		if c.sets() {
+			d.Header.Set(c.Header, c.value(secret))
+			uses = append(uses, Use{c.Secret, "header " + c.Header})
+			continue
+		}
+		for _, p := range c.Where {
+			if c.Placeholder != "" && d.swap(p, c, secret) {
+				uses = append(uses, Use{c.Secret, string(p)})
+			}
+		}
+	}
+	return uses
+}
+
+// swap puts a secret in its placeholder's place.
+func (d *draft) swap(p Place, c Credential, secret string) (done bool) {
+	switch p {
+	case Header:
+		return d.swapHeader(c, secret)
+	case Basic:
+		user, password, given := d.BasicAuth()
+		if given && strings.Contains(user+"\x00"+password, c.Placeholder) {
+			d.SetBasicAuth(strings.ReplaceAll(user, c.Placeholder, secret), strings.ReplaceAll(password, c.Placeholder, secret))
+			return true
+		}
+	case Query:
+		d.URL.RawQuery, done = swapForm(d.URL.RawQuery, c.Placeholder, secret)
+	case Path:
+		raw := d.URL.EscapedPath()
+		swapped := strings.ReplaceAll(raw, c.Placeholder, url.PathEscape(secret))
+		if path, err := url.PathUnescape(swapped); err == nil && swapped != raw {
+			d.URL.Path, d.URL.RawPath = path, swapped
+			return true
+		}
+	case Body:
+		return d.swapBody(c, secret)
+	}
+	return done
+}
+
+func (d *draft) swapHeader(c Credential, secret string) (done bool) {
+	for name, values := range d.Header {
+		if c.Header != "" && !strings.EqualFold(name, c.Header) {
+			continue
+		}
+		for i, v := range values {
+			if strings.Contains(v, c.Placeholder) {
+				values[i], done = strings.ReplaceAll(v, c.Placeholder, secret), true
+			}
+		}
+	}
+	return done
+}
+
+func (d *draft) swapBody(c Credential, secret string) (done bool) {
+	if !d.whole || !strings.Contains(string(d.body), c.Placeholder) {
+		return false
+	}
+	if bodyForm(d.Header) == "form" {
+		text, done := swapForm(string(d.body), c.Placeholder, secret)
+		d.body = []byte(text)
+		return done
+	}
+	quoted, err := jsontext.AppendQuote(nil, secret)
+	if err != nil {
+		return false // a text that JSON does not have stays out
+	}
+	d.body = []byte(strings.ReplaceAll(string(d.body), c.Placeholder, string(quoted[1:len(quoted)-1])))
+	return true
+}
+
+// swapForm swaps in the values of a query or form.
+func swapForm(form, placeholder, secret string) (swapped string, done bool) {
+	fields := strings.Split(form, "&")
+	for i, field := range fields {
+		key, value, _ := strings.Cut(field, "=")
+		text, err := url.QueryUnescape(value)
+		if err != nil || !strings.Contains(text, placeholder) {
+			continue
+		}
+		fields[i], done = key+"="+url.QueryEscape(strings.ReplaceAll(text, placeholder, secret)), true
+	}
+	return strings.Join(fields, "&"), done
+}
+
+// bodyForm is how a body is written, if placeholders can be swapped in it: as a "form" or
+// in "json".
+func bodyForm(h http.Header) string {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	switch {
+	case err != nil || h.Get("Content-Encoding") != "":
+	case kind == "application/x-www-form-urlencoded":
+		return "form"
+	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+		return "json"
+	}
+	return ""
+}
+
+// place is a text of a request. A caseless one may have been written in other letters.
+type place struct {
+	where, text string
+	caseless    bool
+}
+
+// has tells whether one of the forms is in it.
+func (p place) has(forms []string) bool {
+	if !p.caseless {
+		return containsAny(forms, p.text)
+	}
+	text := strings.ToLower(p.text)
+	return slices.ContainsFunc(forms, func(f string) bool { return strings.Contains(text, strings.ToLower(f)) })
+}
+
+// texts are all texts of a request, as they are and as they are read.
+func (d draft) texts() []place {
+	query, err := url.QueryUnescape(d.URL.RawQuery)
+	if err != nil {
+		query = ""
+	}
+	all := []place{
+		{where: "path", text: d.URL.EscapedPath()},
+		{where: "path", text: d.URL.Path},
+		{where: "query", text: d.URL.RawQuery},
+		{where: "query", text: query},
+		{where: "host", text: d.Host, caseless: true},
+	}
+	if user, password, given := d.BasicAuth(); given {
+		all = append(all, place{where: "header Authorization", text: user}, place{where: "header Authorization", text: password})
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Header)) {
+		all = append(all, place{"a header's name", name, true})
+		for _, v := range d.Header[name] {
+			all = append(all, place{where: "header " + name, text: v})
+		}
+	}
+	if d.whole {
+		all = append(all, place{where: "body", text: string(d.body)})
+		if text, err := url.QueryUnescape(string(d.body)); err == nil && bodyForm(d.Header) == "form" {
+			all = append(all, place{where: "body", text: text})
+		}
+	}
+	return all
+}

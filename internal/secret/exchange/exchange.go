@@ -1,0 +1,195 @@
+package exchange
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxBody bounds a body in which a placeholder is swapped.
+const maxBody = 1 << 20
+
+// Exchange is what goes between a sandbox and one host. It is safe for concurrent use.
+type Exchange struct {
+	credentials []Credential
+	strays      []stray
+	keeper      Keeper
+
+	mu      sync.Mutex // guards needles
+	needles map[string][]string
+}
+
+// stray is a placeholder of the run, as it must not leave.
+type stray struct {
+	secret string
+	forms  []string
+}
+
+// New is the exchange with a host that gets these credentials: none, of most hosts.
+// placeholders are all of the run, by their secrets' names.
+func New(credentials []Credential, placeholders map[string]string, keeper Keeper) *Exchange {
+	e := &Exchange{credentials: credentials, keeper: keeper, needles: map[string][]string{}}
+	for _, secret := range slices.Sorted(maps.Keys(placeholders)) {
+		text := placeholders[secret]
+		e.strays = append(e.strays, stray{secret, formsOf(text)})
+	}
+	return e
+}
+
+// Outgoing makes of a client's request the one that leaves. An error is a Refused, and
+// nothing leaves then; while a body is sent, its Read gives one.
+func (e *Exchange) Outgoing(r *http.Request) error {
+	said := Request{Method: r.Method, Path: r.URL.EscapedPath()}
+	body, whole, err := e.bounded(r)
+	if err != nil {
+		return &Refused{"the request's body did not come whole", err}
+	}
+	rehearsal := draft{r.Clone(r.Context()), body, whole}
+	uses := rehearsal.put(e.credentials, nil)
+	if leak, left := e.left(rehearsal); left {
+		return &Refused{e.keeper.Leaked(r.Context(), said, leak), nil}
+	}
+	if len(e.credentials) > 0 {
+		secrets, err := e.keeper.Secrets(r.Context(), said, uses)
+		if err != nil {
+			return &Refused{sentence(err), err}
+		}
+		if err := e.know(secrets); err != nil {
+			return err
+		}
+		sent := draft{r, body, whole}
+		sent.put(e.credentials, secrets)
+		body = sent.body
+		r.Header.Set("Accept-Encoding", "identity") // or nothing could be found in the answer
+	}
+	e.send(r, said, body, whole)
+	return nil
+}
+
+// sentence is what a client may read of why a secret can't be had.
+func sentence(err error) string {
+	if refused, ok := errors.AsType[*Refused](err); ok {
+		return refused.Sentence
+	}
+	return "the credential for this host can't be had"
+}
+
+// bounded reads a body in which a placeholder may have to be swapped. whole is false if it
+// is none, or too large: it is still the request's, then.
+func (e *Exchange) bounded(r *http.Request) (body []byte, whole bool, err error) {
+	wanted := false
+	for _, c := range e.credentials {
+		wanted = wanted || c.swaps(Body)
+	}
+	if !wanted || r.Body == nil || r.ContentLength > maxBody || bodyForm(r.Header) == "" {
+		return nil, false, nil
+	}
+	body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, false, err
+	}
+	if len(body) > maxBody {
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		return nil, false, nil
+	}
+	return body, true, nil
+}
+
+// know remembers what must not be in an answer. A secret that a credential has and that
+// was not given is an error: its request would go without.
+func (e *Exchange) know(secrets map[string]string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.credentials {
+		secret := secrets[c.Secret]
+		if secret == "" {
+			return &Refused{"the secret " + c.Secret + " was not given", nil}
+		}
+		e.needles[secret] = formsOf(secret) // also the one before, if it was renewed
+	}
+	return nil
+}
+
+// send gives the request its body, watched for placeholders.
+func (e *Exchange) send(r *http.Request, said Request, body []byte, whole bool) {
+	r.GetBody = nil
+	if whole {
+		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil, nil
+		r.Header.Del("Content-Length")
+		return // it was looked at
+	}
+	if r.Body == nil || r.Body == http.NoBody || len(e.strays) == 0 {
+		return
+	}
+	o := &outgoing{Closer: r.Body, request: r, exchange: e, from: r.Body, said: said}
+	for _, s := range e.strays {
+		o.scan.needles = append(o.scan.needles, s.forms...)
+	}
+	r.Body = o
+}
+
+// left finds a placeholder that is left in a request.
+func (e *Exchange) left(d draft) (Leak, bool) {
+	for _, s := range e.strays {
+		for _, at := range d.texts() {
+			if at.has(s.forms) {
+				return Leak{s.secret, at.where}, true
+			}
+		}
+	}
+	return Leak{}, false
+}
+
+// Incoming takes the secrets out of a host's answer. An error is a Refused.
+func (e *Exchange) Incoming(a *http.Response) error {
+	needles := e.known()
+	if len(needles) == 0 {
+		return nil
+	}
+	for _, encoding := range a.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
+			return &Refused{"the host encodes its answer although it was asked not to, so nobody can see whether a credential is in it", nil}
+		}
+	}
+	a.Status = masked(needles, a.Status)
+	maskHeader(needles, a.Header)
+	in := &incoming{from: a.Body, answer: a, scan: scan{needles: needles}}
+	if both, is := a.Body.(io.ReadWriteCloser); is { // of a connection that goes on in another protocol
+		a.Body = struct {
+			*incoming
+			io.Writer
+		}{in, both}
+		return nil
+	}
+	a.Body = in
+	return nil
+}
+
+// Informational takes the secrets out of the head of an answer before the answer.
+func (e *Exchange) Informational(h http.Header) { maskHeader(e.known(), h) }
+
+func (e *Exchange) known() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []string
+	for _, forms := range e.needles {
+		all = append(all, forms...)
+	}
+	return all
+}
+
+func maskHeader(needles []string, h http.Header) {
+	for _, values := range h {
+		for i, v := range values {
+			values[i] = masked(needles, v)
+		}
+	}
+}

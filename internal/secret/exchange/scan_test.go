@@ -1,0 +1,98 @@
+package exchange
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestScanAcrossBorders: however a stream is cut, no needle comes through, as many bytes
+// come out as went in, and all others are as they were.
+func TestScanAcrossBorders(t *testing.T) {
+	needle := "sk-secret/value+1"
+	forms := formsOf(needle)
+	text := strings.Join(forms, " , ") + " sk-sk-secret/value+1sk-secret/value+1 sk-secret/valu sk-"
+	want := masked(forms, text)
+	if !strings.HasSuffix(want, " sk-"+strings.Repeat("x", 2*len(needle))+" sk-secret/valu sk-") || containsAny(forms, want) {
+		t.Fatal(want)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, most := range []int{1, 2, 5, 30, 1_000} {
+		for range 200 {
+			s, out := scan{needles: forms}, ""
+			for rest := text; rest != ""; {
+				n := min(1+r.IntN(most), len(rest))
+				part, _ := s.take([]byte(rest[:n]), n == len(rest))
+				out, rest = out+string(part), rest[n:]
+			}
+			if len(out) != len(text) || containsAny(forms, out) {
+				t.Fatalf("%q", out)
+			}
+			for i := range out { // what a border cut off early is not masked, and nothing else differs
+				if out[i] != want[i] && (want[i] != 'x' || out[i] != text[i]) {
+					t.Fatalf("at %d: %q", i, out)
+				}
+			}
+			if strings.Contains(out, needle[hush-1:]) {
+				t.Fatalf("more than a beginning came through: %q", out)
+			}
+		}
+	}
+}
+
+// TestScanHoldsNoMoreThanABeginning: what can't be a needle is passed on at once, and so
+// is so short a beginning that it is likely something else.
+func TestScanHoldsNoMoreThanABeginning(t *testing.T) {
+	s := scan{needles: []string{"sk-secret-value"}}
+	for _, c := range []struct{ in, out string }{
+		{"data: hello\n\n", "data: hello\n\n"},
+		{"data: sk-", "data: sk-"},
+		{"s", ""},
+		{"ecret", ""},
+		{"s \n", "secrets \n"},
+		{"sk-secret", ""},
+		{"-value!", "xxxxxxxxxxxxxxx!"},
+		{"sk-", "sk-"},
+		{"secret-value!", "xxxxxxxxxxxx!"},
+	} {
+		if out, _ := s.take([]byte(c.in), false); string(out) != c.out {
+			t.Errorf("%q: %q, not %q", c.in, out, c.out)
+		}
+	}
+	if out, _ := s.take([]byte("sk-secr"), false); len(out) != 0 {
+		t.Errorf("%q", out)
+	}
+	if out, _ := s.take(nil, true); string(out) != "sk-secr" {
+		t.Errorf("at the end: %q", out)
+	}
+}
+
+func TestForms(t *testing.T) {
+	forms := formsOf(`a<b>"c"/d é+?`)
+	for _, want := range []string{
+		`a<b>"c"/d é+?`, `a%3Cb%3E%22c%22%2Fd+%C3%A9%2B%3F`, `a%3cb%3e%22c%22%2fd+%c3%a9%2b%3f`,
+		`a<b>\"c\"/d é+?`, `a<b>\"c\"\/d é+?`, `a\u003cb\u003e\"c\"/d é+?`,
+	} {
+		if !containsAny([]string{want}, strings.Join(forms, "\n")) {
+			t.Errorf("%q is not a form", want)
+		}
+	}
+	for _, before := range []string{"", "a", "ab", "abc", "user:"} {
+		for _, after := range []string{"", "z", "zz", "zzz"} {
+			encoded := encode(before + "\xffthe secret\xfe" + after)
+			if !containsAny(formsOf("\xffthe secret\xfe"), encoded) {
+				t.Errorf("%q is not found in %s", before+after, encoded)
+			}
+		}
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	text := bytes.Repeat([]byte("data: {\"delta\":\"some words of a model\"}\n\n"), 800)
+	s := scan{needles: formsOf("sk-proj-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl")}
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		s.take(text, false)
+	}
+}

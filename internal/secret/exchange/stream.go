@@ -1,0 +1,96 @@
+package exchange
+
+import (
+	"io"
+	"net/http"
+	"slices"
+)
+
+// outgoing is a body on its way to a host. A placeholder in it ends the request before
+// more than the placeholder's beginning has left.
+type outgoing struct {
+	io.Closer
+	request  *http.Request
+	exchange *Exchange
+	from     io.Reader
+	said     Request
+	scan     scan
+	ready    []byte
+	err      error
+}
+
+// Read implements io.Reader.
+func (o *outgoing) Read(p []byte) (int, error) {
+	for len(o.ready) == 0 && o.err == nil && len(p) > 0 {
+		n, err := o.from.Read(p)
+		out, hit := o.scan.take(p[:n], err != nil)
+		where := "body"
+		if err != nil && hit == "" {
+			hit, where = o.inTrailer(), "trailer"
+		}
+		if hit != "" {
+			o.err = o.refuse(hit, where)
+			return 0, o.err
+		}
+		o.ready, o.err = out, err
+	}
+	n := copy(p, o.ready)
+	o.ready = o.ready[n:]
+	if len(o.ready) > 0 {
+		return n, nil
+	}
+	return n, o.err
+}
+
+// inTrailer is a placeholder that came behind the body; "" if there is none.
+func (o *outgoing) inTrailer() string {
+	for _, values := range o.request.Trailer {
+		for _, v := range values {
+			for _, needle := range o.scan.needles {
+				if containsAny([]string{needle}, v) {
+					return needle
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (o *outgoing) refuse(needle, where string) error {
+	leak := Leak{Where: where}
+	for _, s := range o.exchange.strays {
+		if slices.Contains(s.forms, needle) {
+			leak.Secret = s.secret
+		}
+	}
+	return &Refused{o.exchange.keeper.Leaked(o.request.Context(), o.said, leak), nil}
+}
+
+// incoming is the body of an answer, without secrets.
+type incoming struct {
+	from   io.ReadCloser
+	answer *http.Response
+	scan   scan
+	ready  []byte
+	err    error
+}
+
+// Read implements io.Reader.
+func (i *incoming) Read(p []byte) (int, error) {
+	for len(i.ready) == 0 && i.err == nil && len(p) > 0 {
+		n, err := i.from.Read(p)
+		i.ready, _ = i.scan.take(p[:n], err != nil)
+		if i.err = err; err != nil {
+			maskHeader(i.scan.needles, i.answer.Trailer)
+		}
+	}
+	n := copy(p, i.ready)
+	i.ready = i.ready[n:]
+	if len(i.ready) > 0 {
+		return n, nil
+	}
+	return n, i.err
+}
+
+// Close implements io.Closer.
+func (i *incoming) Close() error { return i.from.Close() }

@@ -1,0 +1,94 @@
+// Package program is a source of secrets: programs of the host that print one, such as a
+// password manager's or a keyring's (`secret-tool lookup`).
+package program
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
+)
+
+// heldOpen is how long what a program left is waited for, if it holds its output open.
+const heldOpen = time.Second
+
+// Command is a program's absolute path and its arguments. No shell reads them.
+type Command []string
+
+// Fetch implements secret.Source. The program has the daemon's environment and no input;
+// it prints one line. What it says of its errors is not kept: it may have the secret. With
+// it end the processes that it left in its process group.
+func (c Command) Fetch(ctx context.Context) (secret.Value, error) {
+	if ctx.Err() != nil {
+		return secret.Value{}, c.failed("did not end in time")
+	}
+	ended, end := context.WithCancel(ctx)
+	defer end()
+	said := &bounded{over: end}
+	cmd := exec.Command(c[0], c[1:]...) //nolint:noctx // the operator's own; it is ended with its group below
+	cmd.Stdout, cmd.WaitDelay = said, heldOpen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir = string(os.PathSeparator)
+	if err := cmd.Start(); err != nil {
+		return secret.Value{}, c.failed("can't be started")
+	}
+	stop := errand.Until(ended, func() { killGroup(cmd.Process.Pid) })
+	exited(cmd.Process.Pid)
+	killGroup(cmd.Process.Pid) // what it left; the group's id is taken as long as it is not waited for
+	stop()
+	err := cmd.Wait()
+	var status *exec.ExitError
+	switch {
+	case said.full:
+		return secret.Value{}, c.failed("prints more than a secret")
+	case ctx.Err() != nil:
+		return secret.Value{}, c.failed("did not end in time")
+	case errors.As(err, &status):
+		return secret.Value{}, c.failed("failed with " + status.String())
+	case err != nil:
+		return secret.Value{}, c.failed("did not end well")
+	}
+	return secret.Line(said.text.String())
+}
+
+func (c Command) failed(how string) error {
+	return fault.New(fault.ErrUnavailable, "the command %s %s", c[0], how)
+}
+
+// exited waits until a process has ended, and leaves it to be waited for.
+func exited(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) } // it may have ended
+
+// bounded keeps what a program prints, as long as it can be a secret.
+type bounded struct {
+	text strings.Builder
+	full bool
+	over func() // is called when it is more
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.text.Len()+len(p) > secret.MaxValue+2 { // with a line's end
+		b.full = true
+		b.over()
+		return 0, errors.New("more than a secret")
+	}
+	return b.text.Write(p)
+}

@@ -1,0 +1,79 @@
+// Package secret fetches secrets for the runs whose policy names them. The operator
+// declares each with its source and the hosts that may get it; a policy says where it is
+// put. What is fetched is kept for one sandbox, for a short time, and is dropped at its
+// end. A sandbox never has it: see the packages placeholder and exchange.
+package secret
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Bounds of a value, in bytes. What is shorter can't be told from other text.
+const (
+	MinValue = 8
+	MaxValue = 16 << 10
+)
+
+// Value is a secret. It prints, logs and marshals as a word that says nothing of it.
+type Value struct{ text string }
+
+// NewValue checks what a source gave: one line of printable text. What is wrong is said
+// without it.
+func NewValue(text string) (Value, error) {
+	switch {
+	case text == "":
+		return Value{}, fault.New(fault.ErrUnavailable, "it is empty")
+	case len(text) < MinValue:
+		return Value{}, fault.New(fault.ErrUnavailable, "it has fewer than %d bytes", MinValue)
+	case len(text) > MaxValue:
+		return Value{}, fault.New(fault.ErrUnavailable, "it has more than %d bytes", MaxValue)
+	case !utf8.ValidString(text):
+		return Value{}, fault.New(fault.ErrUnavailable, "it is not text in UTF-8")
+	}
+	for _, r := range text {
+		if r < ' ' || r == 0x7f {
+			return Value{}, fault.New(fault.ErrUnavailable, "it has a line's end or another control character in it; a secret is one line")
+		}
+	}
+	return Value{text}, nil
+}
+
+// Reveal is the secret itself.
+func (v Value) Reveal() string { return v.text }
+
+// hidden is what is shown of every secret.
+const hidden = "[secret]"
+
+// String implements fmt.Stringer.
+func (Value) String() string { return hidden }
+
+// GoString implements fmt.GoStringer.
+func (Value) GoString() string { return hidden }
+
+// MarshalText implements encoding.TextMarshaler.
+func (Value) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// LogValue implements slog.LogValuer.
+func (Value) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// Source is a place that has one secret. Package sourcetest says what is asked of it.
+type Source interface {
+	// Fetch reads the secret anew. It returns soon after ctx ends. An error is one
+	// sentence that has nothing of the secret, and that begins in the middle: it is
+	// written behind "the secret NAME can't be had: ".
+	Fetch(ctx context.Context) (Value, error)
+}
+
+// Line is NewValue for what a source has as a line of text, with or without its end.
+func Line(text string) (Value, error) {
+	line, _ := strings.CutSuffix(text, "\n")
+	if len(line) < len(text) {
+		line = strings.TrimSuffix(line, "\r")
+	}
+	return NewValue(line)
+}

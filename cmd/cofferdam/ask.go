@@ -96,7 +96,7 @@ func each(ctx context.Context, doing string, names []string, do func(*client.Cli
 	return withDaemon(ctx, longTimeout, func(ctx context.Context, c *client.Client) error {
 		var failures []error
 		for _, name := range names {
-			err := ui.Patiently(doing+" "+name, func() error { return do(c, ctx, name) })
+			err := ui.ShowWaiting(doing+" "+name, func() error { return do(c, ctx, name) })
 			if err != nil && !strings.Contains(err.Error(), name) {
 				err = fmt.Errorf("%s: %w", name, err)
 			}

@@ -51,7 +51,7 @@ exit code.`,
 			}
 			return attachTo(cmd.Context(), flags, attachment{name: args[0], fromNow: fromNow})
 		},
-		ValidArgsFunction: completeLiving,
+		ValidArgsFunction: completeRunning,
 	}
 	cmd.Flags().BoolVar(&fromNow, "from-now", false, "leave out what the command has written so far")
 	cmd.Flags().BoolVar(&flags.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
@@ -196,9 +196,9 @@ func (e *ending) take(r audit.Record) {
 	}
 }
 
-// completeLiving offers the runs that live, those that wait first, and then the
+// completeRunning offers the runs that live, those that wait first, and then the
 // newest of the others.
-func completeLiving(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func completeRunning(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

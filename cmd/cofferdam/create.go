@@ -119,7 +119,7 @@ func (f *createFlags) create(ctx context.Context) error {
 		return err
 	}
 	var box api.Sandbox
-	err = ui.Patiently("making a sandbox", func() error {
+	err = ui.ShowWaiting("making a sandbox", func() error {
 		if f.key != "" {
 			box, err = c.CreateOnce(ctx, f.key, req)
 		} else {

@@ -71,7 +71,7 @@ func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) 
 	if running() {
 		return c, nil
 	}
-	return c, ui.Patiently("starting the daemon", func() error { return startDaemon(ctx, c, paths) })
+	return c, ui.ShowWaiting("starting the daemon", func() error { return startDaemon(ctx, c, paths) })
 }
 
 // awaitLock returns when no daemon has the daemon's lock, or enough says that

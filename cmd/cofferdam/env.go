@@ -120,7 +120,7 @@ func keptToken(ctx context.Context, c *client.Client, paths config.Paths, policy
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the token that was kept in %s (remove the file to make a new one): %w", file, err)
 	}
-	token, lives, err := livingToken(ctx, c, k.ID)
+	token, lives, err := usableToken(ctx, c, k.ID)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func keptToken(ctx context.Context, c *client.Client, paths config.Paths, policy
 	return newKept(ctx, c, file, policy)
 }
 
-func livingToken(ctx context.Context, c *client.Client, id string) (token api.Token, lives bool, err error) {
+func usableToken(ctx context.Context, c *client.Client, id string) (token api.Token, lives bool, err error) {
 	if id == "" {
 		return token, false, nil
 	}

@@ -107,7 +107,7 @@ so, and the exit code is 1.`,
 // copySandbox has the daemon copy a sandbox, which takes as long as it is large.
 func copySandbox(cmd *cobra.Command, sandbox string, do func(*client.Client, context.Context) error) error {
 	return withDaemon(cmd.Context(), longTimeout, func(ctx context.Context, c *client.Client) error {
-		return ui.Patiently("copying "+sandbox, func() error { return do(c, ctx) })
+		return ui.ShowWaiting("copying "+sandbox, func() error { return do(c, ctx) })
 	})
 }
 

@@ -20,7 +20,7 @@ const maxAnnounced = 64 << 10
 func tellMissing(c *client.Client, missing []string, say func(format string, args ...any)) {
 	path := ""
 	if paths, err := config.DefaultPaths(); err == nil && !c.Remote() {
-		path = paths.Told()
+		path = paths.Notices()
 	}
 	known := announced(path)
 	var fresh []string

@@ -89,7 +89,7 @@ func (p *planner) create(ctx context.Context) (err error) {
 	if p.client, err = connect(ctx); err != nil {
 		return err
 	}
-	err = ui.Patiently("making a sandbox", func() (err error) {
+	err = ui.ShowWaiting("making a sandbox", func() (err error) {
 		p.box, err = p.client.CreateSandbox(ctx, p.request)
 		return err
 	})
@@ -125,7 +125,7 @@ func (p *planner) resolve(ctx context.Context) (installer.Documents, error) {
 	}
 	out := &heard{}
 	var exit api.Exit
-	err = ui.Patiently("resolving", func() (err error) {
+	err = ui.ShowWaiting("resolving", func() (err error) {
 		listening := newSession()
 		listening.attach, listening.lossless = attaching(p.client, p.box.ID, started.ID), true
 		listening.out, listening.err, listening.say = ui.WriterFunc(out.answer), ui.WriterFunc(out.message), p.stderr.Say

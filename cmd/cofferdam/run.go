@@ -164,7 +164,7 @@ func (r *runner) create(ctx context.Context) (err error) {
 	if r.client, err = connect(ctx); err != nil {
 		return err
 	}
-	err = ui.Patiently("making a sandbox", func() error {
+	err = ui.ShowWaiting("making a sandbox", func() error {
 		box, err := r.client.CreateSandbox(ctx, r.request)
 		r.has(box)
 		return err

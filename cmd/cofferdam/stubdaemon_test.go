@@ -124,8 +124,8 @@ func (d *stubDaemon) listen() error {
 	return nil
 }
 
-// die is what kill -9 of the daemon looks like to a client.
-func (d *stubDaemon) die() {
+// crash is what kill -9 of the daemon looks like to a client.
+func (d *stubDaemon) crash() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_ = d.listener.Close()
@@ -380,7 +380,7 @@ func (d *stubDaemon) attach(w http.ResponseWriter, r *http.Request) {
 	go c.listen(bufio.NewReader(buffered))
 	c.tell(conn, offset, func(sent int) bool {
 		if cut && sent > 0 {
-			d.die()
+			d.crash()
 			return false
 		}
 		return true

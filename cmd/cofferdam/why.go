@@ -59,11 +59,11 @@ func tellWhy(refused api.Refusals, last, asJSON bool) error {
 			return err
 		}
 	}
-	var told []refusal.Refusal
+	var refusals []refusal.Refusal
 	for _, r := range refused.Refusals {
-		told = append(told, refusal.Refusal(r))
+		refusals = append(refusals, refusal.Refusal(r))
 	}
-	_, err := fmt.Print(ui.PrintableText(refusal.Text(told)))
+	_, err := fmt.Print(ui.PrintableText(refusal.Text(refusals)))
 	return err
 }
 

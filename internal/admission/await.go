@@ -125,20 +125,20 @@ func pendingRecord(q question, d policy.Decision, id string) audit.Record {
 
 // hold is one client's request that waits, once or more often.
 type hold struct {
-	c        *Controller
-	t        *tenant
-	mode     policy.HoldMode
-	patience time.Duration
-	until    time.Time // of HoldWait
+	c       *Controller
+	t       *tenant
+	mode    policy.HoldMode
+	maxWait time.Duration
+	until   time.Time // of HoldWait
 }
 
 // newHold begins to count a client's patience.
 func (c *Controller) newHold(t *tenant) hold {
 	h := hold{c: c, t: t, mode: policy.HoldFail}
 	if !t.run.Plan {
-		h.mode, h.patience = t.policy().OnHold()
+		h.mode, h.maxWait = t.policy().OnHold()
 	}
-	h.until = time.Now().Add(h.patience)
+	h.until = time.Now().Add(h.maxWait)
 	return h
 }
 
@@ -154,9 +154,9 @@ func (h hold) wait(ctx context.Context, what Hold) (answered bool, why string, e
 		return false, why, nil
 	}
 	defer free()
-	patient, cancel := ctx, context.CancelFunc(func() {})
+	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if h.mode == policy.HoldWait {
-		patient, cancel = context.WithDeadline(ctx, h.until)
+		bounded, cancel = context.WithDeadline(ctx, h.until)
 	}
 	defer cancel()
 	if holder := h.c.config.Holder; holder != nil {
@@ -167,12 +167,12 @@ func (h hold) wait(ctx context.Context, what Hold) (answered bool, why string, e
 			}
 		}()
 	}
-	request, err := h.c.config.Approvals.Await(patient, what.Approval)
+	request, err := h.c.config.Approvals.Await(bounded, what.Approval)
 	switch {
 	case ctx.Err() != nil:
 		return false, "", ctx.Err()
-	case patient.Err() != nil && err != nil:
-		return false, "; nobody answered within " + h.patience.String(), nil
+	case bounded.Err() != nil && err != nil:
+		return false, "; nobody answered within " + h.maxWait.String(), nil
 	case err == nil && request.State == approval.Expired:
 		return false, "; its request has expired, and a retry makes a new one", nil
 	}

@@ -147,7 +147,7 @@ func New(config Config) *Controller {
 	if config.Trees != nil && config.Approvals != nil {
 		about := knowledge{config: &c.config}
 		c.desk = &planning.Desk{
-			Trees: config.Trees, Patience: config.Limits.Tree, Plan: c.Plan, Describe: about.describe, Ask: about.file, AskTree: config.Approvals.AskTree,
+			Trees: config.Trees, Timeout: config.Limits.Tree, Plan: c.Plan, Describe: about.describe, Ask: about.file, AskTree: config.Approvals.AskTree,
 		}
 		c.desk.Open()
 	}

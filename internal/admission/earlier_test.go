@@ -103,17 +103,17 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 				later.Policy = parse(t, c.policy)
 			}
 			must(t, g.Register(later))
-			stock := inventory.Disk{Found: listing(found...), Contents: lying(c.there)}
+			disk := inventory.Disk{Found: listing(found...), Contents: lying(c.there)}
 			if c.found != nil {
-				stock.Found = listing(c.found...)
+				disk.Found = listing(c.found...)
 			}
 			if c.ask != nil {
-				stock.Contents = c.ask
+				disk.Contents = c.ask
 			}
 			for range 2 {
-				must(t, installed(g.Installed(t.Context(), "sb2", stock)))
+				must(t, installed(g.Installed(t.Context(), "sb2", disk)))
 			}
-			if diff := cmp.Diff(c.want, told(t, g.house)); diff != "" {
+			if diff := cmp.Diff(c.want, recordsOfDisk(t, g.house)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -129,12 +129,12 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	again := New(Config{Clients: all.Asked, Log: g.log, Clock: g.house})
 	must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
 	asked := 0
-	stock := inventory.Disk{Found: listing(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
+	disk := inventory.Disk{Found: listing(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
 		asked++
 		return lying(map[string]string{"/w/foo": "sha256:good"})(t.Context(), paths)
 	}}
 	for range 3 {
-		must(t, installed(again.Installed(t.Context(), "sb2", stock)))
+		must(t, installed(again.Installed(t.Context(), "sb2", disk)))
 	}
 	all := g.records(t)
 	last := all[len(all)-1]
@@ -169,8 +169,8 @@ func TestWhatCantBeComparedIsTold(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			g := newGrove(t, "packages: { default: allow }", Limits{})
 			g.servedAs(t, node("foo", "1.0.0"), "sha256:good")
-			var told strings.Builder
-			again := New(Config{Log: g.log, Clock: g.house, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+			var said strings.Builder
+			again := New(Config{Log: g.log, Clock: g.house, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 			must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
 			must(t, installed(again.Installed(t.Context(), "sb2", inventory.Disk{Found: listing(on("node foo 1.0.0", at)), Contents: c.ask})))
 			alarms := g.records(t, audit.Installed, audit.Alarm)
@@ -182,7 +182,7 @@ func TestWhatCantBeComparedIsTold(t *testing.T) {
 					t.Errorf("%s: %s, %v", r.Outcome, r.Reason, r.Detail)
 				}
 			}
-			if line := told.String(); strings.Contains(line, "sandbox=sb2") != c.want || strings.Contains(line, "no such guest") != c.want {
+			if line := said.String(); strings.Contains(line, "sandbox=sb2") != c.want || strings.Contains(line, "no such guest") != c.want {
 				t.Errorf("the operator was told %q", line)
 			}
 		})

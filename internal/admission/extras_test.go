@@ -14,10 +14,10 @@ import (
 )
 
 // told are releases with what their metadata requires: "name specifier|under|asks".
-type toldTree map[string][]string
+type requirementTree map[string][]string
 
 // reads tells what releases require, as clients read it: files first, each once.
-func (g *grove) reads(tb testing.TB, tree toldTree, order ...string) {
+func (g *grove) reads(tb testing.TB, tree requirementTree, order ...string) {
 	tb.Helper()
 	for _, at := range order {
 		name, version, _ := strings.Cut(at, " ")
@@ -48,7 +48,7 @@ func (g *grove) allows(tb testing.TB, name, version string) bool {
 // bring; and by nothing else.
 func TestExtrasAreFollowedWhereTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
-	tree := toldTree{
+	tree := requirementTree{
 		"root 1.0":   {"plain >=1", "widget >=1|jupyter", "own >=1|a,b", "root|all|a", "child >=1||fast", "alien >=1|jupyter,other"},
 		"child 1.0":  {"speedup >=1|fast", "slowdown >=1|slow"},
 		"widget 1.0": {"deep >=1"},
@@ -105,7 +105,7 @@ func pythonLock(tb testing.TB, names ...string) *lockfile.Set {
 func TestAnExtraIsGivenUp(t *testing.T) {
 	t.Parallel()
 	g := newGrove(t, "allowed_packages: { python: [ { name: \"root[more]\", with_dependencies: true } ] }", Limits{})
-	tree := toldTree{"root 1.0": {"root|more|deeper", "widget >=1|deeper", "plain"}}
+	tree := requirementTree{"root 1.0": {"root|more|deeper", "widget >=1|deeper", "plain"}}
 	g.reads(t, tree, "root 1.0")
 	if !g.allows(t, "widget", "1.0") || !g.allows(t, "plain", "1.0") {
 		t.Fatal("the extra does not bring it")
@@ -139,7 +139,7 @@ func TestTheRootOfAnExtra(t *testing.T) {
 		g := newGrove(t, "allowed_packages: { python: [ { name: rich, with_dependencies: true } ] }", Limits{})
 		_, err := g.Command(t.Context(), "sb1", "c1", strings.Fields(command))
 		must(t, err)
-		g.reads(t, toldTree{"rich 13.7": {"ipywidgets|jupyter"}}, "rich 13.7")
+		g.reads(t, requirementTree{"rich 13.7": {"ipywidgets|jupyter"}}, "rich 13.7")
 		if g.allows(t, "ipywidgets", "1.0") {
 			t.Fatal("it is admitted")
 		}
@@ -160,7 +160,7 @@ func TestALockfileOfAnotherEcosystem(t *testing.T) {
 	run := g.run()
 	run.Lock = lockOf(t, "left-pad 1.0.0")
 	must(t, g.Register(run))
-	g.reads(t, toldTree{"root 1.0": {"plain >=1", "widget >=1|jupyter"}}, "root 1.0")
+	g.reads(t, requirementTree{"root 1.0": {"plain >=1", "widget >=1|jupyter"}}, "root 1.0")
 	if !g.allows(t, "plain", "1.0") || g.allows(t, "widget", "1.0") {
 		t.Error("the requirements of root count otherwise than without a lockfile")
 	}

@@ -48,12 +48,12 @@ func (g *gazette) publish(generation, name string, facts advisory.Facts) {
 
 func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	news := &gazette{generation: "1"}
-	g.config.Advisories = news
+	advisories := &gazette{generation: "1"}
+	g.config.Advisories = advisories
 	if shown := g.page(t, "a", nil, "1.0.0", "1.1.0"); shown != "1.0.0 1.1.0" {
 		t.Fatalf("a shows %s", shown)
 	}
-	news.publish("2", "a", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-1", Versions: []string{"1.1.0"}}}})
+	advisories.publish("2", "a", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-1", Versions: []string{"1.1.0"}}}})
 	if shown := g.page(t, "a", nil, "1.0.0", "1.1.0"); shown != "1.0.0" {
 		t.Errorf("after the advisory, a shows %s", shown)
 	}
@@ -68,7 +68,7 @@ func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
 	if _, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: node("b", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"}); err != nil {
 		t.Fatal(err)
 	}
-	news.publish("3", "gone", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}})
+	advisories.publish("3", "gone", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-2", Every: true}}})
 	a, err := g.Failed(t.Context(), door.Failure{Sandbox: "sb1", Package: node("gone", ""), ResolvedBy: policy.ByIntegrity, Reason: "it does not exist"})
 	must(t, err)
 	if a.Decision.Rule != "advisory.MAL-2026-2" {
@@ -93,8 +93,8 @@ func TestANewAdvisoryHoldsAtOnce(t *testing.T) {
 // TestWhatIsNotKnownIsRefused, recorded and explained.
 func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
-	news := &gazette{err: errors.New("the disk is gone")}
-	g.config.Advisories = news
+	advisories := &gazette{err: errors.New("the disk is gone")}
+	g.config.Advisories = advisories
 	ask := door.JudgeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: node("a", "1.0.0"), File: archive(node("a", "1.0.0"))}}
 	page := door.IndexAsk{Sandbox: "sb1", Package: node("b", ""), IndexDigest: "d", Files: []door.File{archive(node("b", "1.0.0"))}}
 	file, err := g.Judge(t.Context(), ask)
@@ -112,9 +112,9 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	if r := g.records(t, audit.Failed); len(r) != 1 || r[0].ResolvedBy != "advisory" || r[0].Rule != "advisory.unreadable" {
 		t.Errorf("recorded: %+v", r)
 	}
-	news.mu.Lock()
-	news.err = nil
-	news.mu.Unlock()
+	advisories.mu.Lock()
+	advisories.err = nil
+	advisories.mu.Unlock()
 	file, err = g.Judge(t.Context(), ask)
 	must(t, err)
 	index, err = g.Index(t.Context(), page)

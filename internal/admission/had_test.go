@@ -27,7 +27,7 @@ func TestWhatAResolverReadWasHad(t *testing.T) {
 	const capped = "allowed_packages: { python: [ { name: rich, max_version: '1.x' } ] }"
 	for what, c := range map[string]struct {
 		document, command string
-		told              func(*door.Showing) // nil: nothing is
+		shown             func(*door.Showing) // nil: nothing is
 		blocked           bool                // a file of it, after that
 		withheld, refused string
 	}{
@@ -49,9 +49,9 @@ func TestWhatAResolverReadWasHad(t *testing.T) {
 			}
 			_, err = g.Index(t.Context(), indexOf("rich", "d", files...))
 			must(t, err)
-			if c.told != nil {
+			if c.shown != nil {
 				s := shows("1.0", "a")
-				c.told(&s)
+				c.shown(&s)
 				must(t, g.Show(t.Context(), s))
 			}
 			if c.blocked {

@@ -114,9 +114,9 @@ func TestConnections(t *testing.T) {
 		t.Error(diff)
 	}
 
-	told, err := c.Refusals(ctx, "sb1", "", 0)
-	if err != nil || len(told) != 4 || told[3].Name != "api.example:443" || told[3].What != "name" || told[3].Count != 2 || told[1].Suggest == "" {
-		t.Errorf("%+v %v", told, err)
+	refusals, err := c.Refusals(ctx, "sb1", "", 0)
+	if err != nil || len(refusals) != 4 || refusals[3].Name != "api.example:443" || refusals[3].What != "name" || refusals[3].Count != 2 || refusals[1].Suggest == "" {
+		t.Errorf("%+v %v", refusals, err)
 	}
 	sum, err := c.Summary(ctx, "run-sb1")
 	must(t, err)

@@ -75,10 +75,10 @@ func (h *askingHouse) await(t *testing.T, ask door.HostAsk) door.Answer {
 
 func (h *askingHouse) why(t *testing.T) string {
 	t.Helper()
-	told, err := h.Refusals(t.Context(), "sb1", "", 0)
+	refusals, err := h.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)
 	var lines []string
-	for _, r := range told {
+	for _, r := range refusals {
 		lines = append(lines, r.Outcome+" "+r.Name+": "+r.Reason)
 	}
 	return strings.Join(lines, "\n")
@@ -168,8 +168,8 @@ func TestAHostThatIsDenied(t *testing.T) {
 	if why := h.why(t); !strings.Contains(why, "blocked new.example:443: "+want) || strings.Contains(why, "pending") {
 		t.Error(why)
 	}
-	if told, err := h.Refusals(t.Context(), "sb1", id, 0); err != nil || len(told) != 2 {
-		t.Errorf("under the request's id: %+v %v", told, err)
+	if refusals, err := h.Refusals(t.Context(), "sb1", id, 0); err != nil || len(refusals) != 2 {
+		t.Errorf("under the request's id: %+v %v", refusals, err)
 	}
 	if a, err := h.Connect(t.Context(), connectTo("new.example", 443, "93.184.215.14")); err != nil || a.Decision.Allowed() {
 		t.Errorf("%+v %v", a, err)
@@ -367,9 +367,9 @@ func TestAHostAfterARestart(t *testing.T) {
 	id := h.await(t, hostAsk("new.example")).Approval
 	next := New(Config{Log: h.log, Limits: Limits{Names: 1}, Approvals: h.queue})
 	must(t, next.Restore(t.Context(), Run{Sandbox: "sb1", Run: "run-sb1", Policy: parse(t, "network_unlisted: hold\n")}))
-	told, err := next.Refusals(t.Context(), "sb1", "", 0)
-	if err != nil || len(told) != 1 || told[0].Approval != id {
-		t.Errorf("%+v %v", told, err)
+	refusals, err := next.Refusals(t.Context(), "sb1", "", 0)
+	if err != nil || len(refusals) != 1 || refusals[0].Approval != id {
+		t.Errorf("%+v %v", refusals, err)
 	}
 	for name, want := range map[string]string{"other.example": ruleNamesQuota, "new.example": "network_unlisted"} {
 		if a, err := next.AwaitHost(t.Context(), hostAsk(name)); err != nil || a.Decision.Rule != want {

@@ -38,8 +38,8 @@ func listing(packages ...channel.InstalledPackage) channel.Inventory {
 	return channel.Inventory{Packages: packages}
 }
 
-// told are the records about a disk, one line each.
-func told(tb testing.TB, g *house) []string {
+// recordsOfDisk are the records about a disk, one line each.
+func recordsOfDisk(tb testing.TB, g *house) []string {
 	tb.Helper()
 	var lines []string
 	for _, r := range g.records(tb, audit.Installed, audit.Alarm) {
@@ -52,8 +52,8 @@ func told(tb testing.TB, g *house) []string {
 func TestWhereAPackageCameFrom(t *testing.T) {
 	const site = "/workspace/.venv/lib/python3.12/site-packages/"
 	for what, c := range map[string]struct {
-		stock inventory.Disk
-		want  []string // of installed and alarm records
+		disk inventory.Disk
+		want []string // of installed and alarm records
 	}{
 		"nothing new": {inventory.Disk{
 			Template: listing(on("python pip 25.0", "/usr/lib/pip")), Before: listing(on("node left-pad 1.3.0", "/workspace/node_modules/left-pad")),
@@ -141,15 +141,15 @@ func TestWhereAPackageCameFrom(t *testing.T) {
 			_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 			must(t, err)
 			for range 2 {
-				must(t, installed(h.Installed(t.Context(), "sb1", c.stock)))
+				must(t, installed(h.Installed(t.Context(), "sb1", c.disk)))
 			}
-			if diff := cmp.Diff(c.want, told(t, h)); diff != "" {
+			if diff := cmp.Diff(c.want, recordsOfDisk(t, h)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			h.Unregister("sb1") // nor is it told again after a restart
 			must(t, h.Restore(t.Context(), h.run()))
-			must(t, installed(h.Installed(t.Context(), "sb1", c.stock)))
-			if diff := cmp.Diff(c.want, told(t, h)); diff != "" {
+			must(t, installed(h.Installed(t.Context(), "sb1", c.disk)))
+			if diff := cmp.Diff(c.want, recordsOfDisk(t, h)); diff != "" {
 				t.Errorf("after a restart (-want +got):\n%s", diff)
 			}
 		})
@@ -186,7 +186,7 @@ func TestWhatFollows(t *testing.T) {
 				t.Errorf("%s: after a restart: %q", mode, h.MustEnd("sb1"))
 			}
 		}
-		if diff := cmp.Diff(want.lines, told(t, h)); diff != "" {
+		if diff := cmp.Diff(want.lines, recordsOfDisk(t, h)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", mode, diff)
 		}
 		sum, err := h.Summary(t.Context(), "run1")
@@ -230,30 +230,30 @@ func TestManyPackages(t *testing.T) {
 	h.Unregister("sb1")
 	h.policy = parse(t, "packages: { default: allow, unaccounted: end }")
 	must(t, h.Register(h.run()))
-	var stock inventory.Disk
+	var disk inventory.Disk
 	for i := range 500 {
 		name := fmt.Sprintf("p%d", i)
 		_, err := h.Serve(t.Context(), serving(name, "1.0.0"))
 		must(t, err)
-		stock.Found.Packages = append(stock.Found.Packages, on("python "+name+" 1.0.0", "/x/"+name))
+		disk.Found.Packages = append(disk.Found.Packages, on("python "+name+" 1.0.0", "/x/"+name))
 	}
-	must(t, installed(h.Installed(t.Context(), "sb1", stock)))
+	must(t, installed(h.Installed(t.Context(), "sb1", disk)))
 	if n := len(h.records(t, audit.Installed)); n != 500 {
 		t.Fatalf("%d installed records of 500", n)
 	}
 	for i := range inventory.MaxAlarms + 10 {
-		stock.Found.Packages = append(stock.Found.Packages, on(fmt.Sprintf("node n%d 1.0.0", i), "/y"))
+		disk.Found.Packages = append(disk.Found.Packages, on(fmt.Sprintf("node n%d 1.0.0", i), "/y"))
 	}
-	a, err := h.Installed(t.Context(), "sb1", stock)
+	a, err := h.Installed(t.Context(), "sb1", disk)
 	must(t, err)
 	alarms := h.records(t, audit.Alarm)
 	if last := alarms[len(alarms)-1]; len(alarms) != inventory.MaxAlarms+1 || last.Count != 10 || a.End == "" {
 		t.Errorf("%d alarms, the last for %d; %+v", len(alarms), last.Count, a)
 	}
 	for i := range 1000 {
-		stock.Found.Packages = append(stock.Found.Packages, on(fmt.Sprintf("go example.com/m%d v1.0.0", i), "/z"))
+		disk.Found.Packages = append(disk.Found.Packages, on(fmt.Sprintf("go example.com/m%d v1.0.0", i), "/z"))
 	}
-	if _, err = h.Installed(t.Context(), "sb1", stock); err == nil {
+	if _, err = h.Installed(t.Context(), "sb1", disk); err == nil {
 		t.Error("a flood does not cut the run")
 	}
 	if sb := <-h.cuts; sb != "sb1" {

@@ -72,8 +72,8 @@ func (t *tenant) asPlanned(p *policy.Policy) *policy.Policy {
 // replayLaw takes a record of the sandbox, or of one that it is a copy of. A
 // policy that can't be read any more closes everything.
 func (t *tenant) replayLaw(r audit.Record) {
-	digest, told := r.Detail[detailLaw]
-	if r.Outcome != audit.Narrowed || !told {
+	digest, named := r.Detail[detailLaw]
+	if r.Outcome != audit.Narrowed || !named {
 		return
 	}
 	by, err := t.lawOf(digest)

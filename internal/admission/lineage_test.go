@@ -78,10 +78,10 @@ func TestACopyAccountsForWhatCameInIt(t *testing.T) {
 	must(t, err)
 	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	must(t, h.copyAs(t, "sb2", nil))
-	stock := inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"), on("python numpy 1.26.0", "/n"), on("python six 1.16.0", "/s"))}
+	disk := inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"), on("python numpy 1.26.0", "/n"), on("python six 1.16.0", "/s"))}
 	want := []string{"alarm six 1.16.0", "installed numpy 1.26.0", "installed six 1.16.0"}
 	for range 2 {
-		must(t, installed(h.Installed(t.Context(), "sb2", stock)))
+		must(t, installed(h.Installed(t.Context(), "sb2", disk)))
 		if diff := cmp.Diff(want, h.of(t, "sb2", audit.Installed, audit.Alarm)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -242,8 +242,8 @@ func TestACutStaysCut(t *testing.T) {
 // has become shorter do not.
 func TestRecheck(t *testing.T) {
 	h := newHouse(t, Limits{})
-	news := &gazette{}
-	h.config.Advisories = news
+	advisories := &gazette{}
+	h.config.Advisories = advisories
 	h.start(t)
 	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
@@ -260,7 +260,7 @@ func TestRecheck(t *testing.T) {
 	if got := h.of(t, "sb3", audit.Blocked); len(got) != 1 || got[0] != "blocked requests 2.31.0" {
 		t.Errorf("on record: %v", got)
 	}
-	news.publish("2", "requests", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-7", Versions: []string{"2.31.0"}}}})
+	advisories.publish("2", "requests", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-7", Versions: []string{"2.31.0"}}}})
 	for range 2 {
 		if err := h.Recheck(t.Context(), "sb1"); !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), "requests") || !strings.Contains(err.Error(), "MAL-2026-7") {
 			t.Errorf("malware: %v", err)
@@ -269,9 +269,9 @@ func TestRecheck(t *testing.T) {
 	if got := h.records(t, audit.Blocked); len(got) != 2 || got[1].Detail["alarm"] != "true" || got[1].RequestID == "" {
 		t.Errorf("on record: %+v", got)
 	}
-	news.publish("3", "requests", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-7", Versions: []string{"2.30.0"}}}})
+	advisories.publish("3", "requests", advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-7", Versions: []string{"2.30.0"}}}})
 	must(t, h.Recheck(t.Context(), "sb1"))
-	news.err = errors.New("the disk is gone")
+	advisories.err = errors.New("the disk is gone")
 	if err := h.Recheck(t.Context(), "sb1"); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("without facts: %v", err)
 	}

@@ -40,8 +40,8 @@ func (n *narrowed) replay(r audit.Record) {
 	if r.Outcome != audit.Started && r.Outcome != audit.Narrowed {
 		return
 	}
-	text, told := r.Detail[detailNarrowing]
-	if !told {
+	text, named := r.Detail[detailNarrowing]
+	if !named {
 		return
 	}
 	var value policy.Narrowing

@@ -227,7 +227,7 @@ func TestAPlanIsToldAsOne(t *testing.T) {
 	}
 }
 
-// asked are the wishes that a plan filed.
+// asked are the asks that a plan filed.
 type asked struct {
 	Approvals
 

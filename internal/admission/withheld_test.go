@@ -58,25 +58,25 @@ func TestWhatIsRequiredSaysMost(t *testing.T) {
 // finds no version it wants may not say why.
 func TestAWithheldPageIsToldAgain(t *testing.T) {
 	g := newGrove(t, treeDocument, Limits{})
-	told := func() int {
+	shown := func() int {
 		list, err := g.Refusals(t.Context(), "sb1", "", 0)
 		must(t, err)
 		return len(list)
 	}
 	g.page(t, "root", nil, "1.0.0", "2.0.0")
-	if told() != 1 {
-		t.Fatalf("%d refusals are shown, want what the page withholds", told())
+	if shown() != 1 {
+		t.Fatalf("%d refusals are shown, want what the page withholds", shown())
 	}
 	root := node("root", "1.0.0")
 	if a, err := g.Serve(t.Context(), door.ServeAsk{FileAsk: door.FileAsk{Sandbox: "sb1", Package: root, File: archive(root), SourceURL: "https://npm.example/f"}, Bytes: door.Bytes{SHA256: hexOf("x")}}); err != nil || !a.Decision.Allowed() {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if told() != 0 {
-		t.Errorf("%d refusals are shown after a file was served, want none", told())
+	if shown() != 0 {
+		t.Errorf("%d refusals are shown after a file was served, want none", shown())
 	}
 	g.page(t, "root", nil, "1.0.0", "2.0.0")
 	g.page(t, "root", nil, "1.0.0", "2.0.0")
-	if told() != 1 || len(g.records(t, "withheld")) != 1 {
-		t.Errorf("%d refusals are shown and %d recorded after the page was asked for again, want one", told(), len(g.records(t, "withheld")))
+	if shown() != 1 || len(g.records(t, "withheld")) != 1 {
+		t.Errorf("%d refusals are shown and %d recorded after the page was asked for again, want one", shown(), len(g.records(t, "withheld")))
 	}
 }

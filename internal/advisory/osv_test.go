@@ -122,15 +122,15 @@ func TestRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := told(r); got != tt.want {
+			if got := inWords(r); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}
 }
 
-// told is a reading in words.
-func told(r reading) string {
+// inWords is a reading in words.
+func inWords(r reading) string {
 	var out []string
 	for _, m := range r.malicious {
 		out = append(out, m.malware.ID+" "+m.pkg.String())

@@ -3,7 +3,7 @@
 //
 // Vocabulary: a *request* is one release, or one host on the network, that waits,
 // whoever asks for it; an
-// *ask* is one run's wish for it, and the same release asked for by many runs is
+// *ask* is one run's question about it, and the same release asked for by many runs is
 // one request; an *answer* is what a person decided, bound to the digests that
 // they were shown; a *scope* says for whom an answer holds; a *grant* is an
 // answer as the policy weighs it (policy.Approval); a *burst* is what one run
@@ -56,7 +56,7 @@ type File struct {
 	Published time.Time `json:"published,omitzero"`
 }
 
-// Ask is one run's wish for a release.
+// Ask is what one run asks: a release.
 type Ask struct {
 	Package  pkgref.Ref `json:"package,omitzero"` // with version
 	Host     Host       `json:"host,omitzero"`    // in the place of a package and its files

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Ask files a wish, or joins the request that waits for the release and adds
+// Ask files an ask, or joins the request that waits for the release and adds
 // what that did not know; on record when it returns. Where a known file has
 // another digest now the request is superseded by a new one. An answer that
 // covers the ask already is returned as it is. Past the limits it is

@@ -55,8 +55,8 @@ func waitingOf(e Entry) waiting {
 		w.token = e.Asks[0].Token
 	}
 	if len(e.Runs) <= MaxAsks {
-		for _, wish := range e.Runs {
-			w.runs = append(w.runs, wish.Run)
+		for _, asking := range e.Runs {
+			w.runs = append(w.runs, asking.Run)
 		}
 	}
 	return w

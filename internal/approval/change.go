@@ -140,7 +140,7 @@ func (e Entry) joined(c change) Entry {
 	if c.asker.Run != "" && !e.askedBy(c.asker.Run, c.asker.Policy) && len(e.Runs) < maxRuns {
 		asker := c.asker
 		asker.At = c.at
-		e.Runs = append(slices.Clip(e.Runs), Wish{Run: asker.Run, Policy: asker.Policy})
+		e.Runs = append(slices.Clip(e.Runs), AskingRun{Run: asker.Run, Policy: asker.Policy})
 		e.Asked = len(e.Runs)
 		if len(e.Asks) < MaxAsks {
 			e.Asks = append(slices.Clip(e.Asks), asker)
@@ -155,7 +155,7 @@ func (e Entry) joined(c change) Entry {
 }
 
 func (e Entry) askedBy(run, policy string) bool {
-	return slices.Contains(e.Runs, Wish{Run: run, Policy: policy})
+	return slices.Contains(e.Runs, AskingRun{Run: run, Policy: policy})
 }
 
 // mergeFiles adds files, and what more is known of those that are there; the

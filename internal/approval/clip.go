@@ -57,7 +57,7 @@ func clean(ask Ask) (Ask, error) {
 	return ask, nil
 }
 
-// checkSubject refuses a wish for what is neither a release nor a host.
+// checkSubject refuses an ask for what is neither a release nor a host.
 func checkSubject(ask Ask) error {
 	if ask.Host.named() {
 		return checkHost(ask)

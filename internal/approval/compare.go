@@ -47,43 +47,43 @@ func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.E
 
 // otherFiles tells what became of the files of a release that was approved.
 func otherFiles(last Entry, files []File) []string {
-	var told []string
+	var changes []string
 	added := 0
 	for _, f := range files {
 		if name := contradicted(last.Files, []File{f}); name != "" {
-			told = append(told, fmt.Sprintf("the file %s had another digest when %s was approved", name, last.ID))
+			changes = append(changes, fmt.Sprintf("the file %s had another digest when %s was approved", name, last.ID))
 		} else if !slices.ContainsFunc(last.Files, func(k File) bool { return k.Name == f.Name }) {
 			added++
 		}
 	}
 	if added > 0 {
-		told = append(told, fmt.Sprintf("%d of its files were not there when %s was approved", added, last.ID))
+		changes = append(changes, fmt.Sprintf("%d of its files were not there when %s was approved", added, last.ID))
 	}
-	return told
+	return changes
 }
 
 // differing tells what the evidence of two releases has differently. What one of
 // them does not tell at all is not compared.
 func differing(last Entry, now evidence.Evidence) []string {
-	var told []string
+	var changes []string
 	was := last.Evidence
 	if len(was.Requires) > 0 && len(now.Requires) > 0 {
 		for _, name := range gone(now.Requires, was.Requires) {
-			told = append(told, "requires "+name+", which it did not before")
+			changes = append(changes, "requires "+name+", which it did not before")
 		}
 		for _, name := range gone(was.Requires, now.Requires) {
-			told = append(told, "requires "+name+" no more")
+			changes = append(changes, "requires "+name+" no more")
 		}
 	}
 	for _, script := range now.Scripts {
 		if !slices.Contains(was.Scripts, script) {
-			told = append(told, "runs something at installation that it did not before: "+script)
+			changes = append(changes, "runs something at installation that it did not before: "+script)
 		}
 	}
 	if was.Maintainer != "" && now.Maintainer != "" && was.Maintainer != now.Maintainer {
-		told = append(told, fmt.Sprintf("its maintainer was %s and is %s", was.Maintainer, now.Maintainer))
+		changes = append(changes, fmt.Sprintf("its maintainer was %s and is %s", was.Maintainer, now.Maintainer))
 	}
-	return told
+	return changes
 }
 
 // gone are the names required in a and not in b.

@@ -67,7 +67,7 @@ func (e Entry) key() release { return release{e.Package, e.Upstream, e.Host} }
 // project is Request.Project for what is asked.
 func (a Ask) project() pkgref.Ref { return Request{Package: a.Package, Host: a.Host}.Project() }
 
-// checkHost refuses a wish for a host that is not one and no more.
+// checkHost refuses an ask for a host that is not one and no more.
 func checkHost(ask Ask) error {
 	switch {
 	case ask.Package != (pkgref.Ref{}) || ask.Upstream != "" || len(ask.Files) > 0:

@@ -27,8 +27,8 @@ func askHost(run string, host approval.Host) approval.Ask {
 	return a
 }
 
-// lets tells what the answers are that hold for a run about a host.
-func (in *installation) lets(t *testing.T, run string, host approval.Host) string {
+// answer tells what the answers are that hold for a run about a host.
+func (in *installation) answer(t *testing.T, run string, host approval.Host) string {
 	t.Helper()
 	grants, _, err := in.Grants(t.Context(), host.Project(), run, "sha256:policy-of-"+run)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestHost(t *testing.T) {
 	if commands := other.Evidence.Host.Commands; !slices.Equal(commands, []string{"curl r1", "curl r2"}) {
 		t.Errorf("%q", commands)
 	}
-	if in.lets(t, "r1", newHost()) != "" {
+	if in.answer(t, "r1", newHost()) != "" {
 		t.Error("something is answered that nobody answered")
 	}
 	in.approve(t, approval.ScopeRun, 0, r.ID)
@@ -70,13 +70,13 @@ func TestHost(t *testing.T) {
 		t.Errorf("asked again: %+v", late)
 	}
 	want := "approved " + r.ID + " by bob"
-	for run, lets := range map[string]string{"r1": want, "r2": want, "r3": ""} {
-		if got := in.lets(t, run, newHost()); got != lets {
-			t.Errorf("%s: %q, want %q", run, got, lets)
+	for run, answer := range map[string]string{"r1": want, "r2": want, "r3": ""} {
+		if got := in.answer(t, run, newHost()); got != answer {
+			t.Errorf("%s: %q, want %q", run, got, answer)
 		}
 	}
 	for _, host := range []approval.Host{{Name: "new.example", Port: 80}, {Name: "a.new.example", Port: 443}, {Name: "new.example", Port: 4433}} {
-		if got := in.lets(t, "r1", host); got != "" {
+		if got := in.answer(t, "r1", host); got != "" {
 			t.Errorf("%s: %q", host, got)
 		}
 	}
@@ -91,7 +91,7 @@ func TestHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, err := in.Get(t.Context(), r.ID)
-	if err != nil || whole.Kind != approval.KindHost || whole.Host != newHost() || whole.Asked != 2 || in.lets(t, "r1", newHost()) != want {
+	if err != nil || whole.Kind != approval.KindHost || whole.Host != newHost() || whole.Asked != 2 || in.answer(t, "r1", newHost()) != want {
 		t.Errorf("%+v %v", whole, err)
 	}
 	text, err := json.Marshal(whole)
@@ -107,7 +107,7 @@ func TestHost(t *testing.T) {
 	if _, err := in.Revoke(t.Context(), "bob", r.ID, "no more"); err != nil {
 		t.Fatal(err)
 	}
-	if in.lets(t, "r1", newHost()) != "" {
+	if in.answer(t, "r1", newHost()) != "" {
 		t.Error("a revoked answer holds")
 	}
 	next := in.ask(t, askHost("r1", newHost()))
@@ -129,22 +129,22 @@ func TestHostDeniedAndExpired(t *testing.T) {
 		if again := in.ask(t, askHost("r1", newHost())); again.State != approval.Denied || again.ID != r.ID {
 			t.Errorf("%+v", again)
 		}
-		if got := in.lets(t, "r1", newHost()); got != "denied "+r.ID+" by bob" {
+		if got := in.answer(t, "r1", newHost()); got != "denied "+r.ID+" by bob" {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(2 * time.Hour) // fake
 		synctest.Wait()
-		if got := in.lets(t, "r1", newHost()); got != "" {
+		if got := in.answer(t, "r1", newHost()); got != "" {
 			t.Errorf("after its time: %q", got)
 		}
 		next := in.ask(t, askHost("r1", newHost()))
 		in.approve(t, approval.ScopeEverywhere, time.Hour, next.ID)
-		if got := in.lets(t, "r9", newHost()); got != "approved "+next.ID+" by bob" {
+		if got := in.answer(t, "r9", newHost()); got != "approved "+next.ID+" by bob" {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(time.Hour) // fake
 		synctest.Wait()
-		if got := in.lets(t, "r9", newHost()); got != "" {
+		if got := in.answer(t, "r9", newHost()); got != "" {
 			t.Errorf("after its time: %q", got)
 		}
 	})

@@ -56,13 +56,13 @@ func (d reader) placed(r Request, run string) Request {
 	return r
 }
 
-// maxTold bounds the members' requests that come with a tree, in bytes of JSON.
-const maxTold = 4 << 20
+// maxMembersSize bounds the members' requests that come with a tree, in bytes of JSON.
+const maxMembersSize = 4 << 20
 
 // withMembers tells a tree's members as they are now. It changes nothing that r shares.
 func (d reader) withMembers(ctx context.Context, r Request, near map[string][]string) (Request, error) {
 	r.Members = slices.Clone(r.Members)
-	told := 0
+	size := 0
 	for i, m := range r.Members {
 		e, err := d.store.Get(ctx, m.ID)
 		if errors.Is(err, fault.ErrNotFound) {
@@ -74,7 +74,7 @@ func (d reader) withMembers(ctx context.Context, r Request, near map[string][]st
 		own := e.asOf(d.now())
 		own.Tree, own.Near = r.ID, near[m.ID]
 		r.Members[i].State = own.State
-		if told += encodedSize(own); told <= maxTold {
+		if size += encodedSize(own); size <= maxMembersSize {
 			r.Members[i].Request = &own
 		}
 	}

@@ -30,13 +30,13 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(q.Close)
-	wish := ask("r1", wheel("sha256:"+strings.Repeat("a", 64)))
-	wish.Task, wish.Because = "find-the-secret-task", "the-secret-reason"
-	r, err := q.Ask(t.Context(), wish)
+	ask := ask("r1", wheel("sha256:"+strings.Repeat("a", 64)))
+	ask.Task, ask.Because = "find-the-secret-task", "the-secret-reason"
+	r, err := q.Ask(t.Context(), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := wish
+	other := ask
 	other.Package.Version, other.Run, other.Task = "13.7.0", "r2", "another-task"
 	if _, err := q.Ask(t.Context(), other); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 	if err := q.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	grants, _, err := q.Grants(t.Context(), rich(), "r1", wish.Policy)
+	grants, _, err := q.Grants(t.Context(), rich(), "r1", ask.Policy)
 	if err != nil || len(grants) != 1 || grants[0].ID != r.ID {
 		t.Errorf("the answer does not hold any more: %+v, %v", grants, err)
 	}

@@ -36,16 +36,16 @@ func (l *living) now() map[string]bool {
 	return l.runs
 }
 
-// wish asks for a package of a name, for a run of a token.
-func (in *installation) wish(token, run, name string) (approval.Request, error) {
+// askFor asks for a package of a name, for a run of a token.
+func (in *installation) askFor(token, run, name string) (approval.Request, error) {
 	a := named(name)
 	a.Run, a.Token = run, token
 	return in.Ask(context.Background(), a)
 }
 
-func (in *installation) mustWish(t *testing.T, token, run, name string) approval.Request {
+func (in *installation) mustAskFor(t *testing.T, token, run, name string) approval.Request {
 	t.Helper()
-	r, err := in.wish(token, run, name)
+	r, err := in.askFor(token, run, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func (in *installation) mustWish(t *testing.T, token, run, name string) approval
 func (in *installation) flood(t *testing.T, token string) (taken int) {
 	t.Helper()
 	for taken = 0; taken < 1_000; taken++ {
-		if _, err := in.wish(token, token+"-run", fmt.Sprintf("p%s%d", strings.TrimPrefix(token, "tok-"), taken)); err != nil {
+		if _, err := in.askFor(token, token+"-run", fmt.Sprintf("p%s%d", strings.TrimPrefix(token, "tok-"), taken)); err != nil {
 			if !errors.Is(err, fault.ErrForbidden) {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestShares(t *testing.T) {
 		t.Errorf("one who comes late got %d requests", n)
 	}
 	in.restart(t)
-	if _, err := in.wish("tok-a", "another", "more"); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := in.askFor("tok-a", "another", "more"); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("after a restart a token's share is not known: %v", err)
 	}
 }
@@ -100,19 +100,19 @@ func TestForsakenRequestsYield(t *testing.T) {
 	var runs living
 	runs.set("a1", "b1")
 	in.FollowRuns(runs.now)
-	seen := in.mustWish(t, "tok-a", "a1", "seen")
-	first := in.mustWish(t, "tok-a", "a1", "first")
-	second := in.mustWish(t, "tok-a", "a1", "second")
-	shared := in.mustWish(t, "tok-a", "a1", "shared")
-	in.mustWish(t, "tok-b", "b1", "shared") // another run waits for it, too
+	seen := in.mustAskFor(t, "tok-a", "a1", "seen")
+	first := in.mustAskFor(t, "tok-a", "a1", "first")
+	second := in.mustAskFor(t, "tok-a", "a1", "second")
+	shared := in.mustAskFor(t, "tok-a", "a1", "shared")
+	in.mustAskFor(t, "tok-b", "b1", "shared") // another run waits for it, too
 	if _, err := in.Look(t.Context(), "carol", seen.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.wish("tok-a", "a1", "more"); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := in.askFor("tok-a", "a1", "more"); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("the share is not full, or what a run waits for yields: %v", err)
 	}
 	runs.set("a2", "b1")
-	in.mustWish(t, "tok-a", "a2", "more")
+	in.mustAskFor(t, "tok-a", "a2", "more")
 	if in.state(t, first.ID) != approval.Expired || in.state(t, second.ID) != approval.Pending {
 		t.Error("the oldest that nobody waits for did not yield")
 	}
@@ -121,22 +121,22 @@ func TestForsakenRequestsYield(t *testing.T) {
 	}
 	in.restart(t)
 	in.FollowRuns(runs.now)
-	in.mustWish(t, "tok-a", "a2", "yet-more")
+	in.mustAskFor(t, "tok-a", "a2", "yet-more")
 	for _, id := range []string{seen.ID, shared.ID} {
 		if in.state(t, id) != approval.Pending {
 			t.Errorf("%s yielded", id)
 		}
 	}
-	if _, err := in.wish("tok-a", "a2", "too-much"); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := in.askFor("tok-a", "a2", "too-much"); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("what was looked at, or is waited for, yields: %v", err)
 	}
-	in.mustWish(t, "tok-b", "b1", "b-1")
-	in.mustWish(t, "tok-b", "b1", "b-2")
-	if _, err := in.wish("tok-c", "c1", "c"); !errors.Is(err, fault.ErrForbidden) {
+	in.mustAskFor(t, "tok-b", "b1", "b-1")
+	in.mustAskFor(t, "tok-b", "b1", "b-2")
+	if _, err := in.askFor("tok-c", "c1", "c"); !errors.Is(err, fault.ErrForbidden) {
 		t.Error("the queue is not full")
 	}
 	runs.set("c1", "b1")
-	in.mustWish(t, "tok-c", "c1", "c")
+	in.mustAskFor(t, "tok-c", "c1", "c")
 }
 
 // TestRequestsEndAfterTheirRuns, unless a person has looked at them or filed them.
@@ -147,10 +147,10 @@ func TestRequestsEndAfterTheirRuns(t *testing.T) {
 		var runs living
 		runs.set("r1", "r2")
 		in.FollowRuns(runs.now)
-		plain := in.mustWish(t, "tok-a", "r1", "plain")
-		looked := in.mustWish(t, "tok-a", "r1", "looked")
-		shared := in.mustWish(t, "tok-a", "r1", "shared")
-		in.mustWish(t, "tok-b", "r2", "shared")
+		plain := in.mustAskFor(t, "tok-a", "r1", "plain")
+		looked := in.mustAskFor(t, "tok-a", "r1", "looked")
+		shared := in.mustAskFor(t, "tok-a", "r1", "shared")
+		in.mustAskFor(t, "tok-b", "r2", "shared")
 		a := named("filed")
 		a.Run, a.ByPerson = "r1", true
 		filed := in.ask(t, a)
@@ -196,7 +196,7 @@ func TestRequestsEndAfterTheirRuns(t *testing.T) {
 		if looks != 1 {
 			t.Errorf("%d looks are on record", looks)
 		}
-		if again := in.mustWish(t, "tok-b", "r2", "plain"); again.ID == plain.ID || again.State != approval.Pending {
+		if again := in.mustAskFor(t, "tok-b", "r2", "plain"); again.ID == plain.ID || again.State != approval.Pending {
 			t.Errorf("asked again it is %s", again.State)
 		}
 	})

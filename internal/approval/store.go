@@ -60,11 +60,11 @@ type Entry struct {
 	Request
 	Born uint64 // number of the record that it began with; no two have the same
 	// Runs are all that asked, in order, each once. They are only ever added to.
-	Runs []Wish
+	Runs []AskingRun
 }
 
-// Wish is a run that asked, and the policy (by digest) that it is under.
-type Wish struct {
+// AskingRun is a run that asked, and the policy (by digest) that it is under.
+type AskingRun struct {
 	Run    string `json:"run"`
 	Policy string `json:"policy"`
 }

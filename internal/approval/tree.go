@@ -34,7 +34,7 @@ type Member struct {
 	Request *Request `json:"request,omitempty"`
 }
 
-// TreeAsk is one install's wish for everything that it brings and that waits.
+// TreeAsk is one install's ask for everything that it brings and that waits.
 type TreeAsk struct {
 	Root    pkgref.Ref // the release that stands for the tree
 	Members []TreeMember

@@ -87,7 +87,7 @@ func TestTreeIsOneRequest(t *testing.T) {
 	if in.has(t, "r1", "lib") {
 		t.Error("a tree that waits admits a member")
 	}
-	in.mustWish(t, "", "r1", "alone")
+	in.mustAskFor(t, "", "r1", "alone")
 	if n := in.Waiting(); n != 2 {
 		t.Errorf("%d requests wait, of a tree and one more", n)
 	}

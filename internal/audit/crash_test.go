@@ -103,7 +103,7 @@ func (f *life) judge(t *testing.T, dir string) {
 // TestACrashAtEveryCall lets the power fail at each call in turn, and looks at
 // each of the ways in which a disk may be found then.
 func TestACrashAtEveryCall(t *testing.T) {
-	ways := map[string]func(d *crashDisk) (map[string]*inode, func(*inode) []byte){
+	disks := map[string]func(d *crashDisk) (map[string]*inode, func(*inode) []byte){
 		"all was written": func(d *crashDisk) (map[string]*inode, func(*inode) []byte) {
 			return d.inodes, func(n *inode) []byte { return n.now }
 		},
@@ -123,9 +123,9 @@ func TestACrashAtEveryCall(t *testing.T) {
 			f = live(t, l)
 			_ = l.Close() // the power has failed
 		}
-		for _, way := range slices.Sorted(maps.Keys(ways)) {
+		for _, way := range slices.Sorted(maps.Keys(disks)) {
 			t.Run(fmt.Sprintf("%d/%s", at, way), func(t *testing.T) {
-				names, content := ways[way](d)
+				names, content := disks[way](d)
 				after := t.TempDir()
 				must(t, d.left(after, names, content))
 				f.judge(t, after)

@@ -45,13 +45,13 @@ func TestWhatAKilledProcessWasToldIsInTheLog(t *testing.T) {
 	dir := t.TempDir()
 	next := uint64(0)
 	for range 5 {
-		told := killAppender(t, dir, 40)
+		appended := killAppender(t, dir, 40)
 		l := open(t, dir, Options{})
 		have := map[uint64]bool{}
 		for _, r := range collect(t, l, Filter{}) {
 			have[r.Seq] = true
 		}
-		for _, seq := range told {
+		for _, seq := range appended {
 			if seq < next || !have[seq] {
 				t.Errorf("record %d was acknowledged and is not in the log, or came twice", seq)
 			}
@@ -63,7 +63,7 @@ func TestWhatAKilledProcessWasToldIsInTheLog(t *testing.T) {
 
 // killAppender runs an appending process until it has acknowledged some
 // records, kills it, and returns all that it acknowledged.
-func killAppender(t *testing.T, dir string, least int) (told []uint64) {
+func killAppender(t *testing.T, dir string, least int) (appended []uint64) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), appendingProcess+"="+dir)
@@ -75,13 +75,13 @@ func killAppender(t *testing.T, dir string, least int) (told []uint64) {
 		if _, err := fmt.Sscanf(lines.Text(), "%d", &seq); err != nil {
 			continue // the kill cut the line
 		}
-		told = append(told, seq)
-		if len(told) == least {
+		appended = append(appended, seq)
+		if len(appended) == least {
 			must(t, cmd.Process.Kill())
 		}
 	}
-	if cmd.Wait() == nil || len(told) < least {
-		t.Fatalf("the process acknowledged %d records and was not killed", len(told))
+	if cmd.Wait() == nil || len(appended) < least {
+		t.Fatalf("the process acknowledged %d records and was not killed", len(appended))
 	}
-	return told
+	return appended
 }

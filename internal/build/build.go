@@ -105,7 +105,7 @@ type Config struct {
 	// Distribution is asked before packages of the distribution are brought, and told.
 	Distribution Distribution
 	// Archive finds out what an install of the distribution's packages comes to.
-	Archive func(ctx context.Context, w debian.Wish) (SystemSet, error)
+	Archive func(ctx context.Context, w debian.Request) (SystemSet, error)
 	// During ends what is done for a token when that is revoked; token.Book.During is one.
 	During func(ctx context.Context, token string) (during context.Context, stop func())
 	// Dir is the builds' own; it exists, and belongs to this user alone.

@@ -110,7 +110,7 @@ func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*proce
 	errand.Go(func() {
 		defer close(p.done)
 		p.err = errors.New("the output was not read")
-		p.exit, p.err = p.read(j.told(p, step, Info), j.told(p, step, Warn))
+		p.exit, p.err = p.read(j.output(p, step, Info), j.output(p, step, Warn))
 	})
 	return p, nil
 }
@@ -118,7 +118,7 @@ func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*proce
 // elevated does a command of root's that has rights to its end, which must be a good one.
 func (j *job) elevated(ctx context.Context, step string, e sandbox.Elevated) error {
 	p := &process{last: map[Level]string{}}
-	stdout, stderr := j.told(p, step, Info), j.told(p, step, Warn)
+	stdout, stderr := j.output(p, step, Info), j.output(p, step, Warn)
 	e.Stdout, e.Stderr = stdout, stderr
 	exit, err := j.b.cfg.Sandboxes.Elevated(ctx, j.box, e)
 	stdout.end()
@@ -132,8 +132,8 @@ func (j *job) elevated(ctx context.Context, step string, e sandbox.Elevated) err
 	return p.failure(exit)
 }
 
-// told is what a process writes: the build's log has it, by lines.
-func (j *job) told(p *process, step string, level Level) *lines {
+// output is what a process writes: the build's log has it, by lines.
+func (j *job) output(p *process, step string, level Level) *lines {
 	return &lines{tell: func(line string) {
 		j.g.log.add(level, step, line, false)
 		if strings.TrimSpace(line) != "" {

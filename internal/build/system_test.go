@@ -20,7 +20,7 @@ import (
 // what the sandbox's dpkg says. The shop's lock guards it.
 type system struct {
 	denied, fetching, unrecorded error
-	wishes                       []debian.Wish
+	requests                     []debian.Request
 	events                       []string // in their order
 	unpacked                     bool     // dpkg did its work
 	idle                         bool     // dpkg says that it did, and did nothing
@@ -57,23 +57,23 @@ func (s *shop) SystemInstalled(_ context.Context, _, _ string, p admission.Syste
 }
 
 // archive implements build.Config.Archive.
-func (s *shop) archive(_ context.Context, w debian.Wish) (build.SystemSet, error) {
+func (s *shop) archive(_ context.Context, w debian.Request) (build.SystemSet, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.system.wishes = append(s.system.wishes, w)
+	s.system.requests = append(s.system.requests, w)
 	if w.Names[0] == "absent" {
 		return nil, fault.New(fault.ErrUnavailable, "the packages can't be installed: Unable to locate package absent")
 	}
 	return (*set)(s), nil
 }
 
-// set is what each wish comes to: nothing if it is installed.
+// set is what each request comes to: nothing if it is installed.
 type set shop
 
 func (s *set) Packages() []debian.Package {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.system.unpacked && len(s.system.wishes) > 1 {
+	if s.system.unpacked && len(s.system.requests) > 1 {
 		return nil
 	}
 	of := func(name, version string) debian.Package {
@@ -156,8 +156,8 @@ func TestPackagesOfTheDistribution(t *testing.T) {
 	if !slices.Equal(s.system.events, want) {
 		t.Errorf("what happened is %q,\nwant %q", s.system.events, want)
 	}
-	if w := s.system.wishes[0]; w.Codename != "steady" || w.Recommends || !slices.Equal(w.Names, []string{"tool"}) || len(w.Installed) != 1 {
-		t.Errorf("the wish was %+v", w)
+	if w := s.system.requests[0]; w.Codename != "steady" || w.Recommends || !slices.Equal(w.Names, []string{"tool"}) || len(w.Installed) != 1 {
+		t.Errorf("the request was %+v", w)
 	}
 	if s.written["/var/cache/.packages/lib.deb"] != "deb of lib" || s.written["/var/cache/.packages/order"] != "unpack lib.deb\nconfigure lib\nunpack tool.deb\nconfigure tool\n" {
 		t.Errorf("inside is %q", s.written)

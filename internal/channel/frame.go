@@ -73,7 +73,7 @@ const (
 	MaxRequestReason = 2000 // bytes
 )
 
-// Request is an agent's wish for packages. All of it is the guest's claim.
+// Request is an agent's request for packages. All of it is the guest's claim.
 type Request struct {
 	Items   []RequestItem `json:"items"`
 	Because string        `json:"because,omitempty"`

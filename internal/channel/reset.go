@@ -167,7 +167,7 @@ func (t *trunk) marker() ([]byte, error) {
 	for have := 0; have < markerSize; {
 		n, err := t.take(marker[have:])
 		have += n
-		if told := min(have, len(markerMagic)); string(marker[:told]) != markerMagic[:told] {
+		if compared := min(have, len(markerMagic)); string(marker[:compared]) != markerMagic[:compared] {
 			return nil, errNotFrames
 		}
 		if err != nil && have < markerSize {

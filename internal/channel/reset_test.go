@@ -56,11 +56,11 @@ func TestMarkerAtAnySplit(t *testing.T) {
 func checkMarker(t *testing.T, from io.Reader, frames, after []byte) {
 	t.Helper()
 	b := &branch{trunk: &trunk{conn: &scripted{Reader: from}}}
-	var told []byte
-	b.renew = func(m []byte) error { told = m; return b.answer(m) }
+	var read []byte
+	b.renew = func(m []byte) error { read = m; return b.answer(m) }
 	got, err := io.ReadAll(b)
-	if !errors.Is(err, ErrReset) || !bytes.Equal(got, frames) || !bytes.Equal(told, marker('n')) {
-		t.Fatalf("%d of %d bytes of frames, marker %q, %v", len(got), len(frames), told, err)
+	if !errors.Is(err, ErrReset) || !bytes.Equal(got, frames) || !bytes.Equal(read, marker('n')) {
+		t.Fatalf("%d of %d bytes of frames, marker %q, %v", len(got), len(frames), read, err)
 	}
 	if _, err := b.Write([]byte("late")); !errors.Is(err, ErrReset) {
 		t.Fatalf("a write of the old session: %v", err)

@@ -150,8 +150,8 @@ func (p Paths) Builds() string { return filepath.Join(p.State, "builds") }
 // of its own.
 func (p Paths) Debian() string { return filepath.Join(p.State, "debian") }
 
-// Told has what the command line says once: what this host can't enforce.
-func (p Paths) Told() string { return filepath.Join(p.State, "told") }
+// Notices has what the command line says once: what this host can't enforce.
+func (p Paths) Notices() string { return filepath.Join(p.State, "told") }
 
 // Agent holds what every sandbox sees of ours.
 func (p Paths) Agent() string { return filepath.Join(p.State, "agent") }

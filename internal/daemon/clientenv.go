@@ -19,7 +19,7 @@ func clientSettings() map[string]string {
 	env := map[string]string{}
 	for _, i := range all.Installers() {
 		maps.Copy(env, i.Settings(installer.Surroundings{
-			Bundle: channel.BundleFile, CA: channel.CAFile, Patience: clientTimeout, Downloads: channel.SideDownloads,
+			Bundle: channel.BundleFile, CA: channel.CAFile, Timeout: clientTimeout, Downloads: channel.SideDownloads,
 		}))
 	}
 	return env

@@ -222,7 +222,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
-	defer stock{
+	defer poolTargets{
 		config: d.opts.Config, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
 	}.keep(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
@@ -262,8 +262,8 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 
 func (d *Daemon) idle() bool {
 	since := d.api.IdleSince()
-	patience := time.Duration(d.opts.Config.IdleTimeout)
-	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > patience && d.used.idle(patience)
+	timeout := time.Duration(d.opts.Config.IdleTimeout)
+	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > timeout && d.used.idle(timeout)
 }
 
 // close ends what was made, in reverse. The keeper ends too if it holds no

@@ -73,10 +73,10 @@ func (n nursery) retire(ctx context.Context) error {
 	if err := n.keeper.Shutdown(ctx); err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, keeperTimeout)
+	bounded, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
 	n.log.InfoContext(ctx, "a keeper of an older release held nothing and has been ended", "release", hello.Release, "protocol", hello.Protocol)
-	return old.Await(patient) // it has the socket's lock until then
+	return old.Await(bounded) // it has the socket's lock until then
 }
 
 func (n nursery) have(ctx context.Context) error {

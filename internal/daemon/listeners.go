@@ -97,11 +97,11 @@ func (d *Daemon) serveTCP(context.Context) error {
 		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.clients.tokens,
 		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
 	}).handler())
-	told := []any{"url", cfg.URL()}
+	fields := []any{"url", cfg.URL()}
 	if ca := d.apiCA(); ca != "" {
-		told = append(told, "ca", ca, "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
+		fields = append(fields, "ca", ca, "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
 	}
-	d.opts.Log.Info("listening for clients with tokens", told...)
+	d.opts.Log.Info("listening for clients with tokens", fields...)
 	return nil
 }
 

@@ -185,17 +185,17 @@ func TestPace(t *testing.T) {
 			r.Header.Set(sandboxHeader, "sb"+strconv.Itoa(int(guess.Add(1))+10))
 		}, burst / 4},
 	} {
-		let := 0
+		accepted := 0
 		var last *httptest.ResponseRecorder
 		for range 6 * burst {
 			if last = ask(t, h, c.ask); last.Code != http.StatusOK {
 				break
 			}
-			let++
+			accepted++
 		}
 		after, err := strconv.Atoi(last.Header().Get("Retry-After"))
-		if let != c.burst || last.Code != http.StatusTooManyRequests || err != nil || after < 1 {
-			t.Errorf("%s: %d let in (want %d), then %d, Retry-After %q", c.name, let, c.burst, last.Code, last.Header().Get("Retry-After"))
+		if accepted != c.burst || last.Code != http.StatusTooManyRequests || err != nil || after < 1 {
+			t.Errorf("%s: %d let in (want %d), then %d, Retry-After %q", c.name, accepted, c.burst, last.Code, last.Header().Get("Retry-After"))
 		}
 	}
 	if w := ask(t, h, func(r *http.Request) { r.URL.Path, r.RemoteAddr = "/healthz", "192.0.2.1:1" }); w.Code != http.StatusOK {
@@ -265,17 +265,17 @@ func TestPaceHasAnEnd(t *testing.T) {
 
 func TestPanicsAreAnsweredAndTold(t *testing.T) {
 	t.Parallel()
-	var told strings.Builder
+	var log strings.Builder
 	f := newFront(t, 1e6, 1e6)
-	f.log = slog.New(slog.NewTextHandler(&told, nil))
+	f.log = slog.New(slog.NewTextHandler(&log, nil))
 	f.wires.control = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret inside") })
 	w := ask(t, f.handler(), func(r *http.Request) { r.Header.Set(requestHeader, "my-request.1") })
 	body := w.Body.String()
 	if w.Code != http.StatusInternalServerError || strings.Contains(body, "secret inside") || !strings.Contains(body, "my-request.1") {
 		t.Errorf("%d %s", w.Code, body)
 	}
-	if !strings.Contains(told.String(), "secret inside") || !strings.Contains(told.String(), "listeners_test.go") {
-		t.Errorf("the log: %s", told.String())
+	if !strings.Contains(log.String(), "secret inside") || !strings.Contains(log.String(), "listeners_test.go") {
+		t.Errorf("the log: %s", log.String())
 	}
 	defer func() {
 		if recover() != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it

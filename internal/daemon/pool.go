@@ -19,8 +19,8 @@ import (
 // what the pool was made for.
 const poolLook = 15 * time.Second
 
-// stock is what is held ready for clients.
-type stock struct {
+// poolTargets is what is held ready for clients.
+type poolTargets struct {
 	config    config.Config
 	sandboxes *sandbox.Manager
 	policies  *policies.Store
@@ -30,7 +30,7 @@ type stock struct {
 
 // keep tells the manager what to hold ready, until ctx ends. A policy or
 // template that is not there is no reason to end: it may come.
-func (s stock) keep(ctx context.Context) (stop func()) {
+func (s poolTargets) keep(ctx context.Context) (stop func()) {
 	if len(s.config.Pool) == 0 {
 		return func() {}
 	}
@@ -58,7 +58,7 @@ func (s stock) keep(ctx context.Context) (stop func()) {
 
 // set holds ready what can be, and returns the first reason why something
 // can't.
-func (s stock) set(ctx context.Context) (first error) {
+func (s poolTargets) set(ctx context.Context) (first error) {
 	var targets []sandbox.PoolTarget
 	for _, p := range s.config.Pool {
 		request, err := s.request(ctx, p)
@@ -77,7 +77,7 @@ func (s stock) set(ctx context.Context) (first error) {
 }
 
 // request is what a client over the network would ask for.
-func (s stock) request(ctx context.Context, p config.Pool) (sandbox.Request, error) {
+func (s poolTargets) request(ctx context.Context, p config.Pool) (sandbox.Request, error) {
 	named, err := s.policies.Get(cmp.Or(p.Policy, policies.DefaultName))
 	if err != nil {
 		return sandbox.Request{}, err

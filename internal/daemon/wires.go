@@ -79,7 +79,7 @@ func (d *Daemon) openBuilds() (err error) {
 	d.builds, err = build.Open(build.Config{
 		Sandboxes: d.sandboxes, Recorder: d.door, During: d.clients.tokens.During, Dir: d.opts.Paths.Builds(), Log: d.opts.Log,
 		Distribution: d.door,
-		Archive: func(ctx context.Context, w debian.Wish) (build.SystemSet, error) {
+		Archive: func(ctx context.Context, w debian.Request) (build.SystemSet, error) {
 			set, err := archive.Resolve(ctx, w)
 			if err != nil {
 				return nil, err

@@ -97,17 +97,17 @@ func row(name, version, architecture, depends string) string {
 	return strings.Join([]string{"install ok installed", name, version, architecture, "", "", "", "", depends, "", "", "", ""}, "\t") + "\n"
 }
 
-func wish(t *testing.T, names ...string) debian.Wish {
+func request(t *testing.T, names ...string) debian.Request {
 	t.Helper()
 	installed, err := debian.ReadInstalled(row("dpkg", "1.21.23", "amd64", "tar (>= 1.28-1)") + row("bash", "5.2.15-2+b13", "amd64", "") + row("tar", "1.34+dfsg-1.2", "amd64", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return debian.Wish{Names: names, Installed: installed, Codename: "steady"}
+	return debian.Request{Names: names, Installed: installed, Codename: "steady"}
 }
 
-// bring does all of a wish, and returns the names of what it came to.
-func (m *mirror) bring(w debian.Wish) ([]string, error) {
+// bring does all of a request, and returns the names of what it came to.
+func (m *mirror) bring(w debian.Request) ([]string, error) {
 	m.t.Helper()
 	set, err := m.archive.Resolve(m.t.Context(), w)
 	if err != nil {
@@ -141,7 +141,7 @@ func (m *mirror) bring(w debian.Wish) ([]string, error) {
 func TestWhatAWishComesTo(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
-	set, err := m.archive.Resolve(t.Context(), wish(t, "tool"))
+	set, err := m.archive.Resolve(t.Context(), request(t, "tool"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,12 +161,12 @@ func TestWhatAWishComesTo(t *testing.T) {
 	if !slices.Equal(did, []string{"lib_1.0-1_all.deb", "tool_2%3a1.0-1_amd64.deb", "lib", "tool"}) {
 		t.Errorf("dpkg is to do %q", did)
 	}
-	w := wish(t, "tool")
+	w := request(t, "tool")
 	w.Recommends = true
 	if names, err := m.bring(w); err != nil || !slices.Equal(names, []string{"extra", "lib", "tool"}) {
 		t.Errorf("with what is recommended it is %q, %v", names, err)
 	}
-	if names, err := m.bring(wish(t, "bash", "lib")); err != nil || !slices.Equal(names, []string{"lib"}) {
+	if names, err := m.bring(request(t, "bash", "lib")); err != nil || !slices.Equal(names, []string{"lib"}) {
 		t.Errorf("beside what is installed, and in no list, it is %q, %v", names, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestWhatAWishComesTo(t *testing.T) {
 func TestWhatIsInstalledIsNotBroughtAgain(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
-	w := wish(t, "lib", "tool")
+	w := request(t, "lib", "tool")
 	more, err := debian.ReadInstalled(row("lib", "1.0-1", "all", "") + row("tool", "2:1.0-1", "amd64", "lib (>= 1.0)"))
 	if err != nil {
 		t.Fatal(err)
@@ -190,9 +190,9 @@ func TestALyingMirror(t *testing.T) {
 	t.Parallel()
 	const release, lists, deb = "/dists/steady/InRelease", "/dists/steady/main/binary-amd64/Packages", "/pool/tool_1.0-1_amd64.deb"
 	for name, c := range map[string]struct {
-		lie  func(m *mirror)
-		wish string
-		says string
+		lie     func(m *mirror)
+		request string
+		says    string
 	}{
 		"a changed release file": {
 			func(m *mirror) { m.lie(release, m.file("mirror"+release, "Origin: Tests", "Origin: Liars")) }, "tool", "not signed by a key of the distribution",
@@ -232,15 +232,15 @@ func TestALyingMirror(t *testing.T) {
 			t.Parallel()
 			m := newMirror(t)
 			c.lie(m)
-			names, err := m.bring(wish(t, c.wish))
+			names, err := m.bring(request(t, c.request))
 			if err == nil {
 				t.Fatalf("%q were brought", names)
 			}
-			told, ok := errors.AsType[*fault.Fault](err)
+			refused, ok := errors.AsType[*fault.Fault](err)
 			if !ok {
 				t.Fatalf("it is told %v", err)
 			}
-			if said := told.Sentence; !strings.Contains(said, c.says) || strings.Contains(said, "secret") || strings.Contains(said, "127.0.0.1") {
+			if said := refused.Sentence; !strings.Contains(said, c.says) || strings.Contains(said, "secret") || strings.Contains(said, "127.0.0.1") {
 				t.Errorf("it says %q, want %q and nothing of where the mirror is", said, c.says)
 			}
 			if c.says == "no name of a package" && len(m.asked) > 0 {
@@ -254,12 +254,12 @@ func TestALyingMirror(t *testing.T) {
 func TestAnOlderListIsNotTaken(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
-	if _, err := m.bring(wish(t, "tool")); err != nil {
+	if _, err := m.bring(request(t, "tool")); err != nil {
 		t.Fatal(err)
 	}
 	m.lie("/dists/steady/InRelease", m.file("older/InRelease"))
 	m.lie("/dists/steady/main/binary-amd64/Packages", m.file("older/main/binary-amd64/Packages"))
-	if names, err := m.bring(wish(t, "tool")); err == nil && !slices.Equal(names, []string{"lib", "tool"}) {
+	if names, err := m.bring(request(t, "tool")); err == nil && !slices.Equal(names, []string{"lib", "tool"}) {
 		t.Errorf("the older list was taken: %q", names)
 	} else if err != nil && strings.Contains(err.Error(), "Unable to locate") {
 		t.Errorf("the older list was taken: %v", err)
@@ -269,7 +269,7 @@ func TestAnOlderListIsNotTaken(t *testing.T) {
 func TestAMirrorOfAnotherDistribution(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
-	w := wish(t, "tool")
+	w := request(t, "tool")
 	w.Codename = "restless"
 	if _, err := m.bring(w); err == nil || !strings.Contains(err.Error(), "the template is of restless") {
 		t.Errorf("packages of another distribution were brought: %v", err)

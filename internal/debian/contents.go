@@ -22,10 +22,10 @@ import (
 
 // Bounds of what is read of one package's contents.
 const (
-	maxContents = 8 << 30 // unpacked
-	maxTelling  = 4 << 20 // of one file that tells of a package
-	maxTold     = 256 << 20
-	maxBrought  = 5_000 // releases
+	maxContents     = 8 << 30 // unpacked
+	maxTelling      = 4 << 20 // of one file that tells of a package
+	maxDescriptions = 256 << 20
+	maxBrought      = 5_000 // releases
 )
 
 // brings finds the releases of the ecosystems that lie in a verified package, as an
@@ -64,8 +64,8 @@ func readContents(ctx context.Context, work string, r io.Reader) (found []pkgref
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	told, err := layOut(dir, r)
-	if err != nil || !told {
+	described, err := layOut(dir, r)
+	if err != nil || !described {
 		return nil, err
 	}
 	result := inventory.Take(ctx, inventory.Request{Root: dir, Places: []string{"/"}, Depth: inventory.Depth, Layouts: all.Layouts(), Memory: inventory.NewMemory(all.Layouts())})
@@ -81,32 +81,32 @@ func readContents(ctx context.Context, work string, r io.Reader) (found []pkgref
 }
 
 // layOut writes what tells of packages below dir, and whether there is any.
-func layOut(dir string, r io.Reader) (told bool, err error) {
+func layOut(dir string, r io.Reader) (found bool, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = root.Close() }()
-	files, left := tar.NewReader(r), int64(maxTold)
+	files, left := tar.NewReader(r), int64(maxDescriptions)
 	for {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			_, err = io.Copy(io.Discard, r) // what follows the end, so that its writer ends well
-			return told, err
+			return found, err
 		}
 		if err != nil {
-			return told, err
+			return found, err
 		}
 		if h.Typeflag != tar.TypeReg || !telling(h) {
 			continue
 		}
 		if left -= h.Size; h.Size > maxTelling || left < 0 {
-			return told, fmt.Errorf("%q is too large to be read", h.Name)
+			return found, fmt.Errorf("%q is too large to be read", h.Name)
 		}
 		if err := writeBelow(root, strings.TrimPrefix(path.Clean("/"+h.Name), "/"), files); err != nil {
-			return told, err
+			return found, err
 		}
-		told = true
+		found = true
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package debian brings packages of the distribution to the builds of templates: apt, on
 // the host, chooses and fetches them, and what it brought is handed out by its digest.
 //
-// Vocabulary: the *mirror* is what the operator's or the host's apt uses; a *wish* is what
-// a build asks for; a *set* are the packages that a wish comes to, in the order in which
+// Vocabulary: the *mirror* is what the operator's or the host's apt uses; a *request* is what
+// a build asks for; a *set* are the packages that a request comes to, in the order in which
 // dpkg is to take them.
 //
 // apt has directories of its own here. Of the host's configuration it reads what it is
@@ -25,7 +25,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// Bounds of one wish.
+// Bounds of one request.
 const (
 	MaxNames    = 200
 	maxPackages = 1_000
@@ -99,8 +99,8 @@ type Package struct {
 	Brings []pkgref.Ref
 }
 
-// Wish is what a build asks for.
-type Wish struct {
+// Request is what a build asks for.
+type Request struct {
 	Names      []string // as ValidName has them
 	Recommends bool     // what they recommend is wanted, too
 	Installed  []Installed

@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Set are the packages that a wish comes to, without those that are installed.
+// Set are the packages that a request comes to, without those that are installed.
 type Set struct {
 	archive  *Archive
 	work     string
@@ -39,8 +39,8 @@ type Action struct {
 	Configure []string // names
 }
 
-// Resolve finds out what a wish comes to. The set is to be closed.
-func (a *Archive) Resolve(ctx context.Context, w Wish) (*Set, error) {
+// Resolve finds out what a request comes to. The set is to be closed.
+func (a *Archive) Resolve(ctx context.Context, w Request) (*Set, error) {
 	arch, err := w.check()
 	if err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (a *Archive) Resolve(ctx context.Context, w Wish) (*Set, error) {
 	return s, nil
 }
 
-// check refuses what is no wish, and returns the sandbox's architecture.
-func (w Wish) check() (arch string, err error) {
+// check refuses what is no request, and returns the sandbox's architecture.
+func (w Request) check() (arch string, err error) {
 	if len(w.Names) == 0 || len(w.Names) > MaxNames {
 		return "", fault.Invalid("an install names 1 to %d packages, and not %d", MaxNames, len(w.Names))
 	}
@@ -81,7 +81,7 @@ func (w Wish) check() (arch string, err error) {
 }
 
 // prepare writes all that apt reads.
-func (s *Set) prepare(w Wish, arch string, sources Sources) (err error) {
+func (s *Set) prepare(w Request, arch string, sources Sources) (err error) {
 	unable := func(err error) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the distribution's packages can't be written", s.archive.cfg.Dir)
 	}

@@ -140,7 +140,7 @@ func (s *server) readCalls(ctx context.Context, stream *yamux.Stream, in chan<- 
 }
 
 func (s *server) readCall(ctx context.Context, stream *yamux.Stream, buf *bytes.Buffer) (call, error) {
-	m := incoming{conn: stream, limit: func(kind byte) int { return method(kind).limit() }, patience: messageTime}
+	m := incoming{conn: stream, limit: func(kind byte) int { return method(kind).limit() }, timeout: messageTime}
 	kind, n, err := m.head()
 	if err != nil {
 		return call{}, err

@@ -175,9 +175,9 @@ type gate chan struct{}
 type incoming struct {
 	conn  net.Conn
 	limit func(kind byte) int // bytes that a message of a kind may have
-	// patience is how long a message, once begun, may take; 0: no deadline is
+	// timeout is how long a message, once begun, may take; 0: no deadline is
 	// set. Between messages there is none.
-	patience time.Duration
+	timeout time.Duration
 }
 
 // head reads a message's kind and the length of its JSON. io.EOF means that
@@ -210,17 +210,17 @@ func (m incoming) body(buf *bytes.Buffer, n int) error {
 	if _, err := io.CopyN(buf, m.conn, int64(n)); err != nil {
 		return cutShort(err)
 	}
-	if m.patience == 0 {
+	if m.timeout == 0 {
 		return nil
 	}
 	return m.conn.SetReadDeadline(time.Time{})
 }
 
 func (m incoming) hurry() error {
-	if m.patience == 0 {
+	if m.timeout == 0 {
 		return nil
 	}
-	return m.conn.SetReadDeadline(time.Now().Add(m.patience))
+	return m.conn.SetReadDeadline(time.Now().Add(m.timeout))
 }
 
 // emptied gives a buffer for the next message: a large one is not kept.

@@ -370,7 +370,7 @@ func FuzzIncoming(f *testing.F) {
 			b.Close()
 		}()
 		defer a.Close()
-		m := incoming{conn: a, limit: func(kind byte) int { return method(kind).limit() }, patience: messageTime}
+		m := incoming{conn: a, limit: func(kind byte) int { return method(kind).limit() }, timeout: messageTime}
 		kind, n, err := m.head()
 		if err != nil {
 			return

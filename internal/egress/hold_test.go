@@ -186,8 +186,8 @@ func TestWhatIsNotHeld(t *testing.T) {
 		t.Errorf("a person is asked about %+v", d.asks)
 	}
 	// The control: who means it has a person asked.
-	patient := uplinkTo(t, &d.fakeDoor, egress.Limits{}, nil, d)
-	if _, err := io.WriteString(to(t, patient(), "new.example", 443), firstHello(t, "new.example")); err != nil {
+	bounded := uplinkTo(t, &d.fakeDoor, egress.Limits{}, nil, d)
+	if _, err := io.WriteString(to(t, bounded(), "new.example", 443), firstHello(t, "new.example")); err != nil {
 		t.Fatal(err)
 	}
 	d.until(t, "the question", func() bool { return len(d.asks) == 1 })

@@ -48,7 +48,7 @@ type passage struct {
 // for a person, as the answer about it says.
 func (s *stream) connectHost(ctx context.Context, name string, port int, a door.NameAnswer) {
 	p := &passage{
-		router: s.router, sandbox: s.sandbox, name: name, port: port, guest: patient{s.conn, s.router.limits.Idle},
+		router: s.router, sandbox: s.sandbox, name: name, port: port, guest: guestConn{s.conn, s.router.limits.Idle},
 		held: a.Answer.Decision.Effect == policy.Hold,
 	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway

@@ -14,14 +14,14 @@ import (
 
 const relayBuffer = 32 << 10
 
-// patient is a guest's connection whose guest must read what is written in some time.
-type patient struct {
+// guestConn is a guest's connection whose guest must read what is written in some time.
+type guestConn struct {
 	net.Conn
 	idle time.Duration
 }
 
 // Write implements net.Conn.
-func (c patient) Write(b []byte) (int, error) {
+func (c guestConn) Write(b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.idle)); err != nil {
 		return 0, err
 	}
@@ -29,7 +29,7 @@ func (c patient) Write(b []byte) (int, error) {
 }
 
 // CloseWrite tells the guest that the host says no more.
-func (c patient) CloseWrite() error { return closeWrite(c.Conn) }
+func (c guestConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // metered is the connection to a host: it counts, and ends when nothing comes or goes.
 type metered struct {

@@ -17,10 +17,10 @@ import (
 // requestTime bounds how long a guest's request for packages is looked up.
 const requestTime = 2 * time.Minute
 
-// request passes an agent's wish for packages on, to be looked up, judged and
+// request passes an agent's request for packages on, to be looked up, judged and
 // filed. Nothing is approved on this way.
-func (s *stream) request(ctx context.Context, wish *channel.Request, asJSON bool) {
-	if wish == nil {
+func (s *stream) request(ctx context.Context, asked *channel.Request, asJSON bool) {
+	if asked == nil {
 		s.reply(channel.Reply{Error: "a request without packages"})
 		return
 	}
@@ -29,7 +29,7 @@ func (s *stream) request(ctx context.Context, wish *channel.Request, asJSON bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	all, err := s.router.registry.Propose(ctx, s.sandbox, *wish)
+	all, err := s.router.registry.Propose(ctx, s.sandbox, *asked)
 	if err != nil {
 		s.router.log.Warn("a request for packages could not be taken", "sandbox", s.sandbox, "error", err)
 		s.reply(channel.Reply{Error: sentenceOf(err)})

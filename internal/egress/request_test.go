@@ -12,7 +12,7 @@ import (
 
 func TestRequest(t *testing.T) {
 	dial := uplink(t, &fakeDoor{}, egress.Limits{})
-	wish := &channel.Request{Items: []channel.RequestItem{
+	asked := &channel.Request{Items: []channel.RequestItem{
 		{Ecosystem: "python", Name: "a"}, {Ecosystem: "python", Name: "b"}, {Ecosystem: "node", Name: "c"},
 	}}
 	want := `allowed  python a sb-1: because?[31m
@@ -21,16 +21,16 @@ waits    python b sb-1: because?[31m
 refused  node c sb-1: because?[31m
 What waits can be installed once it is approved; the install itself waits or fails as the policy says.
 `
-	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: wish}); !r.OK || r.Text != want {
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: asked}); !r.OK || r.Text != want {
 		t.Errorf("%+v", r)
 	}
 	var got []door.Proposed
-	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: wish, JSON: true})
+	r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: asked, JSON: true})
 	if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got) != 3 || got[1].Approval != "ap-test" {
 		t.Errorf("%s: %v", r.Text, err)
 	}
-	wish.Because = "fail"
-	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: wish}); r.OK || !strings.Contains(r.Error, "another request") {
+	asked.Because = "fail"
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: asked}); r.OK || !strings.Contains(r.Error, "another request") {
 		t.Errorf("%+v", r)
 	}
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest}); r.OK {

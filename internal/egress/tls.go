@@ -118,9 +118,9 @@ func (p *passage) turnAway(ctx context.Context, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		reason = "the ClientHello did not come in time"
 	}
-	refused, told := errors.AsType[*errRefused](err)
+	refused, isRefusal := errors.AsType[*errRefused](err)
 	switch {
-	case told:
+	case isRefusal:
 		reason = refused.sentence
 	case reason != "":
 		reason = p.refuse(ctx, door.RuleHostTLS, reason)

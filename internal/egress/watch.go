@@ -101,7 +101,7 @@ func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*pass
 // hungUp tells whether the other end of a connection was closed both ways, which one who
 // waits for the host to speak does not see.
 func hungUp(conn net.Conn) bool {
-	if c, ok := conn.(patient); ok {
+	if c, ok := conn.(guestConn); ok {
 		conn = c.Conn
 	}
 	sc, ok := conn.(syscall.Conn)

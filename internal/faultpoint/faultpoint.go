@@ -35,11 +35,11 @@ const (
 
 // Of a command.
 const (
-	ExecJudged  Point = "exec.judged"  // its started record is written
-	ExecStarted Point = "exec.started" // the guest has it
-	ExecEnded   Point = "exec.ended"   // its exit is known here
-	ExecStocked Point = "exec.stocked" // what it installed is on record
-	ExecSettled Point = "exec.settled" // its end is on record
+	ExecJudged   Point = "exec.judged"   // its started record is written
+	ExecStarted  Point = "exec.started"  // the guest has it
+	ExecEnded    Point = "exec.ended"    // its exit is known here
+	ExecRecorded Point = "exec.recorded" // what it installed is on record
+	ExecSettled  Point = "exec.settled"  // its end is on record
 )
 
 // Of a pause. A freeze for a hold takes the same way.
@@ -105,7 +105,7 @@ const (
 func All() []Point {
 	return []Point{
 		CreatePlanned, CreateJournaled, CreateRegistered, CreateRecorded, CreateLaunched, CreateRemembered, CreateConfigured, CreateListed, CreateRunning,
-		ExecJudged, ExecStarted, ExecEnded, ExecStocked, ExecSettled,
+		ExecJudged, ExecStarted, ExecEnded, ExecRecorded, ExecSettled,
 		PauseAsked, FreezeRoom, FreezeRemembered, FreezeWritten, FreezeRecorded, PauseDone,
 		ResumeChecked, ThawBegun, ThawRunning, ThawWoken, ThawForgotten, ThawRecorded, ResumeDone, ResumeForFiles,
 		DestroyJournaled, DestroyQuiet, DestroySettled, DestroyGone, DestroyDropped, DestroyRecorded, DestroyForgotten,

@@ -119,7 +119,7 @@ func TestQueries(t *testing.T) {
 	if n := b.registry.Count(indexHost + "/foo/main.info"); n != 1 {
 		t.Errorf("asked for %d times while it was fresh", n)
 	}
-	impatient(&b.cfg)
+	alwaysAsking(&b.cfg)
 	b.restart()
 	if a := b.get("/foo/main.info"); a.StatusCode != 403 || !strings.Contains(a.Status, "2.0.0 is too new") {
 		t.Error(status(a))

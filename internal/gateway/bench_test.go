@@ -39,8 +39,8 @@ func serveAgain(b *testing.B, g *bench, url string) {
 
 func unlimited(c *gateway.Config) { c.Limits.Requests = 1 << 30 }
 
-// patient is for pages beyond the limits of the other tests.
-func patient(c *gateway.Config) {
+// largePages is for pages beyond the limits of the other tests.
+func largePages(c *gateway.Config) {
 	unlimited(c)
 	c.Limits.Upstream.PageBytes, c.Limits.Upstream.PageTime, c.Limits.Upstream.PaceWindow = 100<<20, time.Minute, time.Minute
 }
@@ -75,7 +75,7 @@ func fetchPacked(b *testing.B, c *http.Client, url string) {
 // BenchmarkPageCold20MB is a page that the gateway has never seen: fetched,
 // read, kept, judged, rendered and sent. What the upstream does is in it.
 func BenchmarkPageCold20MB(b *testing.B) {
-	g, _ := newBulk(b, patient)
+	g, _ := newBulk(b, largePages)
 	c := g.client(sandboxA)
 	page := liar.Gzip(bulkType, packumentBytes(largeSize, largeReleases), 1)
 	b.SetBytes(largeSize)
@@ -90,7 +90,7 @@ func BenchmarkPageCold20MB(b *testing.B) {
 // BenchmarkPageAgain20MB is the same page under verdicts that it was not
 // rendered under yet.
 func BenchmarkPageAgain20MB(b *testing.B) {
-	g, _ := newBulk(b, patient)
+	g, _ := newBulk(b, largePages)
 	c := g.client(sandboxA)
 	g.registry.Script(bulkHost+"/large", packument(largeSize, largeReleases))
 	fetchPacked(b, c, "https://"+bulkHost+"/large")
@@ -104,7 +104,7 @@ func BenchmarkPageAgain20MB(b *testing.B) {
 
 // BenchmarkPageWarm20MB is the same page from memory.
 func BenchmarkPageWarm20MB(b *testing.B) {
-	g, _ := newBulk(b, patient)
+	g, _ := newBulk(b, largePages)
 	c := g.client(sandboxA)
 	g.registry.Script(bulkHost+"/large", packument(largeSize, largeReleases))
 	fetchPacked(b, c, "https://"+bulkHost+"/large")

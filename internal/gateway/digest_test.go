@@ -91,7 +91,7 @@ func TestChangedDigests(t *testing.T) {
 	} {
 		for _, emptied := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				b := newToyBench(t, newToy(pkgref.Node), func(b *bench, _ *upstream.Config) { impatient(&b.cfg) })
+				b := newToyBench(t, newToy(pkgref.Node), func(b *bench, _ *upstream.Config) { alwaysAsking(&b.cfg) })
 				b.list(indexHost, "foo", toyFile{Version: "1.0.0", Digest: c.first})
 				b.registry.Script(indexHost+"/foo/1.0.0.pkg", bodyOf(body))
 				if a := b.get("/foo/1.0.0.pkg"); a.StatusCode != 200 {

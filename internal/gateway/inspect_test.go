@@ -42,7 +42,7 @@ func TestInspectedFiles(t *testing.T) {
 		t.Errorf("edges (-want +got):\n%s", diff)
 	}
 	b.list(indexHost, "compiler", toyFile{Version: "1.0.0", Requires: []string{"bar", "more"}})
-	impatient(&b.cfg)
+	alwaysAsking(&b.cfg)
 	b.restart()
 	b.get("/compiler/1.0.0.pkg")
 	if n := toy.looked.Load(); n != 2 {
@@ -139,7 +139,7 @@ func TestScriptsThatTheIndexHides(t *testing.T) {
 			t.Error(status(a))
 		}
 	}
-	if _, told := b.door.edges["node loud 1.0.0"]; told || len(b.door.Served()) != 1 {
+	if _, answered := b.door.edges["node loud 1.0.0"]; answered || len(b.door.Served()) != 1 {
 		t.Errorf("edges %v, served %v", b.door.edges, b.door.Served())
 	}
 }

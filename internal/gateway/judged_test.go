@@ -100,12 +100,12 @@ func (b *bench) goesIn(log *audit.FileLog, outcome audit.Outcome, paths ...strin
 			b.t.Errorf("%s: %s", path, status(a))
 			continue
 		}
-		news := recorded(b.t, log)[before:]
-		if len(news) != 1 || news[0].Outcome != outcome || news[0].Run != "run-a" || news[0].Policy == "" {
-			b.t.Errorf("%s went in with these records: %+v", path, news)
+		appended := recorded(b.t, log)[before:]
+		if len(appended) != 1 || appended[0].Outcome != outcome || appended[0].Run != "run-a" || appended[0].Policy == "" {
+			b.t.Errorf("%s went in with these records: %+v", path, appended)
 			continue
 		}
-		if r := news[0]; r.Detail["index_digest"] == "" && "sha256:"+r.SHA256 != sha256Of([]byte(a.body)) {
+		if r := appended[0]; r.Detail["index_digest"] == "" && "sha256:"+r.SHA256 != sha256Of([]byte(a.body)) {
 			b.t.Errorf("%s: the record is of other bytes: %+v", path, r)
 		}
 		b.get(path)

@@ -20,8 +20,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
-// impatient asks the upstream about a page each time.
-func impatient(c *gateway.Config) { c.Limits.Fresh, c.Limits.Stale = 1, 1 }
+// alwaysAsking asks the upstream about a page each time.
+func alwaysAsking(c *gateway.Config) { c.Limits.Fresh, c.Limits.Stale = 1, 1 }
 
 func digit(c string) string { return "sha512:" + strings.Repeat(c, 128) }
 
@@ -41,7 +41,7 @@ func TestPagesAreReadOnce(t *testing.T) {
 	if n := b.registry.Count(bulkHost + "/a"); n != 1 || p.parsed.Load() != 1 {
 		t.Errorf("%d requests, read %d times", n, p.parsed.Load())
 	}
-	impatient(&b.cfg)
+	alwaysAsking(&b.cfg)
 	b.restart()
 	for range 2 {
 		if got := b.bulkGet("a"); got.Header.Get("ETag") != want.Header.Get("ETag") {
@@ -59,7 +59,7 @@ func TestPagesAreReadOnce(t *testing.T) {
 
 // TestConfirmedPages: the upstream is asked with its own ETag.
 func TestConfirmedPages(t *testing.T) {
-	b, p := newBulk(t, impatient)
+	b, p := newBulk(t, alwaysAsking)
 	const etag = `"v1"`
 	b.registry.Script(bulkHost+"/a", liar.With(200, map[string][]string{"Content-Type": {bulkType}, "Etag": {etag}}, []byte("1.0.0 - - x\n")), liar.Status(304))
 	want := b.bulkGet("a")
@@ -100,7 +100,7 @@ func TestHostsOfAPage(t *testing.T) {
 // TestWhereAPageCameFrom: links are read from there, so the same bytes from
 // another place are another page.
 func TestWhereAPageCameFrom(t *testing.T) {
-	b, _ := newBulk(t, impatient)
+	b, _ := newBulk(t, alwaysAsking)
 	page := liar.With(200, map[string][]string{"Content-Type": {bulkType}}, []byte("1.0.0 - - x\n"))
 	b.registry.Script(bulkHost+"/a", page, liar.Redirect(b.registry.URL(bulkHost, "/moved/a")))
 	b.registry.Script(bulkHost+"/moved/a", page)
@@ -130,7 +130,7 @@ func TestWhatTheDoorIsTold(t *testing.T) {
 // and the time of publication that it had then, whatever the registry says
 // later, also after a restart; other bytes are another file.
 func TestFilesKeepTheirTimes(t *testing.T) {
-	b, _ := newBulk(t, impatient)
+	b, _ := newBulk(t, alwaysAsking)
 	var first []door.File
 	for i, c := range []struct {
 		lines     []string
@@ -300,7 +300,7 @@ func TestPagesOnAFullDisk(t *testing.T) {
 // held, at the end of reading and of rendering, live memory is counted.
 func TestLargePageMemory(t *testing.T) {
 	const size, most = largeSize, 12 << 20
-	b, p := newBulk(t, patient)
+	b, p := newBulk(t, largePages)
 	b.registry.Script(bulkHost+"/large", packument(size, largeReleases))
 	b.bulkPage("small", "1.0.0 - - x")
 	b.bulkGet("small")

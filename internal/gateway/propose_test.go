@@ -14,11 +14,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-func wishes(items ...channel.RequestItem) channel.Request {
+func askingFor(items ...channel.RequestItem) channel.Request {
 	return channel.Request{Items: items, Because: "tables"}
 }
 
-func wished(name, version string) channel.RequestItem {
+func item(name, version string) channel.RequestItem {
 	return channel.RequestItem{Ecosystem: "python", Name: name, Version: version}
 }
 
@@ -34,12 +34,12 @@ func effects(all []door.Proposed) []string {
 // requests for pages.
 func TestProposalsTakeTurns(t *testing.T) {
 	b := newBench(t, func(c *gateway.Config) { c.Limits.Requests, c.Limits.Queue = 1, 1 })
-	ask := wishes(wished("probe", ""), wished("probe", ""), wished("probe", ""), wished("probe", ""), wished("probe", ""), wished("probe", ""))
+	ask := askingFor(item("probe", ""), item("probe", ""), item("probe", ""), item("probe", ""), item("probe", ""), item("probe", ""))
 	got, err := b.gateway.Propose(t.Context(), sandboxA, ask)
 	if err != nil || got[0].Effect != policy.Allow || got[5].Effect != policy.Deny || !strings.Contains(got[5].Reason, "faster than") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := b.gateway.Propose(t.Context(), "sb-b", wishes(wished("probe", ""))); err != nil || got[0].Effect != policy.Allow {
+	if got, err := b.gateway.Propose(t.Context(), "sb-b", askingFor(item("probe", ""))); err != nil || got[0].Effect != policy.Allow {
 		t.Errorf("another run: %+v, %v", got, err)
 	}
 }
@@ -61,8 +61,8 @@ func TestPropose(t *testing.T) {
 		}
 		return policy.Decision{Effect: policy.Allow, Rule: "list", Reason: "it is on a list"}
 	}
-	got, err := b.gateway.Propose(t.Context(), sandboxA, wishes(
-		wished("Rich", ""), wished("rich", "1.0.0"), wished("rich", "3.0"), wished("evil", ""), wished("probe", ""), wished("absent", ""), wished("rich", "9"), wished("a b", ""),
+	got, err := b.gateway.Propose(t.Context(), sandboxA, askingFor(
+		item("Rich", ""), item("rich", "1.0.0"), item("rich", "3.0"), item("evil", ""), item("probe", ""), item("absent", ""), item("rich", "9"), item("a b", ""),
 	))
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestProposeRefuses(t *testing.T) {
 		}
 	}
 	b.door.broken = true
-	if got, err := b.gateway.Propose(t.Context(), sandboxA, wishes(wished("probe", ""))); err == nil && got[0].Effect != policy.Deny {
+	if got, err := b.gateway.Propose(t.Context(), sandboxA, askingFor(item("probe", ""))); err == nil && got[0].Effect != policy.Deny {
 		t.Errorf("with a door that is broken: %+v", got)
 	}
 }
@@ -118,9 +118,9 @@ func TestProposeIsNoWayOut(t *testing.T) {
 	for round := range 4 {
 		var items []channel.RequestItem
 		for i := range channel.MaxRequestItems {
-			items = append(items, wished(fmt.Sprintf("secret-%d-%d", round, i), ""))
+			items = append(items, item(fmt.Sprintf("secret-%d-%d", round, i), ""))
 		}
-		if _, err := b.gateway.Propose(t.Context(), sandboxA, wishes(items...)); err != nil {
+		if _, err := b.gateway.Propose(t.Context(), sandboxA, askingFor(items...)); err != nil {
 			t.Fatal(err)
 		}
 	}

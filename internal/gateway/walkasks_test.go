@@ -47,8 +47,8 @@ func (b *bench) way(mayRead func(door.WalkAsk) bool, projects ...door.ToRead) {
 	b.door.mayRead = func(ask door.WalkAsk) policy.Decision { return onlyIf(mayRead(ask)) }
 }
 
-// toldOf are the releases of which the door was told what they require.
-func (b *bench) toldOf() (releases []string) {
+// releasesWithEdges are the releases of which the door was told what they require.
+func (b *bench) releasesWithEdges() (releases []string) {
 	b.door.mu.Lock()
 	defer b.door.mu.Unlock()
 	for release, reqs := range b.door.edges {
@@ -64,10 +64,10 @@ func (b *bench) toldOf() (releases []string) {
 // the page's verdict refuses.
 func TestAWalkAsksBeforeItReadsASidecar(t *testing.T) {
 	for what, c := range map[string]struct {
-		shown   func(pkgref.Ref, door.File) bool
-		mayRead bool
-		read    string // files whose metadata is
-		told    []string
+		shown    func(pkgref.Ref, door.File) bool
+		mayRead  bool
+		read     string // files whose metadata is
+		releases []string
 	}{
 		"it may be read":      {func(pkgref.Ref, door.File) bool { return true }, true, "root-2.0-a", []string{"python root 2.0"}},
 		"it may not":          {func(pkgref.Ref, door.File) bool { return true }, false, "", nil},
@@ -102,7 +102,7 @@ func TestAWalkAsksBeforeItReadsASidecar(t *testing.T) {
 			if got := strings.Join(read, " "); got != c.read {
 				t.Errorf("%q is read, want %q", got, c.read)
 			}
-			if diff := cmp.Diff(c.told, b.toldOf()); diff != "" {
+			if diff := cmp.Diff(c.releases, b.releasesWithEdges()); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
@@ -119,7 +119,7 @@ func TestAWalkAsksBeforeItReadsAnAttachment(t *testing.T) {
 		mayRead  func(door.WalkAsk) bool
 		asks     int
 		read     bool
-		told     []string
+		releases []string
 		describe bool // the file of the release, at the last ask
 	}{
 		"it may be read":             {".mod", func(door.WalkAsk) bool { return true }, 2, true, []string{"go root 1.0"}, true},
@@ -142,7 +142,7 @@ func TestAWalkAsksBeforeItReadsAnAttachment(t *testing.T) {
 			if read := b.registry.Count(indexHost + "/root/1.0" + c.file); (read > 0) != c.read || b.registry.Count(indexHost+"/root/2.0"+c.file) > 0 {
 				t.Errorf("it is read %d times, and that of the refused release %d", read, b.registry.Count(indexHost+"/root/2.0"+c.file))
 			}
-			if diff := cmp.Diff(c.told, b.toldOf()); diff != "" {
+			if diff := cmp.Diff(c.releases, b.releasesWithEdges()); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 			b.door.mu.Lock()
@@ -177,8 +177,8 @@ func TestAWalkTellsNothingThatNoClientGets(t *testing.T) {
 		b.publish(pypitest.Wheel(t, "root", "1.0", requires...))
 		b.way(func(door.WalkAsk) bool { return true }, door.ToRead{Project: pkgref.Ref{Ecosystem: pkgref.Python, Name: "root"}})
 		b.get("/p/" + child.File)
-		if told := b.toldOf(); (len(told) > 0) == direct {
-			t.Errorf("direct %v: told of %q", direct, told)
+		if releases := b.releasesWithEdges(); (len(releases) > 0) == direct {
+			t.Errorf("direct %v: told of %q", direct, releases)
 		}
 	}
 }

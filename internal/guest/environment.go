@@ -33,9 +33,9 @@ func trustEnv() map[string]string {
 	}
 }
 
-// patienceEnv has other clients than those that the host configures wait as long, and
+// timeoutEnv has other clients than those that the host configures wait as long, and
 // not repeat a refusal.
-func patienceEnv() map[string]string {
+func timeoutEnv() map[string]string {
 	return map[string]string{"CARGO_HTTP_TIMEOUT": "600", "CARGO_NET_RETRY": "1"}
 }
 
@@ -88,7 +88,7 @@ func userEnv(user channel.User) map[string]string {
 // tools at its end; a PATH of the command is taken as it is.
 func commandEnv(user channel.User, configured map[string]string, exec *channel.Exec) ([]string, error) {
 	env := trustEnv()
-	for _, layer := range []map[string]string{patienceEnv(), sideDownloadEnv(), agentEnv(), userEnv(user)} {
+	for _, layer := range []map[string]string{timeoutEnv(), sideDownloadEnv(), agentEnv(), userEnv(user)} {
 		maps.Copy(env, layer)
 	}
 	maps.Copy(env, configured)

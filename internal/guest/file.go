@@ -214,8 +214,8 @@ func replyFile(stream *channel.Conn, info *channel.FileInfo, err error) error {
 	answer := channel.Reply{OK: err == nil}
 	if err != nil {
 		answer.Error = err.Error()
-		if told, ok := errors.AsType[*fileError](err); ok {
-			answer.Code = told.code
+		if failure, ok := errors.AsType[*fileError](err); ok {
+			answer.Code = failure.code
 		}
 	} else if info != nil {
 		var failed error

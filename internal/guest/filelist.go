@@ -57,12 +57,12 @@ func (c *fileCall) list(ctx context.Context) error {
 // lister walks directories.
 type lister struct {
 	*fileCall
-	ctx   context.Context //nolint:containedctx // a lister lives within one call
-	depth int
-	told  int
-	links int // that were resolved
-	out   packer
-	proc  uint64
+	ctx    context.Context //nolint:containedctx // a lister lives within one call
+	depth  int
+	listed int
+	links  int // that were resolved
+	out    packer
+	proc   uint64
 }
 
 func (c *fileCall) newLister(ctx context.Context) (*lister, error) {
@@ -119,7 +119,7 @@ func (l *lister) names(dir *os.File) ([]string, error) {
 	for {
 		more, err := dir.Readdirnames(1024)
 		found = append(found, more...)
-		if l.told+len(found) > channel.MaxListEntries {
+		if l.listed+len(found) > channel.MaxListEntries {
 			return nil, invalidFile("the directory has more than %d entries; list a part of it", channel.MaxListEntries)
 		}
 		if errors.Is(err, io.EOF) || len(more) == 0 {
@@ -142,7 +142,7 @@ func (l *lister) entry(dir int, name, at string, depth int) error {
 	if err := unix.Fstatat(dir, name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil //nolint:nilerr // it is gone again
 	}
-	if l.told++; l.told > channel.MaxListEntries {
+	if l.listed++; l.listed > channel.MaxListEntries {
 		return invalidFile("there are more than %d entries; list a part of them", channel.MaxListEntries)
 	}
 	info := l.describe(dir, name, at, stat)

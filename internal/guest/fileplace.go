@@ -111,9 +111,9 @@ type walk struct {
 	kernel bool // as in search
 	inside bool // at is in the process table
 
-	give bool  // as in search
-	news bool  // the directory that is entered next was just made
-	made []int // those that were, held open if they are to be given
+	give     bool  // as in search
+	justMade bool  // the directory that is entered next was just made
+	made     []int // those that were, held open if they are to be given
 }
 
 func newWalk(root, clean string, kernel bool) (*walk, error) {
@@ -169,7 +169,7 @@ func (w *walk) step(how search) (bool, error) {
 	err := unix.Fstatat(w.at, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) && !last && how.parents {
 		if err = unix.Mkdirat(w.at, name, 0o755); err == nil || errors.Is(err, unix.EEXIST) {
-			w.news = err == nil
+			w.justMade = err == nil
 			return false, nil // it is there now
 		}
 	}
@@ -199,7 +199,7 @@ func (w *walk) into(name string) error {
 	if err != nil {
 		return err
 	}
-	if w.news && w.give {
+	if w.justMade && w.give {
 		kept, err := unix.FcntlInt(uintptr(next), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			_ = unix.Close(next)
@@ -207,7 +207,7 @@ func (w *walk) into(name string) error {
 		}
 		w.made = append(w.made, kept)
 	}
-	w.news = false
+	w.justMade = false
 	w.real = path.Join(w.real, name)
 	return w.turn(next)
 }

@@ -18,7 +18,7 @@ func TestAClientThatGoesIsToldOf(t *testing.T) {
 	var asked atomic.Int64
 	var mu sync.Mutex
 	streams := map[string]*channel.Conn{}
-	told := make(chan string, 10)
+	hungUp := make(chan string, 10)
 	world := worldOf(map[string][]int{"endless.example": {8443}, "echo.example": {8443}}, &asked)
 	a := startBare(t, func(open channel.Open, stream *channel.Conn) channel.Reply {
 		switch {
@@ -28,7 +28,7 @@ func TestAClientThatGoesIsToldOf(t *testing.T) {
 			if of := streams[open.Stream]; of != nil {
 				_ = of.Raw().Close()
 			}
-			told <- open.Stream
+			hungUp <- open.Stream
 			return channel.Reply{OK: true}
 		case open.Kind == channel.OpenTCP && open.Name == "endless.example":
 			mu.Lock()
@@ -64,22 +64,22 @@ func TestAClientThatGoesIsToldOf(t *testing.T) {
 	if n, err := polite.Read(make([]byte, 100)); n != 5 || err != nil {
 		t.Fatalf("%d bytes came back: %v", n, err)
 	}
-	impatient := dial("endless.example")
-	if _, err := impatient.Read(make([]byte, 1000)); err != nil {
+	leaving := dial("endless.example")
+	if _, err := leaving.Read(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	if err := impatient.Close(); err != nil {
+	if err := leaving.Close(); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case id := <-told:
+	case id := <-hungUp:
 		if id != "s-1" {
 			t.Errorf("the host was told of %q", id)
 		}
 	case <-t.Context().Done():
 		t.Fatal("the host was told nothing")
 	}
-	if len(told) != 0 {
-		t.Errorf("the host was also told of %q", <-told)
+	if len(hungUp) != 0 {
+		t.Errorf("the host was also told of %q", <-hungUp)
 	}
 }

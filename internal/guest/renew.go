@@ -36,9 +36,9 @@ func until(ctx context.Context, over <-chan struct{}) context.Context {
 // it or, after a reset, of the one that adopted it. Between the two, frames
 // wait.
 type outlet struct {
-	ctx      context.Context //nolint:containedctx // the command's own life, which frames wait within
-	clock    *clock
-	patience time.Duration // adoptTimeout
+	ctx     context.Context //nolint:containedctx // the command's own life, which frames wait within
+	clock   *clock
+	timeout time.Duration // adoptTimeout
 
 	mu       sync.Mutex    // guards the rest
 	stream   *channel.Conn // nil while there is none
@@ -51,7 +51,7 @@ type outlet struct {
 var _ frameWriter = (*outlet)(nil)
 
 func newOutlet(ctx context.Context, stream *channel.Conn, clock *clock) *outlet {
-	return &outlet{ctx: ctx, clock: clock, patience: adoptTimeout, stream: stream, changed: make(chan struct{})}
+	return &outlet{ctx: ctx, clock: clock, timeout: adoptTimeout, stream: stream, changed: make(chan struct{})}
 }
 
 // WriteFrame waits while there is no stream; what nobody wants is dropped. A
@@ -140,7 +140,7 @@ func (o *outlet) lose(stream *channel.Conn) {
 
 // tire gives up waiting for whoever adopts the command.
 func (o *outlet) tire(loss int) {
-	if o.clock.wait(o.ctx, o.patience) != nil {
+	if o.clock.wait(o.ctx, o.timeout) != nil {
 		return
 	}
 	o.mu.Lock()

@@ -286,7 +286,7 @@ func TestUnwantedOutputIsThrownAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := newOutlet(t.Context(), stream, a.agent.clock)
-	o.patience = 1
+	o.timeout = 1
 	if o.claim() {
 		t.Error("a stream that works was given away")
 	}

@@ -98,12 +98,12 @@ func askRequest(ctx context.Context, args []string, socket string, stdout, stder
 		_, _ = io.WriteString(stdout, requestHelp)
 		return 0
 	}
-	wish, err := parseRequest(args)
+	asked, err := parseRequest(args)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "cofferdam: %s\n\n%s", err, requestHelp)
 		return 2
 	}
-	doc, err := json.Marshal(wish)
+	doc, err := json.Marshal(asked)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "cofferdam: %s\n", err)
 		return 1
@@ -122,13 +122,13 @@ func (s *whyServer) requestText(ctx context.Context, length string, in io.Reader
 	if _, err := io.ReadFull(in, doc); err != nil {
 		return answerFailed + "The request ended early.\n"
 	}
-	var wish requestAsk
+	var asked requestAsk
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&wish); err != nil {
+	if err := dec.Decode(&asked); err != nil {
 		return answerFailed + "The request is not a document that can be read.\n"
 	}
-	stream, answer, err := openStream(ctx, s.session, channel.Open{Kind: channel.OpenRequest, JSON: wish.JSON, Request: &wish.Request}, requestDeadline)
+	stream, answer, err := openStream(ctx, s.session, channel.Open{Kind: channel.OpenRequest, JSON: asked.JSON, Request: &asked.Request}, requestDeadline)
 	if err != nil {
 		return answerFailed + "The host did not answer.\n"
 	}

@@ -121,9 +121,9 @@ func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
 	if !lift() {
 		return
 	}
-	patient, cancel := s.session.clock.within(ctx, requestDeadline)
+	bounded, cancel := s.session.clock.within(ctx, requestDeadline)
 	defer cancel()
-	defer limit(patient, conn)()
+	defer limit(bounded, conn)()
 	_, _ = io.WriteString(conn, s.requestText(ctx, length, in))
 }
 

@@ -73,8 +73,8 @@ type refusals struct {
 }
 
 type refusal struct {
-	told  time.Time
-	count int // since then
+	recorded time.Time
+	count    int // since then
 }
 
 // note counts one; due says that count of them are to be recorded now.
@@ -90,10 +90,10 @@ func (r *refusals) note(what string, now time.Time) (count int, due bool) {
 		r.seen[what] = known
 	}
 	known.count++
-	if !known.told.IsZero() && now.Sub(known.told) < refusalEvery {
+	if !known.recorded.IsZero() && now.Sub(known.recorded) < refusalEvery {
 		return 0, false
 	}
-	count, known.told, known.count = known.count, now, 0
+	count, known.recorded, known.count = known.count, now, 0
 	return count, true
 }
 

@@ -98,15 +98,15 @@ func (s advisoryRoutes) tellImport(w http.ResponseWriter, r *http.Request, job a
 	event := api.AdvisoryEvent{Done: &report}
 	if err != nil {
 		event.Status = statusOf(err)
-		event.Error = s.told(r, err, event.Status, &who)
+		event.Error = s.errorInside(r, err, event.Status, &who)
 	}
 	send(event)
 	return errAnswered
 }
 
-// told is what a caller hears of an error in the middle of an answer; what caused it is
+// errorInside is what a caller hears of an error in the middle of an answer; what caused it is
 // told to the daemon's log.
-func (s *desk) told(r *http.Request, err error, status int, by *caller) string {
+func (s *desk) errorInside(r *http.Request, err error, status int, by *caller) string {
 	if status >= http.StatusInternalServerError {
 		s.cfg.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 	}

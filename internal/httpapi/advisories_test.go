@@ -174,18 +174,18 @@ func TestATokenReadsNoFileOfTheHost(t *testing.T) {
 	in := install(t)
 	quiet := func(api.AdvisoryEvent) {}
 	secret := record(t, "-----BEGIN PRIVATE KEY-----\nthe-key-itself\n")
-	told := func(done api.AdvisoryImport, err error) string {
+	recorded := func(done api.AdvisoryImport, err error) string {
 		text, merr := json.Marshal(done)
 		return fmt.Sprint(string(text), merr, err)
 	}
 	done, err := in.client.ImportAdvisories(t.Context(), api.ImportAdvisories{Path: secret, Popular: "python"}, quiet)
-	if !strings.Contains(told(done, err), "PRIVATE KEY") {
-		t.Fatalf("the control is broken: an import on the host does not say what is wrong with the file: %s", told(done, err))
+	if !strings.Contains(recorded(done, err), "PRIVATE KEY") {
+		t.Fatalf("the control is broken: an import on the host does not say what is wrong with the file: %s", recorded(done, err))
 	}
 	for _, req := range []api.ImportAdvisories{{Path: secret}, {Path: secret, Popular: "python"}, {Path: secret, Popular: "python", Label: "x", KeepGoing: true}, {Path: record(t, burnt)}} {
 		done, err := in.admin.ImportAdvisories(t.Context(), req, quiet)
-		if client.StatusOf(err) != http.StatusForbidden || strings.Contains(told(done, err), "KEY") {
-			t.Errorf("%+v: %s", req, told(done, err))
+		if client.StatusOf(err) != http.StatusForbidden || strings.Contains(recorded(done, err), "KEY") {
+			t.Errorf("%+v: %s", req, recorded(done, err))
 		}
 	}
 	if all := in.db.Status().Sources; len(all) != 0 {
@@ -210,13 +210,13 @@ func TestATokenReadsNoFileOfTheHost(t *testing.T) {
 		t.Errorf("a token sees files of the host: %+v %v", status, err)
 	}
 	done, err = in.admin.UploadAdvisories(t.Context(), api.ImportAdvisories{Label: "feed"}, strings.NewReader(burnt), quiet)
-	if err != nil || strings.Contains(told(done, err), os.TempDir()) {
-		t.Errorf("a token is told which file of the host it replaces: %s", told(done, err))
+	if err != nil || strings.Contains(recorded(done, err), os.TempDir()) {
+		t.Errorf("a token is told which file of the host it replaces: %s", recorded(done, err))
 	}
 	for name, content := range map[string]io.Reader{"garbage": strings.NewReader("{"), "nothing": strings.NewReader(""), "half": io.MultiReader(strings.NewReader("{"), failing{})} {
 		done, err := in.admin.UploadAdvisories(t.Context(), api.ImportAdvisories{Label: "bad"}, content, quiet)
-		if err == nil || strings.Contains(told(done, err), in.dir) {
-			t.Errorf("%s: %s", name, told(done, err))
+		if err == nil || strings.Contains(recorded(done, err), in.dir) {
+			t.Errorf("%s: %s", name, recorded(done, err))
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(in.dir, "advisory", ".upload-*")); len(left) != 0 {

@@ -399,12 +399,12 @@ func TestRunsHaveOwners(t *testing.T) {
 		in.host: {{}: "hosts", {Request: "rqold"}: "old", {Sandbox: "sbhost"}: "hosts", {Run: "none"}: ""},
 	} {
 		for filter, run := range want {
-			told, err := who.Refusals(ctx, filter)
+			answered, err := who.Refusals(ctx, filter)
 			if run == "" && client.StatusOf(err) != http.StatusNotFound {
-				t.Errorf("%+v: %+v %v", filter, told, err)
+				t.Errorf("%+v: %+v %v", filter, answered, err)
 			}
-			if run != "" && (err != nil || told.Run != run || len(told.Refusals) != 1 || told.Refusals[0].RequestID != "rq"+run) {
-				t.Errorf("%+v: %+v %v", filter, told, err)
+			if run != "" && (err != nil || answered.Run != run || len(answered.Refusals) != 1 || answered.Refusals[0].RequestID != "rq"+run) {
+				t.Errorf("%+v: %+v %v", filter, answered, err)
 			}
 		}
 	}

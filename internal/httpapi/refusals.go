@@ -26,12 +26,12 @@ func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	told, err := s.cfg.Door.RefusalsOf(r.Context(), sought)
+	all, err := s.cfg.Door.RefusalsOf(r.Context(), sought)
 	if err != nil {
 		return err
 	}
 	answer := api.Refusals{Run: run, Refusals: []api.Refusal{}}
-	for _, one := range told {
+	for _, one := range all {
 		answer.Refusals = append(answer.Refusals, api.Refusal(one))
 	}
 	return writeJSON(w, http.StatusOK, answer)

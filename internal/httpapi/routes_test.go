@@ -130,11 +130,11 @@ func TestWhoMayWhat(t *testing.T) {
 	for pattern, who := range want {
 		for kind, as := range callers {
 			status := ask(t, mux, pattern, as)
-			let := strings.Contains(who, kind)
+			allowed := strings.Contains(who, kind)
 			switch {
-			case let && status != http.StatusTeapot:
+			case allowed && status != http.StatusTeapot:
 				t.Errorf("%s as %s: %d; it is for it", pattern, kind, status)
-			case !let && kind == "N" && status != http.StatusUnauthorized, !let && kind != "N" && status != http.StatusForbidden:
+			case !allowed && kind == "N" && status != http.StatusUnauthorized, !allowed && kind != "N" && status != http.StatusForbidden:
 				t.Errorf("%s as %s: %d; it is not for it", pattern, kind, status)
 			}
 		}

@@ -41,8 +41,8 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wishes, left := wishesOf(&roots, releases)
-	suggested, diff, err := policy.SuggestWanted(text, wishes)
+	wanted, left := wantedOf(&roots, releases)
+	suggested, diff, err := policy.SuggestWanted(text, wanted)
 	if err != nil {
 		return err
 	}
@@ -73,10 +73,10 @@ func (s runRoutes) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease
 	return all, nil
 }
 
-// wishesOf are what a policy should admit: the roots with all that they require, each in
+// wantedOf are what a policy should admit: the roots with all that they require, each in
 // the version of the plan, and what the plan was refused all the same. What no entry of
 // an allowlist lets in is left, a sentence each.
-func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []policy.Wanted, left []string) {
+func wantedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []policy.Wanted, left []string) {
 	for i := range roots.Roots {
 		p := &roots.Roots[i].Package
 		depth := -1
@@ -85,11 +85,11 @@ func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []poli
 				p.Version, depth = r.Version, r.Depth
 			}
 		}
-		wishes = append(wishes, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
+		wanted = append(wanted, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
 	}
-	wishes = append(wishes, roots.Asking...)
+	wanted = append(wanted, roots.Asking...)
 	if releases == nil {
-		return append(wishes, roots.Required...), nil
+		return append(wanted, roots.Required...), nil
 	}
 	for _, r := range releases {
 		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Name, Version: r.Version}
@@ -97,12 +97,12 @@ func wishesOf(roots *admission.Roots, releases []api.PlanRelease) (wishes []poli
 		switch {
 		case r.Effect == plan.EffectAllow || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):
 		case byAllowlist(r.Rule):
-			wishes = append(wishes, policy.Wanted{Package: ref})
+			wanted = append(wanted, policy.Wanted{Package: ref})
 		default:
 			left = append(left, ref.String()+": "+r.Reason)
 		}
 	}
-	return wishes, left
+	return wanted, left
 }
 
 // byAllowlist tells whether a refusal is one that an entry of the allowlist lifts.

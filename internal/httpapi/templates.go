@@ -68,7 +68,7 @@ func (s templateRoutes) buildTemplate(w http.ResponseWriter, r *http.Request) er
 		send(api.TemplateEvent{Step: p.Step, Detail: p.Detail, Percent: p.Percent})
 	})
 	if err != nil {
-		send(api.TemplateEvent{Error: s.told(r, err, statusOf(err), whoseIs(r))})
+		send(api.TemplateEvent{Error: s.errorInside(r, err, statusOf(err), whoseIs(r))})
 		return errAnswered
 	}
 	s.cfg.Built(r.Context())

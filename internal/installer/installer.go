@@ -84,7 +84,7 @@ func (w Wanted) Word(between string) string {
 type Surroundings struct {
 	Bundle    string // the file with all certificates that are trusted
 	CA        string // the file with the installation's own certificate alone
-	Patience  int    // how long an answer may take, in seconds: a person may be deciding
+	Timeout   int    // how long an answer may take, in seconds: a person may be deciding
 	Downloads string // an address, with a slash at its end, that says why nothing is to be had there
 }
 

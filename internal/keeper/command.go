@@ -82,14 +82,14 @@ func clipArgv(argv []string) []string {
 func (c *command) relay(stream *channel.Conn, gone <-chan struct{}, why func() string) {
 	released := make(chan struct{})
 	errand.Go(func() { // a sandbox that is gone waits for no reader
-		patience := time.NewTimer(ReaderPatience)
-		defer patience.Stop()
+		timer := time.NewTimer(ReaderTimeout)
+		defer timer.Stop()
 		for {
 			select {
 			case <-gone:
 				c.out.loosen()
 				return
-			case <-patience.C:
+			case <-timer.C:
 				c.out.release()
 			case <-released:
 				return

@@ -82,14 +82,14 @@ func (s *sandbox) unreachable(err error) error {
 	if !s.over() {
 		return fault.Wrap(fault.ErrUnavailable, err, "the agent of sandbox %s did not answer", s.id)
 	}
-	told := ""
+	reason := ""
 	if !s.met.Load() {
-		told = tail(s.began.path, s.began.size)
+		reason = tail(s.began.path, s.began.size)
 	}
 	if v, _ := s.view(); v.Exit != nil {
-		return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d%s", s.id, v.Exit.Code, told)
+		return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d%s", s.id, v.Exit.Code, reason)
 	}
-	return fault.New(fault.ErrUnavailable, "sandbox %s has ended%s", s.id, told)
+	return fault.New(fault.ErrUnavailable, "sandbox %s has ended%s", s.id, reason)
 }
 
 // call is one question to the guest and its reply, verbatim.

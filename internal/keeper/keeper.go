@@ -91,7 +91,7 @@ type ExecOptions struct {
 	// holds the guest back, and without a reader the ring drops the oldest.
 	CapBytes int64 `json:"cap_bytes"`
 	// AwaitReader: no output is dropped before the first Attach; the guest is
-	// held back instead, for at most ReaderPatience.
+	// held back instead, for at most ReaderTimeout.
 	AwaitReader bool `json:"await_reader,omitempty"`
 }
 
@@ -102,8 +102,8 @@ const Tail = math.MaxInt64
 // FromNow is the Attach offset of who wants only the output that is still to come.
 const FromNow = math.MaxInt64 - 1
 
-// ReaderPatience is how long a command with AwaitReader waits for its reader.
-const ReaderPatience = 30 * time.Second
+// ReaderTimeout is how long a command with AwaitReader waits for its reader.
+const ReaderTimeout = 30 * time.Second
 
 // StreamIdentity precedes each guest-opened stream on the uplink as one
 // FrameOpen frame; the guest's own FrameOpen follows verbatim, then the

@@ -205,9 +205,9 @@ func (s *stage) serveAged(raw net.Conn, knows, tells []string) {
 		if err != nil {
 			return
 		}
-		var told any
-		if kind == channel.FrameReply && json.Unmarshal(payload, &told) == nil {
-			payload, _ = json.Marshal(only(told, "", tells))
+		var answered any
+		if kind == channel.FrameReply && json.Unmarshal(payload, &answered) == nil {
+			payload, _ = json.Marshal(only(answered, "", tells))
 		}
 		if near.WriteFrame(kind, payload) != nil {
 			return

@@ -14,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// told are a ring's passages as lines: seconds since began, stdout, stderr.
-func told(r *ring, began time.Time) []string {
+// passageLines are a ring's passages as lines: seconds since began, stdout, stderr.
+func passageLines(r *ring, began time.Time) []string {
 	var lines []string
 	for _, p := range r.passages(time.Now()) {
 		lines = append(lines, fmt.Sprintf("%s %q %q", p.At.Sub(began), p.Stdout, p.Stderr))
@@ -23,9 +23,9 @@ func told(r *ring, began time.Time) []string {
 	return lines
 }
 
-func wantTold(t *testing.T, r *ring, began time.Time, want ...string) {
+func wantPassages(t *testing.T, r *ring, began time.Time, want ...string) {
 	t.Helper()
-	if got := told(r, began); !slices.Equal(got, want) {
+	if got := passageLines(r, began); !slices.Equal(got, want) {
 		t.Errorf("told are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -38,22 +38,22 @@ func TestPassages(t *testing.T) {
 		r, began := newRing(minRing), time.Now()
 		r.hold() // for a reader that has not come
 		put := func(kind channel.FrameType, text string) { r.append(kind, []byte(text)) }
-		wantTold(t, r, began)
+		wantPassages(t, r, began)
 		put(channel.FrameStdout, "a")
 		time.Sleep(passageTime / 2)
 		put(channel.FrameStderr, "bad")
 		put(channel.FrameStdout, "b")
-		wantTold(t, r, began)
+		wantPassages(t, r, began)
 		time.Sleep(passageTime / 2)
 		first := `1s "ab" "bad"`
-		wantTold(t, r, began, first)
+		wantPassages(t, r, began, first)
 		time.Sleep(3 * passageTime)
 		put(channel.FrameStdout, "later")
-		wantTold(t, r, began, first)
+		wantPassages(t, r, began, first)
 		time.Sleep(passageTime / 4)
 		r.close()
 		time.Sleep(time.Hour)
-		wantTold(t, r, began, first, `4.25s "later" ""`)
+		wantPassages(t, r, began, first, `4.25s "later" ""`)
 		if !r.held {
 			t.Error("who tells what was written has become its first reader")
 		}

@@ -87,7 +87,7 @@ func NewServer(cfg Config) *Server {
 	cfg = cfg.complete()
 	return &Server{
 		cfg: cfg, log: cfg.Logger, reaper: newReaper(), sandboxes: map[string]*sandbox{},
-		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame, patience: cfg.Gateway},
+		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame, gatewayWait: cfg.Gateway},
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 // path, with the sandbox's identity in front. The identity is the session that
 // the stream came on; nothing that the guest sends can change it.
 type uplink struct {
-	path     string        // of a Unix socket
-	streams  int           // of one sandbox at once; more are refused
-	deadline time.Duration // for a stream's first frame
-	patience time.Duration // for a gateway that is not there
+	path        string        // of a Unix socket
+	streams     int           // of one sandbox at once; more are refused
+	deadline    time.Duration // for a stream's first frame
+	gatewayWait time.Duration // for a gateway that is not there
 }
 
 // refusals of one sandbox that may be under way at once; past it, streams wait
@@ -117,7 +117,7 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 // and the next is on its way, it goes on trying: clients try a lost request only
 // once or twice more, and at once.
 func (u uplink) dial(box *sandbox, first []byte) (*channel.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), u.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
 	defer cancel()
 	raw, err := u.reach(ctx, box.session)
 	if err != nil {

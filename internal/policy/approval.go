@@ -42,13 +42,13 @@ const ByApproval ResolvedBy = "approval"
 // ruleApproval is of what a person answered.
 const ruleApproval = "approval"
 
-// OnHold is what an install does that waits for a person; patience is how long
+// OnHold is what an install does that waits for a person; maxWait is how long
 // it waits at most, of HoldWait. A document that does not say lets it fail.
-func (p *Policy) OnHold() (mode HoldMode, patience time.Duration) {
+func (p *Policy) OnHold() (mode HoldMode, maxWait time.Duration) {
 	if p.packages.onHold == "" {
 		return HoldFail, 0
 	}
-	return p.packages.onHold, p.packages.patience
+	return p.packages.onHold, p.packages.maxWait
 }
 
 // MayHold tells whether anything can wait for a person under this policy; if

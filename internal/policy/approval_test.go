@@ -89,9 +89,9 @@ func TestAnApprovedFileKeepsItsEntry(t *testing.T) {
 
 func TestOnHold(t *testing.T) {
 	for document, want := range map[string]struct {
-		mode     policy.HoldMode
-		patience time.Duration
-		holds    bool
+		mode    policy.HoldMode
+		maxWait time.Duration
+		holds   bool
 	}{
 		"packages: { default: deny }":                                          {policy.HoldFail, 0, false},
 		"packages: { default: hold, on_hold: fail }":                           {policy.HoldFail, 0, true},
@@ -103,8 +103,8 @@ func TestOnHold(t *testing.T) {
 		"packages: { default: allow, similar_names: hold }":                    {policy.HoldFail, 0, true},
 	} {
 		p := mustParse(t, document+"\n")
-		if mode, patience := p.OnHold(); mode != want.mode || patience != want.patience || p.MayHold() != want.holds {
-			t.Errorf("%s: %s %s, holds: %t", document, mode, patience, p.MayHold())
+		if mode, maxWait := p.OnHold(); mode != want.mode || maxWait != want.maxWait || p.MayHold() != want.holds {
+			t.Errorf("%s: %s %s, holds: %t", document, mode, maxWait, p.MayHold())
 		}
 		if notes := p.Notes(); len(notes) > 0 {
 			t.Errorf("%s: not enforced: %v", document, notes)

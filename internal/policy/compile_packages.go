@@ -115,12 +115,12 @@ func (c *compiler) onHold(v value) {
 		p.onHold = HoldFreeze
 		c.says(v, "while something waits for a person the whole sandbox is written to disk; then the same install goes on or fails")
 	case isWait:
-		patience, ok := parseDuration(wait)
-		if !ok || patience <= 0 {
+		maxWait, ok := parseDuration(wait)
+		if !ok || maxWait <= 0 {
 			c.fail(v.node, "packages.on_hold needs a duration after wait, like \"wait 20s\", and has %q", plain(wait, 40))
 			return
 		}
-		p.onHold, p.patience = HoldWait, patience
+		p.onHold, p.maxWait = HoldWait, maxWait
 		c.says(v, "what waits for a person waits for up to %s, then fails with the request's id; a retry meets the answer", wait)
 	default:
 		c.fail(v.node, "packages.on_hold must be fail, freeze or like \"wait 20s\", and is %q", plain(s, 40))

@@ -162,10 +162,10 @@ func TestHostsOfAnyProtocol(t *testing.T) {
 	if !both.HostTCP("db.example", 5432).Allowed() || without.HostTCP("db.example", 5432).Allowed() || !without.Host("db.example", 5432).Allowed() {
 		t.Errorf("%+v, %+v, %+v", both.HostTCP("db.example", 5432), without.HostTCP("db.example", 5432), without.Host("db.example", 5432))
 	}
-	told := slices.ContainsFunc(p.Check(), func(e policy.Explanation) bool {
+	named := slices.ContainsFunc(p.Check(), func(e policy.Explanation) bool {
 		return e.Enforced && e.Line == 3 && e.Key == "network_allowlist[1].tcp" && strings.HasPrefix(e.Meaning, "every protocol passes on port 5432 of db.example, unread")
 	})
-	if !told {
+	if !named {
 		t.Errorf("what tcp means is not told: %+v", p.Check())
 	}
 }

@@ -80,7 +80,7 @@ type packageRules struct {
 	similar      Effect // "" is Deny
 	system       Effect // "" is Deny; never Hold
 	onHold       HoldMode
-	patience     time.Duration // of HoldWait
+	maxWait      time.Duration // of HoldWait
 	hashes       bool          // a strong digest is demanded
 	minAge       time.Duration
 	ageSource    ageSource

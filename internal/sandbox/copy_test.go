@@ -375,7 +375,7 @@ func TestBurntCopies(t *testing.T) {
 	other.Snapshot, other.Env = "base", nil
 	_, err = s.Create(t.Context(), other)
 	refused("a policy that blocks it", err, "blocklist")
-	s.news.burn("requests")
+	s.advisories.burn("requests")
 	started := len(s.camera.seen)
 	_, err = s.Create(t.Context(), sandbox.Request{Snapshot: "base"})
 	refused("a restore", err, "MAL-2026-9")
@@ -387,7 +387,7 @@ func TestBurntCopies(t *testing.T) {
 	if len(s.camera.seen) != started || len(s.List()) != 1 {
 		t.Errorf("%d were started", len(s.camera.seen)-started)
 	}
-	s.news.burn("")
+	s.advisories.burn("")
 	s.create(sandbox.Request{Snapshot: "base"})
 }
 

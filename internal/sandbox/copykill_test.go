@@ -119,13 +119,13 @@ func TestKilledWhileCopying(t *testing.T) {
 		}
 		t.Run(string(point), func(t *testing.T) {
 			w := newWorld(t)
-			told := w.dieAs(t, roleCopier, point)
+			answers := w.crashAs(t, roleCopier, point)
 			d, err := w.startCopier(t.Context())
 			must(t, err)
 			defer d.stop(t)
 			var want []string
 			for _, what := range []string{"created", "restored", "forked"} {
-				if id := told[what]; id != "" {
+				if id := answers[what]; id != "" {
 					want = append(want, id)
 				}
 			}
@@ -143,7 +143,7 @@ func TestKilledWhileCopying(t *testing.T) {
 				t.Errorf("%v live, and %v were told of", live, want)
 			}
 			d.wantOnly(t, live...)
-			d.wantWholeSnapshots(t, point, told["snapshot"])
+			d.wantWholeSnapshots(t, point, answers["snapshot"])
 			for _, s := range d.List() {
 				must(t, d.Destroy(t.Context(), s.Info().ID))
 			}
@@ -158,15 +158,15 @@ func TestKilledWhileCopying(t *testing.T) {
 
 // wantWholeSnapshots: the one that a client was told of, or at most one that was
 // published before it was told; what is there can be used, and nothing else is.
-func (d *daemon) wantWholeSnapshots(t *testing.T, point faultpoint.Point, told string) {
+func (d *daemon) wantWholeSnapshots(t *testing.T, point faultpoint.Point, answers string) {
 	t.Helper()
 	list, err := d.Snapshots(t.Context())
 	must(t, err)
 	entries, err := os.ReadDir(d.world.path("snapshots"))
 	must(t, err)
-	published := told != "" || point == faultpoint.SnapshotPublished
-	if len(entries) != len(list) || published != (len(list) == 1) || told != "" && list[0].ID != told {
-		t.Errorf("there are %v, in %v; the client was told of %q", list, entries, told)
+	published := answers != "" || point == faultpoint.SnapshotPublished
+	if len(entries) != len(list) || published != (len(list) == 1) || answers != "" && list[0].ID != answers {
+		t.Errorf("there are %v, in %v; the client was told of %q", list, entries, answers)
 	}
 	if len(list) == 0 {
 		return

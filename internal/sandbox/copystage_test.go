@@ -153,16 +153,16 @@ func (r regular) ReadDir(name string) ([]fs.DirEntry, error) {
 // studio is a manager over such an engine, with all that belongs to it.
 type studio struct {
 	*sandbox.Manager
-	t      *testing.T
-	dir    string
-	engine engine.Engine
-	camera *camera // the engine, unless a test has another
-	tpl    template.Template
-	keeper *keeper.Client
-	log    *audit.FileLog
-	door   *admission.Controller
-	news   *gazette
-	room   snapshots.Room
+	t          *testing.T
+	dir        string
+	engine     engine.Engine
+	camera     *camera // the engine, unless a test has another
+	tpl        template.Template
+	keeper     *keeper.Client
+	log        *audit.FileLog
+	door       *admission.Controller
+	advisories *gazette
+	room       snapshots.Room
 }
 
 // gazette has one advisory, if any.
@@ -231,7 +231,7 @@ func newStudioWith(t *testing.T, equip func(*studio)) *studio {
 	for _, sub := range []string{"agent", "policies", "baselines", "frozen", "snapshots", "log"} {
 		must(t, os.Mkdir(filepath.Join(dir, sub), 0o700))
 	}
-	s := &studio{t: t, dir: dir, news: &gazette{}, room: snapshots.Room{Bytes: 1 << 30, Count: 100}}
+	s := &studio{t: t, dir: dir, advisories: &gazette{}, room: snapshots.Room{Bytes: 1 << 30, Count: 100}}
 	s.keeper = enginetest.StartKeeper(t, filepath.Join(dir, "k.sock"))
 	equip(s)
 	s.log, err = audit.Open(filepath.Join(dir, "log"), audit.Options{})
@@ -252,7 +252,7 @@ func newStudioWith(t *testing.T, equip func(*studio)) *studio {
 // begin makes the manager, or another one after the first has ended.
 func (s *studio) begin(digest string) {
 	s.t.Helper()
-	s.door = admission.New(admission.Config{Log: s.log, Advisories: s.news})
+	s.door = admission.New(admission.Config{Log: s.log, Advisories: s.advisories})
 	quiet := slog.New(slog.DiscardHandler)
 	tpl := s.tpl
 	tpl.Digest = digest

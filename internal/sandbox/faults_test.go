@@ -57,8 +57,8 @@ type life struct {
 	resume func(d *daemon, ctx context.Context, id string) (bool, error)
 }
 
-// lives are the ways by the roles that have them.
-func lives() map[string]life {
+// livesByRole are the ways by the roles that have them.
+func livesByRole() map[string]life {
 	return map[string]life{
 		roleDaemon:  {(*daemon).Pause, (*daemon).Resume},
 		roleOfFiles: {(*daemon).PauseFiles, (*daemon).Resume},
@@ -113,14 +113,14 @@ func (d *daemon) wholeLife(ctx context.Context, way life, say func(what, id stri
 	return errors.New("the point was not met")
 }
 
-// dieAt runs a daemon that dies at a point, and returns what its client was told.
-func (w *world) dieAt(t *testing.T, point faultpoint.Point) (told map[string]string) {
+// crashAt runs a daemon that dies at a point, and returns what its client was told.
+func (w *world) crashAt(t *testing.T, point faultpoint.Point) (answers map[string]string) {
 	t.Helper()
-	return w.dieAs(t, roleDaemon, point)
+	return w.crashAs(t, roleDaemon, point)
 }
 
-// dieAs is dieAt for a daemon of some role.
-func (w *world) dieAs(t *testing.T, role string, point faultpoint.Point) (told map[string]string) {
+// crashAs is dieAt for a daemon of some role.
+func (w *world) crashAs(t *testing.T, role string, point faultpoint.Point) (answers map[string]string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], role, w.encode(t))
 	cmd.Env = append(os.Environ(), faultpoint.Variable+"="+string(point))
@@ -133,17 +133,17 @@ func (w *world) dieAs(t *testing.T, role string, point faultpoint.Point) (told m
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	told = map[string]string{}
+	answers = map[string]string{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		what, id, _ := strings.Cut(lines.Text(), " ")
-		told[what] = id
+		answers[what] = id
 	}
 	err = cmd.Wait()
 	ended, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("it did not die at %s: %v\n%s", point, err, complaint.String())
 	}
-	return told
+	return answers
 }
 
 // TestKilledAnywhere: at every fault point the daemon is killed. The next one finds
@@ -158,16 +158,16 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if strings.HasPrefix(string(point), "recover.") { // something must be there
-				w.dieAt(t, faultpoint.PauseDone)
+				w.crashAt(t, faultpoint.PauseDone)
 			}
-			told := w.dieAt(t, point)
+			answers := w.crashAt(t, point)
 			d := w.daemon(t)
 			if strings.HasPrefix(string(point), "recover.") {
 				if len(d.List()) != 1 {
 					t.Errorf("%d sandboxes live", len(d.List()))
 				}
 			} else {
-				d.judge(t, point, told)
+				d.judge(t, point, answers)
 			}
 			for _, s := range d.List() { // whatever it is, it can be gone on with
 				d.goOn(t, s)
@@ -179,9 +179,9 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // judge compares what lives after a crash with what the client knows.
-func (d *daemon) judge(t *testing.T, point faultpoint.Point, told map[string]string) {
+func (d *daemon) judge(t *testing.T, point faultpoint.Point, answers map[string]string) {
 	t.Helper()
-	id, known := told["created"]
+	id, known := answers["created"]
 	var live []string
 	for _, s := range d.List() {
 		live = append(live, s.Info().ID)
@@ -195,7 +195,7 @@ func (d *daemon) judge(t *testing.T, point faultpoint.Point, told map[string]str
 		t.Fatalf("%v live", live)
 	case !known && point != faultpoint.CreateRunning && len(live) > 0:
 		t.Errorf("%v lives, and nobody was told of it", live)
-	case known && told["destroyed"] == "" && !strings.HasPrefix(string(point), "destroy.") && !slices.Equal(live, []string{id}):
+	case known && answers["destroyed"] == "" && !strings.HasPrefix(string(point), "destroy.") && !slices.Equal(live, []string{id}):
 		t.Errorf("%v live, and the client has %s", live, id)
 	case strings.HasPrefix(string(point), "destroy.") && len(live) > 0:
 		t.Errorf("%v lives, and was being destroyed", live)
@@ -208,10 +208,10 @@ func (d *daemon) judge(t *testing.T, point faultpoint.Point, told map[string]str
 		t.Fatal(err)
 	}
 	state, _ := s.State()
-	if paused := told["paused"] != "" && told["resumed"] == ""; paused && !strings.HasPrefix(string(point), "thaw.") && point != faultpoint.ResumeDone && state != sandbox.Paused {
+	if paused := answers["paused"] != "" && answers["resumed"] == ""; paused && !strings.HasPrefix(string(point), "thaw.") && point != faultpoint.ResumeDone && state != sandbox.Paused {
 		t.Errorf("it is %s, and the client paused it", state)
 	}
-	if told["extended"] != "" && (s.Ends().IsZero() || time.Until(s.Ends()) > time.Hour) {
+	if answers["extended"] != "" && (s.Ends().IsZero() || time.Until(s.Ends()) > time.Hour) {
 		t.Errorf("it ends at %s", s.Ends())
 	}
 	if !slices.Contains(d.records(t, live[0]), audit.Adopted) {

@@ -35,27 +35,27 @@ func TestKilledInAPauseOfFiles(t *testing.T) {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			told := w.dieAs(t, roleOfFiles, point)
-			w.wantGoesOn(t, point, told)
+			answers := w.crashAs(t, roleOfFiles, point)
+			w.wantGoesOn(t, point, answers)
 		})
 	}
 	t.Run("and the daemon that mends it is killed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		told := w.dieAs(t, roleOfFiles, faultpoint.ThawRunning)
-		w.dieAs(t, roleOfFiles, faultpoint.CreateConfigured) // in its Recover: nothing is created there
-		w.wantGoesOn(t, faultpoint.ThawRunning, told)
+		answers := w.crashAs(t, roleOfFiles, faultpoint.ThawRunning)
+		w.crashAs(t, roleOfFiles, faultpoint.CreateConfigured) // in its Recover: nothing is created there
+		w.wantGoesOn(t, faultpoint.ThawRunning, answers)
 	})
 }
 
 // wantGoesOn: the next daemon has the sandbox, and it can be used.
-func (w *world) wantGoesOn(t *testing.T, point faultpoint.Point, told map[string]string) {
+func (w *world) wantGoesOn(t *testing.T, point faultpoint.Point, answers map[string]string) {
 	t.Helper()
 	d := w.daemon(t)
 	if len(d.List()) != 1 {
 		t.Errorf("%d sandboxes live, want the one that was paused", len(d.List()))
 	}
-	d.judge(t, point, told)
+	d.judge(t, point, answers)
 	for _, s := range d.List() {
 		d.goOn(t, s)
 	}
@@ -68,21 +68,21 @@ func (w *world) wantGoesOn(t *testing.T, point faultpoint.Point, told map[string
 func TestKilledBeforeAnIdentityThatIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	told := w.dieAs(t, roleOfFiles, faultpoint.ThawRunning)
+	answers := w.crashAs(t, roleOfFiles, faultpoint.ThawRunning)
 	kept, err := filepath.Glob(w.path("baselines", "made-*"))
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("INCONCLUSIVE: what sandboxes were made with is in %v, %v", kept, err)
 	}
 	must(t, os.Remove(kept[0]))
-	await(t, "the guest that was started anew runs", func() bool { return slices.Equal(w.processes(), []string{told["created"]}) })
+	await(t, "the guest that was started anew runs", func() bool { return slices.Equal(w.processes(), []string{answers["created"]}) })
 	d := w.daemon(t)
 	d.nothingLeft(t)
 	d.wantOneEnd(t)
-	records := d.records(t, told["created"])
+	records := d.records(t, answers["created"])
 	if slices.Contains(records, audit.Adopted) || !slices.Contains(records, audit.Finished) {
 		t.Errorf("its records are %v", records)
 	}
-	if _, err := d.Start(t.Context(), told["created"], sandbox.Command{Argv: []string{"/bin/true"}}); err == nil {
+	if _, err := d.Start(t.Context(), answers["created"], sandbox.Command{Argv: []string{"/bin/true"}}); err == nil {
 		t.Error("a command runs in it")
 	}
 }

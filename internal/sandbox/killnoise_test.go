@@ -31,8 +31,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// told makes a daemon whose log, from warnings on, is kept.
-func told(t *testing.T) (*daemon, *lines) {
+// loggedDaemon makes a daemon whose log, from warnings on, is kept.
+func loggedDaemon(t *testing.T) (*daemon, *lines) {
 	t.Helper()
 	w, log := newWorld(t), &lines{}
 	w.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -45,7 +45,7 @@ const notListed = "could not be listed"
 // record that its packages were not listed, but no alarm, and no line in the log.
 func TestAKillIsNoAlarm(t *testing.T) {
 	t.Parallel()
-	d, log := told(t)
+	d, log := loggedDaemon(t)
 	for _, kill := range []func(s *sandbox.Sandbox){
 		func(s *sandbox.Sandbox) {
 			if err := d.Destroy(t.Context(), s.Info().ID); err != nil {

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
-		if way, ok := lives()[os.Args[1]]; ok {
+		if way, ok := livesByRole()[os.Args[1]]; ok {
 			playDaemon(os.Args[2], way)
 		}
 	}

@@ -49,12 +49,12 @@ func (w *world) bootTime() (pass func(time.Duration)) {
 // slowMove has every move wait until all ends that are due have been told of.
 type slowMove struct {
 	sandbox.Journal
-	told func()
+	wait func()
 }
 
 func (j *slowMove) Move(ctx context.Context, e sandbox.Entry, ev sandbox.Event) (sandbox.Event, error) {
 	if ev.Reason == "a new daemon took it over" {
-		j.told()
+		j.wait()
 	}
 	return j.Journal.Move(ctx, e, ev)
 }

@@ -15,7 +15,7 @@ import (
 
 // clings makes a daemon whose sandboxes can't be taken away until let go, and counts
 // the tries.
-func clings(t *testing.T) (d *daemon, tries *atomic.Int32, letGo func()) {
+func clings(t *testing.T) (d *daemon, tries *atomic.Int32, release func()) {
 	t.Helper()
 	w := newWorld(t)
 	w.EndRetry = time.Millisecond
@@ -29,16 +29,16 @@ func clings(t *testing.T) (d *daemon, tries *atomic.Int32, letGo func()) {
 		}
 		return errors.New("it is busy")
 	}
-	letGo = func() { free.Store(true) }
-	t.Cleanup(letGo) // before the daemon's end
-	return d, tries, letGo
+	release = func() { free.Store(true) }
+	t.Cleanup(release) // before the daemon's end
+	return d, tries, release
 }
 
 // TestWhatCanNotBeTakenAwayIsTriedAgain without anybody's asking, tells that it is
 // stuck, and has its share of the quota until it is gone.
 func TestWhatCanNotBeTakenAwayIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	d, tries, letGo := clings(t)
+	d, tries, release := clings(t)
 	req := ask(t, sandbox.Request{Owner: sandbox.Owner{Token: "tok-1", Quota: token.Quota{Sandboxes: 1}}})
 	s := d.create(t, req)
 	if got := s.Stuck(); got != (sandbox.Stuck{}) {
@@ -53,7 +53,7 @@ func TestWhatCanNotBeTakenAwayIsTriedAgain(t *testing.T) {
 	}
 	_, err := d.Create(t.Context(), req)
 	category(t, err, fault.ErrExhausted, "quota")
-	letGo()
+	release()
 	gone(t, s)
 	d.nothingLeft(t)
 	d.wantOneEnd(t)
@@ -65,7 +65,7 @@ func TestWhatCanNotBeTakenAwayIsTriedAgain(t *testing.T) {
 // waiting.
 func TestEverybodyHearsThatATryFailed(t *testing.T) {
 	t.Parallel()
-	d, _, letGo := clings(t)
+	d, _, release := clings(t)
 	s := d.create(t, sandbox.Request{})
 	var all sync.WaitGroup
 	for range 8 {
@@ -74,7 +74,7 @@ func TestEverybodyHearsThatATryFailed(t *testing.T) {
 		})
 	}
 	all.Wait()
-	letGo()
+	release()
 	gone(t, s)
 	d.nothingLeft(t)
 }
@@ -82,13 +82,13 @@ func TestEverybodyHearsThatATryFailed(t *testing.T) {
 // TestWhatFailedIsTakenAwayInTheEnd, for the reason for which it ended.
 func TestWhatFailedIsTakenAwayInTheEnd(t *testing.T) {
 	t.Parallel()
-	d, tries, letGo := clings(t)
+	d, tries, release := clings(t)
 	s := d.create(t, sandbox.Request{})
 	if err := d.world.keeper().Kill(t.Context(), s.Info().ID); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "it is tried again", func() bool { return tries.Load() >= 3 })
-	letGo()
+	release()
 	gone(t, s)
 	d.nothingLeft(t)
 	d.wantOneEnd(t)

@@ -114,6 +114,6 @@ func TestResumeFilesThatFails(t *testing.T) {
 func TestKilledInAResumeOfFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	told := w.dieAs(t, roleAnew, faultpoint.ResumeForFiles)
-	w.wantGoesOn(t, faultpoint.ResumeDone, told)
+	answers := w.crashAs(t, roleAnew, faultpoint.ResumeForFiles)
+	w.wantGoesOn(t, faultpoint.ResumeDone, answers)
 }

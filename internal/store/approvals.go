@@ -260,7 +260,7 @@ func (s *Approvals) entries(ctx context.Context, condition, order string, args .
 		return nil, s.wrap(err)
 	}
 	for i := range found {
-		if found[i].Runs, err = s.wishes(ctx, found[i].ID); err != nil {
+		if found[i].Runs, err = s.askingRuns(ctx, found[i].ID); err != nil {
 			return nil, s.wrap(err)
 		}
 	}
@@ -287,14 +287,14 @@ func (s *Approvals) bodies(ctx context.Context, condition, order string, args ..
 	return found, rows.Err()
 }
 
-func (s *Approvals) wishes(ctx context.Context, id string) (runs []approval.Wish, err error) {
+func (s *Approvals) askingRuns(ctx context.Context, id string) (runs []approval.AskingRun, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT run, policy FROM wishes WHERE request = ? ORDER BY n", id)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var w approval.Wish
+		var w approval.AskingRun
 		if err := rows.Scan(&w.Run, &w.Policy); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ import (
 // tries is lost, and nothing waits for that but the next batch.
 const (
 	sendTries    = 3
-	sendPatience = 10 * time.Second
+	sendTimeout  = 10 * time.Second
 	sendPause    = time.Second // before another try, unless the receiver says when
 	maxSendPause = 5 * time.Second
 	complainOnce = time.Minute // the log is told of lost spans at most so often
@@ -36,7 +36,7 @@ func newExporter(cfg Config) (sdktrace.SpanExporter, error) {
 	)
 	switch {
 	case cfg.Traces.URL != "":
-		client := &http.Client{Timeout: sendPatience}
+		client := &http.Client{Timeout: sendTimeout}
 		send = func(ctx context.Context, batch []byte) error { return post(ctx, client, cfg.Traces, batch) }
 		done = func() error { client.CloseIdleConnections(); return nil }
 	case cfg.Traces.File != "":
@@ -62,9 +62,9 @@ type exporter struct {
 	done func() error
 	log  *slog.Logger
 
-	mu   sync.Mutex // guards what follows
-	lost int        // spans since the log was told
-	told time.Time
+	mu     sync.Mutex // guards what follows
+	lost   int        // spans since the log was told
+	warned time.Time
 }
 
 var _ sdktrace.SpanExporter = (*exporter)(nil)
@@ -88,11 +88,11 @@ func (e *exporter) complain(ctx context.Context, lost int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lost += lost
-	if time.Since(e.told) < complainOnce {
+	if time.Since(e.warned) < complainOnce {
 		return
 	}
 	e.log.WarnContext(ctx, "spans are lost: they can't be handed out", "spans", e.lost, "err", err)
-	e.lost, e.told = 0, time.Now()
+	e.lost, e.warned = 0, time.Now()
 }
 
 // Shutdown implements sdktrace.SpanExporter.
@@ -108,7 +108,7 @@ func (e errLater) Error() string { return "the receiver answers " + e.status }
 
 // post sends a batch, again if the receiver can't take it now.
 func post(ctx context.Context, client *http.Client, to Traces, batch []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, sendPatience)
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	var err error
 	for range sendTries {

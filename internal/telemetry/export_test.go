@@ -49,12 +49,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// told is a log that is read.
-type told struct{ bytes.Buffer }
+// logText is a log that is read.
+type logText struct{ bytes.Buffer }
 
-func newTelemetry(t *testing.T, traces Traces) (*Telemetry, *told) {
+func newTelemetry(t *testing.T, traces Traces) (*Telemetry, *logText) {
 	t.Helper()
-	var log told
+	var log logText
 	traces.Ratio = 1
 	tel, err := New(Config{Version: "1.2.3", Log: slog.New(slog.NewTextHandler(&log, nil)), Traces: traces})
 	must(t, err)

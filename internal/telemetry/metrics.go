@@ -51,7 +51,7 @@ func quick() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 }
 
-func patient() []float64 {
+func longTimes() []float64 {
 	return []float64{1, 5, 15, 60, 300, 900, 3_600, 4 * 3_600, 24 * 3_600, 7 * 24 * 3_600}
 }
 
@@ -75,7 +75,7 @@ func newMetrics() metrics {
 		servedBytes: counters("served_bytes_total", "Their bytes.", "ecosystem"),
 
 		holding: prometheus.NewGauge(opts("holds_waiting", "Requests of sandboxes that wait for a person now.")),
-		held:    histograms("hold_seconds", "How long such a request waited.", patient(), "answer"),
+		held:    histograms("hold_seconds", "How long such a request waited.", longTimes(), "answer"),
 
 		records:        counters("log_records_total", "Records of the audit log by this daemon.", "kind", "outcome"),
 		appending:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "log_append_seconds", Help: "How long a record took to be durable.", Buckets: quick()}),

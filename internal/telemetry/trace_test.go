@@ -20,7 +20,7 @@ func must(t *testing.T, err error) {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // TestNothingIsTracedUnasked: without an exporter there are no spans, and a
-// client's wish for some changes nothing.
+// client asking for some changes nothing.
 func TestNothingIsTracedUnasked(t *testing.T) {
 	t.Parallel()
 	tel, err := New(Config{Version: "1", Log: quiet()})

@@ -266,8 +266,8 @@ func TestCancel(t *testing.T) {
 	child := filepath.Join(tools, "CHILD")
 	until(t, func() bool { return exists(child) })
 	// A second builder waits for the lock, and can be called off alone.
-	impatient, stop := context.WithCancel(t.Context())
-	_, err := s.Build(impatient, NameDebian, func(p Progress) {
+	brief, stop := context.WithCancel(t.Context())
+	_, err := s.Build(brief, NameDebian, func(p Progress) {
 		if p.Step == "waiting" {
 			stop()
 		}

@@ -19,12 +19,12 @@ func TestWhatANormalUserLacks(t *testing.T) {
 		"install -y uidmap":      {"/usr/bin/mmdebstrap", "/usr/bin/mkfs.erofs"},
 	} {
 		b.tool, b.mkfs = paths[0], paths[1]
-		told(t, b.checkRootless(), lacks)
+		wantFault(t, b.checkRootless(), lacks)
 	}
-	told(t, toolFault(errors.New("exit status 25"), "mmdebstrap", "dev", []string{"E: invalid /etc/subuid"}, "log", t.TempDir()), "line for the user")
+	wantFault(t, toolFault(errors.New("exit status 25"), "mmdebstrap", "dev", []string{"E: invalid /etc/subuid"}, "log", t.TempDir()), "line for the user")
 }
 
-func told(t *testing.T, err error, what string) {
+func wantFault(t *testing.T, err error, what string) {
 	t.Helper()
 	if !errors.Is(err, fault.ErrUnavailable) {
 		t.Fatalf("%s: %v", what, err)

@@ -41,9 +41,9 @@ func (l *Line) Clear() {
 // moment is how long something may take before a person wonders.
 const moment = time.Second
 
-// Patiently does something, and where it takes more than a moment and somebody
+// ShowWaiting does something, and where it takes more than a moment and somebody
 // sits at a terminal, tells on stderr what is being done and for how long.
-func Patiently(what string, do func() error) error {
+func ShowWaiting(what string, do func() error) error {
 	line := NewLine(os.Stderr)
 	if line.width == 0 {
 		return do()

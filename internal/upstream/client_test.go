@@ -22,7 +22,7 @@ const (
 	files = "files.example"
 )
 
-func impatient() upstream.Limits {
+func shortLimits() upstream.Limits {
 	return upstream.Limits{
 		PageBytes: 8 << 20, PageTime: 5 * time.Second, Attempts: 3, Backoff: time.Millisecond, RetryAfter: time.Second,
 		PaceWindow: 50 * time.Millisecond, PaceBytes: 1 << 10, BreakAfter: 1000, HeaderWait: 300 * time.Millisecond,
@@ -32,7 +32,7 @@ func impatient() upstream.Limits {
 func client(t *testing.T, s *liar.Server, change func(*upstream.Config, *upstream.Options)) *upstream.Client {
 	t.Helper()
 	cfg := upstream.Config{Ecosystem: "python", Index: s.URL(index, "/simple/"), CAPEM: s.CAPEM, FileHosts: []string{s.Host(files)}}
-	o := upstream.Options{Version: "test", Resolver: s, Limits: impatient()}
+	o := upstream.Options{Version: "test", Resolver: s, Limits: shortLimits()}
 	if change != nil {
 		change(&cfg, &o)
 	}

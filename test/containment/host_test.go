@@ -24,8 +24,8 @@ import (
 // registryHost is the one name that sandboxes reach.
 const registryHost = "index.example"
 
-// patience bounds a wait for something that must happen.
-const patience = time.Minute
+// waitTimeout bounds a wait for something that must happen.
+const waitTimeout = time.Minute
 
 // stage is the host as the tests have made it, with the real daemon on it.
 type stage struct {
@@ -256,7 +256,7 @@ func (s *stage) runtime() string { return filepath.Join(s.dir, "run") }
 // await waits for a condition.
 func await(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -264,7 +264,7 @@ func await(t *testing.T, what string, met func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("waited %s for %s", patience, what)
+			t.Fatalf("waited %s for %s", waitTimeout, what)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (h *weakHouse) open(t *testing.T) *weakSandbox {
 			t.Errorf("destroy the weak sandbox: %v", err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	reply, err := h.keeper.Call(ctx, b.id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: "weak", User: channel.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"},
@@ -107,7 +107,7 @@ func (b *weakSandbox) probe(t *testing.T, args ...string) outcome {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(2 * patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(2 * waitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	var out outcome

@@ -45,7 +45,7 @@ func TestDaemonDiesAnywhere(t *testing.T) {
 	for _, point := range points {
 		t.Run(string(point), func(t *testing.T) {
 			d := in.rehearse(t, point)
-			in.dieAt(t, point, func(ctx context.Context) error { return d.act(ctx, in) })
+			in.crashAt(t, point, func(ctx context.Context) error { return d.act(ctx, in) })
 			since := time.Now()
 			in.launch(t)
 			in.answers(t)
@@ -171,9 +171,9 @@ func (w witness) judge(t *testing.T, in *installation) {
 	t.Logf("the witness counted to %d", len(lines))
 }
 
-// dieAt does something with a daemon that dies of it, by its own hand. A daemon that
+// crashAt does something with a daemon that dies of it, by its own hand. A daemon that
 // lives on has not come by the point.
-func (in *installation) dieAt(t *testing.T, point faultpoint.Point, act func(context.Context) error) {
+func (in *installation) crashAt(t *testing.T, point faultpoint.Point, act func(context.Context) error) {
 	t.Helper()
 	in.kill(t)
 	in.launch(t, faultpoint.Variable+"="+string(point))

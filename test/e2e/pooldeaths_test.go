@@ -43,7 +43,7 @@ func TestDaemonWithAPoolDies(t *testing.T) {
 		t.Run(string(point), func(t *testing.T) {
 			in.configure(t, without+fmt.Sprintf("pool: [ { template: debian, size: %d } ]\n", inPool))
 			var members []string
-			in.dieAt(t, point, func(ctx context.Context) error {
+			in.crashAt(t, point, func(ctx context.Context) error {
 				var err error
 				if members, err = in.filled(ctx); err != nil {
 					return err

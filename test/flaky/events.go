@@ -21,9 +21,9 @@ type execution struct {
 	ends    map[string]string // of tests, by name: pass, fail or skip; "" before that
 	printed map[string][]string
 	end     string // of the package
-	// told is whether the testing package itself said at the end that tests failed;
+	// saidFailed is whether the testing package itself said at the end that tests failed;
 	// it does not where the process ended in another way.
-	told bool
+	saidFailed bool
 }
 
 // story is what happened to each package, execution by execution.
@@ -62,7 +62,7 @@ func (s story) add(e event) {
 		x.ends[e.Test] = ""
 	case "output":
 		x.printed[e.Test] = append(x.printed[e.Test], e.Output)
-		x.told = x.told || e.Test == "" && e.Output == "FAIL\n"
+		x.saidFailed = x.saidFailed || e.Test == "" && e.Output == "FAIL\n"
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			x.end = e.Action
@@ -123,7 +123,7 @@ func (x *execution) cut() string {
 		return "ended during " + strings.Join(open, ", ")
 	case !failed:
 		return "failed beside its tests"
-	case !x.told:
+	case !x.saidFailed:
 		return "ended before all its tests"
 	}
 	return ""

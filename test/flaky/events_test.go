@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// told makes the lines of events of one package: "run T", "pass T", "fail T", "pass",
+// output makes the lines of events of one package: "run T", "pass T", "fail T", "pass",
 // "fail", and anything else as the package's own output.
-func told(t *testing.T, lines ...string) string {
+func output(t *testing.T, lines ...string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, line := range lines {
@@ -84,7 +84,7 @@ func TestVerdict(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := read(strings.NewReader(told(t, c.first...) + "\n" + told(t, c.later...)))
+			s, err := read(strings.NewReader(output(t, c.first...) + "\n" + output(t, c.later...)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -216,8 +216,8 @@ func (d *daemon) leavesNothing(t *testing.T, otherwise ...string) {
 		cmd := exec.CommandContext(t.Context(), d.binary, "audit", "report", name, "--json")
 		cmd.Env = d.env
 		out, err := cmd.Output()
-		told := regexp.MustCompile(`"resolved by": *"([^"]*)"`).FindAllSubmatch(out, -1)
-		known := len(told) > 0 && name == "off-allowlist" && !slices.ContainsFunc(told, func(by [][]byte) bool { return !slices.Contains(otherwise, string(by[1])) })
+		answered := regexp.MustCompile(`"resolved by": *"([^"]*)"`).FindAllSubmatch(out, -1)
+		known := len(answered) > 0 && name == "off-allowlist" && !slices.ContainsFunc(answered, func(by [][]byte) bool { return !slices.Contains(otherwise, string(by[1])) })
 		if err != nil || !known && !bytes.Contains(out, []byte(`"rows":[]`)) && !strings.Contains(string(out), `"rows": []`) {
 			t.Errorf("the report %s: %s, %v", name, out, err)
 		}

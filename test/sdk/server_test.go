@@ -98,13 +98,13 @@ func (s server) environment() []string {
 		"OTHER_KEY="+s.keys["other"], "FEW_KEY="+s.keys["few"], "SLOW_KEY="+s.keys["slow"])
 }
 
-// patience with one program; it only ends what hangs.
-const patience = 5 * time.Minute
+// programTimeout with one program; it only ends what hangs.
+const programTimeout = 5 * time.Minute
 
 // run runs a program to its end and counts what it says that worked.
 func run(t *testing.T, env []string, least int, argv ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), programTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = env

@@ -157,20 +157,20 @@ func (a *Accounts) raise(ctx context.Context, found []finding) error {
 		return nil
 	}
 	var left int
-	var told []finding
+	var findings []finding
 	a.mu.Lock()
 	for _, f := range found {
 		if f.how != howUnaccounted || a.alarmed[f.release] {
 			continue
 		}
-		if len(told) == MaxAlarms {
+		if len(findings) == MaxAlarms {
 			left++
 			continue
 		}
-		told = append(told, f)
+		findings = append(findings, f)
 	}
 	a.mu.Unlock()
-	for _, f := range told {
+	for _, f := range findings {
 		if err := a.alarm(ctx, f.alarm()); err != nil {
 			return err
 		}

@@ -52,8 +52,8 @@ func events(f, g *policy.FileFacts) map[string]Event {
 	}
 }
 
-// told is a standing in words, as the table has them.
-func told(s Standing) string {
+// inWords is a standing in words, as the table has them.
+func inWords(s Standing) string {
 	words := []string{s.State.String(), s.File, s.Through}
 	if s.State == Shown && s.Listed {
 		words = append(words, "listed")
@@ -112,8 +112,8 @@ func TestEveryTransition(t *testing.T) {
 			if !known {
 				t.Fatalf("the table tells of %q", order[k])
 			}
-			if got := advance(s, e); told(got) != want {
-				t.Errorf("%s, %s: it is %s, want %s", cells[0], order[k], told(got), want)
+			if got := advance(s, e); inWords(got) != want {
+				t.Errorf("%s, %s: it is %s, want %s", cells[0], order[k], inWords(got), want)
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestAPageIsReplacedByTheNext(t *testing.T) {
 		t.Fatal(withdrawn, ok)
 	}
 	for version, want := range map[string]string{"1.0.0": "admitted E", "2.0.0": "shown listed", "3.0.0": "held", "4.0.0": "unknown"} {
-		if got := told(r.Of(release("a", version))); got != want {
+		if got := inWords(r.Of(release("a", version))); got != want {
 			t.Errorf("%s is %s, want %s", version, got, want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestAPageIsReplacedByTheNext(t *testing.T) {
 		t.Error("what fell is not told", withdrawn, ok)
 	}
 	for version, want := range map[string]string{"1.0.0": "unknown", "2.0.0": "unknown", "3.0.0": "admitted", "9.0.0": "admitted f E"} {
-		if got := told(r.Of(release("a", version))); got != want {
+		if got := inWords(r.Of(release("a", version))); got != want {
 			t.Errorf("then %s is %s, want %s", version, got, want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestSeveralFilesOfARelease(t *testing.T) {
 	}
 	m.Add("2.0.0", Event{Kind: Waits})
 	p := m.Page("d", "e")
-	if got := told(p.of("1.0.0")) + ", " + told(p.of("2.0.0")); got != "admitted E, held" || p.Shown() != 2 {
+	if got := inWords(p.of("1.0.0")) + ", " + inWords(p.of("2.0.0")); got != "admitted E, held" || p.Shown() != 2 {
 		t.Errorf("%s, %d shown", got, p.Shown())
 	}
 }

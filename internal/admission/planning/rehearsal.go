@@ -71,8 +71,8 @@ func (r *rehearsal) over() bool {
 
 // Desk is what rehearsals need of the daemon.
 type Desk struct {
-	Trees    Trees
-	Patience time.Duration // for one rehearsal
+	Trees   Trees
+	Timeout time.Duration // for one rehearsal
 	// Plan weighs what a resolver chose in a plan's run.
 	Plan func(ctx context.Context, run string, choices []Choice) (Plan, error)
 	// Describe adds to a ask what the imported lists say of its release.
@@ -98,7 +98,7 @@ type Rehearsals struct {
 
 	mu       sync.Mutex // guards all below
 	byKey    map[string]*rehearsal
-	deferred []approval.Ask // wishes that a rehearsal may make part of a tree
+	deferred []approval.Ask // asks that a rehearsal may make part of a tree
 }
 
 // For makes the rehearsals of a sandbox, which end with ctx.
@@ -208,7 +208,7 @@ func (s *Rehearsals) rehearse(r *rehearsal) {
 }
 
 func (s *Rehearsals) resolve(r *rehearsal) error {
-	ctx, cancel := context.WithTimeout(s.life, s.desk.Patience)
+	ctx, cancel := context.WithTimeout(s.life, s.desk.Timeout)
 	defer cancel()
 	_, release, err := s.desk.turns.Take(turns.For(ctx, s.payer))
 	if err == nil {
@@ -222,7 +222,7 @@ func (s *Rehearsals) resolve(r *rehearsal) error {
 		})
 	}
 	if err != nil && ctx.Err() != nil && s.life.Err() == nil {
-		return fault.New(fault.ErrUnavailable, "to find it out took longer than %s", s.desk.Patience)
+		return fault.New(fault.ErrUnavailable, "to find it out took longer than %s", s.desk.Timeout)
 	}
 	return err
 }

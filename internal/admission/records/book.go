@@ -43,7 +43,7 @@ type Book struct {
 	begun       bool            // there is a record of it
 	first, last uint64          // the numbers of its first and last record
 	cut         bool            // used passed the quota; for ever
-	cutTold     bool            // and the log says so
+	cutLogged   bool            // and the log says so
 	ids         map[string]bool // request ids that are taken
 	refusals    map[refusalKey]*refusal
 	displayed   map[shownKey]*showing // what was shown of metadata and pages; nil: it is on record
@@ -128,16 +128,16 @@ func (b *Book) cutOff(ctx context.Context) error {
 	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
 		excerpt.Of(b.config.Run, 64), b.config.Limits.Records)
 	b.mu.Lock()
-	told := b.cutTold
-	b.cutTold = true
+	known := b.cutLogged
+	b.cutLogged = true
 	b.mu.Unlock()
-	if told {
+	if known {
 		return cut
 	}
 	_, err := b.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Exceeded, Rule: "quota.records", Reason: cut.Error()})
 	if err != nil {
 		b.mu.Lock()
-		b.cutTold = false
+		b.cutLogged = false
 		b.mu.Unlock()
 		return errors.Join(cut, err)
 	}
@@ -201,7 +201,7 @@ func (b *Book) Answered(request string) {
 func (b *Book) Blocked(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.show(&refusal{record: r, count: 1, told: 1})
+	b.show(&refusal{record: r, count: 1, logged: 1})
 }
 
 // Replay takes a record of this sandbox from the log as if it had just been made; of its
@@ -225,7 +225,7 @@ func (b *Book) Replay(r audit.Record) {
 func (b *Book) ReplayCut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.cut, b.cutTold = true, true
+	b.cut, b.cutLogged = true, true
 }
 
 // ReplayRefusal takes a refusal from the log.
@@ -234,13 +234,13 @@ func (b *Book) ReplayRefusal(r audit.Record) {
 	defer b.mu.Unlock()
 	if known := b.refusals[keyOf(r)]; known != nil {
 		n := max(1, r.Count)
-		known.count, known.told = known.count+n, known.told+n
+		known.count, known.logged = known.count+n, known.logged+n
 		return
 	}
 	if r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed) {
 		b.names[keyOf(r).more] = true
 	}
-	f := &refusal{ready: make(chan struct{}), record: r, count: 1, told: 1}
+	f := &refusal{ready: make(chan struct{}), record: r, count: 1, logged: 1}
 	close(f.ready)
 	b.refusals[keyOf(r)] = f
 	b.show(f)
@@ -251,5 +251,5 @@ func (b *Book) ReplayRefusal(r audit.Record) {
 func (b *Book) Inherit(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.show(&refusal{record: r, count: max(1, r.Count), told: max(1, r.Count), inherited: true})
+	b.show(&refusal{record: r, count: max(1, r.Count), logged: max(1, r.Count), inherited: true})
 }

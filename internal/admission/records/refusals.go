@@ -67,7 +67,7 @@ type refusal struct {
 	err    error
 	record audit.Record
 	count  int // it and its repeats
-	told   int // how many of these the log knows
+	logged int // how many of these the log knows
 	// inherited: it was of the sandbox that this one is a copy of.
 	inherited bool
 }
@@ -80,7 +80,7 @@ func (b *Book) Refuse(ctx context.Context, r audit.Record) (audit.Record, error)
 		b.mu.Unlock()
 		return b.repeat(ctx, known)
 	}
-	mine := &refusal{ready: make(chan struct{}), count: 1, told: 1}
+	mine := &refusal{ready: make(chan struct{}), count: 1, logged: 1}
 	b.refusals[key] = mine
 	b.mu.Unlock()
 
@@ -279,18 +279,18 @@ func (b *Book) repeats() []audit.Record {
 	defer b.mu.Unlock()
 	var all []audit.Record
 	for _, r := range b.refusals {
-		if r.count == r.told {
+		if r.count == r.logged {
 			continue
 		}
 		rec := r.record
-		rec.Seq, rec.Time, rec.Count = 0, time.Time{}, r.count-r.told
+		rec.Seq, rec.Time, rec.Count = 0, time.Time{}, r.count-r.logged
 		rec.Detail = maps.Clone(rec.Detail)
 		if rec.Detail == nil {
 			rec.Detail = map[string]string{}
 		}
 		rec.Detail[DetailEvent] = EventRepeats
 		all = append(all, rec)
-		r.told = r.count
+		r.logged = r.count
 	}
 	slices.SortFunc(all, func(a, b audit.Record) int { return cmp.Compare(a.RequestID, b.RequestID) })
 	return all

@@ -119,7 +119,7 @@ func (m *Memory) all(want func(approval.Entry) bool) ([]approval.Entry, error) {
 func (m *Memory) List(_ context.Context, f approval.Filter) ([]approval.Entry, error) {
 	found, err := m.all(func(e approval.Entry) bool {
 		return (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
-			(f.Run == "" || slices.ContainsFunc(e.Runs, func(w approval.Wish) bool { return w.Run == f.Run })) &&
+			(f.Run == "" || slices.ContainsFunc(e.Runs, func(w approval.AskingRun) bool { return w.Run == f.Run })) &&
 			(f.Group == "" || f.Group == e.Group) &&
 			(f.Ecosystem == "" || f.Ecosystem == e.Project().Ecosystem) &&
 			(f.Package == "" || f.Package == e.Project().Name) &&

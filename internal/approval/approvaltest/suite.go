@@ -22,7 +22,7 @@ func noon() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 123456789, time.U
 // entry is a pending request of one run.
 func entry(born uint64, name, run string) approval.Entry {
 	at := noon().Add(time.Duration(born) * time.Second)
-	return approval.Entry{Born: born, Runs: []approval.Wish{{Run: run, Policy: "sha256:p-" + run}}, Request: approval.Request{
+	return approval.Entry{Born: born, Runs: []approval.AskingRun{{Run: run, Policy: "sha256:p-" + run}}, Request: approval.Request{
 		ID: fmt.Sprintf("ap-%06d", born), State: approval.Pending, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"},
 		Upstream: "https://index.example/simple/", Group: "apg-" + run, Rule: "packages.default", Reason: "no list names it",
 		Files:    []approval.File{{Name: name + "-1.0-py3-none-any.whl", Kind: "wheel", Digests: []string{"sha256:" + name}, Size: 12, Published: noon()}},
@@ -131,7 +131,7 @@ func testList(t *testing.T, s approval.Store) {
 	node := entry(6, "six", "r3")
 	node.Package.Ecosystem = pkgref.Node
 	two := answeredEntry(entry(2, "two", "r1"), approval.Approved, approval.ScopeRun, time.Time{})
-	two.Runs = append(two.Runs, approval.Wish{Run: "r3"})
+	two.Runs = append(two.Runs, approval.AskingRun{Run: "r3"})
 	apply(t, s, entry(1, "one", "r1"), two)
 	apply(t, s, entry(5, "five", "r2"), node)
 	for _, c := range []struct {
@@ -260,7 +260,7 @@ func testRuns(t *testing.T, s approval.Store) {
 	e := entry(1, "one", "r0")
 	apply(t, s, e)
 	for i := range 70 {
-		e.Runs = append(e.Runs, approval.Wish{Run: fmt.Sprintf("more-%d", i), Policy: "p"})
+		e.Runs = append(e.Runs, approval.AskingRun{Run: fmt.Sprintf("more-%d", i), Policy: "p"})
 	}
 	apply(t, s, e)
 	got, err := s.Get(t.Context(), e.ID)

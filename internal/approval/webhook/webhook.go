@@ -49,11 +49,11 @@ const (
 
 // How hard a delivery is tried.
 const (
-	patience   = 10 * time.Second // for one answer
-	firstPause = time.Second      // doubled each time
-	longPause  = 10 * time.Minute
-	maxAge     = 24 * time.Hour // an older event is left out
-	maxAnswer  = 64 << 10       // bytes that are read of an answer
+	answerTimeout = 10 * time.Second // for one answer
+	firstPause    = time.Second      // doubled each time
+	longPause     = 10 * time.Minute
+	maxAge        = 24 * time.Hour // an older event is left out
+	maxAnswer     = 64 << 10       // bytes that are read of an answer
 )
 
 // Hook is one address.
@@ -154,7 +154,7 @@ func New(cfg Config) (*Sender, error) {
 		cfg.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 4, IdleConnTimeout: time.Minute}
 	}
 	return &Sender{cfg: cfg, client: &http.Client{
-		Transport: cfg.Transport, Timeout: patience,
+		Transport: cfg.Transport, Timeout: answerTimeout,
 		// A redirect is not followed: it would take the events elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -78,15 +78,15 @@ func (r *receiver) events(t *testing.T) []string {
 
 type world struct {
 	*approval.Queue
-	store *approvaltest.Memory
-	told  *receiver
-	hook  webhook.Hook
+	store    *approvaltest.Memory
+	receiver *receiver
+	hook     webhook.Hook
 }
 
 func install(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		store: approvaltest.NewMemory(), told: &receiver{},
+		store: approvaltest.NewMemory(), receiver: &receiver{},
 		hook: webhook.Hook{URL: "https://hooks.example/secret-path", Secret: []byte("0123456789abcdef"), Format: webhook.JSON},
 	}
 	q, err := approval.Open(context.Background(), approval.Config{Store: w.store, Log: &approvaltest.Log{}})
@@ -101,7 +101,7 @@ func install(t *testing.T) *world {
 // run starts a sender; the returned function ends it.
 func (w *world) run(t *testing.T) (end func()) {
 	t.Helper()
-	s, err := webhook.New(webhook.Config{Hooks: []webhook.Hook{w.hook}, Source: w.Queue, Cursors: w.store, Transport: w.told})
+	s, err := webhook.New(webhook.Config{Hooks: []webhook.Hook{w.hook}, Source: w.Queue, Cursors: w.store, Transport: w.receiver})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +140,10 @@ func TestDelivery(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"asked one", "asked two", "approved one"}, w.told.events(t)); diff != "" {
+		if diff := cmp.Diff([]string{"asked one", "asked two", "approved one"}, w.receiver.events(t)); diff != "" {
 			t.Error(diff)
 		}
-		head, body := w.told.heads[2], w.told.bodies[2]
+		head, body := w.receiver.heads[2], w.receiver.bodies[2]
 		if got, want := head.Get(webhook.HeaderSignature), webhook.Sign(w.hook.Secret, time.Now(), body); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -172,7 +172,7 @@ func TestSign(t *testing.T) {
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := install(t)
-		w.told.answer = func(attempt int, _ *http.Request) (int, error) {
+		w.receiver.answer = func(attempt int, _ *http.Request) (int, error) {
 			switch {
 			case attempt <= 2:
 				return http.StatusInternalServerError, nil
@@ -192,8 +192,8 @@ func TestRetry(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"asked one", "asked two"}, w.told.events(t)); diff != "" || w.told.tries != 6 {
-			t.Error(diff, w.told.tries)
+		if diff := cmp.Diff([]string{"asked one", "asked two"}, w.receiver.events(t)); diff != "" || w.receiver.tries != 6 {
+			t.Error(diff, w.receiver.tries)
 		}
 	})
 }
@@ -206,14 +206,14 @@ func TestRestart(t *testing.T) {
 		end := w.run(t)
 		w.ask(t, "one")
 		synctest.Wait()
-		w.told.answer = func(int, *http.Request) (int, error) { return http.StatusServiceUnavailable, nil }
+		w.receiver.answer = func(int, *http.Request) (int, error) { return http.StatusServiceUnavailable, nil }
 		w.ask(t, "two")
 		synctest.Wait()
 		end()
-		w.told.answer = nil
+		w.receiver.answer = nil
 		w.ask(t, "three")
 		w.run(t)
-		if diff := cmp.Diff([]string{"asked one", "asked two", "asked three"}, w.told.events(t)); diff != "" {
+		if diff := cmp.Diff([]string{"asked one", "asked two", "asked three"}, w.receiver.events(t)); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -224,19 +224,19 @@ func TestRestart(t *testing.T) {
 func TestTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := install(t)
-		w.told.answer = func(int, *http.Request) (int, error) { return http.StatusNotFound, nil }
+		w.receiver.answer = func(int, *http.Request) (int, error) { return http.StatusNotFound, nil }
 		w.run(t)
 		w.ask(t, "one")
 		time.Sleep(20 * time.Hour)
 		w.ask(t, "two")
 		time.Sleep(6 * time.Hour)
-		w.told.mu.Lock()
-		w.told.answer = nil
-		tries := w.told.tries
-		w.told.mu.Unlock()
+		w.receiver.mu.Lock()
+		w.receiver.answer = nil
+		tries := w.receiver.tries
+		w.receiver.mu.Unlock()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"asked two"}, w.told.events(t)); diff != "" {
+		if diff := cmp.Diff([]string{"asked two"}, w.receiver.events(t)); diff != "" {
 			t.Error(diff)
 		}
 		if tries > 200 {
@@ -256,7 +256,7 @@ func TestChosenEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"denied one"}, w.told.events(t)); diff != "" {
+		if diff := cmp.Diff([]string{"denied one"}, w.receiver.events(t)); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -271,7 +271,7 @@ func TestSlack(t *testing.T) {
 		id := w.ask(t, "one")
 		synctest.Wait()
 		var got map[string]any
-		if err := json.Unmarshal(w.told.bodies[0], &got); err != nil {
+		if err := json.Unmarshal(w.receiver.bodies[0], &got); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]any{"mrkdwn": false, "unfurl_links": false, "unfurl_media": false, "text": "python one 1.0 waits for approval (" + id + "): no list names it\n" +
@@ -279,7 +279,7 @@ func TestSlack(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-		if w.told.heads[0].Get(webhook.HeaderSignature) != "" {
+		if w.receiver.heads[0].Get(webhook.HeaderSignature) != "" {
 			t.Error("signed with no secret")
 		}
 	})

@@ -125,13 +125,13 @@ type mortalDisk struct {
 	left *int
 }
 
-func (d mortalDisk) dies() bool {
+func (d mortalDisk) killed() bool {
 	*d.left--
 	return *d.left < 0
 }
 
 func (d mortalDisk) open(path string, mustBeNew bool) (file, error) {
-	if d.dies() {
+	if d.killed() {
 		return nil, errKilled
 	}
 	f, err := d.osDisk.open(path, mustBeNew)
@@ -140,21 +140,21 @@ func (d mortalDisk) open(path string, mustBeNew bool) (file, error) {
 
 // replace dies before the rename, after a part of the bytes, or after it.
 func (d mortalDisk) replace(path string, data []byte) error {
-	if d.dies() {
+	if d.killed() {
 		_ = os.WriteFile(path+".new", data[:len(data)/2], 0o600)
 		return errKilled
 	}
 	if err := d.osDisk.replace(path, data); err != nil {
 		return err
 	}
-	if d.dies() {
+	if d.killed() {
 		return errKilled
 	}
 	return nil
 }
 
 func (d mortalDisk) syncDir(dir string) error {
-	if d.dies() {
+	if d.killed() {
 		return errKilled
 	}
 	return d.osDisk.syncDir(dir)
@@ -166,7 +166,7 @@ type mortalFile struct {
 }
 
 func (f mortalFile) WriteAt(p []byte, off int64) (int, error) {
-	if f.disk.dies() {
+	if f.disk.killed() {
 		n, _ := f.file.WriteAt(p[:len(p)/2], off)
 		return n, errKilled
 	}
@@ -174,14 +174,14 @@ func (f mortalFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f mortalFile) Truncate(size int64) error {
-	if f.disk.dies() {
+	if f.disk.killed() {
 		return errKilled
 	}
 	return f.file.Truncate(size)
 }
 
 func (f mortalFile) Sync() error {
-	if f.disk.dies() {
+	if f.disk.killed() {
 		return errKilled
 	}
 	return f.file.Sync()

@@ -43,10 +43,10 @@ type Config struct {
 
 const (
 	defaultEvery = time.Minute
-	// Patience bounds one attempt at one target.
-	Patience   = 30 * time.Second
-	firstRetry = time.Second
-	lastRetry  = 15 * time.Minute
+	// AttemptTimeout bounds one attempt at one target.
+	AttemptTimeout = 30 * time.Second
+	firstRetry     = time.Second
+	lastRetry      = 15 * time.Minute
 	// lastTimeout bounds the attempt at the end: a daemon waits for it.
 	lastTimeout = 3 * time.Second
 )
@@ -139,9 +139,9 @@ func (p *Publisher) attempt(ctx context.Context, i int) bool {
 	if note == nil || size <= has {
 		return true
 	}
-	patient, cancel := context.WithTimeout(ctx, Patience)
+	bounded, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()
-	err := p.targets[i].publish(patient, note)
+	err := p.targets[i].publish(bounded, note)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return false // given up, which is no failure of the target
 	}

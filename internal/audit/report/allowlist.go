@@ -47,7 +47,7 @@ func offAllowlist(ctx context.Context, a *asking) error {
 	if err := a.list(ctx, reasons, "outcome", "package", "version", "resolved by", "sha256"); err != nil {
 		return err
 	}
-	let, _, err := a.weighed(ctx, true, false)
+	files, _, err := a.weighed(ctx, true, false)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func offAllowlist(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
-	installs := both - let
-	among := fmt.Sprintf("%s and %s of %s", of(let, "served file"), of(installs, "install"), of(runs, "run"))
+	installs := both - files
+	among := fmt.Sprintf("%s and %s of %s", of(files, "served file"), of(installs, "install"), of(runs, "run"))
 	a.report.Verdict = "Nothing off the allowlist in " + among + "."
 	if a.report.Found > 0 {
 		a.report.Verdict = fmt.Sprintf("%s off the allowlist in %s.", count(a.report.Found), among)

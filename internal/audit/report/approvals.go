@@ -17,7 +17,7 @@ func approvals(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
-	let, err := a.letIn(ctx)
+	let, err := a.admittedBy(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,10 @@ func by(r audit.Record) string {
 	return ""
 }
 
-// letting is what an approval let in.
-type letting struct{ files, runs int }
+// admitted is what an approval let in.
+type admitted struct{ files, runs int }
 
-func (a *asking) letIn(ctx context.Context) (map[string]*letting, error) {
+func (a *asking) admittedBy(ctx context.Context) (map[string]*admitted, error) {
 	served, err := a.view.ID(ctx, string(audit.Served))
 	if err != nil {
 		return nil, err
@@ -120,10 +120,10 @@ func (a *asking) letIn(ctx context.Context) (map[string]*letting, error) {
 		return nil, err
 	}
 	defer rows.Close() //nolint:errcheck // Err tells
-	let := map[string]*letting{}
+	let := map[string]*admitted{}
 	for rows.Next() {
 		var id string
-		l := &letting{}
+		l := &admitted{}
 		if err := rows.Scan(&id, &l.files, &l.runs); err != nil {
 			return nil, err
 		}

@@ -35,12 +35,12 @@ func versionMismatch(ctx context.Context, a *asking) error {
 		if err != nil {
 			return err
 		}
-		switch meets, told := satisfies(ref, wanted); {
+		switch meets, known := satisfies(ref, wanted); {
 		case wanted == "" && pins == 0:
 			return nil
 		case wanted == "" || meets:
 			compared = append(compared, s.id)
-		case !told:
+		case !known:
 			unclear = append(unclear, s.id)
 		default:
 			reasons[s.id] = "requested: " + wanted
@@ -78,7 +78,7 @@ func versionMismatch(ctx context.Context, a *asking) error {
 
 // satisfies reports whether a release is what was wanted, and whether that can be
 // told: "latest" is no range of versions.
-func satisfies(ref pkgref.Ref, wanted string) (meets, told bool) {
+func satisfies(ref pkgref.Ref, wanted string) (meets, known bool) {
 	if wanted == "" {
 		return true, true
 	}

@@ -346,12 +346,12 @@ func approvalLog() []audit.Record {
 	approved := queue("approved", audit.Approved, "ap-1", "")
 	approved.User, approved.Reason = "grace", "looked at it"
 	approved.Detail["scope"], approved.Detail["expires"], approved.Detail["digests"] = "run", "2026-12-01T00:00:00Z", "sha256:aa"
-	letIn := file("r1", "rich", "13.7.1", func(r *audit.Record) { r.ResolvedBy, r.Approval = "approval", "ap-1" })
+	served := file("r1", "rich", "13.7.1", func(r *audit.Record) { r.ResolvedBy, r.Approval = "approval", "ap-1" })
 	return []audit.Record{
 		started("r1", ""),
 		queue("asked", audit.Pending, "ap-1", "r1"),
 		approved, // 2
-		letIn,
+		served,
 		queue("asked", audit.Pending, "ap-2", "r2"),
 		queue("denied", audit.Denied, "ap-2", ""),   // 5
 		queue("expired", audit.Expired, "ap-3", ""), // 6

@@ -10,7 +10,7 @@ func TestSatisfies(t *testing.T) {
 	for _, c := range []struct {
 		ecosystem       pkgref.Ecosystem
 		version, wanted string
-		meets, told     bool
+		meets, known    bool
 	}{
 		{pkgref.Python, "2.31.0", ">=2,<3", true, true},
 		{pkgref.Python, "2.31.0", "2.31", true, true},
@@ -26,9 +26,9 @@ func TestSatisfies(t *testing.T) {
 		{pkgref.Rust, "1.2.0", ">=1,<2", true, true},
 		{pkgref.Rust, "1.2.0", "1.3.0", false, true}, // a version is told from a tag everywhere
 	} {
-		meets, told := satisfies(pkgref.Ref{Ecosystem: c.ecosystem, Name: "x", Version: c.version}, c.wanted)
-		if meets != c.meets || told != c.told {
-			t.Errorf("%s %s, wanted %q: %v, %v", c.ecosystem, c.version, c.wanted, meets, told)
+		meets, known := satisfies(pkgref.Ref{Ecosystem: c.ecosystem, Name: "x", Version: c.version}, c.wanted)
+		if meets != c.meets || known != c.known {
+			t.Errorf("%s %s, wanted %q: %v, %v", c.ecosystem, c.version, c.wanted, meets, known)
 		}
 	}
 }

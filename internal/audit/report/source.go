@@ -42,7 +42,7 @@ func unexpectedSource(ctx context.Context, a *asking) error {
 	if err := a.list(ctx, reasons, "package", "version", "source", "sha256"); err != nil {
 		return err
 	}
-	let, runs, err := a.weighed(ctx, true, false)
+	files, runs, err := a.weighed(ctx, true, false)
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func unexpectedSource(ctx context.Context, a *asking) error {
 	if upstreams == nil {
 		against = "earlier files only: the configured upstreams are not known here"
 	}
-	a.report.Verdict = fmt.Sprintf("No unexpected source in %s of %s, compared with %s.", of(let, "served file"), of(runs, "run"), against)
+	a.report.Verdict = fmt.Sprintf("No unexpected source in %s of %s, compared with %s.", of(files, "served file"), of(runs, "run"), against)
 	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s from an unexpected source, of %s in %s, compared with %s.", of(a.report.Found, "file"), count(let), of(runs, "run"), against)
+		a.report.Verdict = fmt.Sprintf("%s from an unexpected source, of %s in %s, compared with %s.", of(a.report.Found, "file"), count(files), of(runs, "run"), against)
 	}
 	return nil
 }

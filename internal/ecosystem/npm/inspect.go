@@ -77,7 +77,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	}
 	return ecosystem.Inspection{
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
-		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings, Contents: p.contents.Digest(), Inside: p.told(&own),
+		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings, Contents: p.contents.Digest(), Inside: p.result(&own),
 	}, nil
 }
 

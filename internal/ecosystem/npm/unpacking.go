@@ -28,8 +28,8 @@ type unpacking struct {
 	inside      ecosystem.Inside
 }
 
-// told is what the package brings.
-func (p *unpacking) told(own *claims) ecosystem.Inside {
+// result is what the package brings.
+func (p *unpacking) result(own *claims) ecosystem.Inside {
 	for name, file := range own.bins {
 		p.inside.AddEntryPoint("bin: " + name + " = " + file)
 	}

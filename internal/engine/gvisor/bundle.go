@@ -33,7 +33,7 @@ type bundle struct {
 }
 
 func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
-func (b bundle) made() string   { return filepath.Join(b.dir, "spec.json") }
+func (b bundle) recipe() string { return filepath.Join(b.dir, "spec.json") }
 func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
 func (b bundle) log() string    { return filepath.Join(b.dir, "runsc.log") }

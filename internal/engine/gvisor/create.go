@@ -182,9 +182,9 @@ func (e *Engine) launch(ctx context.Context, l keeper.Launch) error {
 	if l.Reset { // the keeper gives the guest as long as that to answer
 		limit *= 2
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	if _, err := e.keeper.Launch(patient, l); err != nil {
+	if _, err := e.keeper.Launch(bounded, l); err != nil {
 		return err
 	}
 	return ctx.Err()

@@ -29,7 +29,7 @@ func numbersComeAgain(t *testing.T, creates, each int) {
 				t.Fatal(err)
 			}
 		}
-		pids := lives(t, subject, fmt.Sprintf("again-%d", i))
+		pids := runOnce(t, subject, fmt.Sprintf("again-%d", i))
 		for _, pid := range pids {
 			if seen[pid] {
 				again++
@@ -46,8 +46,8 @@ func numbersComeAgain(t *testing.T, creates, each int) {
 	}
 }
 
-// lives creates a sandbox, asks its guest something and destroys it.
-func lives(t *testing.T, subject *enginetest.Subject, id string) []int {
+// runOnce creates a sandbox, asks its guest something and destroys it.
+func runOnce(t *testing.T, subject *enginetest.Subject, id string) []int {
 	t.Helper()
 	inst, err := subject.Engine.Create(t.Context(), subject.Spec(id))
 	if err != nil {

@@ -41,13 +41,13 @@ func (b bundle) saveSpec(spec engine.Spec) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(b.made(), data, 0o600)
+	return os.WriteFile(b.recipe(), data, 0o600)
 }
 
 // recipe is that of a snapshot of the instance.
 func (i *Instance) recipe(contents engine.Contents) (recipe, error) {
 	r := recipe{Version: recipeVersion, Contents: contents}
-	data, err := os.ReadFile(bundle{dir: i.engine.dir(i.id)}.made())
+	data, err := os.ReadFile(bundle{dir: i.engine.dir(i.id)}.recipe())
 	if err != nil {
 		return r, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be snapshotted: what it was made of is not on record, so it was made by an older version", i.id)
 	}

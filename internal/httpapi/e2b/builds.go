@@ -112,7 +112,7 @@ func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	control := http.NewResponseController(w)
 	defer control.SetReadDeadline(time.Time{}) //nolint:errcheck // a writer of tests has no connection
-	body := &heldUpload{patientBody: patientBody{r: r.Body, control: control}, stopped: ctx.Done()}
+	body := &heldUpload{uploadBody: uploadBody{r: r.Body, control: control}, stopped: ctx.Done()}
 	if err := c.cfg.Builds.Receive(r.PathValue("ticket"), body); err != nil {
 		c.refuse(w, r, err)
 		return
@@ -122,7 +122,7 @@ func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 
 // heldUpload ends when its token does.
 type heldUpload struct {
-	patientBody
+	uploadBody
 
 	stopped <-chan struct{}
 }
@@ -133,7 +133,7 @@ func (u *heldUpload) Read(p []byte) (int, error) {
 	case <-u.stopped:
 		return 0, errors.New("the token does not count any more")
 	default:
-		return u.patientBody.Read(p)
+		return u.uploadBody.Read(p)
 	}
 }
 

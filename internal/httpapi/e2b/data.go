@@ -88,7 +88,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, r, err)
 		return
 	}
-	if err := d.ownerLives(to.sandbox); err != nil {
+	if err := d.checkOwner(to.sandbox); err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
@@ -152,9 +152,9 @@ func (d *Data) authorize(r *http.Request, id string) error {
 	return refuse(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
 }
 
-// ownerLives makes sure that what a client's token made serves nobody once the token
+// checkOwner makes sure that what a client's token made serves nobody once the token
 // is revoked or expired: whoever has it has the access tokens of its sandboxes, too.
-func (d *Data) ownerLives(id string) error {
+func (d *Data) checkOwner(id string) error {
 	box, err := d.cfg.Sandboxes.Get(id)
 	if err != nil {
 		return nil //nolint:nilerr // that it is not there is told by who looks for it next
@@ -190,7 +190,7 @@ func roomOf(box *sandbox.Sandbox) string {
 // Holds reports whether a request shows the access token of a sandbox that answers.
 func (d *Data) Holds(r *http.Request, sandbox string) bool {
 	token := d.cfg.Access.Token(sandbox)
-	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerAccess)), []byte(token)) == 1 && d.ownerLives(sandbox) == nil
+	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerAccess)), []byte(token)) == 1 && d.checkOwner(sandbox) == nil
 }
 
 // living returns a sandbox that clients may speak to now, or why there is none.

@@ -88,7 +88,7 @@ type uploading struct {
 
 // body is the request's, unpacked, which may stall for a while only.
 func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
-	raw := &patientBody{r: u.c.Body, control: http.NewResponseController(w)}
+	raw := &uploadBody{r: u.c.Body, control: http.NewResponseController(w)}
 	switch encoding := strings.ToLower(u.c.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
 		return raw, nil
@@ -103,14 +103,14 @@ func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
 	}
 }
 
-// patientBody moves the read deadline with every read.
-type patientBody struct {
+// uploadBody moves the read deadline with every read.
+type uploadBody struct {
 	r       io.Reader
 	control *http.ResponseController
 }
 
 // Read implements io.Reader.
-func (b *patientBody) Read(p []byte) (int, error) {
+func (b *uploadBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(time.Now().Add(uploadTimeout)) // a writer of tests has no connection
 	return b.r.Read(p)
 }

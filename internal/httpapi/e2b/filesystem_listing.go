@@ -20,14 +20,14 @@ type listing struct {
 	ctx   context.Context //nolint:containedctx // of the one call that it answers
 	w     http.ResponseWriter
 	codec *codec
-	told  int
+	added int
 	held  bytes.Buffer
 	sent  bool // some of it: an error breaks the connection
 }
 
 // add tells of one more entry.
 func (l *listing) add(e entry) error {
-	l.told++
+	l.added++
 	data, err := l.part(e)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (l *listing) part(e entry) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode an answer: %w", err)
 	}
-	if l.told == 1 {
+	if l.added == 1 {
 		return append([]byte(`{"entries":[`), data...), nil
 	}
 	return append([]byte{','}, data...), nil
@@ -73,7 +73,7 @@ func (l *listing) flush() error {
 // end sends the rest.
 func (l *listing) end() error {
 	if l.codec == nil {
-		if l.told == 0 {
+		if l.added == 0 {
 			l.held.WriteString(`{"entries":[`)
 		}
 		l.held.WriteString(`]}`)

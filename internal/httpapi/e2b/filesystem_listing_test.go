@@ -21,7 +21,7 @@ func longList(wrote *atomic.Int64, entries, letters int) func(*channel.Conn) {
 		for i := range part.Entries {
 			part.Entries[i] = channel.FileInfo{Path: "/home/user/" + long, Kind: channel.KindSymlink, Target: long}
 		}
-		for told := 0; told < entries; told += len(part.Entries) {
+		for added := 0; added < entries; added += len(part.Entries) {
 			if c.WriteJSON(channel.FrameEvent, part) != nil {
 				return
 			}

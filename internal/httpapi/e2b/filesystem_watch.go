@@ -64,7 +64,7 @@ func (d *Data) openWatch(ctx context.Context, c *call, req watchRequest) (*watch
 
 // events are changes as the protocol tells of them.
 func (w *watch) events(changes []channel.FileEvent) []watchEvent {
-	var told []watchEvent
+	var events []watchEvent
 	types := map[channel.Change]string{
 		channel.ChangeCreate: "EVENT_TYPE_CREATE", channel.ChangeWrite: "EVENT_TYPE_WRITE", channel.ChangeRemove: "EVENT_TYPE_REMOVE",
 		channel.ChangeRename: "EVENT_TYPE_RENAME", channel.ChangeChmod: "EVENT_TYPE_CHMOD",
@@ -78,9 +78,9 @@ func (w *watch) events(changes []channel.FileEvent) []watchEvent {
 		if w.entries && change.Change != channel.ChangeRemove && change.Change != channel.ChangeRename {
 			e.Entry = w.entry(change.Name)
 		}
-		told = append(told, e)
+		events = append(events, e)
 	}
-	return told
+	return events
 }
 
 // entry is what lies there now; nil if nothing does.

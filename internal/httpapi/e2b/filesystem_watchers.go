@@ -37,7 +37,7 @@ type watcher struct {
 	sandbox string
 	stop    context.CancelFunc
 	expiry  *time.Timer
-	news    chan struct{} // has one element when there is something that nobody asked for yet
+	unread  chan struct{} // has one element when there is something that nobody asked for yet
 	// Guarded by watchers.mu.
 	events []watchEvent
 	bytes  int // that they take, about
@@ -67,7 +67,7 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	id := hex.EncodeToString(random[:])
-	kept := &watcher{sandbox: c.id, stop: cancel, news: make(chan struct{}, 1), expiry: errand.After(watcherLife, func() { d.watchers.remove(id) })}
+	kept := &watcher{sandbox: c.id, stop: cancel, unread: make(chan struct{}, 1), expiry: errand.After(watcherLife, func() { d.watchers.remove(id) })}
 	d.watchers.add(id, kept)
 	errand.When(ctx, func() { _ = watching.conn.Close() })
 	errand.Go(func() { d.watchers.collect(kept, watching) })
@@ -106,7 +106,7 @@ func (ws *watchers) keep(kept *watcher, events []watchEvent, changes channel.Fil
 	tooMuch := ws.held(kept.sandbox)+sizeOf(events) > maxWatchedBytes
 	kept.add(events, changes.Lost || tooMuch, ended)
 	select {
-	case kept.news <- struct{}{}:
+	case kept.unread <- struct{}{}:
 	default:
 	}
 }
@@ -170,11 +170,11 @@ func (ws *watchers) await(ctx context.Context, sandbox, id string) {
 	if kept == nil || kept.sandbox != sandbox {
 		return
 	}
-	patience := time.NewTimer(watcherTimeout)
-	defer patience.Stop()
+	timer := time.NewTimer(watcherTimeout)
+	defer timer.Stop()
 	select {
-	case <-kept.news:
-	case <-patience.C:
+	case <-kept.unread:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
@@ -190,7 +190,7 @@ func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
 	events := kept.events
 	kept.events, kept.bytes = nil, 0
 	select {
-	case <-kept.news:
+	case <-kept.unread:
 	default:
 	}
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-// told is an entry of a log as clients of the first version decode it.
-type told struct {
+// logEntry is an entry of a log as clients of the first version decode it.
+type logEntry struct {
 	Timestamp                        time.Time
 	Message, Level, Logger, Cmd, PID string
 	ExitCode, Status, Data, User     string
@@ -22,7 +22,7 @@ type told struct {
 }
 
 // logsOf reads a sandbox's log until it has so many ends of commands.
-func (h *house) logsOf(id string, ends int) []told {
+func (h *house) logsOf(id string, ends int) []logEntry {
 	h.t.Helper()
 	for {
 		var answer struct {
@@ -33,10 +33,10 @@ func (h *house) logsOf(id string, ends int) []told {
 			}
 		}
 		h.must(200, &answer, h.ann, "GET /sandboxes/"+id+"/logs", "")
-		var all []told
+		var all []logEntry
 		found := 0
 		for i, l := range answer.Logs {
-			var e told
+			var e logEntry
 			if err := json.Unmarshal([]byte(l.Line), &e); err != nil {
 				h.t.Fatal(err)
 			}

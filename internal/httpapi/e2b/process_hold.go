@@ -22,7 +22,7 @@ import (
 // The command lives on, its clock stands still; Connect re-attaches to it, and is
 // refused with the same words while the sandbox is frozen.
 
-const maxHoldsTold = 5
+const maxHoldsNamed = 5
 
 // heldError is why a stream ends now; nil if it goes on.
 func heldError(v waiting.View) error {
@@ -46,10 +46,10 @@ func heldSentence(v waiting.View) string {
 		return ""
 	}
 	var about []string
-	for _, h := range v.Holds[:min(len(v.Holds), maxHoldsTold)] {
+	for _, h := range v.Holds[:min(len(v.Holds), maxHoldsNamed)] {
 		about = append(about, fmt.Sprintf("request %s for %s (on the host: %s)", h.Approval, h.Package, door.ApproveCommand(h.Approval)))
 	}
-	if more := len(v.Holds) - maxHoldsTold; more > 0 {
+	if more := len(v.Holds) - maxHoldsNamed; more > 0 {
 		about = append(about, fmt.Sprintf("%d more", more))
 	}
 	return "the sandbox waits for a person to approve " + strings.Join(about, ", ") +

@@ -101,13 +101,13 @@ type follow struct {
 // output is one client's view of a command.
 type output struct {
 	follow
-	d     *Data
-	c     *call
-	what  launch
-	raw   net.Conn
-	conn  *channel.Conn
-	told  bool // that it has started
-	pulse time.Duration
+	d       *Data
+	c       *call
+	what    launch
+	raw     net.Conn
+	conn    *channel.Conn
+	started bool // that it has started
+	pulse   time.Duration
 }
 
 // follow attaches to a command and returns the feed of its events.
@@ -161,7 +161,7 @@ func (o *output) run(ctx context.Context, s *stream) error {
 	}
 	for {
 		waits := o.c.box.Waits()
-		if err := heldError(waits); err != nil && (o.told || gaveUp) {
+		if err := heldError(waits); err != nil && (o.started || gaveUp) {
 			return err
 		}
 		select {
@@ -240,10 +240,10 @@ func (o *output) take(ctx context.Context, s *stream, f frame) (done bool, err e
 
 // start sends the first event, once.
 func (o *output) start(s *stream, pid int) error {
-	if o.told {
+	if o.started {
 		return nil
 	}
-	o.told = true
+	o.started = true
 	return s.send(processEvent(map[string]any{"start": map[string]any{"pid": pid}}))
 }
 
@@ -264,7 +264,7 @@ func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
 	switch {
 	case exit.Error != "" && o.endedWithSandbox(ctx):
 		return errBroken
-	case exit.Error != "" && !o.told:
+	case exit.Error != "" && !o.started:
 		return refuse(codeInvalid, "%s", exit.Error)
 	case exit.TimedOut:
 		return refuse(codeDeadline, "the command ran longer than it may, and was killed")
@@ -275,12 +275,12 @@ func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
 // endedWithSandbox waits a moment for the news that the sandbox is gone: the end of
 // its commands may be known first.
 func (o *output) endedWithSandbox(ctx context.Context) bool {
-	if o.told && !o.d.gone(o.c.id) {
-		patience := time.NewTimer(2 * time.Second)
-		defer patience.Stop()
+	if o.started && !o.d.gone(o.c.id) {
+		timer := time.NewTimer(2 * time.Second)
+		defer timer.Stop()
 		select {
 		case <-o.c.box.Gone():
-		case <-patience.C:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}

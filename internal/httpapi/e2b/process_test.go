@@ -37,9 +37,9 @@ func TestACommandsLife(t *testing.T) {
 		if len(list) != 1 {
 			t.Fatalf("the list is %v", list)
 		}
-		told := list[0].(map[string]any)
-		if config := told["config"].(map[string]any); told["tag"] != "mine" || int(told["pid"].(float64)) != pid || config["cmd"] != "/bin/bash" || config["cwd"] != "~" {
-			t.Errorf("the list says %v", told)
+		answered := list[0].(map[string]any)
+		if config := answered["config"].(map[string]any); answered["tag"] != "mine" || int(answered["pid"].(float64)) != pid || config["cmd"] != "/bin/bash" || config["cwd"] != "~" {
+			t.Errorf("the list says %v", answered)
 		}
 		s.got(processService+"SendInput", input(pid, "one\n"))
 		first.until("one")
@@ -423,8 +423,8 @@ func TestAFrozenSandboxEndsStreams(t *testing.T) {
 // that is nearly over the client hears what is waited for.
 func TestAWaitEndsNoStream(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
-		patient := s.open(processService+"Start", shell("read a; echo on"))
-		pid := patient.started()
+		waiting := s.open(processService+"Start", shell("read a; echo on"))
+		pid := waiting.started()
 		s.people.Ask("ap-1")
 		s.box.Holds.Held(backendtest.Hold("ap-1", false))
 		hurried := s.open(processService+"Connect", fmt.Sprintf(`{"process":{"pid":%d}}`, pid), "Connect-Timeout-Ms", "1000")
@@ -433,7 +433,7 @@ func TestAWaitEndsNoStream(t *testing.T) {
 			t.Errorf("the stream ended with %v", problem)
 		}
 		s.got(processService+"SendInput", input(pid, "x\n"))
-		patient.until("on")
+		waiting.until("on")
 	})
 }
 

@@ -278,7 +278,7 @@ func (s Sample) asks(t *testing.T) {
 // variables: what a sandbox sets for the client can be set, and a registry is named where
 // the client would ask another.
 func (s Sample) variables(t *testing.T) {
-	around := installer.Surroundings{Bundle: "/b.pem", CA: "/ca.pem", Patience: 77, Downloads: "https://downloads.example/"}
+	around := installer.Surroundings{Bundle: "/b.pem", CA: "/ca.pem", Timeout: 77, Downloads: "https://downloads.example/"}
 	named := s.Installer.Mirror(installer.Registry{Index: "https://index.example/a/"})
 	for _, env := range []map[string]string{s.Installer.Unbuilt(), s.Installer.Settings(around), named} {
 		for name, value := range env {

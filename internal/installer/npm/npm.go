@@ -42,10 +42,10 @@ func (client) Asks(argv []string) ([]string, bool) {
 // folder here. npm warns of settings that it does not know, so that only variables of other
 // names are used for downloads.
 func (client) Settings(s installer.Surroundings) map[string]string {
-	patience := strconv.Itoa(s.Patience) + "000" // milliseconds
+	timeout := strconv.Itoa(s.Timeout) + "000" // milliseconds
 	return map[string]string{
 		"npm_config_cafile":        s.Bundle, // with it npm ignores NODE_EXTRA_CA_CERTS
-		"npm_config_fetch_timeout": patience,
+		"npm_config_fetch_timeout": timeout,
 		"npm_config_fetch_retries": "1", // a refusal is one
 		// A name that is none is asked for again at once, not after ten seconds.
 		"npm_config_fetch_retry_mintimeout":   "100",
@@ -54,7 +54,7 @@ func (client) Settings(s installer.Surroundings) map[string]string {
 		"npm_config_update_notifier":          "false", // pnpm's, too
 		"npm_package_config_node_gyp_disturl": s.Downloads + "node-headers",
 		"COREPACK_ENABLE_DOWNLOAD_PROMPT":     "0",
-		"YARN_HTTP_TIMEOUT":                   patience,
+		"YARN_HTTP_TIMEOUT":                   timeout,
 		"YARN_ENABLE_TELEMETRY":               "0",
 	}
 }

@@ -60,7 +60,7 @@ func Module(argv []string) (program string, words []string) {
 func (client) Settings(s installer.Surroundings) map[string]string {
 	return map[string]string{
 		"PIP_CERT":                      s.Bundle,
-		"PIP_DEFAULT_TIMEOUT":           strconv.Itoa(s.Patience),
+		"PIP_DEFAULT_TIMEOUT":           strconv.Itoa(s.Timeout),
 		"PIP_RETRIES":                   "1", // a refusal is one
 		"PIP_DISABLE_PIP_VERSION_CHECK": "1",
 		"PIP_BREAK_SYSTEM_PACKAGES":     "1", // the whole system is the sandbox's own

@@ -39,7 +39,7 @@ func (client) Asks(argv []string) ([]string, bool) {
 
 func (client) Settings(s installer.Surroundings) map[string]string {
 	return map[string]string{
-		"UV_HTTP_TIMEOUT":          strconv.Itoa(s.Patience),
+		"UV_HTTP_TIMEOUT":          strconv.Itoa(s.Timeout),
 		"UV_HTTP_RETRIES":          "1", // a refusal is one
 		"UV_PYTHON_INSTALL_MIRROR": s.Downloads + "python",
 		"UV_PYPY_INSTALL_MIRROR":   s.Downloads + "python",

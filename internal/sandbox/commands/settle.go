@@ -29,7 +29,7 @@ func (t *Table) settle(ctx context.Context, c *command, exit channel.Exit) {
 	if err != nil {
 		t.cfg.Log.Error("what is installed is not on record", "sandbox", t.place.Info.ID, "err", err)
 	}
-	faultpoint.Hit(faultpoint.ExecStocked)
+	faultpoint.Hit(faultpoint.ExecRecorded)
 	if err := t.cfg.Door.CommandFinished(ctx, t.place.Info.ID, c.id, exit); err != nil {
 		t.cfg.Log.Error("a command's end is not on record", "sandbox", t.place.Info.ID, "command", c.id, "err", err)
 	}

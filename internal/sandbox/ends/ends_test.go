@@ -16,8 +16,8 @@ import (
 // bench is a schedule under a clock of its own, and what it told.
 type bench struct {
 	*ends.Schedule
-	mu   sync.Mutex
-	told []string
+	mu    sync.Mutex
+	ended []string
 }
 
 func newBench(t *testing.T) *bench {
@@ -26,7 +26,7 @@ func newBench(t *testing.T) *bench {
 	b.Schedule = ends.New(func(id string, why ends.Cause) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.told = append(b.told, id+" "+string(why))
+		b.ended = append(b.ended, id+" "+string(why))
 	})
 	go b.Run(t.Context())
 	return b
@@ -41,8 +41,8 @@ func (b *bench) want(t *testing.T, want ...string) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !slices.Equal(b.told, want) {
-		t.Errorf("told was %q, want %q", b.told, want)
+	if !slices.Equal(b.ended, want) {
+		t.Errorf("told was %q, want %q", b.ended, want)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRace(t *testing.T) {
 			err := b.Set("a", ends.Terms{TTL: minutes(1)})
 			synctest.Wait()
 			b.mu.Lock()
-			ended := len(b.told) == 1
+			ended := len(b.ended) == 1
 			b.mu.Unlock()
 			if ended == (err == nil) {
 				t.Fatalf("ended: %v, extended: %v", ended, err)
@@ -209,7 +209,7 @@ func TestMany(t *testing.T) {
 		}
 		b.pass(minutes(5))
 		b.mu.Lock()
-		slices.Sort(b.told)
+		slices.Sort(b.ended)
 		b.mu.Unlock()
 		slices.Sort(want)
 		b.want(t, want...)

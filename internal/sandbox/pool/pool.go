@@ -60,7 +60,7 @@ type Pool struct {
 	mu      sync.Mutex // guards what follows
 	targets map[Class]int
 	ready   map[Class][]Member
-	stirred chan struct{} // has one element when there may be work
+	wake    chan struct{} // has one element when there may be work
 	hits    int64
 	misses  int64
 	claimed time.Time // the last claim of one that waited
@@ -71,7 +71,7 @@ func New(maker Maker, log *slog.Logger) *Pool {
 	return &Pool{
 		maker: maker, log: log,
 		targets: map[Class]int{}, ready: map[Class][]Member{},
-		stirred: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1),
 	}
 }
 
@@ -91,7 +91,7 @@ func (p *Pool) SetTargets(targets map[Class]int) {
 // notify wakes Run. Safe with and without mu.
 func (p *Pool) notify() {
 	select {
-	case p.stirred <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
@@ -208,14 +208,14 @@ func (p *Pool) Run(ctx context.Context) {
 		c, wanted := p.next()
 		if !wanted {
 			select {
-			case <-p.stirred:
+			case <-p.wake:
 			case <-tick.C:
 			case <-ctx.Done():
 			}
 			continue
 		}
 		if rest := p.rest(c); rest > 0 {
-			await(ctx, p.stirred, rest)
+			await(ctx, p.wake, rest)
 			continue // there may have been another claim
 		}
 		if err := p.fill(ctx, c); err != nil && ctx.Err() == nil {

@@ -250,8 +250,8 @@ func (s *stage) happen(rnd *rand.Rand, ids []string, done chan<- error) (waiting
 		case 0, 1:
 			s.Held(hold(id))
 			waiting++
-			patience := time.Duration(rnd.IntN(20)) * time.Second
-			go func() { done <- s.waitAsTheDoorDoes(id, patience) }()
+			timeout := time.Duration(rnd.IntN(20)) * time.Second
+			go func() { done <- s.waitAsTheDoorDoes(id, timeout) }()
 		case 2:
 			s.q.answer(id)
 		case 3:
@@ -267,8 +267,8 @@ func (s *stage) happen(rnd *rand.Rand, ids []string, done chan<- error) (waiting
 
 // waitAsTheDoorDoes releases a hold when it is answered, sooner where its client
 // loses patience.
-func (s *stage) waitAsTheDoorDoes(id string, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+func (s *stage) waitAsTheDoorDoes(id string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), timeout)
 	defer cancel()
 	for ctx.Err() == nil {
 		pending, changed, err := s.q.Pending(ctx, []string{id})

@@ -202,12 +202,12 @@ func descriptors(args []string) error {
 	}
 	relative := strings.TrimPrefix(args[0], "/")
 	up := strings.Repeat("../", 16)
-	var ways []string
+	var found []string
 	for _, base := range []string{"/proc/1/root/", "/proc/1/cwd/", "/proc/self/root/", "/proc/self/cwd/" + up, "/proc/self/exe/../" + up, up} {
-		ways = append(ways, base+relative)
+		found = append(found, base+relative)
 	}
 	for fd := 3; fd <= 64; fd++ {
-		ways = append(ways, fmt.Sprintf("/proc/self/fd/%d/%s", fd, relative), fmt.Sprintf("/proc/self/fd/%d/%s%s", fd, up, relative))
+		found = append(found, fmt.Sprintf("/proc/self/fd/%d/%s", fd, relative), fmt.Sprintf("/proc/self/fd/%d/%s%s", fd, up, relative))
 		for _, name := range []string{relative, filepath.Base(relative), up + relative} {
 			if got, err := unix.Openat(fd, name, unix.O_RDONLY, 0); err == nil {
 				text, _ := io.ReadAll(io.LimitReader(os.NewFile(uintptr(got), name), maxText)) // what was read is shown
@@ -218,7 +218,7 @@ func descriptors(args []string) error {
 			show(filepath.Base(relative))
 		}
 	}
-	for _, way := range ways {
+	for _, way := range found {
 		show(way)
 	}
 	return nil

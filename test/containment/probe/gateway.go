@@ -24,7 +24,7 @@ func through(address string) (net.Conn, error) {
 	if !secure {
 		return dial("tcp", address)
 	}
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(name, "443"), patience)
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(name, "443"), attemptTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func through(address string) (net.Conn, error) {
 		roots.AppendCertsFromPEM(ca)
 	}
 	session := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: name, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
-	_ = conn.SetDeadline(time.Now().Add(2 * patience))
+	_ = conn.SetDeadline(time.Now().Add(2 * attemptTimeout))
 	return session, session.Handshake()
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience bounds each single attempt.
-const patience = 2 * time.Second
+// attemptTimeout bounds each single attempt.
+const attemptTimeout = 2 * time.Second
 
 // errUsage is said where a sub-command lacks arguments.
 var errUsage = errors.New("too few arguments")

@@ -31,7 +31,7 @@ func ask(server, name, kind, network string) error {
 	m := new(dns.Msg)
 	m.Id, m.RecursionDesired = dns.Id(), true
 	m.Question = []dns.Question{{Name: dns.Fqdn(name), Qtype: dns.StringToType[kind], Qclass: dns.ClassINET}}
-	answer, _, err := (&dns.Client{Net: network, Timeout: patience}).Exchange(m, server)
+	answer, _, err := (&dns.Client{Net: network, Timeout: attemptTimeout}).Exchange(m, server)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func names(args []string) error {
 
 // connect NAME PORT TOKEN: resolve as programs do, then connect.
 func connect(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(args[0], args[1]))
 	if err != nil {

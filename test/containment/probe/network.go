@@ -52,13 +52,13 @@ func dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, full)
 	if err != nil {
 		return nil, err
 	}
-	return conn, conn.SetDeadline(time.Now().Add(patience))
+	return conn, conn.SetDeadline(time.Now().Add(attemptTimeout))
 }
 
 // say sends a word in a request's clothes and prints what comes back.
@@ -114,7 +114,7 @@ func scan(args []string) error {
 	for range 64 {
 		scanners.Go(func() {
 			for port := range ports {
-				conn, err := net.DialTimeout("tcp", net.JoinHostPort(args[0], strconv.Itoa(port)), patience)
+				conn, err := net.DialTimeout("tcp", net.JoinHostPort(args[0], strconv.Itoa(port)), attemptTimeout)
 				if err != nil {
 					continue
 				}
@@ -155,7 +155,7 @@ func listen(args []string) error {
 				}
 				go func() {
 					words := make([]byte, 512)
-					_ = conn.SetDeadline(time.Now().Add(patience))
+					_ = conn.SetDeadline(time.Now().Add(attemptTimeout))
 					n, _ := conn.Read(words)
 					fmt.Printf("visited %q\n", words[:n])
 					_, _ = io.WriteString(conn, "welcome")
@@ -181,10 +181,10 @@ func listen(args []string) error {
 // unixSocket PATH TOKEN: connect to a socket in the file system, or an
 // abstract one ("@name").
 func unixSocket(args []string) error {
-	conn, err := net.DialTimeout("unix", args[0], patience)
+	conn, err := net.DialTimeout("unix", args[0], attemptTimeout)
 	if err != nil {
 		return err
 	}
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(attemptTimeout))
 	return say(conn, args[1])
 }

@@ -275,21 +275,21 @@ func watch(c *channel.Conn, at string, seen map[string]time.Time) {
 	}()
 	for {
 		now := look(at)
-		var told channel.FileEvents
+		var answered channel.FileEvents
 		for name, modified := range now {
 			switch before, ok := seen[name]; {
 			case !ok:
-				told.Events = append(told.Events, channel.FileEvent{Name: name, Change: channel.ChangeCreate}, channel.FileEvent{Name: name, Change: channel.ChangeWrite})
+				answered.Events = append(answered.Events, channel.FileEvent{Name: name, Change: channel.ChangeCreate}, channel.FileEvent{Name: name, Change: channel.ChangeWrite})
 			case !before.Equal(modified):
-				told.Events = append(told.Events, channel.FileEvent{Name: name, Change: channel.ChangeWrite})
+				answered.Events = append(answered.Events, channel.FileEvent{Name: name, Change: channel.ChangeWrite})
 			}
 		}
 		for name := range seen {
 			if _, ok := now[name]; !ok {
-				told.Events = append(told.Events, channel.FileEvent{Name: name, Change: channel.ChangeRemove})
+				answered.Events = append(answered.Events, channel.FileEvent{Name: name, Change: channel.ChangeRemove})
 			}
 		}
-		if len(told.Events) > 0 && c.WriteJSON(channel.FrameEvent, told) != nil {
+		if len(answered.Events) > 0 && c.WriteJSON(channel.FrameEvent, answered) != nil {
 			return
 		}
 		seen = now

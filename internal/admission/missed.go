@@ -27,6 +27,27 @@ func (w named) take(clients claims.Clients, argv []string) {
 	}
 }
 
+// endings are what became of a run's commands.
+type endings struct {
+	started, well int
+	others        bool // some are no package client's, or not alone
+}
+
+func (e *endings) take(clients claims.Clients, r audit.Record) {
+	switch {
+	case r.Kind != audit.KindCommand:
+	case r.Outcome == audit.Started:
+		e.started++
+		e.others = e.others || !clients.IsClient(r.Command)
+	case r.Outcome == audit.Finished && r.Exit != nil && *r.Exit == 0:
+		e.well++
+	}
+}
+
+// allWell tells that package clients ended well, and that nothing else ran. Then nobody
+// missed what a page lacked.
+func (e *endings) allWell() bool { return e.started > 0 && e.well == e.started && !e.others }
+
 // missed tells whether somebody asked for what one range of a withheld record may have,
 // and nothing that was had is it: a command, or, of the last range, which is the one
 // that the record is about, a requirement.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -58,6 +59,35 @@ func TestASummaryNamesWhatIsMissed(t *testing.T) {
 			sum, err := g.Summary(t.Context(), "run1")
 			must(t, err)
 			if diff := cmp.Diff([]string{c.withheld, c.refused}, []string{lineOf(sum.Withheld), lineOf(sum.Refused)}); diff != "" {
+				t.Errorf("withheld and refused (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhoEndsWellMissedNothing: a page that lacks releases is not refused to a client that
+// only read it, and is to one that failed, and to what is around clients.
+func TestWhoEndsWellMissedNothing(t *testing.T) {
+	for what, c := range map[string]struct {
+		command string
+		code    int
+		refused string
+	}{
+		"a client reads":                  {"npm view dep", 0, ""},
+		"a client fails":                  {"npm view dep", 1, "dep 2.0.0"},
+		"an install fails":                {"npm install dep", 1, "dep 2.0.0"},
+		"a script ends well all the same": {"sh -c npm_install_dep", 0, "dep 2.0.0"},
+		"an agent does":                   {"agent npm install dep", 0, "dep 2.0.0"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newGrove(t, "allowed_packages: { node: [ { name: dep, max_version: '1.x' } ] }", Limits{})
+			_, err := g.Command(t.Context(), "sb1", "c1", strings.Fields(c.command))
+			must(t, err)
+			g.page(t, "dep", nil, "1.0.0", "2.0.0")
+			must(t, g.CommandFinished(t.Context(), "sb1", "c1", channel.Exit{Code: c.code}))
+			sum, err := g.Summary(t.Context(), "run1")
+			must(t, err)
+			if diff := cmp.Diff([]string{"dep 2.0.0", c.refused}, []string{lineOf(sum.Withheld), lineOf(sum.Refused)}); diff != "" {
 				t.Errorf("withheld and refused (-want +got):\n%s", diff)
 			}
 		})

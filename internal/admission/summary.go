@@ -66,7 +66,7 @@ type Host struct {
 // an index withheld whole, or in part while nothing of the project was served,
 // no metadata of its releases was shown and none of them required anything, is
 // among the refused: it is why an install failed. What was refused and had
-// afterwards is not.
+// afterwards is not, and what pages lacked that clients read who ended well.
 func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error) {
 	if run == "" {
 		return RunSummary{}, fault.Invalid("a summary is of a run; give its id")
@@ -110,6 +110,7 @@ type summary struct {
 	pending   []audit.Record      // what waited for a person
 	releases  map[pkgref.Ref]bool // that were served or refused
 	failures  []audit.Record      // refusals, some of what nobody wanted
+	endings   endings
 }
 
 func (s *summary) add(r audit.Record) {
@@ -119,6 +120,7 @@ func (s *summary) add(r audit.Record) {
 	if r.Kind == audit.KindPackage {
 		s.wanted.Add(records.ProjectOf(r))
 	}
+	s.endings.take(s.clients, r)
 	switch r.Outcome {
 	case audit.Started:
 		if r.Kind == audit.KindSandbox && s.out.Task == "" {
@@ -209,15 +211,18 @@ func (s *summary) withheldLines() []Line {
 
 // refuseWithheld counts a project as refused if nothing of it was had or taken,
 // its page was not shown whole later, and no file of it was refused by itself; not
-// where it lacks pre-releases alone, which nobody asked for.
+// where it lacks pre-releases alone, which nobody asked for, or where clients that only
+// read a page ended well.
 func (s *summary) refuseWithheld() {
 	for _, r := range s.withheld {
 		p := records.ProjectOf(r)
-		if s.blocked[p] || r.Detail[records.DetailEvent] == records.EventRepeats || s.passedOver(r) || r.Detail[records.DetailAlarm] == "" && s.got(p, r.Seq) {
+		inPart := r.Detail[records.DetailWhat] == records.WhatIndex
+		had := s.got(p, r.Seq) || inPart && s.endings.allWell()
+		if s.blocked[p] || r.Detail[records.DetailEvent] == records.EventRepeats || s.passedOver(r) || r.Detail[records.DetailAlarm] == "" && had {
 			continue
 		}
 		line := packageLine(r)
-		if r.Detail[records.DetailWhat] == records.WhatIndex && len(r.Withheld) > 0 {
+		if inPart && len(r.Withheld) > 0 {
 			line.Version = r.Withheld[len(r.Withheld)-1].To
 		}
 		s.refused.add(line, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// Clients tells of the words of a command which ecosystem an install is of, and what
-// follows the install itself; "" for any other command. Nil knows no install.
+// Clients tells of the words of a command which ecosystem a package client's is of, and what
+// follows the install itself, if it is one; "" for any other command. Nil knows no client.
 type Clients func(words []string) (pkgref.Ecosystem, []string)
 
 // Read reads which versions a command asks for, also inside `sh -c`.
@@ -24,6 +24,15 @@ func (c Clients) Read(argv []string) map[pkgref.Ref]string {
 		}
 	}
 	return found
+}
+
+// IsClient tells whether a command is a package client's, and no shell's around one.
+func (c Clients) IsClient(argv []string) bool {
+	if c == nil {
+		return false
+	}
+	ecosystem, _ := c(argv)
+	return ecosystem != ""
 }
 
 // Words yields what follows the installs of a command, word by word.

@@ -24,12 +24,18 @@ func Installers() []installer.Installer {
 	}
 }
 
-// Asked tells which ecosystem an install is of, and what follows the install itself; ""
-// for any other command.
+// Asked tells which ecosystem a client's command is of, and what follows the install itself,
+// if it is one; "" for any other command.
 func Asked(argv []string) (pkgref.Ecosystem, []string) {
-	for _, i := range Installers() {
+	known := Installers()
+	for _, i := range known {
 		if words, ok := i.Asks(argv); ok {
 			return i.Ecosystem(), words
+		}
+	}
+	for _, i := range known {
+		if i.Name() == installer.Program(argv) {
+			return i.Ecosystem(), nil
 		}
 	}
 	return "", nil

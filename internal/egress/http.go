@@ -53,7 +53,9 @@ func (p *passage) carryHTTP(ctx context.Context, first []byte) {
 		ReadHeaderTimeout: p.router.limits.HelloTime,
 		IdleTimeout:       keptOpen,
 		MaxHeaderBytes:    maxRequestHead,
-		ErrorLog:          log.New(io.Discard, "", 0),
+
+		DisableGeneralOptionsHandler: true, // it would answer in the host's place
+		ErrorLog:                     log.New(io.Discard, "", 0),
 	}
 	_ = server.Serve(one) // it ends with the connection
 }

@@ -161,9 +161,11 @@ type Configure struct {
 	User      User              `json:"user"`
 	// CAPEM is the installation's CA certificate. The agent writes it, and a
 	// bundle of the template's roots plus it, under /run/cofferdam/tls.
-	CAPEM  []byte     `json:"ca_pem"`
-	Seed   []byte     `json:"seed"`  // entropy
-	Now    int64      `json:"now"`   // unix nanoseconds
+	CAPEM []byte `json:"ca_pem"`
+	Seed  []byte `json:"seed"` // entropy
+	Now   int64  `json:"now"`  // unix nanoseconds
+	// Proxy has the agent be a proxy, for tools that want one.
+	Proxy  bool       `json:"proxy,omitempty"`
 	Names  []string   `json:"names"` // registry names: answered by the agent without asking the host, port 443
 	Limits ExecLimits `json:"limits"`
 	// Workspace is a directory to make where there is none; "" for none.

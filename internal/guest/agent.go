@@ -24,6 +24,8 @@ type Config struct {
 	DNS string
 	// Socket is where `cofferdam why` asks, by default SocketPath.
 	Socket string
+	// Proxy is where the proxy listens, if there is to be one; by default ProxyAddress.
+	Proxy string
 }
 
 // SocketPath is the socket on which a command in the sandbox may ask the agent.
@@ -39,6 +41,7 @@ type Agent struct {
 	reaper    *reaper
 	commands  *commands
 	names     *names
+	proxy     *proxy
 	resolver  *resolver
 	why       *whyServer
 	clock     *clock // runs while the sandbox does
@@ -58,10 +61,15 @@ func New(config Config) *Agent {
 	if config.Socket == "" {
 		config.Socket = SocketPath
 	}
+	if config.Proxy == "" {
+		config.Proxy = ProxyAddress
+	}
 	a := &Agent{config: config, log: config.Log, reaper: newReaper(), clock: newClock(), paid: newClock()}
 	host := line{config.Session, a.clock}
 	a.commands = newCommands()
-	a.names = newNames(&forwarder{session: host, log: config.Log}, config.Log)
+	forwarder := &forwarder{session: host, log: config.Log}
+	a.names = newNames(forwarder, config.Log)
+	a.proxy = &proxy{address: config.Proxy, patience: proxyPatience, names: a.names, forwarder: forwarder, log: config.Log}
 	a.resolver = newResolver(a.names, host, config.Log)
 	a.why = newWhyServer(host)
 	return a
@@ -86,6 +94,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer a.why.close()
 	defer a.names.close()
+	defer a.proxy.close()
 	background.Go(func() { a.reaper.run(ctx) })
 	background.Go(func() { a.resolver.serve() })
 	background.Go(func() { a.why.serve(ctx) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -61,10 +62,14 @@ func (d *dials) get(id string) *dialed {
 
 // dial connects the host to a port of the sandbox's loopback interface. What it
 // reaches is a program of the sandbox, never a name that leads outside: those
-// have other addresses.
+// have other addresses. Nor is it what the agent itself has there, or whoever may
+// connect to a published port would use the network as if they were inside.
 func (a *Agent) dial(ctx context.Context, stream *channel.Conn, port int) error {
 	if port < 1 || port > 65535 {
 		return replyFile(stream, nil, invalidFile("%d is not a port", port))
+	}
+	if a.proxy.has(port) || isPortOf(a.config.DNS, port) {
+		return replyFile(stream, nil, &fileError{channel.CodeNotFound, fmt.Sprintf("port %d is for programs in the sandbox alone, which reach names by it", port)})
 	}
 	conn, err := a.loopback(ctx, port)
 	if err != nil {
@@ -85,6 +90,12 @@ func (a *Agent) dial(ctx context.Context, stream *channel.Conn, port int) error 
 	close(d.spoken)
 	answering.Wait()
 	return nil
+}
+
+// isPortOf tells whether an address is on a port.
+func isPortOf(address string, port int) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && int(at.Port()) == port
 }
 
 // hangUp ends a connection as a client that goes away does: a half-close alone

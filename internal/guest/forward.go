@@ -82,8 +82,8 @@ type forwarder struct {
 	conns map[net.Conn]bool
 }
 
-// accept takes connections to a name's port until the listener closes.
-func (f *forwarder) accept(listener net.Listener, name string, port int) {
+// accept has connections served until the listener closes.
+func (f *forwarder) accept(listener net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -99,12 +99,12 @@ func (f *forwarder) accept(listener net.Listener, name string, port int) {
 		}
 		f.carried.Go(func() {
 			defer f.forget(conn)
-			f.carry(conn, channel.Open{Kind: channel.OpenTCP, Name: name, Port: port})
+			serve(conn)
 		})
 	}
 }
 
-// carry asks the host for a stream and copies both ways until both have ended.
+// carry asks the host for a stream and splices the connection with it.
 func (f *forwarder) carry(conn net.Conn, open channel.Open) {
 	stream, answer, err := openStream(context.Background(), f.session, open, dialDeadline)
 	if err != nil {
@@ -117,6 +117,12 @@ func (f *forwarder) carry(conn net.Conn, open channel.Open) {
 		reset(conn)
 		return
 	}
+	f.splice(conn, stream, answer.Text)
+}
+
+// splice copies both ways until both have ended; id is the stream's name at the host, ""
+// if that is older than such names.
+func (f *forwarder) splice(conn net.Conn, stream *channel.Conn, id string) {
 	over := make(chan struct{})
 	defer close(over)
 	go func() { // a connection whose other half was lost must not look ended
@@ -127,8 +133,8 @@ func (f *forwarder) carry(conn net.Conn, open channel.Open) {
 		}
 	}()
 	channel.Splice(channel.NewConn(conn), stream, func() {
-		if answer.Text != "" { // a host that is older than this has no name for it
-			f.carried.Go(func() { f.hangUp(answer.Text, over) })
+		if id != "" {
+			f.carried.Go(func() { f.hangUp(id, over) })
 		}
 	})
 }

@@ -267,7 +267,7 @@ func startBare(t *testing.T, open func(channel.Open, *channel.Conn) channel.Repl
 	}
 	root := t.TempDir()
 	agent := New(Config{
-		Session: session, Root: root, DNS: ownAddress(), Socket: "/s",
+		Session: session, Root: root, DNS: ownAddress(), Proxy: ownAddress(), Socket: "/s",
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ended := make(chan error, 1)

@@ -65,12 +65,16 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 			return err
 		}
 	}
-	if err := errors.Join(reseed(c.Seed), a.begetGeneration(c.Seed)); err != nil {
+	if err := errors.Join(reseed(c.Seed), a.begetGeneration(c.Seed), a.proxy.set(ctx, c.Proxy)); err != nil {
 		return err
+	}
+	env := c.Env
+	if c.Proxy {
+		env = withProxy(env, c.Names)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.identity = &identity{user: c.User, env: c.Env, workspace: c.Workspace, lasting: lasting}
+	a.identity = &identity{user: c.User, env: env, workspace: c.Workspace, lasting: lasting}
 	return nil
 }
 
@@ -94,7 +98,7 @@ func (a *Agent) settleIn(ctx context.Context, c *channel.Configure) error {
 
 // lastingOf is what of a configuration is written to files and set on the agent.
 func lastingOf(c channel.Configure) ([]byte, error) {
-	c.Env, c.Seed, c.Now = nil, nil, 0
+	c.Env, c.Seed, c.Now, c.Proxy = nil, nil, 0, false
 	return json.Marshal(c)
 }
 

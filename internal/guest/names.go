@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // Bounds of what the host can make exist here.
@@ -119,7 +121,10 @@ func (n *names) listen(ctx context.Context, entry *name, port int) error {
 	}
 	entry.ports[port] = listener
 	n.listeners++
-	n.accepting.Go(func() { n.forwarder.accept(listener, entry.name, port) })
+	open := channel.Open{Kind: channel.OpenTCP, Name: entry.name, Port: port}
+	n.accepting.Go(func() {
+		n.forwarder.accept(listener, func(conn net.Conn) { n.forwarder.carry(conn, open) })
+	})
 	return nil
 }
 

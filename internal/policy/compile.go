@@ -65,6 +65,7 @@ func sections() []section {
 		{"namespaces", (*compiler).readNamespaces},
 		{"network_allowlist", (*compiler).networkAllowlist},
 		{"network_unlisted", compileUnlisted},
+		{"network_proxy", compileProxy},
 		{publishedPath, (*compiler).publishedPorts},
 		{"credentials", (*compiler).credentials},
 		{"tool_allowlist", (*compiler).toolAllowlist},

@@ -191,3 +191,20 @@ func TestEntriesThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// TestNetworkProxy: off unless it is asked for, and told of.
+func TestNetworkProxy(t *testing.T) {
+	for document, on := range map[string]bool{"network_proxy: true\n": true, "network_proxy: false\n": false, "name: p\n": false} {
+		p := mustParse(t, document)
+		if p.NetworkProxy() != on {
+			t.Errorf("%q: %v", document, p.NetworkProxy())
+		}
+		told := slices.ContainsFunc(p.Check(), func(e policy.Explanation) bool { return e.Key == "network_proxy" && e.Enforced })
+		if told != strings.HasPrefix(document, "network_proxy") {
+			t.Errorf("%q: %+v", document, p.Check())
+		}
+	}
+	if _, err := policy.Parse("p", []byte("network_proxy: 3128\n")); err == nil {
+		t.Error("a number is taken")
+	}
+}

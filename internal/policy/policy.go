@@ -22,7 +22,8 @@ type Policy struct {
 	workspace    Workspace
 	mounts       []Mount
 	network      []hostEntry
-	unlisted     Effect      // of names that network lacks: "" is Deny
+	unlisted     Effect // of names that network lacks: "" is Deny
+	proxy        bool
 	published    []portRange // sorted, none overlaps
 	ingress      bool        // the document says which ports are published, none perhaps
 	tools        []string
@@ -122,6 +123,10 @@ func (p *Policy) Isolation() string { return p.isolation }
 
 // Resources are the document's limits.
 func (p *Policy) Resources() Resources { return p.resources }
+
+// NetworkProxy tells whether tools inside are offered a proxy. It leads where connections
+// do that were not made through it.
+func (p *Policy) NetworkProxy() bool { return p.proxy }
 
 // Workspace is the agent's directory.
 func (p *Policy) Workspace() Workspace { return p.workspace }

@@ -66,6 +66,7 @@ func TestSchemaTakesWhatParseReads(t *testing.T) {
 		"rules: [ { name: a, condition: { field: command, operator: in, value: [ls, cat] }, action: audit, message: \"\", dynamic_condition: null, override: false } ]",
 		"environment: { mode: persistent, baseline: first }",
 		"network_allowlist: [ a.example, { host: \"*.a.example\" }, { host: a.example, port: 22, tcp: true } ]",
+		"network_proxy: true",
 	} {
 		documents[one] = []byte(one)
 	}
@@ -110,6 +111,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"network_allowlist: [ \"https://a.example\" ]",
 		"network_allowlist: [ \"*\" ]",
 		"network_allowlist: [ { port: 22 } ]",
+		"network_proxy: 3128",
 		"network_allowlist: [ { host: \"a.example:22\" } ]",
 		"network_allowlist: [ { host: a.example, port: 65536 } ]",
 		"filesystem: { workspace: tmp }",

@@ -38,6 +38,7 @@ type identity struct {
 	names     []string
 	caPEM     []byte
 	workspace policy.Workspace // the policy's directory inside
+	proxy     bool             // the policy wants one
 	pids      int
 }
 
@@ -70,7 +71,7 @@ func (g *guests) configure(ctx context.Context, who identity) error {
 		Hostname: id, Env: env, CAPEM: who.caPEM, Names: who.names,
 		MachineID: machineID(id), User: who.user(),
 		Seed: seed(), Now: time.Now().UnixNano(),
-		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly,
+		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly, Proxy: who.proxy,
 		Limits: channel.ExecLimits{NProc: who.pids, NoFile: defaultNoFile},
 	}})
 	if err != nil {
@@ -107,7 +108,7 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 	if err != nil {
 		return identity{}, kept, err
 	}
-	who := identity{info: s.info, template: tpl, env: kept.Env, workspace: s.policy.Workspace(), pids: kept.Spec.Limits.Pids}
+	who := identity{info: s.info, template: tpl, env: kept.Env, workspace: s.policy.Workspace(), proxy: s.policy.NetworkProxy(), pids: kept.Spec.Limits.Pids}
 	who.caPEM, who.names, err = g.cfg.Trust(ctx)
 	return who, kept, err
 }

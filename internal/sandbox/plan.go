@@ -45,6 +45,7 @@ type plan struct {
 	lock     *lockfile.Set // nil: none
 	// workspace is the policy's directory inside.
 	workspace policy.Workspace
+	proxy     bool            // the policy wants one inside
 	claimed   engine.Instance // out of the pool; nil: it is to be made
 	follow    func()          // follows the commands that go on in a copy; nil: there are none
 }
@@ -52,7 +53,7 @@ type plan struct {
 // identity is what the guest is told, with the request's environment.
 func (p *plan) identity(env map[string]string) identity {
 	return identity{
-		info: p.info, template: p.template, env: env, names: p.names, caPEM: p.caPEM, workspace: p.workspace, pids: p.spec.Limits.Pids,
+		info: p.info, template: p.template, env: env, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids,
 	}
 }
 
@@ -82,7 +83,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace()}
+	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace(), proxy: req.Policy.NetworkProxy()}
 	p.info = Info{
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
 		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,

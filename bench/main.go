@@ -55,6 +55,7 @@ func parts() []part {
 		{"life", measureLife},
 		{"index", measureIndex},
 		{"download", measureDownload},
+		{"network", measureNetwork},
 		{"auditlog", measureAudit},
 		{"auditquery", measureQueries},
 	}

@@ -50,7 +50,7 @@ const (
 )
 
 func startRegistry(wheels []wheel, npm, uv project) (*registry, error) {
-	ca, certificate, err := certify(indexHost, npmHost)
+	ca, certificate, err := certify(indexHost, npmHost, farHost)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,7 @@ func (r *registry) configure(state, dir string) error {
 	for ecosystem, index := range map[string]string{"python": indexHost + "/simple/", "node": npmHost + "/"} {
 		fmt.Fprintf(&text, "  - ecosystem: %s\n    index: https://%s\n    ca_file: %s\n    address: %s\n", ecosystem, index, bundle, r.server.Listener.Addr())
 	}
+	configureHosts(&text, r.server.Listener.Addr().String())
 	return os.WriteFile(filepath.Join(state, "config.yaml"), []byte(text.String()), 0o600)
 }
 

@@ -24,6 +24,8 @@ type rule struct {
 	operator string
 	text     string
 	list     []string
+	value    any   // of a rule on an argument: a text, a number or a boolean
+	values   []any // or several
 	pattern  *expression.Expression
 	effect   Effect
 	priority int64
@@ -94,8 +96,12 @@ func (in CommandInput) lookup(field string) *string {
 		return in.Command
 	case "code":
 		return in.Code
-	case "tool":
+	case "tool", "tool_name":
 		return in.Tool
+	case "arguments":
+		if in.Arguments != nil {
+			return &in.Arguments.Text
+		}
 	case "action":
 		if in.Command != nil || in.Code != nil {
 			execute := "execute"
@@ -108,6 +114,12 @@ func (in CommandInput) lookup(field string) *string {
 // matches reports whether the rule's condition holds; ok is false if that
 // can't be told. A missing field never matches, not even "ne".
 func (r *rule) matches(in CommandInput) (holds, ok bool) {
+	if isArgument(r.field) {
+		if in.Arguments == nil {
+			return false, true
+		}
+		return r.judgesArgument(in.Arguments)
+	}
 	value := in.lookup(r.field)
 	if value == nil {
 		return false, true

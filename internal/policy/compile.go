@@ -214,7 +214,10 @@ func (c *compiler) toolAllowlist(v value) {
 	}
 	c.policy.toolsGiven = true
 	for _, e := range elements {
-		if s, ok := c.text(e); ok {
+		switch s, ok := c.text(e); {
+		case ok && !toolName.MatchString(s):
+			c.fail(e.node, "%s must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is %q", e.path, plain(s, 80))
+		case ok:
 			c.policy.tools = append(c.policy.tools, s)
 		}
 	}

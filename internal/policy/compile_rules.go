@@ -2,6 +2,8 @@ package policy
 
 import (
 	"cmp"
+	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -117,7 +119,7 @@ func actionEffect(action string) Effect {
 
 // knownField tells the fields that can ever have a value here.
 func knownField(field string) bool {
-	return field == "command" || field == "code" || field == "tool" || field == "action"
+	return slices.Contains([]string{"command", "code", "tool", "tool_name", "arguments", "action"}, field) || isArgument(field)
 }
 
 func (c *compiler) condition(v value, r *rule) {
@@ -142,7 +144,7 @@ func (c *compiler) condition(v value, r *rule) {
 	}
 	if !knownField(r.field) {
 		if r.effect != Allow {
-			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, tool and action",
+			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, tool (or tool_name), arguments, arguments.NAME and action",
 				field.path, plain(r.field, 40))
 		}
 		return
@@ -150,8 +152,13 @@ func (c *compiler) condition(v value, r *rule) {
 	c.operand(o.fields["value"], r)
 }
 
-// operand reads the value that a known field, which is text, is compared with.
+// operand reads the value that a known field is compared with. It is text, but for an
+// argument.
 func (c *compiler) operand(v value, r *rule) {
+	if isArgument(r.field) && r.operator != "matches" {
+		readArgumentOperand(c, v, r)
+		return
+	}
 	if r.operator == "in" || r.operator == "not_in" {
 		elements, _ := c.list(v)
 		for _, e := range elements {
@@ -179,4 +186,39 @@ func (c *compiler) operand(v value, r *rule) {
 		return
 	}
 	r.pattern = pattern
+}
+
+// readArgumentOperand reads what an argument is compared with: a text, a number or a boolean.
+func readArgumentOperand(c *compiler, v value, r *rule) {
+	if r.operator != "in" && r.operator != "not_in" {
+		r.value, _ = readArgument(c, v)
+		return
+	}
+	elements, _ := c.list(v)
+	for _, e := range elements {
+		if one, ok := readArgument(c, e); ok {
+			r.values = append(r.values, one)
+		}
+	}
+}
+
+// plainNumber is what is the same number in every version of YAML, and in JSON.
+var plainNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$`)
+
+func readArgument(c *compiler, v value) (any, bool) {
+	n := v.node
+	if n.Kind != yaml.ScalarNode || !slices.Contains([]string{"!!int", "!!float", "!!bool"}, n.ShortTag()) {
+		return c.text(v)
+	}
+	switch {
+	case n.ShortTag() == "!!bool" && (n.Value == "true" || n.Value == "false"):
+		return n.Value == "true", true
+	case n.ShortTag() == "!!bool":
+		c.fail(n, "%s must be written true or false, and is %q", v.path, plain(n.Value, 40))
+		return nil, false
+	case len(n.Value) > 64 || !plainNumber.MatchString(n.Value):
+		c.fail(n, "%s must be a plain decimal number of at most 64 characters, and is %q", v.path, plain(n.Value, 40))
+		return nil, false
+	}
+	return json.Number(n.Value), true
 }

@@ -109,10 +109,11 @@ func (d Decision) Shown() bool { return d.Effect == Allow || d.Effect == Hold }
 func (d Decision) Admitted() bool { return d.Allowed() && !d.Unadmitted }
 
 // CommandInput is what rules judge: a command that we start (argv joined by
-// spaces), code handed over as text, or a tool's name. A nil field is missing,
-// and a rule on a missing field never matches.
+// spaces), code handed over as text, or a tool's name with its arguments. A nil field is
+// missing, and a rule on a missing field never matches.
 type CommandInput struct {
-	Command *string
-	Code    *string
-	Tool    *string
+	Command   *string
+	Code      *string
+	Tool      *string
+	Arguments *Arguments // a tool's
 }

@@ -122,9 +122,9 @@ type ruleKeys struct {
 }
 
 type conditionKeys struct {
-	Field    text     `key:"field" needed:"yes" means:"command, code, tool or action."`
+	Field    text     `key:"field" needed:"yes" means:"command, code, tool (or tool_name), arguments, arguments.NAME or action."`
 	Operator operator `key:"operator" needed:"yes" means:"How the field is compared with the value."`
-	Value    operand  `key:"value" needed:"yes" means:"A text; a list of texts for in and not_in; a regular expression for matches."`
+	Value    operand  `key:"value" needed:"yes" means:"A text, for an argument of a tool also a number, true or false; a list of such for in and not_in; a regular expression for matches."`
 }
 
 type environmentKeys struct {

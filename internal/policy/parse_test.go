@@ -106,7 +106,20 @@ func TestMalformed(t *testing.T) {
 		{"rules: [ { name: a, condition: { field: command, operator: eq, value: x }, action: deny, priority: 010 } ]\n", "p:1:100: rules[0].priority begins with a zero, and \"010\" is octal in YAML 1.1; write it without"},
 		{rule("{ field: command, operator: eq, value: 5 }"), "p:1:71: rules[0].condition.value must be text, and is a number; quote it: \"5\""},
 		{rule("{ field: command, operator: in, value: abc }"), "p:1:71: rules[0].condition.value must be a list, and is text"},
-		{rule("{ field: agent_id, operator: eq, value: x }"), "p:1:41: rules[0].condition.field: \"agent_id\" is never known here, so this rule could never refuse anything; the fields are command, code, tool and action"},
+		{rule("{ field: agent_id, operator: eq, value: x }"), "p:1:41: rules[0].condition.field: \"agent_id\" is never known here, so this rule could never refuse anything; the fields are command, code, tool (or tool_name), arguments, arguments.NAME and action"},
+		{rule("{ field: arguments., operator: eq, value: x }"), "p:1:41: rules[0].condition.field: \"arguments.\" is never known here, so this rule could never refuse anything; the fields are command, code, tool (or tool_name), arguments, arguments.NAME and action"},
+		{rule("{ field: arguments.n, operator: gt, value: 1e3 }"), "p:1:75: rules[0].condition.value must be a plain decimal number of at most 64 characters, and is \"1e3\""},
+		{rule("{ field: arguments.n, operator: gt, value: 010 }"), "p:1:75: rules[0].condition.value must be a plain decimal number of at most 64 characters, and is \"010\""},
+		{rule("{ field: arguments.n, operator: in, value: [0x10, null, [1], yes, True] }"), "p:1:76: rules[0].condition.value[0] must be a plain decimal number of at most 64 characters, and is \"0x10\"\n" +
+			"p:1:82: rules[0].condition.value[1] must be text, and is empty\n" +
+			"p:1:88: rules[0].condition.value[2] must be text, and is a list\n" +
+			"p:1:93: rules[0].condition.value[3] must be text, and is true or false in YAML 1.1; quote it: \"yes\"\n" +
+			"p:1:98: rules[0].condition.value[4] must be written true or false, and is \"True\""},
+		{rule("{ field: arguments.n, operator: matches, value: 5 }"), "p:1:80: rules[0].condition.value must be text, and is a number; quote it: \"5\""},
+		{rule("{ field: arguments, operator: eq, value: 5 }"), "p:1:73: rules[0].condition.value must be text, and is a number; quote it: \"5\""},
+		{"tool_allowlist: [a, \"*\", 5, 'a b']\n", "p:1:21: tool_allowlist[1] must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is \"*\"\n" +
+			"p:1:26: tool_allowlist[2] must be text, and is a number; quote it: \"5\"\n" +
+			"p:1:29: tool_allowlist[3] must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is \"a b\""},
 		{"scope: \"**\"\n", "p:1:8: scope is not supported: a policy applies to the whole run; leave it out"},
 		{"name: 1\nversion: 2\nisolation: 3\n", "p:1:7: name must be text, and is a number; quote it: \"1\"\np:2:10: version must be text, and is a number; quote it: \"2\"\n" +
 			"p:3:12: isolation must be text, and is a number; quote it: \"3\""},

@@ -144,12 +144,6 @@ func (p *Policy) NetworkAllowlist() []NetworkPattern {
 	return names
 }
 
-// ToolAllowlist are the tools that the document names; ok is false if it has
-// no such list.
-func (p *Policy) ToolAllowlist() (tools []string, ok bool) {
-	return slices.Clone(p.tools), p.toolsGiven
-}
-
 // MinReleaseAge is how old a file must be, 0 if age is not judged. With an age
 // a verdict changes as time passes: do not keep it for long.
 func (p *Policy) MinReleaseAge() time.Duration {

@@ -81,7 +81,7 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[portNumber]():     ranging("integer", 1, maxPort),
 		reflect.TypeFor[priority]():       ranging("integer", -1_000_000, 1_000_000),
 		reflect.TypeFor[someLockfiles]():  {{"type", "array"}, {"items", matching(lockfilePattern)}, {"minItems", 1}, {"uniqueItems", true}},
-		reflect.TypeFor[operand]():        either(node{{"type", "string"}, {"minLength", 1}}, node{{"type", "array"}, {"items", node{{"type", "string"}, {"minLength", 1}}}}),
+		reflect.TypeFor[operand]():        either(someOperand(), node{{"type", "array"}, {"items", someOperand()}}),
 		reflect.TypeFor[quantity]():       either(node{{"type", "number"}}, matching(quantityPattern)),
 		reflect.TypeFor[ports]():          either(ranging("integer", 1, maxPort), matching(`^[1-9][0-9]{0,4}-[1-9][0-9]{0,4}$`)),
 	}
@@ -115,6 +115,11 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[restricted]():      {"restricted"},
 		reflect.TypeFor[denyAll]():         {"deny_all"},
 	}
+}
+
+// someOperand is one value that a field is compared with.
+func someOperand() node {
+	return either(node{{"type", "string"}, {"minLength", 1}}, node{{"type", []string{"number", "boolean"}}})
 }
 
 func matching(pattern string) node { return node{{"type", "string"}, {"pattern", pattern}} }

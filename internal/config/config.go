@@ -37,6 +37,9 @@ type Config struct {
 	Upstreams []Upstream `yaml:"upstreams"`
 	// Namespaces are names that belong to one upstream.
 	Namespaces []Namespace `yaml:"namespaces"`
+	// Secrets are those that policies can name in credentials. No sandbox gets one yet: a
+	// policy that names one says so.
+	Secrets []Secret `yaml:"secrets"`
 	// Network is about the names that policies list in network_allowlist.
 	Network Network `yaml:"network"`
 	// ProbeProjects are asked for at start to learn the file hosts.
@@ -140,6 +143,9 @@ func (c Config) check() error {
 	}
 	if _, err := c.Network.Outbound(); err != nil {
 		return fmt.Errorf("network%w", err)
+	}
+	if _, err := c.DeclaredSecrets(); err != nil {
+		return err
 	}
 	if err := errors.Join(c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
 		return err

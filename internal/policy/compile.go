@@ -67,7 +67,7 @@ func sections() []section {
 		{"network_unlisted", compileUnlisted},
 		{"network_proxy", compileProxy},
 		{publishedPath, (*compiler).publishedPorts},
-		{"credentials", (*compiler).credentials},
+		{"credentials", compileCredentials},
 		{"tool_allowlist", (*compiler).toolAllowlist},
 		{"rules", (*compiler).rules},
 		{"environment", (*compiler).environment},
@@ -96,6 +96,9 @@ func (c *compiler) document(root *yaml.Node) {
 		}
 	}
 	c.finishCommands(o)
+	if c.injections != nil {
+		c.injections.finish()
+	}
 	c.absent(o)
 }
 

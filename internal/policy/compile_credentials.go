@@ -1,8 +1,15 @@
 package policy
 
-import "strings"
+import (
+	"net/textproto"
+	"slices"
+	"strings"
+)
 
-func (c *compiler) credentials(v value) {
+// maxInjections bounds how many credentials a document has.
+const maxInjections = 100
+
+func compileCredentials(c *compiler, v value) {
 	o := c.object(v, keysOf[credentialsKeys]()...)
 	if o == nil {
 		return
@@ -14,9 +21,15 @@ func (c *compiler) credentials(v value) {
 	}
 	if f, given := o.fields["inject"]; given {
 		elements, _ := c.list(f)
-		for _, e := range elements {
-			c.injection(e)
+		if len(elements) > maxInjections {
+			c.fail(f.node, "%s has %d entries, and at most %d are read", f.path, len(elements), maxInjections)
+			return
 		}
+		i := injections{compiler: c}
+		for _, e := range elements {
+			i.injection(e)
+		}
+		c.injections = &i
 		if len(elements) > 0 {
 			c.open(f, "no credential is injected yet: what is sent to these hosts goes without one")
 		}
@@ -31,34 +44,104 @@ func (c *compiler) credentials(v value) {
 	}
 }
 
-// injection is checked although nothing injects yet, so that a slip shows now.
-func (c *compiler) injection(v value) {
+// injections reads the entries of credentials.inject.
+type injections struct {
+	*compiler
+	at []value // where each of the policy's credentials is
+}
+
+func (c *injections) injection(v value) {
 	o := c.object(v, keysOf[injectKeys]()...)
 	if o == nil {
 		return
 	}
-	for _, key := range []string{"host", "header", "secret"} {
-		f, given := o.fields[key]
-		if !given {
-			c.fail(v.node, "%s needs host, header and secret; %s is missing", v.path, key)
+	before := len(c.problems)
+	for _, key := range []string{"host", "secret"} {
+		if _, given := o.fields[key]; !given {
+			c.fail(v.node, "%s needs host and secret; %s is missing", v.path, key)
+		}
+	}
+	var cred Credential
+	if f, given := o.fields["host"]; given {
+		c.host(f, &cred)
+	}
+	if f, given := o.fields["secret"]; given {
+		cred.Secret = c.token(f)
+	}
+	if f, given := o.fields["header"]; given {
+		cred.Header = textproto.CanonicalMIMEHeaderKey(c.token(f))
+	}
+	if f, given := o.fields["env"]; given {
+		cred.Env = c.variable(f)
+	}
+	if len(c.problems) > before || c.disagrees(v, cred) {
+		return
+	}
+	c.policy.credentials = append(c.policy.credentials, cred)
+	c.at = append(c.at, v)
+}
+
+func (c *injections) host(f value, cred *Credential) {
+	s, ok := c.text(f)
+	if !ok {
+		return
+	}
+	pattern, wrong := parseNetworkPattern(s)
+	if wrong == "" && pattern.Wildcard {
+		wrong = "is a wildcard; a secret goes to hosts that are named"
+	}
+	if wrong != "" {
+		c.fail(f.node, "%s: %q %s", f.path, plain(s, 60), wrong)
+		return
+	}
+	cred.Host, cred.Port = pattern.Host, pattern.Port
+}
+
+// disagrees refuses a credential that can't be beside another.
+func (c *injections) disagrees(v value, cred Credential) bool {
+	for i, other := range c.policy.credentials {
+		line := c.at[i].node.Line
+		switch {
+		case other.Env != "" && other.Env == cred.Env && other.Secret != cred.Secret:
+			c.fail(v.node, "%s: the variable %s is another secret's on line %d", v.path, cred.Env, line)
+		case other.Secret == cred.Secret && other.Host == cred.Host && (other.Port == cred.Port || other.Port == 0 || cred.Port == 0):
+			c.fail(v.node, "%s: %s gets the secret %s on line %d", v.path, cred.Host, cred.Secret, line)
+		default:
 			continue
 		}
-		s, ok := c.text(f)
-		if !ok {
-			continue
-		}
-		if key == "host" {
-			if _, wrong := parseNetworkPattern(s); wrong != "" {
-				c.fail(f.node, "%s: %q %s", f.path, plain(s, 60), wrong)
-			}
-			continue
-		}
-		if !isToken(s) {
-			c.fail(f.node, "%s: %q may have letters, digits, - and _ only", f.path, plain(s, 60))
+		return true
+	}
+	return false
+}
+
+// finish says which of them have no effect, now that it is known which hosts
+// can be reached.
+func (c *injections) finish() {
+	for i, cred := range c.policy.credentials {
+		ports := c.policy.hostPorts(cred.Host)
+		if len(ports) == 0 || cred.Port != 0 && !slices.Contains(ports, cred.Port) {
+			c.open(c.at[i], "%s is not on network_allowlist, so nothing is sent there, with the secret %s or without", cred.Host, cred.Secret)
 		}
 	}
 }
 
+func (c *injections) token(v value) string {
+	s, ok := c.text(v)
+	if ok && !isToken(s) {
+		c.fail(v.node, "%s: %q may have letters, digits, - and _ only", v.path, plain(s, 60))
+	}
+	return s
+}
+
 func isToken(s string) bool {
 	return len(s) <= 128 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// variable reads a variable's name.
+func (c *injections) variable(v value) string {
+	s, ok := c.text(v)
+	if ok && (!isToken(s) || strings.Contains(s, "-") || '0' <= s[0] && s[0] <= '9') {
+		c.fail(v.node, "%s: %q is no variable's name: letters, digits and _, and no digit first", v.path, plain(s, 60))
+	}
+	return s
 }

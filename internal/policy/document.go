@@ -105,9 +105,10 @@ type credentialsKeys struct {
 }
 
 type injectKeys struct {
-	Host   networkName `key:"host" needed:"yes" means:"The host that gets the credential."`
-	Header token       `key:"header" needed:"yes" means:"The header that it is sent in."`
-	Secret token       `key:"secret" needed:"yes" means:"The secret's name."`
+	Host   networkName  `key:"host" needed:"yes" means:"The host that gets the secret, over TLS: a name, or name:port."`
+	Secret token        `key:"secret" needed:"yes" means:"The secret's name in the daemon's configuration, which says how it is put into requests."`
+	Header token        `key:"header" means:"The header that it is put in. The daemon's configuration must have the same one."`
+	Env    variableName `key:"env" means:"The sandbox's variable with the placeholder."`
 }
 
 type ruleKeys struct {

@@ -22,6 +22,7 @@ type Policy struct {
 	workspace    Workspace
 	mounts       []Mount
 	network      []hostEntry
+	credentials  []Credential
 	unlisted     Effect // of names that network lacks: "" is Deny
 	proxy        bool
 	published    []portRange // sorted, none overlaps

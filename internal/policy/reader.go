@@ -20,6 +20,8 @@ type compiler struct {
 	problems Problems
 	claims   map[string]value // what is said once only -> where
 	steps    int              // of all rules' expressions
+
+	injections *injections // of the document's credentials; nil: it has none
 }
 
 // value is a node, the path of keys to it, and where its key is (for a list's

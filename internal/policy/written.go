@@ -38,6 +38,7 @@ type (
 	operand         string
 	quantity        string
 	ports           string
+	variableName    string
 	null            struct{}
 	never           bool
 	timeoutSeconds  float64
@@ -67,6 +68,7 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[networkName]():    matching(namePattern),
 		reflect.TypeFor[hostName]():       matching(hostPattern + "$"),
 		reflect.TypeFor[token]():          matching(`^[A-Za-z0-9_-]{1,128}$`),
+		reflect.TypeFor[variableName]():   matching(`^[A-Za-z_][A-Za-z0-9_]*$`),
 		reflect.TypeFor[absolutePath]():   matching(`^/`),
 		reflect.TypeFor[indexURL]():       matching(`^[Hh][Tt][Tt][Pp][Ss]?://`),
 		reflect.TypeFor[duration]():       matching("^" + durationPattern + "$"),

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/program"
+)
+
+// loadedSecrets loads a file with these lines under secrets.
+func loadedSecrets(t *testing.T, text string) (Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte("secrets:\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(path)
+}
+
+func TestSecrets(t *testing.T) {
+	c, err := loadedSecrets(t, `
+  - { name: one, hosts: [API.example, "*.corp.example"], environment: ONE_KEY, placeholder: openai, header: authorization }
+  - { name: two, hosts: [git.example], file: /etc/two, where: [basic, query], keep: 30s }
+  - { name: three, hosts: [api.example], command: [/usr/bin/pass, show, it] }
+  - { name: four, hosts: [api.example], vault: { address: "https://vault.example:8200", path: team/key, field: key, token_file: /etc/token } }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.DeclaredSecrets()
+	if err != nil || len(all) != 4 {
+		t.Fatal(all, err)
+	}
+	one, two := all[0], all[1]
+	if one.Name != "one" || !slices.Equal(one.Hosts, []string{"api.example", "*.corp.example"}) || one.Form.Name != "openai" || one.Keep != 5*time.Minute ||
+		!reflect.DeepEqual(one.How, exchange.Manner{Header: "Authorization", Format: "Bearer {secret}"}) || one.Source != environ.Variable("ONE_KEY") {
+		t.Errorf("%+v", one)
+	}
+	if !reflect.DeepEqual(two.How, exchange.Manner{Where: []exchange.Place{exchange.Basic, exchange.Query}}) || two.Form.Name != "plain" || two.Keep != 30*time.Second || two.Source != file.Path("/etc/two") {
+		t.Errorf("%+v", two)
+	}
+	if !reflect.DeepEqual(all[2].Source, program.Command{"/usr/bin/pass", "show", "it"}) || all[3].Source == nil {
+		t.Errorf("%+v", all[2:])
+	}
+}
+
+// TestWrongSecrets: each is one sentence that says where. The first is the control.
+func TestWrongSecrets(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: a, hosts: [h.example], environment: A":                                                            "",
+		"name: a/b, hosts: [h.example], environment: A":                                                          `secrets[0].name is "a/b"`,
+		"name: a, environment: A":                                                                                "secrets[0].hosts is missing",
+		`name: a, hosts: ["h.example:443"], environment: A`:                                                      `secrets[0].hosts has "h.example:443"`,
+		`name: a, hosts: ["*"], environment: A`:                                                                  `secrets[0].hosts has "*"`,
+		`name: a, hosts: ["*.com"], environment: A`:                                                              `secrets[0].hosts has "*.com"`,
+		"name: a, hosts: [h.example]":                                                                            "secrets[0] has 0 of environment, file, command and vault",
+		"name: a, hosts: [h.example], environment: A, file: /a":                                                  "secrets[0] has 2 of environment, file, command and vault",
+		"name: a, hosts: [h.example], file: a":                                                                   `secrets[0].file is "a"; it is an absolute path`,
+		"name: a, hosts: [h.example], command: [pass]":                                                           `secrets[0].command begins with "pass"`,
+		"name: a, hosts: [h.example], environment: A, placeholder: gold":                                         `secrets[0].placeholder is "gold"`,
+		"name: a, hosts: [h.example], environment: A, where: [cookie]":                                           `secrets[0].where has "cookie"`,
+		"name: a, hosts: [h.example], environment: A, header: Host":                                              "secrets[0].header Host is not for secrets",
+		"name: a, hosts: [h.example], vault: { address: 'http://v.example', path: a, field: b, token_file: /t }": "secrets[0].vault.address must begin with https://",
+		"name: a, hosts: [h.example], vault: { address: 'https://v.example', path: a, field: b }":                "secrets[0].vault.token_file is",
+	} {
+		_, err := loadedSecrets(t, "  - { "+text+" }\n")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || fault.Sentence(err, "") == "") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := loadedSecrets(t, strings.Repeat("  - { name: a, hosts: [h.example], environment: A }\n", 2)); err == nil || !strings.Contains(err.Error(), `secrets[1].name "a" is declared before`) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,36 @@
+package policy
+
+import "slices"
+
+// Credential is a secret that the requests to a host get. The sandbox has a placeholder.
+// How the secret is put into requests, and to which hosts it may go at all, is said by
+// the daemon's configuration, which declares it.
+type Credential struct {
+	Host   string // canonical
+	Port   int    // 0: each on which the host is listed
+	Secret string // its name in the daemon's configuration
+	Header string // canonical; what the configuration must have, "": whatever it has
+	// Env is the sandbox's variable with the placeholder; "": none.
+	Env string
+}
+
+// gives tells whether it lets the same secret go to the same place as another one.
+func (c Credential) gives(o Credential) bool {
+	return c.Host == o.Host && c.Port == o.Port && c.Secret == o.Secret && c.Header == o.Header
+}
+
+// Credentials are all that a policy has, and that all have by which it is narrowed.
+func Credentials(p *Policy) []Credential {
+	all := slices.Clone(p.credentials)
+	for _, by := range p.narrowed {
+		all = slices.DeleteFunc(all, func(c Credential) bool { return !slices.ContainsFunc(by.credentials, c.gives) })
+	}
+	return all
+}
+
+// CredentialsAt are those of a host on a port.
+func CredentialsAt(p *Policy, host string, port int) []Credential {
+	return slices.DeleteFunc(Credentials(p), func(c Credential) bool {
+		return c.Host != host || c.Port != 0 && c.Port != port
+	})
+}

@@ -1,0 +1,63 @@
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+const injecting = `
+network_allowlist: [api.example, "git.example:8443"]
+credentials:
+  mode: just_in_time
+  inject:
+    - { host: API.example, header: authorization, secret: one, env: API_KEY }
+    - { host: "git.example:8443", secret: two }
+    - { host: api.example, secret: three, env: OTHER_KEY }
+    - { host: elsewhere.example, header: X, secret: one, env: API_KEY }
+`
+
+func TestCredentials(t *testing.T) {
+	p := parsed(t, injecting)
+	want := []policy.Credential{
+		{Host: "api.example", Secret: "one", Header: "Authorization", Env: "API_KEY"},
+		{Host: "git.example", Port: 8443, Secret: "two"},
+		{Host: "api.example", Secret: "three", Env: "OTHER_KEY"},
+		{Host: "elsewhere.example", Secret: "one", Header: "X", Env: "API_KEY"},
+	}
+	if diff := cmp.Diff(want, policy.Credentials(p)); diff != "" {
+		t.Error(diff)
+	}
+	for at, n := range map[string]int{"api.example 443": 2, "api.example 80": 2, "git.example 8443": 1, "git.example 443": 0, "sub.api.example 443": 0, "API.example 443": 0} {
+		host, port := "", 0
+		if _, err := fmt.Sscan(at, &host, &port); err != nil {
+			t.Fatal(err)
+		}
+		if got := policy.CredentialsAt(p, host, port); len(got) != n {
+			t.Errorf("%s: %v", at, got)
+		}
+	}
+	if notes := strings.Join(p.Notes(), "\n"); !strings.Contains(notes, "elsewhere.example is not on network_allowlist") || strings.Contains(notes, "git.example is not") {
+		t.Errorf("%q", notes)
+	}
+}
+
+// TestANarrowerPolicyTakesCredentialsAway, and gives none.
+func TestANarrowerPolicyTakesCredentialsAway(t *testing.T) {
+	narrower := parsed(t, `
+network_allowlist: [api.example]
+credentials: { inject: [ { host: api.example, header: Authorization, secret: one }, { host: api.example, secret: more } ] }
+`)
+	narrowed, ok := parsed(t, injecting).NarrowedBy(narrower)
+	if !ok {
+		t.Fatal("it can't be narrowed")
+	}
+	want := []policy.Credential{{Host: "api.example", Secret: "one", Header: "Authorization", Env: "API_KEY"}}
+	if diff := cmp.Diff(want, policy.Credentials(narrowed)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,9 +1,10 @@
 module github.com/cofferdam-dev/cofferdam/bench
 
-go 1.26.0
+go 1.26.3
 
 require (
 	github.com/cofferdam-dev/cofferdam v0.0.0
+	github.com/google/osv-scalibr v0.5.3
 	github.com/opencontainers/runtime-spec v1.3.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0

@@ -57,6 +57,7 @@ func parts() []part {
 		{"download", measureDownload},
 		{"network", measureNetwork},
 		{"auditlog", measureAudit},
+		{"scan", measureScan},
 		{"auditquery", measureQueries},
 	}
 }

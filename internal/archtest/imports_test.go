@@ -29,6 +29,7 @@ func layers() []struct {
 		{"internal/pkgref", 0},
 		{"internal/integrity", 0},
 		{"internal/process", 0},
+		{"internal/scan", 0},
 		{"internal/wholefile", 0},
 		{"api", 0},
 		{"internal/policy", 1},

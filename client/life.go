@@ -36,6 +36,12 @@ func (c *Client) SetLifetime(ctx context.Context, id string, l api.Lifetime) (ap
 	return fetch[api.Sandbox](ctx, c, http.MethodPut, sandboxPath(id)+"/lifetime", l)
 }
 
+// Controls has a probe try to get past each control of a sandbox, in a twin that is made for
+// it and taken away. It takes some seconds.
+func Controls(ctx context.Context, c *Client, id string) (api.Controls, error) {
+	return fetch[api.Controls](ctx, c, http.MethodGet, sandboxPath(id)+"/controls", nil)
+}
+
 // Usage tells what a sandbox has and uses.
 func (c *Client) Usage(ctx context.Context, id string) (api.Usage, error) {
 	return fetch[api.Usage](ctx, c, http.MethodGet, sandboxPath(id)+"/usage", nil)

@@ -1,7 +1,7 @@
 // Command cofferdam-guest is PID 1 in every sandbox, and under the name
 // `cofferdam` the little that processes in a sandbox may ask for; under that of
 // `sudo` it runs a command as who asked. The host starts it under one more name, to run
-// what installs packages in a build.
+// what installs packages in a build, and with an argument, to prove the sandbox's controls.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 )
 
@@ -21,6 +22,9 @@ func main() {
 	}
 	if filepath.Base(os.Args[0]) == guest.ElevatedName && os.Getpid() != 1 {
 		os.Exit(guest.Elevated(os.Args[1:], os.Stderr))
+	}
+	if len(os.Args) > 1 && os.Args[1] == probe.Argument && os.Getpid() != 1 {
+		os.Exit(probe.Run(os.Args[2:], os.Stdout, os.Stderr))
 	}
 	if os.Getpid() != 1 || filepath.Base(os.Args[0]) == "cofferdam" {
 		os.Exit(guest.Ask(context.Background(), os.Args[1:], guest.SocketPath, os.Stdout, os.Stderr))

@@ -27,25 +27,44 @@ const doctorTimeout = 2 * time.Minute
 
 func newDoctor() *cobra.Command {
 	var asJSON bool
+	var flags proveFlags
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Say what this host can run, what is missing, and how to get it",
 		GroupID: groupHost,
 		Long: `Examines this host and changes nothing. "ok" is fine. "warn" is weaker than it could
 be, or missing although a policy may ask for it. "fail" keeps sandboxes from running.
-The exit code is 0 unless something failed.`,
-		Example: "  cofferdam doctor\n  cofferdam doctor --json",
+The exit code is 0 unless something failed.
+
+With --prove it also makes a sandbox, and a program in its twin tries to get past each
+control: to reach this host and others, to gain rights, to write where it may not, and
+to use more than there is. A control is proved, FAILED, or not applicable, with what
+came of the attempts. A failed one is exit code 1. It takes some seconds, and what the
+daemon has on record of it are the runs of both sandboxes.`,
+		Example: "  cofferdam doctor\n  cofferdam doctor --json\n  cofferdam doctor --prove --policy policy.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 			defer cancel()
 			report, err := examine(ctx)
 			if err != nil {
 				return err
 			}
-			return tellReport(report, asJSON)
+			if !flags.prove {
+				return tellReport(report, asJSON)
+			}
+			proof, err := flags.proof(cmd.Context())
+			if err != nil {
+				_ = tellReport(report, asJSON) // it may say why
+				return err
+			}
+			return tellProof(report, proof, asJSON)
 		},
 	}
+	flags.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }

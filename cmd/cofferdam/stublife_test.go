@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
@@ -27,6 +28,18 @@ import (
 type stubManager struct{ *backendtest.Life }
 
 func (stubManager) Settle(context.Context, string) error { return nil }
+
+// Prove has a control that failed, of which the probe wrote to the terminal.
+func (m stubManager) Prove(_ context.Context, id string) (controls.Report, error) {
+	if _, err := m.Get(id); err != nil {
+		return controls.Report{}, err
+	}
+	return controls.Report{Sandbox: id, Twin: "sb-twin", Engine: "stub", Template: "plain", Controls: []controls.Control{
+		{Name: "clock", Outcome: controls.Proved, Tried: "set it", Says: "operation not permitted"},
+		{Name: "memory limit", Outcome: controls.NotApplicable, Tried: "use more", Says: "it is not enforced here: no groups"},
+		{Name: "raw sockets", Outcome: controls.Failed, Tried: "make some", Says: "a raw\x1b[2J socket was made"},
+	}}, nil
+}
 
 func (stubManager) PolicyText(digest string) ([]byte, error) {
 	return nil, fault.New(fault.ErrNotFound, "the policy %s is not kept", digest)

@@ -32,6 +32,8 @@ func layers() []struct {
 		{"internal/scan", 0},
 		{"internal/wholefile", 0},
 		{"api", 0},
+		{"internal/controls/probe", 1},
+		{"internal/controls", 2},
 		{"internal/policy", 1},
 		{"internal/audit", 1},
 		{"internal/secret/exchange", 0},

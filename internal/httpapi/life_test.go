@@ -61,6 +61,10 @@ func TestLife(t *testing.T) {
 	if usage, err := c.Usage(ctx, box.ID); err != nil || usage.CPUPercent != 12.5 {
 		t.Error(usage, err)
 	}
+	if got, err := client.Controls(ctx, c, box.ID); err != nil || got.Holds || got.Sandbox != box.ID || got.Limits.Pids != 512 || got.TwinHas.Pids != 48 ||
+		len(got.Controls) != 2 || got.Controls[0].Outcome != "proved" || got.Controls[1].Outcome != "failed" || got.Controls[1].Says != "root" {
+		t.Errorf("the controls are %+v (%v)", got, err)
+	}
 	if err := c.DestroySandbox(ctx, box.ID); err != nil {
 		t.Error(err)
 	}
@@ -168,6 +172,7 @@ func TestOthersThings(t *testing.T) {
 		"pause":    func(c *client.Client, id string) error { _, err := c.Pause(ctx, id); return err },
 		"resume":   func(c *client.Client, id string) error { _, err := c.Resume(ctx, id); return err },
 		"lifetime": func(c *client.Client, id string) error { _, err := c.SetLifetime(ctx, id, api.Lifetime{}); return err },
+		"controls": func(c *client.Client, id string) error { _, err := client.Controls(ctx, c, id); return err },
 		"usage":    func(c *client.Client, id string) error { _, err := c.Usage(ctx, id); return err },
 		"snapshot": func(c *client.Client, id string) error {
 			_, err := c.MakeSnapshot(ctx, id, api.MakeSnapshot{})

@@ -68,6 +68,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/sandboxes/{id}/resume", holders, sandboxes.resumeSandbox},
 		{"PUT /v1/sandboxes/{id}/lifetime", holders, sandboxes.setLifetime},
 		{"GET /v1/sandboxes/{id}/usage", holders, sandboxes.usage},
+		{"GET /v1/sandboxes/{id}/controls", holders, sandboxes.controls},
 		{"POST /v1/sandboxes/{id}/snapshots", holders, snapshots.makeSnapshot},
 		{"POST /v1/sandboxes/{id}/fork", holders, snapshots.forkSandbox},
 		{"POST /v1/sandboxes/{id}/commands", holders, commands.startCommand},

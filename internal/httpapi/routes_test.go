@@ -39,6 +39,7 @@ func admitted() map[string]string {
 		"POST /v1/sandboxes/{id}/resume":               token,
 		"PUT /v1/sandboxes/{id}/lifetime":              token,
 		"GET /v1/sandboxes/{id}/usage":                 token,
+		"GET /v1/sandboxes/{id}/controls":              token,
 		"POST /v1/sandboxes/{id}/snapshots":            token,
 		"POST /v1/sandboxes/{id}/fork":                 token,
 		"POST /v1/sandboxes/{id}/commands":             token,

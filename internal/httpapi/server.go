@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -50,6 +51,8 @@ type Sandboxes interface {
 	Settle(ctx context.Context, run string) error
 	// PolicyText returns the document of a digest.
 	PolicyText(digest string) ([]byte, error)
+	// Prove has a probe try to get past each control of a sandbox, in a twin.
+	Prove(ctx context.Context, id string) (controls.Report, error)
 }
 
 var _ Sandboxes = (*sandbox.Manager)(nil)

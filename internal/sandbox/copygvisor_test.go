@@ -27,6 +27,12 @@ import (
 // their programs.
 func newRealStudio(t *testing.T) *studio {
 	t.Helper()
+	return newRealStudioOf(t, func(e engine.Engine) engine.Engine { return e })
+}
+
+// newRealStudioOf is newRealStudio with an engine that something stands around.
+func newRealStudioOf(t *testing.T, around func(engine.Engine) engine.Engine) *studio {
+	t.Helper()
 	runsc, err := filepath.Abs("../../bin/runsc")
 	must(t, err)
 	if _, err := os.Stat(runsc); err != nil {
@@ -36,9 +42,9 @@ func newRealStudio(t *testing.T) *studio {
 		t.Skip("copies of sandboxes need root")
 	}
 	return newStudioWith(t, func(s *studio) {
-		s.engine = gvisor.New(gvisor.Config{
+		s.engine = around(gvisor.New(gvisor.Config{
 			Runsc: runsc, Root: filepath.Join(s.dir, "runsc"), StateDir: filepath.Join(s.dir, "state"), CgroupParent: fmt.Sprintf("cofferdam-copy-%d", os.Getpid()),
-		}, s.keeper)
+		}, s.keeper))
 		root := filepath.Join(s.dir, "root")
 		for _, dir := range []string{"etc", "usr", "tmp", "run", "dev", "proc", "sys", "var/tmp", "home/agent", "root"} {
 			must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))

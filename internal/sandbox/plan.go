@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -121,6 +122,9 @@ func (l *planner) template(ctx context.Context, req Request) (template.Template,
 // spec translates a request into the engine's terms.
 func (l *planner) spec(req Request, p *plan) (engine.Spec, error) {
 	limits := limitsOf(req.Policy)
+	if req.proof {
+		limits = controls.Lower(limits)
+	}
 	if from := req.from; from != nil {
 		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, slices.Clone(from.Of.ReadOnlyMounts)
 		return l.copies.Spec(from, copies.Wanted{

@@ -53,6 +53,9 @@ type Request struct {
 	Labels   map[string]string
 	// Narrowing is what the client gives up of the network; see Manager.Narrow.
 	Narrowing policy.Narrowing
+	// proof has it be a twin for probes: nothing of the host can be written, and its limits
+	// are low.
+	proof bool
 	// from is what Snapshot names, or the image of a fork.
 	from *copies.Origin
 	// IdempotencyKey makes a second request of the same owner with the same key
@@ -129,7 +132,7 @@ func validRun(id string) bool {
 // askedMounts are those of a request and of its policy.
 func askedMounts(req Request) []mounts.Mount {
 	asked := slices.Concat(req.Mounts, mounts.OfPolicy(req.Policy))
-	if req.Plan { // what nobody has admitted may run in a plan
+	if req.Plan || req.proof { // what nobody has admitted may run in a plan, and a probe writes if it can
 		for i := range asked {
 			asked[i].ReadWrite = false
 		}

@@ -1,0 +1,111 @@
+package controls_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// attempts are all that there are.
+func attempts() []probe.Attempt {
+	return []probe.Attempt{
+		probe.Addresses, probe.RawSockets, probe.Interfaces, probe.Name, probe.Metadata, probe.Capabilities, probe.Privileges, probe.OtherUser,
+		probe.SystemFiles, probe.Template, probe.Mounts, probe.Clock, probe.Channel, probe.Kernel, probe.ProcessLimit, probe.DiskLimit,
+	}
+}
+
+// held is the evidence of a sandbox that holds.
+func held() controls.Evidence {
+	e := controls.Evidence{OutOfMemory: true, HostKernel: "of the host\n", Untried: map[probe.Attempt]string{}, Missing: map[engine.Control]string{}}
+	for _, a := range attempts() {
+		e.Words = append(e.Words, probe.Word{Attempt: a, Says: "refused"})
+	}
+	return e
+}
+
+func named(t *testing.T, e controls.Evidence, name string) controls.Control {
+	t.Helper()
+	for _, c := range controls.Judge(e) {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no control %q", name)
+	return controls.Control{}
+}
+
+// TestEveryControlCanFail: with all evidence each control is proved, without words it is
+// not, and each attempt that got through fails exactly one.
+func TestEveryControlCanFail(t *testing.T) {
+	t.Parallel()
+	sound := controls.Report{Controls: controls.Judge(held())}
+	if !sound.Holds() || len(sound.Controls) != len(attempts())+1 {
+		t.Errorf("%+v", sound.Controls)
+	}
+	for _, c := range controls.Judge(controls.Evidence{Trouble: []string{"it did not start"}}) {
+		if c.Outcome != controls.Failed || !strings.Contains(c.Says, "nobody knows: it did not start") {
+			t.Errorf("without a word, %s is %s: %s", c.Name, c.Outcome, c.Says)
+		}
+	}
+	for _, a := range append(attempts(), probe.MemoryLimit) {
+		e := held()
+		e.Words = append(e.Words, probe.Word{Attempt: a, Got: true, Says: "I am through"})
+		var failed []string
+		for _, c := range controls.Judge(e) {
+			if c.Outcome == controls.Failed && c.Says == "I am through" {
+				failed = append(failed, c.Name)
+			}
+		}
+		if len(failed) != 1 || (controls.Report{Controls: controls.Judge(e)}).Holds() {
+			t.Errorf("%s got through, and %v failed", a, failed)
+		}
+	}
+}
+
+// TestTheHostIsBelievedFirst: what the host saw fails a control of which the probe says
+// that it held.
+func TestTheHostIsBelievedFirst(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*controls.Evidence){
+		"network by address": func(e *controls.Evidence) { e.Visits = []string{"127.0.0.1:1"} },
+		"template":           func(e *controls.Evidence) { e.Changed = []string{"/usr/x"} },
+		"kernel":             func(e *controls.Evidence) { e.HostKernel = "refused\n" },
+		"memory limit":       func(e *controls.Evidence) { e.OutOfMemory = false },
+	} {
+		e := held()
+		change(&e)
+		if c := named(t, e, name); c.Outcome != controls.Failed {
+			t.Errorf("%s is %s: %s", name, c.Outcome, c.Says)
+		}
+	}
+}
+
+// TestWhatWasNotTried is neither proved nor failed, and says why.
+func TestWhatWasNotTried(t *testing.T) {
+	t.Parallel()
+	e := held()
+	e.Missing[engine.ControlMemory] = "no control groups"
+	e.OutOfMemory = false
+	if c := named(t, e, "memory limit"); c.Outcome != controls.NotApplicable || !strings.Contains(c.Says, "no control groups") {
+		t.Errorf("%+v", c)
+	}
+	e = controls.Evidence{Untried: map[probe.Attempt]string{probe.Name: "a person decides"}}
+	if c := named(t, e, "name not listed"); c.Outcome != controls.NotApplicable || c.Says != "a person decides" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestATwinTakesLittle: its limits are at most the sandbox's, and bounded.
+func TestATwinTakesLittle(t *testing.T) {
+	t.Parallel()
+	small := engine.Limits{CPU: 1, MemoryBytes: 1 << 20, DiskBytes: 2 << 20, Pids: 3}
+	if got := controls.Lower(small); got != small {
+		t.Errorf("%+v", got)
+	}
+	if got := controls.Lower(engine.Limits{CPU: 64, MemoryBytes: 1 << 40, DiskBytes: 1 << 40, Pids: 1 << 20}); got.CPU != 64 || got.MemoryBytes > 1<<30 || got.DiskBytes > 1<<30 || got.Pids > 256 {
+		t.Errorf("%+v", got)
+	}
+}

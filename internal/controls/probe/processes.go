@@ -1,0 +1,53 @@
+package probe
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// spare is how many processes beyond the limit are tried.
+const spare = 8
+
+// processes makes children that do nothing until it may not any more.
+func processes(task Task, say teller) {
+	runtime.LockOSThread()
+	var made []int
+	defer func() {
+		for _, pid := range made {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+		}
+	}()
+	for len(made) < task.Pids+spare {
+		pid, errno := fork()
+		if errno != 0 {
+			if len(made) > task.Pids {
+				say.got(ProcessLimit, "%d processes were made, and %d is the limit", len(made), task.Pids)
+				return
+			}
+			say.refused(ProcessLimit, "%d processes beside those that ran, of %d, then: %v", len(made), task.Pids, errno)
+			return
+		}
+		made = append(made, pid)
+	}
+	say.got(ProcessLimit, "%d processes were made, and %d is the limit", len(made), task.Pids)
+}
+
+// fork makes a child that waits for ever. The child has this thread alone and none of the
+// runtime's others, so it does nothing but that.
+//
+//go:norace
+//go:nosplit
+func fork() (pid int, errno unix.Errno) {
+	made, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	if made == 0 {
+		for {
+			_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	return int(made), 0
+}

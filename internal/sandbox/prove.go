@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+)
+
+const (
+	longestProof = 5 * time.Minute // when a twin ends that nobody ended
+	longestStep  = 90 * time.Second
+
+	// unlisted is a name that nobody can have.
+	unlisted     = "controls.cofferdam-proof.invalid"
+	unlistedPort = 443
+)
+
+// Prove makes a twin of a sandbox, has a probe try to get past each of its controls in
+// there, and says what came of it. The twin has the policy, the template, the engine and
+// the mounts of the sandbox, these read-only, and lower limits; it counts against the
+// owner's quota while it lives, and its start and its end are on record. The sandbox
+// itself is not touched.
+func (m *Manager) Prove(ctx context.Context, id string) (controls.Report, error) {
+	s, err := m.Get(id)
+	if err != nil {
+		return controls.Report{}, err
+	}
+	caps, err := m.capabilities(ctx, s.info.Engine)
+	if err != nil {
+		return controls.Report{}, err
+	}
+	p := &proof{m: m, token: strings.ToLower(rand.Text()), missing: caps.Missing}
+	canaries, err := controls.Listen(ctx, p.token)
+	if err != nil {
+		return controls.Report{}, fault.Wrap(fault.ErrUnavailable, err, "no canary can be opened on this host")
+	}
+	defer canaries.Close()
+	if p.twin, err = m.twin(ctx, s); err != nil {
+		return controls.Report{}, err
+	}
+	defer p.end(ctx)
+	evidence := p.try(ctx, canaries)
+	if err := ctx.Err(); err != nil {
+		return controls.Report{}, err
+	}
+	return controls.Report{
+		Sandbox: id, Run: s.info.Run, Twin: p.twin.info.ID, TwinRun: p.twin.info.Run, Template: s.info.Template, Engine: s.info.Engine,
+		Policy: s.policy.Digest(), Limits: s.info.Limits, Tried: p.twin.info.Limits, Controls: controls.Judge(evidence),
+	}, nil
+}
+
+func (m *Manager) capabilities(ctx context.Context, name string) (engine.Capabilities, error) {
+	eng, ok := m.cfg.Engines[name]
+	if !ok {
+		return engine.Capabilities{}, fault.New(fault.ErrUnavailable, "there is no engine %q any more", name)
+	}
+	return eng.Capabilities(ctx)
+}
+
+// twin makes one of the template, whatever the sandbox itself was made from.
+func (m *Manager) twin(ctx context.Context, s *Sandbox) (*Sandbox, error) {
+	var kept copies.Blueprint
+	var err error
+	if !s.info.IsCopy() { // a copy's mounts are of other places
+		if kept, err = m.remover.blueprints.Load(s.info.ID); err != nil {
+			return nil, err
+		}
+	}
+	var lock *lockfile.Given
+	if s.info.LockDigest != "" {
+		if lock, err = m.documents.givenLock(s.info.LockDigest); err != nil {
+			return nil, err
+		}
+	}
+	return m.Create(ctx, Request{
+		Run: journal.NewID("proof-", 6), Task: "proves the controls of " + s.info.ID, Template: s.info.Template, Engine: s.info.Engine,
+		Policy: s.policy, PolicySource: s.info.PolicySource, Lock: lock, Mounts: kept.Mounts, Workdir: s.info.Workdir,
+		Lifetime: Lifetime{TTL: longestProof}, Owner: s.info.Owner, Account: s.info.Account, User: s.info.User,
+		Narrowing: m.cfg.Door.Narrowing(s.info.ID), proof: true,
+	})
+}
+
+// proof is one twin and what is tried in it.
+type proof struct {
+	m       *Manager
+	twin    *Sandbox
+	token   string
+	missing map[engine.Control]string
+}
+
+// end takes the twin away, if its memory's end has not.
+func (p *proof) end(ctx context.Context) {
+	err := p.m.Destroy(context.WithoutCancel(ctx), p.twin.info.ID)
+	if err != nil && !errors.Is(err, fault.ErrNotFound) {
+		p.m.cfg.Log.Error("the twin of a proof can't be taken away", "sandbox", p.twin.info.ID, "err", err)
+	}
+}
+
+// try makes all attempts; those that may end the twin come last.
+func (p *proof) try(ctx context.Context, canaries *controls.Canaries) controls.Evidence {
+	e := controls.Evidence{Missing: p.missing, Untried: map[probe.Attempt]string{}}
+	limits := p.twin.info.Limits
+	task := probe.Task{Token: p.token, Canaries: canaries.At(), ReadOnly: append(slices.Clone(p.twin.info.ReadOnlyMounts), mounts.AgentPlace)}
+	switch d := p.twin.policy.Host(unlisted, unlistedPort); d.Effect {
+	case policy.Deny:
+		task.Name = unlisted
+	case policy.Hold:
+		e.Untried[probe.Name] = "the policy has a person decide on names that it does not list, and a probe asks nobody"
+	default:
+		e.Untried[probe.Name] = "the policy lists every name: " + d.Reason
+	}
+	before, err := p.original(ctx)
+	p.step(ctx, &e, probe.Look, task, "")
+	task.Name = "" // it is the same question whoever asks
+	p.step(ctx, &e, probe.Look, task, "root")
+	if e.Changed = before.changed(p.token); err != nil {
+		e.Changed = append(e.Changed, "nobody can tell, for it can't be looked at: "+err.Error())
+	}
+	if _, missing := p.missing[engine.ControlNProc]; !missing {
+		p.step(ctx, &e, probe.Processes, probe.Task{Pids: limits.Pids}, "")
+	}
+	if _, missing := p.missing[engine.ControlDiskCap]; !missing {
+		p.step(ctx, &e, probe.Disk, probe.Task{Token: p.token, DiskBytes: limits.DiskBytes}, "")
+	}
+	if _, missing := p.missing[engine.ControlMemory]; !missing {
+		p.fill(ctx, &e, limits.MemoryBytes)
+	}
+	canaries.Close()
+	e.Visits = canaries.Visits()
+	if version, err := os.ReadFile("/proc/version"); err == nil {
+		e.HostKernel = string(version)
+	}
+	return e
+}
+
+// step runs the probe once and takes its words.
+func (p *proof) step(ctx context.Context, e *controls.Evidence, step probe.Step, task probe.Task, user string) {
+	words, err := p.run(ctx, step, task, user)
+	e.Words = append(e.Words, words...)
+	if err != nil {
+		e.Trouble = append(e.Trouble, fmt.Sprintf("%s as %s: %v", step, cmp.Or(user, "the user of commands"), err))
+	}
+}
+
+// fill uses more memory than there may be. Whether that ended it, the host says.
+func (p *proof) fill(ctx context.Context, e *controls.Evidence, limit int64) {
+	p.step(ctx, e, probe.Memory, probe.Task{MemoryBytes: limit}, "")
+	if stats, err := p.twin.instance.Stats(ctx); err == nil && stats.MemoryKills > 0 {
+		e.OutOfMemory = true
+		return
+	}
+	waiting, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	exit, err := p.twin.instance.Wait(waiting)
+	e.OutOfMemory = err == nil && exit.OOM
+}
+
+// run starts the agent's program as the probe, as an ordinary command that nobody judges:
+// it is the daemon's own, and what it does is known.
+func (p *proof) run(ctx context.Context, step probe.Step, task probe.Task, user string) ([]probe.Word, error) {
+	text, err := json.Marshal(task)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestStep)
+	defer cancel()
+	out, err := p.twin.commands.Unjudged(ctx, commands.Command{
+		Argv: []string{mounts.AgentPlace + "/" + agentName, probe.Argument, string(step), string(text)}, User: user, Dir: "/", CapBytes: maxOutput,
+	})
+	var words []probe.Word
+	for line := range bytes.Lines(out) {
+		var w probe.Word
+		if jerr := json.Unmarshal(line, &w); jerr != nil {
+			return words, errors.Join(err, jerr)
+		}
+		words = append(words, w)
+	}
+	return words, err
+}
+
+// original is the twin's template as it was before anything was tried.
+type original struct {
+	places []string    // directories of this host that the marked ones are
+	image  os.FileInfo // nil: it is none
+	path   string
+}
+
+// original finds out where the template lies on this host.
+func (p *proof) original(ctx context.Context) (original, error) {
+	var o original
+	tpl, err := p.m.cfg.Templates.Generation(ctx, p.twin.info.Template, p.twin.info.Digest)
+	if err != nil {
+		return o, err
+	}
+	if o.path = tpl.Root.Path; tpl.Root.Kind == engine.RootImage {
+		if o.image, err = os.Stat(o.path); err != nil {
+			return o, err
+		}
+	}
+	for _, dir := range probe.MarkedDirs() {
+		if o.image == nil {
+			o.places = append(o.places, filepath.Join(o.path, dir))
+		}
+		for _, m := range tpl.Mounts {
+			if m.Destination == dir && m.Source != "" {
+				o.places = append(o.places, m.Source)
+			}
+		}
+	}
+	return o, nil
+}
+
+// changed looks for the probe's marks in it, and takes them away.
+func (o original) changed(token string) []string {
+	var found []string
+	for _, dir := range o.places {
+		mark := filepath.Join(dir, probe.MarkName(token))
+		if _, err := os.Lstat(mark); err == nil {
+			found = append(found, mark)
+			_ = os.Remove(mark) // the report tells of it
+		}
+	}
+	if o.image == nil {
+		return found
+	}
+	now, err := os.Stat(o.path)
+	if err != nil || !os.SameFile(now, o.image) || now.Size() != o.image.Size() || !now.ModTime().Equal(o.image.ModTime()) {
+		found = append(found, o.path)
+	}
+	return found
+}

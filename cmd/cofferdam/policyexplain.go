@@ -54,20 +54,7 @@ consulted.`,
   cofferdam policy explain policy.yaml node esbuild@0.25.0 --scripts --lockfile package-lock.json`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, p, err := loadPolicy(args[0])
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			lock, err := flags.lockfiles(args[0], p)
-			if err != nil {
-				return err
-			}
-			input, err := flags.input(p, lock, now, args[1], args[2])
-			if err != nil {
-				return err
-			}
-			return flags.answer(input.Package, p.Decide(now, input))
+			return flags.run(time.Now(), args[0], args[1], args[2])
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			switch len(args) {
@@ -92,6 +79,22 @@ consulted.`,
 	incomplete(cmd, "published")
 	incomplete(cmd, "digest")
 	return cmd
+}
+
+func (f explainFlags) run(now time.Time, document, ecosystem, release string) error {
+	_, p, err := loadPolicy(document)
+	if err != nil {
+		return err
+	}
+	lock, err := f.lockfiles(document, p)
+	if err != nil {
+		return err
+	}
+	input, err := f.input(p, lock, now, ecosystem, release)
+	if err != nil {
+		return err
+	}
+	return f.answer(input.Package, p.Decide(now, input))
 }
 
 // lockfiles reads the lockfiles of a run with this policy; nil: it has none.

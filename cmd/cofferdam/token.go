@@ -48,14 +48,7 @@ that you may, except answer approvals.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Name = args[0]
-			var err error
-			if req.ExpiresSeconds, err = wholeSeconds(expires); err != nil {
-				return err
-			}
-			if req.Quota.MemoryBytes, err = quotaSize("--memory", memory); err != nil {
-				return err
-			}
-			if req.Quota.DiskBytes, err = quotaSize("--disk", disk); err != nil {
+			if err := tokenBounds(&req, expires, memory, disk); err != nil {
 				return err
 			}
 			made, err := askFor(cmd, (*client.Client).MakeToken, req)
@@ -84,6 +77,18 @@ that you may, except answer approvals.`,
 	register(cmd, "allow-policy", completePolicies)
 	incomplete(cmd, "expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute")
 	return cmd
+}
+
+// tokenBounds reads how long a token holds, and what its sandboxes may take together.
+func tokenBounds(req *api.MakeToken, expires time.Duration, memory, disk string) (err error) {
+	if req.ExpiresSeconds, err = wholeSeconds(expires); err != nil {
+		return err
+	}
+	if req.Quota.MemoryBytes, err = quotaSize("--memory", memory); err != nil {
+		return err
+	}
+	req.Quota.DiskBytes, err = quotaSize("--disk", disk)
+	return err
 }
 
 func wholeSeconds(d time.Duration) (int64, error) {

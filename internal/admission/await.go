@@ -53,10 +53,7 @@ const maxStale = 3
 // if the answer was not about all of it. What then is decided is the answer; so
 // is the hold itself, once nobody waits any more.
 func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed) (door.Answer, error) {
-	if err := t.moveRelease(q, w); err != nil {
-		return door.Answer{}, err
-	}
-	notes, err := t.rehearsals.Whole(ctx, q.Package)
+	notes, err := foreseen(ctx, t, q, w)
 	if err != nil {
 		return door.Answer{}, err
 	}

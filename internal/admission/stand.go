@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"context"
+
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -9,6 +11,14 @@ import (
 // follows what that opens or closes.
 func (t *tenant) moveRelease(q question, w weighed) error {
 	return t.ledger.Move(q.Package, ledger.Origin{Upstream: q.Upstream, Toolchain: q.Toolchain}, t.event(q, w))
+}
+
+// foreseen moves a release that is to wait, and is what rehearsals found about it.
+func foreseen(ctx context.Context, t *tenant, q question, w weighed) (notes []string, err error) {
+	if err := t.moveRelease(q, w); err != nil {
+		return nil, err
+	}
+	return t.rehearsals.Whole(ctx, q.Package)
 }
 
 // event is what an answer says of a release. Metadata opens what the release's own

@@ -49,6 +49,26 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	if err := v.about(subjects); err != nil {
 		return nil, err
 	}
+	changes, err := q.changes(ctx, who, v, subjects)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.commit(ctx, changes...); err != nil {
+		return nil, err
+	}
+	answered := make([]Request, 0, len(subjects))
+	for _, s := range subjects {
+		r, err := q.reader.whole(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		answered = append(answered, r)
+	}
+	return answered, nil
+}
+
+// changes are what a verdict makes of its subjects.
+func (q *Queue) changes(ctx context.Context, who string, v Verdict, subjects []subject) ([]change, error) {
 	now := q.now()
 	var changes []change
 	for _, s := range subjects {
@@ -64,18 +84,7 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	if len(changes) == 0 {
 		return nil, fault.New(fault.ErrConflict, "none of the releases of %s waits for an answer", subjects[0].ID)
 	}
-	if err := q.commit(ctx, changes...); err != nil {
-		return nil, err
-	}
-	answered := make([]Request, 0, len(subjects))
-	for _, s := range subjects {
-		r, err := q.reader.whole(ctx, s.ID)
-		if err != nil {
-			return nil, err
-		}
-		answered = append(answered, r)
-	}
-	return answered, nil
+	return changes, nil
 }
 
 // subject is a request that an answer is about. Of a member of a tree that is answered

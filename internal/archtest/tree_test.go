@@ -19,6 +19,7 @@ type file struct {
 	pkg     string // import path below the module, "" for the root
 	test    bool
 	syntax  *ast.File
+	set     *token.FileSet // has syntax's positions
 	imports []string
 }
 
@@ -42,11 +43,12 @@ func tree(t *testing.T) []file {
 		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		set := token.NewFileSet()
+		syntax, err := parser.ParseFile(set, path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
-		f := file{path: rel, pkg: filepath.ToSlash(filepath.Dir(rel)), test: strings.HasSuffix(rel, "_test.go"), syntax: syntax}
+		f := file{path: rel, pkg: filepath.ToSlash(filepath.Dir(rel)), test: strings.HasSuffix(rel, "_test.go"), syntax: syntax, set: set}
 		for _, spec := range syntax.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
 			f.imports = append(f.imports, imp)

@@ -51,12 +51,8 @@ func readRecords(ctx context.Context, dir string, segments []segment, next uint6
 // readSegment yields the selected records of one segment, up to but not
 // including end, and reports whether to go on.
 func readSegment(ctx context.Context, dir string, b segment, end uint64, s selector, yield func(Record, error) bool) bool {
-	file, err := openLines(dir, b)
-	if errors.Is(err, os.ErrNotExist) && b.form == plain { // sealed since the iteration began
-		b.form = sealed
-		file, err = openLines(dir, b)
-	}
-	if errors.Is(err, os.ErrNotExist) && b.form == sealed { // moved away since
+	file, moved, err := openSegment(dir, b)
+	if moved {
 		return true
 	}
 	if err != nil {
@@ -97,6 +93,17 @@ func readSegment(ctx context.Context, dir string, b segment, end uint64, s selec
 		}
 	}
 	return true
+}
+
+// openSegment opens a segment that may have been sealed since the iteration began;
+// moved: it is not here any more.
+func openSegment(dir string, b segment) (file *lineFile, moved bool, err error) {
+	file, err = openLines(dir, b)
+	if errors.Is(err, os.ErrNotExist) && b.form == plain {
+		b.form = sealed
+		file, err = openLines(dir, b)
+	}
+	return file, errors.Is(err, os.ErrNotExist) && b.form == sealed, err
 }
 
 // eachLine yields the lines, newline included, while each is whole and no longer

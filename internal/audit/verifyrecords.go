@@ -51,18 +51,22 @@ func (v *verifier) readSegments(ctx context.Context) error {
 	}
 	v.verdict.Records = uint64(v.tree.size)
 	if !v.stopped && v.met < len(v.marks) {
-		m := v.marks[len(v.marks)-1]
-		whose := "a checkpoint of the log"
-		if m.kept {
-			whose = "a checkpoint that you kept"
-		}
-		file := ""
-		if n := len(v.segments); n > 0 {
-			file = v.segments[n-1].name()
-		}
-		v.bad(uint64(v.tree.size), file, v.end(), "record %d is missing: %s covers %d records, and there are %d", v.tree.size, whose, m.Size, v.tree.size)
+		v.endsEarly(v.marks[len(v.marks)-1])
 	}
 	return nil
+}
+
+// endsEarly tells of records that a checkpoint covers, and that are not there.
+func (v *verifier) endsEarly(m mark) {
+	whose := "a checkpoint of the log"
+	if m.kept {
+		whose = "a checkpoint that you kept"
+	}
+	file := ""
+	if n := len(v.segments); n > 0 {
+		file = v.segments[n-1].name()
+	}
+	v.bad(uint64(v.tree.size), file, v.end(), "record %d is missing: %s covers %d records, and there are %d", v.tree.size, whose, m.Size, v.tree.size)
 }
 
 // end is the size of the last segment's file.
@@ -105,10 +109,10 @@ func (v *verifier) readLeaves(s segment) error {
 	return nil
 }
 
-// readLines reads a segment's records and compares each.
-func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
+// open opens a segment as it is now: a daemon may have sealed it meanwhile.
+func (v *verifier) open(s segment) (segment, *lineFile, error) {
 	file, err := openLines(v.dir, s)
-	if errors.Is(err, os.ErrNotExist) && s.form == plain { // a daemon has sealed it meanwhile
+	if errors.Is(err, os.ErrNotExist) && s.form == plain {
 		if now, lerr := listSegments(v.dir); lerr == nil {
 			i := slices.IndexFunc(now, func(other segment) bool { return other.first == s.first })
 			if i >= 0 && now[i].form == sealed {
@@ -117,6 +121,12 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 			}
 		}
 	}
+	return s, file, err
+}
+
+// readLines reads a segment's records and compares each.
+func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
+	s, file, err := v.open(s)
 	if err != nil {
 		if s.form == sealed && !errors.Is(err, os.ErrPermission) {
 			v.bad(s.first, s.name(), 0, "the sealed segment can't be read: %s", err)

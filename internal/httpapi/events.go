@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // events streams what happens to the caller's sandboxes as JSON lines, until the
@@ -21,13 +22,12 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	after, err := number(q.Get("after"))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.cfg.Sandboxes == nil {
+	case s.cfg.Sandboxes == nil:
 		return errNotWired
-	}
-	if int64(after) < 0 {
+	case int64(after) < 0:
 		return fault.Invalid("after=%d is no event's number", after)
 	}
 	if by.token != nil {
@@ -41,20 +41,24 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return streamEvents(w, events, func(e sandbox.Event) bool {
+		box := q.Get("sandbox")
+		return (box == "" || e.Sandbox == box) && (by.all() || e.Token == by.token.ID)
+	})
+}
+
+// streamEvents sends those that are wanted until there are no more.
+func streamEvents(w http.ResponseWriter, events <-chan sandbox.Event, wanted func(sandbox.Event) bool) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, flush := json.NewEncoder(w), http.NewResponseController(w)
 	if err := flush.Flush(); err != nil { // the client knows now that it is heard
 		return errAnswered
 	}
 	for e := range events {
-		if box := q.Get("sandbox"); (box != "" && e.Sandbox != box) || (!by.all() && e.Token != by.token.ID) {
+		if !wanted(e) {
 			continue
 		}
-		line := api.Event{
-			Seq: e.Seq, Time: e.Time, Sandbox: e.Sandbox, Run: e.Run, Token: e.Token,
-			From: string(e.From), To: string(e.To), Reason: e.Reason,
-		}
-		if err := out.Encode(line); err != nil {
+		if err := out.Encode(shownEvent(e)); err != nil {
 			return errAnswered
 		}
 		if err := flush.Flush(); err != nil {
@@ -62,6 +66,13 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+func shownEvent(e sandbox.Event) api.Event {
+	return api.Event{
+		Seq: e.Seq, Time: e.Time, Sandbox: e.Sandbox, Run: e.Run, Token: e.Token,
+		From: string(e.From), To: string(e.To), Reason: e.Reason,
+	}
 }
 
 // maxListeners is how many streams of events a token may have: the daemon has a

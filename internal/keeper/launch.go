@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,17 +63,22 @@ func checkLaunch(l *Launch) error {
 	return nil
 }
 
+// checked is what a launch runs, and the meta that it keeps.
+func (s *Server) checked(l *Launch) (argv []string, meta json.RawMessage, err error) {
+	if err := checkLaunch(l); err != nil {
+		return nil, nil, err
+	}
+	if argv, err = s.argv(l); err != nil {
+		return nil, nil, err
+	}
+	meta, err = checkMeta(l.Meta)
+	return argv, meta, err
+}
+
 // launch starts a sandbox and returns when it runs. It is not bound to its
 // client: one that gives up finds the sandbox in the list, or nothing.
 func (s *Server) launch(l *Launch) (*sandbox, error) {
-	if err := checkLaunch(l); err != nil {
-		return nil, err
-	}
-	argv, err := s.argv(l)
-	if err != nil {
-		return nil, err
-	}
-	meta, err := checkMeta(l.Meta)
+	argv, meta, err := s.checked(l)
 	if err != nil {
 		return nil, err
 	}

@@ -42,15 +42,8 @@ func readGoSum(b *builder, data []byte) error {
 			pin = &policy.Pin{Version: ref.Version, Lockfile: b.name, Line: line}
 			releases[ref], order = pin, append(order, ref)
 		}
-		digests := &pin.Digests
-		if metadata {
-			digests = &pin.Metadata
-		}
-		if len(*digests) > 0 && !slices.Contains(*digests, fields[2]) {
+		if !addGoSum(pin, metadata, fields[2]) {
 			return b.wrong(line, "%s %s has two different hashes", ref.Name, fields[1])
-		}
-		if len(*digests) == 0 {
-			*digests = []string{fields[2]}
 		}
 	}
 	for _, ref := range order {
@@ -59,6 +52,18 @@ func readGoSum(b *builder, data []byte) error {
 		}
 	}
 	return nil
+}
+
+// addGoSum adds a hash to a pin, and is false if that has another one.
+func addGoSum(pin *policy.Pin, metadata bool, hash string) bool {
+	digests := &pin.Digests
+	if metadata {
+		digests = &pin.Metadata
+	}
+	if len(*digests) == 0 {
+		*digests = []string{hash}
+	}
+	return slices.Contains(*digests, hash)
 }
 
 func (b *builder) goSum(line int, sum string) error {

@@ -58,22 +58,11 @@ func (b *builder) pylockPackage(p *value) error {
 		return err
 	}
 	b.requireNames(ref, p.get("dependencies"))
+	files, err := b.pylockFiles(p)
+	if err != nil {
+		return err
+	}
 	var digests []string
-	sdist, err := b.child(p, "sdist", mapping)
-	if err != nil {
-		return err
-	}
-	wheels, err := b.child(p, "wheels", list)
-	if err != nil {
-		return err
-	}
-	var files []*value
-	if sdist != nil {
-		files = append(files, sdist)
-	}
-	if wheels != nil {
-		files = append(files, wheels.values...)
-	}
 	for _, f := range files {
 		found, err := b.pylockFile(f, ref)
 		if err != nil {
@@ -82,6 +71,25 @@ func (b *builder) pylockPackage(p *value) error {
 		digests = append(digests, found...)
 	}
 	return b.pin(p.line, ref, digests)
+}
+
+// pylockFiles are the tables of a package's files.
+func (b *builder) pylockFiles(p *value) (files []*value, err error) {
+	sdist, err := b.child(p, "sdist", mapping)
+	if err != nil {
+		return nil, err
+	}
+	wheels, err := b.child(p, "wheels", list)
+	if err != nil {
+		return nil, err
+	}
+	if sdist != nil {
+		files = append(files, sdist)
+	}
+	if wheels != nil {
+		files = append(files, wheels.values...)
+	}
+	return files, nil
 }
 
 func (b *builder) pylockFile(f *value, ref pkgref.Ref) ([]string, error) {

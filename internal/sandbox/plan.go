@@ -85,29 +85,35 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace(), proxy: req.Policy.NetworkProxy()}
-	p.info = Info{
-		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: tpl.Name, Digest: tpl.Digest,
-		Engine: eng.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
+	p.info = p.newInfo(req, caps)
+	p.spec, err = l.spec(req, p)
+	p.info.Limits = p.spec.Limits
+	return p, err
+}
+
+// newInfo is what is known of the sandbox before it is there.
+func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
+	info := Info{
+		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: p.template.Name, Digest: p.template.Digest,
+		Engine: p.engine.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
 		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
 	}
-	_, p.info.TemplateMounts = mounts.Destinations(tpl.Mounts)
-	req.from.Name(&p.info)
-	if lock != nil {
-		p.info.LockDigest = lock.Digest()
+	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)
+	req.from.Name(&info)
+	if p.lock != nil {
+		info.LockDigest = p.lock.Digest()
 	}
-	if p.info.Run == "" {
-		p.info.Run = journal.NewID("run-", 6)
+	if info.Run == "" {
+		info.Run = journal.NewID("run-", 6)
 	}
 	for _, c := range slices.Sorted(maps.Keys(caps.Missing)) {
 		if c == engine.ControlFreeze {
 			continue // whoever needs it was refused; nobody else has to know
 		}
-		p.info.Missing = append(p.info.Missing, string(c)+": "+caps.Missing[c])
+		info.Missing = append(info.Missing, string(c)+": "+caps.Missing[c])
 	}
-	p.spec, err = l.spec(req, p)
-	p.info.Limits = p.spec.Limits
-	return p, err
+	return info
 }
 
 // template finds a request's template; of a copy it is the one that its source was made

@@ -97,23 +97,9 @@ func (a *Accounts) recognise(ctx context.Context, ask Contents, found []finding)
 	if ask == nil || a.config.Earlier == nil {
 		return nil
 	}
-	known := map[int][]audit.Record{}
-	var paths []string
-	for i, f := range found {
-		if f.how != howUnaccounted {
-			continue
-		}
-		served, err := a.config.Earlier(ctx, f.release)
-		if err != nil {
-			return err
-		}
-		if len(served) > 0 {
-			known[i] = served
-			paths = append(paths, f.Path)
-		}
-	}
-	if len(paths) == 0 {
-		return nil
+	known, paths, err := a.servedEarlier(ctx, found)
+	if err != nil || len(paths) == 0 {
+		return err
 	}
 	digests, err := ask(ctx, paths)
 	if err != nil {
@@ -140,6 +126,26 @@ func (a *Accounts) recognise(ctx context.Context, ask Contents, found []finding)
 	}
 	inside(found, whole)
 	return nil
+}
+
+// servedEarlier is what earlier runs were served of the releases that nothing accounts
+// for, by the finding's index; paths are where these findings lie.
+func (a *Accounts) servedEarlier(ctx context.Context, found []finding) (known map[int][]audit.Record, paths []string, err error) {
+	known = map[int][]audit.Record{}
+	for i, f := range found {
+		if f.how != howUnaccounted {
+			continue
+		}
+		served, err := a.config.Earlier(ctx, f.release)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(served) > 0 {
+			known[i] = served
+			paths = append(paths, f.Path)
+		}
+	}
+	return known, paths, nil
 }
 
 // inside accounts for packages that lie in the directory of one that was recognised with

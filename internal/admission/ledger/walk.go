@@ -111,23 +111,29 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 			q.bound = full
 			break
 		}
-		v := w.visits[c.Project]
-		if v == nil {
-			v = &visit{depth: c.depth}
-			w.visits[c.Project] = v
-			if c.rank == rankAside {
-				w.aside++
-			}
-		}
+		v := w.visit(c)
 		v.at, v.edges, v.hints = now, l.edges.byPackage[c.Project].Epoch, len(c.Versions)
-		v.rounds++
-		if c.rank == rankWider {
-			v.wider = true
-		}
 		next = append(next, c.ToRead)
 	}
 	w.stops(ask.Package.Project(), q.bound, len(next) > 0)
 	return next
+}
+
+// visit is that of a candidate, which is read now.
+func (w *walk) visit(c candidate) *visit {
+	v := w.visits[c.Project]
+	if v == nil {
+		v = &visit{depth: c.depth}
+		w.visits[c.Project] = v
+		if c.rank == rankAside {
+			w.aside++
+		}
+	}
+	v.rounds++
+	if c.rank == rankWider {
+		v.wider = true
+	}
+	return v
 }
 
 // stops notes what keeps the walk to a project from reading on, if it does not go on.

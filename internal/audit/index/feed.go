@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -122,39 +121,7 @@ type box struct {
 func (b *batch) take(ctx context.Context, log Log, end uint64, scratch bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type read struct {
-		records []audit.Record
-		err     error
-	}
-	ahead := make(chan read, 4)
-	errand.Go(func() {
-		defer close(ahead)
-		send := func(r read) bool {
-			select {
-			case ahead <- r:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		}
-		var some []audit.Record
-		err := errand.Try(func() error {
-			for r, err := range log.Records(ctx, audit.Filter{FromSeq: b.next}) {
-				if err != nil || r.Seq >= end {
-					return err
-				}
-				if some = append(some, r); len(some) == 256 {
-					if !send(read{some, nil}) {
-						return ctx.Err()
-					}
-					some = nil
-				}
-			}
-			return nil
-		})
-		send(read{some, err})
-	})
-	for part := range ahead {
+	for part := range readAhead(ctx, log, b.next, end) {
 		for _, r := range part.records {
 			if err := b.record(ctx, r, scratch); err != nil {
 				return err

@@ -47,6 +47,10 @@ func offAllowlist(ctx context.Context, a *asking) error {
 	if err := a.list(ctx, reasons, "outcome", "package", "version", "resolved by", "sha256"); err != nil {
 		return err
 	}
+	return allowlistVerdict(ctx, a)
+}
+
+func allowlistVerdict(ctx context.Context, a *asking) error {
 	files, _, err := a.weighed(ctx, true, false)
 	if err != nil {
 		return err

@@ -33,21 +33,7 @@ func approvals(ctx context.Context, a *asking) error {
 		if a.question.Limit > 0 && len(t.Rows) >= a.question.Limit {
 			continue
 		}
-		row := cells(r, []string{"record", "time", "request", "package", "version", "reason"})
-		for column, text := range map[string]string{
-			"answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "digests": r.Detail["digests"],
-		} {
-			if text != "" {
-				row[column] = text
-			}
-		}
-		if r.Outcome == audit.Approved {
-			row["let in"] = "nothing"
-			if l := let[r.Approval]; l != nil {
-				row["let in"] = fmt.Sprintf("%s in %s", of(l.files, "file"), of(l.runs, "run"))
-			}
-		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, answerRow(r, let[r.Approval]))
 	}
 	a.report.Tables = append(a.report.Tables, t)
 	a.report.Verdict = "Nobody answered a held request, and none expired."
@@ -61,6 +47,25 @@ func approvals(ctx context.Context, a *asking) error {
 		a.report.Verdict = fmt.Sprintf("%s of held requests: %s.", of(a.report.Found, "change"), strings.Join(parts, ", "))
 	}
 	return nil
+}
+
+// answerRow is the line of an answer; let is what it let in, nil for nothing.
+func answerRow(r audit.Record, let *admitted) map[string]string {
+	row := cells(r, []string{"record", "time", "request", "package", "version", "reason"})
+	for column, text := range map[string]string{
+		"answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "digests": r.Detail["digests"],
+	} {
+		if text != "" {
+			row[column] = text
+		}
+	}
+	if r.Outcome == audit.Approved {
+		row["let in"] = "nothing"
+		if let != nil {
+			row["let in"] = fmt.Sprintf("%s in %s", of(let.files, "file"), of(let.runs, "run"))
+		}
+	}
+	return row
 }
 
 // answers are the records of the queue that change a request, or tried to.

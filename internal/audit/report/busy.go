@@ -46,20 +46,24 @@ func busyRuns(ctx context.Context, a *asking) error {
 		if a.question.Limit > 0 && len(t.Rows) >= a.question.Limit {
 			continue
 		}
-		run, err := a.text(ctx, r.run)
-		if err != nil {
+		row := map[string]string{
+			"events": strconv.Itoa(r.events), "median": strconv.Itoa(median), "95th percentile": strconv.Itoa(high),
+			"other runs": strconv.Itoa(len(others)), "first record": strconv.FormatUint(r.first, 10),
+		}
+		if row["run"], err = a.text(ctx, r.run); err != nil {
 			return err
 		}
-		policy, err := a.text(ctx, r.policy)
-		if err != nil {
+		if row["policy"], err = a.text(ctx, r.policy); err != nil {
 			return err
 		}
-		t.Rows = append(t.Rows, map[string]string{
-			"run": run, "events": strconv.Itoa(r.events), "median": strconv.Itoa(median), "95th percentile": strconv.Itoa(high),
-			"other runs": strconv.Itoa(len(others)), "policy": policy, "first record": strconv.FormatUint(r.first, 10),
-		})
+		t.Rows = append(t.Rows, row)
 	}
 	a.report.Tables = append(a.report.Tables, t)
+	busyVerdict(a, judged, least)
+	return nil
+}
+
+func busyVerdict(a *asking, judged, least int) {
 	a.report.Verdict = fmt.Sprintf("No unusually busy run among %s.", of(judged, "run"))
 	if a.report.Found > 0 {
 		a.report.Verdict = fmt.Sprintf("%s unusually busy, of %s: above the 95th percentile and twice the median of their policy's other runs.", count(a.report.Found), of(judged, "run"))
@@ -67,7 +71,6 @@ func busyRuns(ctx context.Context, a *asking) error {
 	if a.report.Unjudged > 0 {
 		a.report.Verdict += fmt.Sprintf(" %s could not be judged: their policies had fewer than %d other runs.", of(a.report.Unjudged, "run"), least)
 	}
-	return nil
 }
 
 // histories are, by policy, the sorted events of all its runs that began before

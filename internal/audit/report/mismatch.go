@@ -53,6 +53,12 @@ func versionMismatch(ctx context.Context, a *asking) error {
 	if err := a.list(ctx, reasons, "package", "version", "requested"); err != nil {
 		return err
 	}
+	return mismatchVerdict(ctx, a, compared, unclear)
+}
+
+// mismatchVerdict says what came of the installs that could be compared, and of how many
+// others that is unclear.
+func mismatchVerdict(ctx context.Context, a *asking, compared, unclear []int64) error {
 	same, err := a.counted(ctx, compared)
 	if err != nil {
 		return err

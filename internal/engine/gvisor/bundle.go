@@ -216,6 +216,21 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 		}
 		all = append(all, mount)
 	}
+	own, err := b.ownMounts(spec, asked, annotations)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, own...)
+	if binds == 0 {
+		// runsc starts no gofer without a host mount, and can't put a file
+		// behind the root's writable layer without a gofer.
+		all = append(all, bind(engine.Mount{Source: b.empty(), Destination: "/.cofferdam", ReadOnly: true}))
+	}
+	return all, nil
+}
+
+// ownMounts are those that every sandbox has, without what was asked for at their places.
+func (b bundle) ownMounts(spec engine.Spec, asked map[string]bool, annotations map[string]string) (all []specs.Mount, err error) {
 	for _, own := range []engine.Mount{
 		{Destination: "/dev/shm", SizeBytes: min(shmBytes, spec.Limits.MemoryBytes/4), Mode: 0o1777},
 		{Destination: "/run", SizeBytes: runBytes, Mode: 0o755},
@@ -235,11 +250,6 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 				Options: []string{size(own.SizeBytes), mode(own.Mode), "nosuid", "nodev"},
 			})
 		}
-	}
-	if binds == 0 {
-		// runsc starts no gofer without a host mount, and can't put a file
-		// behind the root's writable layer without a gofer.
-		all = append(all, bind(engine.Mount{Source: b.empty(), Destination: "/.cofferdam", ReadOnly: true}))
 	}
 	return all, nil
 }

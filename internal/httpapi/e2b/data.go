@@ -83,16 +83,8 @@ type call struct {
 
 // ServeHTTP routes a request to its sandbox.
 func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to, err := d.target(r)
+	to, err := d.reach(r)
 	if err != nil {
-		writeRefusal(w, r, err)
-		return
-	}
-	if err := d.checkOwner(to.sandbox); err != nil {
-		writeRefusal(w, r, err)
-		return
-	}
-	if err := d.wake(r, to); err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
@@ -129,6 +121,18 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in := withCall(during, &call{Request: during, box: box, id: to.sandbox})
 	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route
 	d.routes.ServeHTTP(w, in)
+}
+
+// reach finds out whom a request is for, and wakes a sandbox that sleeps.
+func (d *Data) reach(r *http.Request) (target, error) {
+	to, err := d.target(r)
+	if err != nil {
+		return to, err
+	}
+	if err := d.checkOwner(to.sandbox); err != nil {
+		return to, err
+	}
+	return to, d.wake(r, to)
 }
 
 const healthPath = "/health"

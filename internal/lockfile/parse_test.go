@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -49,10 +50,9 @@ func pin(version string, line int, digests ...string) policy.Pin {
 // TestPoliciesNameWhatIsRead: a policy takes exactly the names that are read, so
 // that none loads which every run is then refused for.
 func TestPoliciesNameWhatIsRead(t *testing.T) {
-	for _, name := range []string{
-		"requirements.txt", "dev/constraints.txt", "uv.lock", "pylock.toml", "pylock.ci.toml", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum",
-		"go.work.sum", "poetry.lock", "pdm.lock", "Pipfile.lock", "yarn.lock", "bun.lock", "Cargo.lock", "package.json", "x.toml",
-	} {
+	for _, name := range append(slices.Collect(maps.Values(named())),
+		"dev/constraints.txt", "poetry.lock", "pdm.lock", "Pipfile.lock", "yarn.lock", "bun.lock", "Cargo.lock", "package.json", "x.toml",
+	) {
 		_, err := lockfile.Parse(name, nil)
 		read := err == nil || !strings.Contains(err.Error(), "is not a known lockfile")
 		_, err = policy.Parse("p", []byte("packages: { lockfile: { files: ["+name+"] } }\n"))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -64,7 +65,7 @@ func TestMalformed(t *testing.T) {
 		{"namespaces: [ { ecosystem: node, pattern: \"*\", upstream: \"https://npm.example/\" } ]\n", "p:1:43: namespaces[0].pattern: \"*\" begins no node package's name; write a name, or like \"acme-*\""},
 		{"namespaces: [ { ecosystem: node, pattern: \"@a/*\", upstream: \"https://me:x@npm.example/\" } ]\n", "p:1:61: namespaces[0].upstream must be an index's URL like https://index.example/simple/, without credentials"},
 		{"namespaces:\n  - { ecosystem: python, pattern: \"Acme_*\", upstream: \"https://a.example/\" }\n  - { ecosystem: python, pattern: \"acme-*\", upstream: \"https://b.example/\" }\n", "p:3:5: namespaces[1]: acme-* is given to two upstreams, https://a.example/ and https://b.example/"},
-		{"packages: { lockfile: { files: [poetry.lock] } }\n", "p:1:33: packages.lockfile.files[0]: \"poetry.lock\" is not a known lockfile; known lockfiles: requirements with hashes (*.txt), uv.lock, pylock.toml, package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, go.sum and go.work.sum"},
+		{"packages: { lockfile: { files: [poetry.lock] } }\n", "p:1:33: packages.lockfile.files[0]: \"poetry.lock\" is not a known lockfile; known lockfiles: " + pkgref.KnownLockfiles()},
 		{"packages: { lockfile: { files: [uv.lock], mode: loose } }\n", "p:1:49: packages.lockfile.mode must be frozen or prefer, and is \"loose\""},
 		{"allowed_packages: { pyhton: [] }\n", "p:1:21: unknown key allowed_packages.pyhton; did you mean python?"},
 		{"allowed_packages:\n  python:\n", "p:2:10: allowed_packages.python must be a list, and is empty"},

@@ -20,6 +20,7 @@ func lines() []line {
 	return []line{
 		{"internal/pkgref/family.go", "		rustFamily{},", "		toyFamily{},"},
 		{"internal/lockfile/parse.go", `		"go.work.sum":`, `		"toy.lock": readToy,`},
+		{"internal/lockfile/formats_test.go", `		"*.txt":`, `		"toy.lock": toyFormat(),`},
 		{"internal/ecosystem/all/all.go", `/internal/ecosystem/pypi"`, `	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/toy"`},
 		{"internal/ecosystem/all/all.go", "		pypi.New(),", "		toy.New(),"},
 		{"internal/installer/all/all.go", `/internal/installer/pnpm"`, `	"github.com/cofferdam-dev/cofferdam/internal/installer/toy"`},
@@ -55,7 +56,7 @@ func TestAToyIsAFolderAndALine(t *testing.T) {
 	b.run(root, "go", "build", "-overlay", overlay, "-o", os.DevNull, "./cmd/cofferdam")
 	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "AToy",
 		"./internal/gateway", "./internal/plan", "./internal/admission/claims", "./internal/engine/all")
-	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "Traits|EveryNameHasAReader", "./internal/pkgref", "./internal/lockfile")
+	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "Traits|Formats", "./internal/pkgref", "./internal/lockfile")
 	for _, folder := range []string{"ecosystem", "installer", "engine"} {
 		b.conforms("./internal/" + folder + "/toy")
 	}

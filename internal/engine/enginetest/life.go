@@ -76,7 +76,7 @@ func testRestart(t *testing.T, s *Subject) {
 		t.Errorf("a command from before: %+v", r)
 	}
 	if err := inst.Signal(t.Context(), int(unix.SIGSTOP)); err != nil {
-		t.Errorf("freeze: %v", err)
+		t.Fatalf("freeze: %v", err) // nothing would end the wait
 	}
 	for b.answers() { // Stopping all of a process's threads takes a moment.
 		if t.Context().Err() != nil {

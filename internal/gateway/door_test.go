@@ -308,6 +308,13 @@ func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, e
 	return door.NameAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: ask.Name + " is not a registry"}, RequestID: "r-name"}}, nil
 }
 
+func (d *fakeDoor) HostRefused(_ context.Context, h door.HostRefusal) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note("%s: %s %s:%d %s", h.Sandbox, h.Rule, h.Name, h.Port, h.Reason)
+	return door.Answer{}, nil
+}
+
 func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -269,6 +269,17 @@ func TestTLSIsForOurNamesOnly(t *testing.T) {
 			t.Errorf("the gateway answered for %s: %s", name, resp.Status)
 		}
 	}
+	b.door.mu.Lock()
+	defer b.door.mu.Unlock()
+	log := strings.Join(b.door.log, "\n")
+	for _, name := range []string{"evil.example", "sub.index.example"} {
+		if !strings.Contains(log, sandboxA+": network.tls "+name+":443 the ClientHello names "+name) {
+			t.Errorf("nothing is on record of %s: %s", name, log)
+		}
+	}
+	if n := len(b.door.failures); n != 1 || b.door.failures[0].ResolvedBy != policy.ByCanonical { // to an address no name is said
+		t.Errorf("without a name: %+v", b.door.failures)
+	}
 }
 
 func TestRangeAndHead(t *testing.T) {

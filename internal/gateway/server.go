@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
@@ -27,7 +30,7 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.flights.Life(), handshakeTime)
 	defer cancel()
-	session := tls.Server(conn, g.tlsConfig())
+	session := tls.Server(conn, g.tlsConfig(sandbox))
 	if err := session.HandshakeContext(ctx); err != nil {
 		g.log.Debug("a guest's TLS handshake failed", "sandbox", sandbox, "error", err)
 		return
@@ -41,17 +44,36 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 
 // tlsConfig speaks HTTP/1.1 only, since HTTP/2 has no reason phrases, and only
 // to those who ask for one of the names.
-func (g *Gateway) tlsConfig() *tls.Config {
+func (g *Gateway) tlsConfig(sandbox string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			c := g.names.certificate.Load()
-			if c == nil || !g.names.has(hello.ServerName) {
+			if !g.names.has(hello.ServerName) {
+				g.refuseHello(hello.Context(), sandbox, hello.ServerName)
 				return nil, fault.New(fault.ErrForbidden, "a name that the gateway does not answer for")
 			}
-			return c, nil
+			if c := g.names.certificate.Load(); c != nil {
+				return c, nil
+			}
+			return nil, fault.New(fault.ErrForbidden, "the gateway answers for no name yet")
 		},
+	}
+}
+
+// refuseHello records that a guest connected to a registry and named another host, or what
+// is no name, whose text is then not worth keeping.
+func (g *Gateway) refuseHello(ctx context.Context, sandbox, name string) {
+	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-_."
+	var err error
+	if name == "" || strings.Trim(name, allowed) != "" {
+		_, err = g.door.Failed(ctx, door.Failure{Sandbox: sandbox, ResolvedBy: policy.ByCanonical, Reason: "a connection to a registry names no host"})
+	} else {
+		reason := "the ClientHello names " + name + ", and the connection is to a package registry"
+		_, err = g.door.HostRefused(ctx, door.HostRefusal{Sandbox: sandbox, Name: name, Port: 443, Rule: door.RuleHostTLS, Reason: reason})
+	}
+	if err != nil {
+		g.log.Error("a refused connection to a registry could not be recorded", "sandbox", sandbox, "error", err)
 	}
 }
 

@@ -23,6 +23,10 @@ type attempt struct {
 	control control
 	args    []string // TOKEN stands for the token
 	weakly  []string // the control's, where they must differ
+
+	// denied is what the log has of it, a rule and words of the name or the reason, by the
+	// column of the matrix; none if it does not come to the host.
+	denied map[string]string
 }
 
 // with puts a token into arguments.
@@ -88,7 +92,8 @@ func (s *stage) try(t *testing.T, attempts []attempt) *sandbox {
 	return b
 }
 
-func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt, as []manner) {
+// attack tries them in each manner, and tells what each was.
+func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt, as []manner) (all []batch) {
 	t.Helper()
 	for _, m := range as {
 		work := s.batch(t, attempts, func(a attempt) []string { return a.args })
@@ -98,7 +103,9 @@ func (s *stage) attack(t *testing.T, b *sandbox, attempts []attempt, as []manner
 			t.Errorf("INCONCLUSIVE as %s: %d of %d attempts were made: %.2000s", m.name, n, len(attempts), got.text)
 		}
 		report(t, m, work, s.escapes(t, mark, requests))
+		all = append(all, work)
 	}
+	return all
 }
 
 // report fails once for each attempt and oracle, with the first that it saw.

@@ -15,6 +15,10 @@
 // watched files and control groups. What the probe says of itself counts for
 // nothing; it is printed to help.
 //
+// Most probes run under a *law*, a policy, without names. Under the other law there is one,
+// whose *house* is a server of the test's own: what a listed name leads to is reached, and
+// nothing past it. What is refused there is in the log besides.
+//
 // A probe has to be able to escape: its *control* is the same probe, by the same
 // oracle, in a deliberately *weak* sandbox (the engine's own, in the stage's
 // network and with mounts that no sandbox gets) or *outside* of any (a process

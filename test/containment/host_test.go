@@ -38,8 +38,12 @@ type stage struct {
 	daemon   *exec.Cmd
 	client   *client.Client
 	weak     *weakHouse
-	token    string // of a client over the network; "": none was made yet
-	snapshot string // of a sandbox in which something has run; "": none was made yet
+	house    *house
+
+	// By the name of the law that they are under:
+	tokens    map[string]string // of clients over the network
+	snapshots map[string]string // of sandboxes in which something has run
+	pooled    map[string]bool   // one is to wait in the pool
 }
 
 // randomWord is 16 random hex digits.
@@ -59,7 +63,10 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{dir: dir, seen: &sightings{}, secrets: map[string]string{}}
+	s := &stage{
+		dir: dir, seen: &sightings{}, secrets: map[string]string{},
+		tokens: map[string]string{}, snapshots: map[string]string{}, pooled: map[string]bool{},
+	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o755); err != nil { // the gateway's and the sandboxes' users pass through
 		t.Fatal(err)
@@ -72,6 +79,7 @@ func newStage(t *testing.T) *stage {
 	s.openCanaries(t)
 	s.plantSecrets(t)
 	s.openRegistry(t)
+	s.house = newHouse(t, s)
 	s.startDaemon(t)
 	s.weak = newWeakHouse(t, s)
 	return s
@@ -211,8 +219,8 @@ func (s *stage) startDaemon(t *testing.T) {
 	binary := repository(t, "bin", "cofferdam")
 	index := s.registry.URL(registryHost, "/simple/")
 	s.write(t, "state/config.yaml", fmt.Sprintf(
-		"default_template: host\npool: [ { policy: "+pooledPolicy+", size: 1 } ]\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n",
-		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"),
+		"default_template: host\npool: [ { policy: "+denying().name+", size: 1 }, { policy: "+listing().name+", size: 1 } ]\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n%s",
+		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"), s.house.config(),
 	), 0o600)
 	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))
 	if err != nil {

@@ -17,9 +17,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
-// pooledPolicy is the named policy of the sandboxes that wait in the pool.
-const pooledPolicy = "pooled"
-
 // keep makes a sandbox of the daemon the test's own: it ends with it.
 func (s *stage) keep(t *testing.T, made api.Sandbox) *sandbox {
 	t.Helper()
@@ -34,18 +31,20 @@ func (s *stage) keep(t *testing.T, made api.Sandbox) *sandbox {
 
 // restored is a sandbox that was made from the memory of another: its kernel, its
 // agent and its channel are copies.
-func (s *stage) restored(t *testing.T) *sandbox {
+func (s *stage) restored(t *testing.T) *sandbox { t.Helper(); return s.restoredUnder(t, denying()) }
+
+func (s *stage) restoredUnder(t *testing.T, law law) *sandbox {
 	t.Helper()
-	if s.snapshot == "" {
-		source := s.open(t, nil)
+	if s.snapshots[law.name] == "" {
+		source := s.open(t, law.apply)
 		source.probe(t, manner{}, "posture") // something has run in it
 		snapshot, err := s.client.MakeSnapshot(t.Context(), source.id, api.MakeSnapshot{Contents: "memory"})
 		if err != nil {
 			t.Fatalf("snapshot: %v", err)
 		}
-		s.snapshot = snapshot.ID
+		s.snapshots[law.name] = snapshot.ID
 	}
-	made, err := s.client.CreateSandbox(t.Context(), api.CreateSandbox{Snapshot: s.snapshot, Linger: true})
+	made, err := s.client.CreateSandbox(t.Context(), api.CreateSandbox{Snapshot: s.snapshots[law.name], Linger: true})
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
@@ -57,20 +56,20 @@ func (s *stage) restored(t *testing.T) *sandbox {
 }
 
 // claim makes a sandbox as a client of the E2B protocol: those of the pool are for such.
-func (s *stage) claim(t *testing.T) api.Sandbox {
+func (s *stage) claim(t *testing.T, law law) api.Sandbox {
 	t.Helper()
-	if s.token == "" {
-		token, err := s.client.MakeToken(t.Context(), api.MakeToken{Name: "pooled", Policy: pooledPolicy})
+	if s.tokens[law.name] == "" {
+		token, err := s.client.MakeToken(t.Context(), api.MakeToken{Name: "for-" + law.name, Policy: law.name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.token = token.Secret
+		s.tokens[law.name] = token.Secret
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+apiAddress+"/sandboxes", strings.NewReader(`{"templateID":"base","timeout":600}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-API-Key", s.token)
+	r.Header.Set("X-API-Key", s.tokens[law.name])
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -90,13 +89,18 @@ func (s *stage) claim(t *testing.T) api.Sandbox {
 
 // claimed is a sandbox out of the pool. It has no mounts, so the probe is written
 // into it.
-func (s *stage) claimed(t *testing.T) *sandbox {
+func (s *stage) claimed(t *testing.T) *sandbox { t.Helper(); return s.claimedUnder(t, denying()) }
+
+func (s *stage) claimedUnder(t *testing.T, law law) *sandbox {
 	t.Helper()
-	if _, err := s.client.PutPolicy(t.Context(), pooledPolicy, api.PutPolicy{Document: []byte(policyDocument)}); err != nil {
+	if _, err := s.client.PutPolicy(t.Context(), law.name, api.PutPolicy{Document: []byte(law.document)}); err != nil {
 		t.Fatal(err)
 	}
+	s.pooled[law.name] = true
 	known := keeper.Dial(filepath.Join(s.runtime(), "keeper.sock"))
-	waits := func() bool { // in the pool: the keeper has it, and the daemon shows it to nobody
+	// In the pool: the keeper has it, and the daemon shows it to nobody. One waits under each
+	// policy, and nobody tells which is which.
+	waits := func() bool {
 		all, err := known.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -105,13 +109,14 @@ func (s *stage) claimed(t *testing.T) *sandbox {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(all, func(k keeper.Sandbox) bool {
-			return k.Frozen && !slices.ContainsFunc(shown, func(b api.Sandbox) bool { return b.ID == k.ID })
+		waiting := slices.DeleteFunc(all, func(k keeper.Sandbox) bool {
+			return !k.Frozen || slices.ContainsFunc(shown, func(b api.Sandbox) bool { return b.ID == k.ID })
 		})
+		return len(waiting) >= len(s.pooled)
 	}
 	await(t, "a sandbox to wait in the pool", waits)
 	asked := time.Now()
-	made := s.claim(t)
+	made := s.claim(t, law)
 	b := s.keep(t, made)
 	if k, err := known.Get(t.Context(), made.ID); err != nil || !k.Started.Before(asked) {
 		t.Fatalf("INCONCLUSIVE: the sandbox was not waiting: it was started at %v and asked for at %v (%v)", k.Started, asked, err)

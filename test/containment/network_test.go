@@ -32,6 +32,7 @@ func groups() []group {
 		{"C-NE-02 C-NE-05 the gateway as a proxy", testGatewayAsProxy},
 		{"C-NE-05 C-NE-11 names", testNames},
 		{"C-NE-11 a rewritten resolver", testRewrittenResolver},
+		{"C-NE-06 names of a policy", testListedNames},
 		{"C-NE-07 C-NE-08 C-NE-09 raw", testRaw},
 		{"C-NE-10 names that carry data", testNamesThatCarryData},
 		{"C-NE-14 the host's own addresses", testHostAddresses},

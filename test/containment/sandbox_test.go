@@ -18,6 +18,19 @@ packages: { default: deny }
 allowed_packages: { python: [ { name: golden } ] }
 `
 
+// law is a policy that sandboxes are under, by its name.
+type law struct{ name, document string }
+
+// denying is the law of most: no name but the registries'.
+func denying() law { return law{"denying", policyDocument} }
+
+// listing also has one name, by itself and by the proxy inside.
+func listing() law {
+	return law{"listing", policyDocument + "network_allowlist: [ " + listedHost + " ]\nnetwork_proxy: true\n"}
+}
+
+func (l law) apply(req *api.CreateSandbox) { req.Policy.Document = []byte(l.document) }
+
 // sandbox is a real one, of the daemon.
 type sandbox struct {
 	*stage

@@ -148,12 +148,18 @@ type RunSummary struct {
 	Served    []Package `json:"served"`
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
-	Missing   []Package `json:"missing"`            // what no upstream has, or gives
-	Failed    []Package `json:"failed"`             // what an upstream could not give: it was away, broken or slow
-	Names     []Name    `json:"names"`              // names that did not resolve
-	Hosts     []Host    `json:"hosts,omitempty"`    // that the policy has, and that were connected to
-	Ended     string    `json:"ended,omitempty"`    // why the policy ended the sandbox
-	Unlisted  string    `json:"unlisted,omitempty"` // why it is not known what is on the disk
+	Missing   []Package `json:"missing"`         // what no upstream has, or gives
+	Failed    []Package `json:"failed"`          // what an upstream could not give: it was away, broken or slow
+	Names     []Name    `json:"names"`           // names that did not resolve
+	Hosts     []Host    `json:"hosts,omitempty"` // that the policy has, and that were connected to
+	// Observes tells that the policy only observed (mode: observe). Would is what it let
+	// through and would have refused, or left to a person; WouldNames are names, and hosts
+	// with their ports, of which that is so.
+	Observes   bool      `json:"observes,omitempty"`
+	Would      []Package `json:"would,omitempty"`
+	WouldNames []Name    `json:"would_names,omitempty"`
+	Ended      string    `json:"ended,omitempty"`    // why the policy ended the sandbox
+	Unlisted   string    `json:"unlisted,omitempty"` // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which
 	// packages came in it.
 	CopyOf string `json:"copy_of,omitempty"`

@@ -49,7 +49,10 @@ type PlanRelease struct {
 	Scripts   bool     `json:"scripts,omitempty"`   // something runs when it is installed
 	// Effect is allow, hold (it would wait for a person), deny, or error: the
 	// resolver names what the gateway never showed, and Reason says it.
-	Effect   string `json:"effect"`
+	Effect string `json:"effect"`
+	// Would is deny or hold where the policy only observes (mode: observe), and allows it for
+	// no other reason.
+	Would    string `json:"would,omitempty"`
 	Rule     string `json:"rule,omitempty"`
 	Reason   string `json:"reason"`
 	Approval string `json:"approval,omitempty"` // the request in the queue

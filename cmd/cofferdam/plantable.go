@@ -32,6 +32,7 @@ func judgePlan(made api.Plan) error {
 // planCount are the totals of a plan.
 type planCount struct {
 	allowed, held, denied, errors int
+	observed                      int // of the allowed: only since the policy observes
 
 	bytes   int64
 	unknown int      // releases of unknown size
@@ -45,6 +46,9 @@ func countPlan(made api.Plan) planCount {
 		switch r.Effect {
 		case plan.EffectAllow:
 			n.allowed++
+			if r.Would != "" {
+				n.observed++
+			}
 		case plan.EffectHold:
 			n.held++
 		case plan.EffectError:
@@ -112,12 +116,12 @@ func planReasons(made api.Plan) []string {
 	var lines []string
 	place, count := map[verdict]int{}, map[verdict]int{}
 	for _, r := range made.Releases {
-		key := verdict{r.Effect, r.Rule}
+		key := verdict{r.Effect + r.Would, r.Rule}
 		if r.Effect == plan.EffectError {
 			lines = append(lines, fmt.Sprintf("%s %s: %s", ui.Printable(r.Name), ui.Printable(r.Version), ui.Printable(r.Reason)))
 			continue
 		}
-		if r.Effect == plan.EffectAllow {
+		if r.Effect == plan.EffectAllow && r.Would == "" {
 			continue
 		}
 		if count[key]++; count[key] == 1 {
@@ -142,7 +146,7 @@ func planTable(out io.Writer, made api.Plan, now time.Time, width int) {
 		}
 		rows = append(rows, []string{
 			strings.Repeat("  ", min(r.Depth, maxIndent)) + ui.Printable(r.Name), ui.Printable(r.Version), orDash(ui.Printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
-			scripts, verdictWord(r.Effect), orDash(ui.Printable(r.Rule)), wantedText(r.WantedBy),
+			scripts, verdictWord(r), orDash(ui.Printable(r.Rule)), wantedText(r.WantedBy),
 		})
 	}
 	for _, line := range ui.Columns(rows, width) {
@@ -160,13 +164,15 @@ func orDash(s string) string {
 	return s
 }
 
-func verdictWord(effect string) string {
-	switch effect {
-	case plan.EffectAllow:
+func verdictWord(r api.PlanRelease) string {
+	switch {
+	case r.Effect == plan.EffectAllow && r.Would != "":
+		return "would " + r.Would
+	case r.Effect == plan.EffectAllow:
 		return "allowed"
-	case plan.EffectHold:
+	case r.Effect == plan.EffectHold:
 		return "would wait"
-	case plan.EffectError:
+	case r.Effect == plan.EffectError:
 		return "ERROR"
 	}
 	return "refused"
@@ -244,7 +250,11 @@ func (n planCount) totals(all int) string {
 	if all == 1 {
 		packages = "package"
 	}
-	return fmt.Sprintf("%d %s, %s: %s", all, packages, size, strings.Join(parts, ", "))
+	total := fmt.Sprintf("%d %s, %s: %s", all, packages, size, strings.Join(parts, ", "))
+	if n.observed > 0 {
+		total += fmt.Sprintf("; THE POLICY ONLY OBSERVES, and would refuse or hold %d of them", n.observed)
+	}
+	return total
 }
 
 // outlook says what an install would meet now.

@@ -231,6 +231,9 @@ func (f explainFlags) answer(ref pkgref.Ref, d policy.Decision) error {
 func writeDecision(w io.Writer, e explained) error {
 	ref, d := e.Package, e.Decision
 	lines := []string{fmt.Sprintf("%s: %s", d.Effect, ref)}
+	if d.Would != "" {
+		lines = append(lines, fmt.Sprintf("  would:  %s, if the policy did not only observe", d.Would))
+	}
 	lines = append(lines, "  reason: "+d.Reason, "  rule:   "+d.Rule, "  by:     "+string(d.ResolvedBy))
 	if d.Pinned != "" {
 		lines = append(lines, "  pinned: "+d.Pinned)

@@ -83,7 +83,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	var lines []string
+	lines := observedLines(s, width)
 	if len(parts) > 0 {
 		lines = append(lines, fmt.Sprintf("cofferdam: run %s: %s", ui.Printable(s.Run), strings.Join(parts, ", ")))
 		lines = append(lines, summaryTable(s, served, width)...)
@@ -91,7 +91,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 	if s.Unlisted != "" {
 		lines = append(lines, fmt.Sprintf("cofferdam: run %s: what it installed is not known: %s", ui.Printable(s.Run), ui.Printable(s.Unlisted)))
 	}
-	if slices.ContainsFunc(s.Refused, func(p api.Package) bool { return p.Suggest != "" }) {
+	if slices.ContainsFunc(slices.Concat(s.Refused, s.Would), func(p api.Package) bool { return p.Suggest != "" }) {
 		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+ui.Printable(s.Run))
 	}
 	return lines
@@ -263,7 +263,7 @@ func paint(line string) string {
 	word := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(word)]
 	for _, of := range []struct{ word, colour string }{
-		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"reached", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"failed", "\x1b[33m"}, {"no such name", "\x1b[33m"},
+		{"ALARM", "\x1b[1;31m"}, {"installed", "\x1b[32m"}, {"reached", "\x1b[32m"}, {"refused", "\x1b[31m"}, {"withheld", "\x1b[33m"}, {"failed", "\x1b[33m"}, {"would refuse", "\x1b[33m"}, {"no such name", "\x1b[33m"},
 	} {
 		if indent != "" && strings.HasPrefix(word, of.word) {
 			return indent + of.colour + of.word + "\x1b[0m" + word[len(of.word):]

@@ -175,6 +175,9 @@ func (t *tenant) decided(ctx context.Context, q question, w weighed) (door.Answe
 
 // serve answers with what is allowed, once that is on record.
 func (c *Controller) serve(ctx context.Context, t *tenant, q question, part string, w weighed) (door.Answer, error) {
+	if err := (observer{t}).file(ctx, q, w.decision); err != nil {
+		return door.Answer{}, err
+	}
 	r, err := t.book.Append(ctx, t.servedOrPlanned(q, part, w))
 	if err != nil {
 		return door.Answer{}, err
@@ -229,7 +232,7 @@ func (t *tenant) servedRecord(q question, part string, d policy.Decision) audit.
 	if len(r.Detail) == 0 {
 		r.Detail = nil
 	}
-	return r
+	return letThrough(r, d)
 }
 
 // upstreamDigest is what the upstream or a witness says, if it is not the

@@ -63,6 +63,9 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if err != nil {
 		return door.Answer{}, err
 	}
+	if d.Would != "" && !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names) {
+		return hostAsker{t}.tooMany(ctx)
+	}
 	if d.Allowed() {
 		d = onlyPublic(t.judgeAddresses(d, ask.Name, ask.Addresses), ask)
 	}
@@ -71,11 +74,14 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
 		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
+	if err := (observer{t}).host(ctx, d, ask.Name, ask.Port); err != nil {
+		return door.Answer{}, err
+	}
 	detail := hostDetail(ask.Name, ask.Port)
 	detail[records.DetailProtocol], detail[records.DetailAddresses] = excerpt.Of(ask.Protocol, 16), addressesText(ask.Addresses)
-	r, err := t.book.Append(ctx, audit.Record{
+	r, err := t.book.Append(ctx, letThrough(audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail, Approval: d.Approval,
-	})
+	}, d))
 	if err != nil {
 		return door.Answer{}, err
 	}
@@ -102,16 +108,22 @@ func addressesText(addresses []netip.Addr) string {
 
 // refuseHost records a refusal about a name, or counts it. Port 0 is a DNS question.
 func (t *tenant) refuseHost(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int) (audit.Record, error) {
-	r := audit.Record{
-		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(d.Reason, 1_024), Detail: hostDetail(name, port),
-		Approval: d.Approval,
-	}
-	records.Explain(&r, d)
+	r := hostRecord(d, outcome, name, port)
 	if !t.book.TakesName(r) {
 		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
 		r.Reason = "more different names were asked for than are recorded one by one"
 	}
 	return t.book.Refuse(ctx, r)
+}
+
+// hostRecord is the record of a refusal about a name, or of what would be one.
+func hostRecord(d policy.Decision, outcome audit.Outcome, name string, port int) audit.Record {
+	r := audit.Record{
+		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(d.Reason, 1_024), Detail: hostDetail(name, port),
+		Approval: d.Approval,
+	}
+	records.Explain(&r, d)
+	return r
 }
 
 // HostRefused implements Door.

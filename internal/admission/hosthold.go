@@ -19,8 +19,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// unlisted are the names that a sandbox asked for and that its policy leaves to a person,
-// each with the time of its first question. Safe for concurrent use.
+// unlisted are the names that a sandbox asked for and that its policy leaves to a person, or
+// only observes, each with the time of its first question. Safe for concurrent use.
 type unlisted struct {
 	mu    sync.Mutex // guards first
 	first map[string]time.Time
@@ -57,7 +57,7 @@ type hostAsker struct{ t *tenant }
 func (h hostAsker) answered(ctx context.Context, d policy.Decision, name string, port int) (policy.Decision, error) {
 	t := h.t
 	d = t.known.settle(d)
-	if d.Effect != policy.Hold || port == 0 {
+	if d.Effect != policy.Hold && d.Would == "" || port == 0 || t.known.config.Approvals == nil {
 		return d, nil
 	}
 	project := approval.Host{Name: name, Port: port}.Project()
@@ -68,18 +68,23 @@ func (h hostAsker) answered(ctx context.Context, d policy.Decision, name string,
 	return policy.AnswerHost(d, name, answers), nil
 }
 
-// onlyPublic is d, unless a person opened the name and an address of it is not public:
-// what leads into private networks is for a policy to list. What the operator's
-// configuration has in the place of a name's addresses is the operator's word.
+// onlyPublic is d, unless a person opened the name, or the policy only observes, and an
+// address of it is not public: what leads into private networks is for a policy to list.
+// What the operator's configuration has in the place of a name's addresses is the
+// operator's word to a person, who decides by name; nobody decides what is only observed.
 func onlyPublic(d policy.Decision, ask door.ConnectAsk) policy.Decision {
-	if d.ResolvedBy != policy.ByApproval || ask.Pinned {
+	who := "a person opens"
+	switch {
+	case d.Would != "":
+		who = "a policy that only observes opens"
+	case d.ResolvedBy != policy.ByApproval || ask.Pinned:
 		return d
 	}
 	for _, a := range ask.Addresses {
 		if class := address.ClassOf(a); class != address.Public {
 			return policy.Decision{
 				Effect: policy.Deny, Rule: door.RuleHostAddress, ResolvedBy: policy.ByNetwork, Approval: d.Approval,
-				Reason: excerpt.Of(ask.Name, 253) + " has a " + string(class) + " address, and a person opens names with public ones alone; a policy has to list it",
+				Reason: excerpt.Of(ask.Name, 253) + " has a " + string(class) + " address, and " + who + " names with public ones alone; a policy has to list it",
 			}
 		}
 	}
@@ -179,6 +184,8 @@ func (h hostAsker) decided(ctx context.Context, d policy.Decision, ask door.Host
 func (h hostAsker) replay(r audit.Record, limits Limits) {
 	t := h.t
 	switch {
+	case r.Kind == audit.KindNetwork && records.Observed(r):
+		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
 	case r.Kind != audit.KindNetwork || r.Approval == "":
 	case r.Outcome == audit.Pending:
 		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)

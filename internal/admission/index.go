@@ -232,7 +232,7 @@ func (v *indexVerdict) name() string {
 // verdictKey is a decision without its slice, which is the same for all files
 // that it decides alike.
 type verdictKey struct {
-	effect           policy.Effect
+	effect, would    policy.Effect
 	by               policy.ResolvedBy
 	rule, reason     string
 	through, suggest string
@@ -242,7 +242,7 @@ type verdictKey struct {
 }
 
 func verdictKeyOf(d policy.Decision) verdictKey {
-	k := verdictKey{effect: d.Effect, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm, shown: d.Unadmitted, approval: d.Approval}
+	k := verdictKey{effect: d.Effect, would: d.Would, by: d.ResolvedBy, rule: d.Rule, reason: d.Reason, through: d.Through, suggest: d.Suggest, pinned: d.Pinned, alarm: d.Alarm, shown: d.Unadmitted, approval: d.Approval}
 	if len(d.WantedBy) > 0 {
 		k.wanted = ledger.EpochOf(d.WantedBy)
 	}

@@ -127,7 +127,7 @@ func (t *tenant) inheritAsk(r audit.Record) {
 		t.replayServed(r)
 	case audit.Installed, audit.Alarm:
 		t.disk.Take(r)
-	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
+	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending, audit.WouldDeny, audit.WouldHold:
 		t.disk.Take(r) // of the disk's, too many packages
 		if r.Detail[records.DetailEvent] != records.EventRepeats {
 			t.book.Inherit(r)

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Lives is what becomes of sandboxes, for the record: how they begin and end, sleep, are
@@ -34,6 +35,9 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	}
 	if t.run.Plan {
 		detail[detailPlan] = "true"
+	}
+	if policy.Observes(t.policy()) {
+		detail[detailMode] = modeObserve
 	}
 	if !t.run.Narrowing.IsZero() {
 		detail[detailNarrowing] = narrowingText(t.run.Narrowing)

@@ -32,12 +32,15 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	}
 	answer := door.NameAnswer{Answer: door.Answer{Decision: d}}
 	switch {
-	case d.Effect == policy.Hold && !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names):
+	case (d.Effect == policy.Hold || d.Would != "") && !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names):
 		answer.Answer, err = hostAsker{t}.tooMany(ctx)
 		return answer, err
 	case d.Allowed(), d.Effect == policy.Hold:
 		answer.Ports = t.policy().HostPorts(ask.Name)
 		answer.TCP = d.Allowed() && ask.Port != 0 && t.policy().HostTCP(ask.Name, ask.Port).Allowed()
+		if !ask.Look {
+			return answer, observer{t}.host(ctx, d, ask.Name, 0)
+		}
 	case !ask.Look:
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, 0) // whatever the port: one record for each name
 		answer.Answer.RequestID, answer.Answer.Seq = r.RequestID, r.Seq

@@ -36,7 +36,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	t.require(&about, ask.Package)
 	d := t.known.judgeBy(law, about).Name()
 	out.Apart = apart(t, d)
-	out.Admitted = d.Admitted() && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)
+	out.Admitted = d.Admitted() && d.Would == "" && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)
 	out.Unreached = ask.MayWalk && !t.run.Plan && !d.Shown() && !t.leadsOn(ask.Package) &&
 		mayLift(law, ask.Package.Ecosystem, d, ask.Metadata && len(about.Edges) == 0)
 	return out, nil

@@ -104,7 +104,7 @@ func (t *tenant) servedOrPlanned(q question, part string, w weighed) audit.Recor
 	if r.Detail == nil {
 		r.Detail = map[string]string{}
 	}
-	r.Detail[detailEffect], r.Detail[detailRead] = string(verdict.Effect), "true"
+	r.Detail[detailEffect], r.Detail[detailRead] = verdictText(verdict), "true"
 	return r
 }
 
@@ -113,7 +113,7 @@ func plannedRecord(w *planning.Weighed) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Planned, SourceURL: w.Source,
 		ResolvedBy: string(w.Verdict.ResolvedBy), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason,
-		Detail: map[string]string{detailEffect: string(w.Verdict.Effect)},
+		Detail: map[string]string{detailEffect: verdictText(w.Verdict)},
 	}
 	records.SetRef(&r, w.Package)
 	if w.Problem != "" {

@@ -79,7 +79,7 @@ func (t *tenant) recall(r audit.Record) {
 		case audit.Served:
 			t.served.Add(r)
 			t.book.Served(records.RefOf(r))
-		case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
+		case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending, audit.WouldDeny, audit.WouldHold:
 			t.book.ReplayRefusal(r)
 		}
 	case audit.KindCommand:

@@ -92,7 +92,7 @@ func (t *tenant) replayAsk(r audit.Record) {
 		}
 	case audit.Installed, audit.Alarm:
 		t.disk.Take(r)
-	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending:
+	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending, audit.WouldDeny, audit.WouldHold:
 		t.disk.Take(r) // of the disk's, too many packages
 		t.book.ReplayRefusal(r)
 	case audit.Shown, audit.Started, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,

@@ -13,7 +13,8 @@ import (
 )
 
 // Root is a package that a run asked for, and that its policy kept from being
-// installed: the package itself was refused, or something that it requires.
+// installed, or would have if it did not only observe: the package itself was refused, or
+// something that it requires.
 type Root struct {
 	Package pkgref.Ref // with the version that was served, or else that the client chose; "": it got to none
 	Asked   string     // the word of a command that asked for it, with what that says of versions; "": none is known
@@ -46,7 +47,7 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 		}
 		s.take(r)
 	}
-	return s.find(sum.Refused), nil
+	return s.find(slices.Concat(sum.Refused, sum.Would)), nil
 }
 
 // rootsSearch is what a run's records say of who wanted what.

@@ -27,8 +27,13 @@ type RunSummary struct {
 	Failed    []Line        // what an upstream could not give: it was away, broken or slow
 	Names     []RefusedName // that did not resolve
 	Hosts     []Host        // that the policy has, and that were connected to
-	Ended     string        // why the policy ended the sandbox
-	Unlisted  string        // why it is not known what is on the disk
+	// Observes tells that the policy only observed. Would is what it would have refused, or
+	// left to a person, and WouldNames the names and hosts.
+	Observes   bool
+	Would      []Line
+	WouldNames []RefusedName
+	Ended      string // why the policy ended the sandbox
+	Unlisted   string // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which packages
 	// came in it.
 	CopyOf string
@@ -97,6 +102,7 @@ type summary struct {
 	refused   lines
 	names     []RefusedName
 	hosts     hostLines
+	would     wouldLines // what was let through by a policy that only observes
 	had       records.Had
 	clients   claims.Clients      // whose commands name packages
 	asked     named               // what they named
@@ -123,8 +129,9 @@ func (s *summary) add(r audit.Record) {
 	s.endings.take(s.clients, r)
 	switch r.Outcome {
 	case audit.Started:
-		if r.Kind == audit.KindSandbox && s.out.Task == "" {
-			s.out.Task = r.Task
+		if r.Kind == audit.KindSandbox {
+			s.out.Task = cmp.Or(s.out.Task, r.Task)
+			s.out.Observes = s.out.Observes || r.Detail[detailMode] == modeObserve
 		}
 		s.asked.take(s.clients, r.Command)
 		if r.Kind == audit.KindNetwork {
@@ -154,6 +161,8 @@ func (s *summary) add(r audit.Record) {
 		case audit.KindNetwork:
 			s.hosts.add(r)
 		}
+	case audit.WouldDeny, audit.WouldHold:
+		s.would.add(r)
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
 	case audit.Finished:
@@ -324,6 +333,7 @@ func (s *summary) finish() RunSummary {
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
 	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
+	s.out.Would, s.out.WouldNames = s.would.packages.sorted(), s.would.names(s.hosts.list)
 	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
 	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()
 	return s.out

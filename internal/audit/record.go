@@ -56,11 +56,13 @@ const (
 	Blocked   Outcome = "blocked"   // refused by policy
 	Withheld  Outcome = "withheld"  // left out of an index: one record per (run, project, index, policy)
 	Pending   Outcome = "pending_approval"
-	Failed    Outcome = "failed"   // refused because it could not be verified; Detail says why
-	Started   Outcome = "started"  // a sandbox, a command
-	Finished  Outcome = "finished" // a sandbox, a command: Detail has the exit
-	Exceeded  Outcome = "exceeded" // a quota: the run is cut, not the log
-	Alarm     Outcome = "alarm"    // what was served before is known to be malicious now, or is on a disk and was never served
+	WouldDeny Outcome = "would_deny" // let through by a policy that only observes, and that would refuse it
+	WouldHold Outcome = "would_hold" // the same of what would wait for a person
+	Failed    Outcome = "failed"     // refused because it could not be verified; Detail says why
+	Started   Outcome = "started"    // a sandbox, a command
+	Finished  Outcome = "finished"   // a sandbox, a command: Detail has the exit
+	Exceeded  Outcome = "exceeded"   // a quota: the run is cut, not the log
+	Alarm     Outcome = "alarm"      // what was served before is known to be malicious now, or is on a disk and was never served
 
 	// Of KindApproval; a request begins with Pending.
 	Approved   Outcome = "approved"

@@ -61,6 +61,13 @@ func viewSummary(s admission.RunSummary) api.RunSummary {
 	out := api.RunSummary{
 		Run: s.Run, Task: s.Task, Installed: viewLines(s.Installed), Served: viewLines(s.Served), Withheld: viewLines(s.Withheld),
 		Refused: viewLines(s.Refused), Missing: viewLines(s.Missing), Failed: viewLines(s.Failed), Names: []api.Name{}, Ended: s.Ended, Unlisted: s.Unlisted, CopyOf: s.CopyOf,
+		Observes: s.Observes,
+	}
+	if len(s.Would) > 0 {
+		out.Would = viewLines(s.Would)
+	}
+	for _, n := range s.WouldNames {
+		out.WouldNames = append(out.WouldNames, api.Name(n))
 	}
 	for _, n := range s.Names {
 		out.Names = append(out.Names, api.Name(n))

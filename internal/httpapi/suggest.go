@@ -95,7 +95,7 @@ func wantedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []poli
 		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Name, Version: r.Version}
 		isRoot := slices.ContainsFunc(roots.Roots, func(root admission.Root) bool { return root.Package == ref })
 		switch {
-		case r.Effect == plan.EffectAllow || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):
+		case r.Effect == plan.EffectAllow && r.Would == "" || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):
 		case byAllowlist(r.Rule):
 			wanted = append(wanted, policy.Wanted{Package: ref})
 		default:

@@ -129,19 +129,21 @@ func (j *Judge) dependencyDecision(e *judgedEdge) Decision {
 
 const ruleDefault = "packages.default"
 
-// ByNoList tells that a refusal or a hold is there for want of any entry about the
-// package: one more requirement that becomes known may change it.
+// ByNoList tells that a refusal or a hold, which may only be observed, is there for want of
+// any entry about the package: one more requirement that becomes known may change it.
 func (d Decision) ByNoList() bool {
 	switch d.Rule {
 	case ruleDefault, rulePrereleases, ruleToolchains, ruleSimilar:
-		return !d.Allowed()
+		return !d.Allowed() || d.Would != ""
 	}
 	return false
 }
 
 // ByLikeness tells that a refusal or a hold is for the name alone, which looks like a
 // popular one: what an admitted release requires is not judged so.
-func (d Decision) ByLikeness() bool { return d.Rule == ruleSimilar && !d.Allowed() }
+func (d Decision) ByLikeness() bool {
+	return d.Rule == ruleSimilar && (!d.Allowed() || d.Would != "")
+}
 
 // Outlined reports whether resolvers may read what it requires though it is refused: for
 // its name alone, since they may come later to what requires it.

@@ -51,13 +51,13 @@ func (p *Policy) OnHold() (mode HoldMode, maxWait time.Duration) {
 	return p.packages.onHold, p.packages.maxWait
 }
 
-// MayHold tells whether anything can wait for a person under this policy; if
-// not, approvals need not be gathered.
+// MayHold tells whether anything can wait for a person under this policy, or would if it
+// did not only observe; if not, approvals need not be gathered.
 func (p *Policy) MayHold() bool {
 	return slices.ContainsFunc(p.layers(), func(l *Policy) bool {
 		rules := &l.packages
 		return slices.Contains([]Effect{rules.byDefault, rules.sdist, rules.scripts, rules.toolchains, rules.similar}, Hold) ||
-			rules.minAge > 0 && rules.ageSource != ageIgnored
+			rules.minAge > 0 && rules.ageSource != ageIgnored || l.observes
 	})
 }
 
@@ -72,9 +72,9 @@ func (j *Judge) Kept(version string, digests []string) Decision {
 }
 
 // answered weighs people's answers about a file that would wait, after all that
-// could deny it. A denial counts before an approval.
+// could deny it. A denial counts before an approval, and where the policy only observes.
 func (j *Judge) answered(d Decision, f FileFacts) Decision {
-	if d.Effect != Hold || len(j.answers) == 0 {
+	if d.Effect != Hold && d.Would == "" || len(j.answers) == 0 {
 		return d
 	}
 	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
@@ -89,7 +89,7 @@ func (j *Judge) answered(d Decision, f FileFacts) Decision {
 			approved = a
 		}
 	}
-	if approved == nil {
+	if approved == nil || d.Would == Deny {
 		return d
 	}
 	return Decision{

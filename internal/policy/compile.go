@@ -57,6 +57,7 @@ func sections() []section {
 		{"name", (*compiler).name},
 		{"version", (*compiler).version},
 		{"description", (*compiler).description},
+		{"mode", compileMode},
 		{"isolation", (*compiler).isolation},
 		{"defaults", (*compiler).defaults},
 		{"packages", (*compiler).packages},

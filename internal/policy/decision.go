@@ -90,6 +90,9 @@ type Decision struct {
 	// Alarm tells that a denial is more than a refusal: somebody's bytes are not
 	// what a lockfile or an advisory says that they must (not) be.
 	Alarm bool `json:"alarm,omitempty"`
+	// Would is Deny or Hold where an Allow is one only because the policy observes: see
+	// Observes. Rule and Reason are those of the refusal that there would have been.
+	Would Effect `json:"would,omitempty"`
 	// Approval is the id of the request whose answer decided.
 	Approval string `json:"approval,omitempty"`
 	// Unadmitted tells that an Allow only shows what nothing admits: metadata of

@@ -24,12 +24,12 @@ func (p *Policy) Host(name string, port int) Decision {
 
 // HostTCP judges whether anything may be spoken on a connection to a canonical name on a
 // port, so that nothing but its addresses tells who is at its other end. What it allows
-// Host allows, too. It holds nothing: a person opens a name to who says that he means it.
+// Host allows, too. It holds nothing and lets nothing through that is only observed: a person opens a name to who says that he means it.
 func (p *Policy) HostTCP(name string, port int) Decision {
-	switch d := p.Host(name, port); d.Effect {
-	case Allow:
-	case Hold:
-		d.Effect, d.Rule = Deny, ruleNetworkDefault
+	switch d := p.Host(name, port); {
+	case d.Effect == Allow && d.Would == "":
+	case d.Effect == Hold, d.Would != "":
+		d.Effect, d.Would, d.Rule = Deny, "", ruleNetworkDefault
 		d.Reason = reason("%s is not on the policy's network_allowlist; other protocols than TLS and HTTP need an entry with tcp: true", plain(name, 253))
 		return d
 	default:
@@ -80,7 +80,10 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 	default:
 		d.Reason = "a sandbox reaches package registries and nothing else"
 	}
-	return held(p, d, name, port)
+	if d = held(p, d, name, port); mayOpen(p, name, port) {
+		return observe(p, d)
+	}
+	return d
 }
 
 func (p *Policy) hostPorts(name string) []int {

@@ -121,13 +121,13 @@ func (j *Judge) ownFile(f FileFacts) Decision {
 		return *j.always
 	}
 	if f.Kind == KindMetadata {
-		return j.metadata(f)
+		return observe(j.policy, j.metadata(f))
 	}
-	d := j.part(f, j.release(f.Version))
+	d := observe(j.policy, *j.part(f, j.release(f.Version)))
 	if d.Effect == Deny {
-		return *d
+		return d
 	}
-	return j.answered(j.narrow(*d, f), f)
+	return j.answered(j.narrow(d, f), f)
 }
 
 // Release answers by the steps that do not look at a file, and so by nobody's
@@ -140,7 +140,7 @@ func (j *Judge) ownRelease(version string) Decision {
 	if j.always != nil {
 		return *j.always
 	}
-	return *j.release(version)
+	return observe(j.policy, *j.release(version))
 }
 
 // Name answers whether any release could be allowed (or held), before an
@@ -148,7 +148,9 @@ func (j *Judge) ownRelease(version string) Decision {
 // Version ranges are not weighed: a release may still be denied.
 func (j *Judge) Name() Decision { return j.under(j.ownName(), (*Judge).Name) }
 
-func (j *Judge) ownName() Decision {
+func (j *Judge) ownName() Decision { return observe(j.policy, j.judgeName()) }
+
+func (j *Judge) judgeName() Decision {
 	if j.always != nil {
 		return *j.always
 	}

@@ -116,6 +116,9 @@ func (j *Judge) judgeDigest(f FileFacts, d Decision) Decision {
 	}
 	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
 	pins := j.pinned(r, false)
+	if len(pins) == 0 {
+		return Decision{} // no lockfile has this release, which a policy that observes lets through
+	}
 	switch compareDigests(pins, f.Digests, func(p pin) []string { return p.Digests }) {
 	case digestSame:
 		return Decision{}

@@ -26,10 +26,10 @@ func (j *Judge) metadata(f FileFacts) Decision {
 		allowed.Rule, allowed.ResolvedBy = entryRule("allowed_packages", j.ecosystem, j.name), ByAllowlist
 	case len(j.edges) > 0:
 		allowed.Rule, allowed.ResolvedBy = ruleWanted, ByDependency
-		allowed.Unadmitted = j.admittingEdge() == nil && j.unlisted(nil).Effect == Hold
+		allowed.Unadmitted = j.admittingEdge() == nil && j.unlisted(nil).Effect == Hold && !j.policy.observes
 	default:
 		d := j.unlisted(nil)
-		if d.Effect == Deny {
+		if d.Effect == Deny || d.Effect == Hold && j.policy.observes {
 			if j.about.Lookalike == nil {
 				s := suggestion{ecosystem: j.ecosystem, name: j.name}
 				if f.Version != "" {

@@ -6,36 +6,48 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// The rules of what is looked at of a file.
+const (
+	ruleSdist   = "packages.sdist"
+	ruleAge     = "packages.min_release_age"
+	ruleScripts = "packages.install_scripts"
+	ruleHashes  = "packages.require_hashes"
+)
+
 // narrow applies what looks at the file to a release that is not denied: the
 // strictest of its digest, kind, age, scripts and what was decided stands.
 func (j *Judge) narrow(d Decision, f FileFacts) Decision {
 	if d = stricter(d, j.judgeDigest(f, d)); d.Effect != Deny {
-		d = stricter(d, j.judgeKind(f.Kind))
+		d = stricter(d, observe(j.policy, j.judgeKind(f.Kind)))
 	}
 	if d.Effect != Deny {
-		d = stricter(d, j.judgeAge(f))
+		d = stricter(d, observe(j.policy, j.judgeAge(f)))
 	}
 	if d.Effect != Deny && f.Scripts {
-		d = stricter(d, j.judgeScripts(f))
+		d = stricter(d, observe(j.policy, j.judgeScripts(f)))
 	}
 	if d.Effect != Deny && j.policy.packages.hashes {
-		d = stricter(d, j.judgeHashes(f))
+		d = stricter(d, observe(j.policy, j.judgeHashes(f)))
 	}
 	return d
 }
 
 // stricter gives the refusal, if it is one (its zero value is none) and stricter
-// than what was decided.
+// than what was decided. One that is only observed takes nothing from what was admitted.
 func stricter(d, refusal Decision) Decision {
-	if refusal.Effect == Deny || (refusal.Effect == Hold && d.Effect == Allow) {
-		refusal.WantedBy, refusal.Pinned = d.WantedBy, d.Pinned
-		return refusal
+	switch {
+	case refusal.Effect == Deny, refusal.Effect == Hold && d.Effect == Allow:
+	case refusal.Would != "" && d.Effect == Allow && refusal.strictness() > d.strictness():
+		refusal.Through = d.Through
+	default:
+		return d
 	}
-	return d
+	refusal.WantedBy, refusal.Pinned = d.WantedBy, d.Pinned
+	return refusal
 }
 
 func (j *Judge) judgeKind(kind ArtifactKind) Decision {
-	refusal := Decision{Rule: "packages.sdist", ResolvedBy: ByAllowlist}
+	refusal := Decision{Rule: ruleSdist, ResolvedBy: ByAllowlist}
 	switch kind {
 	case KindWheel, KindPackage:
 		return Decision{}
@@ -78,7 +90,7 @@ func (j *Judge) judgeAge(f FileFacts) Decision {
 		return stricter(d, other)
 	}
 	return Decision{
-		Effect: Hold, Rule: "packages.min_release_age", ResolvedBy: ByAllowlist,
+		Effect: Hold, Rule: ruleAge, ResolvedBy: ByAllowlist,
 		Reason: "the host's clock has jumped, and whether this file of " + short(j.name) + " is as old as packages.min_release_age asks for depends on which time is right",
 	}
 }
@@ -88,7 +100,7 @@ func (j *Judge) ageAt(f FileFacts, now time.Time) Decision {
 	if rules.minAge <= 0 || rules.ageSource == ageIgnored {
 		return Decision{}
 	}
-	refusal := Decision{Effect: Hold, Rule: "packages.min_release_age", ResolvedBy: ByAllowlist}
+	refusal := Decision{Effect: Hold, Rule: ruleAge, ResolvedBy: ByAllowlist}
 	from := j.policy.AgedFrom(f)
 	switch {
 	case from.Before(eraBegins()) && rules.ageSource == ageFirstSeen:
@@ -110,7 +122,7 @@ func (j *Judge) ageAt(f FileFacts, now time.Time) Decision {
 }
 
 func (j *Judge) judgeScripts(f FileFacts) Decision {
-	refusal := Decision{Effect: Deny, Rule: "packages.install_scripts", ResolvedBy: ByAllowlist}
+	refusal := Decision{Effect: Deny, Rule: ruleScripts, ResolvedBy: ByAllowlist}
 	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
 	for i := range j.allowed {
 		if e := &j.allowed[i]; e.installScripts && e.admits(r) {
@@ -141,7 +153,7 @@ func (j *Judge) judgeHashes(f FileFacts) Decision {
 	if strongKind(f.Digest) != "" || f.Digest == "" && !f.Complete {
 		return Decision{}
 	}
-	refusal := Decision{Effect: Deny, Rule: "packages.require_hashes", ResolvedBy: ByAllowlist}
+	refusal := Decision{Effect: Deny, Rule: ruleHashes, ResolvedBy: ByAllowlist}
 	if f.Digest == "" {
 		refusal.Reason = reason("no digest of this file of %s is published, and packages.require_hashes asks for one", short(j.name))
 	} else {

@@ -46,14 +46,18 @@ func (p *Policy) Layers() []*Policy {
 // strictness orders decisions.
 func (d Decision) strictness() int {
 	switch {
-	case d.Admitted():
+	case d.Admitted() && d.Would == "":
 		return 0
-	case d.Allowed():
+	case d.Admitted() && d.Would == Hold:
 		return 1
-	case d.Effect == Hold:
+	case d.Admitted():
 		return 2
+	case d.Allowed():
+		return 3
+	case d.Effect == Hold:
+		return 4
 	}
-	return 3
+	return 5
 }
 
 // theStricter is the one of two decisions that lets less through, the first if they

@@ -14,6 +14,7 @@ import (
 // does not judge commands.
 type Policy struct {
 	source       string
+	observes     bool // it records what it would refuse, and lets it through: see observe
 	digest       string
 	name         string
 	version      string
@@ -227,6 +228,9 @@ func (p *Policy) Check() []Explanation { return slices.Clone(p.explanations) }
 // judges code, since that is only known where it is handed over as text.
 func (p *Policy) Notes() []string {
 	var notes []string
+	if p.observes {
+		notes = append(notes, "mode: the policy only observes; what it would refuse is recorded and let through")
+	}
 	for _, e := range p.explanations {
 		if !e.Enforced {
 			notes = append(notes, fmt.Sprintf("%s (line %d): %s", e.Key, e.Line, e.Meaning))

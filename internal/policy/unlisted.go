@@ -29,9 +29,10 @@ func mayBeAsked(name string) bool {
 	return !slices.ContainsFunc(nobodysSuffixes(), func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// asksAbout reports whether the policy leaves a name that it does not list to a person.
-func asksAbout(p *Policy, name string, port int) bool {
-	return p.unlisted == Hold && (port == 0 || slices.Contains(askedPorts(), port)) && mayBeAsked(name)
+// mayOpen reports whether a name that the policy does not list can be open on a port all the
+// same: since a person says so, or since the policy only observes.
+func mayOpen(p *Policy, name string, port int) bool {
+	return (p.unlisted == Hold || p.observes) && (port == 0 || slices.Contains(askedPorts(), port)) && mayBeAsked(name)
 }
 
 // AsksHosts reports whether a person may be asked about names that no list has.
@@ -41,7 +42,7 @@ func (p *Policy) AsksHosts() bool {
 
 // held is d, the refusal of a name that no list has, as one that waits for a person.
 func held(p *Policy, d Decision, name string, port int) Decision {
-	if !asksAbout(p, name, port) {
+	if p.unlisted != Hold || !mayOpen(p, name, port) {
 		return d
 	}
 	d.Effect, d.Rule = Hold, ruleNetworkUnlisted
@@ -49,10 +50,10 @@ func held(p *Policy, d Decision, name string, port int) Decision {
 	return d
 }
 
-// withAsked adds to the ports on which a name is listed those that a person may open, as
-// far as a sandbox has room to listen on them.
+// withAsked adds to the ports on which a name is listed those on which it can be open all the
+// same, as far as a sandbox has room to listen on them.
 func withAsked(p *Policy, name string, listed []int) []int {
-	if !asksAbout(p, name, 0) {
+	if !mayOpen(p, name, 0) {
 		return listed
 	}
 	for _, port := range askedPorts() {
@@ -65,9 +66,9 @@ func withAsked(p *Policy, name string, listed []int) []int {
 }
 
 // AnswerHost weighs people's answers about a name on a port that would wait, by d. A
-// denial counts before an approval.
+// denial counts before an approval, and where the policy only observes.
 func AnswerHost(d Decision, name string, answers []Approval) Decision {
-	if d.Effect != Hold {
+	if d.Effect != Hold && d.Would == "" {
 		return d
 	}
 	var approved *Approval
@@ -84,7 +85,7 @@ func AnswerHost(d Decision, name string, answers []Approval) Decision {
 			approved = &answers[i]
 		}
 	}
-	if approved == nil {
+	if approved == nil || d.Would == Deny {
 		return d
 	}
 	return Decision{

@@ -12,6 +12,7 @@ type (
 	text            string
 	anyText         string // may be empty
 	engineName      string
+	modeWord        string
 	networkName     string
 	hostName        string
 	token           string
@@ -101,6 +102,7 @@ func words() map[reflect.Type][]string {
 		ecosystems = append(ecosystems, string(e))
 	}
 	return map[reflect.Type][]string{
+		reflect.TypeFor[modeWord]():        {modeEnforce, modeObserve},
 		reflect.TypeFor[effect]():          {"deny", "hold", "allow"},
 		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},

@@ -53,6 +53,7 @@ const (
 	// witness, where it is not the sha256.
 	DetailUpstreamDigest = "upstream_digest"
 	DetailUnaccounted    = "unaccounted" // of an installed record: nothing of it was served
+	DetailWould          = "would"       // of what was let through since the policy only observes: deny or hold
 )
 
 // EventRepeats is the DetailEvent of a record that stands for repeats of an earlier one.

@@ -252,8 +252,11 @@ func (r *refusal) public() door.Refusal {
 	if parents := rec.Detail[DetailWantedBy]; parents != "" {
 		out.Reason = WithParents(out.Reason, parents)
 	}
-	if rec.Outcome == audit.Pending {
+	switch {
+	case rec.Outcome == audit.Pending:
 		out.Reason += WaitsAs(rec.Approval)
+	case Observed(rec):
+		out.Reason += letThrough
 	}
 	return out
 }

@@ -91,6 +91,8 @@ func off(s shape, resolvedBy string) string {
 		return "packages.default let it in; no list names it"
 	case policy.ByToolchain:
 		return "packages.toolchains let it in; no list names it"
+	case policy.ByObserving:
+		return "the policy only observed, and would have refused it"
 	case policy.BySystem:
 		return "packages.system let it in; no list names it"
 	case policy.ByBlocklist, policy.ByAdvisory, policy.ByNamespace, policy.ByRule, policy.ByIntegrity, policy.ByCanonical, policy.ByNetwork:

@@ -30,6 +30,9 @@ func (p *page) refused() string {
 	if p.broken > 0 {
 		said += fmt.Sprintf(", %d failed upstream", p.broken)
 	}
+	if n := p.found[audit.WouldDeny] + p.found[audit.WouldHold]; n > 0 {
+		said += fmt.Sprintf(", %d let through that the policy, WHICH ONLY OBSERVED, would have refused", n)
+	}
 	return said
 }
 
@@ -93,6 +96,7 @@ func newPage() *page {
 	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
 	add("Failed upstream", func(r audit.Record) bool { return r.OfUpstream() && r.Rule == audit.RuleFailed }, "package", "version", timesColumn, "source", "reason")
 	add("Missing upstream", audit.Record.OfUpstream, "package", "version", timesColumn, "source", "reason")
+	add("Let through by a policy that only observes", kind(audit.KindPackage, audit.WouldDeny, audit.WouldHold), "package", "version", "outcome", timesColumn, "reason", "rule")
 	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", timesColumn, "reason", "rule")
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", timesColumn, "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
@@ -178,6 +182,7 @@ func (p *page) learn(r audit.Record) {
 		once("who", personal(r, r.User))
 		once("task", personal(r, r.Task))
 		once("policy", personal(r, r.Detail["policy_source"]))
+		once("mode", r.Detail["mode"])
 		once("template", r.Detail["template"])
 		once("lockfiles", strings.ReplaceAll(r.Detail["lockfiles"], "\n", "; "))
 		once("lockfiles mode", strings.TrimSpace(r.Detail["lockfiles_mode"]+" "+trusted(r)))
@@ -206,7 +211,7 @@ func (p *page) end() string {
 
 func (p *page) head() Table {
 	t := Table{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
-	for _, what := range []string{"run", "who", "task", "policy", "policy digest", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
+	for _, what := range []string{"run", "who", "task", "policy", "policy digest", "mode", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
 		if text := p.about[what]; text != "" {
 			t.Rows = append(t.Rows, map[string]string{"about": what, "is": text})
 		}

@@ -175,6 +175,8 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	if err != nil {
 		return err
 	}
+	t.hosts.Carry(d.BytesOut)
+	t.hosts.Carry(d.BytesIn)
 	how := map[string]string{
 		records.DetailBytesOut: strconv.FormatInt(d.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(d.BytesIn, 10),
 		detailTook: strconv.FormatInt(d.Milliseconds, 10),

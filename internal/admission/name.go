@@ -36,7 +36,7 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 		answer.Answer, err = hostAsker{t}.tooMany(ctx)
 		return answer, err
 	case d.Allowed(), d.Effect == policy.Hold:
-		answer.Ports = t.policy().HostPorts(ask.Name)
+		answer.Ports, answer.Carried = t.policy().HostPorts(ask.Name), t.hosts.Carried()
 		answer.TCP = d.Allowed() && ask.Port != 0 && t.policy().HostTCP(ask.Name, ask.Port).Allowed()
 		if !ask.Look {
 			return answer, observer{t}.host(ctx, d, ask.Name, 0)

@@ -95,7 +95,10 @@ func (t *tenant) replayAsk(r audit.Record) {
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending, audit.WouldDeny, audit.WouldHold:
 		t.disk.Take(r) // of the disk's, too many packages
 		t.book.ReplayRefusal(r)
-	case audit.Shown, audit.Started, audit.Finished, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Finished:
+		t.hosts.Carry(bytesOf(r, records.DetailBytesOut))
+		t.hosts.Carry(bytesOf(r, records.DetailBytesIn))
+	case audit.Shown, audit.Started, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted, audit.Extended, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know more of
 	}

@@ -19,6 +19,9 @@ type NameAnswer struct {
 	Ports []int `json:"ports,omitempty"`
 	// TCP tells that anything may be spoken on a connection to the port that was asked for.
 	TCP bool `json:"tcp,omitempty"`
+	// Carried are the bytes that the sandbox's connections have carried, as far as they
+	// have ended: also before this gateway began, and this daemon.
+	Carried int64 `json:"carried,omitempty"`
 }
 
 // The protocols of connections to hosts.

@@ -108,6 +108,15 @@ func (gs *guests) disconnect(id string) {
 	gs.get(id).connections--
 }
 
+// carried takes what the daemon knows that a run has carried. It is what this gateway has
+// counted and forgotten, or another one counted before it; what goes on is counted here.
+func (gs *guests) carried(id string, bytes int64) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	g.bytes = max(g.bytes, bytes)
+}
+
 // spend takes bytes off what a run may carry; false: there are none left.
 func (gs *guests) spend(id string, n int64) bool {
 	gs.mu.Lock()

@@ -48,7 +48,7 @@ type Limits struct {
 	// Of connections to hosts.
 	Connections int           // at a time; default 128
 	Connects    int           // per second, with four times as many at once; default 20
-	Bytes       int64         // both ways, as long as the gateway runs; default 16 GiB
+	Bytes       int64         // both ways; default 16 GiB
 	HelloTime   time.Duration // in which a client must say which host it means; default 10 s
 	GreetTime   time.Duration // in which the host must begin its handshake; default 30 s
 	Idle        time.Duration // that nothing may come or go; default 15 min

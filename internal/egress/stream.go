@@ -94,6 +94,7 @@ func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameA
 		s.router.log.Error("a name could not be judged", "sandbox", s.sandbox, "error", err)
 		return a, "the name could not be judged"
 	case a.Answer.Decision.Allowed(), a.Answer.Decision.Effect == policy.Hold:
+		s.router.guests.carried(s.sandbox, a.Carried)
 		return a, ""
 	case look:
 		return a, "this run has asked for too many different names"

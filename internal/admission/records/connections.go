@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 type Connections struct {
 	mu      sync.Mutex // guards all below
 	open    map[uint64]Connection
+	carried int64         // bytes both ways, of those that have ended
 	sleeps  int           // how often the sandbox was written to disk
 	settled chan struct{} // closed when none is open; nil: nobody waits
 }
@@ -51,6 +53,20 @@ func (c *Connections) End(seq uint64) (audit.Record, error) {
 		c.settled = nil
 	}
 	return one.Record, nil
+}
+
+// Carry takes the bytes that a connection has carried by its end.
+func (c *Connections) Carry(bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.carried = min(c.carried, math.MaxInt64-max(bytes, 0)) + max(bytes, 0)
+}
+
+// Carried are the bytes of all that have ended, as far as their ends are on record.
+func (c *Connections) Carried() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.carried
 }
 
 // Sleep takes that the sandbox was written to disk: what is open does not outlive that.

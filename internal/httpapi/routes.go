@@ -1,5 +1,11 @@
 package httpapi
 
+import (
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
 // who may use a route. What a caller sees through it is narrowed further by its
 // handler: a token sees what is its own (see caller.sees).
 type who int
@@ -130,4 +136,13 @@ func (s *Server) routes() []route {
 		{"DELETE /v1/advisories/{label}", admins, advisories.removeAdvisories},
 		{"GET /v1/advisories/check", holders, advisories.checkPackage},
 	}
+}
+
+// openAPI answers with the description of all that is here.
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	if _, err := w.Write(api.OpenAPI()); err != nil {
+		return errAnswered
+	}
+	return nil
 }

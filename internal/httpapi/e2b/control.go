@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -135,4 +136,23 @@ func visible(sb *sandbox.Sandbox, t token.Token) bool {
 	default:
 		return true
 	}
+}
+
+var (
+	errNoKey  = errors.New("no API key: send one as X-API-Key; cofferdam token create makes one on the daemon's host")
+	errBadKey = errors.New("the API key is not valid here, or not any more")
+)
+
+// authenticate finds the client of a request. Whether a key is unknown, revoked or
+// expired is not told.
+func (c *Control) authenticate(r *http.Request) (token.Token, error) {
+	secret := backend.Secret(r)
+	if secret == "" {
+		return token.Token{}, errNoKey
+	}
+	t, ok := c.cfg.Tokens.Check(secret)
+	if !ok {
+		return token.Token{}, errBadKey
+	}
+	return t, nil
 }

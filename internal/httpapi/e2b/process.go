@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -296,4 +297,13 @@ func withTimeout(w http.ResponseWriter, c *call, h func(http.ResponseWriter, *ca
 		c.Request = c.WithContext(ctx)
 	}
 	return h(w, c)
+}
+
+// environment is what clients of this wire find in each command's environment,
+// with what they asked for on top. It is given to commands, not to the sandbox: a
+// copy has another id.
+func environment(info sandbox.Info, asked map[string]string) map[string]string {
+	env := map[string]string{"E2B_SANDBOX": "true", "E2B_SANDBOX_ID": info.ID, "E2B_TEMPLATE_ID": templateID(info)}
+	maps.Copy(env, asked)
+	return env
 }

@@ -138,7 +138,7 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 	for _, h := range s.Hosts[:min(len(s.Hosts), reportRows)] {
 		where := fmt.Sprintf("%s:%d", h.Name, h.Port)
 		if reached(h) {
-			row("reached", where, connections(h.Connections), fmt.Sprintf("%s out, %s in", ui.Size(h.BytesOut), ui.Size(h.BytesIn)))
+			row("reached", where, connections(h.Connections), transferred(h.BytesOut)+" out, "+transferred(h.BytesIn)+" in")
 		}
 		if refusedHost(h) {
 			row("refused", where, connections(h.Refused), h.Reason)
@@ -270,4 +270,12 @@ func paint(line string) string {
 		}
 	}
 	return line
+}
+
+// transferred is how much a connection carried, which may be nothing.
+func transferred(n int64) string {
+	if n == 0 {
+		return "0 B"
+	}
+	return ui.Size(n)
 }

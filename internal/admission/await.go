@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -58,7 +59,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 		return door.Answer{}, err
 	}
 	h := c.newHold(t)
-	for stale := 0; ; {
+	for {
 		ask := t.askOf(q, w.decision)
 		ask.Notes = notes
 		request, err := t.known.file(ctx, ask)
@@ -73,17 +74,13 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 			return door.Answer{}, err
 		}
 		a := door.Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: shownAs(request)}
-		if request.State == approval.Pending {
-			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Tree: request.Tree, Package: q.Package, Reason: w.decision.Reason})
-			if err != nil {
-				return door.Answer{}, err
-			}
-			if !answered {
-				a.Decision.Reason += why
-				return a, nil
-			}
-		} else if stale++; stale > maxStale {
-			return door.Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", q.Package, request.State, request.ID)
+		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Tree: request.Tree, Package: q.Package, Reason: w.decision.Reason})
+		if err != nil {
+			return door.Answer{}, err
+		}
+		if over {
+			a.Decision.Reason += why
+			return a, nil
 		}
 		if _, err := c.admit(ctx, q.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now
@@ -127,11 +124,12 @@ type hold struct {
 	mode    policy.HoldMode
 	maxWait time.Duration
 	until   time.Time // of HoldWait
+	stale   int       // answers that decided nothing
 }
 
 // newHold begins to count a client's patience.
-func (c *Controller) newHold(t *tenant) hold {
-	h := hold{c: c, t: t, mode: policy.HoldFail}
+func (c *Controller) newHold(t *tenant) *hold {
+	h := &hold{c: c, t: t, mode: policy.HoldFail}
 	if !t.run.Plan {
 		h.mode, h.maxWait = t.policy().OnHold()
 	}
@@ -139,10 +137,23 @@ func (c *Controller) newHold(t *tenant) hold {
 	return h
 }
 
+// answered returns once a request that was just filed has an answer to be weighed; over:
+// nobody waits for that any more, and why follows the reason.
+func (h *hold) answered(ctx context.Context, request approval.Request, what Hold) (over bool, why string, err error) {
+	if request.State == approval.Pending {
+		answered, why, err := h.wait(ctx, what)
+		return !answered, why, err
+	}
+	if h.stale++; h.stale > maxStale {
+		return false, "", fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", cmp.Or(what.Host, what.Package.String()), request.State, request.ID)
+	}
+	return false, "", nil
+}
+
 // wait returns once the request is answered, or when nobody waits for that any
 // more; why, if it is not the policy's word, follows the reason. An error is the
 // end of the client's patience, or of everything.
-func (h hold) wait(ctx context.Context, what Hold) (answered bool, why string, err error) {
+func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, err error) {
 	if h.mode == policy.HoldFail {
 		return false, "", nil
 	}
@@ -177,7 +188,7 @@ func (h hold) wait(ctx context.Context, what Hold) (answered bool, why string, e
 }
 
 // place keeps a place among those that wait, of which there is an end.
-func (h hold) place() (free func(), why string) {
+func (h *hold) place() (free func(), why string) {
 	limits := h.c.config.Limits
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()

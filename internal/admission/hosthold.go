@@ -114,7 +114,7 @@ func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 		return door.Answer{}, err
 	}
 	h := c.newHold(t)
-	for stale := 0; ; {
+	for {
 		d, err := t.judgeHost(ctx, ask.Name, ask.Port, ask.Protocol)
 		if err != nil {
 			return door.Answer{}, err
@@ -129,17 +129,13 @@ func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 		if err != nil || a.Decision.Effect != policy.Hold {
 			return a, err
 		}
-		if request.State == approval.Pending {
-			answered, why, err := h.wait(ctx, Hold{Approval: request.ID, Host: request.Host.String(), Reason: d.Reason})
-			if err != nil {
-				return door.Answer{}, err
-			}
-			if !answered {
-				a.Decision.Reason += why
-				return a, nil
-			}
-		} else if stale++; stale > maxStale {
-			return door.Answer{}, fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", request.Host, request.State, request.ID)
+		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Host: request.Host.String(), Reason: d.Reason})
+		if err != nil {
+			return door.Answer{}, err
+		}
+		if over {
+			a.Decision.Reason += why
+			return a, nil
 		}
 		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now

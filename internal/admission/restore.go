@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -86,10 +85,6 @@ func (t *tenant) replayAsk(r audit.Record) {
 	switch r.Outcome {
 	case audit.Served:
 		t.replayServed(r)
-	case audit.Aborted:
-		if seq, err := strconv.ParseUint(r.Detail[records.DetailServed], 10, 64); err == nil {
-			t.served.ReplayAbort(seq)
-		}
 	case audit.Installed, audit.Alarm:
 		t.disk.Take(r)
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending, audit.WouldDeny, audit.WouldHold:
@@ -98,7 +93,7 @@ func (t *tenant) replayAsk(r audit.Record) {
 	case audit.Finished:
 		t.hosts.Carry(bytesOf(r, records.DetailBytesOut))
 		t.hosts.Carry(bytesOf(r, records.DetailBytesIn))
-	case audit.Shown, audit.Started, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Aborted, audit.Shown, audit.Started, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted, audit.Extended, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know more of
 	}

@@ -1,16 +1,12 @@
 package policies
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
@@ -24,31 +20,6 @@ type Change struct {
 
 // maxOrigin bounds what is kept of where a text came from.
 const maxOrigin = 4_096
-
-// History returns what a name stood for, the oldest first, also that of one
-// which was removed. A name that nothing was ever put under has none.
-func (s *Store) History(name string) ([]Change, error) {
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(s.historyPath(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the history of the policy %s can't be read", name)
-	}
-	var all []Change
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		var c Change
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			continue // torn by a crash: the next line is whole again
-		}
-		all = append(all, c)
-	}
-	return all, lines.Err()
-}
 
 func (s *Store) historyPath(name string) string { return filepath.Join(s.dir, name+".history") }
 

@@ -32,12 +32,6 @@ type rule struct {
 	line     int
 }
 
-// JudgesCommands reports whether the document has anything to say about
-// commands, code and tools; if not, DecideCommand allows them all.
-func (p *Policy) JudgesCommands() bool {
-	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.commands.judges || l.toolsGiven })
-}
-
 // DecideCommand answers whether a command may start, code may run or a tool
 // may be called, by the document's rules: the first that matches, from the
 // highest priority, decides; then defaults.action; deny if that is absent. A

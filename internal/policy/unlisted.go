@@ -35,11 +35,6 @@ func mayOpen(p *Policy, name string, port int) bool {
 	return (p.unlisted == Hold || p.observes) && (port == 0 || slices.Contains(askedPorts(), port)) && mayBeAsked(name)
 }
 
-// AsksHosts reports whether a person may be asked about names that no list has.
-func (p *Policy) AsksHosts() bool {
-	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.unlisted == Hold })
-}
-
 // held is d, the refusal of a name that no list has, as one that waits for a person.
 func held(p *Policy, d Decision, name string, port int) Decision {
 	if p.unlisted != Hold || !mayOpen(p, name, port) {

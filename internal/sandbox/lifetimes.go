@@ -27,12 +27,14 @@ func (l *lifetimes) expired(id string, why ends.Cause) {
 	}
 	l.background.inTurn(owner, func() {
 		if s, err := l.registry.get(id); err == nil && !l.background.over() {
-			l.timeOver(s, why)
+			l.end(s, why)
 		}
 	})
 }
 
-func (l *lifetimes) timeOver(s *Sandbox, why ends.Cause) {
+// end pauses a sandbox whose time is over or that nobody used, or destroys it, as its
+// client has said.
+func (l *lifetimes) end(s *Sandbox, why ends.Cause) {
 	ctx, id := l.background.ctx, s.info.ID
 	if why == ends.CauseIdle && (s.clients.Any() || s.commands.Any()) {
 		l.tracker.ends.Busy(id)

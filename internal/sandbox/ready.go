@@ -119,14 +119,11 @@ func (r *ready) settleIn(ctx context.Context, k kind) error {
 	if err != nil {
 		return err
 	}
-	reply, err := r.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
+	_, err = r.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: k.Spec.Hostname, MachineID: machineID(k.Spec.ID), CAPEM: caPEM, Names: names, User: k.Account,
 		Seed: seed(), Now: time.Now().UnixNano(), Workspace: k.Workspace, WorkspaceReadOnly: k.WorkspaceReadOnly,
 		Limits: channel.ExecLimits{NProc: k.Spec.Limits.Pids, NoFile: defaultNoFile},
 	}})
-	if err == nil && !reply.OK {
-		err = fault.New(fault.ErrUnavailable, "%s", reply.Error)
-	}
 	if err != nil {
 		return fmt.Errorf("the agent did not come up: %w", err)
 	}

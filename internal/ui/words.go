@@ -22,12 +22,14 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Size is a number of bytes for people.
+// Size is a number of bytes for people; "-" for none.
 func Size(n int64) string {
 	switch {
 	case n <= 0:
 		return "-"
-	case n < 1<<20:
+	case n < 1e3:
+		return fmt.Sprintf("%d B", n)
+	case n < 1e6:
 		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
 	case n < 1e9:
 		return fmt.Sprintf("%.0f MB", float64(n)/1e6)

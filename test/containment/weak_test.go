@@ -20,7 +20,7 @@ import (
 type weakHouse struct {
 	dir    string
 	keeper *keeper.Client
-	engine *gvisor.Engine
+	engine engine.Engine
 	stage  *stage
 }
 

@@ -60,7 +60,18 @@ func (in *installation) rehearse(t *testing.T, point faultpoint.Point) *operatio
 // wire has.
 func (in *installation) createOwned(t *testing.T) (sb api.Sandbox, key string) {
 	t.Helper()
-	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "owner"})
+	remote, _, key := in.clientOf(t, api.MakeToken{Name: "owner"})
+	sb, err := remote.CreateSandbox(t.Context(), api.CreateSandbox{Linger: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sb, key
+}
+
+// clientOf makes a token and opens a client with it, over the network.
+func (in *installation) clientOf(t *testing.T, ask api.MakeToken) (remote *client.Client, url, key string) {
+	t.Helper()
+	token, err := in.Client.MakeToken(t.Context(), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +79,11 @@ func (in *installation) createOwned(t *testing.T) (sb api.Sandbox, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote, err := client.Open(client.Remote{URL: version.URL, Token: token.Secret})
+	remote, err = client.Open(client.Remote{URL: version.URL, Token: token.Secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sb, err = remote.CreateSandbox(t.Context(), api.CreateSandbox{Linger: true}); err != nil {
-		t.Fatal(err)
-	}
-	return sb, token.Secret
+	return remote, version.URL, token.Secret
 }
 
 // act asks. What it returns is what the client was told, for messages: the daemon

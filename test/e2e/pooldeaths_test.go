@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -85,18 +84,7 @@ func TestPoolOfAWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := in.Client.Version(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote, err := client.Open(client.Remote{URL: version.URL, Token: token.Secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote, _, key := in.clientOf(t, api.MakeToken{Name: "one"})
 	made, err := remote.CreateSandbox(t.Context(), api.CreateSandbox{})
 	if err != nil || !slices.Contains(members, made.ID) {
 		t.Fatalf("out of the pool with %v came %+v, %v", members, made, err)
@@ -106,7 +94,7 @@ func TestPoolOfAWire(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the pool is not filled again: %v", err)
 	}
-	if err := in.claim(t.Context(), token.Secret); !strings.Contains(err.Error(), "status 201") {
+	if err := in.claim(t.Context(), key); !strings.Contains(err.Error(), "status 201") {
 		t.Fatal(err)
 	}
 	if still, err := in.filled(t.Context()); err != nil || !slices.Equal(slices.Sorted(slices.Values(full)), slices.Sorted(slices.Values(still))) {

@@ -140,18 +140,7 @@ func TestQuotaHoldsInAStorm(t *testing.T) {
 	in := start(t, "default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\n")
 	in.warmUp(t)
 	before := in.settled(t)
-	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: "one", Quota: api.Quota{Sandboxes: quota}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := in.Client.Version(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote, err := client.Open(client.Remote{URL: version.URL, Token: token.Secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote, _, _ := in.clientOf(t, api.MakeToken{Name: "one", Quota: api.Quota{Sandboxes: quota}})
 	create := func() (string, error) {
 		sb, err := remote.CreateSandbox(t.Context(), api.CreateSandbox{Linger: true})
 		return sb.ID, err

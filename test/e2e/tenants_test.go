@@ -128,19 +128,8 @@ type tenant struct {
 
 func (in *installation) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
-	token, err := in.Client.MakeToken(t.Context(), api.MakeToken{Name: name, Policy: "good", Quota: api.Quota{Sandboxes: 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := in.Client.Version(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.Open(client.Remote{URL: version.URL, Token: token.Secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tenant{Client: c, url: version.URL, secret: token.Secret, did: map[string]int{}}
+	c, url, key := in.clientOf(t, api.MakeToken{Name: name, Policy: "good", Quota: api.Quota{Sandboxes: 4}})
+	return &tenant{Client: c, url: url, secret: key, did: map[string]int{}}
 }
 
 func (n *tenant) count(what string) {

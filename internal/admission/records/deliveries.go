@@ -33,7 +33,6 @@ type Deliveries struct {
 type delivery struct {
 	record  audit.Record
 	sending bool // the gateway has not told its end
-	aborted bool
 }
 
 // NewDeliveries makes those of a sandbox that was served nothing.
@@ -89,21 +88,19 @@ func (d *Deliveries) add(r audit.Record) {
 
 // Sent takes that all of a file was sent.
 func (d *Deliveries) Sent(seq uint64) error {
-	_, err := d.end(seq, false)
+	_, err := d.Abort(seq)
 	return err
 }
 
 // Abort takes that a file was not sent whole, and returns its record.
-func (d *Deliveries) Abort(seq uint64) (audit.Record, error) { return d.end(seq, true) }
-
-func (d *Deliveries) end(seq uint64, aborted bool) (audit.Record, error) {
+func (d *Deliveries) Abort(seq uint64) (audit.Record, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.served[seq]
 	if f == nil || !f.sending {
 		return audit.Record{}, fault.New(fault.ErrNotFound, "record %d is not a file that is being sent to this sandbox", seq)
 	}
-	f.sending, f.aborted = false, aborted
+	f.sending = false
 	return f.record, nil
 }
 
@@ -111,16 +108,7 @@ func (d *Deliveries) end(seq uint64, aborted bool) (audit.Record, error) {
 func (d *Deliveries) Resume(seq uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.served[seq].sending, d.served[seq].aborted = true, false
-}
-
-// ReplayAbort takes from the log that a file was aborted.
-func (d *Deliveries) ReplayAbort(seq uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if f := d.served[seq]; f != nil {
-		f.aborted = true
-	}
+	d.served[seq].sending = true
 }
 
 // Sending are the records of what is being sent, in their order.

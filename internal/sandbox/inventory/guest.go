@@ -27,9 +27,6 @@ func (g guests) packages(ctx context.Context, id string, ask channel.InventoryAs
 	defer cancel()
 	return fetch(ask, func(ask channel.InventoryAsk) ([]byte, error) {
 		reply, err := g.keeper.Call(ctx, id, channel.Call{Kind: channel.CallInventory, Inventory: &ask})
-		if err == nil && !reply.OK {
-			err = fault.New(fault.ErrUnavailable, "the guest can't list its packages: %s", reply.Error)
-		}
 		return reply.Body, err
 	})
 }
@@ -75,8 +72,8 @@ func (g guests) contents(ctx context.Context, id string, paths []string) (map[st
 			return nil, err
 		}
 		var answer channel.ContentsReply
-		if !reply.OK || json.Unmarshal(reply.Body, &answer) != nil || len(answer.Whole) != len(some) || len(answer.Own) != len(some) {
-			return nil, fault.New(fault.ErrUnavailable, "the guest does not say what directories consist of: %s", reply.Error)
+		if json.Unmarshal(reply.Body, &answer) != nil || len(answer.Whole) != len(some) || len(answer.Own) != len(some) {
+			return nil, fault.New(fault.ErrUnavailable, "the guest does not say what directories consist of")
 		}
 		for i, path := range some {
 			digests[path] = []string{answer.Whole[i], answer.Own[i]}

@@ -134,20 +134,6 @@ func (p *Pool) take(c Class) (Member, bool) {
 	return m, true
 }
 
-// Has reports whether an id is a member's that waits.
-func (p *Pool) Has(id string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, members := range p.ready {
-		for _, m := range members {
-			if m.ID == id {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Counts tells how the pool stands.
 type Counts struct {
 	Ready, Target int

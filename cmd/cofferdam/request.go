@@ -29,6 +29,7 @@ type runFlags struct {
 	timeout  time.Duration
 	json     bool
 	detach   bool // when something is held
+	agent    string
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means
@@ -85,6 +86,9 @@ func (f runFlags) sandboxRequest(cwd string) (api.CreateSandbox, error) {
 		if req.Policy, rules, err = readPolicy(f.policy); err != nil {
 			return req, err
 		}
+	}
+	if err = f.outfit(&req); err != nil {
+		return req, err
 	}
 	if req.Lockfiles, err = f.lockfiles(cwd, req.Policy.Source, rules); err != nil {
 		return req, err

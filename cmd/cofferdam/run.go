@@ -63,6 +63,7 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam run --policy policy.yaml --lockfile uv.lock --mount .:/workspace:rw -- uv sync --frozen
+  cofferdam run --agent claude --template dev --mount .:/workspace:rw -- claude
   cofferdam run --publish 8000 -- python3 -m http.server 8000
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
@@ -82,10 +83,12 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
 	f.registerSandbox(cmd)
+	set.StringVar(&f.agent, "agent", "", "an agent that the command is: it gets the names that it needs, if no --policy is given, and its variables (see cofferdam policy presets)")
 	set.StringArrayVar(&f.publish, "publish", nil, "bring a port of the sandbox to this host's loopback interface: PORT or HOSTPORT:PORT")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
+	register(cmd, "agent", completeAgents)
 	incomplete(cmd, "timeout", "publish")
 }
 

@@ -65,6 +65,7 @@ func sections() []section {
 		{"blocked_packages", (*compiler).blockedPackages},
 		{"namespaces", (*compiler).readNamespaces},
 		{"network_allowlist", (*compiler).networkAllowlist},
+		{ruleNetworkPreset, compilePresets},
 		{"network_unlisted", compileUnlisted},
 		{"network_proxy", compileProxy},
 		{publishedPath, (*compiler).publishedPorts},

@@ -23,6 +23,7 @@ type document struct {
 	BlockedPackages  map[pkgref.Ecosystem][]blockedKeys `key:"blocked_packages" means:"Packages that are denied, whatever else allows them."`
 	Namespaces       []namespaceKeys                    `key:"namespaces" means:"Private names, each with the one upstream that it comes from."`
 	NetworkAllowlist []hostKeys                         `key:"network_allowlist" means:"Names that the sandbox can connect to: a host, *.host for all below it, host:port; or an object that says more."`
+	NetworkPresets   []presetName                       `key:"network_presets" means:"Names of well-known services, by one word for each: anthropic, openai, github, ... They are added to network_allowlist."`
 	NetworkUnlisted  unlistedName                       `key:"network_unlisted" means:"What becomes of a name that the policy does not list: deny, or hold for a person. Deny if absent."`
 	NetworkProxy     bool                               `key:"network_proxy" means:"Also offers the listed names by a proxy inside, HTTP and SOCKS 5, and sets the variables that tell tools of it."`
 	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`

@@ -62,8 +62,8 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 	for _, entry := range p.network {
 		if entry.matches(name) && (port == 0 || slices.Contains(entry.ports(), port)) && enough(entry) {
 			return Decision{
-				Effect: Allow, Rule: ruleNetworkEntry + "." + entry.String(), ResolvedBy: ByNetwork,
-				Reason: reason("%s is on the policy's network_allowlist", plain(name, 253)),
+				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
+				Reason: reason("%s is %s", plain(name, 253), entry.where()),
 			}
 		}
 	}
@@ -100,7 +100,8 @@ func (p *Policy) hostPorts(name string) []int {
 // hostEntry is an entry of a list of names, with what it says beside the name.
 type hostEntry struct {
 	NetworkPattern
-	tcp bool // protocols pass that do not tell which host is meant
+	tcp    bool   // protocols pass that do not tell which host is meant
+	preset string // that has it; "": the document's own list
 }
 
 // any is enough for what says which host is meant.

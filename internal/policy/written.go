@@ -24,6 +24,7 @@ type (
 	action          string
 	networkDefault  string
 	unlistedName    string
+	presetName      string
 	ageWord         string
 	unaccounted     string
 	systemWord      string
@@ -106,6 +107,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[effect]():          {"deny", "hold", "allow"},
 		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},
+		reflect.TypeFor[presetName]():      presetNames(),
 		reflect.TypeFor[unlistedName]():    {string(Deny), string(Hold)},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
 		reflect.TypeFor[systemWord]():      {string(Deny), string(Allow)},

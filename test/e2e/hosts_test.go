@@ -37,12 +37,12 @@ func (l *hostLog) write(format string, args ...any) error {
 	return err
 }
 
-// hosts NAME serves a host on loopback until the script's end, over TLS (port 443) and
-// plain HTTP (port 80), and configures the installation so that the name leads there. The
+// hosts NAME... serves hosts on loopback until the script's end, over TLS (port 443) and
+// plain HTTP (port 80), and configures the installation so that the names lead there. The
 // file ca.pem has its certificate's authority, and requests what comes to it.
 func hosts(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: hosts NAME")
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: hosts NAME...")
 	}
 	l := &hostLog{path: ts.MkAbs("requests")}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		fmt.Fprintf(w, "you asked for %s %s%s", scheme, r.Host, r.URL.Path)
 	})
-	cert, ca, err := certified(args[0])
+	cert, ca, err := certified(args...)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o644))
 	plain, secure := httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
@@ -67,19 +67,22 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 	secure.StartTLS()
 	ts.Defer(plain.Close)
 	ts.Defer(secure.Close)
-	text := fmt.Sprintf("network:\n  hosts:\n    - { name: %q, port: 443, address: %q }\n    - { name: %q, port: 80, address: %q }\n",
-		args[0], secure.Listener.Addr(), args[0], plain.Listener.Addr())
+	text := "network:\n  hosts:\n"
+	for _, name := range args {
+		text += fmt.Sprintf("    - { name: %q, port: 443, address: %q }\n    - { name: %q, port: 80, address: %q }\n",
+			name, secure.Listener.Addr(), name, plain.Listener.Addr())
+	}
 	ts.Check(os.WriteFile(stateFile(ts, "config.yaml"), []byte(text), 0o600))
 }
 
-// certified is a certificate for a name, and the authority's own, in PEM.
-func certified(name string) (cert tls.Certificate, ca []byte, err error) {
+// certified is a certificate for some names, and the authority's own, in PEM.
+func certified(names ...string) (cert tls.Certificate, ca []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return cert, nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test's own"}, DNSNames: []string{name},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test's own"}, DNSNames: names,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}

@@ -1,0 +1,44 @@
+package preset
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestShipped: the file is in order, and every agent has names to reach.
+func TestShipped(t *testing.T) {
+	t.Parallel()
+	s, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Presets) < 6 || len(s.Agents) < 5 || s.Presets["anthropic"].Name != "anthropic" {
+		t.Errorf("%+v", s)
+	}
+	for name, a := range s.Agents {
+		if len(a.Presets) == 0 || a.Means == "" {
+			t.Errorf("%s: %+v", name, a)
+		}
+		for _, dir := range a.State {
+			if strings.HasPrefix(dir, "/") || strings.Contains(dir, "..") {
+				t.Errorf("%s keeps %q, which is not below its home", name, dir)
+			}
+		}
+	}
+}
+
+// TestMistakes: what is wrong in the file is told, and nothing of it is used.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"presets: { a: { means: x, hosts: [ a.example ], ports: [ 1 ] } }":                                       "ports",
+		"presets: { a: { means: x } }":                                                                           "preset a lacks its meaning or its hosts",
+		"presets: { a: { hosts: [ a.example ] } }":                                                               "preset a lacks its meaning or its hosts",
+		"presets: { a: { means: x, hosts: [ a.example ] } }\nagents: { b: { means: y, presets: [ a, other ] } }": "agent b needs the preset other",
+		"[": "can't be read",
+	} {
+		if s, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || len(s.Presets) > 0 {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

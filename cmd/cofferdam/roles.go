@@ -17,7 +17,7 @@ import (
 // roleCommands are the commands that are the other roles of this binary. All
 // but serve are for the daemon to start, and hidden.
 func roleCommands() []*cobra.Command {
-	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newCgroupExecRole()}
+	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newCgroupExecRole()}
 }
 
 func newKeeperRole() *cobra.Command {
@@ -54,6 +54,19 @@ func newGatewayRole() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
 			return daemon.RunGateway(ctx, os.Stdin, log)
+		},
+	}
+}
+
+func newDialerRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "dialer", Short: "Make the gateway's connections (started by the daemon)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(syscall.SIGINT) // as the gateway: it ends when that does
+			slog.SetDefault(logger())     // of goroutines that panic
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+			defer stop()
+			return daemon.RunDialer(ctx, os.Stdin)
 		},
 	}
 }

@@ -2,11 +2,15 @@ package daemon
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 )
 
 // confinement is where and as whom the gateway runs. The zero value confines
@@ -47,6 +51,17 @@ func (c confinement) enter() error {
 		return fmt.Errorf("drop the user: %w", err)
 	}
 	return noNewPrivileges()
+}
+
+// without has this process give up system calls. A kernel that has no filters is told of;
+// any other failure is one.
+func without(enter func() error, log *slog.Logger) error {
+	err := enter()
+	if errors.Is(err, sysfilter.ErrMissing) {
+		log.Warn("a process keeps system calls that it does not need; cofferdam doctor says more", "err", err)
+		return nil
+	}
+	return err
 }
 
 // noNewPrivileges holds for all threads; the binary has no cgo, so the runtime

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -184,22 +185,12 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	g.mu.Lock()
 	g.restart = end
 	g.mu.Unlock()
-	ours, theirs, err := socketPair()
+	ours, ended, err := g.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
-	uplink, err := g.listenUplink()
-	if err != nil {
-		theirs.Close()
-		return err
-	}
-	err = g.spawn(ctx, theirs, uplink)
-	theirs.Close()
-	uplink.Close()
-	if err != nil {
-		return err
-	}
+	defer ended()
 	g.runs(true)
 	defer g.runs(false)
 	serve, cancel := context.WithCancel(ctx)
@@ -224,33 +215,84 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	return werr
 }
 
+// start starts a dialer and a gateway. ours is the daemon's end of the door; ended returns
+// when the dialer has ended, which it does with the gateway, the only one that has the
+// other end of its socket.
+func (g *gatewayProcess) start(ctx context.Context) (ours net.Conn, ended func(), err error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer theirs.Close()
+	uplink, err := g.listenUplink()
+	if err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	defer uplink.Close()
+	b := g.bootDocument()
+	boxed, ended, err := g.startDialer(ctx, b)
+	if err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	err = g.spawn(ctx, b, theirs, uplink, boxed)
+	boxed.Close()
+	if err != nil {
+		ended()
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	return ours, ended, nil
+}
+
 // spawn starts the child with its boot document on standard input, the door as
-// descriptor 3 and the uplink's listener as descriptor 4.
-func (g *gatewayProcess) spawn(ctx context.Context, questions, uplink *os.File) error {
-	boot, err := json.Marshal(g.bootDocument())
+// descriptor 3, the uplink's listener as descriptor 4 and the dialer's socket as 5. It is
+// in a network namespace of its own, where the kernel lets us.
+func (g *gatewayProcess) spawn(ctx context.Context, b bootDocument, questions, uplink, boxed *os.File) error {
+	start := func(attr *syscall.SysProcAttr) (*exec.Cmd, error) {
+		return g.role(ctx, "gateway", b, attr, questions, uplink, boxed)
+	}
+	cmd, err := start(dialer.Apart(os.Geteuid(), os.Getegid()))
+	if err != nil && ctx.Err() == nil {
+		g.d.opts.Log.Warn("the gateway is not kept from this host's network: this kernel, or the container that this is, lets nobody make a network namespace; cofferdam doctor says more", "err", err)
+		cmd, err = start(&syscall.SysProcAttr{})
+	}
 	if err != nil {
 		return err
+	}
+	g.child = cmd
+	return nil
+}
+
+// role starts this program in a role, with its boot document on standard input, and
+// descriptors from 3 on.
+func (g *gatewayProcess) role(ctx context.Context, name string, document any, attr *syscall.SysProcAttr, files ...*os.File) (*exec.Cmd, error) {
+	boot, err := json.Marshal(document)
+	if err != nil {
+		return nil, err
 	}
 	in, out, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer in.Close()
-	cmd := exec.CommandContext(ctx, g.d.opts.Executable, "gateway")
+	cmd := exec.CommandContext(ctx, g.d.opts.Executable, name)
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stderr = in, os.Stderr
-	cmd.ExtraFiles = []*os.File{questions, uplink}
+	cmd.ExtraFiles = files
 	cmd.Env = gatewayEnv()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends when its door closes, so when we do
+	cmd.SysProcAttr = attr
+	cmd.SysProcAttr.Setpgid = true // it ends when its socket closes, so when we do
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Start(); err != nil {
 		out.Close()
-		return err
+		return nil, err
 	}
-	g.child = cmd
-	_, werr := out.Write(boot)
-	return errors.Join(werr, out.Close())
+	if _, err = out.Write(boot); err == nil {
+		return cmd, out.Close()
+	}
+	out.Close()
+	_ = cmd.Process.Kill() // it reads nothing, so it is about to end
+	return nil, errors.Join(err, cmd.Wait())
 }
 
 // gatewayEnv is all that the gateway gets of the environment: where the system's

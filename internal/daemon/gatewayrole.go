@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
@@ -21,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -50,6 +52,7 @@ const memoryGoal = 96 << 20
 const (
 	doorFD   = 3
 	uplinkFD = 4
+	boxedFD  = 5 // to the dialer
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
@@ -89,28 +92,40 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("take the uplink: %w", err)
 	}
+	connections, err := dialer.NewClient(os.NewFile(boxedFD, "dialer"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connections.Close() }() // the process ends
 	if err := b.Confinement.enter(); err != nil {
 		return err
 	}
-	return serveGateway(ctx, b, questions, uplink, log)
+	if err := without(sysfilter.Enter, log); err != nil {
+		return err
+	}
+	return serveGateway(ctx, b, questions, uplink, connections, log)
 }
 
-func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net.Listener, log *slog.Logger) error {
+func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net.Listener, connections *dialer.Client, log *slog.Logger) error {
 	asks := door.NewClient(conn)
 	defer asks.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errand.When(ctx, func() { asks.Close() })
 	errand.Go(func() {
-		<-asks.Done() // the daemon ended; so does its gateway
+		select {
+		case <-asks.Done(): // the daemon ended; so does its gateway
+		case <-connections.Done(): // the next one gets another
+			log.Error("the dialer ended; so does its gateway")
+		}
 		cancel()
 	})
-	registry, err := registries(ctx, b, asks, log)
+	registry, err := registries(ctx, b, asks, connections, log)
 	if err != nil {
 		return err
 	}
 	defer registry.Close()
-	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, nil)})
+	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, connections).Through(connections.DialContext)})
 	return router.Serve(ctx, uplink)
 }
 
@@ -121,7 +136,7 @@ type registryServer interface {
 	io.Closer
 }
 
-func registries(ctx context.Context, b bootDocument, asks door.Door, log *slog.Logger) (registryServer, error) {
+func registries(ctx context.Context, b bootDocument, asks door.Door, connections *dialer.Client, log *slog.Logger) (registryServer, error) {
 	if len(b.Upstreams) == 0 {
 		log.Warn("no upstream registry is known; packages can't be installed until one is configured or found")
 		if _, err := asks.Trust(ctx, nil); err != nil {
@@ -131,6 +146,7 @@ func registries(ctx context.Context, b bootDocument, asks door.Door, log *slog.L
 	}
 	g, err := gateway.New(gateway.Config{
 		CacheDir: b.CacheDir, Upstreams: b.Upstreams, ProbeProjects: b.ProbeProjects, Version: b.Version, Log: log, Clock: clock.From(b.Clock),
+		Resolver: connections, Dial: connections.DialContext,
 	}, asks)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -156,6 +158,22 @@ func gatewayUser(_ context.Context, in Inputs) []Check {
 		return []Check{warn(name, "set gateway_uid to a number that is nobody's, or see to it that "+u.Username+" owns nothing else", "user %d is %s", in.GatewayUID, u.Username)}
 	}
 	return []Check{ok(name, "user %d, which no other program uses", in.GatewayUID)}
+}
+
+// gatewayNetwork starts a process as the daemon starts the gateway.
+func gatewayNetwork(ctx context.Context, in Inputs) []Check {
+	const name = "gateway network"
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "--version")
+	cmd.SysProcAttr = dialer.Apart(in.UID, os.Getegid())
+	if err := cmd.Start(); err != nil {
+		return []Check{warn(name, "allow network namespaces (for normal users: user namespaces, too; in a container: CAP_SYS_ADMIN)",
+			"the gateway shares this host's network, for nobody may make a network namespace here: %v", err)}
+	}
+	_ = cmd.Wait() // it started, which is all there is to know
+	if readLine(in, "proc/sys/kernel/seccomp/actions_avail") == "" {
+		return []Check{warn(name, "use a kernel with CONFIG_SECCOMP_FILTER", "an empty namespace, but the gateway can make sockets: this kernel has no filters for system calls")}
+	}
+	return []Check{ok(name, "an empty namespace, and no way to make sockets; a dialer beside the gateway makes its connections")}
 }
 
 // lookup finds a variable in an environment; the last one counts.

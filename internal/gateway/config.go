@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
@@ -24,8 +26,10 @@ type Config struct {
 	ProbeProjects map[pkgref.Ecosystem][]string
 	Version       string
 	Resolver      upstream.Resolver // default: the system's
-	Limits        Limits
-	Log           *slog.Logger // for the operator; default: none
+	// Dial connects to an IP address and a port; default: this process does.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Limits Limits
+	Log    *slog.Logger // for the operator; default: none
 	// Clock is when files are first seen; default: the host's, which is believed. After a
 	// jump of that a file counts as seen at the later of the two times.
 	Clock clock.Source

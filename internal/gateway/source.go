@@ -66,7 +66,7 @@ func newSource(u upstream.Config, cfg Config, store *cache.Store, flights *fligh
 			return nil, fault.Invalid("the upstream %s has an address and no name; sandboxes reach upstreams by name, so give it one", u.Index)
 		}
 	}
-	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Limits: cfg.Limits.Upstream}
+	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Dial: cfg.Dial, Limits: cfg.Limits.Upstream}
 	client, err := upstream.New(u, options)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,9 @@ import (
 type Options struct {
 	Version  string   // of this program, for the User-Agent
 	Resolver Resolver // default: the system's
-	Limits   Limits
+	// Dial connects to an IP address and a port; default: this process does.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Limits Limits
 }
 
 // Limits bound what a client takes and how long it waits.
@@ -121,7 +123,7 @@ func New(cfg Config, o Options) (*Client, error) {
 		}
 	}
 	limits := o.Limits.withDefaults()
-	t, err := transport(cfg, h, max(limits.Turns.All, limits.Turns.Most))
+	t, err := transport(cfg, &dialer{hosts: h, connect: o.Dial}, max(limits.Turns.All, limits.Turns.Most))
 	if err != nil {
 		return nil, err
 	}

@@ -133,11 +133,16 @@ func (h *hosts) ownClasses(ctx context.Context) map[address.Class]bool {
 }
 
 func (h *hosts) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
 	if index, _, _ := net.SplitHostPort(h.index); h.pinned.IsValid() && host == index {
 		return []netip.Addr{h.pinned.Addr()}, nil
+	}
+	return h.lookup(ctx, host)
+}
+
+// lookup finds the addresses of a host, or reads one.
+func (h *hosts) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
 	}
 	addrs, err := h.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(addrs) == 0 {

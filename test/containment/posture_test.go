@@ -206,6 +206,27 @@ func testGatewayPosture(t *testing.T, s *stage) {
 			t.Errorf("the gateway holds %s", to)
 		}
 	}
+	// Its connections are its dialer's, who has the host's network and nothing else of it.
+	hosts := link(t, "/proc/self/ns/net")
+	if link(t, fmt.Sprintf("/proc/%d/ns/net", pid)) == hosts {
+		t.Error("the gateway is in the host's network")
+	}
+	if status["Seccomp"] != "2" {
+		t.Errorf("the gateway is under no filter: Seccomp %s", status["Seccomp"])
+	}
+	for line := range strings.Lines(readFile(t, fmt.Sprintf("/proc/%d/net/dev", pid))) {
+		if name, _, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) != "lo" {
+			t.Errorf("the gateway has the interface %s", name)
+		}
+	}
+	dials := childOf(t, version.PID, "dialer")
+	if link(t, fmt.Sprintf("/proc/%d/ns/net", dials)) != hosts {
+		t.Error("INCONCLUSIVE: the dialer is not in the host's network either")
+	}
+	beside := statusOf(readFile(t, fmt.Sprintf("/proc/%d/status", dials)))
+	if root := link(t, fmt.Sprintf("/proc/%d/root", dials)); beside["Uid"] != four || beside["CapEff"] != "0000000000000000" || beside["NoNewPrivs"] != "1" || root != cache {
+		t.Errorf("the dialer is %v, in %s", beside, root)
+	}
 	if found := s.leaked(readFile(t, fmt.Sprintf("/proc/%d/environ", pid)) + readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid))); len(found) > 0 {
 		t.Errorf("the gateway's environment or arguments have %v", found)
 	}

@@ -84,6 +84,7 @@ func (h Host) covers(name string, port int) bool {
 type Dialer struct {
 	hosts    []Host
 	resolver Resolver
+	connect  func(ctx context.Context, network, address string) (net.Conn, error) // nil: this process does
 }
 
 // NewDialer makes a Dialer. nil is this host's own resolver, without its search domains.
@@ -92,6 +93,13 @@ func NewDialer(hosts []Host, resolver Resolver) *Dialer {
 		resolver = &net.Resolver{PreferGo: true}
 	}
 	return &Dialer{hosts: hosts, resolver: resolver}
+}
+
+// Through has another process connect, which is told an IP address and a port. It is
+// called before the Dialer is used.
+func (d *Dialer) Through(connect func(ctx context.Context, network, address string) (net.Conn, error)) *Dialer {
+	d.connect = connect
+	return d
 }
 
 // Times and numbers of one connection.
@@ -177,8 +185,31 @@ func refusedClass(name string, class address.Class) error {
 // Dial connects to one of a target's addresses. The check that it is one of them is made
 // again on the address that the kernel is about to connect to.
 func (d *Dialer) Dial(ctx context.Context, t Target) (net.Conn, error) {
+	connect := d.connect
+	if connect == nil {
+		connect = own(t)
+	}
+	var failed []error
+	for _, at := range t.Addresses[:min(len(t.Addresses), maxAddresses)] {
+		conn, err := within(ctx, connect, at)
+		if err == nil {
+			return conn, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, fault.Wrap(fault.ErrUnavailable, errors.Join(failed...), "none of its addresses can be connected to")
+}
+
+// within bounds the attempt at one address.
+func within(ctx context.Context, connect func(context.Context, string, string) (net.Conn, error), at netip.AddrPort) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return connect(ctx, "tcp", net.JoinHostPort(at.Addr().String(), strconv.Itoa(int(at.Port()))))
+}
+
+// own connects to a target from this process.
+func own(t Target) func(context.Context, string, string) (net.Conn, error) {
 	nd := &net.Dialer{
-		Timeout: dialTime,
 		ControlContext: func(_ context.Context, _, at string, _ syscall.RawConn) error {
 			if ap, err := netip.ParseAddrPort(at); err != nil || !slices.Contains(t.Addresses, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())) {
 				return fault.New(fault.ErrForbidden, "an address that was not checked")
@@ -186,13 +217,5 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (net.Conn, error) {
 			return nil
 		},
 	}
-	var failed []error
-	for _, at := range t.Addresses[:min(len(t.Addresses), maxAddresses)] {
-		conn, err := nd.DialContext(ctx, "tcp", net.JoinHostPort(at.Addr().String(), strconv.Itoa(int(at.Port()))))
-		if err == nil {
-			return conn, nil
-		}
-		failed = append(failed, err)
-	}
-	return nil, fault.Wrap(fault.ErrUnavailable, errors.Join(failed...), "none of its addresses can be connected to")
+	return nd.DialContext
 }

@@ -1,0 +1,76 @@
+// Package dialer makes connections for a process that has no network: it resolves names,
+// checks where they lead, connects, and hands over the connected socket.
+//
+// Vocabulary: the *boxed* process is the one without a network (Apart starts it so); the
+// *dialer* is the process beside it that has one; they share a packet socket, on which a
+// *question* is to resolve a name or to dial an address, and an *answer* is addresses, a
+// socket, or why not. What is not public is dialled only where the operator's
+// configuration leads there: a *pin* is an address of it, a *granted* address one that a
+// name of it had.
+//
+// The dialer reads nothing of what goes over a connection. The boxed process still says
+// what names are asked about and which public addresses are dialled: it can be led to
+// misuse the internet, and not to reach the host or its networks.
+package dialer
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxPacket    = 16 << 10 // of a question or an answer
+	maxAddresses = 64       // of one name
+	maxQuestions = 4096     // under way
+	longest      = time.Minute
+)
+
+// Resolver answers what addresses a name has. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// question is one of the boxed process. One of Resolve and Dial is set.
+type question struct {
+	ID      uint64 `json:"id"`
+	Resolve string `json:"resolve,omitempty"`
+	Dial    string `json:"dial,omitempty"` // IP:PORT, over TCP
+	Millis  int64  `json:"millis"`         // how long it may take
+}
+
+// answer is to the question of its ID. A socket comes with it if it was to dial and
+// nothing is wrong.
+type answer struct {
+	ID        uint64       `json:"id"`
+	Addresses []netip.Addr `json:"addresses,omitempty"`
+	Error     string       `json:"error,omitempty"`
+	Refused   bool         `json:"refused,omitempty"` // by the dialer itself
+}
+
+// Pair is the socket between the two, one end for each process.
+func Pair() (one, other *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "dialer"), os.NewFile(uintptr(fds[1]), "boxed"), nil
+}
+
+// Apart is how a process starts in a network namespace of its own, in which nothing is
+// configured. Who is not root needs a user namespace for it, which has that user alone
+// and gives no rights in any other.
+func Apart(uid, gid int) *syscall.SysProcAttr {
+	if uid == 0 {
+		return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+	}
+}

@@ -1,0 +1,127 @@
+// Package sysfilter has a process give up system calls for good: those that make or
+// connect sockets, run programs, reach into other processes, make namespaces and mounts,
+// and change the kernel. It is for processes that got all that they need before.
+//
+// What is refused fails with EACCES, so that a mistake of ours is an error and no death. A
+// call of another architecture ends the process. The filter is a list of what is refused,
+// not of what is allowed: the Go runtime's own calls change with its releases.
+package sysfilter
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// ErrMissing says that this kernel has no filters.
+var ErrMissing = errors.New("this kernel has no filters for system calls (CONFIG_SECCOMP_FILTER)")
+
+// Offsets into what a filter sees, struct seccomp_data.
+const (
+	offCall  = 0
+	offArch  = 4
+	offFlags = 16 // the lower half of the first argument
+)
+
+// x32 is the bit of calls with another numbering on amd64.
+const x32 = 0x40000000
+
+// namespaces are the flags of clone that make one.
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// sockets are the calls that make connections.
+func sockets() []uint32 {
+	return []uint32{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND}
+}
+
+// refused are the calls that always fail.
+func refused() []uint32 {
+	return []uint32{
+		unix.SYS_SOCKETPAIR, unix.SYS_LISTEN,
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // they connect, too
+		unix.SYS_EXECVE, unix.SYS_EXECVEAT,
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_CHROOT, unix.SYS_PIVOT_ROOT, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOUNT_SETATTR,
+		unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT,
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+		unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT,
+		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_PERSONALITY, unix.SYS_QUOTACTL,
+		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
+	}
+}
+
+// program is the filter in the kernel's own machine language.
+func program(arch uint32, calls []uint32) []bpf.Instruction {
+	fails := func(e unix.Errno) bpf.Instruction {
+		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
+	}
+	all := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		bpf.LoadAbsolute{Off: offCall, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1},
+		fails(unix.ENOSYS),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1}, // its flags lie where no filter sees them
+		fails(unix.ENOSYS),
+	}
+	for _, call := range calls {
+		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, fails(unix.EACCES))
+	}
+	return append(all,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 3},
+		bpf.LoadAbsolute{Off: offFlags, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
+		fails(unix.EACCES),
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+	)
+}
+
+func architecture() (uint32, error) {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64, nil
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64, nil
+	}
+	return 0, fmt.Errorf("no filter is known for %s", runtime.GOARCH)
+}
+
+// Enter gives the calls up, on all threads and in all that they start. The process must
+// have no_new_privs. ErrMissing where the kernel has no filters: nothing was given up.
+func Enter() error { return enter(append(sockets(), refused()...)) }
+
+// EnterWithSockets is Enter of who connects: it keeps the calls for that.
+func EnterWithSockets() error { return enter(refused()) }
+
+func enter(calls []uint32) error {
+	arch, err := architecture()
+	if err != nil {
+		return err
+	}
+	raw, err := bpf.Assemble(program(arch, calls))
+	if err != nil {
+		return err
+	}
+	filter := make([]unix.SockFilter, 0, len(raw))
+	for _, i := range raw {
+		filter = append(filter, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
+	}
+	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}                                                                             //nolint:gosec // it has some hundred
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p))) //nolint:gosec // the call takes a pointer
+	runtime.KeepAlive(filter)
+	switch {
+	case errno == unix.ENOSYS || errno == unix.EINVAL:
+		return ErrMissing
+	case errno != 0:
+		return fmt.Errorf("give up system calls: %w", errno)
+	case thread != 0:
+		return fmt.Errorf("give up system calls: thread %d has another filter", thread)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package sysfilter_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+)
+
+// envRole makes this program the one that gives calls up, or its control.
+const envRole = "COFFERDAM_TEST_FILTERED"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(envRole) {
+	case "":
+		os.Exit(m.Run())
+	case "filtered":
+		filtered()
+	}
+	tell()
+}
+
+// filtered gives the calls up, with threads that were there before.
+func filtered() {
+	hold := make(chan struct{})
+	for range 4 {
+		go func() {
+			runtime.LockOSThread()
+			<-hold
+		}()
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		fmt.Println("no_new_privs:", err)
+	}
+	if err := sysfilter.Enter(); err != nil {
+		fmt.Println("not filtered:", err)
+	}
+	close(hold)
+}
+
+// tell tries calls on several threads, and says for each whether it was refused.
+func tell() {
+	for name, call := range attempts() {
+		results := make(chan error)
+		for range 3 {
+			go func() {
+				runtime.LockOSThread() // the thread ends with the goroutine
+				results <- call()
+			}()
+		}
+		refused := 0
+		for range 3 {
+			if err := <-results; errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSYS) {
+				refused++
+			}
+		}
+		fmt.Printf("%s: %d of 3 refused\n", name, refused)
+	}
+	// What a server does goes on: it takes the connections of a listener that it has.
+	l, err := net.FileListener(os.NewFile(3, "listener"))
+	if err != nil {
+		fmt.Println("no listener:", err)
+		return
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		fmt.Println("no connection:", err)
+		return
+	}
+	said, err := io.ReadAll(conn)
+	fmt.Printf("heard %s %v\n", said, err)
+}
+
+func attempts() map[string]func() error {
+	socket := func(family, kind int) func() error {
+		return func() error {
+			fd, err := unix.Socket(family, kind, 0)
+			if err == nil {
+				_ = unix.Close(fd)
+			}
+			return err
+		}
+	}
+	return map[string]func() error{
+		"inet": socket(unix.AF_INET, unix.SOCK_STREAM), "inet6": socket(unix.AF_INET6, unix.SOCK_DGRAM), "unix": socket(unix.AF_UNIX, unix.SOCK_STREAM),
+		"netlink": socket(unix.AF_NETLINK, unix.SOCK_RAW), "connect": func() error { return unix.Connect(-1, &unix.SockaddrInet4{Port: 1}) },
+		"exec": func() error {
+			cmd := exec.Command("/proc/self/exe", "-test.run=^$") // it ends by itself
+			cmd.Env = []string{envRole + "="}
+			return cmd.Run()
+		},
+		"clone": func() error { // of flags that go with no others
+			_, _, errno := unix.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWNS|unix.CLONE_FS, 0, 0)
+			return errno
+		},
+		"ptrace":  func() error { return unix.PtraceAttach(1 << 22) },
+		"unshare": func() error { return unix.Unshare(0) },
+		"clone3": func() error {
+			_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+			return errno
+		},
+		"io_uring": func() error {
+			_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 0, 0, 0)
+			return errno
+		},
+	}
+}
+
+// said is what this program says in a role. It is handed a listener, at which somebody
+// connects.
+func said(t *testing.T, role string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), envRole+"="+role)
+	cmd.ExtraFiles = []*os.File{file}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// TestEnter: on every thread what was given up is refused, and a server goes on. Before,
+// the same calls are not refused.
+func TestEnter(t *testing.T) {
+	t.Parallel()
+	filtered, control := said(t, "filtered"), said(t, "control")
+	for name := range attempts() {
+		if !strings.Contains(filtered, name+": 3 of 3 refused\n") {
+			t.Errorf("%s is not refused on all threads:\n%s", name, filtered)
+		}
+		if !strings.Contains(control, name+": 0 of 3 refused\n") {
+			t.Errorf("INCONCLUSIVE: %s is refused without a filter:\n%s", name, control)
+		}
+	}
+	for _, text := range []string{filtered, control} {
+		if !strings.Contains(text, "heard hello <nil>") || strings.Contains(text, "not filtered") {
+			t.Errorf("the server says:\n%s", text)
+		}
+	}
+}

@@ -13,10 +13,10 @@ const (
 
 // ByObserving is what let something through that the policy would refuse: in records of what
 // happened then.
-const (
-	ByObserving ResolvedBy = "observe"
-	RuleMode               = "mode"
-)
+const ByObserving ResolvedBy = "observe"
+
+// RuleMode is the rule of such records.
+const RuleMode = "mode"
 
 // Observes reports whether a policy's document, or one that narrows it, has mode: observe: what
 // only its own choices refuse is then let through, by a Decision that says what it Would

@@ -217,10 +217,11 @@ func TestOffAllowlist(t *testing.T) {
 		audit.Record{Kind: audit.KindApproval, Outcome: audit.Denied, Approval: "ap-3"},
 		file("r2", "i", "1", approvedBy("ap-3")), // 16
 		audit.Record{Kind: audit.KindApproval, Outcome: audit.Approved, Approval: "ap-2"},
-		file("r2", "j", "1", by("magic")), // 18
+		file("r2", "j", "1", by("magic")),   // 18
+		file("r2", "k", "1", by("observe")), // 19
 	)
 	r = ask(t, "off-allowlist", report.Question{}, report.Config{}, bad...)
-	expect(t, r, map[string]string{"10": "packages.default", "11": "packages.default", "12": "toolchains", "13": "never served", "14": "no approval", "16": "no approval", "18": "magic"})
+	expect(t, r, map[string]string{"10": "packages.default", "11": "packages.default", "12": "toolchains", "13": "never served", "14": "no approval", "16": "no approval", "18": "magic", "19": "the policy only observed"})
 }
 
 func TestVersionMismatch(t *testing.T) {
@@ -435,6 +436,29 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := tryAsk(t, "run", report.Question{}, report.Config{}, records...); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("no run: %v", err)
+	}
+}
+
+// TestRunThatWasObserved: the page of a run says first that its policy refused nothing.
+func TestRunThatWasObserved(t *testing.T) {
+	r := ask(t, "run", report.Question{Run: "r1"}, report.Config{},
+		audit.Record{Kind: audit.KindSandbox, Outcome: audit.Started, Run: "r1", Sandbox: "sb-r1", Detail: map[string]string{"mode": "observe"}},
+		file("r1", "flask", "3", func(r *audit.Record) {
+			r.Outcome, r.Rule, r.Reason = audit.WouldDeny, "packages.default", "no list has it"
+		}),
+		file("r1", "flask", "3", func(r *audit.Record) { r.ResolvedBy = "observe" }),
+	)
+	if !strings.Contains(r.Verdict, "0 refused, 1 let through that the policy, WHICH ONLY OBSERVED, would have refused") {
+		t.Errorf("verdict %q", r.Verdict)
+	}
+	said := map[string]string{}
+	for _, table := range r.Tables {
+		for _, row := range table.Rows {
+			said[table.Title+" "+row["about"]] = row["is"] + row["package"] + " " + row["outcome"]
+		}
+	}
+	if said["Let through by a policy that only observes "] != "python flask would_deny" || said[" mode"] != "observe " {
+		t.Errorf("%v", said)
 	}
 }
 

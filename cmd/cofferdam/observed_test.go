@@ -1,0 +1,39 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+)
+
+// TestObservedComesFirst: a run's summary begins with what its policy did not do.
+func TestObservedComesFirst(t *testing.T) {
+	t.Parallel()
+	many := api.RunSummary{
+		Run: "r1", Observes: true, Installed: []api.Package{{Ecosystem: "python", Name: "flask", Version: "3"}},
+		Would:      []api.Package{{Ecosystem: "python", Name: "flask", Version: "3", Rule: "packages.default", Reason: "no list has it\x1b[2J", Suggest: "x"}},
+		WouldNames: []api.Name{{Name: "a.example:443", Reason: "nor this"}, {Name: "b.example"}},
+	}
+	for name, c := range map[string]struct {
+		s     api.RunSummary
+		first string
+		more  []string
+	}{
+		"nothing":     {api.RunSummary{Run: "r1", Observes: true}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused nothing", nil},
+		"one":         {api.RunSummary{Run: "r1", Would: many.Would}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 package file, and let it through", []string{"policy suggest --run r1"}},
+		"all":         {many, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 package file and 2 hosts, and let them through", []string{`  no list has it\x1b[2J [packages.default]`, "a.example:443", "b.example", "run r1: 1 installed"}},
+		"the control": {api.RunSummary{Run: "r1", Installed: many.Installed}, "cofferdam: run r1: 1 installed", nil},
+	} {
+		lines := summaryLines(c.s, 0)
+		if len(lines) == 0 || lines[0] != c.first {
+			t.Errorf("%s: %q", name, lines)
+		}
+		for _, text := range c.more {
+			if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, text) }) {
+				t.Errorf("%s: no %q in %q", name, text, lines)
+			}
+		}
+	}
+}

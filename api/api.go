@@ -152,6 +152,7 @@ type RunSummary struct {
 	Failed    []Package `json:"failed"`          // what an upstream could not give: it was away, broken or slow
 	Names     []Name    `json:"names"`           // names that did not resolve
 	Hosts     []Host    `json:"hosts,omitempty"` // that the policy has, and that were connected to
+	Tools     []ToolUse `json:"tools,omitempty"` // tools of the host that were called, or refused
 	// Observes tells that the policy only observed (mode: observe). Would is what it let
 	// through and would have refused, or left to a person; WouldNames are names, and hosts
 	// with their ports, of which that is so.
@@ -196,6 +197,15 @@ type Host struct {
 	BytesIn     int64  `json:"bytes_in"`
 	Refused     int    `json:"refused,omitempty"` // connections that were refused, or failed
 	Reason      string `json:"reason,omitempty"`  // of the first of these
+}
+
+// ToolUse is a tool of the host that a run called, or was refused.
+type ToolUse struct {
+	Name    string `json:"name"`
+	Calls   int    `json:"calls"`             // that were made
+	Failed  int    `json:"failed,omitempty"`  // of these
+	Refused int    `json:"refused,omitempty"` // calls that were not made
+	Reason  string `json:"reason,omitempty"`  // of the first that was refused or failed
 }
 
 // Problem is RFC 9457.

@@ -94,6 +94,7 @@ func types() []any {
 		api.TemplatePackage{},
 		api.TemplateTool{},
 		api.Token{},
+		api.ToolUse{},
 		api.Usage{},
 		api.Version{},
 	}

@@ -14,7 +14,7 @@ type Refusal struct {
 	Sandbox   string     `json:"sandbox"`
 	Package   pkgref.Ref `json:"package,omitzero"`
 	File      string     `json:"file,omitempty"`
-	What      string     `json:"what"`           // package, index, name, command
+	What      string     `json:"what"`           // package, index, name, command, tool
 	Name      string     `json:"name,omitempty"` // a name that does not resolve
 	Outcome   string     `json:"outcome"`
 	Rule      string     `json:"rule"`

@@ -1,7 +1,8 @@
 // Command cofferdam-guest is PID 1 in every sandbox, and under the name
 // `cofferdam` the little that processes in a sandbox may ask for; under that of
-// `sudo` it runs a command as who asked. The host starts it under one more name, to run
-// what installs packages in a build, and with an argument, to prove the sandbox's controls.
+// `sudo` it runs a command as who asked, and as `cofferdam-tool` it calls functions of the
+// host. The host starts it under one more name, to run what installs packages in a build, and
+// with an argument, to prove the sandbox's controls.
 package main
 
 import (
@@ -22,6 +23,9 @@ func main() {
 	}
 	if filepath.Base(os.Args[0]) == guest.ElevatedName && os.Getpid() != 1 {
 		os.Exit(guest.Elevated(os.Args[1:], os.Stderr))
+	}
+	if filepath.Base(os.Args[0]) == guest.ToolName && os.Getpid() != 1 {
+		os.Exit(guest.Tool(context.Background(), os.Args[1:], guest.ToolConfig{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 	}
 	if len(os.Args) > 1 && os.Args[1] == probe.Argument && os.Getpid() != 1 {
 		os.Exit(probe.Run(os.Args[2:], os.Stdout, os.Stderr))

@@ -23,7 +23,7 @@ func outcomes() []string {
 
 func kinds() []string {
 	return texts(
-		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog,
+		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog, audit.KindTool,
 	)
 }
 

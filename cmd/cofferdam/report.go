@@ -78,6 +78,8 @@ func summaryLines(s api.RunSummary, width int) []string {
 		{len(s.Names), "unknown to the sandbox"},
 		{count(s.Hosts, reached), hostsWord(count(s.Hosts, reached)) + " reached"},
 		{count(s.Hosts, refusedHost), hostsWord(count(s.Hosts, refusedHost)) + " refused"},
+		{toolCalls(s.Tools, called), "calls of tools"},
+		{toolCalls(s.Tools, uncalled), "calls of tools refused"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
@@ -145,6 +147,8 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 		}
 	}
 	more("reached", len(s.Hosts))
+	toolRows(s.Tools[:min(len(s.Tools), reportRows)], row)
+	more("called", len(s.Tools))
 	return ui.Columns(rows, width)
 }
 

@@ -244,7 +244,7 @@ func (d *stubDaemon) create(w http.ResponseWriter, r *http.Request) {
 		box.view.Run = "run-1"
 	}
 	if req.Task == "notes" {
-		box.view.Notes = []string{"tool_allowlist (line 3): tools are not offered yet; it stays closed"}
+		box.view.Notes = []string{"environment.mode (line 3): persistent environments are not kept yet; it stays closed"}
 		box.view.Missing = []string{"disk-cap: needs a file system of its own"}
 	}
 	d.boxes[box.view.ID] = box

@@ -22,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
 // Config is what a Controller is made of. Log and Trust are needed.
@@ -48,7 +49,10 @@ type Config struct {
 	// OnExceeded is called, once and in a goroutine of its own, when a
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
-	Logger     *slog.Logger // for the operator; nil: it is told nothing
+	// Tools are the functions of the host that sandboxes may call; nil: there are none.
+	Tools  *tool.Set
+	Calls  CallLimits
+	Logger *slog.Logger // for the operator; nil: it is told nothing
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -108,6 +112,7 @@ func (l Limits) orDefaults() Limits {
 type Controller struct {
 	*Lives
 	*Distribution
+	*Toolbox
 
 	config  Config
 	indexes *indexCache
@@ -139,6 +144,7 @@ func New(config Config) *Controller {
 	c := &Controller{
 		Lives:        &Lives{log: config.Log, tenants: known},
 		Distribution: &Distribution{tenants: known},
+		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
 		config:       config,
 		indexes:      newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
 		remembered:   ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),

@@ -533,6 +533,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
 		cmpopts.IgnoreFields(system{}, "mu"),
 		cmpopts.IgnoreFields(unlisted{}, "mu"),
+		cmpopts.IgnoreFields(calls{}, "mu"),
 		cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "internal/admission") }),
 	}
 	if diff := cmp.Diff(old, restored, options); diff != "" {

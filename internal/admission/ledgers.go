@@ -87,6 +87,7 @@ func inherits(r audit.Record) bool {
 		return r.Outcome == audit.Started || r.Outcome == audit.Blocked
 	case audit.KindSandbox:
 		return r.Outcome == audit.Exceeded
+	case audit.KindTool: // a copy's own calls are judged anew
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 	return false

@@ -72,6 +72,7 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 	if err := t.book.Summarise(ctx); err != nil {
 		return err
 	}
+	caller{t}.end(ctx)
 	if err := t.settleConnections(ctx, "the sandbox ended"); err != nil {
 		return err
 	}

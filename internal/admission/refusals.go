@@ -86,6 +86,8 @@ func (t *tenant) recall(r audit.Record) {
 		if r.Outcome == audit.Blocked {
 			t.book.Blocked(r)
 		}
+	case audit.KindTool:
+		caller{t}.replay(r)
 	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 }

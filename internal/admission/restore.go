@@ -19,7 +19,11 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 		return fault.Invalid("a sandbox is restored with its id, its run and its policy; one is missing")
 	}
 	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
-	if err := refill(ctx, c, t); err != nil {
+	err := refill(ctx, c, t)
+	if err == nil {
+		err = caller{t}.endLost(ctx)
+	}
+	if err != nil {
 		t.forget()
 		return err
 	}
@@ -50,6 +54,8 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 		hostAsker{t}.replay(r, limits)
 	case audit.KindCommand:
 		t.replayCommand(r, limits)
+	case audit.KindTool:
+		caller{t}.replay(r)
 	case audit.KindSandbox:
 		t.replayLife(r)
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:

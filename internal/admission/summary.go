@@ -27,6 +27,7 @@ type RunSummary struct {
 	Failed    []Line        // what an upstream could not give: it was away, broken or slow
 	Names     []RefusedName // that did not resolve
 	Hosts     []Host        // that the policy has, and that were connected to
+	Tools     []ToolUse     // of the host, that were called or refused
 	// Observes tells that the policy only observed. Would is what it would have refused, or
 	// left to a person, and WouldNames the names and hosts.
 	Observes   bool
@@ -55,6 +56,15 @@ type Line struct {
 type RefusedName struct {
 	Name, Reason string
 	Count        int
+}
+
+// ToolUse is a tool of the host that a run called, or was refused.
+type ToolUse struct {
+	Name    string
+	Calls   int    // that were made
+	Failed  int    // of these
+	Refused int    // calls that were not made
+	Reason  string // of the first that was refused or failed
 }
 
 // Host is a host on the network that a run connected to, or was refused to.
@@ -103,6 +113,7 @@ type summary struct {
 	names     []RefusedName
 	hosts     hostLines
 	would     wouldLines // what was let through by a policy that only observes
+	tools     toolLines
 	had       records.Had
 	clients   claims.Clients      // whose commands name packages
 	asked     named               // what they named
@@ -120,6 +131,10 @@ type summary struct {
 }
 
 func (s *summary) add(r audit.Record) {
+	if r.Kind == audit.KindTool {
+		s.tools.add(r)
+		return
+	}
 	for name := range strings.FieldsSeq(r.Detail[records.DetailParents]) {
 		s.parents[pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: name}] = true
 	}
@@ -255,7 +270,7 @@ func (s *summary) addRefused(r audit.Record) {
 			return
 		}
 		s.failures = append(s.failures, r)
-	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild: // no packages
+	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool: // no packages
 	}
 }
 
@@ -336,6 +351,7 @@ func (s *summary) finish() RunSummary {
 	s.out.Would, s.out.WouldNames = s.would.packages.sorted(), s.would.names(s.hosts.list)
 	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
 	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()
+	s.out.Tools = s.tools.sorted()
 	return s.out
 }
 

@@ -100,6 +100,7 @@ const (
 	KindNetwork Kind = "network" // a name asked for that does not resolve, a stream refused
 	KindDaemon  Kind = "daemon"  // start, policy loaded, torn tail repaired
 	KindBuild   Kind = "build"   // of a template: begun, a step of it, ended
+	KindTool    Kind = "tool"    // a call of a tool of the host: begun, ended, refused
 	// KindApproval: a change of a request in the approval queue.
 	KindApproval Kind = "approval"
 	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.

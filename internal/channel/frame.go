@@ -55,6 +55,10 @@ const (
 	OpenRequest OpenKind = "request"
 )
 
+// ToolsHost is the name, on port 80, by which programs in a sandbox call tools of the
+// host. It is under a top-level domain that nobody can register a name in.
+const ToolsHost = "tools.cofferdam.internal"
+
 // Open is the first frame of a guest-opened stream.
 type Open struct {
 	Kind   OpenKind `json:"kind"`

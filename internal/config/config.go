@@ -44,6 +44,8 @@ type Config struct {
 	Secrets []Secret `yaml:"secrets"`
 	// Network is about the names that policies list in network_allowlist.
 	Network Network `yaml:"network"`
+	// Tools are functions of the host that policies can list in tool_allowlist.
+	Tools []Tool `yaml:"tools"`
 	// ProbeProjects are asked for at start to learn the file hosts.
 	ProbeProjects []string `yaml:"probe_projects"`
 	// Audit is how the log is kept.
@@ -147,6 +149,9 @@ func (c Config) check() error {
 		return fmt.Errorf("network%w", err)
 	}
 	if _, err := c.DeclaredSecrets(); err != nil {
+		return err
+	}
+	if _, err := c.ToolSet(); err != nil {
 		return err
 	}
 	if err := errors.Join(c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {

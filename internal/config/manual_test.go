@@ -100,6 +100,8 @@ func kind(of reflect.Type) string {
 		return "a time: `12h`, `7d`"
 	case reflect.TypeFor[Bytes]():
 		return "a size: `512MiB`, `20GiB`"
+	case reflect.TypeFor[Schema]():
+		return "a JSON Schema, as YAML"
 	case reflect.TypeFor[TLS]():
 		return "`auto`, or `{ cert_file, key_file }`"
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
@@ -29,7 +30,7 @@ func installAgent(dir string) error {
 	if err := replaceFile(filepath.Join(dir, emptyName), nil, 0o444); err != nil {
 		return err
 	}
-	for _, name := range []string{"cofferdam", "sudo"} { // what the agent's program does depends on its name
+	for _, name := range []string{"cofferdam", guest.SudoName, guest.ToolName} { // what the agent's program does depends on its name
 		if err := os.Symlink("cofferdam-guest", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}

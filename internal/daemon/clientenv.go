@@ -31,6 +31,9 @@ func clientSettings() map[string]string {
 // is named: which one is asked for a package is the gateway's to know.
 func (g *gatewayProcess) clientEnv() map[string]string {
 	env := map[string]string{}
+	if len(g.d.opts.Config.Tools) > 0 {
+		env["TOOL_PROXY_URL"] = "http://" + channel.ToolsHost // as the toolkit's programs look for them
+	}
 	named := map[pkgref.Ecosystem]bool{}
 	for _, up := range g.current() {
 		if named[up.Ecosystem] {

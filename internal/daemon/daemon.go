@@ -166,11 +166,16 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	}
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
+	tools, err := d.opts.Config.ToolSet()
+	if err != nil {
+		return err
+	}
 	d.door = admission.New(admission.Config{
 		Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
 		Clients:    all.Asked,
 		Trees:      trees{d},
+		Tools:      tools,
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 		Logger:     d.opts.Log,

@@ -78,6 +78,13 @@ type Door interface {
 	// may not go on. An error means: none may.
 	Standing(ctx context.Context, sandbox string, connections []uint64) (ended []uint64, err error)
 
+	// Tools are the functions of the host that a sandbox may call.
+	Tools(ctx context.Context, sandbox string) ([]Tool, error)
+
+	// CallTool judges a call and records that it begins, durably, before it makes it; how
+	// it ended is on record when it returns. A call whose ctx ends is ended.
+	CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error)
+
 	// Failed records that the gateway refused something that it could not
 	// parse or verify (a lying upstream, a name that is not canonical).
 	Failed(ctx context.Context, f Failure) (Answer, error)

@@ -54,6 +54,8 @@ const (
 	callReached
 	callStopReaching
 	callAwaitHost
+	callTools
+	callCallTool
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -65,7 +67,7 @@ func (m method) limit() int {
 	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
-		callReached, callStopReaching, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost:
+		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost:
 	}
 	return smallMessage
 }
@@ -134,6 +136,9 @@ type (
 	standingCall struct {
 		Sandbox     string   `json:"sandbox"`
 		Connections []uint64 `json:"connections"`
+	}
+	toolsCall struct {
+		Sandbox string `json:"sandbox"`
 	}
 	trustCall struct {
 		Hosts []string `json:"hosts"`

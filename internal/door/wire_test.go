@@ -87,6 +87,16 @@ func (d *plainDoor) AwaitHost(context.Context, HostAsk) (Answer, error) {
 	return Answer{}, nil
 }
 
+func (d *plainDoor) Tools(context.Context, string) ([]Tool, error) {
+	d.asked.Add(1)
+	return []Tool{}, nil
+}
+
+func (d *plainDoor) CallTool(context.Context, ToolAsk) (ToolAnswer, error) {
+	d.asked.Add(1)
+	return ToolAnswer{}, nil
+}
+
 func (d *plainDoor) Disconnected(context.Context, Disconnection) error {
 	d.asked.Add(1)
 	return nil

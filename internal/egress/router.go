@@ -3,7 +3,8 @@
 // identity attached. Of every other name the door says whether the policy has
 // it. A connection to one that it has is carried as soon as its client has said
 // that it means this very name, by TLS or plain HTTP, to an address that the
-// name may have; all else is refused and recorded.
+// name may have; all else is refused and recorded. At one more name it takes calls of
+// tools of the host, by HTTP, and asks the door to make them.
 //
 // Vocabulary: the *uplink* is the socket on which the keeper hands guests'
 // streams over; a *stream* is one of them; a *name* is a DNS name in its one
@@ -89,6 +90,9 @@ type Config struct {
 
 // registryPort is the one port on which registry names answer.
 const registryPort = 443
+
+// toolsPort is that of the tools' name.
+const toolsPort = 80
 
 // Router routes guests' streams.
 type Router struct {

@@ -51,12 +51,20 @@ func (s *stream) resolve(ctx context.Context, name string) {
 		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
 		return
 	}
+	if name == channel.ToolsHost {
+		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{toolsPort}}})
+		return
+	}
 	a, reason := s.judge(ctx, name, 0)
 	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{Exists: reason == "", Ports: a.Ports}})
 }
 
 // connect opens a TCP stream to a registry, or to a host that the policy has.
 func (s *stream) connect(ctx context.Context, name string, port int) {
+	if name == channel.ToolsHost && port == toolsPort {
+		s.serveTools(ctx)
+		return
+	}
 	if !s.router.registry.IsRegistry(name) || port != registryPort {
 		a, reason := s.judge(ctx, name, port)
 		if reason != "" {

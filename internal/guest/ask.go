@@ -15,6 +15,7 @@ const help = `In this sandbox, cofferdam can:
   cofferdam why [REQUEST] [--json]   say which packages and connections were refused last, and why;
                                      with the id that a refusal names, that one
   cofferdam request ...              ask for packages before anything fails (--help says more)
+  cofferdam-tool                     list the functions of the host that may be called, and call them
   cofferdam help                     print this
 
 What is allowed is decided outside the sandbox and can't be changed from here.

@@ -75,6 +75,9 @@ func viewSummary(s admission.RunSummary) api.RunSummary {
 	for _, h := range s.Hosts {
 		out.Hosts = append(out.Hosts, api.Host(h))
 	}
+	for _, t := range s.Tools {
+		out.Tools = append(out.Tools, api.ToolUse(t))
+	}
 	return out
 }
 

@@ -28,7 +28,7 @@ type document struct {
 	NetworkProxy     bool                               `key:"network_proxy" means:"Also offers the listed names by a proxy inside, HTTP and SOCKS 5, and sets the variables that tell tools of it."`
 	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`
 	Credentials      credentialsKeys                    `key:"credentials" means:"Not enforced yet: no credential is handed out."`
-	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Tools that may be called. None is offered to the sandbox yet."`
+	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Functions of the host that may be called, by their names in the daemon's configuration. None if absent."`
 	Rules            []ruleKeys                         `key:"rules" means:"Rules for the commands, code and tools that Cofferdam itself starts. They never judge packages."`
 	Environment      environmentKeys                    `key:"environment" means:"What is kept after a run."`
 	Network          networkKeys                        `key:"network" means:"The network, in the form of a sandbox configuration."`

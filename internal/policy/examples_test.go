@@ -155,9 +155,9 @@ func TestExamplesMean(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"allowed-packages.yaml": "",
-		"research-agent.yaml":   "tool_allowlist rules:",
+		"research-agent.yaml":   "rules:",
 		"sandbox-config.yaml":   "credentials.mode credentials.secret_scanning",
-		"data-analysis.yaml":    "credentials.mode credentials.inject credentials.secret_scanning tool_allowlist",
+		"data-analysis.yaml":    "credentials.mode credentials.inject credentials.secret_scanning",
 	} {
 		var keys []string
 		for _, note := range example(t, name).Notes() {

@@ -19,8 +19,8 @@ type Refusal struct {
 	Sandbox   string     `json:"sandbox"`
 	Package   pkgref.Ref `json:"package,omitzero"`
 	File      string     `json:"file,omitempty"`
-	What      string     `json:"what"`           // package, index, name, command
-	Name      string     `json:"name,omitempty"` // a name that does not resolve
+	What      string     `json:"what"`           // package, index, name, command, tool
+	Name      string     `json:"name,omitempty"` // a name that does not resolve, or a tool's
 	Outcome   string     `json:"outcome"`
 	Rule      string     `json:"rule"`
 	Reason    string     `json:"reason"`
@@ -33,6 +33,9 @@ type Refusal struct {
 	// Approval is the request in the queue that it waits for.
 	Approval string `json:"approval,omitempty"`
 }
+
+// WhatTool is What of a call of a tool of the host.
+const WhatTool = "tool"
 
 // Text tells refusals in their order, a paragraph each. What publishers and agents
 // wrote is made harmless for a terminal.
@@ -87,6 +90,8 @@ func Subject(r Refusal) string {
 	switch {
 	case r.Package.Name != "":
 		return r.Package.String()
+	case r.What == WhatTool:
+		return "tool " + r.Name
 	case r.Name != "":
 		return r.Name
 	}

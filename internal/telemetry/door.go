@@ -168,6 +168,14 @@ func (d watchedDoor) HostRefused(ctx context.Context, h door.HostRefusal) (door.
 	return decided(ctx, d, "host_refused", h.Sandbox, pkgref.Ref{}, h, d.Door.HostRefused)
 }
 
+// CallTool implements door.Door. The tool is not told: a guest can put anything there.
+func (d watchedDoor) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnswer, error) {
+	ctx, a := d.ask(ctx, "call_tool", ask.Sandbox, pkgref.Ref{})
+	answer, err := d.Door.CallTool(ctx, ask)
+	a.answered(string(answer.Outcome), err)
+	return answer, err
+}
+
 // Failed implements door.Door.
 func (d watchedDoor) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
 	return decided(ctx, d, "failed", f.Sandbox, f.Package, f, d.Door.Failed)

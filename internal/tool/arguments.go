@@ -2,7 +2,6 @@ package tool
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
@@ -97,23 +96,6 @@ func ordinary(number string) bool {
 // Text is the arguments as JSON, in their one form.
 func (a Arguments) Text() string { return a.text }
 
-// Fields are the members of the arguments as rules see them: a text as it is, all else as
-// JSON. A member that is null is none.
-func (a Arguments) Fields() map[string]string {
-	fields := map[string]string{}
-	for name, value := range a.value {
-		switch v := value.(type) {
-		case nil:
-		case string:
-			fields[name] = v
-		default:
-			var b bytes.Buffer
-			e := json.NewEncoder(&b)
-			e.SetEscapeHTML(false)
-			if e.Encode(v) == nil { // it was JSON
-				fields[name] = strings.TrimSuffix(b.String(), "\n")
-			}
-		}
-	}
-	return fields
-}
+// Members are the arguments decoded, with json.Number for numbers, for rules. Nobody
+// changes them.
+func (a Arguments) Members() map[string]any { return a.value }

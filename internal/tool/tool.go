@@ -19,7 +19,9 @@ type Tool struct {
 	Description string
 	Schema      *Schema
 	// JSON tells that what the tool answers is JSON; else it is text.
-	JSON   bool
+	JSON bool
+	// Record tells that the log keeps a call's arguments, and not their digest alone.
+	Record bool
 	Limits Limits
 	Runner Runner
 }
@@ -128,8 +130,19 @@ func asFailure(err error) error {
 	return &Failure{Sentence: "the tool could not be run; the daemon's log says why", Cause: err}
 }
 
+// maxResult bounds a result in its JSON form, in which some bytes of an answer are six.
+const maxResult = MaxOutput + MaxOutput/2
+
 // result is what a tool answered as one JSON value.
 func (t *Tool) result(output []byte) (string, error) {
+	text, err := t.inJSON(output)
+	if err == nil && len(text) > maxResult {
+		return "", &Failure{Sentence: "the tool answered what is too long to be passed on as JSON"}
+	}
+	return text, err
+}
+
+func (t *Tool) inJSON(output []byte) (string, error) {
 	if t.JSON {
 		form := jsontext.Value(output)
 		if err := form.Compact(jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)); err != nil {

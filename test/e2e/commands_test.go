@@ -23,6 +23,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"exits":        exits,
 		"golden":       golden,
 		"hosts":        hosts,
+		"tools":        tools,
 		"answers":      goldenPart,
 		"eventually":   eventually,
 		"keep":         keep,

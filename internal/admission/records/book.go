@@ -70,7 +70,10 @@ func counts(r audit.Record) bool {
 	if r.Outcome == audit.Installed && r.SHA256 != "" || r.Kind == audit.KindNetwork && r.Outcome == audit.Finished {
 		return false // there are at most as many as there are served files and begun connections, which count
 	}
-	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork) && r.Outcome != audit.Exceeded && r.Detail[DetailEvent] != EventRepeats
+	if r.Kind == audit.KindTool && (r.Outcome == audit.Finished || r.Outcome == audit.Failed) {
+		return false // there are as many as there are calls that began
+	}
+	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork || r.Kind == audit.KindTool) && r.Outcome != audit.Exceeded && r.Detail[DetailEvent] != EventRepeats
 }
 
 // Append appends a record of this sandbox, with a request id of its own unless
@@ -237,7 +240,7 @@ func (b *Book) ReplayRefusal(r audit.Record) {
 		known.count, known.logged = known.count+n, known.logged+n
 		return
 	}
-	if r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed) {
+	if r.Kind == audit.KindTool && r.Outcome == audit.Blocked || r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed) {
 		b.names[keyOf(r).more] = true
 	}
 	f := &refusal{ready: make(chan struct{}), record: r, count: 1, logged: 1}

@@ -20,6 +20,7 @@ const (
 	WhatIndex   = "index"   // some of a project's files
 	WhatName    = "name"
 	WhatCommand = "command"
+	WhatTool    = "tool"
 )
 
 // Keys of Record.Detail.
@@ -32,13 +33,14 @@ const (
 	DetailWhat      = "what"      // of a withheld record: package or index
 	DetailIndex     = "index_digest"
 	DetailName      = "name"       // of a network record
+	DetailTool      = "tool"       // of a tool's records: its name, or the guest's word for it
 	DetailPort      = "port"       // of a connection; not there: of a DNS question
 	DetailProtocol  = "protocol"   // by which a connection's client said which host it means
 	DetailAddresses = "addresses"  // that a connection's host was found to have
 	DetailAddress   = "address"    // of them, the one that was connected to
 	DetailBytesOut  = "bytes_out"  // of a connection that has ended: to the host
 	DetailBytesIn   = "bytes_in"   // and from it
-	DetailBegan     = "began_seq"  // of a connection that has ended: the record that it began
+	DetailBegan     = "began_seq"  // of a connection or a call that has ended: the record that it began
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
 	DetailEvent     = "event"

@@ -35,6 +35,8 @@ func keyOf(r audit.Record) refusalKey {
 		key.file, key.more = "", r.Approval
 	case r.Kind == audit.KindNetwork:
 		key.more = hostText(r)
+	case r.Kind == audit.KindTool:
+		key.more = "tool " + r.Detail[DetailTool]
 	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
 		key.more = r.Reason
 	}
@@ -244,6 +246,8 @@ func (r *refusal) public() door.Refusal {
 	switch {
 	case rec.Kind == audit.KindNetwork:
 		out.What, out.Name = WhatName, hostText(rec)
+	case rec.Kind == audit.KindTool:
+		out.What, out.Name = WhatTool, rec.Detail[DetailTool]
 	case rec.Kind == audit.KindCommand:
 		out.What = WhatCommand
 	case rec.Detail[DetailWhat] != "":

@@ -105,6 +105,7 @@ func newPage() *page {
 	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")
 	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
 	add("Connections", kind(audit.KindNetwork, audit.Started, audit.Finished), "what", "port", "outcome", "address", "bytes out", "bytes in", "reason", "rule")
+	add("Tools", kind(audit.KindTool), "what", "outcome", timesColumn, "request", "reason", "rule")
 	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
 	add("Other", func(r audit.Record) bool {
 		return r.Kind != audit.KindSandbox || r.Outcome != audit.Started && r.Outcome != audit.Finished

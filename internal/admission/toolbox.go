@@ -1,0 +1,226 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/tool"
+)
+
+// Toolbox has sandboxes call tools of the host: each call is judged, then recorded, then
+// made, and its end is recorded. It runs in the daemon's process; nothing of a tool is
+// known to the gateway.
+type Toolbox struct {
+	tenants *tenants
+	tools   *tool.Set
+	queue   callQueue
+	log     *slog.Logger
+}
+
+// Keys of a tool's records, beside records.DetailTool.
+const (
+	detailArguments       = "arguments" // their beginning, if the tool's declaration wants it
+	detailArgumentsSize   = "arguments_bytes"
+	detailArgumentsSHA256 = "arguments_sha256" // of the arguments in their one form
+	detailResultSize      = "result_bytes"
+	detailResultSHA256    = "result_sha256"
+)
+
+// maxArgumentsKept bounds what a record keeps of a call's arguments, in bytes.
+const maxArgumentsKept = 8 << 10
+
+// Tools implements Door.
+func (b *Toolbox) Tools(ctx context.Context, sandbox string) ([]door.Tool, error) {
+	t, err := b.tenants.get(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.book.Open(ctx); err != nil {
+		return nil, err
+	}
+	list := []door.Tool{}
+	for _, one := range b.tools.All() {
+		if !t.run.Plan && t.policy().ToolListed(one.Name).Allowed() {
+			list = append(list, door.Tool{Name: one.Name, Description: one.Description, Arguments: one.Schema.Text()})
+		}
+	}
+	return list, nil
+}
+
+// CallTool implements Door.
+func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnswer, error) {
+	t, err := b.tenants.get(ask.Sandbox)
+	if err != nil {
+		return door.ToolAnswer{}, err
+	}
+	if err := t.book.Open(ctx); err != nil {
+		return door.ToolAnswer{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free, problem := b.queue.enter(&t.calls, cancel, time.Now())
+	if problem != "" {
+		return caller{t}.refuse(ctx, door.ToolBusy, ask.Tool, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
+	}
+	defer free()
+	c := toolCall{box: b, t: t, ask: ask}
+	if outcome, d := c.judge(); outcome != "" {
+		return caller{t}.refuse(ctx, outcome, ask.Tool, d)
+	}
+	return c.make(ctx)
+}
+
+// toolCall is one call.
+type toolCall struct {
+	box       *Toolbox
+	t         *tenant
+	ask       door.ToolAsk
+	tool      *tool.Tool
+	arguments tool.Arguments
+	decision  policy.Decision
+}
+
+// judge says why the call is not to be made; "" if it is. A tool that the policy does not
+// list is refused before anybody looks whether there is one, so that a sandbox learns
+// nothing of others' tools.
+func (c *toolCall) judge() (door.ToolOutcome, policy.Decision) {
+	name := c.ask.Tool
+	if c.t.run.Plan {
+		return door.ToolRefused, policy.Decision{Rule: rulePlan, ResolvedBy: policy.ByRule, Reason: "installs are only weighed here, so no tool is called"}
+	}
+	if d := c.t.policy().ToolListed(name); !d.Allowed() {
+		return door.ToolRefused, d
+	}
+	known := false
+	if c.tool, known = c.box.tools.Get(name); !known {
+		return door.ToolUnknown, policy.Decision{
+			Rule: door.RuleToolUnknown, ResolvedBy: policy.ByRule, Reason: "the policy lists the tool " + printable(name) + ", and this installation has none of that name",
+		}
+	}
+	var err error
+	if c.arguments, err = tool.ReadArguments(c.ask.Arguments); err == nil {
+		err = c.tool.Schema.Judge(c.arguments)
+	}
+	if err != nil {
+		return door.ToolInvalid, policy.Decision{Rule: door.RuleToolArguments, ResolvedBy: policy.ByRule, Reason: fault.Sentence(err, "the arguments can't be read")}
+	}
+	c.decision = c.t.known.settle(c.t.policy().DecideCommand(policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}}))
+	if !c.decision.Allowed() {
+		return door.ToolRefused, c.decision
+	}
+	return "", c.decision
+}
+
+// make records that the call begins, makes it, and records how it ended. What the guest
+// gave up is ended, and so is every call of a sandbox that ends.
+func (c *toolCall) make(ctx context.Context) (door.ToolAnswer, error) {
+	began, err := c.t.book.Append(ctx, c.begun())
+	if err != nil {
+		return door.ToolAnswer{}, err
+	}
+	at := time.Now()
+	result, failed := c.tool.Call(ctx, tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text()})
+	took := time.Since(at)
+	if failed != nil {
+		c.box.warn("a tool failed", "tool", c.tool.Name, "sandbox", c.t.run.Sandbox, "request", began.RequestID, "error", failed)
+	}
+	if _, err := c.t.book.Append(context.WithoutCancel(ctx), c.ended(began, result, failed, took)); err != nil {
+		return door.ToolAnswer{}, err // what is not on record is not told
+	}
+	if failed != nil {
+		return door.ToolAnswer{Outcome: door.ToolFailed, Reason: sentenceOf(failed), RequestID: began.RequestID}, nil
+	}
+	return door.ToolAnswer{Outcome: door.ToolAnswered, Result: jsontext.Value(result), RequestID: began.RequestID}, nil
+}
+
+// begun is the record that a call begins: the digest of its arguments, and not they, unless
+// the tool's declaration says so.
+func (c *toolCall) begun() audit.Record {
+	text := c.arguments.Text()
+	r := audit.Record{
+		Kind: audit.KindTool, Outcome: audit.Started, User: c.t.run.User,
+		ResolvedBy: string(c.decision.ResolvedBy), Rule: c.decision.Rule, Reason: excerpt.Of(c.decision.Reason, 1_024), Approval: c.decision.Approval,
+		Detail: map[string]string{
+			records.DetailTool: c.tool.Name, detailArgumentsSize: strconv.Itoa(len(text)), detailArgumentsSHA256: digestOf(text),
+		},
+	}
+	if c.tool.Record {
+		r.Detail[detailArguments] = excerpt.Of(text, maxArgumentsKept)
+	}
+	return r
+}
+
+func (c *toolCall) ended(began audit.Record, result string, failed error, took time.Duration) audit.Record {
+	r := audit.Record{
+		Kind: audit.KindTool, Outcome: audit.Finished, User: began.User, RequestID: began.RequestID, Rule: began.Rule,
+		Detail: map[string]string{
+			records.DetailTool: c.tool.Name, records.DetailBegan: strconv.FormatUint(began.Seq, 10), detailTook: strconv.FormatInt(took.Milliseconds(), 10),
+		},
+	}
+	if failed != nil {
+		r.Outcome, r.Reason = audit.Failed, excerpt.Of(sentenceOf(failed), 1_024)
+		return r
+	}
+	r.Detail[detailResultSize], r.Detail[detailResultSHA256] = strconv.Itoa(len(result)), digestOf(result)
+	return r
+}
+
+// warn tells the operator what a guest is not told.
+func (b *Toolbox) warn(message string, about ...any) {
+	if b.log != nil {
+		b.log.Warn(message, about...)
+	}
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// sentenceOf is what a guest may read of a failed call.
+func sentenceOf(err error) string {
+	if f, ok := errors.AsType[*tool.Failure](err); ok {
+		return f.Sentence
+	}
+	return "the tool could not be called"
+}
+
+// refuse records that a call was refused, or counts it.
+func (c caller) refuse(ctx context.Context, outcome door.ToolOutcome, name string, d policy.Decision) (door.ToolAnswer, error) {
+	r := audit.Record{
+		Kind: audit.KindTool, Outcome: audit.Blocked, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(printable(d.Reason), 1_024),
+		Approval: d.Approval, Detail: map[string]string{records.DetailTool: printable(name)},
+	}
+	records.Explain(&r, d)
+	if !c.t.book.TakesName(r) {
+		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
+		r.Reason = "more different names were asked for than are recorded one by one"
+	}
+	r, err := c.t.book.Refuse(ctx, r)
+	return door.ToolAnswer{Outcome: outcome, Reason: cmp.Or(printable(d.Reason), "the call was refused"), RequestID: r.RequestID}, err
+}
+
+// printable is a guest's word for a record: short, and in ASCII that draws nothing.
+func printable(s string) string {
+	kept := []byte(excerpt.Of(s, 1_024))
+	for i, c := range kept {
+		if c < ' ' || c > '~' {
+			kept[i] = '?'
+		}
+	}
+	return string(kept)
+}

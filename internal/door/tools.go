@@ -1,0 +1,60 @@
+package door
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Tool is a function of the host that a sandbox may call.
+type Tool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Arguments   string `json:"arguments"` // their JSON Schema
+}
+
+// ToolAsk is a call of a tool. All of it is the guest's.
+type ToolAsk struct {
+	Sandbox   string `json:"sandbox"`
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"` // as they came
+}
+
+// ToolOutcome is what became of a call.
+type ToolOutcome string
+
+// The outcomes.
+const (
+	ToolAnswered ToolOutcome = "answered" // Result has the answer
+	ToolFailed   ToolOutcome = "failed"   // it was called, and has none
+	ToolRefused  ToolOutcome = "refused"  // by the policy
+	ToolUnknown  ToolOutcome = "unknown"  // the policy has it, and the daemon's configuration does not
+	ToolInvalid  ToolOutcome = "invalid"  // its arguments are none that it takes
+	ToolBusy     ToolOutcome = "busy"     // too many calls at a time, or in a second
+)
+
+// ToolAnswer is the answer to a call.
+type ToolAnswer struct {
+	Outcome   ToolOutcome    `json:"outcome"`
+	Result    jsontext.Value `json:"result,omitempty"`
+	Reason    string         `json:"reason,omitempty"` // why there is no result; for the guest
+	RequestID string         `json:"request_id,omitempty"`
+}
+
+// The rules of calls that are refused for what they are, and not by the policy.
+const (
+	RuleToolUnknown   = "tool.unknown"
+	RuleToolArguments = "tool.arguments"
+	RuleToolQuota     = "quota.tool_calls"
+)
+
+// Tools implements Door.
+func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
+	return askFor[[]Tool](ctx, c, callTools, toolsCall{sandbox})
+}
+
+// CallTool implements Door. A tool may take its time, so its call is none of those that
+// others wait for.
+func (c *Client) CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error) {
+	return askIn[ToolAnswer](ctx, c, c.waits, callCallTool, ask)
+}

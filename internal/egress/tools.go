@@ -1,0 +1,170 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Bounds of a call.
+const (
+	maxCallBody = 72 << 10 // bytes: the longest arguments, and the words around them
+	maxCallHead = 16 << 10
+	callWrite   = 2 * time.Minute // in which an answer has to be taken
+)
+
+// callBody is a call as it is posted.
+type callBody struct {
+	Tool string         `json:"tool"`
+	Args jsontext.Value `json:"args,omitempty"`
+}
+
+// toolView is a tool as it is listed.
+type toolView struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Arguments   jsontext.Value `json:"arguments"`
+}
+
+// serveTools answers a connection to the tools' name, by plain HTTP. What a tool is, and
+// who may call it, is the door's to know.
+func (s *stream) serveTools(ctx context.Context) {
+	if _, problem := s.router.guests.connect(s.sandbox); problem != "" {
+		s.reply(channel.Reply{Error: problem})
+		return
+	}
+	defer s.router.guests.disconnect(s.sandbox)
+	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	defer forget()
+	if !s.reply(channel.Reply{OK: true, Text: id}) {
+		return
+	}
+	if err := s.conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	one := &single{Conn: s.conn, from: s.conn, next: make(chan net.Conn, 1), gone: make(chan struct{})}
+	one.next <- one
+	server := &http.Server{
+		Handler:           http.HandlerFunc(s.answerTools),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: s.router.limits.HelloTime,
+		IdleTimeout:       keptOpen,
+		MaxHeaderBytes:    maxCallHead,
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
+	_ = server.Serve(one) // it ends with the connection
+}
+
+func (s *stream) answerTools(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case r.Method == http.MethodGet && (path == "/" || path == "/tools"):
+		s.listTools(w, r)
+	case r.Method == http.MethodPost && path == "/call_tool":
+		s.callTool(w, r)
+	case path == "/" || path == "/tools" || path == "/call_tool":
+		s.say(w, http.StatusMethodNotAllowed, "error", "tools are listed with GET /tools and called with POST /call_tool")
+	default:
+		s.say(w, http.StatusNotFound, "error", "there is nothing here but /tools and /call_tool")
+	}
+}
+
+func (s *stream) listTools(w http.ResponseWriter, r *http.Request) {
+	list, err := s.router.door.Tools(r.Context(), s.sandbox)
+	if err != nil {
+		s.router.log.Error("tools could not be listed", "sandbox", s.sandbox, "error", err)
+		s.say(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the tools could not be listed"))
+		return
+	}
+	views := []toolView{}
+	for _, t := range list {
+		views = append(views, toolView{Name: t.Name, Description: t.Description, Arguments: jsontext.Value(t.Arguments)})
+	}
+	s.say(w, http.StatusOK, "tools", views)
+}
+
+func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
+	call, status, problem := readCall(w, r, s.router.limits.HelloTime)
+	if problem != "" {
+		s.say(w, status, "error", problem)
+		return
+	}
+	a, err := s.router.door.CallTool(r.Context(), door.ToolAsk{Sandbox: s.sandbox, Tool: call.Tool, Arguments: string(call.Args)})
+	switch {
+	case err != nil:
+		s.router.log.Error("a tool could not be called", "sandbox", s.sandbox, "error", err)
+		s.say(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the call could not be judged or recorded, so it was not made"))
+	case a.Outcome == door.ToolAnswered:
+		s.say(w, http.StatusOK, "result", a.Result)
+	default:
+		s.say(w, statusOf(a.Outcome), "error", withRequest(a.Reason, a.RequestID))
+	}
+}
+
+// statusOf is the status of a call without a result. One that was made is answered, with
+// why it failed.
+func statusOf(o door.ToolOutcome) int {
+	switch o {
+	case door.ToolFailed, door.ToolAnswered:
+		return http.StatusOK
+	case door.ToolUnknown:
+		return http.StatusNotFound
+	case door.ToolInvalid:
+		return http.StatusUnprocessableEntity
+	case door.ToolBusy:
+		return http.StatusTooManyRequests
+	case door.ToolRefused:
+	}
+	return http.StatusForbidden
+}
+
+// readCall reads a call, or says what is wrong with it.
+func readCall(w http.ResponseWriter, r *http.Request, within time.Duration) (call callBody, status int, problem string) {
+	deadlines := http.NewResponseController(w)
+	if err := deadlines.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return call, http.StatusServiceUnavailable, "the call could not be read"
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCallBody))
+	if err == nil {
+		err = deadlines.SetReadDeadline(time.Time{}) // or the end of that time would be the guest's end, and end the call
+	}
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return call, http.StatusRequestEntityTooLarge, "a call has at most " + strconv.Itoa(maxCallBody) + " bytes"
+	}
+	if err != nil {
+		return call, http.StatusBadRequest, "the call broke off"
+	}
+	if err := json.Unmarshal(body, &call, json.RejectUnknownMembers(true)); err != nil || call.Tool == "" {
+		return call, http.StatusBadRequest, `a call is JSON: {"tool": "NAME", "args": {...}}, with no member twice and no other`
+	}
+	return call, 0, ""
+}
+
+// say answers with one member.
+func (s *stream) say(w http.ResponseWriter, status int, member string, value any) {
+	var b bytes.Buffer
+	if err := json.MarshalWrite(&b, map[string]any{member: value}); err != nil {
+		s.router.log.Error("an answer about tools can't be written", "sandbox", s.sandbox, "error", err)
+		status = http.StatusInternalServerError
+		b.Reset()
+		b.WriteString(`{"error":"the answer can't be written"}`)
+	}
+	b.WriteByte('\n')
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(callWrite)) // without one the guest only waits for itself
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // a guest that is gone needs none
+}

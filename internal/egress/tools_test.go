@@ -1,0 +1,169 @@
+package egress_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// toolDoor answers calls of tools by the tool's name.
+type toolDoor struct {
+	fakeDoor
+	calls []door.ToolAsk
+	slow  time.Duration // that "slow" takes
+	gone  int           // calls that were given up
+}
+
+func (d *toolDoor) Tools(context.Context, string) ([]door.Tool, error) {
+	return []door.Tool{{Name: "order", Description: "looks up", Arguments: `{"type":"object"}`}}, nil
+}
+
+func (d *toolDoor) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnswer, error) {
+	d.mu.Lock()
+	d.calls = append(d.calls, ask)
+	d.change()
+	d.mu.Unlock()
+	refused := func(o door.ToolOutcome) (door.ToolAnswer, error) {
+		return door.ToolAnswer{Outcome: o, Reason: "because", RequestID: "r-1"}, nil
+	}
+	switch ask.Tool {
+	case "order":
+		return door.ToolAnswer{Outcome: door.ToolAnswered, Result: jsontext.Value(`{"a":"<\u2028>"}`)}, nil
+	case "slow", "hang":
+		wait := make(<-chan time.Time)
+		if ask.Tool == "slow" {
+			wait = time.After(d.slow)
+		}
+		select {
+		case <-wait:
+			return door.ToolAnswer{Outcome: door.ToolAnswered, Result: jsontext.Value(`"late"`)}, nil
+		case <-ctx.Done():
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.gone++
+		d.change()
+		return door.ToolAnswer{}, ctx.Err()
+	case "lost":
+		return door.ToolAnswer{}, fault.New(fault.ErrUnavailable, "the log is not to be had")
+	default:
+		return refused(door.ToolOutcome(ask.Tool))
+	}
+}
+
+// said sends requests on one connection to the tools, and gives the answers, each "status body".
+func said(t *testing.T, conn net.Conn, requests ...string) []string {
+	t.Helper()
+	in := bufio.NewReader(to(t, conn, channel.ToolsHost, 80))
+	var answers []string
+	for _, request := range requests {
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body))))
+	}
+	return answers
+}
+
+func posted(body string) string {
+	return fmt.Sprintf("POST /call_tool HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", channel.ToolsHost, len(body), body)
+}
+
+func TestToolsAreCalled(t *testing.T) {
+	d := &toolDoor{}
+	dial := uplinkTo(t, &d.fakeDoor, egress.Limits{}, nil, d)
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenDNS, Name: channel.ToolsHost}); !r.OK || !r.DNS.Exists || !slices.Equal(r.DNS.Ports, []int{80}) {
+		t.Errorf("DNS: %+v", r)
+	}
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: channel.ToolsHost, Port: 443}); r.OK {
+		t.Errorf("another port: %+v", r)
+	}
+	why := `{"error":"because; request r-1; see: cofferdam why"}`
+	form := `400 {"error":"a call is JSON: {\"tool\": \"NAME\", \"args\": {...}}, with no member twice and no other"}`
+	for request, want := range map[string]string{
+		"GET /tools HTTP/1.1\r\nHost: x\r\n\r\n":                     `200 {"tools":[{"name":"order","description":"looks up","arguments":{"type":"object"}}]}`,
+		"GET /call_tool HTTP/1.1\r\nHost: x\r\n\r\n":                 `405 {"error":"tools are listed with GET /tools and called with POST /call_tool"}`,
+		"GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n":                `404 {"error":"there is nothing here but /tools and /call_tool"}`,
+		posted(`{"tool": "order", "args": {"b": 1, "a": "\u0041"}}`): "200 {\"result\":{\"a\":\"<\u2028>\"}}",
+		posted(`{"tool": "order"}`):                                  "200 {\"result\":{\"a\":\"<\u2028>\"}}",
+		posted(`{"tool": "refused"}`):                                "403 " + why,
+		posted(`{"tool": "unknown"}`):                                "404 " + why,
+		posted(`{"tool": "invalid"}`):                                "422 " + why,
+		posted(`{"tool": "busy"}`):                                   "429 " + why,
+		posted(`{"tool": "failed"}`):                                 "200 " + why,
+		posted(`{"tool": "of another kind"}`):                        "403 " + why,
+		posted(`{"tool": "lost"}`):                                   `503 {"error":"the log is not to be had"}`,
+		posted(``):                                                   form,
+		posted(`{}`):                                                 form,
+		posted(`{"tool": ""}`):                                       form,
+		posted(`{"tool": "a", "tool": "b"}`):                         form,
+		posted(`{"tool": "a", "sandbox": "sb-2"}`):                   form,
+		posted(`{"tool": "a"} {"tool": "b"}`):                        form,
+		posted(`{"tool": "a", "args": "` + "\xff" + `"}`):            form,
+		posted(strings.Repeat(" ", 80<<10)):                          `413 {"error":"a call has at most 73728 bytes"}`,
+	} {
+		if got := said(t, dial(), request); got[0] != want {
+			t.Errorf("%.80q: %s", request, got[0])
+		}
+	}
+	one := posted(`{"tool": "order", "args": {"n": 1.0}}`)
+	if got := said(t, dial(), one, one); len(got) != 2 || got[0] != got[1] {
+		t.Errorf("on one connection: %q", got)
+	}
+	if last := d.calls[len(d.calls)-1]; last != (door.ToolAsk{Sandbox: "sb-1", Tool: "order", Arguments: `{"n": 1.0}`}) {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestACallTakesItsTime: more than a request may take to be read; and one that nobody waits
+// for any more is given up.
+func TestACallTakesItsTime(t *testing.T) {
+	limits := egress.Limits{HelloTime: 50 * time.Millisecond}
+	d := &toolDoor{slow: 4 * limits.HelloTime}
+	dial := uplinkTo(t, &d.fakeDoor, limits, nil, d)
+	if got := said(t, dial(), posted(`{"tool": "slow"}`)); got[0] != `200 {"result":"late"}` {
+		t.Error(got)
+	}
+	conn := to(t, dial(), channel.ToolsHost, 80)
+	if _, err := io.WriteString(conn, posted(`{"tool": "hang"}`)); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "the call", func() bool { return len(d.calls) == 2 })
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "its end", func() bool { return d.gone == 1 })
+
+	half := to(t, dial(), channel.ToolsHost, 80)
+	if _, err := io.WriteString(half, "POST /call_tool HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := io.ReadAll(half); !strings.Contains(string(got), "the call broke off") {
+		t.Errorf("%q", got)
+	}
+	if len(d.calls) != 2 {
+		t.Errorf("%+v", d.calls)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // CallLimits bound the calls of tools. A zero field is its default.
@@ -35,6 +36,7 @@ type callQueue struct {
 type calls struct {
 	mu      sync.Mutex // guards all below
 	running int
+	made    int64   // that were begun, ever
 	tokens  float64 // calls that may begin now
 	filled  time.Time
 	cancels map[uint64]func() // of those that run
@@ -63,6 +65,22 @@ func (c *calls) stop(ctx context.Context) {
 	select {
 	case <-idle:
 	case <-ctx.Done():
+	}
+}
+
+// begin counts a call that is about to begin, unless the policy has no more of them for
+// the sandbox. undo takes it back.
+func (c *calls) begin(p *policy.Policy) (d policy.Decision, undo func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d = policy.CallsLeft(p, c.made); !d.Allowed() {
+		return d, func() {}
+	}
+	c.made++
+	return d, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.made--
 	}
 }
 

@@ -31,6 +31,7 @@ func (c caller) replay(r audit.Record) {
 			t.calls.lost = map[uint64]audit.Record{}
 		}
 		t.calls.lost[r.Seq] = r
+		t.calls.made++
 	case audit.Finished, audit.Failed:
 		if seq, err := strconv.ParseUint(r.Detail[records.DetailBegan], 10, 64); err == nil {
 			delete(t.calls.lost, seq)

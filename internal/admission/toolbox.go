@@ -128,8 +128,13 @@ func (c *toolCall) judge() (door.ToolOutcome, policy.Decision) {
 // make records that the call begins, makes it, and records how it ended. What the guest
 // gave up is ended, and so is every call of a sandbox that ends.
 func (c *toolCall) make(ctx context.Context) (door.ToolAnswer, error) {
+	d, undo := c.t.calls.begin(c.t.policy())
+	if !d.Allowed() {
+		return caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, d)
+	}
 	began, err := c.t.book.Append(ctx, c.begun())
 	if err != nil {
+		undo()
 		return door.ToolAnswer{}, err
 	}
 	at := time.Now()

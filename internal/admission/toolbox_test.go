@@ -349,3 +349,43 @@ func TestCallsUnderATightenedPolicy(t *testing.T) {
 		t.Errorf("%+v %v", list, err)
 	}
 }
+
+// TestMaxToolCalls: so many are made and no more, at once or in turn, before a restart or
+// after it; one that is refused, or is not on record, was not made.
+func TestMaxToolCalls(t *testing.T) {
+	t.Parallel()
+	log := &approvaltest.Log{}
+	b := tooled(t, CallLimits{}, log, func(r *Run) {
+		r.Policy = parse(t, "tool_allowlist: [order, hang]\ndefaults: { action: allow, max_tool_calls: 3 }\n")
+	})
+	b.call(t, "others", `{}`)
+	b.call(t, "order", `[]`)
+	log.FailWhen(func(r audit.Record) error {
+		if r.Outcome == audit.Started {
+			return errors.New("the disk is full")
+		}
+		return nil
+	})
+	if _, err := b.CallTool(t.Context(), door.ToolAsk{Sandbox: "sb1", Tool: "order", Arguments: `{"id":"7"}`}); err == nil {
+		t.Error("a call without a record")
+	}
+	log.FailWhen(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	under := b.hanging(ctx, t) // it counts from its beginning
+	if a := b.call(t, "order", `{"id":"7"}`); a.Outcome != door.ToolAnswered {
+		t.Errorf("%+v", a)
+	}
+	cancel()
+	<-under
+	next := tooled(t, CallLimits{}, log, b.change)
+	next.Unregister("sb1")
+	must(t, next.Restore(t.Context(), next.run(t)))
+	for i, want := range []door.ToolOutcome{door.ToolAnswered, door.ToolRefused, door.ToolRefused} {
+		if a := next.call(t, "order", `{"id":"7"}`); a.Outcome != want || (want == door.ToolRefused) != strings.Contains(a.Reason, "has made the 3 calls") {
+			t.Errorf("%d: %+v", i, a)
+		}
+	}
+	if len(b.made)+len(next.made) != 2 {
+		t.Errorf("%v %v", b.made, next.made)
+	}
+}

@@ -197,3 +197,29 @@ func narrowed(t *testing.T, p, by *policy.Policy) *policy.Policy {
 	}
 	return n
 }
+
+// TestCallsLeft: the least of the documents counts; without a limit there is none.
+func TestCallsLeft(t *testing.T) {
+	t.Parallel()
+	three, one := mustParse(t, "defaults: { max_tool_calls: 3 }\n"), mustParse(t, "defaults: { max_tool_calls: 1 }\n")
+	for _, tt := range []struct {
+		p    *policy.Policy
+		made int64
+		want bool
+	}{
+		{mustParse(t, "name: p\n"), 1_000_000, true},
+		{three, 2, true},
+		{three, 3, false},
+		{mustParse(t, "defaults: { max_tool_calls: 0 }\n"), 0, false},
+		{narrowed(t, three, one), 0, true},
+		{narrowed(t, three, one), 1, false},
+		{narrowed(t, one, three), 1, false},
+	} {
+		if d := policy.CallsLeft(tt.p, tt.made); d.Allowed() != tt.want || d.Rule != "defaults.max_tool_calls" {
+			t.Errorf("%d made: %+v", tt.made, d)
+		}
+	}
+	if _, err := policy.Parse("p", []byte("defaults: { max_tool_calls: 1.5 }\n")); err == nil || !strings.Contains(err.Error(), "p:1:29: defaults.max_tool_calls must be a whole number") {
+		t.Error(err)
+	}
+}

@@ -25,7 +25,10 @@ func (c *compiler) defaults(v value) {
 		c.networkDefault(f)
 	}
 	c.limits(o)
-	for _, key := range []string{"max_tokens", "max_tool_calls", "confidence_threshold"} {
+	if f, given := o.fields["max_tool_calls"]; given {
+		readMaxToolCalls(c, f)
+	}
+	for _, key := range []string{"max_tokens", "confidence_threshold"} {
 		if f, given := o.fields[key]; given {
 			if _, ok := c.number(f, 0, 1e12); ok {
 				c.open(f, "not enforced: it counts what a model does outside of the sandbox")

@@ -48,7 +48,7 @@ type defaultsKeys struct {
 	MaxDiskMB           *megabytes      `key:"max_disk_mb" means:"New files, in MiB."`
 	MaxPids             *pids           `key:"max_pids" means:"Processes and threads."`
 	MaxTokens           amount          `key:"max_tokens" means:"Not enforced: it counts what a model does outside the sandbox."`
-	MaxToolCalls        amount          `key:"max_tool_calls" means:"Not enforced: it counts what a model does outside the sandbox."`
+	MaxToolCalls        amount          `key:"max_tool_calls" means:"A sandbox makes so many calls of tools at most."`
 	ConfidenceThreshold amount          `key:"confidence_threshold" means:"Not enforced: it is about what a model does outside the sandbox."`
 }
 

@@ -30,6 +30,8 @@ type Policy struct {
 	ingress      bool        // the document says which ports are published, none perhaps
 	tools        []string
 	toolsGiven   bool
+	toolCalls    int64 // that a sandbox may make, if they are limited
+	callsLimited bool
 	packages     packageRules
 	namespaces   []Namespace
 	commands     commandRules

@@ -6,8 +6,11 @@ import (
 	"strconv"
 )
 
-// ruleTools is the rule of tools that are, or are not, on the list.
-const ruleTools = "tool_allowlist"
+// The rules of tools that are, or are not, on the list, and of how many calls there may be.
+const (
+	ruleTools    = "tool_allowlist"
+	ruleMaxCalls = "defaults.max_tool_calls"
+)
 
 // toolName is what a tool can be called, as tool.CheckName has it. There are no patterns: a
 // list of tools is a list of what somebody has looked at.
@@ -30,6 +33,25 @@ func (p *Policy) ToolListed(name string) Decision {
 		return d
 	}
 	return d
+}
+
+// readMaxToolCalls reads defaults.max_tool_calls.
+func readMaxToolCalls(c *compiler, v value) {
+	if n, ok := c.integer(v, 0, 1e12); ok {
+		c.policy.toolCalls, c.policy.callsLimited = n, true
+		c.says(v, "a sandbox makes at most %d calls of tools", n)
+	}
+}
+
+// CallsLeft answers whether a sandbox that has made so many calls of tools may make one
+// more, by the document and by each that narrows it.
+func CallsLeft(p *Policy, made int64) Decision {
+	for _, l := range p.layers() {
+		if l.callsLimited && made >= l.toolCalls {
+			return Decision{Effect: Deny, Rule: ruleMaxCalls, ResolvedBy: ByRule, Reason: reason("this sandbox has made the %d calls of tools that defaults.max_tool_calls lets it make", l.toolCalls)}
+		}
+	}
+	return Decision{Effect: Allow, Rule: ruleMaxCalls, ResolvedBy: ByRule, Reason: "defaults.max_tool_calls leaves more calls"}
 }
 
 // suggestTool is the lines that would list a tool; "" for what no tool is called.

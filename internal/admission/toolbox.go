@@ -178,6 +178,9 @@ func (c *toolCall) ended(began audit.Record, result string, failed error, took t
 	}
 	if failed != nil {
 		r.Outcome, r.Reason = audit.Failed, excerpt.Of(sentenceOf(failed), 1_024)
+		if f, ok := errors.AsType[*tool.Failure](failed); ok {
+			r.Exit = f.Exit
+		}
 		return r
 	}
 	r.Detail[detailResultSize], r.Detail[detailResultSHA256] = strconv.Itoa(len(result)), digestOf(result)

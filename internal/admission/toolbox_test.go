@@ -60,7 +60,8 @@ func tooled(t *testing.T, limits CallLimits, log *approvaltest.Log, change func(
 			return nil, ctx.Err()
 		})},
 		{Name: "broken", Schema: schema(""), Runner: runner(func(context.Context, tool.Call) ([]byte, error) {
-			return nil, &tool.Failure{Sentence: "the tool failed: its program ended with the code 3", Cause: errors.New("a secret of the host")}
+			code := 3
+			return nil, &tool.Failure{Exit: &code, Sentence: "the tool failed: its program ended with the code 3", Cause: errors.New("a secret of the host")}
 		})},
 		{Name: "keeps", Record: true, Schema: schema(""), Runner: runner(func(context.Context, tool.Call) ([]byte, error) { return nil, nil })},
 		{Name: "others", Schema: schema(""), Runner: runner(func(context.Context, tool.Call) ([]byte, error) { return []byte("x"), nil })},
@@ -144,6 +145,11 @@ func TestCalls(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, toolTexts(b.log)); diff != "" {
 		t.Error(diff)
+	}
+	for _, r := range b.log.All() {
+		if is := r.Kind == audit.KindTool && r.Outcome == audit.Failed; is != (r.Exit != nil && *r.Exit == 3) {
+			t.Errorf("its program's code is not on record: %+v", r)
+		}
 	}
 	told, err := b.Refusals(t.Context(), "sb1", "", 0)
 	must(t, err)

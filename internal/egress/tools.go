@@ -130,16 +130,13 @@ func statusOf(o door.ToolOutcome) int {
 	return http.StatusForbidden
 }
 
-// readCall reads a call, or says what is wrong with it.
+// readCall reads a call, or says what is wrong with it. Once it is read, the server's own
+// watch for the guest's end takes the deadline back.
 func readCall(w http.ResponseWriter, r *http.Request, within time.Duration) (call callBody, status int, problem string) {
-	deadlines := http.NewResponseController(w)
-	if err := deadlines.SetReadDeadline(time.Now().Add(within)); err != nil {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within)); err != nil {
 		return call, http.StatusServiceUnavailable, "the call could not be read"
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCallBody))
-	if err == nil {
-		err = deadlines.SetReadDeadline(time.Time{}) // or the end of that time would be the guest's end, and end the call
-	}
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return call, http.StatusRequestEntityTooLarge, "a call has at most " + strconv.Itoa(maxCallBody) + " bytes"
 	}

@@ -70,6 +70,8 @@ type Call struct {
 type Failure struct {
 	// Sentence is for whoever called: it has nothing of what the tool said.
 	Sentence string
+	// Exit is the code that the tool's program ended with, if that is why.
+	Exit *int
 	// Cause is for the operator, and may have that; may be nil.
 	Cause error
 }

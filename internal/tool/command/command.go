@@ -3,9 +3,9 @@
 // A program gets its arguments as JSON on its standard input, never on its command line,
 // and answers on its standard output. It runs in a process group of its own, with the
 // environment that the operator names and nothing else, and as the operator's user where
-// the daemon is root. When the call ends, for whatever reason, the whole group is killed,
-// and so it is when the daemon dies. A process that leaves the group, as daemons do, is not: a
-// tool that starts one is asked to end it.
+// the daemon is root. When the call ends, for whatever reason, the whole group is killed. When
+// the daemon dies, the program is, and not what it has started. Neither is a process that
+// leaves the group, as daemons do: a tool that starts one is asked to end it.
 package command
 
 import (
@@ -144,16 +144,18 @@ func left(pid int) {
 
 // failed says how a program ended.
 func failed(err error, complaint *tail) error {
-	sentence := "the tool's program failed"
+	sentence, code := "the tool's program failed", (*int)(nil)
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			sentence = fmt.Sprintf("the tool's program was ended by the signal %q", unix.SignalName(status.Signal()))
 		} else {
+			exit := ended.ExitCode()
+			code = &exit
 			sentence = fmt.Sprintf("the tool failed: its program ended with the code %d", ended.ExitCode())
 		}
 	}
 	if said := complaint.text(); said != "" {
 		err = fmt.Errorf("%w; it said: %s", err, excerpt.Of(said, 2_000))
 	}
-	return &tool.Failure{Sentence: sentence, Cause: err}
+	return &tool.Failure{Sentence: sentence, Exit: code, Cause: err}
 }

@@ -185,6 +185,18 @@ func TestOneThatLeavesItsGroup(t *testing.T) {
 	}
 }
 
+// TestCodes: of a program that fails its code is known, and of one that is killed there is none.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]int{`exit 3`: 3, `kill -TERM $$`: -1} {
+		_, err := shell(script).Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
+		f, ok := errors.AsType[*tool.Failure](err)
+		if !ok || (f.Exit == nil) != (want < 0) || f.Exit != nil && *f.Exit != want {
+			t.Errorf("%s: %+v", script, err)
+		}
+	}
+}
+
 func TestProgramsThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	good := shell(`:`)

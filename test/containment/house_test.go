@@ -61,7 +61,7 @@ func (h *house) config() string {
 func (h *house) welcomed(word string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Contains(h.welcome, "/"+word)
+	return slices.Contains(h.welcome, "/welcome/"+word)
 }
 
 // visit is what a law allows: the listed host is reached in every way that there is.
@@ -70,11 +70,11 @@ func (s *stage) visit(t *testing.T, b *sandbox) {
 	var work [][]string
 	words := map[string]string{}
 	for name, args := range map[string][]string{
-		"TLS":         {"hello", listedHost + ":443", listedHost, "WORD", ""},
-		"HTTP":        {"proxy", listedHost + ":80", "host", listedHost, "WORD"},
-		"CONNECT":     {"hello", listedHost + ":443", listedHost, "WORD", "connect"},
-		"SOCKS":       {"hello", listedHost + ":443", listedHost, "WORD", "socks"},
-		"a whole URL": {"proxy", "127.0.0.1:3128", "absolute", listedHost, "WORD"},
+		"TLS":         {"hello", listedHost + ":443", listedHost, "welcome/WORD", "", listedHost},
+		"HTTP":        {"proxy", listedHost + ":80", "host", listedHost, "welcome/WORD"},
+		"CONNECT":     {"hello", listedHost + ":443", listedHost, "welcome/WORD", "connect", listedHost},
+		"SOCKS":       {"hello", listedHost + ":443", listedHost, "welcome/WORD", "socks", listedHost},
+		"a whole URL": {"proxy", "127.0.0.1:3128", "absolute", listedHost, "welcome/WORD"},
 	} {
 		words[name] = randomWord()
 		for i := range args {

@@ -30,18 +30,15 @@ func testListedNames(t *testing.T, s *stage) {
 		laws = append(laws, denying())
 	}
 	attempts := pastAListedName(s, s.channelOutside(t))
+	controls := attempts
 	for _, law := range laws {
+		tried := append(s.underAlone(law), attempts...)
+		controls = append(controls, s.underAlone(law)...)
 		for kind, made := range kinds {
 			t.Run(kind+" "+law.name, func(t *testing.T) {
 				b := made(t, law)
-				tried := attempts
-				if law == listing() {
+				if law != denying() {
 					s.visit(t, b)
-				} else { // what is allowed there
-					tried = append([]attempt{{
-						name: "the listed name itself", args: []string{"hello", listedHost + ":443", listedHost, "TOKEN", ""},
-						denied: map[string]string{law.name: "network_default " + listedHost},
-					}}, attempts...)
 				}
 				for _, work := range s.attack(t, b, tried, manners()[:2]) {
 					work.onRecord(t, b.records(t), tried, law)
@@ -50,11 +47,23 @@ func testListedNames(t *testing.T, s *stage) {
 			})
 		}
 	}
-	t.Run("controls", func(t *testing.T) { s.controls(t, attempts) })
+	t.Run("controls", func(t *testing.T) { s.controls(t, controls) })
+}
+
+// underAlone is what one law alone refuses, and another allows.
+func (s *stage) underAlone(l law) []attempt {
+	if l != denying() {
+		return nil
+	}
+	return []attempt{{
+		name: "the listed name itself", control: outside, denied: map[string]string{l.name: notListed},
+		args: []string{"hello", listedHost + ":443", listedHost, "TOKEN", "", listedHost}, weakly: []string{"hello", s.house.secure.Listener.Addr().String(), listedHost, "TOKEN", "", listedHost},
+	}}
 }
 
 // onRecord: every refusal of the host's is in the log, and nothing that should not have
-// come to it.
+// come to it. Refusals by one rule at one name and port are one record, with the words of
+// the first.
 func (b batch) onRecord(t *testing.T, records []audit.Record, attempts []attempt, under law) {
 	t.Helper()
 	for token, name := range b.tokens {
@@ -67,7 +76,7 @@ func (b batch) onRecord(t *testing.T, records []audit.Record, attempts []attempt
 		rule, words, expected := strings.Cut(strings.ReplaceAll(about.denied[under.name], "TOKEN", token), " ")
 		found, mentioned := false, ""
 		for _, r := range records {
-			text := r.Detail["name"] + " " + r.Reason
+			text := r.Detail["name"] + ":" + r.Detail["port"] + " " + r.Reason
 			refused := r.Outcome == audit.Blocked || r.Outcome == audit.Failed
 			found = found || expected && refused && r.Rule == rule && strings.Contains(text, words)
 			if strings.Contains(text, token) {
@@ -134,7 +143,8 @@ func pastAListedName(s *stage, channel string) []attempt {
 	)
 }
 
-// under says what the log has under each law; "" for nothing.
+// under says what the log has under each law, of those with the name and without; "" for
+// nothing.
 func under(listed, denied string) map[string]string {
 	all := map[string]string{}
 	for name, record := range map[string]string{listing().name: listed, denying().name: denied} {
@@ -164,7 +174,7 @@ func byOtherNames() []attempt {
 		attempt{name: "a dot in a label", control: outside, args: []string{"dns", "", `listed\.example.TOKEN.test`, "A", "udp"}},
 		attempt{name: "a hand-made packet", control: outside, args: []string{"rawip", "6", publicIPv4, "TOKEN"}},
 		attempt{
-			name: "another server name at a registry", control: outside, args: []string{"hello", registryHost + ":443", "TOKEN.example", "TOKEN", ""},
+			name: "another server name at a registry", control: outside, args: []string{"hello", registryHost + ":443", "TOKEN.example", "TOKEN", "", "TOKEN.example"},
 			denied: under("network.tls TOKEN.example", "network.tls TOKEN.example"),
 		},
 		attempt{name: "a frame", control: outside, args: []string{"packet", "TOKEN"}},
@@ -175,13 +185,13 @@ func byOtherNames() []attempt {
 func byTheNamesPorts() []attempt {
 	const other = "network.http a request is to another authority than " + listedHost
 	return []attempt{
-		{name: "another server name", control: outside, args: []string{"hello", listedHost + ":443", "TOKEN.example", "TOKEN", ""}, denied: under("network.tls the ClientHello names", notListed)},
+		{name: "another server name", control: outside, args: []string{"hello", listedHost + ":443", "TOKEN.example", "TOKEN", "", "TOKEN.example"}, denied: under("network.tls the ClientHello names", notListed)},
 		{name: "another authority", control: outside, args: []string{"proxy", listedHost + ":80", "host", "TOKEN.example", "TOKEN"}, denied: under(other, notListed)},
 		{name: "another authority behind it", control: outside, args: []string{"smuggle", listedHost + ":80", listedHost, "TOKEN", "next"}, denied: under(other, notListed)},
 		{name: "another authority in its body", control: outside, args: []string{"smuggle", listedHost + ":80", listedHost, "TOKEN", "body"}, denied: under(other, notListed)},
 		{
 			name: "the name's port as a proxy", args: []string{"proxy", listedHost + ":443", "connect", "TOKEN.example:443", "TOKEN"}, weakly: []string{"proxy", "127.0.0.1:8118", "connect", "TOKEN.example:443", "TOKEN"},
-			control: outside, denied: under("network.http a request has a method", notListed),
+			control: outside, denied: under("network.http "+listedHost+":443", notListed),
 		},
 		{name: "another port", control: outside, args: []string{"connect", listedHost, "22", "TOKEN"}, denied: under("", notListed)},
 		{name: "UDP", control: outside, args: []string{"udp", listedHost + ":443", "TOKEN"}, denied: under("", notListed)},
@@ -215,11 +225,11 @@ func byTheProxy() []attempt {
 			all,
 			attempt{
 				name: "another server name by " + via, control: outside, denied: under("network.tls the ClientHello names", ""),
-				args: []string{"hello", listedHost + ":443", "TOKEN.example", "TOKEN", via}, weakly: []string{"hello", listedHost + ":443", "TOKEN.example", "TOKEN", ""},
+				args: []string{"hello", listedHost + ":443", "TOKEN.example", "TOKEN", via, "TOKEN.example"}, weakly: []string{"hello", listedHost + ":443", "TOKEN.example", "TOKEN", "", "TOKEN.example"},
 			},
 			attempt{
 				name: "another server name at a registry by " + via, control: outside, denied: under("network.tls TOKEN.example", ""),
-				args: []string{"hello", registryHost + ":443", "TOKEN.example", "TOKEN", via}, weakly: []string{"hello", registryHost + ":443", "TOKEN.example", "TOKEN", ""},
+				args: []string{"hello", registryHost + ":443", "TOKEN.example", "TOKEN", via, "TOKEN.example"}, weakly: []string{"hello", registryHost + ":443", "TOKEN.example", "TOKEN", "", "TOKEN.example"},
 			},
 		)
 	}

@@ -58,7 +58,8 @@ func open(via, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// hello ADDRESS NAME TOKEN VIA: TLS to an address in another's name, and a request in it.
+// hello ADDRESS NAME TOKEN VIA HOST: TLS to an address in another's name, and a request to
+// a host in it.
 func hello(args []string) error {
 	conn, err := open(args[3], args[0])
 	if err != nil {
@@ -69,7 +70,7 @@ func hello(args []string) error {
 		return err
 	}
 	session := tls.Client(conn, &tls.Config{ServerName: args[1], InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
-	if _, err := fmt.Fprintf(session, "GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", args[2], args[1]); err != nil {
+	if _, err := fmt.Fprintf(session, "GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", args[2], args[4]); err != nil {
 		return err
 	}
 	answer, err := io.ReadAll(io.LimitReader(session, 4096))

@@ -34,7 +34,7 @@ func attempts() map[string]attempt {
 		// gateway.go
 		"proxy": {4, proxy}, "https": {4, https}, "fetch": {2, fetch},
 		// host.go
-		"hello": {4, hello}, "smuggle": {4, smuggle}, "forge": {2, forge}, "channel": {2, channel},
+		"hello": {5, hello}, "smuggle": {4, smuggle}, "forge": {2, forge}, "channel": {2, channel},
 		// raw.go
 		"icmp": {2, icmp}, "rawip": {3, rawIP}, "packet": {1, packet}, "advertise": {1, advertise}, "sniff": {1, sniff},
 		// files.go

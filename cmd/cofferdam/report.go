@@ -143,7 +143,7 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 			row("reached", where, connections(h.Connections), transferred(h.BytesOut)+" out, "+transferred(h.BytesIn)+" in")
 		}
 		if refusedHost(h) {
-			row("refused", where, connections(h.Refused), h.Reason)
+			row("refused", where, often(h.Refused), h.Reason)
 		}
 	}
 	more("reached", len(s.Hosts))
@@ -169,6 +169,14 @@ func hostsWord(n int) string {
 		return "host"
 	}
 	return "hosts"
+}
+
+// often is how often a host was refused: a connection to it, or a request.
+func often(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func connections(n int) string {

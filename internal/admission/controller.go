@@ -29,6 +29,9 @@ import (
 type Config struct {
 	Log   audit.Log
 	Trust func(ctx context.Context, hosts []string) (door.Certificate, error)
+	// Leaf gives a certificate for a name that one of the hosts is or has, under the
+	// authority of just these hosts; nil: there are none.
+	Leaf func(ctx context.Context, hosts []string, name string) (door.Certificate, error)
 	// Clock is the time that policy judges by; nil is the host's, which is believed.
 	Clock clock.Source
 	// Advisories are the imported facts about packages; nil: none.
@@ -59,7 +62,8 @@ type Config struct {
 // default.
 type Limits struct {
 	Records        int   // of what the guest causes, before the run is cut; 20,000
-	Names          int   // distinct refused names recorded; 50
+	Names          int   // distinct refused names, and requests, recorded; 50
+	Requests       int   // to hosts that have a record of their own; 10,000
 	Refusals       int   // distinct refusals kept for `cofferdam why`; 1,000
 	Edges          int   // requirements of admitted releases; 50,000
 	Requirements   int   // requirements of releases that were shown, admitted or not; 500,000
@@ -86,6 +90,7 @@ func (l Limits) orDefaults() Limits {
 	}
 	set(&l.Records, 20_000)
 	set(&l.Names, 50)
+	set(&l.Requests, 10_000)
 	set(&l.Refusals, 1_000)
 	set(&l.Edges, 50_000)
 	set(&l.Requirements, 500_000)
@@ -113,6 +118,7 @@ type Controller struct {
 	*Lives
 	*Distribution
 	*Toolbox
+	*Requests
 
 	config  Config
 	indexes *indexCache
@@ -145,6 +151,7 @@ func New(config Config) *Controller {
 		Lives:        &Lives{log: config.Log, tenants: known},
 		Distribution: &Distribution{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
+		Requests:     &Requests{tenants: known, leaf: config.Leaf},
 		config:       config,
 		indexes:      newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
 		remembered:   ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
@@ -217,11 +224,7 @@ func (c *Controller) Unregister(sandbox string) { c.tenants.remove(sandbox) }
 
 // admit returns a sandbox that may still ask.
 func (c *Controller) admit(ctx context.Context, sandbox string) (*tenant, error) {
-	t, err := c.tenants.get(sandbox)
-	if err != nil {
-		return nil, err
-	}
-	return t, t.book.Open(ctx)
+	return c.tenants.admit(ctx, sandbox)
 }
 
 // Trust implements Door.

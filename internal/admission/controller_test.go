@@ -534,6 +534,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(system{}, "mu"),
 		cmpopts.IgnoreFields(unlisted{}, "mu"),
 		cmpopts.IgnoreFields(calls{}, "mu"),
+		cmpopts.IgnoreFields(requests{}, "mu"),
 		cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "internal/admission") }),
 	}
 	if diff := cmp.Diff(old, restored, options); diff != "" {

@@ -21,6 +21,13 @@ import (
 // that the log has what they carried.
 const settleTime = 500 * time.Millisecond
 
+// detailRequests tells that the requests of a connection are judged, and when it has
+// ended how many were passed on.
+const (
+	detailRequests = "requests"
+	requestsJudged = "judged"
+)
+
 // judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
 // it is door.ProtocolTCP. What the sandbox's own client closed stays closed under any
 // policy, so that reason comes first.
@@ -68,6 +75,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	}
 	if d.Allowed() {
 		d = onlyPublic(t.judgeAddresses(d, ask.Name, ask.Addresses), ask)
+		d = hostRequests{t}.carried(d, ask.Name, ask.Port, ask.Judged)
 	}
 	t.book.Answered(d.Approval)
 	if !d.Allowed() {
@@ -79,6 +87,9 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	}
 	detail := hostDetail(ask.Name, ask.Port)
 	detail[records.DetailProtocol], detail[records.DetailAddresses] = excerpt.Of(ask.Protocol, 16), addressesText(ask.Addresses)
+	if ask.Judged {
+		detail[detailRequests] = requestsJudged
+	}
 	r, err := t.book.Append(ctx, letThrough(audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail, Approval: d.Approval,
 	}, d))
@@ -108,10 +119,35 @@ func addressesText(addresses []netip.Addr) string {
 
 // refuseHost records a refusal about a name, or counts it. Port 0 is a DNS question.
 func (t *tenant) refuseHost(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int) (audit.Record, error) {
+	return hostRequests{t}.refuse(ctx, d, outcome, name, port, "")
+}
+
+// hostRequests are those of one sandbox.
+type hostRequests struct{ t *tenant }
+
+// carried is d, as long as a connection whose requests are to be judged is carried
+// by one who asks about each.
+func (h hostRequests) carried(d policy.Decision, name string, port int, judged bool) policy.Decision {
+	if !d.Allowed() || judged || !h.t.policy().Requests().Judged(name, port) {
+		return d
+	}
+	return policy.Decision{
+		Effect: policy.Deny, Rule: door.RuleHostRequest, ResolvedBy: policy.ByNetwork,
+		Reason: "each request to it is judged, by a policy that came after this connection; connect again",
+	}
+}
+
+// refuse records a refusal about a name, or a request to it, which is told by its method and path; "":
+// about the name alone.
+func (h hostRequests) refuse(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int, request string) (audit.Record, error) {
+	t := h.t
 	r := hostRecord(d, outcome, name, port)
+	if request != "" {
+		r.Detail[records.DetailRequest] = excerpt.Of(request, 256)
+	}
 	if !t.book.TakesName(r) {
 		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
-		r.Reason = "more different names were asked for than are recorded one by one"
+		r.Reason = "more different names and requests were refused than are recorded one by one"
 	}
 	return t.book.Refuse(ctx, r)
 }
@@ -137,7 +173,7 @@ func (c *Controller) HostRefused(ctx context.Context, h door.HostRefusal) (door.
 	if h.Rule == door.RuleHostUnresolved || h.Rule == door.RuleHostUnreached {
 		outcome = audit.Failed
 	}
-	r, err := t.refuseHost(ctx, d, outcome, h.Name, h.Port)
+	r, err := hostRequests{t}.refuse(ctx, d, outcome, h.Name, h.Port, h.Request)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
@@ -156,6 +192,7 @@ func (c *Controller) Standing(ctx context.Context, sandbox string, connections [
 			if err != nil {
 				return nil, err
 			}
+			d = hostRequests{t}.carried(d, name, port, one.Record.Detail[detailRequests] != "")
 			goesOn = d.Allowed() && t.judgeAddresses(d, name, one.Addresses).Allowed()
 		}
 		if !goesOn {
@@ -183,6 +220,9 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	}
 	if d.Address != "" {
 		how[records.DetailAddress] = excerpt.Of(d.Address, 64)
+	}
+	if began.Detail[detailRequests] != "" {
+		how[detailRequests] = strconv.FormatInt(d.Requests, 10)
 	}
 	if err := t.endConnection(ctx, began, excerpt.Of(d.Problem, 1_024), how); err != nil || !d.Unreached {
 		return err

@@ -52,6 +52,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 	case audit.KindPackage, audit.KindNetwork:
 		t.replayAsk(r)
 		hostAsker{t}.replay(r, limits)
+		t.requests.replay(r)
 	case audit.KindCommand:
 		t.replayCommand(r, limits)
 	case audit.KindTool:
@@ -97,6 +98,9 @@ func (t *tenant) replayAsk(r audit.Record) {
 		t.disk.Take(r) // of the disk's, too many packages
 		t.book.ReplayRefusal(r)
 	case audit.Finished:
+		if r.Detail[records.DetailRequest] != "" {
+			break // its connection's end has its bytes, too
+		}
 		t.hosts.Carry(bytesOf(r, records.DetailBytesOut))
 		t.hosts.Carry(bytesOf(r, records.DetailBytesIn))
 	case audit.Aborted, audit.Shown, audit.Started, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,

@@ -27,6 +27,9 @@ func (l *hostLines) add(r audit.Record) bool {
 	case audit.Started:
 		h.Connections++
 	case audit.Finished:
+		if r.Detail[records.DetailRequest] != "" {
+			break // its connection's end has its bytes, too
+		}
 		h.BytesOut += bytesOf(r, records.DetailBytesOut)
 		h.BytesIn += bytesOf(r, records.DetailBytesIn)
 	case audit.Blocked, audit.Failed:

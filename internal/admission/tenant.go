@@ -30,6 +30,7 @@ type tenant struct {
 
 	narrowing narrowed // what its client gave up of the network; has a lock of its own
 	unlisted  unlisted // the names that wait for a person; has a lock of its own
+	requests  requests // to hosts, that have a record; has a lock of its own
 	law       law      // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
 	ledger    *ledger.Ledger
@@ -103,6 +104,15 @@ func (s *tenants) get(sandbox string) (*tenant, error) {
 		return t, nil
 	}
 	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", excerpt.Of(sandbox, 64))
+}
+
+// admit returns a sandbox that may still ask.
+func (s *tenants) admit(ctx context.Context, sandbox string) (*tenant, error) {
+	t, err := s.get(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.book.Open(ctx)
 }
 
 // add takes a tenant, or forgets it if its sandbox is registered already.

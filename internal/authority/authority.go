@@ -38,6 +38,8 @@ import (
 const (
 	caLifetime   = 5 * 365 * 24 * time.Hour
 	leafLifetime = 90 * 24 * time.Hour
+	// The leaves of hosts come and go with their connections.
+	hostLeafLifetime = 24 * time.Hour
 	// A sandbox's clock may be a little behind.
 	backdate = time.Hour
 )
@@ -120,14 +122,16 @@ func (a *Authority) issue(ctx context.Context, hosts []string, above string) (Le
 	if err := ctx.Err(); err != nil {
 		return Leaf{}, err
 	}
-	names.above = strings.ToLower(strings.TrimSuffix(above, "."))
+	if above != "" {
+		names.above = []string{strings.ToLower(strings.TrimSuffix(above, "."))}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g, err := a.covering(names)
 	if err != nil {
 		return Leaf{}, err
 	}
-	leaf, err := g.issue(names, time.Now())
+	leaf, err := g.issue(names.withBelow(), leafLifetime, time.Now())
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -168,7 +172,9 @@ func (a *Authority) covering(names subjects) (*generation, error) {
 type subjects struct {
 	names     []string
 	addresses []net.IP
-	above     string // the one of the names that every name below is meant by; "": none
+	above     []string // those of the names that every name below is meant by
+	below     []string // others of which only the names below are meant
+	of        string   // what the CA is of; "": the installation
 }
 
 // parseHosts accepts host names and IP addresses, with or without a port.
@@ -222,8 +228,16 @@ func hostName(name string) bool {
 	return true
 }
 
+// withBelow has all names below those that mean them among the names.
+func (s subjects) withBelow() subjects {
+	for _, above := range s.above {
+		s.names = append(slices.Clip(s.names), "*."+above)
+	}
+	return s
+}
+
 // issue makes a leaf under a generation.
-func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
+func (g *generation) issue(names subjects, lifetime time.Duration, now time.Time) (Leaf, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Leaf{}, err
@@ -232,16 +246,12 @@ func (g *generation) issue(names subjects, now time.Time) (Leaf, error) {
 	if err != nil {
 		return Leaf{}, err
 	}
-	all := names.names
-	if names.above != "" {
-		all = append(slices.Clone(all), "*."+names.above)
-	}
 	leaf := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "Cofferdam"},
 		NotBefore:    laterOf(now.Add(-backdate), g.issuer.NotBefore),
-		NotAfter:     now.Add(leafLifetime),
-		DNSNames:     all,
+		NotAfter:     now.Add(lifetime),
+		DNSNames:     names.names,
 		IPAddresses:  names.addresses,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -94,6 +94,9 @@ func visits(t *testing.T) []visit {
 		all = append(all, visit{"forged beside the name", a.CAPEM(), forge(t, a, "index.example", host), host, false})
 	}
 	all = append(all, visit{"forged without alternative names", a.CAPEM(), forgeCommonName(t, a, "bank.example"), "bank.example", false})
+	for _, v := range hostVisits(t) {
+		all = append(all, visit(v))
+	}
 	return append(all, upgraded(t)...)
 }
 

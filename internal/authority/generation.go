@@ -45,7 +45,8 @@ func newGeneration(number int, names subjects, old *generation, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	root, err := constrained(fmt.Sprintf("Cofferdam installation CA %d", number), names, now)
+	of := cmp.Or(names.of, "installation")
+	root, err := constrained(fmt.Sprintf("Cofferdam %s CA %d", of, number), names, now)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func newGeneration(number int, names subjects, old *generation, now time.Time) (
 	if root, err = sign(root, root, &rootKey.PublicKey, rootKey); err != nil {
 		return nil, err
 	}
-	issuer, err := constrained(fmt.Sprintf("Cofferdam installation issuer %d", number), names, now)
+	issuer, err := constrained(fmt.Sprintf("Cofferdam %s issuer %d", of, number), names, now)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +98,11 @@ func constrained(name string, names subjects, now time.Time) (*x509.Certificate,
 		BasicConstraintsValid: true, IsCA: true,
 
 		PermittedDNSDomainsCritical: true,
-		PermittedDNSDomains:         names.names,
+		PermittedDNSDomains:         names.permitted(),
 		ExcludedDNSDomains:          names.notMeant(),
 		PermittedIPRanges:           singles(names.addresses),
 	}
-	if len(names.names) == 0 {
+	if len(names.names)+len(names.below) == 0 {
 		template.PermittedDNSDomains = []string{"none.invalid"}
 	}
 	if len(names.addresses) == 0 {
@@ -113,11 +114,22 @@ func constrained(name string, names subjects, now time.Time) (*x509.Certificate,
 	return template, nil
 }
 
+// permitted are the names, and the domains of which only what is below is meant:
+// ".a.example".
+func (s subjects) permitted() []string {
+	all := slices.Clone(s.names)
+	for _, below := range s.below {
+		all = append(all, "."+below)
+	}
+	return all
+}
+
 // notMeant are the domains below names that no name is meant of: ".a.example".
 func (s subjects) notMeant() []string {
 	var domains []string
 	for _, name := range s.names {
-		if below := "." + name; name != s.above && !slices.ContainsFunc(s.names, func(n string) bool { return strings.HasSuffix(n, below) }) {
+		below := "." + name
+		if !slices.Contains(s.above, name) && !slices.ContainsFunc(s.permitted(), func(n string) bool { return strings.HasSuffix(n, below) && n != below }) {
 			domains = append(domains, below)
 		}
 	}
@@ -135,7 +147,7 @@ func singles(addresses []net.IP) []*net.IPNet {
 
 // covers says whether each of the names was named when the CA was made.
 func (g *generation) covers(names subjects) bool {
-	for _, name := range names.names {
+	for _, name := range names.permitted() {
 		if !slices.Contains(g.issuer.PermittedDNSDomains, name) {
 			return false
 		}
@@ -145,7 +157,7 @@ func (g *generation) covers(names subjects) bool {
 			return false
 		}
 	}
-	return names.above == "" || !slices.Contains(g.issuer.ExcludedDNSDomains, "."+names.above)
+	return !slices.ContainsFunc(names.above, func(above string) bool { return slices.Contains(g.issuer.ExcludedDNSDomains, "."+above) })
 }
 
 func (g *generation) paths(dir string) (issuer, root, key string) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 )
@@ -24,13 +25,23 @@ type NetworkHost struct {
 	Port int `yaml:"port"`
 	// Private lets the name resolve to private addresses.
 	Private bool `yaml:"private"`
+	// CAFile has certificates in PEM that its certificate may come from, in place of the
+	// system's. It counts where the gateway ends TLS.
+	CAFile string `yaml:"ca_file"`
 }
 
 // Outbound are the hosts as the gateway takes them.
 func (n Network) Outbound() ([]outbound.Host, error) {
 	var hosts []outbound.Host
 	for i, h := range n.Hosts {
-		host, err := outbound.NewHost(h.Name, h.Address, h.Port, h.Private)
+		var ca []byte
+		if h.CAFile != "" {
+			var err error
+			if ca, err = os.ReadFile(h.CAFile); err != nil {
+				return nil, fmt.Errorf(".hosts[%d].ca_file can't be read: %w", i, err)
+			}
+		}
+		host, err := outbound.NewHost(h.Name, h.Address, h.Port, h.Private, ca)
 		if err != nil {
 			return nil, fmt.Errorf(".hosts[%d]%w", i, err)
 		}

@@ -129,6 +129,9 @@ func (p Paths) Sandboxes() string { return filepath.Join(p.State, "sandboxes.db"
 // Authority is the CA's directory.
 func (p Paths) Authority() string { return filepath.Join(p.State, "ca") }
 
+// HostAuthorities has a CA for each set of hosts whose TLS the gateway ends.
+func (p Paths) HostAuthorities() string { return filepath.Join(p.State, "host-ca") }
+
 // Advisories keeps the facts about packages that were imported.
 func (p Paths) Advisories() string { return filepath.Join(p.State, "advisory") }
 

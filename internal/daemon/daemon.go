@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -71,6 +72,7 @@ type Daemon struct {
 	quietQueue func()
 	advisory   *advisory.DB
 	authority  *authority.Authority
+	hosts      *authority.Hosts // of those whose TLS the gateway ends
 	templates  *template.Store
 	door       *admission.Controller
 	sandboxes  *sandbox.Manager
@@ -161,6 +163,9 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.hosts, err = authority.OpenHosts(d.opts.Paths.HostAuthorities()); err != nil {
+		return err
+	}
 	if err := d.openApprovals(ctx); err != nil {
 		return err
 	}
@@ -171,7 +176,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		return err
 	}
 	d.door = admission.New(admission.Config{
-		Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Trust: d.gateway.trust, Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
 		Clients:    all.Asked,
 		Trees:      trees{d},
@@ -182,6 +187,14 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	})
 	d.runs.Store(d.door)
 	return nil
+}
+
+// leavesOf is admission's Leaf.
+func leavesOf(ended *authority.Hosts) func(ctx context.Context, hosts []string, name string) (door.Certificate, error) {
+	return func(ctx context.Context, hosts []string, name string) (door.Certificate, error) {
+		leaf, err := ended.Leaf(ctx, hosts, name)
+		return door.Certificate{ChainPEM: leaf.ChainPEM, KeyPEM: leaf.KeyPEM}, err
+	}
 }
 
 func (d *Daemon) listen(ctx context.Context) error {

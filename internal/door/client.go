@@ -221,6 +221,21 @@ func (c *Client) Standing(ctx context.Context, sandbox string, connections []uin
 	return askFor[[]uint64](ctx, c, callStanding, standingCall{sandbox, connections})
 }
 
+// Leaf implements Door.
+func (c *Client) Leaf(ctx context.Context, ask LeafAsk) (Certificate, error) {
+	return askFor[Certificate](ctx, c, callLeaf, ask)
+}
+
+// Request implements Door.
+func (c *Client) Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error) {
+	return askFor[RequestAnswer](ctx, c, callRequest, ask)
+}
+
+// Requested implements Door.
+func (c *Client) Requested(ctx context.Context, done RequestsDone) error {
+	return c.tell(ctx, callRequested, done)
+}
+
 // tell makes a call that has no answer but that it was done.
 func (c *Client) tell(ctx context.Context, m method, ask any) error {
 	_, err := askFor[nothing](ctx, c, m, ask)

@@ -85,6 +85,19 @@ type Door interface {
 	// it ended is on record when it returns. A call whose ctx ends is ended.
 	CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error)
 
+	// Leaf gives a certificate for a name of which the connections' requests are judged,
+	// under the authority that this sandbox trusts for that. One whose authority is not
+	// for the name, because the judging came later, is told so.
+	Leaf(ctx context.Context, ask LeafAsk) (Certificate, error)
+
+	// Request judges a request before any of it is sent. A refusal is recorded, once per
+	// method and path.
+	Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error)
+
+	// Requested records what became of requests, each when it has ended, up to a number of
+	// them for each run.
+	Requested(ctx context.Context, done RequestsDone) error
+
 	// Failed records that the gateway refused something that it could not
 	// parse or verify (a lying upstream, a name that is not canonical).
 	Failed(ctx context.Context, f Failure) (Answer, error)

@@ -22,12 +22,16 @@ type NameAnswer struct {
 	// Carried are the bytes that the sandbox's connections have carried, as far as they
 	// have ended: also before this gateway began, and this daemon.
 	Carried int64 `json:"carried,omitempty"`
+	// Judged, of an ask with a port, tells that each request on such a connection is
+	// judged (Request), so that its TLS is ended with what Leaf gives.
+	Judged bool `json:"judged,omitempty"`
 }
 
 // The protocols of connections to hosts.
 const (
-	ProtocolTLS  = "tls"
-	ProtocolHTTP = "http"
+	ProtocolTLS   = "tls"   // what is inside is the client's and the host's
+	ProtocolHTTP  = "http"  // without TLS
+	ProtocolHTTPS = "https" // over TLS that the gateway ends
 	// ProtocolTCP is whatever the two ends speak, unread.
 	ProtocolTCP = "tcp"
 )
@@ -44,6 +48,8 @@ type ConnectAsk struct {
 	// Pinned tells that the operator's configuration has the address, and nobody was asked
 	// for it.
 	Pinned bool `json:"pinned,omitempty"`
+	// Judged tells that whoever carries it asks about each request.
+	Judged bool `json:"judged,omitempty"`
 }
 
 // HostAsk asks for a host that waits for a person. Its client has said by the protocol
@@ -63,7 +69,8 @@ type Disconnection struct {
 	BytesOut     int64  `json:"bytes_out"`
 	BytesIn      int64  `json:"bytes_in"`
 	Milliseconds int64  `json:"milliseconds"`
-	Problem      string `json:"problem,omitempty"` // why it ended, if not by its own ends
+	Requests     int64  `json:"requests,omitempty"` // that were passed on, where they are read
+	Problem      string `json:"problem,omitempty"`  // why it ended, if not by its own ends
 	// Unreached tells that none of the addresses could be connected to.
 	Unreached bool `json:"unreached,omitempty"`
 }
@@ -76,6 +83,8 @@ type HostRefusal struct {
 	Port    int    `json:"port"`
 	Rule    string `json:"rule"` // one of those below
 	Reason  string `json:"reason"`
+	// Request is the method and the path of the one that was refused, if it was one.
+	Request string `json:"request,omitempty"`
 }
 
 // The rules of refused connections.
@@ -83,6 +92,9 @@ const (
 	RuleHostTLS        = "network.tls"      // a malformed ClientHello, one without a name, or with another
 	RuleHostProtocol   = "network.protocol" // neither TLS nor HTTP
 	RuleHostHTTP       = "network.http"     // a request to another authority, or one that is read in two ways
+	RuleHostRequest    = "network.request"  // a request that the policy does not have
+	RuleHostBody       = "network.body"     // one that carries more than it may, or that can't be looked into
+	RuleHostPattern    = "network.pattern"  // one in which something was found
 	RuleHostAddress    = "network.address"  // an address that the name may not have
 	RuleHostUnresolved = "network.unresolved"
 	RuleHostUnreached  = "network.unreached"

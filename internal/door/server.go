@@ -219,9 +219,12 @@ func handlers(d Door) map[method]handler {
 		callStanding: answering(func(ctx context.Context, q standingCall) ([]uint64, error) {
 			return d.Standing(ctx, q.Sandbox, q.Connections)
 		}),
-		callTools:    answering(func(ctx context.Context, q toolsCall) ([]Tool, error) { return d.Tools(ctx, q.Sandbox) }),
-		callCallTool: answering(d.CallTool),
-		callFailed:   answering(d.Failed),
+		callTools:     answering(func(ctx context.Context, q toolsCall) ([]Tool, error) { return d.Tools(ctx, q.Sandbox) }),
+		callCallTool:  answering(d.CallTool),
+		callLeaf:      answering(d.Leaf),
+		callRequest:   answering(d.Request),
+		callRequested: noting(d.Requested),
+		callFailed:    answering(d.Failed),
 		callEdges: noting(func(ctx context.Context, q edgesCall) error {
 			return d.Edges(ctx, q.Sandbox, q.Parent, q.Requirements)
 		}),

@@ -56,6 +56,9 @@ const (
 	callAwaitHost
 	callTools
 	callCallTool
+	callLeaf
+	callRequest
+	callRequested
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -67,7 +70,8 @@ func (m method) limit() int {
 	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
-		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost:
+		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
+		callLeaf, callRequest, callRequested:
 	}
 	return smallMessage
 }

@@ -112,6 +112,21 @@ func (d *plainDoor) Standing(context.Context, string, []uint64) ([]uint64, error
 	return nil, nil
 }
 
+func (d *plainDoor) Leaf(context.Context, LeafAsk) (Certificate, error) {
+	d.asked.Add(1)
+	return Certificate{}, nil
+}
+
+func (d *plainDoor) Request(context.Context, RequestAsk) (RequestAnswer, error) {
+	d.asked.Add(1)
+	return RequestAnswer{}, nil
+}
+
+func (d *plainDoor) Requested(context.Context, RequestsDone) error {
+	d.asked.Add(1)
+	return nil
+}
+
 func (d *plainDoor) Failed(context.Context, Failure) (Answer, error) {
 	d.asked.Add(1)
 	return Answer{}, nil

@@ -30,9 +30,10 @@ type guest struct {
 	names   map[string]bool     // refused ones
 	carried map[string]net.Conn // by the name that the guest was told
 
-	connections int     // to hosts
-	connects    float64 // more of them that may be made now
-	bytes       int64   // that connections have carried
+	connections int           // to hosts
+	connects    float64       // more of them that may be made now
+	bytes       int64         // that connections have carried
+	searches    chan struct{} // bodies of requests that are being looked through
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -45,7 +46,7 @@ func (gs *guests) get(id string) *guest {
 		if len(gs.byID) >= maxGuests {
 			gs.forgetOldest()
 		}
-		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}}
+		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches)}
 		gs.byID[id] = g
 	}
 	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
@@ -115,6 +116,17 @@ func (gs *guests) carried(id string, bytes int64) {
 	defer gs.mu.Unlock()
 	g := gs.get(id)
 	g.bytes = max(g.bytes, bytes)
+}
+
+// maxSearches is how many bodies of a sandbox's requests are looked through at a time: each
+// is in memory meanwhile.
+const maxSearches = 4
+
+// searches has a place for each of them.
+func (gs *guests) searches(id string) chan struct{} {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	return gs.get(id).searches
 }
 
 // spend takes bytes off what a run may carry; false: there are none left.

@@ -37,13 +37,13 @@ func (p *passage) await(ctx context.Context, protocol string) error {
 		return net.ErrClosed // the guest has gone meanwhile
 	case err != nil:
 		p.router.log.Error("a held connection could not be judged", "sandbox", p.sandbox, "error", err)
-		return &errRefused{"the connection could not be judged"}
+		return &errRefused{sentence: "the connection could not be judged"}
 	case a.Decision.Allowed():
 		return nil
 	case a.Decision.Effect == policy.Hold && a.Approval != "":
-		return &errRefused{a.Decision.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; try again then"}
+		return &errRefused{sentence: a.Decision.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; try again then"}
 	}
-	return &errRefused{withRequest(a.Decision.Reason, a.RequestID)}
+	return &errRefused{sentence: withRequest(a.Decision.Reason, a.RequestID)}
 }
 
 // missGuest cancels a wait whose client has gone: it waits for the host's first word, so

@@ -56,7 +56,11 @@ func (d *fakeDoor) Disconnected(_ context.Context, how door.Disconnection) error
 func (d *fakeDoor) HostRefused(_ context.Context, h door.HostRefusal) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rejected = append(d.rejected, fmt.Sprintf("%s %s:%d %s", h.Rule, h.Name, h.Port, h.Reason))
+	said := fmt.Sprintf("%s %s:%d %s", h.Rule, h.Name, h.Port, h.Reason)
+	if h.Request != "" {
+		said += " [" + h.Request + "]"
+	}
+	d.rejected = append(d.rejected, said)
 	d.change()
 	return door.Answer{RequestID: "n-3"}, nil
 }
@@ -133,7 +137,7 @@ func newPlace(t *testing.T) *place {
 // pinned is a dialer that finds api.example there.
 func pinned(t *testing.T, at net.Addr) *outbound.Dialer {
 	t.Helper()
-	h, err := outbound.NewHost("api.example", at.String(), 0, false)
+	h, err := outbound.NewHost("api.example", at.String(), 0, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,175 +3,165 @@ package egress
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"strconv"
-	"strings"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/hello"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Bounds of plain HTTP.
-const (
-	maxRequestHead = 64 << 10
-	maxAnswerHead  = 1 << 20
-	keptOpen       = 2 * time.Minute // a connection without a request
-)
-
-// carryHTTP reads requests, each of which must mean this connection's host, and makes
-// them anew: what the host gets is what was read here, however a request was spelt.
+// carryHTTP carries a connection of plain HTTP, of which some was said.
 func (p *passage) carryHTTP(ctx context.Context, first []byte) {
+	p.carryRequests(ctx, first, nil)
+}
+
+// endTLS answers a ClientHello for the host, and carries the requests inside.
+func (p *passage) endTLS(ctx context.Context, said []byte, client hello.Hello) {
+	leaf, err := p.leaf(ctx)
+	if err != nil {
+		p.turnAway(ctx, err)
+		return
+	}
+	p.carryRequests(ctx, said, &requests.Ended{Certificate: leaf, HTTP1: client.HTTP1, HTTP2: client.HTTP2, Roots: p.roots})
+}
+
+// leaf is the certificate for the host, under the authority that the sandbox trusts.
+func (p *passage) leaf(ctx context.Context) (tls.Certificate, error) {
+	cert, err := p.router.door.Leaf(ctx, door.LeafAsk{Sandbox: p.sandbox, Name: p.name})
+	if errors.Is(err, fault.ErrForbidden) {
+		return tls.Certificate{}, &errRefused{sentence: p.refuse(ctx, door.RuleHostTLS, fault.Sentence(err, "it has no certificate"))}
+	}
+	var leaf tls.Certificate
+	if err == nil {
+		leaf, err = tls.X509KeyPair(cert.ChainPEM, cert.KeyPEM)
+	}
+	if err != nil {
+		p.router.log.Error("there is no certificate for a host whose requests are judged", "sandbox", p.sandbox, "name", p.name, "error", err)
+		return tls.Certificate{}, &errRefused{sentence: "there is no certificate for " + p.name + " now"}
+	}
+	return leaf, nil
+}
+
+// carryRequests carries a connection request by request. ended nil: it is plain HTTP.
+func (p *passage) carryRequests(ctx context.Context, said []byte, ended *requests.Ended) {
 	if err := p.guest.SetReadDeadline(time.Time{}); err != nil {
 		return
 	}
-	transport := &http.Transport{
-		DialContext: func(dialing context.Context, _, _ string) (net.Conn, error) {
-			dialing, cancel := context.WithCancel(dialing)
-			defer cancel()
-			defer errand.When(ctx, cancel)() // what is dialled outlives a request, and not the guest's connection
-			return p.dialHTTP(dialing)
-		},
-		DisableCompression:     true,
-		ResponseHeaderTimeout:  p.router.limits.Idle,
-		IdleConnTimeout:        keptOpen,
-		MaxResponseHeaderBytes: maxAnswerHead,
+	protocol := door.ProtocolHTTP
+	if ended != nil {
+		protocol = door.ProtocolHTTPS
 	}
-	defer transport.CloseIdleConnections()
-	one := &single{Conn: p.guest, from: io.MultiReader(bytes.NewReader(first), p.guest), gone: make(chan struct{})}
-	one.next = make(chan net.Conn, 1)
-	one.next <- one
-	server := &http.Server{
-		Handler:           p.handler(transport),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: p.router.limits.HelloTime,
-		IdleTimeout:       keptOpen,
-		MaxHeaderBytes:    maxRequestHead,
-
-		DisableGeneralOptionsHandler: true, // it would answer in the host's place
-		ErrorLog:                     log.New(io.Discard, "", 0),
+	config := requests.Config{
+		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil},
+		Dial:       func(ctx context.Context) (net.Conn, error) { return p.dialHTTP(ctx, protocol) },
+		Ended:      ended,
+		Refuse:     p.refuseRequest,
+		Full:       p.tellDone,
+		Searches:   p.router.guests.searches(p.sandbox),
+		HeadTime:   p.router.limits.HelloTime,
+		AwaitTime:  p.router.limits.Idle,
 	}
-	_ = server.Serve(one) // it ends with the connection
+	if p.judged {
+		config.Judge = p.judgeRequest
+		config.Exchange = p.exchange(ctx, config.Connection)
+	}
+	carrier := requests.New(config)
+	p.mu.Lock()
+	p.carrier = carrier
+	p.mu.Unlock()
+	carrier.Serve(ctx, p.guest, io.MultiReader(bytes.NewReader(said), p.guest))
 }
 
-func (p *passage) dialHTTP(ctx context.Context) (net.Conn, error) {
-	far, err := p.reach(ctx, door.ProtocolHTTP)
+// exchange is what sees to the connection's requests; nil: nothing does.
+func (p *passage) exchange(ctx context.Context, of requests.Connection) requests.Exchange {
+	if p.router.exchanges == nil {
+		return nil
+	}
+	exchange, err := p.router.exchanges.Exchange(ctx, of)
+	if err != nil {
+		p.router.log.Error("nothing can see to the requests of a connection", "sandbox", p.sandbox, "name", p.name, "error", err)
+		return closed{err}
+	}
+	return exchange
+}
+
+// closed is an exchange that lets nothing through.
+type closed struct{ err error }
+
+// Outgoing implements requests.Exchange.
+func (c closed) Outgoing(*http.Request) error { return c.err }
+
+// Incoming implements requests.Exchange.
+func (c closed) Incoming(*http.Response) error { return c.err }
+
+func (p *passage) dialHTTP(ctx context.Context, protocol string) (net.Conn, error) {
+	far, err := p.reach(ctx, protocol)
+	if refused, ok := errors.AsType[*errRefused](err); ok {
+		refusal := &requests.Refusal{Reason: refused.sentence, Recorded: true}
+		if refused.unreached {
+			refusal.Status = http.StatusBadGateway
+		}
+		return nil, refusal
+	}
 	if err != nil {
 		return nil, err // and no metered that is nil
 	}
 	return far, nil
 }
 
-// handler checks each request and passes it on.
-func (p *passage) handler(transport http.RoundTripper) http.Handler {
-	host := net.JoinHostPort(p.name, strconv.Itoa(p.port))
-	proxy := &httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", host, r.In.Host
-			r.Out.URL.RawQuery = r.In.URL.RawQuery
-		},
-		ModifyResponse: func(r *http.Response) error {
-			r.Header.Del("Alt-Svc") // there is no other way to the host
-			return nil
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			if refused, ok := errors.AsType[*errRefused](err); ok {
-				p.answer(w, http.StatusForbidden, refused.sentence)
-				return
-			}
-			p.answer(w, http.StatusBadGateway, "the host did not answer the request")
-		},
+// judgeRequest asks the door about a request.
+func (p *passage) judgeRequest(ctx context.Context, method, path string) (requests.Judgement, error) {
+	a, err := p.router.door.Request(ctx, door.RequestAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Method: method, Path: path})
+	switch {
+	case err != nil:
+		p.router.log.Error("a request could not be judged", "sandbox", p.sandbox, "error", err)
+		return requests.Judgement{}, err
+	case !a.Answer.Decision.Allowed():
+		return requests.Judgement{}, &requests.Refusal{Rule: a.Answer.Decision.Rule, Reason: withRequest(a.Answer.Decision.Reason, a.Answer.RequestID), Recorded: true}
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status, why := p.meant(r); why != "" {
-			p.answer(w, status, p.refuse(r.Context(), door.RuleHostHTTP, why))
+	return requests.Judgement{Rule: a.Answer.Decision.Rule, Terms: a.Terms}, nil
+}
+
+// refuseRequest records that a request is refused, and gives the sentence for the guest.
+func (p *passage) refuseRequest(ctx context.Context, r *requests.Refusal, request string) string {
+	return p.recordRefusal(ctx, door.HostRefusal{Sandbox: p.sandbox, Name: p.name, Port: p.port, Rule: r.Rule, Reason: r.Reason, Request: request})
+}
+
+// roots vouch for the host, once it was dialled; nil: this machine's do.
+func (p *passage) roots() *x509.CertPool {
+	p.reaching.Lock()
+	defer p.reaching.Unlock()
+	return p.target.Roots
+}
+
+// tellDone tells the door what became of the connection's requests that have ended since
+// it was told last.
+func (p *passage) tellDone(ctx context.Context) {
+	p.mu.Lock()
+	carrier := p.carrier
+	p.mu.Unlock()
+	if carrier == nil {
+		return
+	}
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	p.tellRequests(ctx, carrier.Done())
+}
+
+func (p *passage) tellRequests(ctx context.Context, done []door.RequestDone) {
+	seq := p.begun()
+	for some := range slices.Chunk(done, requests.Batch) {
+		if err := p.router.door.Requested(ctx, door.RequestsDone{Sandbox: p.sandbox, Connection: seq, Requests: some}); err != nil {
+			p.router.log.Error("what became of requests is not on record", "sandbox", p.sandbox, "error", err)
 			return
 		}
-		proxy.ServeHTTP(w, r)
-	})
-}
-
-// answer ends the connection with our own words.
-func (p *passage) answer(w http.ResponseWriter, status int, sentence string) {
-	w.Header().Set("Connection", "close")
-	http.Error(w, "cofferdam: "+sentence, status)
-}
-
-// meant tells what is wrong with a request, "" if it means this connection's host.
-func (p *passage) meant(r *http.Request) (status int, why string) {
-	upgrade := strings.ToLower(r.Header.Get("Upgrade"))
-	switch {
-	case r.Method == http.MethodConnect || r.Method == http.MethodTrace || r.Method == "PRI":
-		return http.StatusMethodNotAllowed, "a request has a method that is not passed on"
-	case !p.isAuthority(r.Host):
-		return http.StatusMisdirectedRequest, "a request is to another authority than " + p.name + ", to which the connection is"
-	case r.URL.Scheme != "" && r.URL.Scheme != "http" || r.URL.User != nil || !strings.HasPrefix(r.URL.Path, "/"):
-		return http.StatusBadRequest, "a request's target is none of this host"
-	case upgrade != "" && upgrade != "websocket" || len(r.Header.Values("Upgrade")) > 1:
-		return http.StatusBadRequest, "a request wants to go on in a protocol that is not passed on"
-	}
-	return 0, ""
-}
-
-// isAuthority tells whether an authority is this connection's.
-func (p *passage) isAuthority(authority string) bool {
-	host, port, found := strings.Cut(authority, ":")
-	if found && port != strconv.Itoa(p.port) {
-		return false
-	}
-	return lower(host) == p.name
-}
-
-// lower is s with its ASCII letters in lower case, and no other ones.
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
-}
-
-// single is a listener for one connection, and that connection, of which some was read.
-type single struct {
-	net.Conn
-	from io.Reader
-	next chan net.Conn
-	once sync.Once
-	gone chan struct{} // closed when the connection is
-}
-
-// Read implements net.Conn.
-func (s *single) Read(b []byte) (int, error) { return s.from.Read(b) }
-
-// Close implements net.Conn and net.Listener.
-func (s *single) Close() error {
-	s.once.Do(func() { close(s.gone) })
-	return s.Conn.Close()
-}
-
-// CloseWrite is the half-close by which the server lets its last answer arrive.
-func (s *single) CloseWrite() error { return closeWrite(s.Conn) }
-
-// Accept implements net.Listener.
-func (s *single) Accept() (net.Conn, error) {
-	select {
-	case conn := <-s.next:
-		return conn, nil
-	case <-s.gone:
-		return nil, net.ErrClosed
 	}
 }
-
-// Addr implements net.Listener.
-func (s *single) Addr() net.Addr { return s.LocalAddr() }

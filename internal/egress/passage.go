@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -27,6 +28,7 @@ type passage struct {
 	name    string
 	port    int
 	held    bool // a person has to be asked
+	judged  bool // each request on it is, so that TLS is ended
 	guest   net.Conn
 	cancel  context.CancelFunc
 	out, in atomic.Int64 // bytes to the host, and from it
@@ -42,6 +44,7 @@ type passage struct {
 	address   string // of the last of far
 	problem   string // why it ended, if not by its ends
 	unreached bool
+	carrier   *requests.Carrier // nil: requests are not read
 }
 
 // connectHost carries a connection to a name that the policy has on that port, or has held
@@ -49,7 +52,7 @@ type passage struct {
 func (s *stream) connectHost(ctx context.Context, name string, port int, a door.NameAnswer) {
 	p := &passage{
 		router: s.router, sandbox: s.sandbox, name: name, port: port, guest: guestConn{s.conn, s.router.limits.Idle},
-		held: a.Answer.Decision.Effect == policy.Hold,
+		held: a.Answer.Decision.Effect == policy.Hold, judged: a.Judged,
 	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
 		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
@@ -64,7 +67,7 @@ func (s *stream) connectHost(ctx context.Context, name string, port int, a door.
 	defer forget()
 	ctx, p.cancel = context.WithCancel(ctx)
 	defer p.finish(ctx)
-	if a.TCP {
+	if a.TCP && !a.Judged {
 		s.connectTCP(ctx, p, id)
 		return
 	}
@@ -98,7 +101,10 @@ func (p *passage) carry(ctx context.Context) {
 }
 
 // errRefused is what a refusal is to who waits for a connection.
-type errRefused struct{ sentence string }
+type errRefused struct {
+	sentence  string
+	unreached bool // nothing forbids it: the host does not answer
+}
 
 func (e *errRefused) Error() string { return e.sentence }
 
@@ -122,7 +128,7 @@ func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) 
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.problem, p.unreached = why, true
-		return nil, &errRefused{why}
+		return nil, &errRefused{sentence: why, unreached: true}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,20 +153,20 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 	target, err := p.router.dialer.Resolve(ctx, p.name, p.port)
 	switch {
 	case errors.Is(err, fault.ErrForbidden):
-		return &errRefused{p.refuse(ctx, door.RuleHostAddress, fault.Sentence(err, "an address that it may not have"))}
+		return &errRefused{sentence: p.refuse(ctx, door.RuleHostAddress, fault.Sentence(err, "an address that it may not have"))}
 	case err != nil:
 		p.router.log.Info("a host does not resolve", "sandbox", p.sandbox, "name", p.name, "error", err)
-		return &errRefused{p.refuse(ctx, door.RuleHostUnresolved, fault.Sentence(err, "it does not resolve"))}
+		return &errRefused{sentence: p.refuse(ctx, door.RuleHostUnresolved, fault.Sentence(err, "it does not resolve"))}
 	}
 	ctx, cancel := recording(ctx)
 	defer cancel()
-	a, err := p.router.door.Connect(ctx, door.ConnectAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Protocol: protocol, Addresses: target.Addrs(), Pinned: target.Pinned})
+	a, err := p.router.door.Connect(ctx, door.ConnectAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Protocol: protocol, Addresses: target.Addrs(), Pinned: target.Pinned, Judged: p.judged})
 	switch {
 	case err != nil:
 		p.router.log.Error("a connection could not be judged", "sandbox", p.sandbox, "error", err)
-		return &errRefused{"the connection could not be judged"}
+		return &errRefused{sentence: "the connection could not be judged"}
 	case !a.Decision.Allowed():
-		return &errRefused{withRequest(a.Decision.Reason, a.RequestID)}
+		return &errRefused{sentence: withRequest(a.Decision.Reason, a.RequestID)}
 	}
 	p.target = target
 	p.mu.Lock()
@@ -172,13 +178,17 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 
 // refuse records that the connection is refused, and gives the sentence for the guest.
 func (p *passage) refuse(ctx context.Context, rule, reason string) string {
+	return p.recordRefusal(ctx, door.HostRefusal{Sandbox: p.sandbox, Name: p.name, Port: p.port, Rule: rule, Reason: reason})
+}
+
+func (p *passage) recordRefusal(ctx context.Context, h door.HostRefusal) string {
 	ctx, cancel := recording(ctx)
 	defer cancel()
-	a, err := p.router.door.HostRefused(ctx, door.HostRefusal{Sandbox: p.sandbox, Name: p.name, Port: p.port, Rule: rule, Reason: reason})
+	a, err := p.router.door.HostRefused(ctx, h)
 	if err != nil {
 		p.router.log.Error("a refused connection could not be recorded", "sandbox", p.sandbox, "error", err)
 	}
-	return withRequest(reason, a.RequestID)
+	return withRequest(h.Reason, a.RequestID)
 }
 
 // withRequest is a reason with the id under which `cofferdam why` has it.
@@ -221,13 +231,17 @@ func (p *passage) finish(ctx context.Context) {
 		Sandbox: p.sandbox, Seq: p.seq, Address: p.address, BytesOut: p.out.Load(), BytesIn: p.in.Load(),
 		Milliseconds: time.Since(p.began).Milliseconds(), Problem: p.problem, Unreached: p.unreached,
 	}
-	judged := !p.began.IsZero()
+	begun, carrier := !p.began.IsZero(), p.carrier
 	p.mu.Unlock()
-	if !judged {
+	if !begun {
 		return
 	}
 	ctx, cancel := recording(ctx)
 	defer cancel()
+	if carrier != nil {
+		d.Requests = carrier.Passed()
+		p.tellRequests(ctx, carrier.Done())
+	}
 	if err := p.router.door.Disconnected(ctx, d); err != nil {
 		p.router.log.Debug("the end of a connection is not on record", "sandbox", p.sandbox, "error", err) // its sandbox has gone
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -86,6 +87,8 @@ type Config struct {
 	Limits   Limits
 	Dialer   *outbound.Dialer // to hosts; default: one that knows of none more than the host's resolver
 	Log      *slog.Logger     // for the operator; default: none
+	// Exchanges see to the requests of judged connections; nil: nothing does.
+	Exchanges requests.Exchanges
 }
 
 // registryPort is the one port on which registry names answer.
@@ -103,6 +106,8 @@ type Router struct {
 	guests   *guests
 	dialer   *outbound.Dialer
 	passages passages
+
+	exchanges requests.Exchanges // nil: nothing sees to requests
 }
 
 // NewRouter makes a router.
@@ -114,7 +119,9 @@ func NewRouter(cfg Config) *Router {
 		cfg.Dialer = outbound.NewDialer(nil, nil)
 	}
 	limits := cfg.Limits.withDefaults()
-	return &Router{registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits), dialer: cfg.Dialer}
+	return &Router{
+		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
+	}
 }
 
 // Serve takes streams from the uplink until ctx ends, closes the listener and

@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -124,7 +125,11 @@ func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	r := egress.NewRouter(egress.Config{Registry: registry{}, Door: append(asks, d)[0], Limits: limits, Dialer: dialer})
+	cfg := egress.Config{Registry: registry{}, Door: append(asks, d)[0], Limits: limits, Dialer: dialer}
+	if sees, ok := cfg.Door.(requests.Exchanges); ok {
+		cfg.Exchanges = sees
+	}
+	r := egress.NewRouter(cfg)
 	go func() { done <- r.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -24,9 +25,14 @@ func deny() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
 // the server has it say its ClientHello again. What is inside stays the client's and the
 // server's.
 func (p *passage) carryTLS(ctx context.Context, said []byte) {
-	whole, rest, err := p.hear(&hello.Client{}, said)
+	client := &hello.Client{}
+	whole, rest, err := p.hear(client, said)
 	if err != nil {
 		p.turnAway(ctx, err)
+		return
+	}
+	if p.judged {
+		p.endTLS(ctx, slices.Concat(whole, rest), client.Hello())
 		return
 	}
 	far, err := p.reach(ctx, door.ProtocolTLS)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -39,6 +40,9 @@ type toolView struct {
 	Arguments   jsontext.Value `json:"arguments"`
 }
 
+// toolsKeptOpen is how long a connection to the tools stays without a call.
+const toolsKeptOpen = 2 * time.Minute
+
 // serveTools answers a connection to the tools' name, by plain HTTP. What a tool is, and
 // who may call it, is the door's to know.
 func (s *stream) serveTools(ctx context.Context) {
@@ -55,17 +59,15 @@ func (s *stream) serveTools(ctx context.Context) {
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
-	one := &single{Conn: s.conn, from: s.conn, next: make(chan net.Conn, 1), gone: make(chan struct{})}
-	one.next <- one
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.answerTools),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: s.router.limits.HelloTime,
-		IdleTimeout:       keptOpen,
+		IdleTimeout:       toolsKeptOpen,
 		MaxHeaderBytes:    maxCallHead,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
-	_ = server.Serve(one) // it ends with the connection
+	_ = server.Serve(requests.Listen(s.conn)) // it ends with the connection
 }
 
 func (s *stream) answerTools(w http.ResponseWriter, r *http.Request) {

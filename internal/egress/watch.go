@@ -83,6 +83,7 @@ func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*pass
 		if hungUp(p.guest) {
 			p.stop("the sandbox's end of the connection has gone")
 		}
+		p.tellDone(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

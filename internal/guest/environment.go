@@ -22,12 +22,15 @@ const markerVariable = "COFFERDAM_COMMAND"
 // replace their trust store get the bundle, those that add to it the CA alone.
 func trustEnv() map[string]string {
 	return map[string]string{
-		"SSL_CERT_FILE":       channel.BundleFile, // OpenSSL and what follows it
-		"REQUESTS_CA_BUNDLE":  channel.BundleFile,
-		"CURL_CA_BUNDLE":      channel.BundleFile,
-		"CARGO_HTTP_CAINFO":   channel.BundleFile,
-		"GIT_SSL_CAINFO":      channel.BundleFile,
-		"NODE_EXTRA_CA_CERTS": channel.CAFile,
+		"SSL_CERT_FILE":                    channel.BundleFile, // OpenSSL and what follows it
+		"REQUESTS_CA_BUNDLE":               channel.BundleFile,
+		"CURL_CA_BUNDLE":                   channel.BundleFile,
+		"AWS_CA_BUNDLE":                    channel.BundleFile,
+		"DENO_CERT":                        channel.CAFile,
+		"CARGO_HTTP_CAINFO":                channel.BundleFile,
+		"GIT_SSL_CAINFO":                   channel.BundleFile,
+		"NODE_EXTRA_CA_CERTS":              channel.CAFile,
+		"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": channel.BundleFile,
 		// Codex takes this before SSL_CERT_FILE, in place of its own.
 		"CODEX_CA_CERTIFICATE": channel.BundleFile,
 	}

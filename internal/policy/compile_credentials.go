@@ -118,7 +118,7 @@ func (c *injections) disagrees(v value, cred Credential) bool {
 // can be reached.
 func (c *injections) finish() {
 	for i, cred := range c.policy.credentials {
-		ports := c.policy.hostPorts(cred.Host)
+		ports := c.policy.network.portsOf(cred.Host)
 		if len(ports) == 0 || cred.Port != 0 && !slices.Contains(ports, cred.Port) {
 			c.open(c.at[i], "%s is not on network_allowlist, so nothing is sent there, with the secret %s or without", cred.Host, cred.Secret)
 		}

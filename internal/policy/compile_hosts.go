@@ -12,6 +12,7 @@ type hostReader struct{ c *compiler }
 // entry reads an entry of a list of names: a name alone, or an object that says more
 // of it.
 func (r hostReader) entry(v value) (entry hostEntry, ok bool) {
+	entry.line = v.node.Line
 	if v.node.Kind != yaml.MappingNode {
 		entry.NetworkPattern, ok = r.name(v)
 		return entry, ok
@@ -36,7 +37,10 @@ func (r hostReader) entry(v value) (entry hostEntry, ok bool) {
 		}
 		entry.Port = int(port)
 	}
-	return entry, r.tcp(&entry, o)
+	if !r.tcp(&entry, o) {
+		return entry, false
+	}
+	return entry, requestReader{r.c}.read(&entry, o)
 }
 
 // name reads a name, with a port perhaps.

@@ -99,7 +99,8 @@ func (c *compiler) networkAllowlist(v value) {
 		c.says(v, "an empty list: no name is reachable but the registries'")
 		return
 	}
-	if host, n := c.policy.crowdedHost(); host != "" {
+	requestReader{c}.oneWay(v)
+	if host, n := c.policy.network.crowded(); host != "" {
 		c.fail(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
 	}
 	c.says(v, "the sandbox can connect to these, by TLS that names them or by plain HTTP, where they have public addresses")

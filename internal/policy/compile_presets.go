@@ -35,7 +35,7 @@ func compilePresets(c *compiler, v value) {
 			expandPreset(c, e, shipped.Presets[name])
 		}
 	}
-	if host, n := c.policy.crowdedHost(); host != "" {
+	if host, n := c.policy.network.crowded(); host != "" {
 		c.fail(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
 	}
 }

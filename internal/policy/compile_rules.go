@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
-
-	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
 )
 
 const (
@@ -172,20 +170,7 @@ func (c *compiler) operand(v value, r *rule) {
 	if r.text, ok = c.text(v); !ok || r.operator != "matches" {
 		return
 	}
-	if len(r.text) > maxPattern {
-		c.fail(v.node, "%s has %d bytes, and at most %d are read", v.path, len(r.text), maxPattern)
-		return
-	}
-	pattern, err := expression.Parse(r.text)
-	if err != nil {
-		c.fail(v.node, "%s is not a regular expression as Python reads it: %s", v.path, oneLine(err.Error()))
-		return
-	}
-	if c.steps += pattern.Size(); c.steps > maxSteps {
-		c.fail(v.node, "%s: the expressions of all rules come to more than %d steps; repeat less", v.path, maxSteps)
-		return
-	}
-	r.pattern = pattern
+	r.pattern = c.expression(v, r.text)
 }
 
 // readArgumentOperand reads what an argument is compared with: a text, a number or a boolean.

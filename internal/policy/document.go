@@ -22,7 +22,7 @@ type document struct {
 	AllowedPackages  map[pkgref.Ecosystem][]allowedKeys `key:"allowed_packages" means:"Packages that may be installed, by ecosystem."`
 	BlockedPackages  map[pkgref.Ecosystem][]blockedKeys `key:"blocked_packages" means:"Packages that are denied, whatever else allows them."`
 	Namespaces       []namespaceKeys                    `key:"namespaces" means:"Private names, each with the one upstream that it comes from."`
-	NetworkAllowlist []hostKeys                         `key:"network_allowlist" means:"Names that the sandbox can connect to: a host, *.host for all below it, host:port; or an object that says more."`
+	NetworkAllowlist []hostKeys                         `key:"network_allowlist" means:"Names that the sandbox can connect to: a host, *.host for all below it, host:port; or an object that says more, like which requests may be made."`
 	NetworkPresets   []presetName                       `key:"network_presets" means:"Names of well-known services, by one word for each: anthropic, openai, github, ... They are added to network_allowlist."`
 	NetworkUnlisted  unlistedName                       `key:"network_unlisted" means:"What becomes of a name that the policy does not list: deny, or hold for a person. Deny if absent."`
 	NetworkProxy     bool                               `key:"network_proxy" means:"Also offers the listed names by a proxy inside, HTTP and SOCKS 5, and sets the variables that tell tools of it."`
@@ -98,6 +98,11 @@ type hostKeys struct {
 	Host hostName   `key:"host" needed:"yes" means:"A host, or *.host for all below it."`
 	Port portNumber `key:"port" means:"The one port. 80 and 443 if absent."`
 	TCP  bool       `key:"tcp" means:"Lets protocols other than TLS and HTTP pass, by the host's address alone. It needs a port that is not 80 or 443."`
+
+	Methods      []method   `key:"methods" means:"The methods that a request may have. Every one if absent. GET does not bring HEAD along."`
+	Paths        []pathForm `key:"paths" means:"The paths that a request may have: * is any characters in a segment, ** any number of segments. Every one if absent."`
+	MaxBody      byteSize   `key:"max_body" means:"How many bytes a request may carry, like 64kB or 1MB."`
+	DenyPatterns []text     `key:"deny_patterns" means:"Regular expressions that may not be found in a request: its target, its header, its body."`
 }
 
 type credentialsKeys struct {

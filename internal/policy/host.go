@@ -28,6 +28,11 @@ func (p *Policy) Host(name string, port int) Decision {
 func (p *Policy) HostTCP(name string, port int) Decision {
 	switch d := p.Host(name, port); {
 	case d.Effect == Allow && d.Would == "":
+		if p.Requests().Judged(name, port) {
+			d.Effect, d.Rule = Deny, ruleRequest
+			d.Reason = reason("the policy judges each request to %s on port %d, so that nothing but HTTP passes there", plain(name, 253), port)
+			return d
+		}
 	case d.Effect == Hold, d.Would != "":
 		d.Effect, d.Would, d.Rule = Deny, "", ruleNetworkDefault
 		d.Reason = reason("%s is not on the policy's network_allowlist; other protocols than TLS and HTTP need an entry with tcp: true", plain(name, 253))
@@ -50,17 +55,17 @@ func (p *Policy) hostBy(name string, port int, enough func(hostEntry) bool) Deci
 // HostPorts are the ports on which a name may be connected to, or asked about, in
 // ascending order.
 func (p *Policy) HostPorts(name string) []int {
-	ports := withAsked(p, name, p.hostPorts(name))
+	ports := withAsked(p, name, p.network.portsOf(name))
 	for _, by := range p.narrowed {
-		both := withAsked(by, name, by.hostPorts(name))
+		both := withAsked(by, name, by.network.portsOf(name))
 		ports = slices.DeleteFunc(ports, func(port int) bool { return !slices.Contains(both, port) })
 	}
 	return ports
 }
 
 func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decision {
-	for _, entry := range p.network {
-		if entry.matches(name) && (port == 0 || slices.Contains(entry.ports(), port)) && enough(entry) {
+	for _, entry := range p.network.of(name) {
+		if (port == 0 || slices.Contains(entry.ports(), port)) && enough(entry) {
 			return Decision{
 				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
 				Reason: reason("%s is %s", plain(name, 253), entry.where()),
@@ -68,7 +73,7 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 		}
 	}
 	d := Decision{Effect: Deny, Rule: ruleNetworkDefault, ResolvedBy: ByNetwork, Suggest: suggestHost(name, port)}
-	switch listed := p.hostPorts(name); {
+	switch listed := p.network.portsOf(name); {
 	case slices.Contains(listed, port):
 		d.Suggest = ""
 		d.Reason = reason("the policy's network_allowlist has %s on port %d for TLS and HTTP alone; other protocols need an entry with tcp: true", plain(name, 253), port)
@@ -86,12 +91,10 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 	return d
 }
 
-func (p *Policy) hostPorts(name string) []int {
+func (l hostList) portsOf(name string) []int {
 	var ports []int
-	for _, entry := range p.network {
-		if entry.matches(name) {
-			ports = append(ports, entry.ports()...)
-		}
+	for _, entry := range l.of(name) {
+		ports = append(ports, entry.ports()...)
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
@@ -100,9 +103,14 @@ func (p *Policy) hostPorts(name string) []int {
 // hostEntry is an entry of a list of names, with what it says beside the name.
 type hostEntry struct {
 	NetworkPattern
-	tcp    bool   // protocols pass that do not tell which host is meant
-	preset string // that has it; "": the document's own list
+	tcp      bool          // protocols pass that do not tell which host is meant
+	requests *requestRules // nil: what is said on a connection is not looked at
+	line     int
+	preset   string // that has it; "": the document's own list
 }
+
+// hostList is a policy's list of names.
+type hostList []hostEntry
 
 // any is enough for what says which host is meant.
 func (hostEntry) any() bool { return true }
@@ -134,15 +142,15 @@ func suggestHost(name string, port int) string {
 	return ruleNetworkEntry + ":\n  - " + strconv.Quote(entry.String()) + "\n"
 }
 
-// crowdedHost is a name that is listed on more ports than a sandbox could listen on; "" if
+// crowded is a name that is listed on more ports than a sandbox could listen on; "" if
 // there is none.
-func (p *Policy) crowdedHost() (host string, ports int) {
-	for _, entry := range p.network {
+func (l hostList) crowded() (host string, ports int) {
+	for _, entry := range l {
 		name := entry.Host
 		if entry.Wildcard {
 			name = "a." + name
 		}
-		if n := len(p.hostPorts(name)); n > maxHostPorts {
+		if n := len(l.portsOf(name)); n > maxHostPorts {
 			return entry.Host, n
 		}
 	}

@@ -22,7 +22,7 @@ type Policy struct {
 	resources    Resources
 	workspace    Workspace
 	mounts       []Mount
-	network      []hostEntry
+	network      hostList
 	credentials  []Credential
 	unlisted     Effect // of names that network lacks: "" is Deny
 	proxy        bool

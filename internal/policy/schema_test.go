@@ -67,6 +67,7 @@ func TestSchemaTakesWhatParseReads(t *testing.T) {
 		"environment: { mode: persistent, baseline: first }",
 		"network_allowlist: [ a.example, { host: \"*.a.example\" }, { host: a.example, port: 22, tcp: true } ]",
 		"network_proxy: true",
+		"network_allowlist: [ { host: a.example, methods: [GET, M-SEARCH], paths: [\"/**\", \"/a/*.json\"], max_body: 64kB, deny_patterns: [\"x+\"] }, { host: b.example, max_body: 0 }, { host: c.example, max_body: 2MiB } ]",
 	} {
 		documents[one] = []byte(one)
 	}

@@ -30,9 +30,11 @@ func mayBeAsked(name string) bool {
 }
 
 // mayOpen reports whether a name that the policy does not list can be open on a port all the
-// same: since a person says so, or since the policy only observes.
+// same: since a person says so, or since the policy only observes. A name whose requests it
+// judges is none: it would be open to all requests.
 func mayOpen(p *Policy, name string, port int) bool {
-	return (p.unlisted == Hold || p.observes) && (port == 0 || slices.Contains(askedPorts(), port)) && mayBeAsked(name)
+	return (p.unlisted == Hold || p.observes) && (port == 0 || slices.Contains(askedPorts(), port)) && mayBeAsked(name) &&
+		!slices.ContainsFunc(p.network.of(name), hostEntry.judged)
 }
 
 // held is d, the refusal of a name that no list has, as one that waits for a person.

@@ -49,6 +49,9 @@ type (
 	megabytes       int64
 	pids            int64
 	portNumber      int64
+	method          string
+	pathForm        string
+	byteSize        string
 	priority        int64
 )
 
@@ -57,6 +60,7 @@ const (
 	hostPattern     = `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*`
 	namePattern     = hostPattern + `(:[0-9]{1,5})?$`
 	lockfilePattern = `(^|/)(uv\.lock|pylock\.([^/]*\.)?toml|[^/]*\.txt|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go(\.work)?\.sum)$`
+	bytesPattern    = `^[0-9]{1,13}([kKMGT]i?)?B?$`
 	quantityPattern = `^[0-9][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`
 )
 
@@ -83,6 +87,9 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[megabytes]():      ranging("integer", 1, maxMB),
 		reflect.TypeFor[pids]():           ranging("integer", 1, maxPids),
 		reflect.TypeFor[portNumber]():     ranging("integer", 1, maxPort),
+		reflect.TypeFor[method]():         matching(`^[A-Z-]{1,20}$`),
+		reflect.TypeFor[pathForm]():       matching(`^/`),
+		reflect.TypeFor[byteSize]():       either(node{{"type", "integer"}, {"minimum", 0}}, matching(bytesPattern)),
 		reflect.TypeFor[priority]():       ranging("integer", -1_000_000, 1_000_000),
 		reflect.TypeFor[someLockfiles]():  {{"type", "array"}, {"items", matching(lockfilePattern)}, {"minItems", 1}, {"uniqueItems", true}},
 		reflect.TypeFor[operand]():        either(someOperand(), node{{"type", "array"}, {"items", someOperand()}}),

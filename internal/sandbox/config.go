@@ -25,6 +25,9 @@ type Config struct {
 	// Trust gives the CA certificate for new sandboxes and the host names that
 	// the gateway answers for; it waits until they are known.
 	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
+	// TrustHosts gives the certificate of the CA under which the gateway ends TLS for
+	// just these hosts; nil: it ends none.
+	TrustHosts func(ctx context.Context, hosts []string) (caPEM []byte, err error)
 	// ClientSettings are the variables that package clients have in every sandbox; a
 	// template's own and all others go over them.
 	ClientSettings map[string]string

@@ -80,7 +80,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	caPEM, names, err := l.cfg.Trust(ctx)
+	caPEM, names, err := trustOf(ctx, l.cfg, req.Policy)
 	if err != nil {
 		return nil, err
 	}

@@ -163,6 +163,14 @@ func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) e
 	return err
 }
 
+// Request implements door.Door.
+func (d watchedDoor) Request(ctx context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
+	ctx, a := d.ask(ctx, "request", ask.Sandbox, pkgref.Ref{})
+	answer, err := d.Door.Request(ctx, ask)
+	a.decided(answer.Answer, err)
+	return answer, err
+}
+
 // HostRefused implements door.Door.
 func (d watchedDoor) HostRefused(ctx context.Context, h door.HostRefusal) (door.Answer, error) {
 	return decided(ctx, d, "host_refused", h.Sandbox, pkgref.Ref{}, h, d.Door.HostRefused)

@@ -39,7 +39,8 @@ func (l *hostLog) write(format string, args ...any) error {
 
 // hosts NAME... serves hosts on loopback until the script's end, over TLS (port 443) and
 // plain HTTP (port 80), and configures the installation so that the names lead there. The
-// file ca.pem has its certificate's authority, and requests what comes to it.
+// file ca.pem has its certificate's authority, by which the gateway knows them where it ends
+// TLS, and requests what comes to them.
 func hosts(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: hosts NAME...")
@@ -50,7 +51,7 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 		if r.TLS != nil {
 			scheme = "https"
 		}
-		if err := l.write("%s %s%s", scheme, r.Host, r.URL.Path); err != nil {
+		if err := l.write("%s%s %s%s", method(r), scheme, r.Host, r.URL.Path); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -69,10 +70,18 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(secure.Close)
 	text := "network:\n  hosts:\n"
 	for _, name := range args {
-		text += fmt.Sprintf("    - { name: %q, port: 443, address: %q }\n    - { name: %q, port: 80, address: %q }\n",
-			name, secure.Listener.Addr(), name, plain.Listener.Addr())
+		text += fmt.Sprintf("    - { name: %q, port: 443, address: %q, ca_file: %q }\n    - { name: %q, port: 80, address: %q }\n",
+			name, secure.Listener.Addr(), ts.MkAbs("ca.pem"), name, plain.Listener.Addr())
 	}
 	ts.Check(os.WriteFile(stateFile(ts, "config.yaml"), []byte(text), 0o600))
+}
+
+// method is that of a request which is no GET.
+func method(r *http.Request) string {
+	if r.Method == http.MethodGet {
+		return ""
+	}
+	return r.Method + " "
 }
 
 // certified is a certificate for some names, and the authority's own, in PEM.

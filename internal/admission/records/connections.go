@@ -85,6 +85,15 @@ func (c *Connections) Get(seq uint64) (Connection, bool) {
 	return one, ok && one.sleeps == c.sleeps
 }
 
+// Known is a connection that goes on, or that its sandbox's sleep has cut and nobody has
+// told the end of yet.
+func (c *Connections) Known(seq uint64) (Connection, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.open[seq]
+	return one, ok
+}
+
 // Open are the records of what goes on, in their order.
 func (c *Connections) Open() []uint64 {
 	c.mu.Lock()

@@ -38,9 +38,10 @@ const (
 	DetailProtocol  = "protocol"   // by which a connection's client said which host it means
 	DetailAddresses = "addresses"  // that a connection's host was found to have
 	DetailAddress   = "address"    // of them, the one that was connected to
-	DetailBytesOut  = "bytes_out"  // of a connection that has ended: to the host
+	DetailRequest   = "request"    // of a request: its method and its path
+	DetailBytesOut  = "bytes_out"  // of a connection, or of a request, that has ended: to the host
 	DetailBytesIn   = "bytes_in"   // and from it
-	DetailBegan     = "began_seq"  // of a connection or a call that has ended: the record that it began
+	DetailBegan     = "began_seq"  // of a connection or a call that has ended, or of a request: the record that the connection, or the call, began
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
 	DetailEvent     = "event"

@@ -49,6 +49,9 @@ func hostText(r audit.Record) string {
 	if port := r.Detail[DetailPort]; port != "" {
 		name += ":" + port
 	}
+	if request := r.Detail[DetailRequest]; request != "" {
+		name += " " + request
+	}
 	return name
 }
 

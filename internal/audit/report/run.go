@@ -104,6 +104,8 @@ func newPage() *page {
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
 	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")
 	add("Frozen", kind(audit.KindSandbox, audit.Frozen, audit.Thawed, audit.Failed), "sandbox", "outcome", "request", "reason")
+	requests := kind(audit.KindNetwork, audit.Finished)
+	add("Requests", func(r audit.Record) bool { return requests(r) && r.Detail["request"] != "" }, "what", "port", "sent", "status", "bytes out", "bytes in", "rule")
 	add("Connections", kind(audit.KindNetwork, audit.Started, audit.Finished), "what", "port", "outcome", "address", "bytes out", "bytes in", "reason", "rule")
 	add("Tools", kind(audit.KindTool), "what", "outcome", timesColumn, "request", "reason", "rule")
 	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
@@ -224,7 +226,7 @@ func (p *page) head() Table {
 func pageCells(r audit.Record, columns []string) map[string]string {
 	row := cells(r, columns)
 	for column, text := range map[string]string{
-		"port": r.Detail["port"], "address": r.Detail["address"], "bytes out": r.Detail["bytes_out"], "bytes in": r.Detail["bytes_in"],
+		"port": r.Detail["port"], "address": r.Detail["address"], "sent": r.Detail["request"], "status": r.Detail["status"], "bytes out": r.Detail["bytes_out"], "bytes in": r.Detail["bytes_in"],
 		"copy of": r.Detail["copy_of"], "snapshot": r.Detail["snapshot"], "came with": r.Detail["came_with"], "digest": copyDigest(r),
 		"kind": r.Detail["kind"], "file": r.File, "what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
 	} {

@@ -9,11 +9,14 @@ type Hello struct {
 	// client that only pretends (GREASE) can't be told from one that does not: that is what
 	// it pretends for.
 	Encrypted bool
+	// HTTP1 and HTTP2 tell whether it offers these by name (ALPN).
+	HTTP1, HTTP2 bool
 }
 
 // The extensions that matter here.
 const (
 	extensionName         = 0
+	extensionProtocols    = 16
 	extensionEncrypted    = 0xfe0d
 	extensionEncryptedOld = 0xffce // of drafts, under the name ESNI
 )
@@ -87,11 +90,28 @@ func parseExtensions(all []byte) (h Hello, err error) {
 			if h.Name, err = parseName(body); err != nil {
 				return Hello{}, err
 			}
+		case extensionProtocols:
+			h.HTTP1, h.HTTP2 = parseProtocols(body)
 		case extensionEncrypted, extensionEncryptedOld:
 			h.Encrypted = true
 		}
 	}
 	return h, nil
+}
+
+// parseProtocols looks for two names in a list of them. One that is malformed has none: who
+// answers the ClientHello refuses it.
+func parseProtocols(body []byte) (http1, http2 bool) {
+	outer := &reader{rest: body}
+	for list := (&reader{rest: outer.sized(2)}); len(list.rest) > 0; {
+		switch string(list.sized(1)) {
+		case "http/1.1":
+			http1 = true
+		case "h2":
+			http2 = true
+		}
+	}
+	return http1, http2
 }
 
 // parseName reads a list of names, in which there is one, of the one kind that there is.

@@ -6,6 +6,7 @@ package outbound
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/netip"
@@ -34,11 +35,18 @@ type Host struct {
 	Port int `json:"port,omitempty"`
 	// Private lets the name resolve to private addresses, too.
 	Private bool `json:"private,omitempty"`
+	// CAPEM is what its certificate may come from, in place of what this machine trusts;
+	// nil: that. It counts where the gateway ends TLS.
+	CAPEM []byte `json:"ca_pem,omitempty"`
 }
 
-// NewHost checks and makes a Host. at is "ADDRESS" or "ADDRESS:PORT", or "".
-func NewHost(name, at string, port int, private bool) (Host, error) {
-	h := Host{Name: name, Port: port, Private: private}
+// NewHost checks and makes a Host. at is "ADDRESS" or "ADDRESS:PORT", or ""; ca is PEM, or
+// nil.
+func NewHost(name, at string, port int, private bool, ca []byte) (Host, error) {
+	h := Host{Name: name, Port: port, Private: private, CAPEM: ca}
+	if ca != nil && !x509.NewCertPool().AppendCertsFromPEM(ca) {
+		return Host{}, fault.Invalid(".ca_file has no certificate in PEM")
+	}
 	bare := strings.TrimPrefix(name, "*.")
 	if bare == "" || strings.ToLower(bare) != bare || strings.ContainsAny(bare, "*:/ ") || strings.HasSuffix(bare, ".") {
 		return Host{}, fault.Invalid(".name is %q; it is a host's name in lower case, or *. and one", name)
@@ -47,8 +55,8 @@ func NewHost(name, at string, port int, private bool) (Host, error) {
 		return Host{}, fault.Invalid(".port is %d; it is a number from 1 to 65535", port)
 	}
 	if at == "" {
-		if !private || port != 0 {
-			return Host{}, fault.Invalid(" has neither an address nor private: true, so it says nothing")
+		if !private && ca == nil || port != 0 {
+			return Host{}, fault.Invalid(" has neither an address nor private: true nor ca_file, so it says nothing")
 		}
 		return h, nil
 	}
@@ -113,6 +121,8 @@ const (
 type Target struct {
 	Addresses []netip.AddrPort
 	Pinned    bool // by the operator's configuration; nobody was asked
+	// Roots vouch for the name, where the operator says so; nil: this machine's do.
+	Roots *x509.CertPool
 }
 
 // Addrs are its addresses without ports.
@@ -129,16 +139,19 @@ func (t Target) Addrs() []netip.Addr {
 // Both sentences are for the sandbox, and tell it nothing of other hosts.
 func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, error) {
 	private := false
+	var t Target
 	for _, h := range d.hosts {
 		if !h.covers(name, port) {
 			continue
 		}
+		t.trust(h)
 		if h.Address.IsValid() {
 			at := h.Address
 			if at.Port() == 0 {
 				at = netip.AddrPortFrom(at.Addr(), uint16(port))
 			}
-			return Target{Addresses: []netip.AddrPort{at}, Pinned: true}, nil
+			t.Addresses, t.Pinned = []netip.AddrPort{at}, true
+			return t, nil
 		}
 		private = private || h.Private
 	}
@@ -148,7 +161,6 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, er
 	if err != nil || len(found) == 0 {
 		return Target{}, fault.Wrap(fault.ErrUnavailable, err, "%s does not resolve on the host", name)
 	}
-	var t Target
 	for _, a := range found {
 		if err := mayHave(name, a, private); err != nil {
 			return Target{}, err
@@ -158,6 +170,17 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, er
 		}
 	}
 	return t, nil
+}
+
+// trust takes what an entry says of who vouches for the name.
+func (t *Target) trust(h Host) {
+	if h.CAPEM == nil {
+		return
+	}
+	if t.Roots == nil {
+		t.Roots = x509.NewCertPool()
+	}
+	t.Roots.AppendCertsFromPEM(h.CAPEM) // it was checked when it was read
 }
 
 func mayHave(name string, a netip.Addr, private bool) error {

@@ -29,7 +29,7 @@ func (a answers) LookupNetIP(_ context.Context, network, host string) ([]netip.A
 
 func host(t *testing.T, name, at string, port int, private bool) outbound.Host {
 	t.Helper()
-	h, err := outbound.NewHost(name, at, port, private)
+	h, err := outbound.NewHost(name, at, port, private, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestHosts(t *testing.T) {
 		{"a.example", "0.0.0.0", 0, false, "reserved address"},
 		{"a.example", "::", 0, false, "reserved address"},
 	} {
-		_, err := outbound.NewHost(c.name, c.at, c.port, c.private)
+		_, err := outbound.NewHost(c.name, c.at, c.port, c.private, nil)
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%+v: %v", c, err)
 		}

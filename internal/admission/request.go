@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// detailStatus is of a request: its answer's.
+const detailStatus = "status"
+
+// Requests decides about requests to hosts whose TLS the gateway ends, and records them.
+type Requests struct {
+	tenants *tenants
+	leaf    func(ctx context.Context, hosts []string, name string) (door.Certificate, error)
+}
+
+// Request implements Door. What people have opened, and what the sandbox's client has
+// closed, is judged as with Connect; then the policies' rules are.
+func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
+	t, err := q.tenants.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.RequestAnswer{}, err
+	}
+	d, err := t.judgeHost(ctx, ask.Name, ask.Port, "")
+	if err != nil {
+		return door.RequestAnswer{}, err
+	}
+	terms := policy.RequestTerms{}
+	if d.Allowed() {
+		d, terms = t.policy().Requests().Judge(ask.Name, ask.Port, policy.Request{Method: ask.Method, Path: ask.Path})
+	}
+	if d.Allowed() {
+		return door.RequestAnswer{Answer: door.Answer{Decision: d}, Terms: terms}, nil
+	}
+	r, err := hostRequests{t}.refuse(ctx, d, audit.Blocked, ask.Name, ask.Port, ask.Method+" "+ask.Path)
+	return door.RequestAnswer{Answer: door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}}, err
+}
+
+// Leaf implements Door. The authority is that of the policy with which the sandbox began:
+// what it trusts does not change afterwards.
+func (q *Requests) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certificate, error) {
+	t, err := q.tenants.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.Certificate{}, err
+	}
+	if q.leaf == nil {
+		return door.Certificate{}, fault.New(fault.ErrUnavailable, "this daemon has no certificate authority")
+	}
+	hosts := t.run.Policy.Requests().Hosts()
+	if !slices.ContainsFunc(hosts, func(host string) bool { return hasHost(host, ask.Name) }) {
+		return door.Certificate{}, fault.New(fault.ErrForbidden,
+			"each request to %s is judged since a narrower policy came; this sandbox began before that and trusts no certificate of ours for it, so start another one", excerpt.Of(ask.Name, 253))
+	}
+	return q.leaf(ctx, hosts, ask.Name)
+}
+
+// hasHost tells whether an ended host, which may begin with "*.", has a name.
+func hasHost(host, name string) bool {
+	if below, ok := strings.CutPrefix(host, "*"); ok {
+		return strings.HasSuffix(name, below)
+	}
+	return host == name
+}
+
+// Requested implements Door. The record that its connection began says whose it was.
+func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error {
+	t, err := q.tenants.get(done.Sandbox)
+	if err != nil {
+		return err
+	}
+	one, goesOn := t.hosts.Known(done.Connection)
+	if !goesOn {
+		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox that goes on", done.Connection)
+	}
+	for _, request := range done.Requests {
+		if err := (hostRequests{t}).record(ctx, one.Record, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record records what became of a request, unless there are too many.
+func (h hostRequests) record(ctx context.Context, began audit.Record, request door.RequestDone) error {
+	t := h.t
+	own, tell := t.requests.take(t.known.config.Limits.Requests)
+	if !own && !tell {
+		return nil
+	}
+	r := audit.Record{Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork)}
+	if tell {
+		r.Outcome, r.Rule = audit.Exceeded, ruleRequestsQuota
+		r.Reason = "more requests were made than are recorded one by one; the end of each connection tells how many"
+		_, err := t.book.Append(ctx, r)
+		return err
+	}
+	r.Outcome, r.Rule, r.Reason = audit.Finished, excerpt.Of(request.Rule, 300), excerpt.Of(request.Problem, 1_024)
+	r.Detail = map[string]string{
+		records.DetailRequest: excerpt.Of(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
+		records.DetailBytesOut: strconv.FormatInt(request.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(request.BytesIn, 10),
+		detailTook: strconv.FormatInt(request.Milliseconds, 10),
+	}
+	if request.Status != 0 {
+		r.Detail[detailStatus] = strconv.Itoa(request.Status)
+	}
+	maps.Copy(r.Detail, map[string]string{records.DetailName: began.Detail[records.DetailName], records.DetailPort: began.Detail[records.DetailPort]})
+	_, err := t.book.Append(ctx, r)
+	return err
+}

@@ -1,0 +1,80 @@
+package requests
+
+import (
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// sender sends requests that were judged.
+type sender struct {
+	carrier *Carrier
+	to      http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	exchange := s.carrier.config.Exchange
+	if exchange != nil {
+		if err := exchange.Outgoing(r); err != nil {
+			return nil, unready(err)
+		}
+	}
+	s.carrier.passed.Add(1)
+	answer, err := s.to.RoundTrip(r)
+	if err != nil {
+		watch(r, nil, err)
+		return nil, err
+	}
+	watch(r, answer, nil)
+	answer.Header.Del("Alt-Svc") // there is no other way to the host
+	if exchange != nil {
+		if err := exchange.Incoming(answer); err != nil {
+			_ = answer.Body.Close() // nobody reads it
+			return nil, unready(err)
+		}
+	}
+	return answer, nil
+}
+
+// unready is what an exchange's error is to the client.
+func unready(err error) error {
+	if refusal, ok := asRefusal(err); ok {
+		return refusal
+	}
+	return fault.Wrap(fault.ErrUnavailable, err, "%s", fault.Sentence(err, "the request could not be made ready to be sent"))
+}
+
+// fail answers a request that got no answer.
+func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
+	refusal, ok := asRefusal(err)
+	if !ok {
+		refusal = &Refusal{Reason: fault.Sentence(err, "the host did not answer the request"), Status: http.StatusBadGateway, Recorded: true}
+	}
+	c.refuse(w, r, refusal)
+}
+
+// refuse answers with why a request is not passed on, which is on record by then. The
+// connection goes on unless the client has shown that it does not know whom it talks to.
+func (c *Carrier) refuse(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
+	request := r.Method + " " + r.URL.EscapedPath()
+	if refusal.Rule == door.RuleHostHTTP || refusal.Rule == door.RuleHostUnreached {
+		request = "" // they are one, whatever was asked for
+	}
+	if r.ProtoMajor == 1 && (refusal.Rule == door.RuleHostHTTP || c.config.Judge == nil) {
+		w.Header().Set("Connection", "close")
+	}
+	sentence := refusal.Reason
+	if !refusal.Recorded && refusal.Rule != "" {
+		sentence = c.config.Refuse(r.Context(), refusal, request)
+	}
+	status := refusal.Status
+	if status == 0 {
+		status = http.StatusForbidden
+	}
+	if refusal.Rule != "" {
+		sentence += " (rule " + refusal.Rule + ")"
+	}
+	http.Error(w, "cofferdam: "+sentence, status)
+}

@@ -1,0 +1,113 @@
+package requests
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+)
+
+// Batch is how many requests that have ended are told of at a time at most.
+const Batch = 32
+
+// maxTold bounds the path of one, in bytes.
+const maxTold = 1 << 10
+
+// done are judged requests that have ended and of which nobody was told.
+type done struct {
+	mu   sync.Mutex // guards list
+	list []door.RequestDone
+}
+
+// Done gives the judged requests that have ended since it gave some last.
+func (c *Carrier) Done() []door.RequestDone {
+	c.done.mu.Lock()
+	defer c.done.mu.Unlock()
+	list := c.done.list
+	c.done.list = nil
+	return list
+}
+
+func (d *done) add(one door.RequestDone) (full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, one)
+	return len(d.list) >= Batch
+}
+
+// underway is a request that is being passed on.
+type underway struct {
+	began   time.Time
+	sent    atomic.Bool
+	status  atomic.Int64
+	out, in atomic.Int64 // bytes of bodies
+	failed  atomic.Pointer[string]
+}
+
+type underwayKey struct{}
+
+// follow has what becomes of a judged request known, once ended is called.
+func (c *Carrier) follow(r *http.Request, rule string) (followed *http.Request, ended func()) {
+	if c.config.Judge == nil {
+		return r, func() {}
+	}
+	u := &underway{began: time.Now()}
+	r = r.WithContext(context.WithValue(r.Context(), underwayKey{}, u))
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &counted{r.Body, &u.out}
+	}
+	method, path := r.Method, r.URL.EscapedPath()
+	return r, func() {
+		if !u.sent.Load() {
+			return // what kept it from being sent is on record, or a connection's end
+		}
+		one := door.RequestDone{
+			Method: method, Path: path[:min(len(path), maxTold)], Rule: rule, Status: int(u.status.Load()),
+			BytesOut: u.out.Load(), BytesIn: u.in.Load(), Milliseconds: time.Since(u.began).Milliseconds(),
+		}
+		if problem := u.failed.Load(); problem != nil {
+			one.Problem = *problem
+		}
+		if c.done.add(one) && c.config.Full != nil {
+			c.config.Full(r.Context())
+		}
+	}
+}
+
+// watch takes what became of a request that was sent, up to the answer's header.
+func watch(r *http.Request, answer *http.Response, err error) {
+	u, _ := r.Context().Value(underwayKey{}).(*underway)
+	if u == nil {
+		return
+	}
+	u.sent.Store(true)
+	if err != nil {
+		problem := "the host did not answer it"
+		if refusal, ok := asRefusal(err); ok {
+			problem = refusal.Reason
+		}
+		u.failed.Store(&problem)
+		return
+	}
+	u.status.Store(int64(answer.StatusCode))
+	if answer.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection
+		answer.Body = &counted{answer.Body, &u.in}
+	}
+}
+
+// counted is a body whose bytes are counted.
+type counted struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,121 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+)
+
+// upstream is a TLS connection to the host that waits for its first request, or why there
+// is none.
+type upstream struct {
+	mu   sync.Mutex // guards both
+	conn *tls.Conn  // nil: it was taken, or there is none
+	err  error
+}
+
+// take gives it, once; both nil: it was given already.
+func (u *upstream) take() (*tls.Conn, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	conn, err := u.conn, u.err
+	u.conn, u.err = nil, nil
+	return conn, err
+}
+
+func (u *upstream) close() {
+	if conn, _ := u.take(); conn != nil {
+		_ = conn.Close() // its other end sees it, or is gone
+	}
+}
+
+// end connects to the host, and gives the client's end of TLS: it is offered the protocol
+// that the host has chosen of those that it speaks. A host that can't be reached is told
+// by an answer to each request. The client's refusal of the certificate is put on record.
+func (c *Carrier) end(ctx context.Context, guest net.Conn) (net.Conn, error) {
+	conn := c.answer(ctx, guest)
+	within, cancel := context.WithTimeout(ctx, c.config.HeadTime)
+	defer cancel()
+	err := conn.HandshakeContext(within)
+	if far, ok := errors.AsType[*net.OpError](err); ok && far.Op == "remote error" {
+		c.config.Refuse(ctx, &Refusal{Rule: door.RuleHostTLS, Reason: "the client refused the certificate with which TLS to " + c.config.Name +
+			" is ended outside of the sandbox (" + far.Err.Error() + "); it has to trust the file in SSL_CERT_FILE"}, "")
+	}
+	return conn, err
+}
+
+// answer answers the client's handshake, which is still to come.
+func (c *Carrier) answer(ctx context.Context, guest net.Conn) *tls.Conn {
+	ended := c.config.Ended
+	c.first = &upstream{}
+	config := &tls.Config{
+		Certificates:           []tls.Certificate{ended.Certificate},
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             ended.protocols(),
+		SessionTicketsDisabled: true,
+	}
+	conn, err := c.handshake(ctx)
+	if err != nil {
+		c.first.err = err
+		return tls.Server(guest, config)
+	}
+	c.first.conn = conn
+	if len(config.NextProtos) > 0 {
+		config.NextProtos = []string{cmp.Or(conn.ConnectionState().NegotiatedProtocol, "http/1.1")}
+	}
+	return tls.Server(guest, config)
+}
+
+// protocols are those that the client offers, as names.
+func (e *Ended) protocols() []string {
+	var all []string
+	if e.HTTP2 {
+		all = append(all, "h2")
+	}
+	if e.HTTP1 {
+		all = append(all, "http/1.1")
+	}
+	return all
+}
+
+// dialTLS connects to the host for the transport.
+func (c *Carrier) dialTLS(ctx context.Context) (net.Conn, error) {
+	if c.first != nil {
+		if conn, err := c.first.take(); conn != nil || err != nil {
+			return conn, err
+		}
+	}
+	return c.handshake(ctx)
+}
+
+// handshake connects to the host and verifies its certificate. It is offered what the
+// client offers.
+func (c *Carrier) handshake(ctx context.Context) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.AwaitTime)
+	defer cancel()
+	conn, err := c.config.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended := c.config.Ended
+	far := tls.Client(conn, &tls.Config{ServerName: c.config.Name, RootCAs: ended.Roots(), MinVersion: tls.VersionTLS12, NextProtos: ended.protocols()})
+	if err := far.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // nothing was said on it
+		return nil, &Refusal{Rule: door.RuleHostUnreached, Reason: handshakeProblem(c.config.Name, err), Status: http.StatusBadGateway}
+	}
+	return far, nil
+}
+
+// handshakeProblem is what a client is told of a handshake with the host.
+func handshakeProblem(name string, err error) string {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "the certificate of " + name + " can't be verified on the host, so nothing is sent to it"
+	}
+	return "the TLS handshake with " + name + " failed"
+}

@@ -1,0 +1,192 @@
+// Package requests carries connections request by request: plain HTTP, and HTTP over TLS
+// that it ends. Each request is read, must mean the connection's host, is judged where
+// the policy asks for that, and is made anew, so that the host gets what was judged.
+//
+// Vocabulary: a connection is *judged* if the policy has rules for the requests on it; an
+// *exchange* is what sees to a judged connection's requests and answers, for instance to
+// put a credential in; to *end* TLS is to answer the client with a certificate of the
+// policy's own authority, and to make another TLS connection to the host.
+package requests
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync/atomic"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Bounds of what is read of requests and answers.
+const (
+	maxRequestHead = 64 << 10
+	maxAnswerHead  = 1 << 20
+	maxPath        = 8 << 10
+	maxAtOnce      = 100             // requests of one connection, over HTTP/2
+	keptOpen       = 2 * time.Minute // a connection without a request
+	continueTime   = time.Second     // that a host has to ask for a body which the client would hold back
+)
+
+// Config is a connection and all that it needs.
+type Config struct {
+	Connection
+	// Dial connects to the host, plainly. It is called again if the host closes a
+	// connection between two requests.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Ended is with what TLS is ended; nil: the client speaks plain HTTP.
+	Ended *Ended
+	// Judge judges a request by its method and its path, nil: none is judged. The error is
+	// a *Refusal, or that it can't be judged.
+	Judge func(ctx context.Context, method, path string) (Judgement, error)
+	// Exchange may be nil.
+	Exchange Exchange
+	// Refuse puts a refusal on record and gives the sentence for the client. request is
+	// its method and path.
+	Refuse func(ctx context.Context, r *Refusal, request string) string
+	// Full is called when so many judged requests have ended that Done should be, before
+	// another one is read.
+	Full func(ctx context.Context)
+	// Searches bounds how many bodies are looked through at a time.
+	Searches  chan struct{}
+	HeadTime  time.Duration // that a request's header may take, and the handshake
+	AwaitTime time.Duration // that the host's answer may take to begin
+}
+
+// Ended is with what the TLS of a connection is ended.
+type Ended struct {
+	Certificate tls.Certificate // for the client
+	HTTP1       bool            // the client offers it by name
+	HTTP2       bool
+	// Roots are for the certificate of the host, which was dialled; nil: this machine's.
+	Roots func() *x509.CertPool
+}
+
+// Judgement is of a request that may be sent.
+type Judgement struct {
+	Rule  string
+	Terms policy.RequestTerms
+}
+
+// Carrier carries one connection.
+type Carrier struct {
+	config Config
+	passed atomic.Int64
+	first  *upstream // that Serve connected to before the client's handshake; nil: none
+	guest  net.Conn
+
+	patterns patterns
+	done     done
+}
+
+// New makes one.
+func New(c Config) *Carrier { return &Carrier{config: c} }
+
+// Passed is how many requests were passed on.
+func (c *Carrier) Passed() int64 { return c.passed.Load() }
+
+// Serve carries a connection until it ends; said is what was read of it already.
+func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
+	c.guest = guest
+	one := newSingle(guest, said)
+	transport := &http.Transport{
+		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) },
+		DialTLSContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) },
+		DisableCompression:     true,
+		ResponseHeaderTimeout:  c.config.AwaitTime,
+		ExpectContinueTimeout:  continueTime,
+		IdleConnTimeout:        keptOpen,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		ForceAttemptHTTP2:      c.config.Ended != nil,
+	}
+	defer transport.CloseIdleConnections()
+	server := &http.Server{
+		Handler:           c.handler(transport),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: c.config.HeadTime,
+		IdleTimeout:       keptOpen,
+		MaxHeaderBytes:    maxRequestHead,
+
+		DisableGeneralOptionsHandler: true, // nobody answers in the host's place
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce},
+		ErrorLog:                     log.New(io.Discard, "", 0),
+	}
+	if c.config.Ended == nil {
+		one.offer(one)
+	} else {
+		conn, err := c.end(ctx, one)
+		defer c.first.close()
+		if err != nil {
+			_ = conn.Close() // the client has gone, or knows why
+			return
+		}
+		one.offer(conn)
+	}
+	_ = server.Serve(one) // it ends with the connection
+}
+
+// handler checks each request and passes it on.
+func (c *Carrier) handler(transport http.RoundTripper) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Transport:     &sender{carrier: c, to: transport},
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite:       c.rewrite,
+		ErrorHandler:  c.fail,
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		judged, refusal := c.check(r)
+		if refusal != nil {
+			c.refuse(w, r, refusal)
+			return
+		}
+		r, ended := c.follow(r, judged.Rule)
+		defer c.cutShort(r)
+		defer ended()
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// check judges a request; what may be sent has been read as far as that needs.
+func (c *Carrier) check(r *http.Request) (judged Judgement, refusal *Refusal) {
+	if refusal := c.meant(r); refusal != nil || c.config.Judge == nil {
+		return judged, refusal
+	}
+	if refusal := twoFaced(r); refusal != nil {
+		return judged, refusal
+	}
+	judged, err := c.config.Judge(r.Context(), r.Method, r.URL.EscapedPath())
+	if err != nil {
+		return judged, refusalOf(err)
+	}
+	return judged, c.hold(r, judged.Terms)
+}
+
+// rewrite says where a request goes.
+func (c *Carrier) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme = "http"
+	if c.config.Ended != nil {
+		r.Out.URL.Scheme = "https"
+	}
+	r.Out.URL.Host, r.Out.Host = c.authority(), r.In.Host
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	r.Out.Trailer = r.In.Trailer // the server fills it in when the body has ended
+}
+
+// cutShort has what was lost on its way never look like an end: HTTP/1.0 knows no other
+// mark of one than the connection's, so that is broken off.
+func (c *Carrier) cutShort(r *http.Request) {
+	err := recover()
+	if err == nil {
+		return
+	}
+	if r.ProtoMajor == 1 {
+		_ = c.guest.Close() // without a word of TLS
+	}
+	panic(err) // net/http ends the answer at this
+}

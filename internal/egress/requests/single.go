@@ -1,0 +1,60 @@
+package requests
+
+import (
+	"io"
+	"net"
+	"sync"
+)
+
+// single is a listener for one connection, and that connection, of which some was read.
+type single struct {
+	net.Conn
+	from io.Reader
+	next chan net.Conn
+	once sync.Once
+	gone chan struct{} // closed when the connection is
+}
+
+func newSingle(conn net.Conn, from io.Reader) *single {
+	return &single{Conn: conn, from: from, next: make(chan net.Conn, 1), gone: make(chan struct{})}
+}
+
+// Listen is a listener for one connection, which ends with it.
+func Listen(conn net.Conn) net.Listener {
+	one := newSingle(conn, conn)
+	one.offer(one)
+	return one
+}
+
+// offer has Accept give a connection: this one, or what is spoken over it. Once.
+func (s *single) offer(conn net.Conn) { s.next <- conn }
+
+// Read implements net.Conn.
+func (s *single) Read(b []byte) (int, error) { return s.from.Read(b) }
+
+// Close implements net.Conn and net.Listener.
+func (s *single) Close() error {
+	s.once.Do(func() { close(s.gone) })
+	return s.Conn.Close()
+}
+
+// CloseWrite is the half-close by which the server lets its last answer arrive.
+func (s *single) CloseWrite() error {
+	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return s.Conn.Close()
+}
+
+// Accept implements net.Listener.
+func (s *single) Accept() (net.Conn, error) {
+	select {
+	case conn := <-s.next:
+		return conn, nil
+	case <-s.gone:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements net.Listener.
+func (s *single) Addr() net.Addr { return s.LocalAddr() }

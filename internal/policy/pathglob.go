@@ -1,0 +1,154 @@
+package policy
+
+import "strings"
+
+const (
+	maxGlob = 500     // bytes of a path in a document
+	maxPath = 8 << 10 // of one in a request
+)
+
+// pathGlob is a pattern over the segments of a path. In a segment, * is any characters. A
+// segment ** is any number of segments, at its end one at least: what is below a place is
+// not the place itself.
+type pathGlob []string
+
+// anySegment is what only a glob has: one segment, also an empty one.
+const anySegment = "\x00"
+
+// parsePathGlob says in a few words what is wrong, "" if nothing is.
+func parsePathGlob(s string) (pathGlob, string) {
+	if len(s) > maxGlob {
+		return nil, "is too long"
+	}
+	segments, wrong := splitPath(s)
+	if wrong != "" {
+		return nil, wrong
+	}
+	for i, segment := range segments {
+		if strings.Contains(segment, "**") && segment != "**" {
+			return nil, "has a ** that does not stand alone between slashes"
+		}
+		if i > 0 && segment == "**" && segments[i-1] == "**" {
+			return nil, "has a ** behind another"
+		}
+	}
+	if last := len(segments) - 1; segments[last] == "**" {
+		return append(segments[:last:last], anySegment, "**"), ""
+	}
+	return segments, ""
+}
+
+// matches tells whether it has a path, by its segments. As with any pattern of stars,
+// it is enough to give the last one that was met more and more.
+func (g pathGlob) matches(path []string) bool {
+	at, star, from := 0, -1, 0
+	for i := 0; i < len(path); {
+		switch {
+		case at < len(g) && g[at] == "**":
+			star, from = at, i
+			at++
+		case at < len(g) && segmentMatches(g[at], path[i]):
+			at++
+			i++
+		case star >= 0:
+			from++
+			at, i = star+1, from
+		default:
+			return false
+		}
+	}
+	for at < len(g) && g[at] == "**" {
+		at++
+	}
+	return at == len(g)
+}
+
+func segmentMatches(pattern, segment string) bool {
+	if pattern == anySegment {
+		return true
+	}
+	if (pattern == "") != (segment == "") {
+		return false
+	}
+	at, star, from := 0, -1, 0
+	for i := 0; i < len(segment); {
+		switch {
+		case at < len(pattern) && pattern[at] == '*':
+			star, from = at, i
+			at++
+		case at < len(pattern) && pattern[at] == segment[i]:
+			at++
+			i++
+		case star >= 0:
+			from++
+			at, i = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[at:], "*") == ""
+}
+
+// splitPath gives the segments of a path as it is sent, or says why it could be read in
+// two ways: whoever answers must not find another place behind it than is judged here.
+func splitPath(path string) (segments []string, wrong string) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, "does not begin with a /"
+	}
+	if len(path) > maxPath {
+		return nil, "is too long"
+	}
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c <= ' ' || c > '~' || c == '\\' || c == '?' || c == '#':
+			return nil, "has a character that a path does not have"
+		case c == '%':
+			if wrong := escapeProblem(path[i:]); wrong != "" {
+				return nil, wrong
+			}
+		}
+	}
+	segments = strings.Split(path[1:], "/")
+	for i, segment := range segments {
+		if segment == "" && i < len(segments)-1 {
+			return nil, "has two slashes in a row"
+		}
+		// Some servers take what is behind a semicolon for none of the name.
+		name, _, _ := strings.Cut(strings.ToLower(segment), ";")
+		if name, _, _ = strings.Cut(name, "%3b"); name == "." || name == ".." {
+			return nil, "has a segment . or .."
+		}
+	}
+	return segments, ""
+}
+
+// escapeProblem says what is wrong with the escape that a text begins with. What is a
+// separator, or could become one when it is decoded once more, is never escaped.
+func escapeProblem(s string) string {
+	if len(s) < 3 {
+		return "has a % that escapes nothing"
+	}
+	high, low := unhex(s[1]), unhex(s[2])
+	if high < 0 || low < 0 {
+		return "has a % that escapes nothing"
+	}
+	switch c := byte(high<<4 | low); {
+	case c == '/' || c == '\\' || c == '.' || c == '%':
+		return "escapes a slash, a backslash, a dot or a %"
+	case c < ' ' || c == 0x7f:
+		return "escapes a control character"
+	}
+	return ""
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}

@@ -148,11 +148,12 @@ type RunSummary struct {
 	Served    []Package `json:"served"`
 	Withheld  []Package `json:"withheld"`
 	Refused   []Package `json:"refused"`
-	Missing   []Package `json:"missing"`         // what no upstream has, or gives
-	Failed    []Package `json:"failed"`          // what an upstream could not give: it was away, broken or slow
-	Names     []Name    `json:"names"`           // names that did not resolve
-	Hosts     []Host    `json:"hosts,omitempty"` // that the policy has, and that were connected to
-	Tools     []ToolUse `json:"tools,omitempty"` // tools of the host that were called, or refused
+	Missing   []Package `json:"missing"`            // what no upstream has, or gives
+	Failed    []Package `json:"failed"`             // what an upstream could not give: it was away, broken or slow
+	Names     []Name    `json:"names"`              // names that did not resolve
+	Findings  []Finding `json:"findings,omitempty"` // secrets and personal data, in what left the sandbox
+	Hosts     []Host    `json:"hosts,omitempty"`    // that the policy has, and that were connected to
+	Tools     []ToolUse `json:"tools,omitempty"`    // tools of the host that were called, or refused
 	// Observes tells that the policy only observed (mode: observe). Would is what it let
 	// through and would have refused, or left to a person; WouldNames are names, and hosts
 	// with their ports, of which that is so.
@@ -186,6 +187,14 @@ type Name struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
+}
+
+// Finding is what was found by one rule in one place of what left a sandbox.
+type Finding struct {
+	What   string `json:"what"`             // the rule's name: github-token
+	Where  string `json:"where,omitempty"`  // a command's id, or a file's path
+	Action string `json:"action,omitempty"` // report, redact or block
+	Count  int    `json:"count"`            // different values
 }
 
 // Host is a host on the network that a run connected to, or was refused to.

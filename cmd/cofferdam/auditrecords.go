@@ -16,14 +16,14 @@ import (
 func outcomes() []string {
 	return texts(
 		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.WouldDeny, audit.WouldHold, audit.Failed, audit.Started, audit.Finished,
-		audit.Exceeded, audit.Alarm, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
+		audit.Exceeded, audit.Alarm, audit.Found, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
 		audit.Sealed, audit.Erased, audit.Rotated,
 	)
 }
 
 func kinds() []string {
 	return texts(
-		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog, audit.KindTool,
+		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog, audit.KindTool, audit.KindFinding,
 	)
 }
 

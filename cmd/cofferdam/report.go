@@ -76,6 +76,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 		{len(s.Missing), "missing upstream"},
 		{len(s.Failed), "failed upstream"},
 		{len(s.Names), "unknown to the sandbox"},
+		{len(s.Findings), "found in what went out"},
 		{count(s.Hosts, reached), hostsWord(count(s.Hosts, reached)) + " reached"},
 		{count(s.Hosts, refusedHost), hostsWord(count(s.Hosts, refusedHost)) + " refused"},
 		{toolCalls(s.Tools, called), "calls of tools"},
@@ -137,6 +138,10 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 		row("no such name", n.Name, times(n.Count), n.Reason)
 	}
 	more("no such name", len(s.Names))
+	for _, f := range s.Findings[:min(len(s.Findings), reportRows)] {
+		row("found", f.What, times(f.Count), fmt.Sprintf("in %s: %s", f.Where, f.Action))
+	}
+	more("found", len(s.Findings))
 	for _, h := range s.Hosts[:min(len(s.Hosts), reportRows)] {
 		where := fmt.Sprintf("%s:%d", h.Name, h.Port)
 		if reached(h) {

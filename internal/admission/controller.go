@@ -7,6 +7,8 @@ package admission
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -53,9 +55,12 @@ type Config struct {
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
 	// Tools are the functions of the host that sandboxes may call; nil: there are none.
-	Tools  *tool.Set
-	Calls  CallLimits
-	Logger *slog.Logger // for the operator; nil: it is told nothing
+	Tools *tool.Set
+	Calls CallLimits
+	// FindingsKey is what digests of found values are keyed with; empty: a key that is
+	// forgotten with the Controller.
+	FindingsKey []byte
+	Logger      *slog.Logger // for the operator; nil: it is told nothing
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -119,6 +124,7 @@ type Controller struct {
 	*Distribution
 	*Toolbox
 	*Requests
+	*Findings
 
 	config  Config
 	indexes *indexCache
@@ -145,6 +151,10 @@ func New(config Config) *Controller {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	if len(config.FindingsKey) == 0 {
+		config.FindingsKey = make([]byte, sha256.Size)
+		rand.Read(config.FindingsKey) // never fails: it ends the process instead
+	}
 	config.Limits = config.Limits.orDefaults()
 	known := &tenants{by: map[string]*tenant{}}
 	c := &Controller{
@@ -152,6 +162,7 @@ func New(config Config) *Controller {
 		Distribution: &Distribution{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
 		Requests:     &Requests{tenants: known, leaf: config.Leaf},
+		Findings:     &Findings{tenants: known, key: config.FindingsKey},
 		config:       config,
 		indexes:      newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),
 		remembered:   ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),

@@ -88,6 +88,8 @@ func (t *tenant) recall(r audit.Record) {
 		}
 	case audit.KindTool:
 		caller{t}.replay(r)
+	case audit.KindFinding:
+		t.book.ReplayRefusal(r)
 	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
 	}
 }

@@ -26,6 +26,7 @@ type RunSummary struct {
 	Missing   []Line        // what no upstream has, or gives
 	Failed    []Line        // what an upstream could not give: it was away, broken or slow
 	Names     []RefusedName // that did not resolve
+	Findings  []FindingLine // secrets and personal data, in what left the sandbox
 	Hosts     []Host        // that the policy has, and that were connected to
 	Tools     []ToolUse     // of the host, that were called or refused
 	// Observes tells that the policy only observed. Would is what it would have refused, or
@@ -128,6 +129,7 @@ type summary struct {
 	releases  map[pkgref.Ref]bool // that were served or refused
 	failures  []audit.Record      // refusals, some of what nobody wanted
 	endings   endings
+	findings  findingLines
 }
 
 func (s *summary) add(r audit.Record) {
@@ -178,6 +180,8 @@ func (s *summary) add(r audit.Record) {
 		}
 	case audit.WouldDeny, audit.WouldHold:
 		s.would.add(r)
+	case audit.Found:
+		s.findings.add(r)
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
 	case audit.Finished:
@@ -270,6 +274,8 @@ func (s *summary) addRefused(r audit.Record) {
 			return
 		}
 		s.failures = append(s.failures, r)
+	case audit.KindFinding:
+		s.findings.add(r)
 	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool: // no packages
 	}
 }
@@ -350,6 +356,7 @@ func (s *summary) finish() RunSummary {
 	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
 	s.out.Would, s.out.WouldNames = s.would.packages.sorted(), s.would.names(s.hosts.list)
 	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
+	s.out.Findings = s.findings
 	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()
 	s.out.Tools = s.tools.sorted()
 	return s.out

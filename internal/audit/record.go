@@ -64,6 +64,9 @@ const (
 	Exceeded  Outcome = "exceeded"   // a quota: the run is cut, not the log
 	Alarm     Outcome = "alarm"      // what was served before is known to be malicious now, or is on a disk and was never served
 
+	// Of KindFinding, what went out; what did not is Blocked.
+	Found Outcome = "found" // Detail["action"] says how it went out
+
 	// Of KindApproval; a request begins with Pending.
 	Approved   Outcome = "approved"
 	Denied     Outcome = "denied"
@@ -101,6 +104,7 @@ const (
 	KindDaemon  Kind = "daemon"  // start, policy loaded, torn tail repaired
 	KindBuild   Kind = "build"   // of a template: begun, a step of it, ended
 	KindTool    Kind = "tool"    // a call of a tool of the host: begun, ended, refused
+	KindFinding Kind = "finding" // a secret or personal data, in what leaves a sandbox
 	// KindApproval: a change of a request in the approval queue.
 	KindApproval Kind = "approval"
 	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.

@@ -190,6 +190,9 @@ func (p Paths) Tokens() string { return filepath.Join(p.State, "tokens.db") }
 // AccessKey is the key that sandboxes' access tokens are made with.
 func (p Paths) AccessKey() string { return filepath.Join(p.State, "access.key") }
 
+// FindingsKey is the key that digests of found secrets are made with.
+func (p Paths) FindingsKey() string { return filepath.Join(p.State, "findings.key") }
+
 // AdminSocket is where metrics, profiles and health are, for this user only.
 func (p Paths) AdminSocket() string { return filepath.Join(p.Runtime, "admin.sock") }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
@@ -41,7 +40,7 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 		return err
 	}
 	d.approvals.queue, err = approval.Open(ctx, approval.Config{
-		Store: d.approvals.store, Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Logger: d.opts.Log,
+		Store: d.approvals.store, Log: d.records, Clock: d.clock, Logger: d.opts.Log,
 		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires), AfterRun: time.Duration(d.opts.Config.Approvals.AfterRun),
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
@@ -35,6 +36,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -62,6 +65,7 @@ type Daemon struct {
 	keeper    *keeper.Client
 	nursery   nursery // sees to it that it is there
 	log       *audit.FileLog
+	records   audit.Log // log, for what is appended: counted, and without secrets in it
 	clock     *clock.Clock
 	time      timekeeper // tells of it
 	seen      memory
@@ -158,6 +162,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.records = watched.Log(records.Masked(d.log, scan.NewSet(secrets.Rules()...)), d.telemetry)
 	d.openIndex()
 	d.authority, err = authority.Open(d.opts.Paths.Authority())
 	if err != nil {
@@ -175,8 +180,12 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	key, err := findingsKey(d.opts.Paths.FindingsKey())
+	if err != nil {
+		return err
+	}
 	d.door = admission.New(admission.Config{
-		Log: watched.Log(d.log, d.telemetry), Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
 		Clients:    all.Asked,
 		Trees:      trees{d},

@@ -72,6 +72,9 @@ func viewSummary(s admission.RunSummary) api.RunSummary {
 	for _, n := range s.Names {
 		out.Names = append(out.Names, api.Name(n))
 	}
+	for _, f := range s.Findings {
+		out.Findings = append(out.Findings, api.Finding(f))
+	}
 	for _, h := range s.Hosts {
 		out.Hosts = append(out.Hosts, api.Host(h))
 	}

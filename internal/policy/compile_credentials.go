@@ -35,12 +35,7 @@ func compileCredentials(c *compiler, v value) {
 		}
 	}
 	if f, given := o.fields["secret_scanning"]; given {
-		switch on, ok := c.boolean(f); {
-		case ok && on:
-			c.open(f, "what leaves the sandbox is not scanned for secrets yet")
-		case ok:
-			c.says(f, "what leaves the sandbox is not scanned for secrets")
-		}
+		compileScanning(c, f)
 	}
 }
 

@@ -108,7 +108,15 @@ type hostKeys struct {
 type credentialsKeys struct {
 	Mode           justInTime   `key:"mode" means:"Not enforced yet."`
 	Inject         []injectKeys `key:"inject" means:"Not enforced yet: no credential is injected."`
-	SecretScanning bool         `key:"secret_scanning" means:"Not enforced yet: nothing is scanned."`
+	SecretScanning scanningKeys `key:"secret_scanning" means:"What becomes of secrets that are found in what leaves the sandbox. true: redacted in output, and on record in files."`
+}
+
+// scanningKeys can also be true or false.
+type scanningKeys struct {
+	Output   outcomeWord `key:"output" means:"What commands write, to whoever reads it. Off if absent."`
+	Files    outcomeWord `key:"files" means:"Files that clients read. Off if absent."`
+	Requests outcomeWord `key:"requests" means:"Bodies of requests to hosts. Only off yet."`
+	PII      outcomeWord `key:"pii" means:"Personal data, in the places where secrets are looked for. Off if absent."`
 }
 
 type injectKeys struct {

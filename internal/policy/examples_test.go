@@ -156,8 +156,8 @@ func TestExamplesMean(t *testing.T) {
 	for name, want := range map[string]string{
 		"allowed-packages.yaml": "",
 		"research-agent.yaml":   "rules:",
-		"sandbox-config.yaml":   "credentials.mode credentials.secret_scanning",
-		"data-analysis.yaml":    "credentials.mode credentials.inject credentials.secret_scanning",
+		"sandbox-config.yaml":   "credentials.mode",
+		"data-analysis.yaml":    "credentials.mode credentials.inject",
 	} {
 		var keys []string
 		for _, note := range example(t, name).Notes() {

@@ -35,6 +35,7 @@ type Policy struct {
 	packages     packageRules
 	namespaces   []Namespace
 	commands     commandRules
+	scanning     Scanning // of this document alone
 	explanations []Explanation
 	narrowed     []*Policy // which must agree; see NarrowedBy
 }

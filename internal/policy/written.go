@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
 // The kinds of values in a document. Each says how it is written, as far as a JSON Schema
@@ -34,6 +35,7 @@ type (
 	mountMode       string
 	environmentMode string
 	justInTime      string
+	outcomeWord     string
 	restricted      string
 	denyAll         string
 	someLockfiles   []string
@@ -100,7 +102,10 @@ func plainForms() map[reflect.Type]node {
 
 // shorthands are the objects that can also be written as one value of another kind.
 func shorthands() map[reflect.Type]reflect.Type {
-	return map[reflect.Type]reflect.Type{reflect.TypeFor[hostKeys](): reflect.TypeFor[networkName]()}
+	return map[reflect.Type]reflect.Type{
+		reflect.TypeFor[hostKeys]():     reflect.TypeFor[networkName](),
+		reflect.TypeFor[scanningKeys](): reflect.TypeFor[bool](),
+	}
 }
 
 // words are the kinds that are one of a few words.
@@ -124,6 +129,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[operator]():        {"eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains"},
 		reflect.TypeFor[mountMode]():       {"read_only", "read_write"},
 		reflect.TypeFor[environmentMode](): {"ephemeral", "persistent"},
+		reflect.TypeFor[outcomeWord]():     scan.Words(),
 		reflect.TypeFor[justInTime]():      {"just_in_time"},
 		reflect.TypeFor[restricted]():      {"restricted"},
 		reflect.TypeFor[denyAll]():         {"deny_all"},

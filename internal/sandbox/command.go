@@ -59,7 +59,11 @@ func (m *Manager) Written(ctx context.Context, id, cmd string) (keeper.Output, e
 	if _, err := m.Get(id); err != nil {
 		return keeper.Output{}, err
 	}
-	return m.cfg.Keeper.Output(ctx, id, cmd)
+	out, err := m.cfg.Keeper.Output(ctx, id, cmd)
+	if err != nil {
+		return out, err
+	}
+	return m.inside.outgoing.Written(ctx, id, cmd, out)
 }
 
 // Started are a sandbox's commands that have not ended, in the order of their ids.

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -11,6 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -22,6 +27,8 @@ type Config struct {
 	Keeper        *keeper.Client
 	Templates     templates
 	Door          *admission.Controller
+	// Scans are the rules for what leaves sandboxes; nil: all that there are.
+	Scans func() *scan.Set
 	// Trust gives the CA certificate for new sandboxes and the host names that
 	// the gateway answers for; it waits until they are known.
 	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)
@@ -81,6 +88,9 @@ type templates interface {
 func (c *Config) complete() {
 	if c.Journal == nil {
 		c.Journal = journal.NewMemory()
+	}
+	if c.Scans == nil {
+		c.Scans = sync.OnceValue(func() *scan.Set { return scan.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
 	}
 	if c.Boot == nil {
 		c.Boot = sinceBoot

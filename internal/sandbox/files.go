@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
 )
 
 // answerTimeout is how long a guest may take for the reply to a call, of time in
@@ -21,6 +22,7 @@ type inside struct {
 	cfg        *Config
 	registry   *registry
 	background *background
+	outgoing   *outgoing.Scanner
 }
 
 // File does an operation on the sandbox's files that is one reply: stat, mkdir,
@@ -82,6 +84,14 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	if info, err = reply.FileInfo(); err != nil {
 		_ = conn.Close()
 		return nil, info, err
+	}
+	if f.Op == channel.FileRead {
+		scanned, err := n.outgoing.File(conn, id, f.Path)
+		if err != nil {
+			_ = conn.Close()
+			return nil, info, err
+		}
+		conn = scanned
 	}
 	return channel.NewConn(conn), info, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/recovery"
@@ -50,12 +51,12 @@ type Manager struct {
 func New(given Config) *Manager {
 	cfg := &given
 	cfg.complete()
-	b := newBackground(endsAtOnce)
+	b, scans := newBackground(endsAtOnce), outgoing.New(cfg.Scans, cfg.Door)
 	known, keys := newRegistry(), newKeys()
 	times := &lifetimes{cfg: cfg, registry: known, background: b}
 	m := &Manager{
 		cfg: cfg, registry: known, background: b, documents: documents{cfg.PolicyDir}, spans: spans{cfg.Observer, known},
-		inside: &inside{cfg: cfg, registry: known, background: b}, ready: newReady(cfg, known, b), replacements: newReplacements(cfg.Door, known),
+		inside: &inside{cfg: cfg, registry: known, background: b, outgoing: scans}, ready: newReady(cfg, known, b), replacements: newReplacements(cfg.Door, known),
 		tracker: &tracker{
 			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: ends.New(times.expired), quotas: quota.NewBook(),
 			boot: cfg.Boot, background: b, log: cfg.Log,
@@ -74,7 +75,7 @@ func New(given Config) *Manager {
 	agents := &guests{cfg: cfg, blueprints: blueprints}
 	joined := &assembly{
 		cfg: cfg, tracker: m.tracker, remover: m.remover, guests: agents, inventory: m.remover.inventory,
-		commands: commands.NewRunner(b.ctx, &b.group, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Log: cfg.Log}),
+		commands: commands.NewRunner(b.ctx, &b.group, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Outgoing: scans, Log: cfg.Log}),
 	}
 	m.pauser = &pauser{cfg: cfg, registry: known, spans: m.spans, engines: cfg.Engines, guests: agents, tracker: m.tracker}
 	times.tracker, times.remover, times.pauser = m.tracker, m.remover, m.pauser

@@ -1,10 +1,12 @@
 package scan
 
+import "sync"
+
 // Set is rules that are looked for together. It never changes; any number of scanners use
 // one.
 type Set struct {
 	rules  []Rule
-	tables [4]*table // by the classes that are looked for: one bit each
+	tables [4]func() *table // by the classes that are looked for, one bit each; made when needed
 }
 
 // table tells which rules may apply where a pair of bytes stands.
@@ -33,13 +35,15 @@ type candidate struct {
 func NewSet(rules ...Rule) *Set {
 	s := &Set{rules: rules}
 	for classes := range s.tables {
-		t := &table{}
-		for i, r := range rules {
-			if classes>>r.Class&1 != 0 {
-				t.add(i, r)
+		s.tables[classes] = sync.OnceValue(func() *table {
+			t := &table{}
+			for i, r := range rules {
+				if classes>>r.Class&1 != 0 {
+					t.add(i, r)
+				}
 			}
-		}
-		s.tables[classes] = t
+			return t
+		})
 	}
 	return s
 }
@@ -53,7 +57,7 @@ func (s *Set) table(p Plan) *table {
 	if p.Personal != Off {
 		classes |= 1 << Personal
 	}
-	return s.tables[classes]
+	return s.tables[classes]()
 }
 
 func (t *table) add(i int, r Rule) {

@@ -49,6 +49,7 @@ type Book struct {
 	displayed   map[shownKey]*showing // what was shown of metadata and pages; nil: it is on record
 	shown       []*refusal            // for `cofferdam why`, oldest first
 	names       map[string]bool       // refused names that have a record of their own
+	findings    int                   // that have one
 }
 
 // NewBook makes an empty Book.
@@ -181,6 +182,21 @@ func (b *Book) TakesName(r audit.Record) bool {
 	}
 	b.names[key.more] = true
 	return true
+}
+
+// maxFindings bounds the findings of one sandbox that have a record of their own.
+const maxFindings = 500
+
+// TakesFinding reports whether a finding may have a record of its own, and counts it if it
+// is new.
+func (b *Book) TakesFinding(r audit.Record) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refusals[keyOf(r)] != nil {
+		return true
+	}
+	b.findings++
+	return b.findings <= maxFindings
 }
 
 // Served stops showing what was refused of a release that was served.

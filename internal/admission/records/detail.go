@@ -45,6 +45,12 @@ const (
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
 	DetailEvent     = "event"
+	DetailWhere     = "where"      // of a finding: the command or the file
+	DetailAction    = "action"     // of a finding: report, redact or block
+	DetailAt        = "at"         // of a finding: where the value begins, in bytes
+	DetailLength    = "length"     // of a finding
+	DetailDigest    = "keyed"      // of a finding: tells equal values, to this installation alone
+	DetailLate      = "late"       // of a finding: "true": a part had gone out
 	DetailKind      = "kind"       // of a refusal: what was asked for, if it was no file that could be installed
 	DetailAlarm     = "alarm"      // "true": more than a refusal, see policy.Decision
 	DetailBundled   = "bundled"    // of a served record: packages inside the file

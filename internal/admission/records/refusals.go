@@ -33,6 +33,8 @@ func keyOf(r audit.Record) refusalKey {
 		key.more = r.Detail[DetailIndex] + rangesKey(r.Withheld)
 	case r.Outcome == audit.Pending:
 		key.file, key.more = "", r.Approval
+	case r.Kind == audit.KindFinding:
+		key.more = r.Detail[DetailName] + " " + r.Detail[DetailWhere] + " " + r.Detail[DetailDigest]
 	case r.Kind == audit.KindNetwork:
 		key.more = hostText(r)
 	case r.Kind == audit.KindTool:

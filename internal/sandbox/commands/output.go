@@ -19,7 +19,7 @@ func (t *Table) Output(ctx context.Context, c Command) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := t.Attach(ctx, cmd.ID, 0)
+	conn, err := t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd.ID, 0) // it stays here
 	if err != nil {
 		return nil, err
 	}

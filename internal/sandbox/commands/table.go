@@ -9,6 +9,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"net"
@@ -18,17 +19,21 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
 // Config is what a Runner works with. All fields are needed.
 type Config struct {
-	Keeper *keeper.Client
-	Door   *admission.Controller
-	Log    *slog.Logger
+	Keeper   *keeper.Client
+	Door     *admission.Controller
+	Outgoing *outgoing.Scanner
+	Log      *slog.Logger
 }
 
 // Runner starts commands and follows them for as long as its daemon lives.
@@ -138,11 +143,27 @@ func (t *Table) Started() []Started {
 	return started
 }
 
-// Attach returns a connection with the command's frames from the offset on.
+// Attach returns a connection with the command's frames from the offset on, as its sandbox's
+// policy lets them out.
 func (t *Table) Attach(ctx context.Context, cmd string, offset int64) (net.Conn, error) {
-	conn, err := t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd, offset)
+	attach := func(ctx context.Context, offset int64) (net.Conn, error) {
+		return t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd, offset)
+	}
+	kill := func() { errand.In(t.group, func() { t.killBlocked(cmd) }) }
+	conn, err := t.cfg.Outgoing.Output(ctx, t.place.Info.ID, cmd, offset, attach, kill)
 	if err != nil {
 		return nil, err
 	}
 	return attachment{Count(conn, t.place.Clients.attach())}, nil
+}
+
+// killBlocked ends a command whose output is blocked: nobody reads what it writes.
+func (t *Table) killBlocked(cmd string) {
+	signal, err := json.Marshal(channel.Signal{Name: "KILL", Tree: true})
+	if err == nil {
+		err = t.cfg.Keeper.Send(t.life, t.place.Info.ID, cmd, channel.FrameSignal, signal)
+	}
+	if err != nil {
+		t.cfg.Log.Debug("a command whose output is blocked was not killed", "sandbox", t.place.Info.ID, "command", cmd, "err", err) // it has ended
+	}
 }

@@ -1,0 +1,98 @@
+package admission
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+)
+
+// Place is a way by which something leaves a sandbox.
+type Place string
+
+// The places; each is a key of the policy's secret_scanning.
+const (
+	PlaceOutput Place = "output"
+	PlaceFiles  Place = "files"
+)
+
+// The rules of findings.
+const (
+	ruleScanning      = "credentials.secret_scanning."
+	ruleFindingsQuota = "quota.findings"
+)
+
+// Findings puts on record what was found in what leaves sandboxes. Safe for concurrent use.
+type Findings struct {
+	tenants *tenants
+	key     []byte // of the values' digests
+}
+
+// Scanning is what becomes of what is found in a sandbox's ways out.
+func (c *Findings) Scanning(sandbox string) (policy.Scanning, error) {
+	t, err := c.tenants.get(sandbox)
+	if err != nil {
+		return policy.Scanning{}, err
+	}
+	return policy.ScanningOf(t.policy()), nil
+}
+
+// Found records that a value was found, durable when it returns: once for each value, rule
+// and way, however often it is looked at again. where is the command or the file. The record
+// has no value, but what tells equal ones from others to who has this installation's key.
+func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where string, f scan.Finding) error {
+	t, err := c.tenants.get(sandbox)
+	if err != nil {
+		return err
+	}
+	outcome := audit.Found
+	if f.Outcome == scan.Block {
+		outcome = audit.Blocked
+	}
+	r := audit.Record{
+		Kind: audit.KindFinding, Outcome: outcome, User: t.run.User, Rule: ruleScanning + string(place), Reason: foundSentence(place, where, f),
+		Detail: map[string]string{
+			records.DetailWhat: "finding", records.DetailName: f.Rule, records.DetailWhere: excerpt.Of(where, 1_024), records.DetailAction: f.Outcome.String(),
+			records.DetailAt: strconv.FormatInt(f.At, 10), records.DetailLength: strconv.Itoa(f.Length), records.DetailDigest: c.keyed(f.Sum),
+		},
+	}
+	if f.Late && f.Outcome > scan.Report {
+		r.Detail[records.DetailLate] = "true"
+	}
+	if !t.book.TakesFinding(r) {
+		r = audit.Record{
+			Kind: audit.KindFinding, Outcome: audit.Exceeded, User: t.run.User, Rule: ruleFindingsQuota,
+			Reason: "more secrets and personal data were found than are recorded one by one",
+		}
+	}
+	_, err = t.book.Refuse(ctx, r)
+	return err
+}
+
+func foundSentence(place Place, where string, f scan.Finding) string {
+	what, ways := "what looks like a secret", map[Place]string{PlaceOutput: "the output of the command ", PlaceFiles: "the file "}
+	if f.Class == scan.Personal {
+		what = "what looks like personal data"
+	}
+	became := map[scan.Outcome]string{scan.Report: "it went out", scan.Redact: "it was redacted", scan.Block: "it was kept back, and what came after it"}[f.Outcome]
+	if f.Late && f.Outcome > scan.Report {
+		became += "; a part of it had gone before the rest came"
+	}
+	return fmt.Sprintf("%s (%s) was found in %s%s: %s", what, f.Rule, ways[place], excerpt.Of(where, 200), became)
+}
+
+// keyed is what stands for a value on record: half of a keyed digest is enough to tell two
+// from each other.
+func (c *Findings) keyed(sum [sha256.Size]byte) string {
+	h := hmac.New(sha256.New, c.key)
+	h.Write(sum[:]) // a hash never fails
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

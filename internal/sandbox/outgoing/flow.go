@@ -1,0 +1,296 @@
+package outgoing
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+)
+
+// maxWhole is how much of a file is kept until it is known that nothing in it is blocked.
+// Of a longer one the beginning goes out before.
+const maxWhole = 1 << 20
+
+// recordTime bounds how long a finding may take to be on record.
+const recordTime = 30 * time.Second
+
+// flow is a connection whose frames are read through scanners, one for each stream of
+// bytes. Writing to it, and closing it, is the connection's own. One goroutine reads.
+type flow struct {
+	net.Conn
+	plan    scan.Plan
+	set     *scan.Set
+	tell    func(scan.Finding) error
+	blocked func()         // is told once that nothing goes on; may be nil
+	refusal *channel.Reply // takes the place of the last frame of what was blocked; nil: it stays
+
+	whole bool // nothing is read before all of it came, as far as maxWhole: it can be refused then
+
+	skip int64 // bytes that the client has already
+	at   int64 // where the next frame's bytes begin, of all streams together
+
+	frames chan frame
+	closed chan struct{}
+	once   sync.Once
+
+	ready    bytes.Buffer // frames that may be read
+	out      *channel.Writer
+	err      error // after ready
+	scanners map[channel.FrameType]*stream
+	waiting  channel.FrameType // whose bytes wait; 0: none do
+	until    time.Time         // and until when
+	over     bool              // it was blocked
+}
+
+type frame struct {
+	kind    channel.FrameType
+	payload []byte
+	err     error
+}
+
+func (s *Scanner) flow(conn net.Conn, p scan.Plan, sandbox string, at admission.Place, where string) *flow {
+	f := &flow{
+		Conn: conn, plan: p, set: s.set(), frames: make(chan frame), closed: make(chan struct{}), scanners: map[channel.FrameType]*stream{},
+		tell: func(found scan.Finding) error {
+			ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+			defer cancel()
+			return s.door.Found(ctx, sandbox, at, where, found)
+		},
+	}
+	f.out = channel.NewWriter(&f.ready)
+	errand.Go(f.receive)
+	return f
+}
+
+// receive reads frames until the connection is closed.
+func (f *flow) receive() {
+	reader := channel.NewReader(f.Conn)
+	for {
+		kind, payload, err := reader.ReadFrame()
+		select {
+		case f.frames <- frame{kind, bytes.Clone(payload), err}:
+		case <-f.closed:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Close ends the connection.
+func (f *flow) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return f.Conn.Close()
+}
+
+// CloseWrite ends the client's half.
+func (f *flow) CloseWrite() error {
+	if half, ok := f.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Read gives the frames as they may go out.
+func (f *flow) Read(p []byte) (int, error) {
+	for f.err == nil && (f.ready.Len() == 0 || f.whole && f.ready.Len() < maxWhole) {
+		f.err = f.next()
+	}
+	f.whole = false
+	if f.ready.Len() == 0 {
+		return 0, f.err
+	}
+	return f.ready.Read(p)
+}
+
+// next takes a frame, or lets go of what has waited for long enough.
+func (f *flow) next() error {
+	var late <-chan time.Time
+	if f.waiting != 0 {
+		timer := time.NewTimer(time.Until(f.until))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case got := <-f.frames:
+		return f.take(got)
+	case <-late:
+		return f.release()
+	case <-f.closed:
+		return net.ErrClosed
+	}
+}
+
+func (f *flow) take(got frame) error {
+	switch {
+	case got.err != nil:
+		if err := f.finish(); err != nil {
+			return err
+		}
+		return got.err
+	case f.over:
+		return f.after(got)
+	case got.kind == channel.FrameStdout || got.kind == channel.FrameStderr:
+		return f.bytes(got)
+	case got.kind == channel.FrameGap:
+		return f.gap(got)
+	case got.kind == channel.FrameExit || got.kind == channel.FrameReply:
+		if err := f.finish(); err != nil {
+			return err
+		}
+		if f.over {
+			return f.after(got)
+		}
+		f.whole = false
+	}
+	return f.out.WriteFrame(got.kind, got.payload)
+}
+
+// after is what becomes of frames behind what was blocked.
+func (f *flow) after(got frame) error {
+	switch {
+	case got.kind == channel.FrameExit:
+		return f.exit(got)
+	case f.refusal != nil:
+		refusal := f.refusal
+		f.refusal = nil
+		if f.whole {
+			f.ready.Reset()
+		}
+		if err := f.out.WriteJSON(channel.FrameReply, refusal); err != nil {
+			return err
+		}
+		return io.EOF
+	}
+	return nil
+}
+
+// exit tells the end of a command whose output is blocked: it was killed, or had ended. Its
+// true end is on record.
+func (f *flow) exit(got frame) error {
+	var exit channel.Exit
+	if err := channel.DecodeJSON(got.kind, got.payload, &exit); err != nil {
+		return err
+	}
+	exit.Code, exit.Signal, exit.Claimed = killedCode, "KILL", false
+	exit.Error = "the output ends here: it has what looks like a secret or personal data, which the policy's secret_scanning.output blocks; cofferdam why tells more"
+	return f.out.WriteJSON(got.kind, exit)
+}
+
+// killedCode is the exit code of what was killed, as a shell says it.
+const killedCode = 137
+
+// bytes takes bytes of one stream. Those of another that wait go first: the order of all
+// is what offsets are counted by.
+func (f *flow) bytes(got frame) error {
+	if f.waiting != 0 && f.waiting != got.kind {
+		if err := f.release(); err != nil {
+			return err
+		}
+	}
+	s := f.scanners[got.kind]
+	if s == nil {
+		s = &stream{Scanner: f.set.Scanner(f.plan)}
+		f.scanners[got.kind] = s
+	}
+	s.lies(f.at)
+	f.at += int64(len(got.payload))
+	s.length(len(got.payload))
+	return f.let(got.kind, s)(s.Write(got.payload))
+}
+
+// let gives out what a scanner let go, and tells what it found.
+func (f *flow) let(kind channel.FrameType, s *stream) func([]byte, []scan.Finding) error {
+	return func(out []byte, found []scan.Finding) error {
+		for _, one := range found {
+			one.At = s.place(one.At)
+			if err := f.tell(one); err != nil {
+				return err
+			}
+		}
+		if err := f.emit(kind, out); err != nil {
+			return err
+		}
+		wait := s.Patience()
+		switch {
+		case s.Blocked():
+			f.stop()
+		case wait == 0:
+			f.waiting = 0
+		case f.waiting == 0 || len(out) > 0: // what waits now has not waited before
+			f.waiting, f.until = kind, time.Now().Add(wait)
+		}
+		if f.over && f.refusal != nil {
+			return f.after(frame{})
+		}
+		return nil
+	}
+}
+
+// emit writes bytes as frames, but for those that the client has.
+func (f *flow) emit(kind channel.FrameType, out []byte) error {
+	known := min(f.skip, int64(len(out)))
+	f.skip -= known
+	for out = out[known:]; len(out) > 0; {
+		n := min(len(out), channel.MaxPayload)
+		if err := f.out.WriteFrame(kind, out[:n]); err != nil {
+			return err
+		}
+		out = out[n:]
+	}
+	return nil
+}
+
+// release lets go of what waits.
+func (f *flow) release() error {
+	kind := f.waiting
+	f.waiting = 0
+	return f.emit(kind, f.scanners[kind].Release())
+}
+
+// finish is the end of both streams.
+func (f *flow) finish() error {
+	for _, kind := range []channel.FrameType{channel.FrameStdout, channel.FrameStderr} {
+		if s := f.scanners[kind]; s != nil && !f.over {
+			if err := f.let(kind, s)(s.Close()); err != nil {
+				return err
+			}
+		}
+	}
+	f.scanners, f.waiting = map[channel.FrameType]*stream{}, 0
+	return nil
+}
+
+// gap is output that was not kept: what is before it and behind it is apart.
+func (f *flow) gap(got frame) error {
+	var gap channel.Gap
+	if err := channel.DecodeJSON(got.kind, got.payload, &gap); err != nil {
+		return err
+	}
+	if err := f.finish(); err != nil || f.over {
+		return err
+	}
+	f.at += gap.Bytes
+	known := min(f.skip, gap.Bytes)
+	f.skip -= known
+	if gap.Bytes -= known; gap.Bytes == 0 && known > 0 {
+		return nil
+	}
+	return f.out.WriteJSON(channel.FrameGap, gap)
+}
+
+// stop lets nothing out any more.
+func (f *flow) stop() {
+	f.over, f.waiting = true, 0
+	if f.blocked != nil {
+		f.blocked()
+	}
+}

@@ -1,0 +1,128 @@
+// Package outgoing scans what leaves a sandbox on its way to a client: what commands write,
+// and files that are read.
+//
+// Vocabulary: a *flow* is a connection with frames, of which those with bytes are scanned;
+// bytes that *wait* are held back because they may be the beginning of a value.
+package outgoing
+
+import (
+	"context"
+	"net"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+)
+
+// Door is what scanning asks and tells the controller; *admission.Controller is one.
+type Door interface {
+	Scanning(sandbox string) (policy.Scanning, error)
+	Found(ctx context.Context, sandbox string, place admission.Place, where string, f scan.Finding) error
+}
+
+// Scanner scans what leaves sandboxes. Safe for concurrent use.
+type Scanner struct {
+	set  func() *scan.Set
+	door Door
+}
+
+// New makes one that looks for what a set knows.
+func New(set func() *scan.Set, door Door) *Scanner { return &Scanner{set, door} }
+
+// lookback is how much of the output before an offset is looked at again, so that a value
+// in whose middle the offset lies is found.
+const lookback = 32 << 10
+
+// Output attaches to a command's output from an offset on, by attach. kill ends the command
+// if what it writes is blocked.
+func (s *Scanner) Output(ctx context.Context, sandbox, command string, offset int64, attach func(context.Context, int64) (net.Conn, error), kill func()) (net.Conn, error) {
+	rules, err := s.door.Scanning(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	if rules.Output.Off() || offset == keeper.Tail {
+		return attach(ctx, offset)
+	}
+	from := offset
+	if offset != keeper.FromNow {
+		from = begin(rules.Output, offset)
+	}
+	if from != offset { // whether there is such an offset only the keeper knows
+		there, err := attach(ctx, offset)
+		if err != nil {
+			return nil, err
+		}
+		_ = there.Close() // it was only asked for
+	}
+	conn, err := attach(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	f := s.flow(conn, rules.Output, sandbox, admission.PlaceOutput, command)
+	f.skip, f.at, f.blocked = offset-from, from, kill
+	if offset == keeper.FromNow {
+		f.skip, f.at = 0, 0
+	}
+	return f, nil
+}
+
+// begin is where to begin to look for an offset: what was blocked before it stays so.
+func begin(p scan.Plan, offset int64) int64 {
+	if p.Secrets == scan.Block || p.Personal == scan.Block {
+		return 0
+	}
+	return max(0, offset-lookback)
+}
+
+// Written is what is kept of a command's output, as it may be read.
+func (s *Scanner) Written(ctx context.Context, sandbox, command string, out keeper.Output) (keeper.Output, error) {
+	rules, err := s.door.Scanning(sandbox)
+	if err != nil || rules.Output.Off() {
+		return out, err
+	}
+	streams := []func(*keeper.Passage) *[]byte{
+		func(p *keeper.Passage) *[]byte { return &p.Stdout },
+		func(p *keeper.Passage) *[]byte { return &p.Stderr },
+	}
+	for _, of := range streams {
+		scanner := s.set().Scanner(rules.Output)
+		var clean []byte
+		tell := func(bytes []byte, found []scan.Finding) {
+			clean = append(clean, bytes...)
+			for _, f := range found {
+				if err == nil {
+					err = s.door.Found(ctx, sandbox, admission.PlaceOutput, command, f)
+				}
+			}
+		}
+		for i := range out.Passages {
+			tell(scanner.Write(*of(&out.Passages[i])))
+		}
+		tell(scanner.Close())
+		if err != nil {
+			return keeper.Output{}, err
+		}
+		for i := range out.Passages {
+			text := of(&out.Passages[i])
+			n := min(len(*text), len(clean))
+			*text, clean = clean[:n:n], clean[n:]
+		}
+	}
+	return out, nil
+}
+
+// File is the stream of a file that is read.
+func (s *Scanner) File(conn net.Conn, sandbox, path string) (net.Conn, error) {
+	rules, err := s.door.Scanning(sandbox)
+	if err != nil || rules.Files.Off() {
+		return conn, err
+	}
+	f := s.flow(conn, rules.Files, sandbox, admission.PlaceFiles, path)
+	f.whole = rules.Files.Secrets == scan.Block || rules.Files.Personal == scan.Block
+	f.refusal = &channel.Reply{
+		Code: channel.CodePermission, Error: "the file has what looks like a secret or personal data, which the policy's secret_scanning.files blocks; cofferdam why tells more",
+	}
+	return f, nil
+}

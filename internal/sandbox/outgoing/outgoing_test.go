@@ -1,0 +1,286 @@
+package outgoing_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+)
+
+const (
+	token  = "glpat-" + "aB3dE6gH9kaB3dE6gH9k"
+	masked = "**************************"
+)
+
+// door keeps what was found.
+type door struct {
+	plan scan.Plan
+	fail error
+
+	mu    sync.Mutex // guards found
+	found []scan.Finding
+}
+
+func (d *door) Scanning(string) (policy.Scanning, error) {
+	return policy.Scanning{Output: d.plan, Files: d.plan}, nil
+}
+
+func (d *door) Found(_ context.Context, _ string, _ admission.Place, _ string, f scan.Finding) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found = append(d.found, f)
+	return d.fail
+}
+
+func (d *door) all() []scan.Finding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.found
+}
+
+// command plays the keeper: frames from an offset on.
+type command struct {
+	written []string // a piece with "!" in front is of stderr
+}
+
+func (c command) attach(_ context.Context, offset int64) (net.Conn, error) {
+	here, there := net.Pipe()
+	go func() {
+		defer here.Close()
+		w := channel.NewWriter(here)
+		at := int64(0)
+		for _, text := range c.written {
+			kind := channel.FrameStdout
+			if rest, is := strings.CutPrefix(text, "!"); is {
+				kind, text = channel.FrameStderr, rest
+			}
+			from := min(max(offset-at, 0), int64(len(text)))
+			at += int64(len(text))
+			if text = text[from:]; text != "" && w.WriteFrame(kind, []byte(text)) != nil {
+				return
+			}
+		}
+		_ = w.WriteJSON(channel.FrameExit, channel.Exit{})
+	}()
+	return there, nil
+}
+
+func scanner(d *door) *outgoing.Scanner {
+	return outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d)
+}
+
+// read is all that a connection says: stdout, stderr, and whether the exit came.
+func read(t *testing.T, conn net.Conn) (stdout, stderr string, exited bool) {
+	t.Helper()
+	defer conn.Close()
+	r := channel.NewReader(conn)
+	for {
+		kind, payload, err := r.ReadFrame()
+		if err != nil {
+			return stdout, stderr, false
+		}
+		switch kind {
+		case channel.FrameStdout:
+			stdout += string(payload)
+		case channel.FrameStderr:
+			stderr += string(payload)
+		case channel.FrameExit:
+			return stdout, stderr, true
+		}
+	}
+}
+
+// TestOutput: what is found in either stream is redacted, wherever the frames are cut, from
+// whatever offset a client attaches; the findings say where in the whole output.
+func TestOutput(t *testing.T) {
+	whole := "begin " + token + " end\n"
+	for cut := 1; cut < len(whole); cut += 3 {
+		for offset := int64(0); offset < int64(len(whole)); offset += 5 {
+			d := &door{plan: scan.Plan{Secrets: scan.Redact}}
+			c := command{[]string{whole[:cut], whole[cut:], "!error " + token + "\n"}}
+			conn, err := scanner(d).Output(t.Context(), "box", "cmd", offset, c.attach, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, stderr, exited := read(t, conn)
+			if want := strings.Replace(whole, token, masked, 1)[offset:]; stdout != want || stderr != "error "+masked+"\n" || !exited {
+				t.Fatalf("cut %d, offset %d: %q, %q, %v", cut, offset, stdout, stderr, exited)
+			}
+			found := d.all()
+			if len(found) != 2 || found[0].At != 6 || found[1].At != int64(len(whole))+6 {
+				t.Fatalf("cut %d, offset %d: %+v", cut, offset, found)
+			}
+		}
+	}
+}
+
+// TestReportedAndOff: report changes nothing, and off looks at nothing.
+func TestReportedAndOff(t *testing.T) {
+	for plan, n := range map[scan.Plan]int{{Secrets: scan.Report}: 1, {}: 0} {
+		d := &door{plan: plan}
+		conn, err := scanner(d).Output(t.Context(), "box", "cmd", 0, command{[]string{"a " + token[:9], token[9:] + " b"}}.attach, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stdout, _, exited := read(t, conn); stdout != "a "+token+" b" || !exited || len(d.all()) != n {
+			t.Errorf("%+v: %q, %v, %+v", plan, stdout, exited, d.all())
+		}
+	}
+}
+
+// TestBlockedOutput: nothing goes out from the value on, of neither stream, the command is
+// killed, and its end is told; a client that attaches behind it reads nothing, too.
+func TestBlockedOutput(t *testing.T) {
+	c := command{[]string{"before " + token + " after\n", "!and errors\n", "more\n"}}
+	for _, offset := range []int64{0, 3, 50} {
+		d, killed := &door{plan: scan.Plan{Secrets: scan.Block}}, make(chan struct{}, 2)
+		conn, err := scanner(d).Output(t.Context(), "box", "cmd", offset, c.attach, func() { killed <- struct{}{} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, exited := read(t, conn)
+		if want := "before "[min(offset, 7):]; stdout != want || stderr != "" || !exited || len(killed) != 1 {
+			t.Errorf("offset %d: %q, %q, exited %v, killed %d times", offset, stdout, stderr, exited, len(killed))
+		}
+	}
+}
+
+// TestUnrecorded: what can't be put on record does not go out.
+func TestUnrecorded(t *testing.T) {
+	d := &door{plan: scan.Plan{Secrets: scan.Redact}, fail: errors.New("the disk is full")}
+	conn, err := scanner(d).Output(t.Context(), "box", "cmd", 0, command{[]string{"a " + token + " b"}}.attach, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _, exited := read(t, conn); stdout != "" || exited {
+		t.Errorf("%q, %v", stdout, exited)
+	}
+}
+
+// TestWhatWaitsGoes: a prompt that looks like the beginning of something is shown after a
+// moment, and what goes on afterwards is still found.
+func TestWhatWaitsGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{plan: scan.Plan{Secrets: scan.Redact}}
+		guest, conn := net.Pipe()
+		attach := func(context.Context, int64) (net.Conn, error) { return conn, nil }
+		flow, err := scanner(d).Output(t.Context(), "box", "cmd", 0, attach, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, r := channel.NewWriter(guest), channel.NewReader(flow)
+		next := func(want string, after time.Duration) {
+			t.Helper()
+			began := time.Now()
+			kind, payload, err := r.ReadFrame()
+			if err != nil || kind != channel.FrameStdout || string(payload) != want || time.Since(began) != after {
+				t.Errorf("%q, %v after %s; want %q after %s", payload, err, time.Since(began), want, after)
+			}
+		}
+		write := func(text string) {
+			if err := w.WriteFrame(channel.FrameStdout, []byte(text)); err != nil {
+				t.Error(err)
+			}
+		}
+		write("token: g")
+		next("token: ", 0)
+		next("g", scan.ShortPatience)
+		write("lpat-aB3dE6gH9k")
+		synctest.Wait()
+		next("lpat-aB3dE6gH9k", scan.LongPatience) // what goes on now has begun as a secret
+		write(token[16:] + "\n")
+		next(strings.Repeat("*", len(token)-16)+"\n", 0)
+		if found := d.all(); len(found) != 1 || !found[0].Late || found[0].At != 7 {
+			t.Errorf("%+v", found)
+		}
+		_ = flow.Close()
+		_ = guest.Close()
+	})
+}
+
+func TestWritten(t *testing.T) {
+	d := &door{plan: scan.Plan{Secrets: scan.Redact}}
+	out := keeper.Output{Passages: []keeper.Passage{
+		{Stdout: []byte("a " + token[:10]), Stderr: []byte("nothing\n")}, {Stdout: []byte(token[10:20])}, {Stdout: []byte(token[20:] + " b\n")},
+	}}
+	clean, err := scanner(d).Written(t.Context(), "box", "cmd", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	for _, p := range clean.Passages {
+		stdout.Write(p.Stdout)
+		stderr.Write(p.Stderr)
+	}
+	if stdout.String() != "a "+masked+" b\n" || stderr.String() != "nothing\n" || len(d.all()) != 1 {
+		t.Errorf("%q, %q, %+v", stdout.String(), stderr.String(), d.all())
+	}
+}
+
+// file plays the guest agent, which sends a file in pieces.
+func file(pieces ...string) net.Conn {
+	here, there := net.Pipe()
+	go func() {
+		w := channel.NewWriter(here)
+		for _, p := range pieces {
+			if w.WriteFrame(channel.FrameStdout, []byte(p)) != nil {
+				return
+			}
+		}
+		_ = w.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
+		_, _ = io.Copy(io.Discard, here)
+	}()
+	return there
+}
+
+func TestFile(t *testing.T) {
+	content := "key = " + token + "\nmore\n"
+	for outcome, want := range map[scan.Outcome]string{scan.Off: content, scan.Report: content, scan.Redact: strings.Replace(content, token, masked, 1), scan.Block: ""} {
+		d := &door{plan: scan.Plan{Secrets: outcome}}
+		conn, err := scanner(d).File(file(content[:20], content[20:]), "box", "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(channel.NewFileReader(channel.NewConn(conn), int64(len(content))))
+		if string(got) != want || (err != nil) != (outcome == scan.Block) || outcome == scan.Block && !errors.Is(err, fault.ErrForbidden) {
+			t.Errorf("%s: %q, %v", outcome, got, err)
+		}
+		if n := len(d.all()); n != min(int(outcome), 1) {
+			t.Errorf("%s: %d findings", outcome, n)
+		}
+		_ = conn.Close()
+	}
+}
+
+// TestLongFile: the beginning of a long file goes out before what is blocked in it comes.
+func TestLongFile(t *testing.T) {
+	const n = 80
+	piece := strings.Repeat("a line of text\n", 1<<10)
+	pieces := append(slices.Repeat([]string{piece}, n), token+"\n", piece)
+	d := &door{plan: scan.Plan{Secrets: scan.Block}}
+	conn, err := scanner(d).File(file(pieces...), "box", "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	got, err := io.ReadAll(channel.NewFileReader(channel.NewConn(conn), 2<<20))
+	if string(got) != strings.Repeat(piece, n) || !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}

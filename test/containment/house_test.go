@@ -1,17 +1,26 @@
 package containment
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // listedHost is a name that a policy has, and that leads to a server of the test's own.
@@ -21,6 +30,7 @@ const listedHost = "listed.example"
 // a token, has got out. Whoever may come is known by a word.
 type house struct {
 	secure, plain *httptest.Server
+	ca            string // the file with its certificate's authority
 
 	mu      sync.Mutex // guards welcome
 	welcome []string   // the paths that were asked for
@@ -40,7 +50,10 @@ func newHouse(t *testing.T, s *stage) *house {
 	})
 	h.plain, h.secure = httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
 	h.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	h.secure.TLS = &tls.Config{GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
+	cert, ca := certified(t, listedHost)
+	s.write(t, "house-ca.pem", string(ca), 0o644)
+	h.ca = filepath.Join(s.dir, "house-ca.pem")
+	h.secure.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
 		if i.ServerName != listedHost {
 			s.seen.add("the listed host", "it was greeted as %q", i.ServerName)
 		}
@@ -52,10 +65,29 @@ func newHouse(t *testing.T, s *stage) *house {
 	return h
 }
 
+// certified is a certificate for a name, and the authority's own, in PEM.
+func certified(t *testing.T, name string) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test's own"}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
 // config is what the daemon's configuration says of it.
 func (h *house) config() string {
-	return fmt.Sprintf("network:\n  hosts:\n    - { name: %s, port: 443, address: %q }\n    - { name: %s, port: 80, address: %q }\n",
-		listedHost, h.secure.Listener.Addr(), listedHost, h.plain.Listener.Addr())
+	return fmt.Sprintf("network:\n  hosts:\n    - { name: %s, port: 443, address: %q, ca_file: %q }\n    - { name: %s, port: 80, address: %q }\n",
+		listedHost, h.secure.Listener.Addr(), h.ca, listedHost, h.plain.Listener.Addr())
 }
 
 func (h *house) welcomed(word string) bool {

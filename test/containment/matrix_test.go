@@ -18,8 +18,8 @@ import (
 const insideProxy = "127.0.0.1:3128"
 
 // testListedNames: a name that the law has is reached, and is no way to anything else;
-// under a law without names there is not even that. What comes to the host is refused on
-// record. Sandboxes that were made anew, claimed from the pool and restored are alike: with
+// under a law without names there is not even that, and under one that judges requests less.
+// What comes to the host is refused on record. Sandboxes that were made anew, claimed from the pool and restored are alike: with
 // COFFERDAM_LONG all of them are tried, else the first that has the most to try.
 func testListedNames(t *testing.T, s *stage) {
 	t.Helper()
@@ -27,7 +27,7 @@ func testListedNames(t *testing.T, s *stage) {
 	laws := []law{listing()}
 	if os.Getenv("COFFERDAM_LONG") != "" {
 		kinds["pooled"], kinds["restored"] = s.claimedUnder, s.restoredUnder
-		laws = append(laws, denying())
+		laws = append(laws, denying(), ending())
 	}
 	attempts := pastAListedName(s, s.channelOutside(t))
 	controls := attempts
@@ -52,13 +52,20 @@ func testListedNames(t *testing.T, s *stage) {
 
 // underAlone is what one law alone refuses, and another allows.
 func (s *stage) underAlone(l law) []attempt {
-	if l != denying() {
-		return nil
+	at := []string{"hello", s.house.secure.Listener.Addr().String(), listedHost, "TOKEN", "", listedHost}
+	said := func(host string) []string {
+		return []string{"hello", listedHost + ":443", listedHost, "TOKEN", "", host}
 	}
-	return []attempt{{
-		name: "the listed name itself", control: outside, denied: map[string]string{l.name: notListed},
-		args: []string{"hello", listedHost + ":443", listedHost, "TOKEN", "", listedHost}, weakly: []string{"hello", s.house.secure.Listener.Addr().String(), listedHost, "TOKEN", "", listedHost},
-	}}
+	switch l {
+	case denying():
+		return []attempt{{name: "the listed name itself", control: outside, args: said(listedHost), weakly: at, denied: map[string]string{l.name: notListed}}}
+	case ending():
+		return []attempt{
+			{name: "a path that no rule has", control: outside, args: said(listedHost), weakly: at, denied: map[string]string{l.name: "network.request " + listedHost + ":443"}},
+			{name: "another authority inside of TLS", control: outside, args: said("TOKEN.example"), weakly: at, denied: map[string]string{l.name: "network.http " + listedHost + ":443"}},
+		}
+	}
+	return nil
 }
 
 // onRecord: every refusal of the host's is in the log, and nothing that should not have
@@ -147,7 +154,7 @@ func pastAListedName(s *stage, channel string) []attempt {
 // nothing.
 func under(listed, denied string) map[string]string {
 	all := map[string]string{}
-	for name, record := range map[string]string{listing().name: listed, denying().name: denied} {
+	for name, record := range map[string]string{listing().name: listed, ending().name: listed, denying().name: denied} {
 		if record != "" {
 			all[name] = record
 		}

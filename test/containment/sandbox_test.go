@@ -29,6 +29,11 @@ func listing() law {
 	return law{"listing", policyDocument + "network_allowlist: [ " + listedHost + " ]\nnetwork_proxy: true\n"}
 }
 
+// ending has requests to that name judged, so that its TLS is ended.
+func ending() law {
+	return law{"ending", policyDocument + "network_allowlist: [ { host: " + listedHost + ", methods: [GET], paths: [\"/welcome/*\"] } ]\nnetwork_proxy: true\n"}
+}
+
 func (l law) apply(req *api.CreateSandbox) { req.Policy.Document = []byte(l.document) }
 
 // sandbox is a real one, of the daemon.

@@ -17,7 +17,7 @@ func outcomes() []string {
 	return texts(
 		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.WouldDeny, audit.WouldHold, audit.Failed, audit.Started, audit.Finished,
 		audit.Exceeded, audit.Alarm, audit.Found, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
-		audit.Sealed, audit.Erased, audit.Rotated,
+		audit.Sealed, audit.Erased, audit.Rotated, audit.Used,
 	)
 }
 

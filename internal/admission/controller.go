@@ -24,6 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
@@ -46,6 +47,8 @@ type Config struct {
 	// Approvals is the queue of held requests; nil: nobody can be asked, and a
 	// hold is a refusal.
 	Approvals Approvals
+	// Secrets are those that policies can name; nil: none.
+	Secrets *secret.Broker
 	// Trees finds out what an install that waits brings; nil: each release is asked for
 	// by itself.
 	Trees planning.Trees
@@ -123,6 +126,7 @@ type Controller struct {
 	*Lives
 	*Distribution
 	*Toolbox
+	*Injection
 	*Requests
 	*Findings
 
@@ -161,6 +165,7 @@ func New(config Config) *Controller {
 		Lives:        &Lives{log: config.Log, tenants: known},
 		Distribution: &Distribution{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
+		Injection:    &Injection{tenants: known, secrets: config.Secrets},
 		Requests:     &Requests{tenants: known, leaf: config.Leaf},
 		Findings:     &Findings{tenants: known, key: config.FindingsKey},
 		config:       config,
@@ -205,6 +210,8 @@ type Run struct {
 	// Narrowing is what its client gives up of the network; zero: nothing, or what
 	// the sandbox had given up that it is a copy of. See Controller.Narrow.
 	Narrowing policy.Narrowing
+	// Placeholders are what the sandbox holds in place of secrets, by their names.
+	Placeholders map[string]string
 	// Ancestors are the sandboxes that it is a copy of, see RegisterCopy.
 	Ancestors []Ancestor
 }

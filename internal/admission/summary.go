@@ -189,7 +189,7 @@ func (s *summary) add(r audit.Record) {
 			s.hosts.add(r)
 		}
 	case audit.Aborted, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
-		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Narrowed,
+		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Used, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
 // tenant is what is known of one sandbox. A run that works in several sandboxes
@@ -28,10 +29,11 @@ type tenant struct {
 
 	clients claims.Clients // whose commands ask for packages
 
-	narrowing narrowed // what its client gave up of the network; has a lock of its own
-	unlisted  unlisted // the names that wait for a person; has a lock of its own
-	requests  requests // to hosts, that have a record; has a lock of its own
-	law       law      // the run's policy, with what narrows it; has a lock of its own
+	narrowing narrowed      // what its client gave up of the network; has a lock of its own
+	unlisted  unlisted      // the names that wait for a person; has a lock of its own
+	requests  requests      // to hosts, that have a record; has a lock of its own
+	secrets   *secret.Lease // those that it uses
+	law       law           // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
 	ledger    *ledger.Ledger
 
@@ -62,6 +64,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 	if r.Plan {
 		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()
 	}
+	t.secrets = config.Secrets.Lease()
 	t.law.begin(t.run.Policy)
 	t.known = knowledge{config: config, run: &t.run, law: &t.law}
 	t.ledger = ledger.New(ledger.Limits{
@@ -87,6 +90,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 // forget gives back what a tenant takes that is no more.
 func (t *tenant) forget() {
 	t.end()
+	t.secrets.End()
 	t.ledger.Close()
 }
 

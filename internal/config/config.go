@@ -39,8 +39,8 @@ type Config struct {
 	Upstreams []Upstream `yaml:"upstreams"`
 	// Namespaces are names that belong to one upstream.
 	Namespaces []Namespace `yaml:"namespaces"`
-	// Secrets are those that policies can name in credentials. No sandbox gets one yet: a
-	// policy that names one says so.
+	// Secrets are those that policies can name in credentials. No sandbox gets one: the
+	// gateway puts them into requests to their hosts.
 	Secrets []Secret `yaml:"secrets"`
 	// Network is about the names that policies list in network_allowlist.
 	Network Network `yaml:"network"`

@@ -38,6 +38,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -77,6 +78,7 @@ type Daemon struct {
 	advisory   *advisory.DB
 	authority  *authority.Authority
 	hosts      *authority.Hosts // of those whose TLS the gateway ends
+	secrets    *secret.Broker
 	templates  *template.Store
 	door       *admission.Controller
 	sandboxes  *sandbox.Manager
@@ -184,10 +186,14 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.secrets, err = brokerOf(d.opts.Config); err != nil {
+		return err
+	}
 	d.door = admission.New(admission.Config{
 		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
 		Clients:    all.Asked,
+		Secrets:    d.secrets,
 		Trees:      trees{d},
 		Tools:      tools,
 		Holder:     holder{d},
@@ -196,6 +202,15 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	})
 	d.runs.Store(d.door)
 	return nil
+}
+
+// brokerOf has the secrets that the configuration declares. Nothing is fetched.
+func brokerOf(c config.Config) (*secret.Broker, error) {
+	declared, err := c.DeclaredSecrets()
+	if err != nil {
+		return nil, err
+	}
+	return secret.NewBroker(declared, time.Now), nil
 }
 
 // leavesOf is admission's Leaf.

@@ -36,7 +36,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	}
 	d.sandboxes = sandbox.New(sandbox.Config{
 		Snapshots: copies,
-		Engines:   engines, DefaultEngine: all.Default, Keeper: d.keeper, Templates: d.templates, Door: d.door,
+		Engines:   engines, DefaultEngine: all.Default, Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),

@@ -216,6 +216,21 @@ func (c *Client) HostRefused(ctx context.Context, h HostRefusal) (Answer, error)
 	return askFor[Answer](ctx, c, callHostRefused, h)
 }
 
+// Credentials implements Door.
+func (c *Client) Credentials(ctx context.Context, ask CredentialsAsk) (CredentialsAnswer, error) {
+	return askFor[CredentialsAnswer](ctx, c, callCredentials, ask)
+}
+
+// Secrets implements Door.
+func (c *Client) Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error) {
+	return askFor[SecretsAnswer](ctx, c, callSecrets, ask)
+}
+
+// Leaked implements Door.
+func (c *Client) Leaked(ctx context.Context, ask LeakAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, callLeaked, ask)
+}
+
 // Standing implements Door.
 func (c *Client) Standing(ctx context.Context, sandbox string, connections []uint64) ([]uint64, error) {
 	return askFor[[]uint64](ctx, c, callStanding, standingCall{sandbox, connections})

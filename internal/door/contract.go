@@ -98,6 +98,19 @@ type Door interface {
 	// them for each run.
 	Requested(ctx context.Context, done RequestsDone) error
 
+	// Credentials tells what the requests on a connection get, and which placeholders must
+	// not leave on it.
+	Credentials(ctx context.Context, ask CredentialsAsk) (CredentialsAnswer, error)
+
+	// Secrets gives the secrets of one request: those that it uses, which is on record by
+	// then, and those that the run has used before, which must not be in its answer either.
+	// Whoever asks keeps none.
+	Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error)
+
+	// Leaked records that a placeholder was about to leave to where its secret does not go,
+	// as an alarm. The answer is the refusal.
+	Leaked(ctx context.Context, ask LeakAsk) (Answer, error)
+
 	// Failed records that the gateway refused something that it could not
 	// parse or verify (a lying upstream, a name that is not canonical).
 	Failed(ctx context.Context, f Failure) (Answer, error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -202,29 +203,22 @@ func noting[Q any](do func(context.Context, Q) error) handler {
 
 // handlers are all calls that a door knows.
 func handlers(d Door) map[method]handler {
-	return map[method]handler{
-		callIndex:        answering(func(ctx context.Context, q indexCall) (indexReply, error) { return index(ctx, d, q) }),
-		callOwner:        answering(d.Owner),
-		callJudge:        answering(d.Judge),
-		callOutline:      answering(d.Outline),
-		callPreview:      answering(d.Preview),
-		callWalk:         answering(d.Walk),
-		callAwait:        answering(d.Await),
-		callAwaitHost:    answering(d.AwaitHost),
-		callServe:        answering(d.Serve),
-		callName:         answering(d.Name),
-		callConnect:      answering(d.Connect),
-		callDisconnected: noting(d.Disconnected),
-		callHostRefused:  answering(d.HostRefused),
+	all := hostHandlers(d)
+	maps.Copy(all, map[method]handler{
+		callIndex:   answering(func(ctx context.Context, q indexCall) (indexReply, error) { return index(ctx, d, q) }),
+		callOwner:   answering(d.Owner),
+		callJudge:   answering(d.Judge),
+		callOutline: answering(d.Outline),
+		callPreview: answering(d.Preview),
+		callWalk:    answering(d.Walk),
+		callAwait:   answering(d.Await),
+		callServe:   answering(d.Serve),
 		callStanding: answering(func(ctx context.Context, q standingCall) ([]uint64, error) {
 			return d.Standing(ctx, q.Sandbox, q.Connections)
 		}),
-		callTools:     answering(func(ctx context.Context, q toolsCall) ([]Tool, error) { return d.Tools(ctx, q.Sandbox) }),
-		callCallTool:  answering(d.CallTool),
-		callLeaf:      answering(d.Leaf),
-		callRequest:   answering(d.Request),
-		callRequested: noting(d.Requested),
-		callFailed:    answering(d.Failed),
+		callTools:    answering(func(ctx context.Context, q toolsCall) ([]Tool, error) { return d.Tools(ctx, q.Sandbox) }),
+		callCallTool: answering(d.CallTool),
+		callFailed:   answering(d.Failed),
 		callEdges: noting(func(ctx context.Context, q edgesCall) error {
 			return d.Edges(ctx, q.Sandbox, q.Parent, q.Requirements)
 		}),
@@ -242,6 +236,24 @@ func handlers(d Door) map[method]handler {
 			return d.Refusals(ctx, q.Sandbox, q.Request, q.Max)
 		}),
 		callTrust: answering(func(ctx context.Context, q trustCall) (Certificate, error) { return d.Trust(ctx, q.Hosts) }),
+	})
+	return all
+}
+
+// hostHandlers are the calls about hosts.
+func hostHandlers(d Door) map[method]handler {
+	return map[method]handler{
+		callName:         answering(d.Name),
+		callAwaitHost:    answering(d.AwaitHost),
+		callConnect:      answering(d.Connect),
+		callDisconnected: noting(d.Disconnected),
+		callHostRefused:  answering(d.HostRefused),
+		callLeaf:         answering(d.Leaf),
+		callRequest:      answering(d.Request),
+		callRequested:    noting(d.Requested),
+		callCredentials:  answering(d.Credentials),
+		callSecrets:      answering(d.Secrets),
+		callLeaked:       answering(d.Leaked),
 	}
 }
 

@@ -59,6 +59,9 @@ const (
 	callLeaf
 	callRequest
 	callRequested
+	callCredentials
+	callSecrets
+	callLeaked
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -71,7 +74,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked:
 	}
 	return smallMessage
 }

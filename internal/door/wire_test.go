@@ -127,6 +127,21 @@ func (d *plainDoor) Requested(context.Context, RequestsDone) error {
 	return nil
 }
 
+func (d *plainDoor) Credentials(context.Context, CredentialsAsk) (CredentialsAnswer, error) {
+	d.asked.Add(1)
+	return CredentialsAnswer{}, nil
+}
+
+func (d *plainDoor) Secrets(context.Context, SecretsAsk) (SecretsAnswer, error) {
+	d.asked.Add(1)
+	return SecretsAnswer{}, nil
+}
+
+func (d *plainDoor) Leaked(context.Context, LeakAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
 func (d *plainDoor) Failed(context.Context, Failure) (Answer, error) {
 	d.asked.Add(1)
 	return Answer{}, nil

@@ -71,8 +71,8 @@ func (p *passage) carryRequests(ctx context.Context, said []byte, ended *request
 	}
 	if p.judged {
 		config.Judge = p.judgeRequest
-		config.Exchange = p.exchange(ctx, config.Connection)
 	}
+	config.Exchange = p.exchange(ctx, config.Connection)
 	carrier := requests.New(config)
 	p.mu.Lock()
 	p.carrier = carrier

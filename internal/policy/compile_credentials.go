@@ -16,7 +16,7 @@ func compileCredentials(c *compiler, v value) {
 	}
 	if f, given := o.fields["mode"]; given {
 		if _, ok := c.word(f, "just_in_time"); ok {
-			c.open(f, "no credential is handed out yet: the sandbox holds none")
+			c.says(f, "a secret is fetched when a run first uses it, and is forgotten at its end")
 		}
 	}
 	if f, given := o.fields["inject"]; given {
@@ -30,9 +30,6 @@ func compileCredentials(c *compiler, v value) {
 			i.injection(e)
 		}
 		c.injections = &i
-		if len(elements) > 0 {
-			c.open(f, "no credential is injected yet: what is sent to these hosts goes without one")
-		}
 	}
 	if f, given := o.fields["secret_scanning"]; given {
 		compileScanning(c, f)
@@ -116,7 +113,18 @@ func (c *injections) finish() {
 		ports := c.policy.network.portsOf(cred.Host)
 		if len(ports) == 0 || cred.Port != 0 && !slices.Contains(ports, cred.Port) {
 			c.open(c.at[i], "%s is not on network_allowlist, so nothing is sent there, with the secret %s or without", cred.Host, cred.Secret)
+			continue
 		}
+		for _, port := range ports {
+			if cred.at(cred.Host, port) && slices.ContainsFunc(c.policy.network.deciding(cred.Host, port), func(e hostEntry) bool { return e.tcp }) {
+				c.fail(c.at[i].node, "%s: network_allowlist has %s with tcp: true on port %d, and nothing can be put into what nobody reads", c.at[i].path, cred.Host, port)
+			}
+		}
+		holds := "the sandbox has no variable with its placeholder"
+		if cred.Env != "" {
+			holds = "the sandbox has its placeholder in " + cred.Env
+		}
+		c.says(c.at[i], "requests to %s over TLS get the secret %s, as the daemon's configuration declares it; %s", cred.Host, cred.Secret, holds)
 	}
 }
 

@@ -19,6 +19,11 @@ func (c Credential) gives(o Credential) bool {
 	return c.Host == o.Host && c.Port == o.Port && c.Secret == o.Secret && c.Header == o.Header
 }
 
+// at tells whether it is for a host on a port.
+func (c Credential) at(host string, port int) bool {
+	return c.Host == host && (c.Port == 0 || c.Port == port)
+}
+
 // Credentials are all that a policy has, and that all have by which it is narrowed.
 func Credentials(p *Policy) []Credential {
 	all := slices.Clone(p.credentials)
@@ -31,6 +36,6 @@ func Credentials(p *Policy) []Credential {
 // CredentialsAt are those of a host on a port.
 func CredentialsAt(p *Policy, host string, port int) []Credential {
 	return slices.DeleteFunc(Credentials(p), func(c Credential) bool {
-		return c.Host != host || c.Port != 0 && c.Port != port
+		return !c.at(host, port)
 	})
 }

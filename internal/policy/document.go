@@ -27,7 +27,7 @@ type document struct {
 	NetworkUnlisted  unlistedName                       `key:"network_unlisted" means:"What becomes of a name that the policy does not list: deny, or hold for a person. Deny if absent."`
 	NetworkProxy     bool                               `key:"network_proxy" means:"Also offers the listed names by a proxy inside, HTTP and SOCKS 5, and sets the variables that tell tools of it."`
 	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`
-	Credentials      credentialsKeys                    `key:"credentials" means:"Not enforced yet: no credential is handed out."`
+	Credentials      credentialsKeys                    `key:"credentials" means:"Secrets that hosts get and the sandbox does not have."`
 	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Functions of the host that may be called, by their names in the daemon's configuration. None if absent."`
 	Rules            []ruleKeys                         `key:"rules" means:"Rules for the commands, code and tools that Cofferdam itself starts. They never judge packages."`
 	Environment      environmentKeys                    `key:"environment" means:"What is kept after a run."`
@@ -106,8 +106,8 @@ type hostKeys struct {
 }
 
 type credentialsKeys struct {
-	Mode           justInTime   `key:"mode" means:"Not enforced yet."`
-	Inject         []injectKeys `key:"inject" means:"Not enforced yet: no credential is injected."`
+	Mode           justInTime   `key:"mode" means:"A secret is fetched when a run first uses it, and is forgotten at its end."`
+	Inject         []injectKeys `key:"inject" means:"Which hosts get which secret."`
 	SecretScanning scanningKeys `key:"secret_scanning" means:"What becomes of secrets that are found in what leaves the sandbox. true: redacted in output, and on record in files."`
 }
 

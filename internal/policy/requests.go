@@ -67,7 +67,7 @@ func (p *Policy) Requests() Requests { return Requests{p.layers()} }
 func (r Requests) Judged(name string, port int) bool {
 	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
 		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.judged)
-	})
+	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool { return c.at(name, port) })
 }
 
 // Hosts are the names for which the gateway ends TLS, sorted: hosts, and "*." with
@@ -80,6 +80,9 @@ func (r Requests) Hosts() []string {
 				hosts[NetworkPattern{Host: entry.Host, Wildcard: entry.Wildcard}.String()] = true
 			}
 		}
+	}
+	for _, c := range r.layers[0].credentials { // a narrower policy gives none
+		hosts[c.Host] = true
 	}
 	return slices.Sorted(maps.Keys(hosts))
 }

@@ -115,7 +115,7 @@ func (a *adopter) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User, Token: info.Owner.Token,
 		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Rehearsal: info.Rehearsal,
-		Ancestors: info.Ancestors, First: first, Kept: a.documents.policy,
+		Ancestors: info.Ancestors, First: first, Kept: a.documents.policy, Placeholders: info.Placeholders,
 	}
 	if err := a.cfg.Door.Restore(ctx, run); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	// ClientEnv tells clients which registry to ask where it is not the one that
 	// they ask by themselves.
 	ClientEnv func() map[string]string
+	// Secrets are those that policies can name; nil: there are none.
+	Secrets *secret.Broker
 	// AgentDir holds the guest agent's files, shown inside read-only.
 	AgentDir string
 	// EmptyFile lies over hidden files.

@@ -28,6 +28,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -163,6 +164,7 @@ type studio struct {
 	door       *admission.Controller
 	advisories *gazette
 	room       snapshots.Room
+	secrets    *secret.Broker // that policies can name; nil: none
 }
 
 // gazette has one advisory, if any.
@@ -252,7 +254,7 @@ func newStudioWith(t *testing.T, equip func(*studio)) *studio {
 // begin makes the manager, or another one after the first has ended.
 func (s *studio) begin(digest string) {
 	s.t.Helper()
-	s.door = admission.New(admission.Config{Log: s.log, Advisories: s.advisories})
+	s.door = admission.New(admission.Config{Log: s.log, Advisories: s.advisories, Secrets: s.secrets})
 	quiet := slog.New(slog.DiscardHandler)
 	tpl := s.tpl
 	tpl.Digest = digest
@@ -266,7 +268,8 @@ func (s *studio) begin(digest string) {
 		ClientEnv: func() map[string]string { return nil }, AgentDir: filepath.Join(s.dir, "agent"), EmptyFile: filepath.Join(s.dir, "agent", "empty"),
 		Own: []string{s.dir}, PolicyDir: filepath.Join(s.dir, "policies"), BaselineDir: filepath.Join(s.dir, "baselines"), DefaultTemplate: "plain",
 		Queue: nobody{}, Shelf: waiting.NewShelf(filepath.Join(s.dir, "frozen"), waiting.Room{Bytes: 1 << 30, Count: 10}), FreezeAfter: time.Second,
-		Log: quiet, Snapshots: store, Reserve: 1,
+		Log: quiet, Snapshots: store, Reserve: 1, Secrets: s.secrets,
+		TrustHosts: func(context.Context, []string) ([]byte, error) { return nil, nil },
 	})
 	must(s.t, s.Recover(s.t.Context()))
 }

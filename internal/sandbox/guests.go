@@ -36,6 +36,7 @@ type identity struct {
 	info      Info
 	template  template.Template
 	env       map[string]string // the request's
+	variables map[string]string // with placeholders
 	names     []string
 	caPEM     []byte
 	workspace policy.Workspace // the policy's directory inside
@@ -63,6 +64,7 @@ func (g *guests) configure(ctx context.Context, who identity) error {
 	maps.Copy(env, who.template.Env)
 	maps.Copy(env, g.cfg.ClientEnv())
 	maps.Copy(env, who.env)
+	maps.Copy(env, who.variables)
 	env["COFFERDAM_RUN"] = who.info.Run
 	if home := who.info.Account.Home; home != "" {
 		env["HOME"] = home
@@ -106,7 +108,10 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 	if err != nil {
 		return identity{}, kept, err
 	}
-	who := identity{info: s.info, template: tpl, env: kept.Env, workspace: s.policy.Workspace(), proxy: s.policy.NetworkProxy(), pids: kept.Spec.Limits.Pids}
+	who := identity{
+		info: s.info, template: tpl, env: kept.Env, variables: placeholderVariables(s.policy, s.info.Placeholders),
+		workspace: s.policy.Workspace(), proxy: s.policy.NetworkProxy(), pids: kept.Spec.Limits.Pids,
+	}
 	who.caPEM, who.names, err = trustOf(ctx, g.cfg, s.policy)
 	return who, kept, err
 }

@@ -46,15 +46,16 @@ type plan struct {
 	lock     *lockfile.Set // nil: none
 	// workspace is the policy's directory inside.
 	workspace policy.Workspace
-	proxy     bool            // the policy wants one inside
-	claimed   engine.Instance // out of the pool; nil: it is to be made
-	follow    func()          // follows the commands that go on in a copy; nil: there are none
+	proxy     bool              // the policy wants one inside
+	variables map[string]string // with placeholders
+	claimed   engine.Instance   // out of the pool; nil: it is to be made
+	follow    func()            // follows the commands that go on in a copy; nil: there are none
 }
 
 // identity is what the guest is told, with the request's environment.
 func (p *plan) identity(env map[string]string) identity {
 	return identity{
-		info: p.info, template: p.template, env: env, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids,
+		info: p.info, template: p.template, env: env, variables: p.variables, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids,
 	}
 }
 
@@ -86,6 +87,10 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	}
 	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace(), proxy: req.Policy.NetworkProxy()}
 	p.info = p.newInfo(req, caps)
+	if p.info.Placeholders, err = l.placeholders(req); err != nil {
+		return nil, err
+	}
+	p.variables = placeholderVariables(req.Policy, p.info.Placeholders)
 	p.spec, err = l.spec(req, p)
 	p.info.Limits = p.spec.Limits
 	return p, err

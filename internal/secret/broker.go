@@ -92,6 +92,19 @@ type fetch struct {
 	until time.Time
 }
 
+// ended tells whether all is there.
+func (f *fetch) ended() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// counts tells whether what is there is still used.
+func (f *fetch) counts(now time.Time) bool { return f.ended() && now.Before(f.until) }
+
 // Lease begins a run's use.
 func (b *Broker) Lease() *Lease {
 	ctx, end := context.WithCancel(context.Background())
@@ -113,6 +126,17 @@ func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 	}
 }
 
+// Held is a secret that was fetched before and still counts.
+func (l *Lease) Held(name string) (v Value, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.fetches[name]
+	if f == nil || !f.counts(l.broker.now()) || f.err != nil {
+		return Value{}, false
+	}
+	return f.value, true
+}
+
 // End forgets all values. There are none afterwards.
 func (l *Lease) End() {
 	l.end()
@@ -126,15 +150,8 @@ func (l *Lease) fetch(d Declared) *fetch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.fetches[d.Name]
-	if f != nil {
-		select {
-		case <-f.done:
-			if l.broker.now().Before(f.until) {
-				return f
-			}
-		default:
-			return f
-		}
+	if f != nil && (!f.ended() || f.counts(l.broker.now())) {
+		return f
 	}
 	f = &fetch{done: make(chan struct{})}
 	if l.ctx.Err() == nil {
@@ -159,6 +176,16 @@ func (l *Lease) run(f *fetch, d Declared) {
 		keep = d.Keep
 	}
 	f.until = l.broker.now().Add(keep)
+	errand.After(keep, func() { l.forget(d.Name, f) })
+}
+
+// forget drops what counts no more.
+func (l *Lease) forget(name string, f *fetch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fetches[name] == f {
+		delete(l.fetches, name)
+	}
 }
 
 // fetch asks the source. Its cause stays with the operator; the sentence has nothing of

@@ -62,13 +62,19 @@ func TestASecretIsARuns(t *testing.T) {
 			t.Errorf("%q, %v; not %s", v.Reveal(), err, want)
 		}
 	}
-	if source.asked != 0 {
+	if _, held := first.Held("one"); held || source.asked != 0 {
 		t.Error("it was fetched before its use")
 	}
 	value(first, "the-secret-1")
 	value(first, "the-secret-1")
 	value(second, "the-secret-2") // not another's
+	if v, held := first.Held("one"); !held || v.Reveal() != "the-secret-1" {
+		t.Errorf("%q is held", v.Reveal())
+	}
 	clock.Time = clock.Add(time.Minute)
+	if _, held := first.Held("one"); held {
+		t.Error("an old value is held")
+	}
 	value(first, "the-secret-3") // it may have been renewed
 	first.End()
 	if v, err := first.Value(t.Context(), "one", "api.example"); err == nil || v.Reveal() != "" || !strings.Contains(fault.Sentence(err, ""), "the run has ended") {

@@ -40,7 +40,7 @@ func (l *hostLog) write(format string, args ...any) error {
 // hosts NAME... serves hosts on loopback until the script's end, over TLS (port 443) and
 // plain HTTP (port 80), and configures the installation so that the names lead there. The
 // file ca.pem has its certificate's authority, by which the gateway knows them where it ends
-// TLS, and requests what comes to them.
+// TLS, and requests what comes to them. They tell a client its credential in their answers.
 func hosts(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: hosts NAME...")
@@ -51,11 +51,11 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 		if r.TLS != nil {
 			scheme = "https"
 		}
-		if err := l.write("%s%s %s%s", method(r), scheme, r.Host, r.URL.Path); err != nil {
+		if err := l.write("%s%s %s%s%s", method(r), scheme, r.Host, r.URL.Path, credential(r)); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		fmt.Fprintf(w, "you asked for %s %s%s", scheme, r.Host, r.URL.Path)
+		fmt.Fprintf(w, "you asked for %s %s%s%s", scheme, r.Host, r.URL.Path, credential(r))
 	})
 	cert, ca, err := certified(args...)
 	ts.Check(err)
@@ -82,6 +82,17 @@ func method(r *http.Request) string {
 		return ""
 	}
 	return r.Method + " "
+}
+
+// credential is what a request has for one, with a space before it.
+func credential(r *http.Request) string {
+	if _, password, given := r.BasicAuth(); given {
+		return " password " + password
+	}
+	if text := r.Header.Get("Authorization"); text != "" {
+		return " " + text
+	}
+	return ""
 }
 
 // certified is a certificate for some names, and the authority's own, in PEM.

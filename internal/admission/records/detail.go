@@ -36,6 +36,7 @@ const (
 	DetailTool      = "tool"       // of a tool's records: its name, or the guest's word for it
 	DetailPort      = "port"       // of a connection; not there: of a DNS question
 	DetailProtocol  = "protocol"   // by which a connection's client said which host it means
+	DetailSecret    = "secret"     // of a request that uses one, or that has a placeholder left: its name
 	DetailAddresses = "addresses"  // that a connection's host was found to have
 	DetailAddress   = "address"    // of them, the one that was connected to
 	DetailRequest   = "request"    // of a request: its method and its path
@@ -45,7 +46,7 @@ const (
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
 	DetailEvent     = "event"
-	DetailWhere     = "where"      // of a finding: the command or the file
+	DetailWhere     = "where"      // of a finding: the command or the file; of a secret: the place in the request
 	DetailAction    = "action"     // of a finding: report, redact or block
 	DetailAt        = "at"         // of a finding: where the value begins, in bytes
 	DetailLength    = "length"     // of a finding

@@ -37,6 +37,9 @@ func keyOf(r audit.Record) refusalKey {
 		key.more = r.Detail[DetailName] + " " + r.Detail[DetailWhere] + " " + r.Detail[DetailDigest]
 	case r.Kind == audit.KindNetwork:
 		key.more = hostText(r)
+		if secret := r.Detail[DetailSecret]; secret != "" {
+			key.more += " " + secret
+		}
 	case r.Kind == audit.KindTool:
 		key.more = "tool " + r.Detail[DetailTool]
 	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":

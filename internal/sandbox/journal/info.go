@@ -35,12 +35,14 @@ type Info struct {
 	// Ancestors are those whose ledgers are a copy's, see admission.Run.
 	Ancestors []admission.Ancestor `json:"ancestors,omitempty"`
 	Labels    map[string]string    `json:"labels,omitempty"`
-	Plan      bool                 `json:"plan,omitempty"`
-	Rehearsal bool                 `json:"rehearsal,omitempty"`
-	Created   time.Time            `json:"created"`
-	Notes     []string             `json:"notes,omitempty"`
-	Missing   []string             `json:"missing,omitempty"`
-	Handle    engine.Handle        `json:"handle"`
+	// Placeholders are what it holds in place of secrets, by their names.
+	Placeholders map[string]string `json:"placeholders,omitempty"`
+	Plan         bool              `json:"plan,omitempty"`
+	Rehearsal    bool              `json:"rehearsal,omitempty"`
+	Created      time.Time         `json:"created"`
+	Notes        []string          `json:"notes,omitempty"`
+	Missing      []string          `json:"missing,omitempty"`
+	Handle       engine.Handle     `json:"handle"`
 	// The directories of the sandbox on which the host's lie.
 	WritableMounts []string `json:"writable_mounts,omitempty"`
 	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`

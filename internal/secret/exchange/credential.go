@@ -66,8 +66,8 @@ type Use struct {
 
 // Keeper has the secrets, and records what becomes of them.
 type Keeper interface {
-	// Secrets records the uses that a request makes, and then gives all secrets of the
-	// host by their names: what it does not use must not be in its answer either.
+	// Secrets records the uses that a request makes, and gives these secrets by their
+	// names. Others may come with them: what must not be in the answer either.
 	Secrets(ctx context.Context, r Request, uses []Use) (map[string]string, error)
 	// Leaked records that a placeholder was about to be sent to where it must not be, as
 	// an alarm. The sentence it gives is for the client.
@@ -90,6 +90,7 @@ type Leak struct {
 type Refused struct {
 	Sentence string
 	Cause    error // may be nil
+	Leak     bool  // a placeholder was about to leave, and that is on record
 }
 
 // Error implements error.

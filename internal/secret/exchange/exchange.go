@@ -47,19 +47,19 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	said := Request{Method: r.Method, Path: r.URL.EscapedPath()}
 	body, whole, err := e.bounded(r)
 	if err != nil {
-		return &Refused{"the request's body did not come whole", err}
+		return &Refused{Sentence: "the request's body did not come whole", Cause: err}
 	}
 	rehearsal := draft{r.Clone(r.Context()), body, whole}
 	uses := rehearsal.put(e.credentials, nil)
 	if leak, left := e.left(rehearsal); left {
-		return &Refused{e.keeper.Leaked(r.Context(), said, leak), nil}
+		return &Refused{Sentence: e.keeper.Leaked(r.Context(), said, leak), Leak: true}
 	}
 	if len(e.credentials) > 0 {
 		secrets, err := e.keeper.Secrets(r.Context(), said, uses)
 		if err != nil {
-			return &Refused{sentence(err), err}
+			return &Refused{Sentence: sentence(err), Cause: err}
 		}
-		if err := e.know(secrets); err != nil {
+		if err := e.know(uses, secrets); err != nil {
 			return err
 		}
 		sent := draft{r, body, whole}
@@ -103,17 +103,20 @@ func (e *Exchange) bounded(r *http.Request) (body []byte, whole bool, err error)
 	return body, true, nil
 }
 
-// know remembers what must not be in an answer. A secret that a credential has and that
-// was not given is an error: its request would go without.
-func (e *Exchange) know(secrets map[string]string) error {
+// know remembers what must not be in an answer. A secret that is used and that was not
+// given is an error: its request would go without.
+func (e *Exchange) know(uses []Use, secrets map[string]string) error {
+	for _, u := range uses {
+		if secrets[u.Secret] == "" {
+			return &Refused{Sentence: "the secret " + u.Secret + " was not given"}
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, c := range e.credentials {
-		secret := secrets[c.Secret]
-		if secret == "" {
-			return &Refused{"the secret " + c.Secret + " was not given", nil}
+	for _, secret := range secrets {
+		if e.needles[secret] == nil {
+			e.needles[secret] = formsOf(secret) // also the one before, if it was renewed
 		}
-		e.needles[secret] = formsOf(secret) // also the one before, if it was renewed
 	}
 	return nil
 }
@@ -156,7 +159,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 	}
 	for _, encoding := range a.Header.Values("Content-Encoding") {
 		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
-			return &Refused{"the host encodes its answer although it was asked not to, so nobody can see whether a credential is in it", nil}
+			return &Refused{Sentence: "the host encodes its answer although it was asked not to, so nobody can see whether a credential is in it"}
 		}
 	}
 	a.Status = masked(needles, a.Status)

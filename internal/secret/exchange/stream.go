@@ -63,7 +63,7 @@ func (o *outgoing) refuse(needle, where string) error {
 			leak.Secret = s.secret
 		}
 	}
-	return &Refused{o.exchange.keeper.Leaked(o.request.Context(), o.said, leak), nil}
+	return &Refused{Sentence: o.exchange.keeper.Leaked(o.request.Context(), o.said, leak), Leak: true}
 }
 
 // incoming is the body of an answer, without secrets.

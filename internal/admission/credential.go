@@ -1,0 +1,124 @@
+package admission
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+)
+
+// Injection gives the requests of sandboxes their secrets.
+type Injection struct {
+	tenants *tenants
+	secrets *secret.Broker
+}
+
+// admit returns a sandbox that may still ask.
+func (i *Injection) admit(ctx context.Context, sandbox string) (*tenant, error) {
+	t, err := i.tenants.get(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.book.Open(ctx)
+}
+
+// Credentials implements Door. Without TLS a host gets none.
+func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (door.CredentialsAnswer, error) {
+	t, err := i.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.CredentialsAnswer{}, err
+	}
+	answer := door.CredentialsAnswer{Placeholders: t.run.Placeholders}
+	if !ask.TLS {
+		return answer, nil
+	}
+	for _, cred := range policy.CredentialsAt(t.policy(), ask.Name, ask.Port) {
+		d, err := i.secrets.Find(cred.Secret, ask.Name)
+		if err != nil {
+			return door.CredentialsAnswer{}, err
+		}
+		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Manner: d.How})
+	}
+	return answer, nil
+}
+
+// Secrets implements Door. The policy of now says which there are.
+func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.SecretsAnswer, error) {
+	t, err := i.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.SecretsAnswer{}, err
+	}
+	d, err := t.judgeHost(ctx, ask.Name, ask.Port, "")
+	if err != nil {
+		return door.SecretsAnswer{}, err
+	}
+	if !d.Allowed() {
+		return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "%s", d.Reason)
+	}
+	values := map[string]string{}
+	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
+	for _, use := range ask.Uses {
+		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret }) {
+			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", excerpt.Of(use.Secret, 128), ask.Name)
+		}
+		v, err := t.secrets.Value(ctx, use.Secret, ask.Name)
+		if err != nil {
+			return door.SecretsAnswer{}, err
+		}
+		values[use.Secret] = v.Reveal()
+	}
+	for _, use := range ask.Uses {
+		if err := recordUse(ctx, t, ask, use); err != nil {
+			return door.SecretsAnswer{}, err
+		}
+	}
+	for _, cred := range given {
+		if v, held := t.secrets.Held(cred.Secret); held && values[cred.Secret] == "" {
+			values[cred.Secret] = v.Reveal()
+		}
+	}
+	return door.SecretsAnswer{Values: values}, nil
+}
+
+// recordUse puts on record that a request gets a secret.
+func recordUse(ctx context.Context, t *tenant, ask door.SecretsAsk, use exchange.Use) error {
+	_, err := t.book.Append(ctx, audit.Record{
+		Kind: audit.KindNetwork, Outcome: audit.Used, ResolvedBy: string(policy.ByNetwork), Rule: "credentials." + use.Secret,
+		Reason: "the request got the secret " + use.Secret, Detail: requestDetail(ask.HostPort, ask.Request, use.Secret, use.Where),
+	})
+	return err
+}
+
+func requestDetail(h door.HostPort, r exchange.Request, secret, where string) map[string]string {
+	detail := hostDetail(h.Name, h.Port)
+	detail[records.DetailRequest] = excerpt.Of(r.Method+" "+r.Path, 256)
+	detail[records.DetailSecret], detail[records.DetailWhere] = excerpt.Of(secret, 128), excerpt.Of(where, 128)
+	return detail
+}
+
+// Leaked implements Door.
+func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, error) {
+	t, err := i.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.Answer{}, err
+	}
+	d := policy.Decision{
+		Effect: policy.Deny, Rule: door.RuleHostPlaceholder, ResolvedBy: policy.ByNetwork, Alarm: true,
+		Reason: "a request to " + excerpt.Of(ask.Name, 253) + " has the placeholder of the secret " + excerpt.Of(ask.Leak.Secret, 128) +
+			" (" + excerpt.Of(ask.Leak.Where, 128) + "), where that secret does not go",
+	}
+	r := audit.Record{
+		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		Detail: requestDetail(ask.HostPort, ask.Request, ask.Leak.Secret, ask.Leak.Where),
+	}
+	records.Explain(&r, d)
+	r, err = t.book.Refuse(ctx, r)
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}

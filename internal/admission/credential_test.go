@@ -1,0 +1,183 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+)
+
+// place is a source of the test's own.
+type place string
+
+func (p place) Fetch(context.Context) (secret.Value, error) {
+	if p == "" {
+		return secret.Value{}, fault.New(fault.ErrUnavailable, "the place is sealed")
+	}
+	return secret.NewValue(string(p))
+}
+
+const (
+	credits = `
+network_allowlist: [ api.example, other.example ]
+credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: gone } ] }
+`
+	canary = "canary-one-secret"
+)
+
+// credited is a controller with a sandbox, sb1, whose policy gives secrets.
+func credited(t *testing.T) (*Controller, *approvaltest.Log) {
+	t.Helper()
+	declared := func(name string, source secret.Source) secret.Declared {
+		return secret.Declared{Name: name, Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-" + name, Format: "{secret}"}, Source: source, Keep: time.Hour}
+	}
+	log := &approvaltest.Log{}
+	c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{declared("one", place(canary)), declared("two", place("canary-two-secret")), declared("gone", place(""))}, time.Now)})
+	p, err := policy.Parse("p", []byte(credits))
+	must(t, err)
+	must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p, Placeholders: map[string]string{"one": "fake-one", "two": "fake-two", "gone": "fake-gone"}}))
+	return c, log
+}
+
+func at(host string) door.HostPort { return door.HostPort{Sandbox: "sb1", Name: host, Port: 443} }
+
+func using(host string, secrets ...string) door.SecretsAsk {
+	ask := door.SecretsAsk{HostPort: at(host), Request: exchange.Request{Method: "POST", Path: "/v1/chat"}}
+	for _, s := range secrets {
+		ask.Uses = append(ask.Uses, exchange.Use{Secret: s, Where: "header X-" + s})
+	}
+	return ask
+}
+
+// uses are the records of secrets, shortly.
+func uses(log *approvaltest.Log) []string {
+	var all []string
+	for _, r := range log.All() {
+		if d := r.Detail; d["secret"] != "" {
+			all = append(all, fmt.Sprint(r.Kind, " ", r.Outcome, " ", r.Rule, " ", d["name"], ":", d["port"], " ", d["request"], " ", d["secret"], " ", d["where"], " ", d["alarm"]))
+		}
+	}
+	return all
+}
+
+// TestCredentials: which there are is told without a secret, and only over TLS.
+func TestCredentials(t *testing.T) {
+	c, _ := credited(t)
+	got, err := c.Credentials(t.Context(), door.CredentialsAsk{HostPort: at("api.example"), TLS: true})
+	must(t, err)
+	if len(got.Credentials) != 3 || got.Credentials[0].Placeholder != "fake-one" || got.Credentials[0].Header != "X-one" || len(got.Placeholders) != 3 {
+		t.Errorf("%+v", got)
+	}
+	if text, err := json.Marshal(got); err != nil || strings.Contains(string(text), "canary") {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, ask := range []door.CredentialsAsk{{HostPort: at("api.example")}, {HostPort: at("other.example"), TLS: true}} {
+		if got, err := c.Credentials(t.Context(), ask); err != nil || len(got.Credentials) > 0 || len(got.Placeholders) != 3 {
+			t.Errorf("%+v: %+v, %v", ask, got, err)
+		}
+	}
+}
+
+// TestEachUseIsOnRecord before the secret is given, without it; what the run has used
+// comes along, so that it is found in answers. What can't be had is no use.
+func TestEachUseIsOnRecord(t *testing.T) {
+	c, log := credited(t)
+	for _, one := range []struct {
+		ask  door.SecretsAsk
+		want map[string]string
+	}{
+		{using("api.example"), map[string]string{}},
+		{using("api.example", "one"), map[string]string{"one": canary}},
+		{using("api.example", "two"), map[string]string{"one": canary, "two": "canary-two-secret"}},
+	} {
+		got, err := c.Secrets(t.Context(), one.ask)
+		must(t, err)
+		if diff := cmp.Diff(one.want, got.Values); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for want, ask := range map[string]door.SecretsAsk{
+		"can't be had: the place is sealed":                     using("api.example", "one", "gone"),
+		"does not give the secret":                              using("other.example", "one"),
+		"evil.example is not on the policy's network_allowlist": using("evil.example", "one"),
+	} {
+		if got, err := c.Secrets(t.Context(), ask); err == nil || !strings.Contains(fault.Sentence(err, ""), want) || len(got.Values) > 0 {
+			t.Errorf("%s: %+v, %v", want, got, err)
+		}
+	}
+	want := []string{
+		"network used credentials.one api.example:443 POST /v1/chat one header X-one ",
+		"network used credentials.two api.example:443 POST /v1/chat two header X-two ",
+	}
+	if diff := cmp.Diff(want, uses(log)); diff != "" {
+		t.Error(diff)
+	}
+	if text, err := json.Marshal(log.All()); err != nil || strings.Contains(string(text), "canary") {
+		t.Errorf("the log has a secret: %s, %v", text, err)
+	}
+}
+
+// TestASecretEndsWithTheRun, and with what a policy takes away. TestEachUseIsOnRecord is
+// the control.
+func TestASecretEndsWithTheRun(t *testing.T) {
+	c, _ := credited(t)
+	narrower, err := policy.Parse("n", []byte("network_allowlist: [ api.example ]\ncredentials: { inject: [ { host: api.example, secret: two } ] }\n"))
+	must(t, err)
+	must(t, c.NarrowPolicy(t.Context(), "sb1", narrower))
+	if got, err := c.Secrets(t.Context(), using("api.example", "one")); !errors.Is(err, fault.ErrForbidden) || len(got.Values) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := c.Secrets(t.Context(), using("api.example", "two")); err != nil || got.Values["two"] == "" || got.Values["one"] != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	ended, err := c.tenants.get("sb1")
+	must(t, err)
+	c.Unregister("sb1")
+	if got, err := c.Secrets(t.Context(), using("api.example", "two")); err == nil || len(got.Values) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, held := ended.secrets.Held("two"); held {
+		t.Error("what has ended holds a secret")
+	}
+}
+
+// TestALeftPlaceholderIsAnAlarm, once for each secret and host.
+func TestALeftPlaceholderIsAnAlarm(t *testing.T) {
+	c, log := credited(t)
+	for _, one := range []struct{ host, secret string }{{"other.example", "one"}, {"other.example", "one"}, {"other.example", "two"}, {"api.example", "one"}} {
+		a, err := c.Leaked(t.Context(), door.LeakAsk{
+			HostPort: at(one.host), Request: exchange.Request{Method: "GET", Path: "/"}, Leak: exchange.Leak{Secret: one.secret, Where: "query"},
+		})
+		if err != nil || a.Decision.Allowed() || a.RequestID == "" || !strings.Contains(a.Decision.Reason, "has the placeholder of the secret "+one.secret) {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}
+	want := []string{
+		"network blocked network.placeholder other.example:443 GET / one query true",
+		"network blocked network.placeholder other.example:443 GET / two query true",
+		"network blocked network.placeholder api.example:443 GET / one query true",
+	}
+	if diff := cmp.Diff(want, uses(log)); diff != "" {
+		t.Error(diff)
+	}
+	refusals, err := c.Refusals(t.Context(), "sb1", "", 0)
+	if err != nil || len(refusals) != 3 || !refusals[0].Alarm {
+		t.Errorf("%+v, %v", refusals, err)
+	}
+	if all := log.All(); all[0].Kind != audit.KindNetwork {
+		t.Errorf("%+v", all[0])
+	}
+}

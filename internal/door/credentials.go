@@ -1,0 +1,51 @@
+package door
+
+import (
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+)
+
+// HostPort is a host of a sandbox's requests.
+type HostPort struct {
+	Sandbox string `json:"sandbox"`
+	Name    string `json:"name"`
+	Port    int    `json:"port"`
+}
+
+// CredentialsAsk asks what the requests on a connection get.
+type CredentialsAsk struct {
+	HostPort
+	// TLS tells that the client's was ended, and that the host is who it says.
+	TLS bool `json:"tls"`
+}
+
+// CredentialsAnswer is what the requests on a connection get, without any secret.
+type CredentialsAnswer struct {
+	Credentials []exchange.Credential `json:"credentials,omitempty"`
+	// Placeholders are all that the sandbox has, by their secrets' names.
+	Placeholders map[string]string `json:"placeholders,omitempty"`
+}
+
+// SecretsAsk asks for the secrets of one request.
+type SecretsAsk struct {
+	HostPort
+	Request exchange.Request `json:"request"`
+	Uses    []exchange.Use   `json:"uses,omitempty"`
+}
+
+// SecretsAnswer has the secrets, by their names.
+type SecretsAnswer struct {
+	Values map[string]string `json:"values,omitempty"`
+}
+
+// LeakAsk tells of a placeholder that was about to be sent to where its secret does not go.
+type LeakAsk struct {
+	HostPort
+	Request exchange.Request `json:"request"`
+	Leak    exchange.Leak    `json:"leak"`
+}
+
+// The rules of requests that are refused for the sake of a secret.
+const (
+	RuleHostPlaceholder = "network.placeholder" // one is left where its secret does not go
+	RuleHostCredential  = "network.credential"  // the secret can't be had, or its answer can't be looked through
+)

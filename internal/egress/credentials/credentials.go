@@ -1,0 +1,118 @@
+// Package credentials has the requests of sandboxes get secrets, and no placeholder leave
+// to where its secret does not go. It asks the door once for each connection what its
+// requests get, and once for each request for the secrets themselves, of which it keeps
+// none beyond the connection: so long they are looked for in its answers.
+package credentials
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+)
+
+// Exchanges are the exchanges by a door.
+type Exchanges struct{ Door door.Door }
+
+// Exchange implements requests.Exchanges.
+func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (requests.Exchange, error) {
+	at := door.HostPort{Sandbox: of.Sandbox, Name: of.Name, Port: of.Port}
+	given, err := e.Door.Credentials(ctx, door.CredentialsAsk{HostPort: at, TLS: of.TLS})
+	if err != nil {
+		return nil, withheld(err)
+	}
+	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to see to
+	}
+	return visit{exchange.New(given.Credentials, given.Placeholders, keeper{e.Door, at})}, nil
+}
+
+// withheld is the refusal of requests for which the door gives nothing.
+func withheld(err error) *requests.Refusal {
+	return &requests.Refusal{Rule: door.RuleHostCredential, Reason: fault.Sentence(err, "the credentials for this host can't be had")}
+}
+
+// visit is what sees to the requests of one connection.
+type visit struct{ exchange *exchange.Exchange }
+
+// Outgoing implements requests.Exchange.
+func (v visit) Outgoing(r *http.Request) error {
+	if err := v.exchange.Outgoing(r); err != nil {
+		return refusal(err)
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = body{r.Body}
+	}
+	early := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+		v.exchange.Informational(http.Header(h))
+		return nil
+	}}
+	*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), early)) // it is called before the one that passes them on
+	return nil
+}
+
+// Incoming implements requests.Exchange.
+func (v visit) Incoming(a *http.Response) error {
+	if err := v.exchange.Incoming(a); err != nil {
+		return refusal(err)
+	}
+	return nil
+}
+
+// body is one that is looked through while it is sent.
+type body struct{ io.ReadCloser }
+
+// Read implements io.Reader.
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = refusal(err)
+	}
+	return n, err
+}
+
+// refusal is an exchange's error as the carrier takes it.
+func refusal(err error) error {
+	refused, ok := errors.AsType[*exchange.Refused](err)
+	if !ok {
+		return err
+	}
+	if refused.Leak {
+		return &requests.Refusal{Rule: door.RuleHostPlaceholder, Reason: refused.Sentence, Recorded: true}
+	}
+	return &requests.Refusal{Rule: door.RuleHostCredential, Reason: refused.Sentence}
+}
+
+// keeper is the door, about one host.
+type keeper struct {
+	door door.Door
+	at   door.HostPort
+}
+
+// Secrets implements exchange.Keeper.
+func (k keeper) Secrets(ctx context.Context, r exchange.Request, uses []exchange.Use) (map[string]string, error) {
+	a, err := k.door.Secrets(ctx, door.SecretsAsk{HostPort: k.at, Request: r, Uses: uses})
+	if err != nil {
+		return nil, &exchange.Refused{Sentence: withheld(err).Reason, Cause: err}
+	}
+	return a.Values, nil
+}
+
+// Leaked implements exchange.Keeper.
+func (k keeper) Leaked(ctx context.Context, r exchange.Request, l exchange.Leak) string {
+	a, err := k.door.Leaked(ctx, door.LeakAsk{HostPort: k.at, Request: r, Leak: l})
+	switch {
+	case err != nil:
+		return "a request has a placeholder where its secret does not go, which can't be put on record"
+	case a.RequestID == "":
+		return a.Decision.Reason
+	}
+	return a.Decision.Reason + "; request " + a.RequestID + "; see: cofferdam why"
+}

@@ -63,7 +63,7 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam run --policy policy.yaml --lockfile uv.lock --mount .:/workspace:rw -- uv sync --frozen
-  cofferdam run --agent claude --template dev --mount .:/workspace:rw -- claude
+  cofferdam run --agent claude --template dev --mount .:/workspace:rw -- npx claude
   cofferdam run --publish 8000 -- python3 -m http.server 8000
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,

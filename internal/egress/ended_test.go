@@ -54,6 +54,7 @@ func TestClientThatTrustsNobody(t *testing.T) {
 // TestEndedStreams: each event of an answer arrives while the host has not said the next.
 func TestEndedStreams(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
 		next := make(chan struct{})
 		e := endAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -168,6 +169,7 @@ func TestEndedWebSocket(t *testing.T) {
 // sends anything.
 func TestEndedUploads(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
 		e := endAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n, err := io.Copy(io.Discard, r.Body)
 			fmt.Fprint(w, n, err)
@@ -214,6 +216,7 @@ func (c *counting) Read(p []byte) (int, error) {
 // TestAnswersThatAreCut are no whole answers to the client either.
 func TestAnswersThatAreCut(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
 		e := endAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "half")
 			w.(http.Flusher).Flush()
@@ -260,6 +263,7 @@ func (swapping) Incoming(a *http.Response) error {
 // back, and can refuse both.
 func TestExchange(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
 		var sent []string
 		e := endAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			sent = append(sent, r.Header.Get("Authorization")+" "+r.URL.Path)

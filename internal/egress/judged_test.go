@@ -177,6 +177,7 @@ func ask(t *testing.T, c *http.Client, method, url string, body io.Reader) (stat
 // rule and with where to read more, and the connection goes on.
 func TestJudgedRequests(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
 		got := &seen{}
 		e := endAt(t, got, "api.example")
 		c := e.client(t, http2)
@@ -309,6 +310,7 @@ func TestChunksThatAreNone(t *testing.T) {
 // TestWhatRequestsCarry: no more than they may, and nothing of what is looked for.
 func TestWhatRequestsCarry(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
 		got := &seen{}
 		e := endAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if body, err := io.ReadAll(r.Body); err == nil {

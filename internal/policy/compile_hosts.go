@@ -40,7 +40,7 @@ func (r hostReader) entry(v value) (entry hostEntry, ok bool) {
 	if !r.tcp(&entry, o) {
 		return entry, false
 	}
-	return entry, requestReader{r.c}.read(&entry, o)
+	return entry, requestReader(r).read(&entry, o)
 }
 
 // name reads a name, with a port perhaps.

@@ -63,7 +63,7 @@ func (m *Manager) Written(ctx context.Context, id, cmd string) (keeper.Output, e
 	if err != nil {
 		return out, err
 	}
-	return m.inside.outgoing.Written(ctx, id, cmd, out)
+	return m.outgoing.Written(ctx, id, cmd, out)
 }
 
 // Started are a sandbox's commands that have not ended, in the order of their ids.

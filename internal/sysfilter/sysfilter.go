@@ -112,7 +112,7 @@ func enter(calls []uint32) error {
 	for _, i := range raw {
 		filter = append(filter, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
 	}
-	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}                                                                             //nolint:gosec // it has some hundred
+	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p))) //nolint:gosec // the call takes a pointer
 	runtime.KeepAlive(filter)
 	switch {

@@ -95,7 +95,7 @@ func read(t *testing.T, conn net.Conn) (stdout, stderr string, exited bool) {
 		if err != nil {
 			return stdout, stderr, false
 		}
-		switch kind {
+		switch kind { //nolint:exhaustive // what else comes is no output
 		case channel.FrameStdout:
 			stdout += string(payload)
 		case channel.FrameStderr:

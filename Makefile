@@ -62,7 +62,7 @@ demo: deps build
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template test-unit
-	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 4 -timeout 20m
+	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 5 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:

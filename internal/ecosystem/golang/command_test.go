@@ -186,6 +186,13 @@ func user(t *testing.T, s *served, database string) *client {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/user\n\ngo 1.21\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// The command would go on writing counters into the folder after its end.
+	if err := os.MkdirAll(filepath.Join(dir, ".config", "go", "telemetry"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".config", "go", "telemetry", "mode"), []byte("off"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return &client{dir: dir, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GOPATH=" + dir + "/gopath", "GOCACHE=" + dir + "/cache", "GOENV=off",
 		"GOPROXY=" + s.url, "GOSUMDB=" + database, "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local", "GOWORK=off",

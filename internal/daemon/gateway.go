@@ -251,7 +251,7 @@ func (g *gatewayProcess) spawn(ctx context.Context, b bootDocument, questions, u
 		return g.role(ctx, "gateway", b, attr, questions, uplink, boxed)
 	}
 	cmd, err := start(dialer.Apart(os.Geteuid(), os.Getegid()))
-	if err != nil && ctx.Err() == nil {
+	if dialer.Forbidden(err) && ctx.Err() == nil {
 		g.d.opts.Log.Warn("the gateway is not kept from this host's network: this kernel, or the container that this is, lets nobody make a network namespace; cofferdam doctor says more", "err", err)
 		cmd, err = start(&syscall.SysProcAttr{})
 	}

@@ -15,6 +15,7 @@ package dialer
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"syscall"
@@ -73,4 +74,19 @@ func Apart(uid, gid int) *syscall.SysProcAttr {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
 	}
+}
+
+// Forbidden tells whether a process could not be started Apart because nobody may be, in
+// this kernel or container. Of any other reason nothing follows but to try again: a table
+// of processes that is full now does not take the box away.
+func Forbidden(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSYS, unix.ENOSPC, unix.EUSERS: // the last two: of a limit of 0
+		return true
+	}
+	return false
 }

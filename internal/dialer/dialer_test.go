@@ -255,3 +255,20 @@ func TestWhoGivesUp(t *testing.T) {
 		t.Error("a dialer that is gone has answered")
 	}
 }
+
+// TestWhatForbidsABox: only what this host says for good. What is scarce now is tried again,
+// and nothing runs in the host's network for it.
+func TestWhatForbidsABox(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[syscall.Errno]bool{
+		syscall.EPERM: true, syscall.EACCES: true, syscall.EINVAL: true, syscall.ENOSPC: true,
+		syscall.EAGAIN: false, syscall.ENOMEM: false, syscall.EMFILE: false, syscall.ENOENT: false,
+	} {
+		if got := dialer.Forbidden(&os.PathError{Op: "fork/exec", Path: "/x", Err: errno}); got != want {
+			t.Errorf("%v: %v", errno, got)
+		}
+	}
+	if dialer.Forbidden(nil) || dialer.Forbidden(context.Canceled) {
+		t.Error("what no kernel said forbids it")
+	}
+}

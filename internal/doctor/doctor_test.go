@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -256,5 +258,15 @@ func TestTextStaysOnItsLine(t *testing.T) {
 	}
 	if strings.Count(out.String(), "\n") != 2 || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%q", out)
+	}
+}
+
+// TestSystemCallsOfTheGateway: a kernel without filters is told from one that refuses them.
+func TestSystemCallsOfTheGateway(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", sysfilter.ErrMissing), Fail: errors.New("not permitted")} {
+		if got := systemCalls("gateway network", err); got.Status != want || (want != OK && got.HowToFix == "") {
+			t.Errorf("%v: %+v", err, got)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -165,15 +166,27 @@ func gatewayNetwork(ctx context.Context, in Inputs) []Check {
 	const name = "gateway network"
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "--version")
 	cmd.SysProcAttr = dialer.Apart(in.UID, os.Getegid())
-	if err := cmd.Start(); err != nil {
+	err := cmd.Start()
+	switch {
+	case dialer.Forbidden(err):
 		return []Check{warn(name, "allow network namespaces (for normal users: user namespaces, too; in a container: CAP_SYS_ADMIN)",
 			"the gateway shares this host's network, for nobody may make a network namespace here: %v", err)}
+	case err != nil:
+		return []Check{fail(name, "give this user more processes or memory", "no process starts in a network namespace of its own: %v", err)}
 	}
 	_ = cmd.Wait() // it started, which is all there is to know
-	if readLine(in, "proc/sys/kernel/seccomp/actions_avail") == "" {
-		return []Check{warn(name, "use a kernel with CONFIG_SECCOMP_FILTER", "an empty namespace, but the gateway can make sockets: this kernel has no filters for system calls")}
+	return []Check{systemCalls(name, sysfilter.Available())}
+}
+
+// systemCalls says what a gateway in an empty namespace can still do.
+func systemCalls(name string, filters error) Check {
+	switch {
+	case errors.Is(filters, sysfilter.ErrMissing):
+		return warn(name, "use a kernel with CONFIG_SECCOMP_FILTER", "an empty namespace, but the gateway can make sockets: this kernel has no filters for system calls")
+	case filters != nil:
+		return fail(name, "let the daemon use seccomp(2)", "no gateway starts: %v", filters)
 	}
-	return []Check{ok(name, "an empty namespace, and no way to make sockets; a dialer beside the gateway makes its connections")}
+	return ok(name, "an empty namespace, and no way to make sockets; a dialer beside the gateway makes its connections")
 }
 
 // lookup finds a variable in an environment; the last one counts.

@@ -1,6 +1,7 @@
 // Package sysfilter has a process give up system calls for good: those that make or
-// connect sockets, run programs, reach into other processes, make namespaces and mounts,
-// and change the kernel. It is for processes that got all that they need before.
+// connect sockets, run programs, reach into other processes or signal them, change whose a
+// file is and who may use it by its path, make namespaces and mounts, and change the
+// kernel. It is for processes that got all that they need before.
 //
 // What is refused fails with EACCES, so that a mistake of ours is an error and no death. A
 // call of another architecture ends the process. The filter is a list of what is refused,
@@ -10,7 +11,9 @@ package sysfilter
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -24,7 +27,7 @@ var ErrMissing = errors.New("this kernel has no filters for system calls (CONFIG
 const (
 	offCall  = 0
 	offArch  = 4
-	offFlags = 16 // the lower half of the first argument
+	offFirst = 16 // the lower half of the first argument
 )
 
 // x32 is the bit of calls with another numbering on amd64.
@@ -45,6 +48,9 @@ func refused() []uint32 {
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // they connect, too
 		unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+		unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL,
+		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT, unix.SYS_TRUNCATE, // by path, where Landlock has no say
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
 		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_CHROOT, unix.SYS_PIVOT_ROOT, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOUNT_SETATTR,
 		unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
 		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT,
@@ -55,11 +61,12 @@ func refused() []uint32 {
 	}
 }
 
-// program is the filter in the kernel's own machine language.
-func program(arch uint32, calls []uint32) []bpf.Instruction {
+// program is the filter of the process pid in the kernel's own machine language.
+func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
 	fails := func(e unix.Errno) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
 	}
+	allowed := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	all := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
@@ -74,11 +81,16 @@ func program(arch uint32, calls []uint32) []bpf.Instruction {
 		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, fails(unix.EACCES))
 	}
 	return append(all,
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 3},
-		bpf.LoadAbsolute{Off: offFlags, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
+		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
 		fails(unix.EACCES),
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+		allowed,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_TGKILL, SkipTrue: 3}, // the runtime signals its own threads
+		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // whose thread
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(pid), SkipTrue: 1},
+		fails(unix.EACCES),
+		allowed,
 	)
 }
 
@@ -92,19 +104,35 @@ func architecture() (uint32, error) {
 	return 0, fmt.Errorf("no filter is known for %s", runtime.GOARCH)
 }
 
+// Available is nil if this kernel has filters, and ErrMissing if it has none. It asks
+// the kernel for one at an address at which nothing lies: who has filters looks there.
+func Available() error {
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, 0)
+	switch errno {
+	case unix.EFAULT:
+		return nil
+	case unix.ENOSYS, unix.EINVAL:
+		return ErrMissing
+	}
+	return fmt.Errorf("ask the kernel for filters of system calls: %w", errno)
+}
+
 // Enter gives the calls up, on all threads and in all that they start. The process must
 // have no_new_privs. ErrMissing where the kernel has no filters: nothing was given up.
-func Enter() error { return enter(append(sockets(), refused()...)) }
+func Enter() error { return enter(slices.Concat(sockets(), refused(), older())) }
 
 // EnterWithSockets is Enter of who connects: it keeps the calls for that.
-func EnterWithSockets() error { return enter(refused()) }
+func EnterWithSockets() error { return enter(slices.Concat(refused(), older())) }
 
 func enter(calls []uint32) error {
+	if err := Available(); err != nil {
+		return err
+	}
 	arch, err := architecture()
 	if err != nil {
 		return err
 	}
-	raw, err := bpf.Assemble(program(arch, calls))
+	raw, err := bpf.Assemble(program(arch, os.Getpid(), calls))
 	if err != nil {
 		return err
 	}
@@ -116,8 +144,6 @@ func enter(calls []uint32) error {
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p))) //nolint:gosec // the call takes a pointer
 	runtime.KeepAlive(filter)
 	switch {
-	case errno == unix.ENOSYS || errno == unix.EINVAL:
-		return ErrMissing
 	case errno != 0:
 		return fmt.Errorf("give up system calls: %w", errno)
 	case thread != 0:

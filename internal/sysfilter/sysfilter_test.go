@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "filtered":
 		filtered()
+	case "without":
+		fmt.Println(without())
+		return
 	}
 	tell()
 }
@@ -102,6 +106,12 @@ func attempts() map[string]func() error {
 			_, _, errno := unix.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWNS|unix.CLONE_FS, 0, 0)
 			return errno
 		},
+		"chmod": func() error { return unix.Fchmodat(unix.AT_FDCWD, "/proc/self/exe/none", 0o777, 0) },
+		"chown": func() error { return unix.Fchownat(unix.AT_FDCWD, "/proc/self/exe/none", 1, 1, 0) },
+		"kill":  func() error { return unix.Kill(os.Getppid(), 0) },
+		"kill a thread of another": func() error {
+			return unix.Tgkill(os.Getppid(), os.Getppid(), 0)
+		},
 		"ptrace":  func() error { return unix.PtraceAttach(1 << 22) },
 		"unshare": func() error { return unix.Unshare(0) },
 		"clone3": func() error {
@@ -112,6 +122,36 @@ func attempts() map[string]func() error {
 			_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 0, 0, 0)
 			return errno
 		},
+	}
+}
+
+// without has this process refused seccomp as a kernel refuses it that has no filters, and
+// says what that is taken for.
+func without() string {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_SECCOMP},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err.Error()
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p))); errno != 0 {
+		return errno.Error()
+	}
+	return fmt.Sprintf("missing: %v %v", errors.Is(sysfilter.Available(), sysfilter.ErrMissing), errors.Is(sysfilter.Enter(), sysfilter.ErrMissing))
+}
+
+// TestAKernelWithoutFilters: it is told from one that refuses a program.
+func TestAKernelWithoutFilters(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), envRole+"=without")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "missing: true true\n" {
+		t.Errorf("%s%v", out, err)
 	}
 }
 

@@ -36,6 +36,9 @@ type ask struct {
 	Path    string            `json:"path,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Port    int               `json:"port,omitempty"`
+
+	Connections int `json:"connections,omitempty"` // of the asker alone, as is Count
+	Count       int `json:"count,omitempty"`       // requests on each of them
 }
 
 type answer struct {
@@ -43,12 +46,18 @@ type answer struct {
 	Code    int     `json:"code"`
 	Text    string  `json:"text"`
 	Bytes   int64   `json:"bytes"`
+	Samples sample  `json:"samples"` // ms
 }
 
 func (a answer) took() time.Duration { return time.Duration(a.Seconds * float64(time.Second)) }
 
 func (b *bench) startDriver(ctx context.Context, sandbox string) (*driver, error) {
-	cmd, err := b.daemon.client.StartCommand(ctx, sandbox, api.StartCommand{Argv: []string{"python3", "-c", driverProgram}, Stdin: true})
+	return b.startProgram(ctx, sandbox, "python3", "-c", driverProgram)
+}
+
+// startProgram starts a program in a sandbox that is asked as a driver is.
+func (b *bench) startProgram(ctx context.Context, sandbox string, argv ...string) (*driver, error) {
+	cmd, err := b.daemon.client.StartCommand(ctx, sandbox, api.StartCommand{Argv: argv, Stdin: true})
 	if err != nil {
 		return nil, err
 	}

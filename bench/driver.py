@@ -36,9 +36,9 @@ def spawn(ask):
 
 
 def trust(host):
-    """The reference inside has a certificate that nobody signed; a host's, nobody whom a sandbox knows."""
+    """The reference inside has a certificate that nobody signed."""
     context = ssl.create_default_context()
-    if host.startswith(("127.", "far.example")):
+    if host.startswith("127."):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 

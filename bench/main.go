@@ -67,6 +67,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", serveFiles(context.Background(), args[1], args[2], args[3], args[4]))
 		os.Exit(1)
 	}
+	if len(os.Args) == 2 && os.Args[1] == askVerb { // inside a sandbox
+		if err := serveAsks(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 2 && os.Args[1] == exitVerb { // inside a container
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -50,7 +51,7 @@ const (
 )
 
 func startRegistry(wheels []wheel, npm, uv project) (*registry, error) {
-	ca, certificate, err := certify(indexHost, npmHost, farHost)
+	ca, certificate, err := certify(indexHost, npmHost, farHost, endedHost, directHost)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +72,7 @@ func startRegistry(wheels []wheel, npm, uv project) (*registry, error) {
 		project := r.PathValue("project")
 		answerPage(rw, project, append(slices.Clip(pages[project]), uv.files(project)...))
 	})
+	mux.HandleFunc("GET "+eventsPath, answerEvents)
 	mux.Handle("GET /files/", http.FileServer(http.Dir(uv.dir)))
 	r.npm = newNpmRegistry(npm.dir, npmBase)
 	mux.Handle("GET "+npmHost+"/", r.npm)
@@ -103,7 +105,7 @@ func (r *registry) configure(state, dir string) error {
 	for ecosystem, index := range map[string]string{"python": indexHost + "/simple/", "node": npmHost + "/"} {
 		fmt.Fprintf(&text, "  - ecosystem: %s\n    index: https://%s\n    ca_file: %s\n    address: %s\n", ecosystem, index, bundle, r.server.Listener.Addr())
 	}
-	configureHosts(&text, r.server.Listener.Addr().String())
+	configureHosts(&text, r.server.Listener.Addr().String(), bundle)
 	return os.WriteFile(filepath.Join(state, "config.yaml"), []byte(text.String()), 0o600)
 }
 
@@ -134,6 +136,20 @@ func answerPage(w http.ResponseWriter, project string, files []indexFile) {
 	}
 	w.Header().Set("Content-Type", jsonIndex)
 	_, _ = w.Write(body) // the gateway says if it got too little
+}
+
+// eventsPause is between the two events of a stream.
+const eventsPause = 5 * time.Millisecond
+
+// answerEvents sends an event at once, and another one later.
+func answerEvents(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	flusher := http.NewResponseController(w)
+	for range 2 {
+		_, _ = io.WriteString(w, "data: something\n\n") // the client says if it got too little
+		_ = flusher.Flush()
+		time.Sleep(eventsPause)
+	}
 }
 
 // manyFiles lists 3,000 versions, 0.0.0 to 29.9.9, a wheel each.

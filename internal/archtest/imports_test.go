@@ -40,6 +40,7 @@ func layers() []struct {
 		{"internal/audit", 1},
 		{"internal/secret/exchange", 0},
 		{"internal/secret/placeholder", 0},
+		{"internal/secret/remote", 1},
 		{"internal/secret/*", 2},
 		{"internal/secret", 1},
 		{"internal/channel", 1},

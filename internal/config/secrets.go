@@ -2,26 +2,21 @@ package config
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/program"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/vault"
 )
 
 // Secret is one that policies can name in credentials.inject. It is fetched when a run first
 // uses it, and no sandbox ever has it. Where it comes from and how it is put into requests
 // only this file says: a policy can name no file, no program and no variable of the daemon's.
-// It has exactly one of environment, file, command and vault. With none of header, format,
-// user and where its placeholder is swapped in headers, also in basic authentication.
+// It has exactly one of environment, file, command, vault and oauth. With none of header,
+// format, user and where its placeholder is swapped in headers, also in basic authentication;
+// a token by oauth is then set as the bearer's, in Authorization.
 type Secret struct {
 	// Name is what policies call it: letters, digits, - and _.
 	Name string `yaml:"name"`
@@ -53,30 +48,19 @@ type Secret struct {
 	Command []string `yaml:"command"`
 	// Vault is where it is on a server of that kind, or on an OpenBao server.
 	Vault *Vault `yaml:"vault"`
-	// Keep is how long a run uses what was fetched before it is fetched anew; 5m.
+	// OAuth is the client for which an endpoint gives tokens: the daemon fetches them, and the
+	// secret that is put into requests is the token.
+	OAuth *OAuth `yaml:"oauth"`
+	// Keep is how long a run uses what was fetched before it is fetched anew, at most: 5m, or as
+	// long as a token by oauth or a lease of the vault says. A token that does not say it needs it.
 	Keep Duration `yaml:"keep"`
-}
-
-// Vault is a field of a secret in the key-value engine, version 2, of a Vault or OpenBao server.
-type Vault struct {
-	// Address is the server's URL; without TLS only on this machine, as http://127.0.0.1:8200.
-	Address string `yaml:"address"`
-	// Namespace is one of the server's, if it has them.
-	Namespace string `yaml:"namespace"`
-	// Mount is where the engine is mounted; secret.
-	Mount string `yaml:"mount"`
-	// Path is the secret's, below the mount.
-	Path string `yaml:"path"`
-	// Field is which of the secret's fields it is.
-	Field string `yaml:"field"`
-	// TokenFile is a path, of a file with the token; others can't read it.
-	TokenFile string `yaml:"token_file"`
-	// CAFile is a path, of a file with certificates in PEM that the server's may come from, beside the system's.
-	CAFile string `yaml:"ca_file"`
 }
 
 // defaultKeep is how long a fetched secret is used.
 const defaultKeep = 5 * time.Minute
+
+// longestKeep is how long a token is used that says when it expires.
+const longestKeep = 24 * time.Hour
 
 // DeclaredSecrets are the secrets as the broker takes them.
 func (c Config) DeclaredSecrets() ([]secret.Declared, error) {
@@ -98,7 +82,11 @@ func (c Config) DeclaredSecrets() ([]secret.Declared, error) {
 
 func (s Secret) declared() (secret.Declared, error) {
 	d := secret.Declared{Name: s.Name, Keep: time.Duration(s.Keep)}
-	if d.Keep == 0 {
+	switch {
+	case d.Keep != 0:
+	case s.OAuth != nil:
+		d.Keep = longestKeep
+	default:
 		d.Keep = defaultKeep
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(s.Name) {
@@ -123,6 +111,9 @@ func (s Secret) declared() (secret.Declared, error) {
 	for _, p := range s.Where {
 		written.Where = append(written.Where, exchange.Place(p))
 	}
+	if s.OAuth != nil && written.IsZero() {
+		written.Header = "Authorization"
+	}
 	var err error
 	if d.How, err = exchange.NewManner(written); err != nil {
 		return d, err
@@ -131,51 +122,18 @@ func (s Secret) declared() (secret.Declared, error) {
 	return d, err
 }
 
+// source is where the secret comes from.
 func (s Secret) source() (secret.Source, error) {
-	var sources []secret.Source
-	if s.Environment != "" {
-		sources = append(sources, environ.Variable(s.Environment))
+	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault}
+	if s.OAuth == nil {
+		return origin.source("environment, file, command, vault and oauth")
 	}
-	if s.File != "" {
-		if !filepath.IsAbs(s.File) {
-			return nil, fmt.Errorf(".file is %q; it is an absolute path", s.File)
-		}
-		sources = append(sources, file.Path(s.File))
+	if origin.given() > 0 {
+		return nil, fmt.Errorf(" has %d of environment, file, command, vault and oauth; it has one", origin.given()+1)
 	}
-	if len(s.Command) > 0 {
-		if !filepath.IsAbs(s.Command[0]) {
-			return nil, fmt.Errorf(".command begins with %q; it is a program's absolute path", s.Command[0])
-		}
-		sources = append(sources, program.Command(s.Command))
+	source, err := s.OAuth.source(s.Keep != 0)
+	if err != nil {
+		return nil, fmt.Errorf(".oauth%w", err)
 	}
-	if s.Vault != nil {
-		v, err := s.Vault.source()
-		if err != nil {
-			return nil, fmt.Errorf(".vault%w", err)
-		}
-		sources = append(sources, v)
-	}
-	if len(sources) != 1 {
-		return nil, fmt.Errorf(" has %d of environment, file, command and vault; it has one", len(sources))
-	}
-	return sources[0], nil
-}
-
-func (v Vault) source() (secret.Source, error) {
-	if !filepath.IsAbs(v.TokenFile) {
-		return nil, fmt.Errorf(".token_file is %q; it is an absolute path", v.TokenFile)
-	}
-	cfg := vault.Config{
-		Address: v.Address, Namespace: v.Namespace, Mount: v.Mount, Path: v.Path, Field: v.Field, Token: file.Path(v.TokenFile),
-	}
-	if cfg.Mount == "" {
-		cfg.Mount = "secret"
-	}
-	if v.CAFile != "" {
-		if !filepath.IsAbs(v.CAFile) {
-			return nil, fmt.Errorf(".ca_file is %q; it is an absolute path", v.CAFile)
-		}
-		cfg.Roots = func() ([]byte, error) { return os.ReadFile(v.CAFile) }
-	}
-	return vault.New(cfg)
+	return source, nil
 }

@@ -31,7 +31,8 @@ type Declared struct {
 	How    exchange.Manner
 	Form   placeholder.Form
 	Source Source
-	// Keep is how long a value is used before it is fetched anew.
+	// Keep is how long a value is used before it is fetched anew, if it has no earlier end
+	// of its own.
 	Keep time.Duration
 }
 
@@ -173,7 +174,7 @@ func (l *Lease) run(f *fetch, d Declared) {
 	case l.ctx.Err() != nil:
 		f.value, f.err = Value{}, fault.New(fault.ErrUnavailable, "the run has ended")
 	case f.err == nil:
-		keep = d.Keep
+		keep = f.value.kept(d.Keep)
 	}
 	f.until = l.broker.now().Add(keep)
 	errand.After(keep, func() { l.forget(d.Name, f) })

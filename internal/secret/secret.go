@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -20,7 +21,10 @@ const (
 )
 
 // Value is a secret. It prints, logs and marshals as a word that says nothing of it.
-type Value struct{ text string }
+type Value struct {
+	text string
+	life time.Duration // since it was fetched; 0: nobody knows of an end
+}
 
 // NewValue checks what a source gave: one line of printable text. What is wrong is said
 // without it.
@@ -40,11 +44,31 @@ func NewValue(text string) (Value, error) {
 			return Value{}, fault.New(fault.ErrUnavailable, "it has a line's end or another control character in it; a secret is one line")
 		}
 	}
-	return Value{text}, nil
+	return Value{text: text}, nil
 }
 
 // Reveal is the secret itself.
 func (v Value) Reveal() string { return v.text }
+
+// lateness is how long a request may be on its way with a secret, at most.
+const lateness = 30 * time.Second
+
+// For is the secret with an end of its own, so long after now. It is not used up to that
+// end: requests are on their way for a while.
+func (v Value) For(life time.Duration) (Value, error) {
+	if v.life = life - min(lateness, life/10); v.life < time.Second {
+		return Value{}, fault.New(fault.ErrUnavailable, "it has expired already")
+	}
+	return v, nil
+}
+
+// kept is how long it is used, if most is the longest.
+func (v Value) kept(most time.Duration) time.Duration {
+	if v.life == 0 {
+		return most
+	}
+	return min(v.life, most)
+}
 
 // hidden is what is shown of every secret.
 const hidden = "[secret]"

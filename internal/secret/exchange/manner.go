@@ -15,7 +15,7 @@ const maxText = 200
 // out. An error begins with the key that is wrong.
 func NewManner(m Manner) (Manner, error) {
 	m.Header = http.CanonicalHeaderKey(m.Header)
-	if len(m.Where) == 0 && m.Header == "" && m.Format == "" && m.User == "" {
+	if m.IsZero() {
 		m.Where = []Place{Header, Basic}
 		return m, nil
 	}
@@ -46,6 +46,11 @@ func NewManner(m Manner) (Manner, error) {
 		return m, fault.Invalid(".format must have %s in it, once", Variable)
 	}
 	return m, nil
+}
+
+// IsZero tells whether nothing is said.
+func (m Manner) IsZero() bool {
+	return len(m.Where) == 0 && m.Header == "" && m.Format == "" && m.User == ""
 }
 
 func (m Manner) checkHeader() error {

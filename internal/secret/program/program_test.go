@@ -64,6 +64,9 @@ func TestAProgramThatPrintsWithoutEnd(t *testing.T) {
 		"while :; do echo canary-canary-canary; done\n": "prints more than a secret",
 		"echo canary-secret; echo canary >&2; exit 3\n": "failed with exit status 3",
 		"echo canary-secret; kill -9 $$\n":              "failed with signal: killed",
+		"head -c 1000000 /dev/zero | tr '\\0' c\n":      "prints more than a secret",
+		"printf 'canary-\\0secret\\n'\n":                "another control character in it; a secret is one line",
+		"printf 'canary-secret\\ncanary-other\\n'\n":    "another control character in it; a secret is one line",
 	} {
 		v, err := script(t, text).Fetch(t.Context())
 		if !errors.Is(err, fault.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) || v.Reveal() != "" || strings.Contains(err.Error(), "canary") {

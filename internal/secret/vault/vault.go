@@ -4,23 +4,17 @@ package vault
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"io"
-	"net"
+	"math"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/remote"
 )
-
-// maxAnswer bounds what a server may say.
-const maxAnswer = 1 << 20
 
 // Config says where a secret is.
 type Config struct {
@@ -36,18 +30,16 @@ type Config struct {
 
 // Place is one field of one secret on a server.
 type Place struct {
+	remote.Server
 	cfg Config
 	url string
 }
 
 // New checks where the secret is; nothing is asked.
 func New(cfg Config) (*Place, error) {
-	u, err := url.Parse(cfg.Address)
-	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fault.Invalid(".address must be a URL like https://vault.example:8200")
-	case u.Scheme == "http" && !local(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
-		return nil, fault.Invalid(".address must begin with https://; without TLS a server can only be on this machine, as http://127.0.0.1:8200")
+	u, err := remote.Address(".address", cfg.Address, "https://vault.example:8200")
+	if err != nil {
+		return nil, err
 	}
 	for _, part := range []struct{ key, text string }{{"mount", cfg.Mount}, {"path", cfg.Path}} {
 		for segment := range strings.SplitSeq(part.text, "/") {
@@ -59,13 +51,8 @@ func New(cfg Config) (*Place, error) {
 	if cfg.Field == "" {
 		return nil, fault.Invalid(".field is missing: which of the secret's fields it is")
 	}
-	return &Place{cfg, u.JoinPath("v1", cfg.Mount, "data", cfg.Path).String()}, nil
-}
-
-// local tells whether a host is this machine, written as an address.
-func local(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
+	server := remote.Server{What: "the vault at " + cfg.Address, Roots: cfg.Roots}
+	return &Place{server, cfg, u.JoinPath("v1", cfg.Mount, "data", cfg.Path).String()}, nil
 }
 
 // Fetch implements secret.Source. Each call is a connection of its own: it is made seldom.
@@ -74,11 +61,11 @@ func (p *Place) Fetch(ctx context.Context) (secret.Value, error) {
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the token for the vault can't be had: %s", fault.Sentence(err, "its source does not answer"))
 	}
-	client, err := p.client()
+	visit, err := p.Visit()
 	if err != nil {
 		return secret.Value{}, err
 	}
-	defer client.CloseIdleConnections()
+	defer visit.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, http.NoBody)
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the vault can't be asked")
@@ -88,96 +75,67 @@ func (p *Place) Fetch(ctx context.Context) (secret.Value, error) {
 	if p.cfg.Namespace != "" {
 		request.Header.Set("X-Vault-Namespace", p.cfg.Namespace)
 	}
-	answer, err := client.Do(request)
+	answer, err := visit.Do(request)
 	if err != nil {
-		return secret.Value{}, p.unreached(ctx, err)
+		return secret.Value{}, p.Unreached(ctx, err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return secret.Value{}, p.declined(answer.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	body, err := io.ReadAll(answer.Body)
 	switch {
+	case visit.Over():
+		return secret.Value{}, p.Problem("gave more than a secret")
 	case err != nil:
-		return secret.Value{}, p.unreached(ctx, err)
-	case len(body) > maxAnswer:
-		return secret.Value{}, p.problem("gave more than a secret")
+		return secret.Value{}, p.Unreached(ctx, err)
 	}
 	return p.read(body)
 }
 
-// client asks the server itself: no proxy, and no server that it names instead.
-func (p *Place) client() (*http.Client, error) {
-	transport := &http.Transport{DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true, ForceAttemptHTTP2: true}
-	if p.cfg.Roots != nil {
-		pem, err := p.cfg.Roots()
-		if err != nil {
-			return nil, fault.Wrap(fault.ErrUnavailable, err, "the certificates for the vault can't be read")
-		}
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			roots = x509.NewCertPool()
-		}
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fault.New(fault.ErrUnavailable, "there is no certificate in the file for the vault")
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	}
-	return &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token stays here
-	}, nil
-}
-
-// read finds the field. Of what else is there, nothing is said.
+// read finds the field. Of what else is there, nothing is said. If it is lent for a time,
+// it is used no longer than that.
 func (p *Place) read(body []byte) (secret.Value, error) {
 	var answer struct {
-		Data struct {
+		Lease float64 `json:"lease_duration"` // in seconds; 0: for good
+		Data  struct {
 			Data map[string]json.RawMessage `json:"data"`
 		} `json:"data"`
 	}
 	if json.Unmarshal(body, &answer) != nil {
-		return secret.Value{}, p.problem("gave an answer that is no JSON of the key-value engine's second version")
+		return secret.Value{}, p.Problem("gave an answer that is no JSON of the key-value engine's second version")
 	}
 	field, there := answer.Data.Data[p.cfg.Field]
 	if !there {
-		return secret.Value{}, p.problem("has no field " + p.cfg.Field + " there")
+		return secret.Value{}, p.Problem("has no field " + p.cfg.Field + " there")
 	}
 	var text string
 	if json.Unmarshal(field, &text) != nil {
-		return secret.Value{}, p.problem("has a field " + p.cfg.Field + " there that is no text")
+		return secret.Value{}, p.Problem("has a field " + p.cfg.Field + " there that is no text")
 	}
-	return secret.Line(text)
+	v, err := secret.Line(text)
+	if err != nil || answer.Lease == 0 {
+		return v, err
+	}
+	return v.For(time.Duration(min(max(answer.Lease, 0), math.MaxInt32) * float64(time.Second)))
 }
 
 // declined says what a status means.
 func (p *Place) declined(status int) error {
 	switch status {
 	case http.StatusServiceUnavailable:
-		return p.problem("is sealed, or down for maintenance; unseal it")
+		return p.Problem("is sealed, or down for maintenance; unseal it")
 	case http.StatusNotImplemented:
-		return p.problem("is not initialized")
+		return p.Problem("is not initialized")
 	case http.StatusForbidden, http.StatusUnauthorized:
-		return p.problem("denies it to the daemon's token; renew the token, or let its policy read the path")
+		return p.Problem("denies it to the daemon's token; renew the token, or let its policy read the path")
 	case http.StatusNotFound:
-		return p.problem("has no secret there, or its version was deleted")
+		return p.Problem("has no secret there, or its version was deleted")
 	case http.StatusTooManyRequests, 472, 473:
-		return p.problem("is a standby or limits the rate; give the active server's address")
+		return p.Problem("is a standby or limits the rate; give the active server's address")
 	}
 	if status >= 300 && status < 400 {
-		return p.problem("sends elsewhere, where its token is not taken; give the active server's address")
+		return p.Problem("sends elsewhere, where its token is not taken; give the active server's address")
 	}
 	return fault.New(fault.ErrUnavailable, "the vault at %s answers with the status %d", p.cfg.Address, status)
-}
-
-func (p *Place) problem(what string) error {
-	return fault.New(fault.ErrUnavailable, "the vault at %s %s", p.cfg.Address, what)
-}
-
-// unreached is why there is no answer. The cause has the URL and no more.
-func (p *Place) unreached(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-		return p.problem("does not answer in time")
-	}
-	return fault.Wrap(fault.ErrUnavailable, err, "the vault at %s can't be reached", p.cfg.Address)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
@@ -113,8 +114,8 @@ func TestWhatAVaultSays(t *testing.T) {
 		answer string
 		want   string
 	}{
-		{503, `{"errors":["Vault is sealed canary"]}`, "is sealed"},
-		{501, "", "is not initialized"},
+		{503, `{"errors":["Vault is sealed canary"]}`, " is sealed"},
+		{501, "", " is not initialized"},
 		{403, `{"errors":["canary"]}`, "denies it to the daemon's token"},
 		{404, `{"data":{"data":null,"metadata":{"deletion_time":"canary"}}}`, "has no secret there"},
 		{429, "", "standby"},
@@ -124,11 +125,13 @@ func TestWhatAVaultSays(t *testing.T) {
 		{200, `{"data":{"key":"canary"}}`, "has no field key"},
 		{200, `{"data":{"data":{"key":7}}}`, "no text"},
 		{200, strings.Repeat("canary", 1<<18), "more than a secret"},
+		{200, `{"lease_duration":1,"data":{"data":{"key":"canary-secret"}}}`, "has expired already"},
+		{200, `{"lease_duration":-5,"data":{"data":{"key":"canary-secret"}}}`, "has expired already"},
 	} {
 		s := newServer(t)
 		s.set(func() { s.status, s.answer = c.status, c.answer })
 		v, err := source(t, config(s)).Fetch(t.Context())
-		if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(fault.Sentence(err, ""), "the vault at "+s.URL) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary") || v.Reveal() != "" {
+		if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(fault.Sentence(err, ""), c.want) || strings.Contains(err.Error(), "canary") || v.Reveal() != "" {
 			t.Errorf("%d %s: %v", c.status, c.answer, err)
 		}
 	}
@@ -136,6 +139,25 @@ func TestWhatAVaultSays(t *testing.T) {
 	s.Close()
 	if _, err := source(t, config(s)).Fetch(t.Context()); err == nil || !strings.Contains(fault.Sentence(err, ""), "can't be reached") {
 		t.Error(err)
+	}
+}
+
+// TestWhatIsLentIsUsedNoLongerThanThat, whatever the operator lets a run keep.
+func TestWhatIsLentIsUsedNoLongerThanThat(t *testing.T) {
+	s := newServer(t)
+	s.set(func() {
+		s.status, s.answer = 200, `{"lease_duration":60,"data":{"data":{"key":"the-secret"}}}`
+	})
+	clock := time.Unix(1e9, 0)
+	lease := secret.NewBroker([]secret.Declared{{Name: "one", Hosts: []string{"api.example"}, Source: source(t, config(s)), Keep: time.Hour}}, func() time.Time { return clock }).Lease()
+	for _, one := range []struct {
+		after time.Duration
+		asked int
+	}{{0, 1}, {50 * time.Second, 1}, {60 * time.Second, 2}} {
+		clock = time.Unix(1e9, 0).Add(one.after)
+		if v, err := lease.Value(t.Context(), "one", "api.example"); err != nil || v.Reveal() != "the-secret" || len(s.asked) != one.asked {
+			t.Errorf("after %s: %q, %v, asked %d times", one.after, v.Reveal(), err, len(s.asked))
+		}
 	}
 }
 

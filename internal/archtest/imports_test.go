@@ -32,6 +32,7 @@ func layers() []struct {
 		{"internal/scan", 0},
 		{"internal/wholefile", 0},
 		{"internal/sysfilter", 0},
+		{"internal/fence", 0},
 		{"api", 0},
 		{"internal/dialer", 1},
 		{"internal/controls/probe", 1},

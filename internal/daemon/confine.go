@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fence"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 )
 
@@ -19,6 +21,36 @@ type confinement struct {
 	Root string `json:"root,omitempty"` // its root directory from then on
 	UID  int    `json:"uid,omitempty"`
 	GID  int    `json:"gid,omitempty"`
+	// Outside is a folder of the daemon's, which must be out of reach then.
+	Outside string `json:"outside,omitempty"`
+}
+
+// settle gives up for good all that a role does not need: enter, the host's files but for
+// those in reach (as seen from then on), and system calls.
+func (c confinement) settle(reach func() fence.Reach, calls func() error, log *slog.Logger) error {
+	_, _ = time.Now().Zone() // read now: the file is out of reach soon
+	if err := c.enter(); err != nil {
+		return err
+	}
+	fenced, err := without(func() error { return fence.Enter(reach()) }, fence.ErrMissing, "files of this host", log)
+	if err != nil {
+		return err
+	}
+	if fenced || c.Root != "" {
+		if err := c.apart(); err != nil {
+			return err
+		}
+	}
+	_, err = without(calls, sysfilter.ErrMissing, "system calls", log)
+	return err
+}
+
+// apart tries what must not be possible any more.
+func (c confinement) apart() error {
+	if _, err := os.ReadDir(c.Outside); err == nil {
+		return fmt.Errorf("this process can still read %s, so it does not start", c.Outside)
+	}
+	return nil
 }
 
 // enter gives up everything that the gateway does not need, for good: the
@@ -53,15 +85,17 @@ func (c confinement) enter() error {
 	return noNewPrivileges()
 }
 
-// without has this process give up system calls. A kernel that has no filters is told of;
+// without has this process give something up. A kernel that lacks what it takes is told of;
 // any other failure is one.
-func without(enter func() error, log *slog.Logger) error {
-	err := enter()
-	if errors.Is(err, sysfilter.ErrMissing) {
-		log.Warn("a process keeps system calls that it does not need; cofferdam doctor says more", "err", err)
-		return nil
+func without(enter func() error, missing error, what string, log *slog.Logger) (entered bool, err error) {
+	switch err := enter(); {
+	case errors.Is(err, missing):
+		log.Warn("a process keeps "+what+" that it does not need; cofferdam doctor says more", "err", err)
+		return false, nil
+	case err != nil:
+		return false, err
 	}
-	return err
+	return true, nil
 }
 
 // noNewPrivileges holds for all threads; the binary has no cgo, so the runtime

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fence"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -98,10 +99,8 @@ func RunDialer(ctx context.Context, boot io.Reader) error {
 	if err := json.NewDecoder(boot).Decode(&b); err != nil {
 		return fmt.Errorf("the dialer is started by the daemon only: read the boot document: %w", err)
 	}
-	if err := b.Confinement.enter(); err != nil {
-		return err
-	}
-	if err := without(sysfilter.EnterWithSockets, slog.Default()); err != nil {
+	reach := func() fence.Reach { return fence.Reach{Read: resolverFolders("/etc"), Connects: true} }
+	if err := b.Confinement.settle(reach, sysfilter.EnterWithSockets, slog.Default()); err != nil {
 		return err
 	}
 	return dialer.Serve(ctx, os.NewFile(dialerFD, "dialer"), b.Allowed, net.DefaultResolver)

@@ -21,6 +21,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/fence"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
@@ -57,7 +58,7 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark()}
+	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark(), Confinement: confinement{Outside: g.d.opts.Paths.State}}
 	if hosts, err := g.d.opts.Config.Network.Outbound(); err == nil { // it was checked when it was read
 		b.Hosts = hosts
 	}
@@ -71,7 +72,7 @@ func (g *gatewayProcess) bootDocument() bootDocument {
 	}
 	if os.Geteuid() == 0 {
 		uid := g.d.opts.Config.GatewayUID
-		b.Confinement = confinement{Root: g.d.opts.Paths.Cache(), UID: uid, GID: uid}
+		b.Confinement.Root, b.Confinement.UID, b.Confinement.GID = g.d.opts.Paths.Cache(), uid, uid
 		b.CacheDir = "/" + ArtifactsDir
 	}
 	return b
@@ -98,10 +99,8 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = connections.Close() }() // the process ends
-	if err := b.Confinement.enter(); err != nil {
-		return err
-	}
-	if err := without(sysfilter.Enter, log); err != nil {
+	own := func() fence.Reach { return fence.Reach{Own: []string{b.CacheDir}} }
+	if err := b.Confinement.settle(own, sysfilter.Enter, log); err != nil {
 		return err
 	}
 	return serveGateway(ctx, b, questions, uplink, connections, log)

@@ -6,11 +6,28 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
 // resolverFiles are what the gateway needs of /etc in its own root directory.
 func resolverFiles() []string { return []string{"resolv.conf", "hosts", "nsswitch.conf"} }
+
+// resolverFolders are those in which the resolver's files lie, which others replace while a
+// dialer runs: etc, and where links of it lead.
+func resolverFolders(etc string) []string {
+	folders := []string{etc}
+	for _, name := range resolverFiles() {
+		file, err := filepath.EvalSymlinks(filepath.Join(etc, name))
+		if err != nil {
+			continue // it may not be there
+		}
+		if dir := filepath.Dir(file); !slices.Contains(folders, dir) {
+			folders = append(folders, dir)
+		}
+	}
+	return folders
+}
 
 // refreshEvery is how soon a changed resolver of the host (another network)
 // reaches the gateway.

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/fence"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -267,6 +268,18 @@ func TestSystemCallsOfTheGateway(t *testing.T) {
 	for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", sysfilter.ErrMissing), Fail: errors.New("not permitted")} {
 		if got := systemCalls("gateway network", err); got.Status != want || (want != OK && got.HowToFix == "") {
 			t.Errorf("%v: %+v", err, got)
+		}
+	}
+}
+
+// TestFilesOfTheGateway: what is missing is said, and worse without root.
+func TestFilesOfTheGateway(t *testing.T) {
+	t.Parallel()
+	for _, uid := range []int{0, 1000} {
+		for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", fence.ErrMissing), Fail: errors.New("not permitted")} {
+			if got := filesOf("gateway files", uid, err); got.Status != want || (want != OK && got.HowToFix == "") {
+				t.Errorf("user %d, %v: %+v", uid, err, got)
+			}
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/fence"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -150,7 +151,7 @@ func describe(u upstream.Config) string {
 func gatewayUser(_ context.Context, in Inputs) []Check {
 	const name = "gateway user"
 	if in.UID != 0 {
-		return []Check{warn(name, "run the daemon as root", "the gateway runs as this user, who can read the log and the CA's key")}
+		return []Check{warn(name, "run the daemon as root", "the gateway runs as this user, whose the log and the CA's key are")}
 	}
 	if in.GatewayUID <= 0 {
 		return []Check{fail(name, "set gateway_uid in the configuration file to a user that owns nothing", "the gateway has no user of its own")}
@@ -187,6 +188,24 @@ func systemCalls(name string, filters error) Check {
 		return fail(name, "let the daemon use seccomp(2)", "no gateway starts: %v", filters)
 	}
 	return ok(name, "an empty namespace, and no way to make sockets; a dialer beside the gateway makes its connections")
+}
+
+// gatewayFiles says what keeps the gateway from files that its user may read.
+func gatewayFiles(_ context.Context, in Inputs) []Check {
+	return []Check{filesOf("gateway files", in.UID, fence.Available())}
+}
+
+func filesOf(name string, uid int, fenced error) Check {
+	const fix = "use a kernel from 5.19 on with CONFIG_SECURITY_LANDLOCK, and landlock in its list of lsm=; in a container, let it through"
+	switch {
+	case errors.Is(fenced, fence.ErrMissing) && uid == 0:
+		return warn(name, fix, "the gateway's root directory is its cache, but nothing more keeps it there: this kernel has no Landlock that is enough")
+	case errors.Is(fenced, fence.ErrMissing):
+		return warn(name, fix, "the gateway can read and write what this user can, the log and the CA's key among it: this kernel has no Landlock that is enough")
+	case fenced != nil:
+		return fail(name, "let the daemon use Landlock", "no gateway starts: %v", fenced)
+	}
+	return ok(name, "it reads and writes its folder of the cache, its dialer reads the resolver's configuration, and neither any other file")
 }
 
 // lookup finds a variable in an environment; the last one counts.

@@ -86,9 +86,15 @@ func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
 		fails(unix.EACCES),
 		allowed,
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_TGKILL, SkipTrue: 3}, // the runtime signals its own threads
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_TGKILL, SkipTrue: 4}, // the runtime signals its own threads
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // whose thread
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(pid), SkipTrue: 1},
+		fails(unix.EACCES),
+		allowed,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 4}, // of those that keep it
+		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // the family
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
 		fails(unix.EACCES),
 		allowed,
 	)
@@ -121,7 +127,8 @@ func Available() error {
 // have no_new_privs. ErrMissing where the kernel has no filters: nothing was given up.
 func Enter() error { return enter(slices.Concat(sockets(), refused(), older())) }
 
-// EnterWithSockets is Enter of who connects: it keeps the calls for that.
+// EnterWithSockets is Enter of who connects over IP: it keeps the calls for that, and makes
+// no socket of another kind, so none that leads to a program of this host by its path.
 func EnterWithSockets() error { return enter(slices.Concat(refused(), older())) }
 
 func enter(calls []uint32) error {

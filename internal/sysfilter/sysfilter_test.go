@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "filtered":
-		filtered()
+		filtered(sysfilter.Enter)
+	case "connects":
+		filtered(sysfilter.EnterWithSockets)
 	case "without":
 		fmt.Println(without())
 		return
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // filtered gives the calls up, with threads that were there before.
-func filtered() {
+func filtered(enter func() error) {
 	hold := make(chan struct{})
 	for range 4 {
 		go func() {
@@ -45,7 +47,7 @@ func filtered() {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		fmt.Println("no_new_privs:", err)
 	}
-	if err := sysfilter.Enter(); err != nil {
+	if err := enter(); err != nil {
 		fmt.Println("not filtered:", err)
 	}
 	close(hold)
@@ -203,6 +205,21 @@ func TestEnter(t *testing.T) {
 	for _, text := range []string{filtered, control} {
 		if !strings.Contains(text, "heard hello <nil>") || strings.Contains(text, "not filtered") {
 			t.Errorf("the server says:\n%s", text)
+		}
+	}
+}
+
+// TestEnterWithSockets: who connects keeps what leads over IP, and nothing else.
+func TestEnterWithSockets(t *testing.T) {
+	t.Parallel()
+	text := said(t, "connects")
+	for name := range attempts() {
+		refused := 3
+		if name == "inet" || name == "inet6" || name == "connect" {
+			refused = 0
+		}
+		if want := fmt.Sprintf("%s: %d of 3 refused\n", name, refused); !strings.Contains(text, want) {
+			t.Errorf("not %q:\n%s", want, text)
 		}
 	}
 }

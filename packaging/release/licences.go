@@ -55,7 +55,7 @@ func recognise(text string) string {
 		return "Apache-2.0"
 	case has("permission is hereby granted, free of charge, to any person"):
 		return "MIT"
-	case has("redistribution and use in source and binary forms") && has("neither the name"):
+	case has("redistribution and use in source and binary forms") && (has("neither the name") || has("may not be used to endorse")):
 		return "BSD-3-Clause"
 	case has("redistribution and use in source and binary forms"):
 		return "BSD-2-Clause"

@@ -104,6 +104,9 @@ func TestLicences(t *testing.T) {
 		t.Errorf("a text that nobody has read passed: %v", err)
 	}
 	write("LICENSE", "Redistribution and use in source and\nbinary forms ... Neither the name of")
+	if got := recognise("Redistribution and use in source and binary forms ... 3. The name of any author may not be used to endorse"); got != "BSD-3-Clause" {
+		t.Errorf("the third clause in other words: %s", got)
+	}
 	write("NOTICE", "by us")
 	l, err := readLicence("m.example/fine", dir)
 	if err != nil || !slices.Equal(l.ids, []string{"BSD-3-Clause"}) || len(l.texts) != 2 {

@@ -192,8 +192,8 @@ type Name struct {
 // Finding is what was found by one rule in one place of what left a sandbox.
 type Finding struct {
 	What   string `json:"what"`             // the rule's name: github-token
-	Where  string `json:"where,omitempty"`  // a command's id, or a file's path
-	Action string `json:"action,omitempty"` // report, redact or block
+	Where  string `json:"where,omitempty"`  // a command's id, a file's path, or a host with the place in the request
+	Action string `json:"action,omitempty"` // report, redact or block; would_redact or would_block by a policy that only observes
 	Count  int    `json:"count"`            // different values
 }
 

@@ -24,6 +24,8 @@ func TestObservedComesFirst(t *testing.T) {
 		"nothing":     {api.RunSummary{Run: "r1", Observes: true}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused nothing", nil},
 		"one":         {api.RunSummary{Run: "r1", Would: many.Would}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 package file, and let it through", []string{"policy suggest --run r1"}},
 		"all":         {many, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 package file and 2 hosts, and let them through", []string{`  no list has it\x1b[2J [packages.default]`, "a.example:443", "b.example", "run r1: 1 installed"}},
+		"a finding":   {api.RunSummary{Run: "r1", Findings: []api.Finding{{What: "jwt", Where: "cmd-1", Action: "would_block", Count: 2}, {What: "jwt", Where: "cmd-2", Action: "report", Count: 1}}}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 finding, and let it through", []string{"in cmd-1: it would block it", "in cmd-2: report"}},
+		"each":        {api.RunSummary{Run: "r1", Would: many.Would, WouldNames: many.WouldNames, Findings: []api.Finding{{What: "jwt", Action: "would_redact"}}}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 package file, 2 hosts and 1 finding, and let them through", nil},
 		"the control": {api.RunSummary{Run: "r1", Installed: many.Installed}, "cofferdam: run r1: 1 installed", nil},
 	} {
 		lines := summaryLines(c.s, 0)

@@ -38,6 +38,7 @@ type checked struct {
 
 type checkedKey struct {
 	Line     int    `json:"line"` // 0: the document lacks the key
+	Column   int    `json:"column"`
 	Key      string `json:"key"`
 	Meaning  string `json:"meaning"`
 	Enforced bool   `json:"enforced"`
@@ -49,7 +50,7 @@ func newPolicyCheck() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Say what each key of a policy document does",
 		Long: `Reads a policy document strictly and says, key by key, what it does, and what an
-absent key means. A "!" marks what this version does not enforce: it stays closed.
+absent key means. A "!" marks what this version does not enforce: it stays closed, unless the line says more.
 Errors in a document have file:line:column, and the exit code is 2; with --json they
 are on stdout.`,
 		Example: "  cofferdam policy check policy.yaml\n  cofferdam policy check --json policy.yaml",
@@ -124,7 +125,7 @@ func writeCheck(p *policy.Policy) error {
 		return err
 	}
 	if closed {
-		_, err := fmt.Println("! marks what this version does not enforce: what it asks for stays closed")
+		_, err := fmt.Println("! marks what this version does not enforce: what it asks for stays closed, unless the line says more")
 		return err
 	}
 	return nil

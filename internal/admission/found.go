@@ -20,8 +20,9 @@ type Place string
 
 // The places; each is a key of the policy's secret_scanning.
 const (
-	PlaceOutput Place = "output"
-	PlaceFiles  Place = "files"
+	PlaceOutput   Place = "output"
+	PlaceFiles    Place = "files"
+	PlaceRequests Place = "requests"
 )
 
 // The rules of findings.
@@ -46,13 +47,19 @@ func (c *Findings) Scanning(sandbox string) (policy.Scanning, error) {
 }
 
 // Found records that a value was found, durable when it returns: once for each value, rule
-// and way, however often it is looked at again. where is the command or the file. The record
+// and way, however often it is looked at again. where is the command, the file, or the host and the place in the request. The record
 // has no value, but what tells equal ones from others to who has this installation's key.
 func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where string, f scan.Finding) error {
 	t, err := c.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
+	_, err = c.take(ctx, t, c.finding(t, place, where, f))
+	return err
+}
+
+// finding is the record that a value was found.
+func (c *Findings) finding(t *tenant, place Place, where string, f scan.Finding) audit.Record {
 	outcome := audit.Found
 	if f.Outcome == scan.Block {
 		outcome = audit.Blocked
@@ -67,18 +74,35 @@ func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where
 	if f.Late && f.Outcome > scan.Report {
 		r.Detail[records.DetailLate] = "true"
 	}
+	onlyObserved(t, place, f, &r)
+	return r
+}
+
+// onlyObserved says of a finding what a policy that only observes would have done with it.
+func onlyObserved(t *tenant, place Place, f scan.Finding, r *audit.Record) {
+	meant := policy.ScanningMeant(t.policy())
+	would := map[Place]scan.Plan{PlaceOutput: meant.Output, PlaceFiles: meant.Files, PlaceRequests: meant.Requests}[place].Of(f.Class)
+	if would <= f.Outcome || f.Outcome != scan.Report {
+		return
+	}
+	r.Detail[records.DetailAction] = "would_" + would.String()
+	r.Detail[records.DetailWould] = would.String()
+	r.Reason += "; the policy would " + would.String() + " it, and only observes (mode: observe)"
+}
+
+// take records a finding, unless there are too many.
+func (c *Findings) take(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
 	if !t.book.TakesFinding(r) {
 		r = audit.Record{
 			Kind: audit.KindFinding, Outcome: audit.Exceeded, User: t.run.User, Rule: ruleFindingsQuota,
 			Reason: "more secrets and personal data were found than are recorded one by one",
 		}
 	}
-	_, err = t.book.Refuse(ctx, r)
-	return err
+	return t.book.Refuse(ctx, r)
 }
 
 func foundSentence(place Place, where string, f scan.Finding) string {
-	what, ways := "what looks like a secret", map[Place]string{PlaceOutput: "the output of the command ", PlaceFiles: "the file "}
+	what, ways := "what looks like a secret", map[Place]string{PlaceOutput: "the output of the command ", PlaceFiles: "the file ", PlaceRequests: "a request to "}
 	if f.Class == scan.Personal {
 		what = "what looks like personal data"
 	}

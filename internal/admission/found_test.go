@@ -5,12 +5,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 func finding(value string, outcome scan.Outcome) scan.Finding {
@@ -89,6 +95,81 @@ func TestFindingsAreBounded(t *testing.T) {
 	got := findingsOf(t, h)
 	if len(got) != 501 || got[500].Outcome != audit.Exceeded || got[500].Rule != "quota.findings" {
 		t.Errorf("%d findings are on record, the last is %+v", len(got), got[len(got)-1])
+	}
+}
+
+// TestFoundInRequests: a value is one record for each host and place, whatever the request;
+// placeholders are told as what is none.
+func TestFoundInRequests(t *testing.T) {
+	h := newHouse(t, Limits{})
+	run := h.run()
+	run.Sandbox, run.Placeholders = "sb9", map[string]string{"one": "fake-one", "two": "fake-two"}
+	run.Policy = parse(t, "credentials: { secret_scanning: { requests: redact, pii: block } }\n")
+	must(t, h.Register(run))
+	a, err := h.Scans(t.Context(), door.ScansAsk{Sandbox: "sb9"})
+	if err != nil || a.Plan != (scan.Plan{Secrets: scan.Redact, Personal: scan.Block}) || !slices.Equal(a.Placeholders, []string{"fake-one", "fake-two"}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	one := sha256.Sum256([]byte("one"))
+	f := door.Finding{Rule: "gitlab-token", Outcome: scan.Redact, At: 7, Length: 3, Sum: one[:]}
+	ask := func(path, where string) door.FoundAsk {
+		return door.FoundAsk{HostPort: door.HostPort{Sandbox: "sb9", Name: "api.example", Port: 443}, Request: exchange.Request{Method: "POST", Path: path}, Where: where, Findings: []door.Finding{f}}
+	}
+	unseen := ask("/c", "body")
+	unseen.Findings, unseen.Unseen, unseen.Refused = nil, "it is encoded (br)", true
+	for _, ask := range []door.FoundAsk{ask("/a", "body"), ask("/b", "body"), ask("/a", "header X-Key"), unseen} {
+		if a, err := h.FoundInRequest(t.Context(), ask); err != nil || a.RequestID == "" || a.Enough {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	got := findingsOf(t, h)
+	if len(got) != 3 || got[0].Rule != door.RuleScanning || got[0].Detail["where"] != "api.example:443 body" || got[0].Detail["request"] != "POST /a" || got[1].Detail["where"] != "api.example:443 header X-Key" {
+		t.Fatalf("%+v", got)
+	}
+	if want := "what looks like a secret (gitlab-token) was found in a request to api.example:443 body: it was redacted"; got[0].Reason != want {
+		t.Error(got[0].Reason)
+	}
+	if want := "what a request to api.example:443 body carries was not scanned: it is encoded (br): it was not sent"; got[2].Reason != want || got[2].Outcome != audit.Blocked || got[2].Detail["name"] != "not-scanned" {
+		t.Errorf("%+v", got[2])
+	}
+	for _, wrong := range []door.Finding{{Rule: "x", Outcome: scan.Report}, {Rule: "x", Outcome: scan.Off, Sum: one[:]}, {Rule: "x", Outcome: 9, Sum: one[:]}} {
+		f = wrong
+		if _, err := h.FoundInRequest(t.Context(), ask("/a", "body")); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	for i := range 600 {
+		f = door.Finding{Rule: "email", Class: scan.Personal, Outcome: scan.Report, Sum: sha256.New().Sum([]byte(fmt.Sprint(i)))[:32]}
+		if a, err := h.FoundInRequest(t.Context(), ask("/a", "body")); err != nil || a.Enough != (i >= 497) {
+			t.Fatalf("%d: %+v, %v", i, a, err)
+		}
+	}
+}
+
+// TestFindingsThatAreOnlyObserved say what the policy would have done, on record and in the
+// summary.
+func TestFindingsThatAreOnlyObserved(t *testing.T) {
+	h := newHouse(t, Limits{})
+	run := h.run()
+	run.Sandbox, run.Run = "sb9", "run9"
+	run.Policy = parse(t, "mode: observe\ncredentials: { secret_scanning: { output: block, files: report } }\n")
+	must(t, h.Register(run))
+	s, err := h.Scanning("sb9")
+	if err != nil || s.Output.Secrets != scan.Report {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	must(t, h.Found(t.Context(), "sb9", PlaceOutput, "cmd-1", finding("one", scan.Report)))
+	must(t, h.Found(t.Context(), "sb9", PlaceFiles, "/tmp/key", finding("one", scan.Report)))
+	got := findingsOf(t, h)
+	if len(got) != 2 || got[0].Outcome != audit.Found || got[0].Detail["action"] != "would_block" || got[0].Detail["would"] != "block" || got[1].Detail["action"] != "report" {
+		t.Fatalf("%+v", got)
+	}
+	if want := "it went out; the policy would block it, and only observes (mode: observe)"; !strings.HasSuffix(got[0].Reason, want) || strings.Contains(got[1].Reason, "observe") {
+		t.Error(got[0].Reason)
+	}
+	told, err := h.Summary(t.Context(), "run9")
+	if err != nil || len(told.Findings) != 2 || told.Findings[0].Action != "would_block" {
+		t.Errorf("%+v, %v", told, err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // FindingLine is what was found by one rule in one place of what left a sandbox.
 type FindingLine struct {
 	What, Where string
-	Action      string // report, redact or block
+	Action      string // report, redact, block, would_redact or would_block
 	Count       int    // different values
 }
 

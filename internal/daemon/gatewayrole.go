@@ -17,7 +17,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -125,7 +124,7 @@ func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net
 		return err
 	}
 	defer registry.Close()
-	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, connections).Through(connections.DialContext), Exchanges: credentials.Exchanges{Door: asks}})
+	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, connections).Through(connections.DialContext), Exchanges: scanned(asks)})
 	return router.Serve(ctx, uplink)
 }
 

@@ -231,6 +231,16 @@ func (c *Client) Leaked(ctx context.Context, ask LeakAsk) (Answer, error) {
 	return askFor[Answer](ctx, c, callLeaked, ask)
 }
 
+// Scans implements Door.
+func (c *Client) Scans(ctx context.Context, ask ScansAsk) (ScansAnswer, error) {
+	return askFor[ScansAnswer](ctx, c, callScans, ask)
+}
+
+// FoundInRequest implements Door.
+func (c *Client) FoundInRequest(ctx context.Context, ask FoundAsk) (FoundAnswer, error) {
+	return askFor[FoundAnswer](ctx, c, callFoundInRequest, ask)
+}
+
 // Standing implements Door.
 func (c *Client) Standing(ctx context.Context, sandbox string, connections []uint64) ([]uint64, error) {
 	return askFor[[]uint64](ctx, c, callStanding, standingCall{sandbox, connections})

@@ -111,6 +111,13 @@ type Door interface {
 	// as an alarm. The answer is the refusal.
 	Leaked(ctx context.Context, ask LeakAsk) (Answer, error)
 
+	// Scans tells what is looked for in a sandbox's requests, and what becomes of it.
+	Scans(ctx context.Context, ask ScansAsk) (ScansAnswer, error)
+
+	// FoundInRequest records what was found in a request, durable when it returns: once
+	// for each value, rule, host and place, however often it is sent.
+	FoundInRequest(ctx context.Context, ask FoundAsk) (FoundAnswer, error)
+
 	// Failed records that the gateway refused something that it could not
 	// parse or verify (a lying upstream, a name that is not canonical).
 	Failed(ctx context.Context, f Failure) (Answer, error)

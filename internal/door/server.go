@@ -254,6 +254,9 @@ func hostHandlers(d Door) map[method]handler {
 		callCredentials:  answering(d.Credentials),
 		callSecrets:      answering(d.Secrets),
 		callLeaked:       answering(d.Leaked),
+
+		callScans:          answering(d.Scans),
+		callFoundInRequest: answering(d.FoundInRequest),
 	}
 }
 

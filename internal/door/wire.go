@@ -62,6 +62,8 @@ const (
 	callCredentials
 	callSecrets
 	callLeaked
+	callScans
+	callFoundInRequest
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -74,7 +76,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callScans, callFoundInRequest:
 	}
 	return smallMessage
 }

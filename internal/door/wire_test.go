@@ -142,6 +142,16 @@ func (d *plainDoor) Leaked(context.Context, LeakAsk) (Answer, error) {
 	return Answer{}, nil
 }
 
+func (d *plainDoor) Scans(context.Context, ScansAsk) (ScansAnswer, error) {
+	d.asked.Add(1)
+	return ScansAnswer{}, nil
+}
+
+func (d *plainDoor) FoundInRequest(context.Context, FoundAsk) (FoundAnswer, error) {
+	d.asked.Add(1)
+	return FoundAnswer{}, nil
+}
+
 func (d *plainDoor) Failed(context.Context, Failure) (Answer, error) {
 	d.asked.Add(1)
 	return Answer{}, nil

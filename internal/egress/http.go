@@ -60,12 +60,11 @@ func (p *passage) carryRequests(ctx context.Context, said []byte, ended *request
 		protocol = door.ProtocolHTTPS
 	}
 	config := requests.Config{
-		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil},
+		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil, Searches: p.router.guests.searches(p.sandbox)},
 		Dial:       func(ctx context.Context) (net.Conn, error) { return p.dialHTTP(ctx, protocol) },
 		Ended:      ended,
 		Refuse:     p.refuseRequest,
 		Full:       p.tellDone,
-		Searches:   p.router.guests.searches(p.sandbox),
 		HeadTime:   p.router.limits.HelloTime,
 		AwaitTime:  p.router.limits.Idle,
 	}

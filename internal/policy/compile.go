@@ -101,6 +101,7 @@ func (c *compiler) document(root *yaml.Node) {
 	if c.injections != nil {
 		c.injections.finish()
 	}
+	unseen{c}.finish()
 	c.absent(o)
 }
 

@@ -108,14 +108,14 @@ type hostKeys struct {
 type credentialsKeys struct {
 	Mode           justInTime   `key:"mode" means:"A secret is fetched when a run first uses it, and is forgotten at its end."`
 	Inject         []injectKeys `key:"inject" means:"Which hosts get which secret."`
-	SecretScanning scanningKeys `key:"secret_scanning" means:"What becomes of secrets that are found in what leaves the sandbox. true: redacted in output, and on record in files."`
+	SecretScanning scanningKeys `key:"secret_scanning" means:"What becomes of secrets that are found in what leaves the sandbox. true: redacted in output, and on record in files and requests."`
 }
 
 // scanningKeys can also be true or false.
 type scanningKeys struct {
 	Output   outcomeWord `key:"output" means:"What commands write, to whoever reads it. Off if absent."`
 	Files    outcomeWord `key:"files" means:"Files that clients read. Off if absent."`
-	Requests outcomeWord `key:"requests" means:"Bodies of requests to hosts. Only off yet."`
+	Requests outcomeWord `key:"requests" means:"Requests to hosts that speak plain HTTP, or whose TLS is ended because the policy has rules or a credential for them; and what registries are asked for. Off if absent."`
 	PII      outcomeWord `key:"pii" means:"Personal data, in the places where secrets are looked for. Off if absent."`
 }
 

@@ -156,8 +156,8 @@ func TestExamplesMean(t *testing.T) {
 	for name, want := range map[string]string{
 		"allowed-packages.yaml": "",
 		"research-agent.yaml":   "rules:",
-		"sandbox-config.yaml":   "",
-		"data-analysis.yaml":    "",
+		"sandbox-config.yaml":   "credentials.secret_scanning",
+		"data-analysis.yaml":    "credentials.secret_scanning",
 	} {
 		var keys []string
 		for _, note := range example(t, name).Notes() {

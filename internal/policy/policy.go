@@ -70,6 +70,7 @@ type Mount struct {
 // is a key that the document lacks.
 type Explanation struct {
 	Line     int
+	Column   int
 	Key      string
 	Meaning  string
 	Enforced bool
@@ -236,7 +237,7 @@ func (p *Policy) Notes() []string {
 	}
 	for _, e := range p.explanations {
 		if !e.Enforced {
-			notes = append(notes, fmt.Sprintf("%s (line %d): %s", e.Key, e.Line, e.Meaning))
+			notes = append(notes, fmt.Sprintf("%s (line %d, column %d): %s", e.Key, e.Line, e.Column, e.Meaning))
 		}
 	}
 	if slices.ContainsFunc(p.commands.rules, func(r rule) bool { return r.field == "code" }) {

@@ -21,7 +21,8 @@ type compiler struct {
 	claims   map[string]value // what is said once only -> where
 	steps    int              // of all rules' expressions
 
-	injections *injections // of the document's credentials; nil: it has none
+	injections    *injections // of the document's credentials; nil: it has none
+	scansRequests *value      // where the document asks for it; nil: it does not
 }
 
 // value is a node, the path of keys to it, and where its key is (for a list's
@@ -268,10 +269,10 @@ func (c *compiler) open(v value, format string, args ...any) {
 }
 
 func (c *compiler) explain(v value, enforced bool, format string, args ...any) {
-	line := 0
+	line, column := 0, 0
 	if v.key != nil {
-		line = v.key.Line
+		line, column = v.key.Line, v.key.Column
 	}
 	c.policy.explanations = append(c.policy.explanations,
-		Explanation{Line: line, Key: v.path, Meaning: fmt.Sprintf(format, args...), Enforced: enforced})
+		Explanation{Line: line, Column: column, Key: v.path, Meaning: fmt.Sprintf(format, args...), Enforced: enforced})
 }

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"slices"
+	"strings"
+
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
@@ -9,16 +12,33 @@ import (
 // Scanning is what becomes of secrets and personal data that are found in what goes out of
 // a sandbox, by the way that it takes.
 type Scanning struct {
-	Output scan.Plan // what commands write, to whoever reads it
-	Files  scan.Plan // files that clients read
+	Output   scan.Plan // what commands write, to whoever reads it
+	Files    scan.Plan // files that clients read
+	Requests scan.Plan // what is sent to hosts, as far as it can be read, and asked of registries
 }
 
-// ScanningOf is what a document asks for, or a stricter one of those that narrow it.
+// ScanningOf is what a document has done, or a stricter one of those that narrow it. Of one
+// that only observes all is reported, and nothing redacted or blocked.
 func ScanningOf(p *Policy) Scanning {
+	return scanningOf(p, func(l *Policy, s scan.Plan) scan.Plan {
+		if l.observes {
+			return s.AtMost(scan.Report)
+		}
+		return s
+	})
+}
+
+// ScanningMeant is what would be done if no document only observed.
+func ScanningMeant(p *Policy) Scanning {
+	return scanningOf(p, func(_ *Policy, s scan.Plan) scan.Plan { return s })
+}
+
+func scanningOf(p *Policy, by func(*Policy, scan.Plan) scan.Plan) Scanning {
 	var s Scanning
 	for _, l := range p.layers() {
-		s.Output = s.Output.Stricter(l.scanning.Output)
-		s.Files = s.Files.Stricter(l.scanning.Files)
+		s.Output = s.Output.Stricter(by(l, l.scanning.Output))
+		s.Files = s.Files.Stricter(by(l, l.scanning.Files))
+		s.Requests = s.Requests.Stricter(by(l, l.scanning.Requests))
 	}
 	return s
 }
@@ -30,8 +50,9 @@ func compileScanning(c *compiler, v value) {
 		on, ok := c.boolean(v)
 		switch {
 		case ok && on:
-			c.policy.scanning = Scanning{Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}}
-			c.says(v, "secrets in what commands write are redacted, and those in files that clients read are on record")
+			c.policy.scanning = Scanning{Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}, Requests: scan.Plan{Secrets: scan.Report}}
+			c.says(v, "secrets in what commands write are redacted, and those in files that clients read and in requests to hosts are on record")
+			c.scansRequests = &v
 		case ok:
 			c.says(v, "what leaves the sandbox is not scanned for secrets")
 		}
@@ -41,22 +62,23 @@ func compileScanning(c *compiler, v value) {
 	if o == nil {
 		return
 	}
-	if f, given := o.fields["requests"]; given {
-		if s, ok := c.word(f, scan.Words()...); ok && s != scan.Off.String() {
-			c.fail(f.node, "%s can only be off: the bodies of requests are not scanned yet", f.path)
-		}
-	}
 	s := &c.policy.scanning
 	s.Output.Secrets = c.scanned(o, "output", "in what commands write")
 	s.Files.Secrets = c.scanned(o, "files", "in files that clients read")
+	s.Requests.Secrets = c.scanned(o, "requests", "in requests to hosts")
 	personal := c.scanned(o, "pii", "among personal data (addresses of mail, numbers of cards, accounts and phones), where secrets are looked for,")
-	if f, given := o.fields["pii"]; given && personal != scan.Off && s.Output.Secrets == scan.Off && s.Files.Secrets == scan.Off {
-		c.fail(f.node, "%s is %s, and nothing is scanned: give output or files, too", f.path, personal)
+	places := []*scan.Plan{&s.Output, &s.Files, &s.Requests}
+	nowhere := !slices.ContainsFunc(places, func(p *scan.Plan) bool { return p.Secrets != scan.Off })
+	if f, given := o.fields["pii"]; given && personal != scan.Off && nowhere {
+		c.fail(f.node, "%s is %s, and nothing is scanned: give output, files or requests, too", f.path, personal)
 	}
-	for _, place := range []*scan.Plan{&s.Output, &s.Files} {
+	for _, place := range places {
 		if place.Secrets != scan.Off {
 			place.Personal = personal
 		}
+	}
+	if f, given := o.fields["requests"]; given && s.Requests.Secrets != scan.Off {
+		c.scansRequests = &f
 	}
 }
 
@@ -87,4 +109,43 @@ func (c *compiler) scanned(o *object, key, what string) scan.Outcome {
 		return scan.Outcome(outcome)
 	}
 	return scan.Off
+}
+
+// maxUnseen is how many hosts are named that can't be looked into.
+const maxUnseen = 5
+
+// unseen says which hosts' requests are not scanned although a document asks for that.
+type unseen struct{ *compiler }
+
+// finish looks, now that it is known which hosts there are, and whose TLS is ended.
+func (c unseen) finish() {
+	if c.scansRequests == nil {
+		return
+	}
+	var names []string
+	for _, entry := range c.policy.network {
+		if name := entry.NetworkPattern.String(); c.passes(entry) && !slices.Contains(names, name) {
+			names = append(names, plain(name, 60))
+		}
+	}
+	if c.policy.unlisted == Hold {
+		names = append(names, "hosts that a person opens")
+	}
+	if len(names) == 0 {
+		return
+	}
+	if more := len(names) - maxUnseen; more > 0 {
+		names = append(names[:maxUnseen], counted(more, "more host"))
+	}
+	c.open(*c.scansRequests, "what is sent by TLS to %s is not seen, so it passes and is not scanned; with methods, paths or a credential for a host its TLS is ended", strings.Join(names, ", "))
+}
+
+// passes tells whether a connection by an entry is not read: all but plain HTTP.
+func (c unseen) passes(entry hostEntry) bool {
+	return slices.ContainsFunc(entry.ports(), func(port int) bool {
+		if port == 80 || entry.judged() {
+			return false
+		}
+		return entry.Wildcard || !c.policy.Requests().Judged(entry.Host, port)
+	})
 }

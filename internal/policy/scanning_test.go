@@ -12,9 +12,10 @@ func TestScanning(t *testing.T) {
 	for text, want := range map[string]policy.Scanning{
 		"":                                 {},
 		"false":                            {},
-		"true":                             {Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}},
+		"true":                             {Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}, Requests: scan.Plan{Secrets: scan.Report}},
 		"{ output: block, files: redact }": {Output: scan.Plan{Secrets: scan.Block}, Files: scan.Plan{Secrets: scan.Redact}},
 		"{ output: report, files: off, requests: off, pii: redact }": {Output: scan.Plan{Secrets: scan.Report, Personal: scan.Redact}},
+		"{ requests: block, pii: report }":                           {Requests: scan.Plan{Secrets: scan.Block, Personal: scan.Report}},
 	} {
 		document := "name: x\n"
 		if text != "" {
@@ -28,8 +29,8 @@ func TestScanning(t *testing.T) {
 		"maybe":                    "p:1:33: credentials.secret_scanning must be true or false",
 		"{ output: hide }":         "p:1:43: credentials.secret_scanning.output must be off, report, redact or block, and is \"hide\"",
 		"{ outputs: report }":      "p:1:35: unknown key credentials.secret_scanning.outputs",
-		"{ pii: report }":          "p:1:40: credentials.secret_scanning.pii is report, and nothing is scanned: give output or files, too",
-		"{ requests: block }":      "p:1:45: credentials.secret_scanning.requests can only be off: the bodies of requests are not scanned yet",
+		"{ pii: report }":          "p:1:40: credentials.secret_scanning.pii is report, and nothing is scanned: give output, files or requests, too",
+		"{ requests: maybe }":      "p:1:45: credentials.secret_scanning.requests must be off, report, redact or block, and is \"maybe\"",
 		"{ output: [report] }":     "credentials.secret_scanning.output must be text",
 		"{ output: off, pii: on }": "credentials.secret_scanning.pii must be off, report, redact or block",
 	} {
@@ -52,6 +53,43 @@ func TestScanningIsOnlyMadeStricter(t *testing.T) {
 			if !ok || got.Output.Secrets != scan.Outcome(max(a, b)) || got.Output.Personal < policy.ScanningOf(p).Output.Personal || got.Files != policy.ScanningOf(p).Files {
 				t.Errorf("%s narrowed by %s: %+v", one, other, got)
 			}
+		}
+	}
+}
+
+// TestScanningThatOnlyObserves: nothing is redacted or blocked by a document that only
+// observes; one that narrows it and does not is obeyed.
+func TestScanningThatOnlyObserves(t *testing.T) {
+	p := parsed(t, "mode: observe\ncredentials: { secret_scanning: { output: redact, files: block, requests: block, pii: block } }\n")
+	report := scan.Plan{Secrets: scan.Report, Personal: scan.Report}
+	if got := policy.ScanningOf(p); got != (policy.Scanning{Output: report, Files: report, Requests: report}) {
+		t.Errorf("%+v", got)
+	}
+	if got := policy.ScanningMeant(p); got.Output != (scan.Plan{Secrets: scan.Redact, Personal: scan.Block}) || got.Requests.Secrets != scan.Block {
+		t.Errorf("%+v", got)
+	}
+	both, ok := p.NarrowedBy(parsed(t, "name: by\ncredentials: { secret_scanning: { files: redact } }\n"))
+	if got := policy.ScanningOf(both); !ok || got.Files.Secrets != scan.Redact || got.Files.Personal != scan.Report || got.Requests.Secrets != scan.Report {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestUnseenHosts: a document that asks for what can't be looked into is told so, with the
+// place of the key.
+func TestUnseenHosts(t *testing.T) {
+	const list = "network_allowlist: [plain.example, \"only.example:80\", \"*.wild.example:8443\", { host: judged.example, methods: [GET] }, given.example]\n" +
+		"credentials:\n  inject: [{ host: given.example, secret: one }]\n"
+	for text, want := range map[string]string{
+		list + "  secret_scanning: { requests: report }\n":                                "credentials.secret_scanning.requests (line 4, column 22): what is sent by TLS to plain.example, *.wild.example:8443 is not seen,",
+		list + "  secret_scanning: true\n":                                                "credentials.secret_scanning (line 4, column 3): what is sent by TLS to plain.example, *.wild.example:8443 is not seen,",
+		list + "  secret_scanning: { output: block }\n":                                   "",
+		"network_unlisted: hold\ncredentials: { secret_scanning: { requests: block } }\n": "(line 2, column 35): what is sent by TLS to hosts that a person opens is not seen,",
+		"network_allowlist: [a.example, b.example, c.example, d.example, e.example, f.example, g.example]\ncredentials: { secret_scanning: { requests: block } }\n": "to a.example, b.example, c.example, d.example, e.example, 2 more hosts is not seen,",
+		"network_allowlist: [{ host: judged.example, paths: [\"/**\"] }]\ncredentials: { secret_scanning: { requests: block } }\n":                                  "",
+	} {
+		notes := strings.Join(parsed(t, text).Notes(), "\n")
+		if want == "" && notes != "" || !strings.Contains(notes, want) {
+			t.Errorf("%s\n%q, want %q", text, notes, want)
 		}
 	}
 }

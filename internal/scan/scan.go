@@ -52,7 +52,10 @@ const (
 )
 
 // Plan is what becomes of each class.
-type Plan struct{ Secrets, Personal Outcome }
+type Plan struct {
+	Secrets  Outcome `json:"secrets"`
+	Personal Outcome `json:"personal"`
+}
 
 // Of is what becomes of a class.
 func (p Plan) Of(c Class) Outcome {
@@ -67,6 +70,11 @@ func (p Plan) Off() bool { return p.Secrets == Off && p.Personal == Off }
 
 // Holds tells that bytes may have to wait for those after them.
 func (p Plan) Holds() bool { return p.Secrets > Report || p.Personal > Report }
+
+// AtMost is p with no outcome that is stricter than one.
+func (p Plan) AtMost(o Outcome) Plan {
+	return Plan{Secrets: min(p.Secrets, o), Personal: min(p.Personal, o)}
+}
 
 // Stricter is the stricter of both for each class.
 func (p Plan) Stricter(by Plan) Plan {

@@ -1,7 +1,9 @@
 package scan
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"strings"
 	"time"
 )
 
@@ -21,6 +23,7 @@ type Scanner struct {
 	blocked   bool
 	begun     bool // what is undecided has the beginning of a secret
 	runs      []run
+	known     []string // values that are no findings
 }
 
 // run is the piece of a rule's alphabet that was looked at last, in places of the stream.
@@ -35,9 +38,10 @@ type run struct {
 // maxTries is how often a rule is tried in one run of its alphabet.
 const maxTries = 16
 
-// Scanner makes one for a stream.
-func (s *Set) Scanner(p Plan) *Scanner {
-	return &Scanner{rules: s.rules, table: s.table(p), plan: p, runs: make([]run, len(s.rules))}
+// Scanner makes one for a stream. A value that is one of the known texts, has one in it, or
+// is a part of one is passed over: it is no secret, and only looks like one.
+func (s *Set) Scanner(p Plan, known ...string) *Scanner {
+	return &Scanner{rules: s.rules, table: s.table(p), plan: p, runs: make([]run, len(s.rules)), known: known}
 }
 
 // Write takes the next bytes, and returns what may go out, and what was found. out is good
@@ -116,6 +120,7 @@ const (
 	nothing   verdict = iota
 	undecided         // more bytes are needed
 	value
+	passed // a value that is known
 )
 
 // look decides as many bytes as it can; all of them if no more come.
@@ -139,8 +144,12 @@ func (s *Scanner) look(final bool) (found []Finding) {
 		if v == nothing {
 			continue
 		}
-		found = append(found, f)
 		end := int(f.At-s.base) + f.Length
+		if v == passed {
+			i = end - 1
+			continue
+		}
+		found = append(found, f)
 		if s.take(f, end) {
 			s.done = int(f.At - s.base)
 			return found
@@ -186,18 +195,29 @@ func (s *Scanner) at(i int, all []candidate, final bool) (verdict, Finding) {
 		}
 		v, from, to := s.try(c.rule, i, final)
 		switch v {
-		case nothing:
+		case nothing, passed:
 		case undecided:
 			s.begun = s.begun || c.begins != ""
 			return undecided, Finding{}
 		case value:
-			return value, Finding{
+			return s.sort(i+from, i+to), Finding{
 				Rule: r.Name, Class: r.Class, Outcome: s.plan.Of(r.Class), At: s.base + int64(i+from), Length: to - from,
 				Sum: sha256.Sum256(s.buf[i+from : i+to]), Late: s.out > i+from && s.plan.Of(r.Class) > Report,
 			}
 		}
 	}
 	return nothing, Finding{}
+}
+
+// sort tells values from known ones.
+func (s *Scanner) sort(from, to int) verdict {
+	text := s.buf[from:to]
+	for _, k := range s.known {
+		if bytes.Contains(text, []byte(k)) || len(text) <= len(k) && strings.Contains(k, string(text)) {
+			return passed
+		}
+	}
+	return value
 }
 
 // try asks one rule about the run that begins at a place.

@@ -95,6 +95,23 @@ func TestBorders(t *testing.T) {
 	}
 }
 
+// TestKnown: a value that is known, or that has a known one in it, is no finding, and stays
+// as it is; the one behind it is found.
+func TestKnown(t *testing.T) {
+	const other = "glpat-" + "zZ9yY8xX7wW6vV5uU4tT"
+	for _, known := range []string{gitlab, gitlab + "/long", gitlab[:20]} {
+		text := "a " + gitlab + " b " + other + "/long"
+		s := all().Scanner(redacting, known)
+		out, found := s.Write([]byte(text))
+		clean := string(out)
+		out, more := s.Close()
+		clean, found = clean+string(out), append(found, more...)
+		if want := strings.Replace(text, other, strings.Repeat("*", len(other)), 1); clean != want || len(found) != 1 {
+			t.Errorf("%q: %q, %+v", known, clean, found)
+		}
+	}
+}
+
 // TestReleased: what waits can be let out at any time. What it was the beginning of is
 // found all the same, and masked as far as it has not gone.
 func TestReleased(t *testing.T) {

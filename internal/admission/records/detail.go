@@ -46,8 +46,8 @@ const (
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
 	DetailEvent     = "event"
-	DetailWhere     = "where"      // of a finding: the command or the file; of a secret: the place in the request
-	DetailAction    = "action"     // of a finding: report, redact or block
+	DetailWhere     = "where"      // of a finding: the command, the file, or the host and the place in the request; of a secret: the place in the request
+	DetailAction    = "action"     // of a finding: report, redact or block; would_redact, would_block
 	DetailAt        = "at"         // of a finding: where the value begins, in bytes
 	DetailLength    = "length"     // of a finding
 	DetailDigest    = "keyed"      // of a finding: tells equal values, to this installation alone

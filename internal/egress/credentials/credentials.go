@@ -80,6 +80,9 @@ func (b body) Read(p []byte) (int, error) {
 
 // refusal is an exchange's error as the carrier takes it.
 func refusal(err error) error {
+	if scanned, ok := errors.AsType[*requests.Refusal](err); ok {
+		return scanned // of the body, before it came here
+	}
 	refused, ok := errors.AsType[*exchange.Refused](err)
 	if !ok {
 		return err

@@ -51,9 +51,7 @@ type Config struct {
 	Refuse func(ctx context.Context, r *Refusal, request string) string
 	// Full is called when so many judged requests have ended that Done should be, before
 	// another one is read.
-	Full func(ctx context.Context)
-	// Searches bounds how many bodies are looked through at a time.
-	Searches  chan struct{}
+	Full      func(ctx context.Context)
 	HeadTime  time.Duration // that a request's header may take, and the handshake
 	AwaitTime time.Duration // that the host's answer may take to begin
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// Forms are the ways in which a text is looked for in messages.
+func Forms(text string) []string { return formsOf(text) }
+
 // formsOf are the ways in which a text may stand in a message: raw, in base64 at any of
 // the three alignments, escaped for a URL, escaped in JSON.
 func formsOf(text string) []string {

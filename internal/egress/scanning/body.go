@@ -1,0 +1,193 @@
+package scanning
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+)
+
+// pieceSize is how much of a body is read at a time.
+const pieceSize = 32 << 10
+
+// body has the body looked through.
+func (l *look) body() error {
+	r := l.request
+	if r.Header.Get("Upgrade") != "" {
+		return l.unseen("it goes on as a WebSocket")
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	switch coding, why := codingOf(r.Header); {
+	case why != "":
+		return l.unseen(why)
+	case coding != "":
+		return l.encoded(coding)
+	}
+	scanner := l.set().Scanner(l.plan, l.known...)
+	if l.plan.Holds() {
+		r.Body = &held{look: l, from: r.Body, scanner: scanner, closed: make(chan struct{})}
+	} else {
+		r.Body = &watched{ReadCloser: r.Body, look: l, scanner: scanner}
+	}
+	r.GetBody = nil
+	return nil
+}
+
+// unseen puts on record that the body is not looked into. Where something would be kept
+// from going out, the request is not sent.
+func (l *look) unseen(why string) error {
+	ask := l.ask("body")
+	ask.Unseen, ask.Refused = why, l.plan.Holds()
+	answer, err := l.record(ask)
+	if err != nil || !ask.Refused {
+		return err
+	}
+	refusal := l.refusal("what a request carries can't be looked into ("+why+"), and the policy's secret_scanning.requests lets no secret out", answer.RequestID)
+	refusal.Status = http.StatusUnsupportedMediaType
+	return refusal
+}
+
+// end looks through what comes behind a body. It is what the body's end is then.
+func (l *look) end(err error) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if refused := l.fields("trailer ", l.request.Trailer); refused != nil {
+		return refused
+	}
+	return err
+}
+
+// watched is a body of which nothing is held back. One goroutine reads.
+type watched struct {
+	io.ReadCloser
+	look    *look
+	scanner *scan.Scanner
+	err     error // what could not be put on record goes no further
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.ReadCloser.Read(p)
+	_, found := w.scanner.Write(p[:n])
+	if err != nil {
+		_, more := w.scanner.Close()
+		found = append(found, more...)
+	}
+	if w.err = w.look.tell("body", found, 0); w.err != nil {
+		return 0, w.err
+	}
+	if err != nil {
+		w.err = w.look.end(err)
+	}
+	return n, w.err
+}
+
+// held is a body of which what may be a value's beginning waits for the rest: as long as a
+// scanner's patience lasts, or nobody could wait for an answer to what he has sent. One
+// goroutine reads it; another reads what it is made of.
+type held struct {
+	look    *look
+	from    io.ReadCloser
+	scanner *scan.Scanner
+	pieces  chan piece // nil: nothing was read
+	closed  chan struct{}
+	once    sync.Once
+
+	ready []byte    // may be read; good until the scanner's next call
+	until time.Time // when what waits goes; zero: nothing waits
+	err   error     // after ready
+}
+
+// piece is what was read of a body. Its bytes are good until the next but one is received.
+type piece struct {
+	bytes []byte
+	err   error
+}
+
+// receive reads until the body ends, or nobody wants more.
+func (h *held) receive() {
+	buffers := [2][]byte{make([]byte, pieceSize), make([]byte, pieceSize)}
+	for i := 0; ; i = 1 - i {
+		n, err := h.from.Read(buffers[i])
+		select {
+		case h.pieces <- piece{buffers[i][:n], err}:
+		case <-h.closed:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (h *held) Read(p []byte) (int, error) {
+	if h.pieces == nil {
+		h.pieces = make(chan piece)
+		errand.Go(h.receive)
+	}
+	for len(h.ready) == 0 && h.err == nil {
+		h.next()
+	}
+	n := copy(p, h.ready)
+	if h.ready = h.ready[n:]; len(h.ready) > 0 {
+		return n, nil
+	}
+	return n, h.err
+}
+
+// next takes a piece, or lets go of what has waited for long enough.
+func (h *held) next() {
+	var late <-chan time.Time
+	if !h.until.IsZero() {
+		timer := time.NewTimer(time.Until(h.until))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case got := <-h.pieces:
+		h.take(got)
+	case <-late:
+		h.ready, h.until = h.scanner.Release(), time.Time{}
+	case <-h.closed:
+		h.err = http.ErrBodyReadAfterClose
+	}
+}
+
+// take has a piece looked through. What goes out is on record.
+func (h *held) take(got piece) {
+	out, found := h.scanner.Write(got.bytes)
+	if got.err != nil {
+		rest, more := h.scanner.Close()
+		out, found = append(out[:len(out):len(out)], rest...), append(found, more...)
+	}
+	if h.err = h.look.tell("body", found, 0); h.err != nil {
+		return
+	}
+	h.ready = out
+	wait := h.scanner.Patience()
+	switch {
+	case got.err != nil:
+		h.err = h.look.end(got.err)
+	case wait == 0:
+		h.until = time.Time{}
+	case h.until.IsZero() || len(out) > 0: // what waits now has not waited before
+		h.until = time.Now().Add(wait)
+	}
+}
+
+// Close implements io.Closer.
+func (h *held) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return h.from.Close()
+}

@@ -83,6 +83,18 @@ const judgedDocument = `network_allowlist:
 // endAt makes one whose host answers with a handler, and a certificate for names.
 func endAt(t *testing.T, h http.Handler, names ...string) *end {
 	t.Helper()
+	e, pair := newEnd(t, egress.Limits{}, names...)
+	s := httptest.NewUnstartedServer(h)
+	_ = s.Listener.Close() // another takes its place
+	s.Listener, s.EnableHTTP2, s.TLS = e.at, true, &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return e
+}
+
+// newEnd makes one that nobody answers at yet, and the host's certificate.
+func newEnd(t *testing.T, limits egress.Limits, names ...string) (*end, tls.Certificate) {
+	t.Helper()
 	p, err := policy.Parse("p", []byte(judgedDocument))
 	if err != nil {
 		t.Fatal(err)
@@ -108,19 +120,14 @@ func endAt(t *testing.T, h http.Handler, names ...string) *end {
 		t.Fatal(err)
 	}
 	e := &end{door: &judgingDoor{fakeDoor: &fakeDoor{}, policy: p, hosts: hosts}, at: newPlace(t), pool: x509.NewCertPool()}
-	s := httptest.NewUnstartedServer(h)
-	_ = s.Listener.Close() // another takes its place
-	s.Listener, s.EnableHTTP2, s.TLS = e.at, true, &tls.Config{Certificates: []tls.Certificate{pair}}
-	s.StartTLS()
-	t.Cleanup(s.Close)
 	host, err := outbound.NewHost("api.example", e.at.Addr().String(), 0, false, theirs.CAPEM())
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.pool.AppendCertsFromPEM(ca)
 	e.tls = &tls.Config{RootCAs: e.pool, ServerName: "api.example"}
-	e.dial = uplinkTo(t, e.door.fakeDoor, egress.Limits{}, outbound.NewDialer([]outbound.Host{host}, nowhere{}), e.door)
-	return e
+	e.dial = uplinkTo(t, e.door.fakeDoor, limits, outbound.NewDialer([]outbound.Host{host}, nowhere{}), e.door)
+	return e, pair
 }
 
 // client speaks HTTP/1.1 or HTTP/2 to the host.
@@ -229,7 +236,7 @@ func TestJudgedRequests(t *testing.T) {
 func TestRequestsThatAreReadTwoWays(t *testing.T) {
 	got := &seen{}
 	e := endAt(t, got, "api.example")
-	evil := "GET /bad HTTP/1.1\r\nHost: api.example\r\n\r\n"
+	evil, recorded := "GET /bad HTTP/1.1\r\nHost: api.example\r\n\r\n", 0
 	for name, c := range map[string]struct {
 		sent   string
 		status int
@@ -253,6 +260,15 @@ func TestRequestsThatAreReadTwoWays(t *testing.T) {
 		"a backslash":         {"GET /good/..\\bad HTTP/1.1\r\nHost: api.example\r\n\r\n", 403},
 		"a long path":         {"GET /good/" + strings.Repeat("a", 9_000) + " HTTP/1.1\r\nHost: api.example\r\n\r\n", 414},
 		"a request before":    {"GET /bad HTTP/1.1\r\nHost: api.example\r\n\r\n", 403},
+		"a bare CR":           {"GET /good/a HTTP/1.1\r\nHost: api.example\r\nX: a\rHost: evil.example\r\n\r\n", 400},
+		"a CR in the target":  {"GET /good/a\rb HTTP/1.1\r\nHost: api.example\r\n\r\n", 400},
+		"NUL in a field":      {"GET /good/a HTTP/1.1\r\nHost: api.example\r\nX: a\x00b\r\n\r\n", 400},
+		"NUL in the name":     {"GET /good/a HTTP/1.1\r\nHost: api.example\x00.evil.example\r\n\r\n", 400},
+		"a homograph":         {"GET /good/a HTTP/1.1\r\nHost: \u0430pi.example\r\n\r\n", 400},
+		"a homograph's other": {"GET /good/a HTTP/1.1\r\nHost: xn--pi-7kc.example\r\n\r\n", 421},
+		"a socket elsewhere":  {"GET /good/a HTTP/1.1\r\nHost: evil.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 421},
+		"an odd expectation":  {"POST /good/a HTTP/1.1\r\nHost: api.example\r\nExpect: evil\r\nContent-Length: 44\r\n\r\n" + evil, 417},
+		"a huge header":       {"GET /good/a HTTP/1.1\r\nHost: api.example\r\nX: " + strings.Repeat("a", 80<<10) + "\r\n\r\n", 431},
 		"a length with signs": {"POST /good/a HTTP/1.1\r\nHost: api.example\r\nContent-Length: +4\r\n\r\nabcd", 400},
 	} {
 		conn := e.raw(t)
@@ -264,6 +280,15 @@ func TestRequestsThatAreReadTwoWays(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, a, err)
 		}
 		_ = conn.Close()
+		if c.status != http.StatusForbidden { // which the policy's own door has on record
+			recorded++
+		}
+	}
+	e.door.until(t, "a record of each", func() bool { return len(e.door.rejected) == recorded })
+	for _, record := range e.door.rejected {
+		if !strings.HasPrefix(record, "network.http api.example:443 ") {
+			t.Errorf("on record is %s", record)
+		}
 	}
 	if all := got.all(); len(all) != 0 {
 		t.Errorf("the host saw %q", all)

@@ -46,8 +46,11 @@ func unready(err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "%s", fault.Sentence(err, "the request could not be made ready to be sent"))
 }
 
-// fail answers a request that got no answer.
+// fail answers a request that got no answer, or one that can't be handed on.
 func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if u, _ := r.Context().Value(underwayKey{}).(*underway); u != nil {
+		u.unanswered(err)
+	}
 	refusal, ok := asRefusal(err)
 	if !ok {
 		refusal = &Refusal{Reason: fault.Sentence(err, "the host did not answer the request"), Status: http.StatusBadGateway, Recorded: true}

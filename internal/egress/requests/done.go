@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -58,7 +59,7 @@ func (c *Carrier) follow(r *http.Request, rule string) (followed *http.Request, 
 	u := &underway{began: time.Now()}
 	r = r.WithContext(context.WithValue(r.Context(), underwayKey{}, u))
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &counted{r.Body, &u.out}
+		r.Body = &counted{ReadCloser: r.Body, n: &u.out}
 	}
 	method, path := r.Method, r.URL.EscapedPath()
 	return r, func() {
@@ -86,28 +87,46 @@ func watch(r *http.Request, answer *http.Response, err error) {
 	}
 	u.sent.Store(true)
 	if err != nil {
-		problem := "the host did not answer it"
-		if refusal, ok := asRefusal(err); ok {
-			problem = refusal.Reason
-		}
-		u.failed.Store(&problem)
+		u.unanswered(err)
 		return
 	}
 	u.status.Store(int64(answer.StatusCode))
 	if answer.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection
-		answer.Body = &counted{answer.Body, &u.in}
+		answer.Body = &counted{answer.Body, &u.in, func() { u.brokeOff(r) }}
+	}
+}
+
+// unanswered takes that a request has no answer, or one that is none.
+func (u *underway) unanswered(err error) {
+	problem := "the host did not answer it"
+	if refusal, ok := asRefusal(err); ok {
+		problem = refusal.Reason
+	}
+	u.failed.Store(&problem)
+}
+
+// brokeOff takes that an answer did not end as it said it would; that its client has gone
+// is no such thing.
+func (u *underway) brokeOff(r *http.Request) {
+	if r.Context().Err() == nil {
+		problem := "the host's answer broke off"
+		u.failed.Store(&problem)
 	}
 }
 
 // counted is a body whose bytes are counted.
 type counted struct {
 	io.ReadCloser
-	n *atomic.Int64
+	n   *atomic.Int64
+	cut func() // nil: nobody wants to know that it was
 }
 
 // Read implements io.Reader.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.n.Add(int64(n))
+	if err != nil && !errors.Is(err, io.EOF) && c.cut != nil {
+		c.cut()
+	}
 	return n, err
 }

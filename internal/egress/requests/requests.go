@@ -92,6 +92,7 @@ func (c *Carrier) Passed() int64 { return c.passed.Load() }
 func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	c.guest = guest
 	one := newSingle(guest, said)
+	unread := c.unread(ctx, one)
 	transport := &http.Transport{
 		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) },
 		DialTLSContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) },
@@ -104,14 +105,15 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	}
 	defer transport.CloseIdleConnections()
 	server := &http.Server{
-		Handler:           c.handler(transport),
+		Handler:           c.handler(transport, unread),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: c.config.HeadTime,
 		IdleTimeout:       keptOpen,
 		MaxHeaderBytes:    maxRequestHead,
 
 		DisableGeneralOptionsHandler: true, // nobody answers in the host's place
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce},
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, CountError: unread.count},
+		ConnState:                    unread.watch,
 		ErrorLog:                     log.New(io.Discard, "", 0),
 	}
 	if c.config.Ended == nil {
@@ -126,10 +128,11 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		one.offer(conn)
 	}
 	_ = server.Serve(one) // it ends with the connection
+	unread.wait()
 }
 
 // handler checks each request and passes it on.
-func (c *Carrier) handler(transport http.RoundTripper) http.Handler {
+func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Transport:     &sender{carrier: c, to: transport},
 		FlushInterval: -1,
@@ -138,6 +141,7 @@ func (c *Carrier) handler(transport http.RoundTripper) http.Handler {
 		ErrorHandler:  c.fail,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		unread.told.Store(true)
 		judged, refusal := c.check(r)
 		if refusal != nil {
 			c.refuse(w, r, refusal)

@@ -13,6 +13,9 @@ type single struct {
 	next chan net.Conn
 	once sync.Once
 	gone chan struct{} // closed when the connection is
+
+	mu  sync.Mutex // guards err
+	err error      // with which reading failed last
 }
 
 func newSingle(conn net.Conn, from io.Reader) *single {
@@ -30,7 +33,26 @@ func Listen(conn net.Conn) net.Listener {
 func (s *single) offer(conn net.Conn) { s.next <- conn }
 
 // Read implements net.Conn.
-func (s *single) Read(b []byte) (int, error) { return s.from.Read(b) }
+func (s *single) Read(b []byte) (int, error) {
+	n, err := s.from.Read(b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	return n, err
+}
+
+// failure is with what the last reading failed; nil: it did not.
+func (s *single) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *single) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = nil
+}
 
 // Close implements net.Conn and net.Listener.
 func (s *single) Close() error {

@@ -39,7 +39,7 @@ func (a *Agent) writeTrust(ca []byte) error {
 	if err := replaceFile(a.config.Root+channel.BundleFile, bundle); err != nil {
 		return fmt.Errorf("write the bundle of CAs: %w", err)
 	}
-	return nil
+	return a.writeJavaTrust(bundle)
 }
 
 // systemRoots is the first bundle that the template has; a template without

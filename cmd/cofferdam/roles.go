@@ -29,7 +29,7 @@ func newKeeperRole() *cobra.Command {
 				return err
 			}
 			log := logger()
-			slog.SetDefault(log) // of goroutines that panic
+			setDefault(log)
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
@@ -50,7 +50,7 @@ func newGatewayRole() *cobra.Command {
 			// Ctrl-C is not for it.
 			signal.Ignore(syscall.SIGINT)
 			log := logger()
-			slog.SetDefault(log) // of goroutines that panic
+			setDefault(log)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
 			return daemon.RunGateway(ctx, os.Stdin, log)
@@ -63,7 +63,7 @@ func newDialerRole() *cobra.Command {
 		Use: "dialer", Short: "Make the gateway's connections (started by the daemon)", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGINT) // as the gateway: it ends when that does
-			slog.SetDefault(logger())     // of goroutines that panic
+			setDefault(logger())
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
 			return daemon.RunDialer(ctx, os.Stdin)

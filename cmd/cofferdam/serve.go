@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -121,7 +120,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log := telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
-	slog.SetDefault(log) // of goroutines that panic
+	setDefault(log)
 	d, err := daemon.New(ctx, daemon.Options{
 		Paths: paths, Config: cfg, Version: version, Executable: self,
 		EndWhenIdle: f.background, AcceptRollback: f.acceptRollback, Log: log,

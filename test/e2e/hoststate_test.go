@@ -314,7 +314,12 @@ func (in *installation) clear(t *testing.T, keep ...string) {
 
 // execute runs a command to its end, for goroutines that can't end a test.
 func execute(ctx context.Context, c *client.Client, id string, argv ...string) (result, error) {
-	cmd, err := c.StartCommand(ctx, id, api.StartCommand{Argv: argv})
+	return executeAs(ctx, c, id, "", argv...)
+}
+
+// executeAs is execute as another of the sandbox's users.
+func executeAs(ctx context.Context, c *client.Client, id, user string, argv ...string) (result, error) {
+	cmd, err := c.StartCommand(ctx, id, api.StartCommand{Argv: argv, User: user})
 	if err != nil {
 		return result{}, err
 	}

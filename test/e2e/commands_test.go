@@ -19,21 +19,22 @@ import (
 // described at its function.
 func commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
-		"as-user":      asUser,
-		"exits":        exits,
-		"golden":       golden,
-		"hosts":        hosts,
-		"tools":        tools,
-		"answers":      goldenPart,
-		"eventually":   eventually,
-		"keep":         keep,
-		"normalise":    normalise,
-		"otheruser":    otherUser,
-		"record":       record,
-		"take":         take,
-		"daemonpid":    daemonPID,
-		"killdaemon":   killDaemon,
-		"upstreamdown": upstreamDown,
+		"as-user":       asUser,
+		"exits":         exits,
+		"golden":        golden,
+		"hosts":         hosts,
+		"plainregistry": plainRegistry,
+		"tools":         tools,
+		"answers":       goldenPart,
+		"eventually":    eventually,
+		"keep":          keep,
+		"normalise":     normalise,
+		"otheruser":     otherUser,
+		"record":        record,
+		"take":          take,
+		"daemonpid":     daemonPID,
+		"killdaemon":    killDaemon,
+		"upstreamdown":  upstreamDown,
 	}
 }
 

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"cmp"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,13 +12,18 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cofferdam-dev/cofferdam/internal/address"
 )
 
 // hostLog is what comes to a host, a line each, in a file.
@@ -74,6 +81,33 @@ func hosts(ts *testscript.TestScript, neg bool, args []string) {
 			name, secure.Listener.Addr(), ts.MkAbs("ca.pem"), name, plain.Listener.Addr())
 	}
 	ts.Check(os.WriteFile(stateFile(ts, "config.yaml"), []byte(text), 0o600))
+}
+
+// plainRegistry sets PLAIN_REGISTRY to the host of the registry that this machine's npm is
+// configured with, configures the installation so that it has another registry alone, writes
+// a policy listed.yaml that lists the host, and trust.pem, which has the roots by which
+// clients on this machine know it. Where the machine reaches it through a proxy that has an
+// address of its own for it, the operator's configuration says so.
+func plainRegistry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: plainregistry")
+	}
+	ts.Check(ts.Exec("npm", "config", "get", "registry"))
+	registry, err := url.Parse(strings.TrimSpace(ts.ReadFile("stdout")))
+	ts.Check(err)
+	name := registry.Hostname()
+	addrs, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip4", name)
+	ts.Check(err)
+	text := "upstreams: [ { ecosystem: python, index: auto } ]\n"
+	if one := addrs[0].Unmap(); address.ClassOf(one) != address.Public {
+		text += fmt.Sprintf("network: { hosts: [ { name: %q, address: %q } ] }\n", name, one)
+	}
+	ts.Check(os.WriteFile(stateFile(ts, "config.yaml"), []byte(text), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("listed.yaml"), fmt.Appendf(nil, "network_allowlist: [ %q ]\n", name), 0o600))
+	roots, err := os.ReadFile(cmp.Or(os.Getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt"))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("trust.pem"), roots, 0o644))
+	ts.Setenv("PLAIN_REGISTRY", name)
 }
 
 // method is that of a request which is no GET.

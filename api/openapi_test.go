@@ -83,6 +83,7 @@ func types() []any {
 		api.SealAudit{},
 		api.SealedAudit{},
 		api.SealedSegment{},
+		api.Secret{},
 		api.Snapshot{},
 		api.StartCommand{},
 		api.Stuck{},

@@ -26,6 +26,11 @@ func (c *Client) RevokeToken(ctx context.Context, ref string) (api.Token, error)
 	return fetch[api.Token](ctx, c, http.MethodDelete, "/v1/tokens/"+url.PathEscape(ref), nil)
 }
 
+// Secrets lists those that the daemon's configuration declares, without what they are.
+func Secrets(ctx context.Context, c *Client) ([]api.Secret, error) {
+	return fetch[[]api.Secret](ctx, c, http.MethodGet, "/v1/secrets", nil)
+}
+
 // Policies lists the named policies that the caller may use, without documents.
 func (c *Client) Policies(ctx context.Context) ([]api.NamedPolicy, error) {
 	return fetch[[]api.NamedPolicy](ctx, c, http.MethodGet, "/v1/policies", nil)

@@ -3,16 +3,22 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
 )
+
+// httpsPort is where the APIs of models are.
+const httpsPort = 443
 
 // outfit gives a request what the agent of --agent needs: its variables, where --env does
 // not set them, and without a policy one by which it reaches its names. A policy that is
@@ -36,19 +42,89 @@ func (f runFlags) outfit(req *api.CreateSandbox) error {
 	maps.Copy(env, req.Env)
 	req.Env = env
 	if f.policy == "" {
-		req.Policy.Document = agent.Document()
+		req.Policy.Document = agent.Document(shipped, nil)
 		return nil
 	}
-	return reaches(req.Policy, agent)
+	return reaches(req.Policy, agent, shipped)
+}
+
+// keys gives an agent that has no policy but its own the keys that the daemon's configuration
+// declares for it: the sandbox gets placeholders. It says so if there is none. What the
+// person sets with --env, and what a policy says, is theirs to decide.
+func (f runFlags) keys(list func() ([]api.Secret, error), req *api.CreateSandbox, say func(format string, args ...any)) error {
+	if f.agent == "" {
+		return nil
+	}
+	shipped, err := preset.Read()
+	if err != nil {
+		return err
+	}
+	agent := shipped.Agents[f.agent]
+	var own, has []string // keys in variables of the person's, and those that are declared
+	declared, err := list()
+	if err != nil && client.StatusOf(err) != http.StatusForbidden { // a token may not ask, and brings no policy
+		return err
+	}
+	for name, variable := range agent.Keys {
+		if _, given := req.Env[variable]; given {
+			own = append(own, name)
+		} else if isDeclared(declared, name, shipped.Presets[name]) {
+			has = append(has, name)
+		}
+	}
+	if f.policy == "" {
+		req.Policy.Document = agent.Document(shipped, has)
+	} else if has, err = given(req.Policy, agent, shipped); err != nil {
+		return err
+	}
+	if len(agent.Keys) > 0 && len(own)+len(has) == 0 {
+		say("note: %s starts without a key; %s", agent.Name, keyAdvice(agent, shipped, f.policy != ""))
+	}
+	return nil
+}
+
+// isDeclared tells whether a preset's key is among the secrets, for each of its hosts.
+func isDeclared(declared []api.Secret, name string, p preset.Preset) bool {
+	return slices.ContainsFunc(declared, func(s api.Secret) bool {
+		return s.Name == name && !slices.ContainsFunc(p.HostNames(), func(host string) bool { return !slices.Contains(s.Hosts, host) })
+	})
+}
+
+// keyAdvice says how an agent gets a key that it never sees.
+func keyAdvice(agent preset.Agent, shipped preset.Shipped, ownPolicy bool) string {
+	name := slices.Sorted(maps.Keys(agent.Keys))[0]
+	declare := fmt.Sprintf("secrets: [ { preset: %s, file: /path/of/the/key } ]", name)
+	if ownPolicy {
+		inject := fmt.Sprintf("credentials: { inject: [ { host: %s, secret: %s, env: %s } ] }", shipped.Presets[name].HostNames()[0], name, agent.Keys[name])
+		return fmt.Sprintf("for one that it never sees, add to the policy %s, and to the daemon's configuration %s", inject, declare)
+	}
+	return fmt.Sprintf("for one that it never sees, add to the daemon's configuration %s, and start the daemon anew (cofferdam stop)", declare)
+}
+
+// given are the presets at whose hosts a policy has a secret put in.
+func given(asked api.Policy, agent preset.Agent, shipped preset.Shipped) ([]string, error) {
+	p, err := policy.Parse(asked.Source, asked.Document)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for name := range agent.Keys {
+		if slices.ContainsFunc(shipped.Presets[name].HostNames(), func(host string) bool {
+			return len(policy.CredentialsAt(p, host, httpsPort)) > 0
+		}) {
+			all = append(all, name)
+		}
+	}
+	return all, nil
 }
 
 // reaches refuses a policy that closes a name which an agent needs.
-func reaches(given api.Policy, agent preset.Agent) error {
+func reaches(given api.Policy, agent preset.Agent, shipped preset.Shipped) error {
 	p, err := policy.Parse(given.Source, given.Document)
 	if err != nil {
 		return err
 	}
-	needs, err := policy.Parse("the presets of "+agent.Name, agent.Document())
+	needs, err := policy.Parse("the presets of "+agent.Name, agent.Document(shipped, nil))
 	if err != nil {
 		return err
 	}
@@ -73,6 +149,8 @@ type presetRow struct {
 	Name  string   `json:"name"`
 	Means string   `json:"means"`
 	Hosts []string `json:"hosts"`
+	// Variable is where programs look for a key of it; "": none is known.
+	Variable string `json:"key_variable,omitempty"`
 }
 
 // agentRow is an agent.
@@ -81,6 +159,7 @@ type agentRow struct {
 	Means       string            `json:"means"`
 	Presets     []string          `json:"presets"`
 	Environment map[string]string `json:"environment,omitempty"`
+	Keys        map[string]string `json:"keys,omitempty"` // presets, with the variables of their keys
 	State       []string          `json:"state,omitempty"`
 }
 
@@ -102,11 +181,14 @@ func listPresets() (presetList, error) {
 		for _, host := range shipped.Presets[name].Hosts {
 			row.Hosts = append(row.Hosts, hostText(&host))
 		}
+		if key := shipped.Presets[name].Key; key != nil {
+			row.Variable = key.Variable
+		}
 		list.Presets = append(list.Presets, row)
 	}
 	for _, name := range shipped.AgentNames() {
 		a := shipped.Agents[name]
-		list.Agents = append(list.Agents, agentRow{Name: name, Means: a.Means, Presets: a.Presets, Environment: a.Environment, State: a.State})
+		list.Agents = append(list.Agents, agentRow{Name: name, Means: a.Means, Presets: a.Presets, Environment: a.Environment, Keys: a.Keys, State: a.State})
 	}
 	return list, nil
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -62,6 +65,74 @@ func TestOutfit(t *testing.T) {
 	}
 	if req, err := (runFlags{env: []string{"A=b"}}).sandboxRequest(dir); err != nil || len(req.Env) != 1 || len(req.Policy.Document) != 0 {
 		t.Errorf("without an agent: %+v %v", req, err)
+	}
+}
+
+// TestAgentKeys: an agent gets placeholders of the keys that are declared for its services,
+// if it has no policy but its own; else it is told that it has none, once.
+func TestAgentKeys(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p.yaml")
+	const document = "network_presets: [ anthropic, claude-account ]\ncredentials: { inject: [ { host: api.anthropic.com, secret: mine, env: K } ] }\n"
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bare := filepath.Join(dir, "bare.yaml")
+	if err := os.WriteFile(bare, []byte("network_presets: [ anthropic, claude-account ]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	anthropic := api.Secret{Name: "anthropic", Hosts: []string{"api.anthropic.com"}}
+	openai := api.Secret{Name: "openai", Hosts: []string{"api.openai.com"}}
+	for _, c := range []struct {
+		what     string
+		flags    runFlags
+		declared []api.Secret
+		env      map[string]string // variables of placeholders, with the secrets' names
+		said     string
+	}{
+		{"a key", runFlags{agent: "claude"}, []api.Secret{anthropic, openai}, map[string]string{"ANTHROPIC_API_KEY": "anthropic"}, ""},
+		{"its own variable", runFlags{agent: "codex"}, []api.Secret{anthropic, openai}, map[string]string{"CODEX_API_KEY": "openai"}, ""},
+		{"any of some", runFlags{agent: "opencode"}, []api.Secret{openai}, map[string]string{"OPENAI_API_KEY": "openai"}, ""},
+		{"none", runFlags{agent: "claude"}, []api.Secret{openai}, nil, "note: claude starts without a key; for one that it never sees, add to the daemon's configuration secrets: [ { preset: anthropic, "},
+		{"of the name alone", runFlags{agent: "claude"}, []api.Secret{{Name: "anthropic", Hosts: []string{"evil.example"}}}, nil, "without a key"},
+		{"the person's own", runFlags{agent: "claude", env: []string{"ANTHROPIC_API_KEY=x"}}, []api.Secret{anthropic}, nil, ""},
+		{"a policy with one", runFlags{agent: "claude", policy: path}, []api.Secret{anthropic}, map[string]string{"K": "mine"}, ""},
+		{"a policy without", runFlags{agent: "claude", policy: bare}, []api.Secret{anthropic}, nil, "add to the policy credentials: { inject: [ { host: api.anthropic.com, secret: anthropic, env: ANTHROPIC_API_KEY } ] }"},
+		{"no agent", runFlags{}, []api.Secret{anthropic}, nil, ""},
+		{"one that has no key", runFlags{agent: "amp"}, nil, nil, ""},
+	} {
+		req, err := c.flags.sandboxRequest(dir)
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		said := ""
+		say := func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
+		if err := c.flags.keys(func() ([]api.Secret, error) { return c.declared, nil }, &req, say); err != nil || !strings.Contains(said, c.said) || (c.said == "") != (said == "") {
+			t.Errorf("%s: %v, said %q", c.what, err, said)
+		}
+		if c.flags.agent == "" {
+			if len(req.Policy.Document) > 0 {
+				t.Errorf("%s: a policy %s", c.what, req.Policy.Document)
+			}
+			continue
+		}
+		p, err := policy.Parse("p", req.Policy.Document)
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		env := map[string]string{}
+		for _, given := range policy.Credentials(p) {
+			env[given.Env] = given.Secret
+			if !p.Host(given.Host, 443).Allowed() {
+				t.Errorf("%s: %s is closed", c.what, given.Host)
+			}
+		}
+		if len(env) != len(c.env) || !maps.Equal(env, c.env) && len(env) > 0 {
+			t.Errorf("%s: %v, want %v", c.what, env, c.env)
+		}
 	}
 }
 

@@ -36,14 +36,17 @@ they keep below their home directory.`,
 }
 
 func writePresets(w io.Writer, list presetList) error {
-	rows := [][]string{{"PRESET", "MEANS", "HOSTS"}}
+	rows := [][]string{{"PRESET", "MEANS", "HOSTS", "KEY IN"}}
 	for _, p := range list.Presets {
-		rows = append(rows, []string{p.Name, p.Means, strings.Join(p.Hosts, ", ")})
+		rows = append(rows, []string{p.Name, p.Means, strings.Join(p.Hosts, ", "), orDash(p.Variable)})
 	}
 	lines := append(ui.Columns(rows, ui.Width(w)), "")
 	rows = [][]string{{"AGENT", "MEANS", "PRESETS", "VARIABLES", "KEEPS"}}
 	for _, a := range list.Agents {
 		variables := slices.Sorted(maps.Keys(a.Environment))
+		for _, key := range slices.Sorted(maps.Keys(a.Keys)) {
+			variables = append(variables, a.Keys[key])
+		}
 		rows = append(rows, []string{a.Name, a.Means, strings.Join(a.Presets, ", "), orDash(strings.Join(variables, ", ")), orDash(strings.Join(a.State, ", "))})
 	}
 	for _, line := range append(lines, ui.Columns(rows, ui.Width(w))...) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -165,6 +166,10 @@ func (r *runner) begin(ctx context.Context) error {
 // create finds the daemon and makes the sandbox.
 func (r *runner) create(ctx context.Context) (err error) {
 	if r.client, err = connect(ctx); err != nil {
+		return err
+	}
+	list := func() ([]api.Secret, error) { return client.Secrets(ctx, r.client) }
+	if err := r.flags.keys(list, &r.request, r.stderr.Say); err != nil {
 		return err
 	}
 	err = ui.ShowWaiting("making a sandbox", func() error {

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
@@ -18,6 +20,10 @@ import (
 // format, user and where its placeholder is swapped in headers, also in basic authentication;
 // a token by oauth is then set as the bearer's, in Authorization.
 type Secret struct {
+	// Preset is a service that "cofferdam policy presets" lists with a key, such as anthropic.
+	// It says all of the secret but where it comes from: its name (the preset's, if no other is
+	// given), its hosts, the header in which its placeholder is swapped, and what that looks like.
+	Preset string `yaml:"preset"`
 	// Name is what policies call it: letters, digits, - and _.
 	Name string `yaml:"name"`
 	// Hosts are the only ones that get it, whatever a policy says: a name, or "*." and one
@@ -36,8 +42,8 @@ type Secret struct {
 	// Where are the places in which the sandbox's placeholder is swapped: some of header,
 	// basic, query, path and body (a form or JSON, of at most 1 MiB).
 	Where []string `yaml:"where"`
-	// Placeholder is what the sandbox's looks like: plain, hex, openai, anthropic, github,
-	// slack-bot, slack-app or e2b; plain.
+	// Placeholder is what the sandbox's looks like: plain, hex, openai, anthropic, google,
+	// github, slack-bot, slack-app or e2b; plain.
 	Placeholder string `yaml:"placeholder"`
 	// Environment is a variable of the daemon's own environment.
 	Environment string `yaml:"environment"`
@@ -67,6 +73,10 @@ func (c Config) DeclaredSecrets() ([]secret.Declared, error) {
 	var all []secret.Declared
 	seen := map[string]bool{}
 	for i, s := range c.Secrets {
+		s, err := s.ofPreset()
+		if err != nil {
+			return nil, fmt.Errorf("secrets[%d]%w", i, err)
+		}
 		d, err := s.declared()
 		if err == nil && seen[s.Name] {
 			err = fmt.Errorf(".name %q is declared before", s.Name)
@@ -78,6 +88,27 @@ func (c Config) DeclaredSecrets() ([]secret.Declared, error) {
 		all = append(all, d)
 	}
 	return all, nil
+}
+
+// ofPreset is a secret with all that its preset says.
+func (s Secret) ofPreset() (Secret, error) {
+	if s.Preset == "" {
+		return s, nil
+	}
+	shipped, err := preset.Read()
+	if err != nil {
+		return s, err
+	}
+	p := shipped.Presets[s.Preset]
+	switch {
+	case p.Key == nil:
+		return s, fmt.Errorf(".preset is %q, which is no preset with a key; such are %s", s.Preset, strings.Join(shipped.WithKeys(), ", "))
+	case len(s.Hosts) > 0 || s.Header != "" || s.Format != "" || s.User != "" || len(s.Where) > 0 || s.Placeholder != "":
+		return s, fmt.Errorf(".preset %s says hosts, header, format, user, where and placeholder; leave them out, or the preset", s.Preset)
+	}
+	s.Name = cmp.Or(s.Name, s.Preset)
+	s.Hosts, s.Header, s.Where, s.Placeholder = p.HostNames(), p.Key.Header, []string{string(exchange.Header)}, p.Key.Placeholder
+	return s, nil
 }
 
 func (s Secret) declared() (secret.Declared, error) {

@@ -111,6 +111,8 @@ func (s *Server) routes() []route {
 		{"PUT /v1/policies/{name}", admins, policies.putPolicy},
 		{"DELETE /v1/policies/{name}", admins, policies.removePolicy},
 
+		{"GET /v1/secrets", people, sandboxes.listSecrets},
+
 		{"GET /v1/tokens", admins, tokens.listTokens},
 		{"POST /v1/tokens", admins, tokens.makeToken},
 		{"DELETE /v1/tokens/{id}", admins, tokens.revokeToken},

@@ -77,6 +77,7 @@ func admitted() map[string]string {
 		"DELETE /v1/templates/{name}":    admin,
 		"PUT /v1/policies/{name}":        admin,
 		"DELETE /v1/policies/{name}":     admin,
+		"GET /v1/secrets":                socket,
 		"GET /v1/tokens":                 admin,
 		"POST /v1/tokens":                admin,
 		"DELETE /v1/tokens/{id}":         admin,

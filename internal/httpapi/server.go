@@ -33,6 +33,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -72,6 +73,8 @@ type Config struct {
 	Tokens *token.Book
 	// Policies are the named ones.
 	Policies *policies.Store
+	// Secrets are the declared ones; nil: there are none.
+	Secrets *secret.Broker
 	// Room bounds what the requests of tokens hold; nil: one of its own.
 	Room    *backend.Room
 	Version api.Version

@@ -53,8 +53,8 @@ func TestEveryPreset(t *testing.T) {
 		}
 	}
 	for name, agent := range shipped.Agents {
-		p := mustParse(t, string(agent.Document()))
-		if p.Name() != name || len(p.NetworkAllowlist()) == 0 {
+		p := mustParse(t, string(agent.Document(shipped, shipped.WithKeys())))
+		if p.Name() != name || len(p.NetworkAllowlist()) == 0 || len(policy.Credentials(p)) != len(agent.Keys) {
 			t.Errorf("%s: %v", name, p.NetworkAllowlist())
 		}
 	}

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +66,14 @@ func (b *Broker) Find(name, host string) (Declared, error) {
 		return d, fault.New(fault.ErrForbidden, "the secret %q is not for %s: the daemon's configuration has it for %s alone", name, host, strings.Join(d.Hosts, ", "))
 	}
 	return d, nil
+}
+
+// Declared are all of them, by name.
+func (b *Broker) Declared() []Declared {
+	if b == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(b.declared), func(x, y Declared) int { return strings.Compare(x.Name, y.Name) })
 }
 
 // covers tells whether a declared host is this one.

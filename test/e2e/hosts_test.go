@@ -123,8 +123,10 @@ func credential(r *http.Request) string {
 	if _, password, given := r.BasicAuth(); given {
 		return " password " + password
 	}
-	if text := r.Header.Get("Authorization"); text != "" {
-		return " " + text
+	for _, name := range []string{"Authorization", "X-Api-Key"} {
+		if text := r.Header.Get(name); text != "" {
+			return " " + text
+		}
 	}
 	return ""
 }

@@ -3,6 +3,8 @@ package preset
 import (
 	"strings"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )
 
 // TestShipped: the file is in order, and every agent has names to reach.
@@ -14,6 +16,11 @@ func TestShipped(t *testing.T) {
 	}
 	if len(s.Presets) < 6 || len(s.Agents) < 5 || s.Presets["anthropic"].Name != "anthropic" {
 		t.Errorf("%+v", s)
+	}
+	for _, name := range s.WithKeys() {
+		if _, known := placeholder.Find(s.Presets[name].Key.Placeholder); !known {
+			t.Errorf("the key of %s has no form of a placeholder", name)
+		}
 	}
 	for name, a := range s.Agents {
 		if len(a.Presets) == 0 || a.Means == "" {
@@ -31,10 +38,13 @@ func TestShipped(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"presets: { a: { means: x, hosts: [ a.example ], ports: [ 1 ] } }":                                       "ports",
-		"presets: { a: { means: x } }":                                                                           "preset a lacks its meaning or its hosts",
-		"presets: { a: { hosts: [ a.example ] } }":                                                               "preset a lacks its meaning or its hosts",
-		"presets: { a: { means: x, hosts: [ a.example ] } }\nagents: { b: { means: y, presets: [ a, other ] } }": "agent b needs the preset other",
+		"presets: { a: { means: x, hosts: [ a.example ], ports: [ 1 ] } }":                                                "ports",
+		"presets: { a: { means: x } }":                                                                                    "preset a lacks its meaning or its hosts",
+		"presets: { a: { hosts: [ a.example ] } }":                                                                        "preset a lacks its meaning or its hosts",
+		"presets: { a: { means: x, hosts: [ a.example ] } }\nagents: { b: { means: y, presets: [ a, other ] } }":          "agent b needs the preset other",
+		"presets: { a: { means: x, hosts: [ a.example ], key: { variable: A, header: B } } }":                             "key of the preset a lacks",
+		"presets: { a: { means: x, hosts: [ \"*.a.example\" ], key: { variable: A, header: B, placeholder: c } } }":       "no plain name",
+		"presets: { a: { means: x, hosts: [ a.example ] } }\nagents: { b: { means: y, presets: [ a ], keys: { a: A } } }": "agent b has a key of the preset a, which has none",
 		"[": "can't be read",
 	} {
 		if s, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || len(s.Presets) > 0 {

@@ -11,8 +11,9 @@ import (
 type Form struct {
 	Name   string
 	Prefix string
-	Random int  // characters behind the prefix, none of which can be guessed
-	Hex    bool // they are 0-9 and a-f; else letters and digits
+	Random int    // characters behind the prefix, none of which can be guessed
+	Hex    bool   // they are 0-9 and a-f; else letters and digits
+	Suffix string // the same in all
 }
 
 // Plain is the form of a secret of which nothing is known.
@@ -24,7 +25,9 @@ func Forms() []Form {
 		{Name: Plain, Prefix: "cofferdam-placeholder-", Random: 32},
 		{Name: "hex", Random: 64, Hex: true},
 		{Name: "openai", Prefix: "sk-proj-", Random: 48},
-		{Name: "anthropic", Prefix: "sk-ant-api03-", Random: 95},
+		// Claude Code asks a person about a key, and knows it again by its last 20 letters.
+		{Name: "anthropic", Prefix: "sk-ant-api03-", Random: 75, Suffix: "-of-cofferdam-holdAA"},
+		{Name: "google", Prefix: "AIzaSy", Random: 33},
 		{Name: "github", Prefix: "ghp_", Random: 36},
 		{Name: "slack-bot", Prefix: "xoxb-", Random: 51},
 		{Name: "slack-app", Prefix: "xapp-", Random: 96},
@@ -63,5 +66,6 @@ func (f Form) New() string {
 	for _, r := range random {
 		b.WriteByte(alphabet[int(r)%len(alphabet)])
 	}
+	b.WriteString(f.Suffix)
 	return b.String()
 }

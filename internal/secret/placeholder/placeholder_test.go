@@ -25,7 +25,7 @@ func TestPlaceholders(t *testing.T) {
 		}
 		for range 20 {
 			p := f.New()
-			if !strings.HasPrefix(p, f.Prefix) || len(p) != len(f.Prefix)+f.Random || !shape.MatchString(p) {
+			if !strings.HasPrefix(p, f.Prefix) || !strings.HasSuffix(p, f.Suffix) || len(p) != len(f.Prefix)+f.Random+len(f.Suffix) || !shape.MatchString(p) {
 				t.Errorf("%s: %q", f.Name, p)
 			}
 			if seen[p] {
@@ -33,6 +33,9 @@ func TestPlaceholders(t *testing.T) {
 			}
 			seen[p] = true
 		}
+	}
+	if f, _ := placeholder.Find("anthropic"); len(f.Suffix) != 20 || len(f.New()) != 108 {
+		t.Errorf("Claude Code would not know this again: %+v", f)
 	}
 	for name, want := range map[string]string{"openai": "openai", "": placeholder.Plain, "no such": ""} {
 		if f, found := placeholder.Find(name); f.Name != want || found != (want != "") {

@@ -18,7 +18,7 @@ type Approval = json.RawMessage
 type AnswerApprovals struct {
 	IDs    []string `json:"ids"`             // of requests; a group's or a tree's id stands for its pending requests
 	State  string   `json:"state"`           // approved, denied
-	Scope  string   `json:"scope,omitempty"` // run, policy, everywhere; "" is run
+	Scope  string   `json:"scope,omitempty"` // once, run, policy, everywhere; "" is once to approve a call of a tool, else run
 	Reason string   `json:"reason,omitempty"`
 	// ExpiresSeconds from now; 0: never.
 	ExpiresSeconds int64 `json:"expires_seconds,omitempty"`
@@ -46,7 +46,7 @@ type Hold struct {
 	Request string `json:"request"` // in the approval queue
 	// Tree is the request for all that the install brings, of which Request is a member.
 	Tree    string    `json:"tree,omitempty"`
-	Package string    `json:"package"` // "python rich 13.7.1" or "host api.example:443", escaped for a terminal
+	Package string    `json:"package"` // "python rich 13.7.1", "host api.example:443" or "tool lookup_order", escaped for a terminal
 	Reason  string    `json:"reason"`
 	Since   time.Time `json:"since"`
 	Frozen  bool      `json:"frozen"` // the sandbox is on disk meanwhile

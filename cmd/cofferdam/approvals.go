@@ -24,10 +24,12 @@ func newApprovals() *cobra.Command {
 		Short:   "Answer what agents ask for and the policy leaves to a person",
 		GroupID: groupReview,
 		Long: `What a policy neither allows nor denies (packages.default: hold, network_unlisted:
-hold) waits here for a person. A request is one release, or one host on the network,
-whoever asks for it. An answer about a release is bound to the digests of the files
-that were shown and to the index that they came from; one about a host to its name
-and port; each to a scope: the runs that asked, their policies, or everybody.`,
+hold, a rule with action: approve) waits here for a person. A request is one release,
+one host on the network, or one call of a tool of the host, whoever asks for it. An
+answer about a release is bound to the digests of the files that were shown and to the
+index that they came from; one about a host to its name and port; one about a call to
+the tool and its arguments; each to a scope: one call, the runs that asked, their
+policies, or everybody.`,
 		Example: `  cofferdam approvals list
   cofferdam approvals show ap-k3m7qx
   cofferdam approvals approve ap-k3m7qx ap-w8d2fn --reason "read both"

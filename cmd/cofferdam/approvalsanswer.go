@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,14 @@ func newApprove() *cobra.Command {
 	flags := answerFlags{state: approval.Approved}
 	cmd := &cobra.Command{
 		Use:   "approve ID...",
-		Short: "Let runs have these releases, bound to the digests that are shown",
+		Short: "Let runs have these releases, hosts or calls, bound to what is shown",
 		Long: `Approves requests, all of them or, if one can't be, none. On a terminal it shows
 what is bound and asks first. A group's id means its pending requests, a tree's id its
 releases that wait.
 
 The approval is bound to the files that are shown. If others have come since, nothing
-is approved, and the message names them.
+is approved, and the message names them. That of a call of a tool is bound to its
+arguments, and is for one call unless --scope says more.
 
 --add-to-policy also writes allowlist entries into the policy file of the run (or
 with =FILE into that one): comments and order stay, and the change is shown first.
@@ -72,12 +74,12 @@ expires or is revoked.`,
 
 func (f *answerFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringVar(&f.scope, "scope", string(approval.ScopeRun), "for whom: run, policy or everywhere")
+	set.StringVar(&f.scope, "scope", "", "for whom: run, policy or everywhere, and to approve a call of a tool, once; if not given, once for that and run for all else")
 	set.StringVar(&f.expires, "expires", "", "for how long, such as 12h or 30d; for ever if not given")
 	set.StringVar(&f.reason, "reason", "", "why; it is recorded, and of a denial the run is told")
 	set.BoolVar(&f.json, "json", false, "write the answered requests as JSON")
 	cmd.ValidArgsFunction = completeRequests(approval.Pending)
-	register(cmd, "scope", fixed(texts(approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere)...))
+	register(cmd, "scope", fixed(texts(approval.ScopeOnce, approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere)...))
 	register(cmd, "expires", fixed("1h", "1d", "7d", "30d"))
 	incomplete(cmd, "reason")
 }
@@ -146,8 +148,8 @@ func (f *answerFlags) reachesSomebody(ctx context.Context, cmd *cobra.Command, c
 }
 
 func (f *answerFlags) check(cmd *cobra.Command) error {
-	if !slices.Contains([]approval.Scope{approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere}, approval.Scope(f.scope)) {
-		return usage(cmd, "unknown --scope %q; known scopes: run, policy, everywhere", f.scope)
+	if !slices.Contains([]approval.Scope{"", approval.ScopeOnce, approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere}, approval.Scope(f.scope)) {
+		return usage(cmd, "unknown --scope %q; known scopes: once, run, policy, everywhere", f.scope)
 	}
 	if f.expires != "" {
 		var err error
@@ -159,6 +161,11 @@ func (f *answerFlags) check(cmd *cobra.Command) error {
 		return usage(cmd, "--force is for --add-to-policy")
 	}
 	return nil
+}
+
+// scopeFor is the scope that an answer to a request has.
+func (f *answerFlags) scopeFor(r approval.Request) approval.Scope {
+	return cmp.Or(approval.Scope(f.scope), approval.ScopeFor(r.Kind, f.state))
 }
 
 // agreed shows what would be done and asks, at a terminal. Changes of files are
@@ -182,10 +189,14 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 		s := &ui.Sheet{}
 		s.Head(r.ID, releaseText(r))
 		s.List("LOOK AT", notesOf(r))
-		if r.Kind != approval.KindHost {
+		switch r.Kind {
+		case approval.KindHost:
+		case approval.KindCall:
+			showArguments(s, r)
+		default:
 			showFiles(s, r)
 		}
-		s.Words(ui.Printable(meaning(r, approval.Scope(f.scope), f.lasts)))
+		s.Words(ui.Printable(meaning(r, f.scopeFor(r), f.lasts)))
 		if _, err := fmt.Fprintln(os.Stderr, s.String()); err != nil {
 			return false, err
 		}
@@ -229,7 +240,7 @@ func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []a
 // that wait.
 func shown(digests map[string][]string, r approval.Request) {
 	if !r.IsTree() {
-		digests[r.ID] = approval.Digests(r.Files)
+		digests[r.ID] = approval.Bound(r)
 		return
 	}
 	for _, m := range r.Members {
@@ -251,7 +262,7 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 	for _, l := range underTrees(answered) {
 		r := l.Request
 		if r.Answer == nil { // a tree of which a release waits on, or has ended
-			r.Answer = &approval.Answer{Scope: approval.Scope(f.scope)}
+			r.Answer = &approval.Answer{Scope: f.scopeFor(r)}
 		}
 		until := ""
 		if !r.Answer.Expires.IsZero() {

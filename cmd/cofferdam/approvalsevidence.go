@@ -117,7 +117,7 @@ func until(lasts time.Duration) string {
 func whom(r approval.Request, scope approval.Scope) string {
 	who := "every run of this installation"
 	switch scope {
-	case approval.ScopeRun:
+	case approval.ScopeRun, approval.ScopeOnce:
 		who = fmt.Sprintf("the %s", ui.Noun(r.Asked, "run that asked", fmt.Sprintf("%d runs that asked", r.Asked)))
 	case approval.ScopePolicy:
 		who = "every run under the same policy, byte for byte, as " + ui.Noun(r.Asked, "the run that asked", "one of the runs that asked")

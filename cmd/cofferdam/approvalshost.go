@@ -38,10 +38,13 @@ func hostMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) 
 		scope, whom(r, scope), r.Host.Name, r.Host.Port, until(lasts))
 }
 
-// onlyReleases refuses hosts where a file is to be written that has packages.
+// onlyReleases refuses hosts and calls where a file is to be written that has packages.
 func onlyReleases(requests []approval.Request, flag string) error {
 	for _, r := range requests {
-		if r.Kind == approval.KindHost {
+		switch r.Kind {
+		case approval.KindCall:
+			return fault.Invalid("%s is for packages, and %s is about %s; approve it without", flag, r.ID, r.What())
+		case approval.KindHost:
 			return fault.Invalid("%s is for packages, and %s is about %s; approve it without, or add it to network_allowlist by hand", flag, r.ID, r.What())
 		}
 	}

@@ -90,6 +90,9 @@ func underTrees(requests []approval.Request) []listed {
 }
 
 func releaseText(r approval.Request) string {
+	if r.Kind == approval.KindCall {
+		return callText(r)
+	}
 	text := excerpt.Of(r.What(), 70)
 	if n := len(r.Members) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)

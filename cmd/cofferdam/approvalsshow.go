@@ -58,13 +58,15 @@ func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 		showMembers(s, r, now)
 	case r.Kind == approval.KindHost:
 		showHost(s, r, now)
+	case r.Kind == approval.KindCall:
+		showCall(s, r, now)
 	default:
 		showEvidence(s, r, now)
 		showFiles(s, r)
 	}
 	if r.State == approval.Pending {
 		s.Raw("\n")
-		s.Words(ui.Printable(meaning(r, approval.ScopeRun, 0)))
+		s.Words(ui.Printable(meaning(r, approval.ScopeFor(r.Kind, approval.Approved), 0)))
 		s.Raw(fmt.Sprintf("\n  cofferdam approvals approve %s\n  cofferdam approvals deny %s --reason \"...\"\n", ui.Printable(r.ID), ui.Printable(r.ID)))
 	}
 	_, err := io.WriteString(w, s.String())
@@ -128,6 +130,8 @@ func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) stri
 		return treeMeaning(r, scope, lasts)
 	case r.Kind == approval.KindHost:
 		return hostMeaning(r, scope, lasts)
+	case r.Kind == approval.KindCall:
+		return callMeaning(r, scope, lasts)
 	}
 	who := whom(r, scope)
 	long := until(lasts)

@@ -43,6 +43,8 @@ func recordWhat(r audit.Record) string {
 		return excerpt.Of("$ "+strings.Join(r.Command, " "), 60)
 	case r.Detail["name"] != "":
 		return string(r.Kind) + " " + r.Detail["name"]
+	case r.Detail["tool"] != "":
+		return string(r.Kind) + " " + r.Detail["tool"]
 	case r.Sandbox != "":
 		return string(r.Kind) + " " + r.Sandbox
 	}

@@ -1,11 +1,11 @@
 package admission
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -58,7 +58,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 	if err != nil {
 		return door.Answer{}, err
 	}
-	h := c.newHold(t)
+	h := c.holds.begin(t)
 	for {
 		ask := t.askOf(q, w.decision)
 		ask.Notes = notes
@@ -117,9 +117,15 @@ func pendingRecord(q question, d policy.Decision, id string) audit.Record {
 	return r
 }
 
+// holds are the requests of all sandboxes that are kept waiting for a person.
+type holds struct {
+	config *Config
+	kept   atomic.Int64
+}
+
 // hold is one client's request that waits, once or more often.
 type hold struct {
-	c       *Controller
+	of      *holds
 	t       *tenant
 	mode    policy.HoldMode
 	maxWait time.Duration
@@ -127,14 +133,14 @@ type hold struct {
 	stale   int       // answers that decided nothing
 }
 
-// newHold begins to count a client's patience.
-func (c *Controller) newHold(t *tenant) *hold {
-	h := &hold{c: c, t: t, mode: policy.HoldFail}
+// begin begins to count a client's patience.
+func (h *holds) begin(t *tenant) *hold {
+	one := &hold{of: h, t: t, mode: policy.HoldFail}
 	if !t.run.Plan {
-		h.mode, h.maxWait = t.policy().OnHold()
+		one.mode, one.maxWait = t.policy().OnHold()
 	}
-	h.until = time.Now().Add(h.maxWait)
-	return h
+	one.until = time.Now().Add(one.maxWait)
+	return one
 }
 
 // answered returns once a request that was just filed has an answer to be weighed; over:
@@ -145,7 +151,7 @@ func (h *hold) answered(ctx context.Context, request approval.Request, what Hold
 		return !answered, why, err
 	}
 	if h.stale++; h.stale > maxStale {
-		return false, "", fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", cmp.Or(what.Host, what.Package.String()), request.State, request.ID)
+		return false, "", fault.New(fault.ErrConflict, "%s is %s as %s, and waits all the same", request.What(), request.State, request.ID)
 	}
 	return false, "", nil
 }
@@ -167,7 +173,7 @@ func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, 
 		bounded, cancel = context.WithDeadline(ctx, h.until)
 	}
 	defer cancel()
-	if holder := h.c.config.Holder; holder != nil {
+	if holder := h.of.config.Holder; holder != nil {
 		holder.Held(h.t.run.Sandbox, what, h.mode == policy.HoldFreeze)
 		defer func() {
 			if released := holder.Released(ctx, h.t.run.Sandbox, what); err == nil {
@@ -175,13 +181,13 @@ func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, 
 			}
 		}()
 	}
-	request, err := h.c.config.Approvals.Await(bounded, what.Approval)
+	request, err := h.of.config.Approvals.Await(bounded, what.Approval)
 	switch {
 	case ctx.Err() != nil:
 		return false, "", ctx.Err()
 	case bounded.Err() != nil && err != nil:
 		return false, "; nobody answered within " + h.maxWait.String(), nil
-	case err == nil && request.State == approval.Expired:
+	case err == nil && request.State == approval.Expired && !request.Used():
 		return false, "; its request has expired, and a retry makes a new one", nil
 	}
 	return err == nil, "", err
@@ -189,19 +195,19 @@ func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, 
 
 // place keeps a place among those that wait, of which there is an end.
 func (h *hold) place() (free func(), why string) {
-	limits := h.c.config.Limits
+	limits := h.of.config.Limits
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	if h.t.holding >= limits.Waiting {
 		return nil, "; so many requests of this sandbox wait already that this one is not kept waiting"
 	}
-	if h.c.holding.Add(1) > int64(limits.AllWaiting) {
-		h.c.holding.Add(-1)
+	if h.of.kept.Add(1) > int64(limits.AllWaiting) {
+		h.of.kept.Add(-1)
 		return nil, "; so many requests wait already that this one is not kept waiting"
 	}
 	h.t.holding++
 	return func() {
-		h.c.holding.Add(-1)
+		h.of.kept.Add(-1)
 		h.t.mu.Lock()
 		defer h.t.mu.Unlock()
 		h.t.holding--

@@ -35,11 +35,11 @@ type callQueue struct {
 // calls are those of one sandbox. The zero value has made none.
 type calls struct {
 	mu      sync.Mutex // guards all below
-	running int
-	made    int64   // that were begun, ever
-	tokens  float64 // calls that may begin now
+	running int        // and do not wait for a person
+	made    int64      // that were begun, ever
+	tokens  float64    // calls that may begin now
 	filled  time.Time
-	cancels map[uint64]func() // of those that run
+	cancels map[uint64]func() // of those that run or wait
 	last    uint64
 	closed  bool                    // no more begin
 	lost    map[uint64]audit.Record // of a restart: those without an end
@@ -84,19 +84,71 @@ func (c *calls) begin(p *policy.Policy) (d policy.Decision, undo func()) {
 	}
 }
 
-// leave counts a call out.
-func (c *calls) leave(id uint64) {
+// left answers whether the policy has more calls for the sandbox.
+func (c *calls) left(p *policy.Policy) policy.Decision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.cancels, id)
+	return policy.CallsLeft(p, c.made)
+}
+
+// seat is a call that was let in. One goroutine has it.
+type seat struct {
+	queue *callQueue
+	of    *calls
+	id    uint64
+	rests bool // it waits for a person, and takes nobody's place
+}
+
+// leave counts the call out.
+func (s *seat) leave() {
+	if !s.rests {
+		s.rest()
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	delete(s.of.cancels, s.id)
+}
+
+// rest gives the call's place to others until it goes on. It still ends with its sandbox.
+func (s *seat) rest() {
+	s.rests = true
+	s.queue.running.Add(-1)
+	c := s.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.running--; c.running == 0 && c.idle != nil {
 		close(c.idle)
 		c.idle = nil
 	}
 }
 
-// enter counts a call in until free is called, or says why it has to wait.
-func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (free func(), problem string) {
+// resume takes a place again, or says why there is none.
+func (s *seat) resume() (problem string) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	problem = s.queue.admit(s.of)
+	s.rests = problem != ""
+	return problem
+}
+
+// admit counts a call among those that are under way, or says why it can't be. Needs the
+// sandbox's mu.
+func (q *callQueue) admit(of *calls) (problem string) {
+	switch {
+	case of.closed:
+		return "the sandbox has ended"
+	case of.running >= q.limits.Running:
+		return "so many calls of this sandbox are under way already that this one is not made; call again when one has ended"
+	case q.running.Add(1) > int64(q.limits.All):
+		q.running.Add(-1)
+		return "so many calls of tools are under way on this host that this one is not made; call again later"
+	}
+	of.running++
+	return ""
+}
+
+// enter lets a call in, or says why it has to wait.
+func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (in *seat, problem string) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	most := float64(4 * q.limits.PerSecond)
@@ -106,27 +158,17 @@ func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (free func(),
 		of.tokens = min(most, of.tokens+now.Sub(of.filled).Seconds()*float64(q.limits.PerSecond))
 	}
 	of.filled = now
-	switch {
-	case of.closed:
-		return nil, "the sandbox has ended"
-	case of.tokens < 1:
+	if of.tokens < 1 && !of.closed {
 		return nil, "this sandbox calls tools more often than it may; call again in a second"
-	case of.running >= q.limits.Running:
-		return nil, "so many calls of this sandbox are under way already that this one is not made; call again when one has ended"
-	case q.running.Add(1) > int64(q.limits.All):
-		q.running.Add(-1)
-		return nil, "so many calls of tools are under way on this host that this one is not made; call again later"
+	}
+	if problem := q.admit(of); problem != "" {
+		return nil, problem
 	}
 	of.tokens--
-	of.running++
 	of.last++
 	if of.cancels == nil {
 		of.cancels = map[uint64]func(){}
 	}
-	id := of.last
-	of.cancels[id] = cancel
-	return func() {
-		q.running.Add(-1)
-		of.leave(id)
-	}, ""
+	of.cancels[of.last] = cancel
+	return &seat{queue: q, of: of, id: of.last}, ""
 }

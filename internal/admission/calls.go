@@ -32,11 +32,15 @@ func (c caller) replay(r audit.Record) {
 		}
 		t.calls.lost[r.Seq] = r
 		t.calls.made++
+		t.book.Answered(r.Approval)
 	case audit.Finished, audit.Failed:
 		if seq, err := strconv.ParseUint(r.Detail[records.DetailBegan], 10, 64); err == nil {
 			delete(t.calls.lost, seq)
 		}
-	case audit.Blocked, audit.Exceeded:
+	case audit.Blocked, audit.Exceeded, audit.Pending:
+		if r.Outcome != audit.Pending {
+			t.book.Answered(r.Approval)
+		}
 		t.book.ReplayRefusal(r)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
@@ -141,8 +140,8 @@ type Controller struct {
 
 	tenants *tenants
 
-	holding atomic.Int64   // requests that are kept waiting
-	desk    *planning.Desk // where rehearsals are made; nil: none are
+	holds *holds
+	desk  *planning.Desk // where rehearsals are made; nil: none are
 }
 
 var _ door.Door = (*Controller)(nil)
@@ -173,6 +172,8 @@ func New(config Config) *Controller {
 		remembered:   ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
 		tenants:      known,
 	}
+	c.holds = &holds{config: &c.config}
+	c.Toolbox.holds = c.holds
 	if config.Trees != nil && config.Approvals != nil {
 		about := knowledge{config: &c.config}
 		c.desk = &planning.Desk{

@@ -24,6 +24,9 @@ type Approvals interface {
 	// Grants are the answers about a project's releases that hold for a run under
 	// a policy now, and a generation that changes whenever these can have.
 	Grants(ctx context.Context, project pkgref.Ref, run, policyDigest string) (grants []policy.Approval, generation string, err error)
+	// Use takes an approval for a call of a tool that begins now: one that was given for a
+	// single call ends with that. fault.ErrConflict: it holds no more.
+	Use(ctx context.Context, id string) error
 }
 
 // Holder is told what a sandbox waits for. Package sandbox implements it.
@@ -46,5 +49,6 @@ type Hold struct {
 	Tree     string // the request that it is a member of; "": none
 	Package  pkgref.Ref
 	Host     string // "api.example:443", in the place of a package
+	Tool     string // the same: of a call
 	Reason   string
 }

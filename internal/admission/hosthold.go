@@ -113,7 +113,7 @@ func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 	if err != nil {
 		return door.Answer{}, err
 	}
-	h := c.newHold(t)
+	h := c.holds.begin(t)
 	for {
 		d, err := t.judgeHost(ctx, ask.Name, ask.Port, ask.Protocol)
 		if err != nil {

@@ -130,6 +130,8 @@ func (q *queue) Grants(_ context.Context, project pkgref.Ref, _, _ string) ([]po
 	return grants, fmt.Sprint(len(grants)), nil
 }
 
+func (*queue) Use(context.Context, string) error { return nil }
+
 // answer decides a request; by none of digests it is bound to what is known.
 func (q *queue) answer(tb testing.TB, id string, state approval.State, digests ...string) {
 	tb.Helper()

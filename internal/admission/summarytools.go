@@ -9,11 +9,23 @@ import (
 )
 
 // toolLines are the tools of a summary, by name.
-type toolLines struct{ list []ToolUse }
+type toolLines struct {
+	list  []ToolUse
+	waits map[string]heldCall // by request; those that nobody has answered
+}
+
+// heldCall is what waits as one request.
+type heldCall struct {
+	times  int
+	reason string
+}
 
 // add takes a record of a tool.
 func (l *toolLines) add(r audit.Record) {
 	t := l.tool(cmp.Or(r.Detail[records.DetailTool], "(others)"))
+	if r.Outcome != audit.Pending {
+		l.answer(t, r.Approval)
+	}
 	switch r.Outcome { //nolint:exhaustive // others are of no call
 	case audit.Started:
 		t.Calls++
@@ -23,6 +35,36 @@ func (l *toolLines) add(r audit.Record) {
 	case audit.Blocked, audit.Exceeded:
 		t.Refused += max(1, r.Count)
 		t.Reason = cmp.Or(t.Reason, r.Reason)
+	case audit.Pending:
+		l.wait(t, r)
+	}
+}
+
+// wait counts a call as refused that waits: if nobody answers, it was.
+func (l *toolLines) wait(t *ToolUse, r audit.Record) {
+	if l.waits == nil {
+		l.waits = map[string]heldCall{}
+	}
+	held, known := l.waits[r.Approval]
+	if known && held.times == 0 {
+		return // it repeats what was answered since
+	}
+	held.times, held.reason = held.times+max(1, r.Count), r.Reason+records.WaitedAs(r.Approval)
+	l.waits[r.Approval] = held
+	t.Refused += max(1, r.Count)
+	t.Reason = cmp.Or(t.Reason, held.reason)
+}
+
+// answer takes back that a call waits, since a record of it tells that it was answered.
+func (l *toolLines) answer(t *ToolUse, request string) {
+	held := l.waits[request]
+	if held.times == 0 {
+		return
+	}
+	l.waits[request] = heldCall{}
+	t.Refused -= held.times
+	if t.Reason == held.reason {
+		t.Reason = ""
 	}
 }
 

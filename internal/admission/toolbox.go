@@ -28,6 +28,7 @@ type Toolbox struct {
 	tenants *tenants
 	tools   *tool.Set
 	queue   callQueue
+	holds   *holds // those that wait for a person
 	log     *slog.Logger
 }
 
@@ -72,22 +73,39 @@ func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnsw
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	free, problem := b.queue.enter(&t.calls, cancel, time.Now())
+	seat, problem := b.queue.enter(&t.calls, cancel, time.Now())
 	if problem != "" {
 		return caller{t}.refuse(ctx, door.ToolBusy, ask.Tool, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
 	}
-	defer free()
-	c := toolCall{box: b, t: t, ask: ask}
-	if outcome, d := c.judge(); outcome != "" {
-		return caller{t}.refuse(ctx, outcome, ask.Tool, d)
+	defer seat.leave()
+	c := toolCall{box: b, t: t, seat: seat, hold: b.holds.begin(t), ask: ask}
+	for {
+		outcome, d, err := c.judge(ctx)
+		if err != nil {
+			return door.ToolAnswer{}, err
+		}
+		var a door.ToolAnswer
+		over := true
+		switch outcome {
+		case "":
+			a, over, err = c.make(ctx)
+		case door.ToolHeld:
+			a, over, err = c.wait(ctx, d)
+		default:
+			a, err = caller{t}.refuse(ctx, outcome, ask.Tool, d)
+		}
+		if over || err != nil {
+			return a, err
+		}
 	}
-	return c.make(ctx)
 }
 
 // toolCall is one call.
 type toolCall struct {
 	box       *Toolbox
 	t         *tenant
+	seat      *seat
+	hold      *hold
 	ask       door.ToolAsk
 	tool      *tool.Tool
 	arguments tool.Arguments
@@ -97,46 +115,66 @@ type toolCall struct {
 // judge says why the call is not to be made; "" if it is. A tool that the policy does not
 // list is refused before anybody looks whether there is one, so that a sandbox learns
 // nothing of others' tools.
-func (c *toolCall) judge() (door.ToolOutcome, policy.Decision) {
+func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision, error) {
 	name := c.ask.Tool
 	if c.t.run.Plan {
-		return door.ToolRefused, policy.Decision{Rule: rulePlan, ResolvedBy: policy.ByRule, Reason: "installs are only weighed here, so no tool is called"}
+		return door.ToolRefused, policy.Decision{Rule: rulePlan, ResolvedBy: policy.ByRule, Reason: "installs are only weighed here, so no tool is called"}, nil
 	}
 	if d := c.t.policy().ToolListed(name); !d.Allowed() {
-		return door.ToolRefused, d
+		return door.ToolRefused, d, nil
 	}
 	known := false
 	if c.tool, known = c.box.tools.Get(name); !known {
 		return door.ToolUnknown, policy.Decision{
 			Rule: door.RuleToolUnknown, ResolvedBy: policy.ByRule, Reason: "the policy lists the tool " + printable(name) + ", and this installation has none of that name",
-		}
+		}, nil
 	}
 	var err error
 	if c.arguments, err = tool.ReadArguments(c.ask.Arguments); err == nil {
 		err = c.tool.Schema.Judge(c.arguments)
 	}
 	if err != nil {
-		return door.ToolInvalid, policy.Decision{Rule: door.RuleToolArguments, ResolvedBy: policy.ByRule, Reason: fault.Sentence(err, "the arguments can't be read")}
+		return door.ToolInvalid, policy.Decision{Rule: door.RuleToolArguments, ResolvedBy: policy.ByRule, Reason: fault.Sentence(err, "the arguments can't be read")}, nil
 	}
-	c.decision = c.t.known.settle(c.t.policy().DecideCommand(policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}}))
-	if !c.decision.Allowed() {
-		return door.ToolRefused, c.decision
+	d := c.t.policy().DecideCommand(policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}})
+	if c.decision, err = c.answered(ctx, d); err != nil {
+		return "", c.decision, err
 	}
-	return "", c.decision
+	switch {
+	case c.decision.Allowed():
+		return "", c.decision, nil
+	case c.decision.Effect == policy.Hold:
+		return door.ToolHeld, c.decision, nil
+	}
+	return door.ToolRefused, c.decision, nil
 }
 
-// make records that the call begins, makes it, and records how it ended. What the guest
-// gave up is ended, and so is every call of a sandbox that ends.
-func (c *toolCall) make(ctx context.Context) (door.ToolAnswer, error) {
+// make records that the call begins, makes it, and records how it ended; over is false if
+// the answer that let it be made was taken by another one, so that it has to be judged
+// again.
+func (c *toolCall) make(ctx context.Context) (a door.ToolAnswer, over bool, err error) {
 	d, undo := c.t.calls.begin(c.t.policy())
 	if !d.Allowed() {
-		return caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, d)
+		a, err = caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, d)
+		return a, true, err
+	}
+	if taken, err := c.use(ctx); taken || err != nil {
+		undo()
+		return door.ToolAnswer{}, false, err
 	}
 	began, err := c.t.book.Append(ctx, c.begun())
 	if err != nil {
 		undo()
-		return door.ToolAnswer{}, err
+		return door.ToolAnswer{}, true, err
 	}
+	c.t.book.Answered(c.decision.Approval)
+	a, err = c.run(ctx, began)
+	return a, true, err
+}
+
+// run makes a call that is on record, and records how it ended. What the guest gave up is
+// ended, and so is every call of a sandbox that ends.
+func (c *toolCall) run(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
 	at := time.Now()
 	result, failed := c.tool.Call(ctx, tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text()})
 	took := time.Since(at)
@@ -218,8 +256,9 @@ func (c caller) refuse(ctx context.Context, outcome door.ToolOutcome, name strin
 		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
 		r.Reason = "more different names were asked for than are recorded one by one"
 	}
+	c.t.book.Answered(d.Approval)
 	r, err := c.t.book.Refuse(ctx, r)
-	return door.ToolAnswer{Outcome: outcome, Reason: cmp.Or(printable(d.Reason), "the call was refused"), RequestID: r.RequestID}, err
+	return door.ToolAnswer{Outcome: outcome, Approval: d.Approval, Reason: cmp.Or(printable(d.Reason), "the call was refused"), RequestID: r.RequestID}, err
 }
 
 // printable is a guest's word for a record: short, and in ASCII that draws nothing.

@@ -1,10 +1,12 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -15,7 +17,7 @@ import (
 type Verdict struct {
 	IDs    []string // of requests; a group's id stands for its pending requests
 	State  State    // Approved or Denied
-	Scope  Scope    // "" is ScopeRun
+	Scope  Scope    // "" is ScopeFor each request
 	Reason string
 	Lasts  time.Duration // 0: for ever
 	// Digests are, by request, those that the person was shown. Without an entry
@@ -33,9 +35,6 @@ const maxLasts = 10 * 365 * 24 * time.Hour
 func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, error) {
 	if err := v.check(); err != nil {
 		return nil, err
-	}
-	if v.Scope == "" {
-		v.Scope = ScopeRun
 	}
 	q.write.Lock()
 	defer q.write.Unlock()
@@ -99,8 +98,8 @@ func (v Verdict) check() error {
 	switch {
 	case v.State != Approved && v.State != Denied:
 		return fault.Invalid("the answer %q is neither %s nor %s", valid(string(v.State), 40), Approved, Denied)
-	case !slices.Contains([]Scope{"", ScopeRun, ScopePolicy, ScopeEverywhere}, v.Scope):
-		return fault.Invalid("unknown scope %q; known scopes: %s, %s, %s", valid(string(v.Scope), 40), ScopeRun, ScopePolicy, ScopeEverywhere)
+	case !v.Scope.known():
+		return fault.Invalid("unknown scope %q; known scopes: %s", valid(string(v.Scope), 40), strings.Join(texts(scopes()), ", "))
 	case len(v.Reason) > maxLong:
 		return fault.Invalid("the reason has %d bytes; %d are the limit", len(v.Reason), maxLong)
 	case v.Lasts < 0 || v.Lasts > maxLasts:
@@ -192,7 +191,7 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 		return change{}, fault.New(fault.ErrConflict, "%s", closed(r))
 	}
 	shown, given := v.Digests[e.ID]
-	bound := Digests(e.Files)
+	bound := Bound(e.Request)
 	switch {
 	case e.tree != "":
 		if !given {
@@ -205,12 +204,15 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 		}
 	}
 	c = change{
-		event: EventApproved, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, by: valid(who, maxShort),
-		scope: v.Scope, reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree,
+		event: EventApproved, id: e.ID, matter: e.matter(), by: valid(who, maxShort),
+		scope: cmp.Or(v.Scope, ScopeFor(e.Kind, v.State)), reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree,
+	}
+	if err := c.scope.check(e.Kind, v.State); err != nil {
+		return change{}, err
 	}
 	if v.State == Denied {
 		c.event = EventDenied
-	} else if !e.Host.named() && len(strong(c.digests)) == 0 {
+	} else if e.matter().ofRelease() && len(strong(c.digests)) == 0 {
 		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, valid(e.Package.String(), maxShort))
 	}
 	if v.Lasts > 0 {
@@ -219,7 +221,16 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 	return c, err
 }
 
-// Digests are all digests of files: what an answer is bound to.
+// Bound are the digests that an answer about a request is bound to: those of its files, or
+// of a call's arguments.
+func Bound(r Request) []string {
+	if r.Call.named() {
+		return []string{r.Call.Digest}
+	}
+	return Digests(r.Files)
+}
+
+// Digests are all digests of files.
 func Digests(files []File) []string {
 	var all []string
 	for _, f := range files {
@@ -242,7 +253,7 @@ func asShown(r Request, shown []string) error {
 		}
 	}
 	for _, d := range shown {
-		if !slices.Contains(Digests(r.Files), d) {
+		if !slices.Contains(Bound(r), d) {
 			return fault.New(fault.ErrConflict, "%s has changed since it was shown: no file of it has the digest %s; look at it again", r.ID, valid(d, maxShort))
 		}
 	}
@@ -271,7 +282,7 @@ func (q *Queue) refuse(ctx context.Context, who, id string, e *Entry, why error)
 	}
 	if e != nil {
 		r.Ecosystem, r.Package, r.InstalledVersion, r.SourceURL = string(e.Package.Ecosystem), e.Package.Name, e.Package.Version, e.Upstream
-		e.Host.into(r.Detail)
+		e.matter().into(r.Detail)
 	}
 	if _, err := q.cfg.Log.Append(ctx, r); err != nil {
 		return unrecorded(err)
@@ -327,5 +338,5 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 }
 
 func revoked(e Entry, who, reason string) change {
-	return change{event: EventRevoked, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, by: valid(who, maxShort), reason: valid(reason, maxLong)}
+	return change{event: EventRevoked, id: e.ID, matter: e.matter(), by: valid(who, maxShort), reason: valid(reason, maxLong)}
 }

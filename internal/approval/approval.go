@@ -1,8 +1,8 @@
 // Package approval is the queue of held requests: what a policy neither allows
 // nor denies waits here, with its evidence, until a person answers.
 //
-// Vocabulary: a *request* is one release, or one host on the network, that waits,
-// whoever asks for it; an
+// Vocabulary: a *request* is one release, one host on the network, or one call of a tool
+// of the host, that waits, whoever asks for it; an
 // *ask* is one run's question about it, and the same release asked for by many runs is
 // one request; an *answer* is what a person decided, bound to the digests that
 // they were shown; a *scope* says for whom an answer holds; a *grant* is an
@@ -60,6 +60,7 @@ type File struct {
 type Ask struct {
 	Package  pkgref.Ref `json:"package,omitzero"` // with version
 	Host     Host       `json:"host,omitzero"`    // in the place of a package and its files
+	Call     Call       `json:"call,omitzero"`    // the same
 	Upstream string     `json:"upstream"`         // the index's URL, without credentials
 	Files    []File     `json:"files"`            // seen by now; may be added to by a later ask
 
@@ -92,6 +93,7 @@ type Request struct {
 	Kind     Kind              `json:"kind,omitempty"`
 	Package  pkgref.Ref        `json:"package,omitzero"`
 	Host     Host              `json:"host,omitzero"` // of KindHost, which has neither package nor files
+	Call     Call              `json:"call,omitzero"` // of KindCall, the same
 	Upstream string            `json:"upstream"`
 	Files    []File            `json:"files"`
 	Evidence evidence.Evidence `json:"evidence"`
@@ -155,6 +157,6 @@ type Answer struct {
 	Expires time.Time `json:"expires,omitzero"` // of an approval; zero: never
 	// Digests are those of the files that the person was shown.
 	Digests  []string `json:"digests"`
-	Runs     []string `json:"runs,omitempty"`     // ScopeRun
+	Runs     []string `json:"runs,omitempty"`     // ScopeRun, ScopeOnce
 	Policies []string `json:"policies,omitempty"` // ScopePolicy, by digest
 }

@@ -53,7 +53,7 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
 		return step{answer: &r}, err
 	}
-	id, ok := q.board.waitingFor(ask.key())
+	id, ok := q.board.waitingFor(ask.matter().key())
 	if !ok {
 		return step{}, nil
 	}
@@ -66,7 +66,7 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 	case r.State != Pending:
 		return step{closing: []change{expired(e, r)}}, nil
 	case other != "":
-		return step{closing: []change{{event: EventSuperseded, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, ended: "the file " + other + " has another digest now"}}}, nil
+		return step{closing: []change{{event: EventSuperseded, id: e.ID, matter: e.matter(), ended: "the file " + other + " has another digest now"}}}, nil
 	}
 	return step{joins: &e}, nil
 }
@@ -92,15 +92,15 @@ func contradicted(known, seen []File) string {
 // answered is the newest answer that holds for the asking run and settles the
 // whole ask. It is there when a person was quicker than the one who asks.
 func (q *Queue) answered(ctx context.Context, ask Ask, now time.Time) (Request, bool, error) {
-	entries, err := q.cfg.Store.Answers(ctx, ask.project(), ask.Run, ask.Policy)
+	entries, err := q.cfg.Store.Answers(ctx, ask.matter().project(), ask.Run, ask.Policy)
 	if err != nil {
 		return Request{}, false, err
 	}
 	for _, e := range slices.Backward(entries) {
-		if e.key() != ask.key() {
+		if e.matter().key() != ask.matter().key() {
 			continue
 		}
-		if r := e.asOf(now); r.State == Denied || r.State == Approved && (ask.Host.named() || covers(r.Answer.Digests, ask.Files)) {
+		if r := e.asOf(now); r.State == Denied || r.State == Approved && (!ask.matter().ofRelease() || covers(r.Answer.Digests, ask.Files)) {
 			return r, true, nil
 		}
 	}
@@ -149,7 +149,7 @@ func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([
 	if err := fits(mergeFiles(e.Files, more), ask.Package); err != nil {
 		return nil, err
 	}
-	c := change{event: EventJoined, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
+	c := change{event: EventJoined, id: e.ID, matter: e.matter(), asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
 	if grown {
 		c.evidence = &known
 	}
@@ -198,7 +198,7 @@ func inParts(c change, files []File) []change {
 			size += n
 			continue
 		}
-		changes = append(changes, change{event: EventJoined, id: c.id, pkg: c.pkg, upstream: c.upstream, files: []File{f}})
+		changes = append(changes, change{event: EventJoined, id: c.id, matter: c.matter, files: []File{f}})
 		size = encodedSize(f) + 1
 	}
 	return changes
@@ -248,7 +248,7 @@ func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now ti
 		}
 	}
 	c := change{
-		event: EventAsked, id: id, pkg: ask.Package, upstream: ask.Upstream, host: ask.Host, asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
+		event: EventAsked, id: id, matter: ask.matter(), asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
 		group: q.board.group(ask, now, q.cfg.Limits.Burst), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
 	}
 	return id, slices.Concat(closing, inParts(c, ask.Files)), nil

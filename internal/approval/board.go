@@ -5,27 +5,18 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // board is what waits, in memory, as the store had it last: pending requests are few. Safe
 // for concurrent use.
 type board struct {
 	mu      sync.Mutex               // guards what follows; never held over I/O
-	pending map[release]waiting      // every pending request of a release
+	pending map[matter]waiting       // every pending request, by its key
 	trees   map[string]pendingTree   // every pending tree
 	bursts  map[string]burst         // by run
 	capped  map[string]bool          // runs whose excess is on record
 	waiters map[string]chan struct{} // by request; closed when it is not pending any more
 	runs    func() map[string]bool   // those that live; nil: all
-}
-
-// release is what there is one pending request of: a package from an index, or a host.
-type release struct {
-	pkg      pkgref.Ref
-	upstream string
-	host     Host
 }
 
 // burst is what one run asks for in one go.
@@ -106,7 +97,7 @@ func (n *count) add(in, token, run bool) {
 
 func newBoard() *board {
 	return &board{
-		pending: map[release]waiting{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
+		pending: map[matter]waiting{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
 		waiters: map[string]chan struct{}{},
 	}
 }
@@ -122,7 +113,7 @@ func (b *board) take(entries []Entry) {
 
 // note needs mu.
 func (b *board) note(e Entry) {
-	key := e.key()
+	key := e.matter().key()
 	if e.State != Pending {
 		delete(b.trees, e.ID)
 		if b.pending[key].id == e.ID {
@@ -149,7 +140,7 @@ func (b *board) note(e Entry) {
 }
 
 // waitingFor is the request of a release that is pending.
-func (b *board) waitingFor(key release) (id string, ok bool) {
+func (b *board) waitingFor(key matter) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w, ok := b.pending[key]

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // change is one step in a request's life: what one record of the log says. The
@@ -19,9 +18,7 @@ type change struct {
 	batch batch
 
 	// Of asked and joined.
-	pkg      pkgref.Ref
-	host     Host
-	upstream string
+	matter
 	asker    Asker
 	rule     string
 	reason   string
@@ -75,7 +72,7 @@ func apply(e Entry, c change) Entry {
 	switch c.event {
 	case EventAsked:
 		e = Entry{Born: c.seq, Request: Request{
-			ID: c.id, Kind: kindOf(c.host), Package: c.pkg, Host: c.host, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
+			ID: c.id, Kind: c.kind(), Package: c.pkg, Host: c.host, Call: c.call, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
 			Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{}, Notes: c.notes,
 		}}
 		if len(c.members) == 0 {
@@ -124,7 +121,7 @@ func (c change) quiet(e Entry) bool {
 func (e Entry) scopeOf(scope Scope) (runs, policies []string) {
 	for _, w := range e.Runs {
 		switch scope {
-		case ScopeRun:
+		case ScopeRun, ScopeOnce:
 			runs = append(runs, w.Run)
 		case ScopePolicy:
 			if w.Policy != "" && !slices.Contains(policies, w.Policy) {

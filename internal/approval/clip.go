@@ -36,7 +36,7 @@ func clean(ask Ask) (Ask, error) {
 	case err != nil:
 		return Ask{}, err
 	case ask.Run == "":
-		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", valid(what(ask.Package, ask.Host), maxShort))
+		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", valid(ask.matter().String(), maxShort))
 	case ask.Group != "" && !wellFormed(groupPrefix, ask.Group):
 		return Ask{}, fault.Invalid("%q is not a group's id", valid(ask.Group, maxShort))
 	case len(ask.Files) > maxFiles:
@@ -57,9 +57,12 @@ func clean(ask Ask) (Ask, error) {
 	return ask, nil
 }
 
-// checkSubject refuses an ask for what is neither a release nor a host.
+// checkSubject refuses an ask for what is neither a release, nor a host, nor a call.
 func checkSubject(ask Ask) error {
-	if ask.Host.named() {
+	switch {
+	case ask.Call.named():
+		return checkCall(ask)
+	case ask.Host.named():
 		return checkHost(ask)
 	}
 	ref, err := pkgref.New(ask.Package.Ecosystem, ask.Package.Name, ask.Package.Version)
@@ -119,6 +122,9 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 	}
 	if merged.Host == nil {
 		merged.Host = more.Apart().Host
+	}
+	if merged.Call == nil {
+		merged.Call = more.Apart().Call
 	}
 	merged.FilesUnknown = merged.Installed == "" && more.FilesUnknown || known.FilesUnknown
 	if merged.Published.IsZero() {

@@ -15,8 +15,11 @@ const lookBack = 100
 // compare adds to the evidence what differs from the last release of the project
 // that a person approved here.
 func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.Evidence) (evidence.Evidence, error) {
-	if ask.Host.named() {
+	switch ask.matter().kind() {
+	case KindHost:
 		return q.compareHost(ctx, ask.Host, e)
+	case KindCall:
+		return q.compareCall(ctx, ask.Call, e)
 	}
 	pkg := ask.Package
 	earlier, err := q.cfg.Store.List(ctx, Filter{

@@ -19,7 +19,7 @@ func expired(e Entry, r Request) change {
 	if e.State == Pending {
 		tree = e.Tree // which ends as well
 	}
-	return change{tree: tree, event: EventExpired, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, ended: r.Ended}
+	return change{tree: tree, event: EventExpired, id: e.ID, matter: e.matter(), ended: r.Ended}
 }
 
 // run records what the clock ends, as soon as it does.

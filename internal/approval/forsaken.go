@@ -75,5 +75,5 @@ func (q *Queue) see(ctx context.Context, who, id string) error {
 	if err != nil || e.Seen != nil || e.asOf(q.now()).State != Pending {
 		return err
 	}
-	return q.commit(ctx, change{event: eventSeen, id: e.ID, pkg: e.Package, upstream: e.Upstream, host: e.Host, by: valid(who, maxShort)})
+	return q.commit(ctx, change{event: eventSeen, id: e.ID, matter: e.matter(), by: valid(who, maxShort)})
 }

@@ -13,6 +13,60 @@ import (
 // Kind says what a request is about.
 type Kind string
 
+// matter is what a request is about: a release of an index, or one of the others.
+type matter struct {
+	pkg      pkgref.Ref
+	upstream string
+	host     Host
+	call     Call
+}
+
+func (a Ask) matter() matter { return matter{a.Package, a.Upstream, a.Host, a.Call} }
+
+func (e Entry) matter() matter { return matter{e.Package, e.Upstream, e.Host, e.Call} }
+
+// key is what there is one pending request of.
+func (m matter) key() matter {
+	m.call.Arguments = "" // the digest tells them
+	return m
+}
+
+func (m matter) kind() Kind {
+	switch {
+	case m.host.named():
+		return KindHost
+	case m.call.named():
+		return KindCall
+	}
+	return ""
+}
+
+// ofRelease tells that it has files, by whose digests answers are bound.
+func (m matter) ofRelease() bool { return m.kind() == "" }
+
+// project is under what a store finds requests about it: a package without the version, a
+// host, a tool.
+func (m matter) project() pkgref.Ref {
+	switch m.kind() {
+	case KindHost:
+		return m.host.Project()
+	case KindCall:
+		return m.call.Project()
+	}
+	return pkgref.Ref{Ecosystem: m.pkg.Ecosystem, Name: m.pkg.Name}
+}
+
+// String is what it is, for people. Others wrote it.
+func (m matter) String() string {
+	switch m.kind() {
+	case KindHost:
+		return "host " + m.host.String()
+	case KindCall:
+		return m.call.String()
+	}
+	return m.pkg.String()
+}
+
 // KindHost is a request for a host on the network. The zero Kind is a release, or a tree.
 const KindHost Kind = "host"
 
@@ -29,43 +83,16 @@ func (h Host) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(h.P
 // Project is under what stores find requests and answers about the host; no package has it.
 func (h Host) Project() pkgref.Ref { return pkgref.Ref{Ecosystem: "host", Name: h.String()} }
 
-func kindOf(h Host) Kind {
-	if h.named() {
-		return KindHost
-	}
-	return ""
-}
-
 // named tells whether there is one.
 func (h Host) named() bool { return h != Host{} }
 
-// Project is under what a store finds the request: its package without the version, or its
-// host's.
-func (r Request) Project() pkgref.Ref {
-	if r.Host.named() {
-		return r.Host.Project()
-	}
-	return pkgref.Ref{Ecosystem: r.Package.Ecosystem, Name: r.Package.Name}
-}
+// Project is under what a store finds the request: its package without the version, its
+// host's, or its tool's.
+func (r Request) Project() pkgref.Ref { return Entry{Request: r}.matter().project() }
 
-// What is what the request is about, for people: "python rich 13.7.1", "host api.example:443".
-// Others wrote it.
-func (r Request) What() string { return what(r.Package, r.Host) }
-
-func what(pkg pkgref.Ref, host Host) string {
-	if host.named() {
-		return "host " + host.String()
-	}
-	return pkg.String()
-}
-
-// key is what there is one pending request of.
-func (a Ask) key() release { return release{a.Package, a.Upstream, a.Host} }
-
-func (e Entry) key() release { return release{e.Package, e.Upstream, e.Host} }
-
-// project is Request.Project for what is asked.
-func (a Ask) project() pkgref.Ref { return Request{Package: a.Package, Host: a.Host}.Project() }
+// What is what the request is about, for people: "python rich 13.7.1", "host api.example:443",
+// "tool lookup_order". Others wrote it.
+func (r Request) What() string { return Entry{Request: r}.matter().String() }
 
 // checkHost refuses an ask for a host that is not one and no more.
 func checkHost(ask Ask) error {

@@ -47,10 +47,14 @@ func (d reader) nearNames(ctx context.Context, entries []Entry) (map[string][]st
 	return near, nil
 }
 
-// bareName is what names are compared by: a package's, or a host's without its port.
+// bareName is what names are compared by: a package's, or a host's without its port. Nobody
+// mistakes the operator's tools.
 func (r Request) bareName() string {
-	if r.Host.named() {
+	switch {
+	case r.Host.named():
 		return r.Host.Name
+	case r.Call.named():
+		return ""
 	}
 	return r.Package.Name
 }

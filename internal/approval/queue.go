@@ -232,7 +232,7 @@ func undone(c change) audit.Record {
 		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: c.id,
 		Ecosystem: string(c.pkg.Ecosystem), Package: c.pkg.Name, InstalledVersion: c.pkg.Version,
 		Reason: "A record of this request did not take effect: the others that belong to it could not be written.",
-		Detail: c.host.into(map[string]string{detailEvent: eventUndone, detailBatch: c.batch.id}),
+		Detail: c.into(map[string]string{detailEvent: eventUndone, detailBatch: c.batch.id}),
 	}
 }
 

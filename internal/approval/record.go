@@ -35,7 +35,13 @@ const (
 	detailNotes      = "notes"   // JSON, []string
 	detailHost       = "name"    // of a host
 	detailPort       = "port"
+	detailTool       = "tool" // of a call
+	detailDigest     = "arguments_sha256"
+	detailArguments  = "arguments" // of a call's first record; personal, see audit.PersonalDetail
 )
+
+// sha256Prefix is before a digest's hexadecimal digits.
+const sha256Prefix = "sha256:"
 
 // Events of records that change nothing.
 const (
@@ -89,16 +95,32 @@ func (c change) record() (audit.Record, error) {
 	if c.batch.of > 1 {
 		r.Detail[detailBatch] = fmt.Sprintf("%s %d/%d", c.batch.id, c.batch.n, c.batch.of)
 	}
-	c.host.into(r.Detail)
+	c.into(r.Detail)
+	if c.event == EventAsked && c.call.Arguments != "" {
+		r.Detail[detailArguments] = c.call.Arguments
+	}
 	return r, c.recordData(&r)
 }
 
-// into puts a host into a record's detail, under the keys that records of the network have.
-func (h Host) into(detail map[string]string) map[string]string {
-	if h.named() {
-		detail[detailHost], detail[detailPort] = h.Name, strconv.Itoa(h.Port)
+// into puts what is no release into a record's detail, under the keys that records of the
+// network and of tools have.
+func (m matter) into(detail map[string]string) map[string]string {
+	if m.host.named() {
+		detail[detailHost], detail[detailPort] = m.host.Name, strconv.Itoa(m.host.Port)
+	}
+	if m.call.named() {
+		detail[detailTool], detail[detailDigest] = m.call.Tool, strings.TrimPrefix(m.call.Digest, sha256Prefix)
 	}
 	return detail
+}
+
+// callOf reads a call back; its arguments are in its first record alone, unless they were
+// erased.
+func callOf(detail map[string]string) Call {
+	if detail[detailTool] == "" {
+		return Call{}
+	}
+	return Call{Tool: detail[detailTool], Digest: sha256Prefix + detail[detailDigest], Arguments: detail[detailArguments]}
 }
 
 // hostOf reads it back.
@@ -138,7 +160,7 @@ func (c change) recordData(r *audit.Record) error {
 	}
 	if len(c.files) == 1 {
 		for _, digest := range c.files[0].Digests {
-			if sum, ok := strings.CutPrefix(digest, "sha256:"); ok {
+			if sum, ok := strings.CutPrefix(digest, sha256Prefix); ok {
 				r.SHA256, r.File = sum, c.files[0].Name
 			}
 		}
@@ -153,8 +175,11 @@ func fromRecord(r audit.Record) (c change, ok bool, err error) {
 	}
 	c = change{
 		event: EventName(r.Detail[detailEvent]), id: r.Approval, seq: r.Seq, at: r.Time,
-		pkg:      pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion},
-		upstream: r.SourceURL, rule: r.Rule, reason: r.Reason, group: r.Detail[detailGroup],
+		matter: matter{
+			pkg:      pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion},
+			upstream: r.SourceURL, call: callOf(r.Detail),
+		},
+		rule: r.Rule, reason: r.Reason, group: r.Detail[detailGroup],
 		ended: r.Detail[detailEnded], replacedBy: r.Detail[detailReplacedBy], scope: Scope(r.Detail[detailScope]),
 		digests: strings.Fields(r.Detail[detailDigests]), tree: r.Detail[detailTree],
 	}

@@ -92,7 +92,7 @@ func (e Entry) Subjects() []string {
 		return nil
 	}
 	switch e.Answer.Scope {
-	case ScopeRun:
+	case ScopeRun, ScopeOnce:
 		return e.Answer.Runs
 	case ScopePolicy:
 		return e.Answer.Policies

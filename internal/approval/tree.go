@@ -86,15 +86,15 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 		return nil, fault.New(fault.ErrForbidden, "%d releases are more than a person can be asked about at once (%d)", len(tree.Members), MaxMembers)
 	}
 	var asks []TreeMember
-	seen := map[release]bool{}
+	seen := map[matter]bool{}
 	for _, m := range tree.Members {
 		ask, err := clean(m.Ask)
 		if err != nil {
 			return nil, err
 		}
-		switch key := ask.key(); {
-		case ask.Host.named():
-			return nil, fault.Invalid("a tree has releases, and %s is none", valid(ask.Host.String(), maxShort))
+		switch key := ask.matter().key(); {
+		case !ask.matter().ofRelease():
+			return nil, fault.Invalid("a tree has releases, and %s is none", valid(ask.matter().String(), maxShort))
 		case ask.Run != tree.Members[0].Run || ask.Group != tree.Members[0].Group:
 			return nil, fault.Invalid("the releases of a tree are asked for by one run")
 		case len(strong(Digests(ask.Files))) == 0:
@@ -227,7 +227,7 @@ func (f *filing) changes(id string, members []Member) ([]change, error) {
 		reason = "it and what it brings wait for approval: " + strconv.Itoa(len(members)) + " releases"
 	}
 	whole := []change{{
-		event: EventAsked, id: id, pkg: root, upstream: first.Upstream, asker: asker, rule: first.Rule,
+		event: EventAsked, id: id, matter: matter{pkg: root, upstream: first.Upstream}, asker: asker, rule: first.Rule,
 		reason: reason,
 		group:  f.board.group(first, f.now, f.cfg.Limits.Burst), expires: f.now.Add(f.cfg.PendingExpires), byPerson: first.ByPerson, notes: f.tree.Notes,
 	}}
@@ -239,7 +239,7 @@ func (f *filing) changes(id string, members []Member) ([]change, error) {
 		}
 		last := &whole[len(whole)-1]
 		if len(last.members) > 0 && size+n > maxFileData {
-			whole = append(whole, change{event: EventJoined, id: id, pkg: root, upstream: first.Upstream, tree: id})
+			whole = append(whole, change{event: EventJoined, id: id, matter: whole[0].matter, tree: id})
 			last, size = &whole[len(whole)-1], 0
 		}
 		last.members = append(last.members, m)
@@ -281,7 +281,7 @@ func (t treeEnds) of(ctx context.Context, id string) (change, error) {
 		return change{}, err
 	}
 	counts := map[State]int{}
-	c := change{event: EventExpired, id: id, pkg: e.Package, upstream: e.Upstream}
+	c := change{event: EventExpired, id: id, matter: e.matter()}
 	var last Answer
 	for _, m := range e.Members {
 		end, now := t.ended[m.ID]

@@ -18,10 +18,10 @@ import (
 )
 
 // PersonalDetail lists the keys of Record.Detail that are kept as personal data,
-// like User and Task: who answered, what people and agents wrote about it, and
-// paths of the host, which have people's names in them.
+// like User and Task: who answered, what people and agents wrote about it, with which
+// arguments tools were called, and paths of the host, which have people's names in them.
 func PersonalDetail() []string {
-	return []string{"answered_by", "because", "by", "note", "policy_source"}
+	return []string{"answered_by", "arguments", "because", "by", "note", "policy_source"}
 }
 
 // personalData is what of a record is kept beside its line.

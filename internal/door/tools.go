@@ -27,7 +27,8 @@ type ToolOutcome string
 const (
 	ToolAnswered ToolOutcome = "answered" // Result has the answer
 	ToolFailed   ToolOutcome = "failed"   // it was called, and has none
-	ToolRefused  ToolOutcome = "refused"  // by the policy
+	ToolRefused  ToolOutcome = "refused"  // by the policy, or by a person
+	ToolHeld     ToolOutcome = "held"     // a person has to answer first, and has not
 	ToolUnknown  ToolOutcome = "unknown"  // the policy has it, and the daemon's configuration does not
 	ToolInvalid  ToolOutcome = "invalid"  // its arguments are none that it takes
 	ToolBusy     ToolOutcome = "busy"     // too many calls at a time, or in a second
@@ -39,6 +40,8 @@ type ToolAnswer struct {
 	Result    jsontext.Value `json:"result,omitempty"`
 	Reason    string         `json:"reason,omitempty"` // why there is no result; for the guest
 	RequestID string         `json:"request_id,omitempty"`
+	// Approval is the request in the queue that the call waits as, or whose answer decided.
+	Approval string `json:"approval,omitempty"`
 }
 
 // The rules of calls that are refused for what they are, and not by the policy.
@@ -53,8 +56,8 @@ func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
 	return askFor[[]Tool](ctx, c, callTools, toolsCall{sandbox})
 }
 
-// CallTool implements Door. A tool may take its time, so its call is none of those that
-// others wait for.
+// CallTool implements Door. A tool may take its time, and a person more, so its call is none
+// of those that others wait for.
 func (c *Client) CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error) {
 	return askIn[ToolAnswer](ctx, c, c.waits, callCallTool, ask)
 }

@@ -110,6 +110,8 @@ func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
 		s.say(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the call could not be judged or recorded, so it was not made"))
 	case a.Outcome == door.ToolAnswered:
 		s.say(w, http.StatusOK, "result", a.Result)
+	case a.Outcome == door.ToolHeld:
+		s.answer(w, http.StatusForbidden, map[string]any{"error": a.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; call it again then", "approval": a.Approval})
 	default:
 		s.say(w, statusOf(a.Outcome), "error", withRequest(a.Reason, a.RequestID))
 	}
@@ -127,7 +129,7 @@ func statusOf(o door.ToolOutcome) int {
 		return http.StatusUnprocessableEntity
 	case door.ToolBusy:
 		return http.StatusTooManyRequests
-	case door.ToolRefused:
+	case door.ToolRefused, door.ToolHeld:
 	}
 	return http.StatusForbidden
 }
@@ -153,8 +155,12 @@ func readCall(w http.ResponseWriter, r *http.Request, within time.Duration) (cal
 
 // say answers with one member.
 func (s *stream) say(w http.ResponseWriter, status int, member string, value any) {
+	s.answer(w, status, map[string]any{member: value})
+}
+
+func (s *stream) answer(w http.ResponseWriter, status int, members map[string]any) {
 	var b bytes.Buffer
-	if err := json.MarshalWrite(&b, map[string]any{member: value}); err != nil {
+	if err := json.MarshalWrite(&b, members, json.Deterministic(true)); err != nil {
 		s.router.log.Error("an answer about tools can't be written", "sandbox", s.sandbox, "error", err)
 		status = http.StatusInternalServerError
 		b.Reset()

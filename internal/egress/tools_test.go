@@ -38,7 +38,7 @@ func (d *toolDoor) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAns
 	d.change()
 	d.mu.Unlock()
 	refused := func(o door.ToolOutcome) (door.ToolAnswer, error) {
-		return door.ToolAnswer{Outcome: o, Reason: "because", RequestID: "r-1"}, nil
+		return door.ToolAnswer{Outcome: o, Reason: "because", RequestID: "r-1", Approval: "ap-1"}, nil
 	}
 	switch ask.Tool {
 	case "order":
@@ -109,6 +109,7 @@ func TestToolsAreCalled(t *testing.T) {
 		posted(`{"tool": "order", "args": {"b": 1, "a": "\u0041"}}`): "200 {\"result\":{\"a\":\"<\u2028>\"}}",
 		posted(`{"tool": "order"}`):                                  "200 {\"result\":{\"a\":\"<\u2028>\"}}",
 		posted(`{"tool": "refused"}`):                                "403 " + why,
+		posted(`{"tool": "held"}`):                                   `403 {"approval":"ap-1","error":"because; request ap-1; a person approves it on the host: cofferdam approvals approve ap-1; call it again then"}`,
 		posted(`{"tool": "unknown"}`):                                "404 " + why,
 		posted(`{"tool": "invalid"}`):                                "422 " + why,
 		posted(`{"tool": "busy"}`):                                   "429 " + why,

@@ -1,4 +1,5 @@
-// Package evidence is what is known about a release, for a person who decides about it.
+// Package evidence is what is known about a release, a host or a call of a tool, for a
+// person who decides about it.
 //
 // Everything in it was told by upstreams, imported lists or the file itself, so it
 // helps to judge and decides nothing.
@@ -36,8 +37,20 @@ type Evidence struct {
 	// what differs from that: dependencies added and gone, scripts, maintainer, size.
 	LastApproved string   `json:"last_approved,omitempty"`
 	Changes      []string `json:"changes,omitempty"`
-	// Host is what is known of a host on the network; nil: it is about a release.
+	// Host is what is known of a host on the network; nil: it is about something else.
 	Host *Host `json:"host,omitempty"`
+	// Call is what is known of a call of a tool; nil: it is about something else.
+	Call *Call `json:"call,omitempty"`
+}
+
+// Call is what is known of a call of a tool of the host that somebody wants to make.
+type Call struct {
+	Commands    []string `json:"commands,omitempty"`    // that ran in the sandbox when it was asked for
+	Description string   `json:"description,omitempty"` // of the tool, by who declared it
+	// How earlier requests for the tool were answered, the last hundred of them.
+	Approved int `json:"approved"` // with these arguments
+	Others   int `json:"others"`   // with others
+	Denied   int `json:"denied"`
 }
 
 // Host is what is known of a host that somebody wants to connect to. Nothing of it was
@@ -56,7 +69,7 @@ type Inside struct {
 	Files       int      `json:"files"`                  // how many there are
 }
 
-// Apart is the evidence with an Inside and a Host of its own.
+// Apart is the evidence with an Inside, a Host and a Call of its own.
 func (e Evidence) Apart() Evidence {
 	if e.Inside != nil {
 		own := *e.Inside
@@ -66,20 +79,27 @@ func (e Evidence) Apart() Evidence {
 		own := *e.Host
 		e.Host = &own
 	}
+	if e.Call != nil {
+		own := *e.Call
+		e.Call = &own
+	}
 	return e
 }
 
-// Texts are its single texts, to change in place; those of a Host that is nil are not kept.
+// Texts are its single texts, to change in place; those of what is nil are not kept.
 func (e *Evidence) Texts() []*string {
 	host := e.Host
 	if host == nil {
 		host = &Host{} // nothing is kept in it
 	}
-	return []*string{&host.Protocol, &e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
+	call := e.Call
+	if call == nil {
+		call = &Call{}
+	}
+	return []*string{&host.Protocol, &call.Description, &e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
 }
 
-// Lists are its lists, to change in place; those of an Inside or a Host that is nil are
-// not kept.
+// Lists are its lists, to change in place; those of what is nil are not kept.
 func (e *Evidence) Lists() []*[]string {
 	in := e.Inside
 	if in == nil {
@@ -89,8 +109,12 @@ func (e *Evidence) Lists() []*[]string {
 	if host == nil {
 		host = &Host{}
 	}
+	call := e.Call
+	if call == nil {
+		call = &Call{}
+	}
 	return []*[]string{
-		&host.Commands, &e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
+		&host.Commands, &call.Commands, &e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
 		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
 	}
 }

@@ -35,6 +35,9 @@ const toolHelp = `cofferdam-tool calls functions of the host that the policy all
   cofferdam-tool NAME ['{"a": 1}']     call one; - instead of the arguments reads them from stdin
   cofferdam-tool --python              print a module with call_tool(NAME, {...})
   cofferdam-tool --javascript          print a module with callTool(NAME, {...})
+
+It ends with 0, with 1 if there is no result, 2 for a command line that is none, and 3 if
+a person has to approve the call first.
 `
 
 // Bounds of a call.
@@ -51,8 +54,17 @@ type ToolConfig struct {
 	Stdout, Stderr io.Writer
 }
 
+// exitHeld is the code of a call that a person has to approve first.
+const exitHeld = 3
+
+// errHeld is why such a call has no result.
+type errHeld struct{ sentence string }
+
+// Error implements error.
+func (e *errHeld) Error() string { return e.sentence }
+
 // Tool is the command line cofferdam-tool. It returns the exit code: 0, 1 when there is no
-// result, 2 for usage.
+// result, 2 for usage, 3 when a person has to approve the call first.
 func Tool(ctx context.Context, args []string, c ToolConfig) int {
 	if c.Dial == nil {
 		c.Dial = dialTools
@@ -82,6 +94,9 @@ func (c ToolConfig) told(err error) int {
 		return 0
 	}
 	_, _ = fmt.Fprintf(c.Stderr, "cofferdam-tool: %v\n", err)
+	if _, held := errors.AsType[*errHeld](err); held {
+		return exitHeld
+	}
 	return 1
 }
 
@@ -150,7 +165,9 @@ func (c ToolConfig) call(ctx context.Context, args []string) error {
 type toolAnswer struct {
 	Result json.RawMessage `json:"result"`
 	Error  string          `json:"error"`
-	Tools  []struct {
+	// Approval is the request that the call waits as.
+	Approval string `json:"approval"`
+	Tools    []struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		Arguments   json.RawMessage `json:"arguments"`
@@ -175,7 +192,10 @@ func (c ToolConfig) ask(ctx context.Context, method, path string, body []byte) (
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return answer, errors.New("the host answered what can't be read")
 	}
-	if answer.Error != "" {
+	switch {
+	case answer.Error != "" && answer.Approval != "":
+		return answer, &errHeld{sentence: answer.Error}
+	case answer.Error != "":
 		return answer, errors.New(answer.Error)
 	}
 	return answer, nil

@@ -43,6 +43,8 @@ func toolHost(t *testing.T) (server *httptest.Server, dial func(context.Context)
 		case `POST /call_tool {"tool":"half","args":{}}`:
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"result"`)
+		case `POST /call_tool {"tool":"held","args":{}}`, `POST /call_tool {"tool": "held", "args": {}}`:
+			answer(403, `{"approval":"ap-1","error":"rule r has a person asked first; request ap-1"}`)
 		default:
 			answer(403, `{"error":"tool_allowlist does not name this tool"}`)
 		}
@@ -68,6 +70,7 @@ func TestToolCommand(t *testing.T) {
 		{`text`, "", 0, "a\nb\n", ""},
 		{`broken`, "", 1, "", "cofferdam-tool: it failed\n"},
 		{`other {}`, "", 1, "", "cofferdam-tool: tool_allowlist does not name this tool\n"},
+		{`held`, "", 3, "", "cofferdam-tool: rule r has a person asked first; request ap-1\n"},
 		{`order {"id"`, "", 1, "", "not JSON"},
 		{`order {},"tool":"text"`, "", 1, "", "not JSON"},
 		{`silent`, "", 1, "", "the host did not answer"},
@@ -99,15 +102,16 @@ func TestStubs(t *testing.T) {
 		"python3": {"tool_client.py", pythonStub, `
 from tool_client import call_tool
 print(call_tool("order", {"id": "7"})["result"]["state"], call_tool("text")["result"].split(), call_tool("broken")["error"])
-try:
-    call_tool("other")
-except RuntimeError as e:
-    print(e)
+for name in ["other", "held"]:
+    try:
+        call_tool(name)
+    except RuntimeError as e:
+        print(e, e.approval)
 `},
 		"node": {"tool_client.mjs", javascriptStub, `
 const { callTool } = await import("./tool_client.mjs");
 console.log((await callTool("order", { id: "7" })).result.state, JSON.stringify((await callTool("text")).result.split("\n").slice(0, 2)).replaceAll('"', "'").replace(",", ", "), (await callTool("broken")).error);
-await callTool("other").catch((e) => console.log(e.message));
+for (const name of ["other", "held"]) await callTool(name).catch((e) => console.log(e.message, e.approval ?? "None"));
 `},
 	} {
 		dir := t.TempDir()
@@ -123,7 +127,7 @@ await callTool("other").catch((e) => console.log(e.message));
 		cmd := exec.CommandContext(t.Context(), path, args...)
 		cmd.Dir, cmd.Env = dir, []string{"TOOL_PROXY_URL=" + server.URL, "http_proxy=http://127.0.0.1:1", "PYTHONDONTWRITEBYTECODE=1"}
 		out, err := cmd.CombinedOutput()
-		if want := "sent ['a', 'b'] it failed\nTool call denied: tool_allowlist does not name this tool\n"; err != nil || string(out) != want {
+		if want := "sent ['a', 'b'] it failed\nTool call denied: tool_allowlist does not name this tool None\nTool call denied: rule r has a person asked first; request ap-1 ap-1\n"; err != nil || string(out) != want {
 			t.Errorf("%s: %v\n%s", program, err, out)
 		}
 	}

@@ -54,8 +54,11 @@ func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 
 // whatWaits names what a sandbox waits for.
 func whatWaits(h waiting.Hold) string {
-	if h.Host != "" {
+	switch {
+	case h.Host != "":
 		return "host " + h.Host
+	case h.Tool != "":
+		return "tool " + h.Tool
 	}
 	return string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version
 }

@@ -73,8 +73,12 @@ func (p *Policy) decideCommand(in CommandInput) Decision {
 
 func (r *rule) decision() Decision {
 	verb := "denies it"
-	if r.effect == Allow {
+	switch r.effect {
+	case Allow:
 		verb = "allows it"
+	case Hold:
+		verb = "has a person asked first"
+	case Deny:
 	}
 	d := Decision{Effect: r.effect, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), verb)}
 	if r.effect != Allow && r.message != "" {

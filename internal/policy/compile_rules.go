@@ -69,6 +69,10 @@ func (c *compiler) rule(v value, names map[string]int) {
 	if len(c.problems) > problems {
 		return
 	}
+	if f, given := o.fields["action"]; given && r.effect == Hold && !ofTools(r.field) {
+		c.fail(f.node, "%s: approve is for calls of tools, and the field %s is of none; the fields of a call are tool (or tool_name), arguments and arguments.NAME", f.path, plain(r.field, 40))
+		return
+	}
 	c.policy.commands.rules = append(c.policy.commands.rules, r)
 	if !knownField(r.field) {
 		c.open(v, "%s: the field %s is never known here, so this %s rule never applies", plain(r.name, 60), plain(r.field, 40), action)
@@ -80,7 +84,7 @@ func (c *compiler) rule(v value, names map[string]int) {
 // ruleDetails reads what is not the condition; it returns the action's word.
 func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
 	if f, given := o.fields["action"]; given {
-		action, _ = c.word(f, "allow", "audit", "deny", "block")
+		action, _ = c.word(f, "allow", "audit", "deny", "block", actionApprove)
 		r.effect = actionEffect(action)
 	}
 	if f, given := o.fields["priority"]; given {
@@ -107,12 +111,24 @@ func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
 // maxMessage bounds what a rule's author says to whoever is refused.
 const maxMessage = 200
 
-// actionEffect: allow and audit permit, the others refuse.
+// actionApprove has a person asked about a call of a tool.
+const actionApprove = "approve"
+
+// actionEffect: allow and audit permit, approve asks a person, the others refuse.
 func actionEffect(action string) Effect {
-	if action == "allow" || action == "audit" {
+	switch action {
+	case "allow", "audit":
 		return Allow
+	case actionApprove:
+		return Hold
 	}
 	return Deny
+}
+
+// ofTools tells the fields that only a call of a tool has: a rule on another one can
+// match what nobody can be asked about.
+func ofTools(field string) bool {
+	return slices.Contains([]string{"tool", "tool_name", "arguments"}, field) || isArgument(field)
 }
 
 // knownField tells the fields that can ever have a value here.

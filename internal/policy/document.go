@@ -129,7 +129,7 @@ type injectKeys struct {
 type ruleKeys struct {
 	Name             text          `key:"name" needed:"yes" means:"Names the rule in refusals and records."`
 	Condition        conditionKeys `key:"condition" needed:"yes" means:"When the rule applies."`
-	Action           action        `key:"action" needed:"yes" means:"allow and audit permit, deny and block refuse."`
+	Action           ruleAction    `key:"action" needed:"yes" means:"allow and audit permit, deny and block refuse, approve has a person asked about a call of a tool."`
 	Priority         priority      `key:"priority" means:"The highest comes first. 0 if absent."`
 	Message          anyText       `key:"message" means:"Told to whoever is refused."`
 	DynamicCondition null          `key:"dynamic_condition" means:"Only null."`

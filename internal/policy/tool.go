@@ -35,6 +35,18 @@ func (p *Policy) ToolListed(name string) Decision {
 	return d
 }
 
+// AnswerCall weighs people's answers about a tool, by d, of a call that would wait. Only
+// those count that were given about arguments with this digest.
+func AnswerCall(d Decision, tool, digest string, answers []Approval) Decision {
+	var about []Approval
+	for _, a := range answers {
+		if slices.Contains(a.Digests, digest) {
+			about = append(about, a)
+		}
+	}
+	return answerBy(d, "this call of "+tool, about)
+}
+
 // readMaxToolCalls reads defaults.max_tool_calls.
 func readMaxToolCalls(c *compiler, v value) {
 	if n, ok := c.integer(v, 0, 1e12); ok {

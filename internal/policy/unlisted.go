@@ -65,6 +65,11 @@ func withAsked(p *Policy, name string, listed []int) []int {
 // AnswerHost weighs people's answers about a name on a port that would wait, by d. A
 // denial counts before an approval, and where the policy only observes.
 func AnswerHost(d Decision, name string, answers []Approval) Decision {
+	return answerBy(d, name, answers)
+}
+
+// answerBy is AnswerHost for whatever it is that waits, of which all answers are.
+func answerBy(d Decision, what string, answers []Approval) Decision {
 	if d.Effect != Hold && d.Would == "" {
 		return d
 	}
@@ -73,7 +78,7 @@ func AnswerHost(d Decision, name string, answers []Approval) Decision {
 		switch {
 		case a.Denied:
 			refusal := Decision{Effect: Deny, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: a.ID}
-			refusal.Reason = reason("%s was denied by %s (%s)", plain(name, 60), plain(a.By, 30), plain(a.ID, 30))
+			refusal.Reason = reason("%s was denied by %s (%s)", plain(what, 60), plain(a.By, 30), plain(a.ID, 30))
 			if a.Reason != "" {
 				refusal.Reason = reason("%s: %s", refusal.Reason, plain(a.Reason, maxReason))
 			}
@@ -87,7 +92,7 @@ func AnswerHost(d Decision, name string, answers []Approval) Decision {
 	}
 	return Decision{
 		Effect: Allow, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: approved.ID,
-		Reason: reason("%s was approved by %s (%s)", plain(name, 60), plain(approved.By, 40), plain(approved.ID, 30)),
+		Reason: reason("%s was approved by %s (%s)", plain(what, 60), plain(approved.By, 40), plain(approved.ID, 30)),
 	}
 }
 

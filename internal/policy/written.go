@@ -23,6 +23,7 @@ type (
 	onHold          string
 	effect          string
 	action          string
+	ruleAction      string
 	networkDefault  string
 	unlistedName    string
 	presetName      string
@@ -118,6 +119,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[modeWord]():        {modeEnforce, modeObserve},
 		reflect.TypeFor[effect]():          {"deny", "hold", "allow"},
 		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
+		reflect.TypeFor[ruleAction]():      {"allow", "audit", "deny", "block", actionApprove},
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},
 		reflect.TypeFor[presetName]():      presetNames(),
 		reflect.TypeFor[unlistedName]():    {string(Deny), string(Hold)},

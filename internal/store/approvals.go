@@ -229,9 +229,9 @@ func (s *Approvals) List(ctx context.Context, f approval.Filter) ([]approval.Ent
 // Answers implements approval.Store.
 func (s *Approvals) Answers(ctx context.Context, project pkgref.Ref, run, policy string) ([]approval.Entry, error) {
 	const holding = `id IN (SELECT request FROM subjects WHERE ecosystem = ? AND name = ? AND
-		((scope = ? AND subject = ?) OR (scope = ? AND subject = ?) OR (scope = ? AND subject = '')))`
+		((scope IN (?, ?) AND subject = ?) OR (scope = ? AND subject = ?) OR (scope = ? AND subject = '')))`
 	return s.entries(ctx, holding, "ORDER BY born", string(project.Ecosystem), project.Name,
-		string(approval.ScopeRun), run, string(approval.ScopePolicy), policy, string(approval.ScopeEverywhere))
+		string(approval.ScopeRun), string(approval.ScopeOnce), run, string(approval.ScopePolicy), policy, string(approval.ScopeEverywhere))
 }
 
 // Due implements approval.Store.

@@ -207,12 +207,13 @@ func (b *Book) Served(release pkgref.Ref) {
 	b.hidePending(release)
 }
 
-// Answered stops showing that a host waits: its request, by id, was answered.
+// Answered stops showing that a host or a call of a tool waits: its request, by id, was
+// answered.
 func (b *Book) Answered(request string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown = slices.DeleteFunc(b.shown, func(r *refusal) bool {
-		return r.record.Kind == audit.KindNetwork && r.record.Outcome == audit.Pending && r.record.Approval == request
+		return (r.record.Kind == audit.KindNetwork || r.record.Kind == audit.KindTool) && r.record.Outcome == audit.Pending && r.record.Approval == request
 	})
 }
 

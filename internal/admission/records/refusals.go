@@ -41,7 +41,7 @@ func keyOf(r audit.Record) refusalKey {
 			key.more += " " + secret
 		}
 	case r.Kind == audit.KindTool:
-		key.more = "tool " + r.Detail[DetailTool]
+		key.more = "tool " + r.Detail[DetailTool] + " " + r.Approval // an answer is about some arguments
 	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
 		key.more = r.Reason
 	}

@@ -138,7 +138,7 @@ func (m *Memory) Answers(_ context.Context, project pkgref.Ref, run, policy stri
 		if p := e.Project(); p.Ecosystem != project.Ecosystem || p.Name != project.Name || len(e.Subjects()) == 0 {
 			return false
 		}
-		subject := map[approval.Scope]string{approval.ScopeRun: run, approval.ScopePolicy: policy}[e.Answer.Scope]
+		subject := map[approval.Scope]string{approval.ScopeRun: run, approval.ScopeOnce: run, approval.ScopePolicy: policy}[e.Answer.Scope]
 		return slices.Contains(e.Subjects(), subject)
 	})
 }

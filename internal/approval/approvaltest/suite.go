@@ -38,7 +38,7 @@ func answeredEntry(e approval.Entry, state approval.State, scope approval.Scope,
 	e.Answer = &approval.Answer{State: state, By: "alice", At: noon(), Scope: scope, Expires: expires, Digests: []string{"sha256:x"}}
 	for _, w := range e.Runs {
 		switch scope {
-		case approval.ScopeRun:
+		case approval.ScopeRun, approval.ScopeOnce:
 			e.Answer.Runs = append(e.Answer.Runs, w.Run)
 		case approval.ScopePolicy:
 			e.Answer.Policies = append(e.Answer.Policies, w.Policy)
@@ -163,7 +163,7 @@ func testAnswers(t *testing.T, s approval.Store) {
 	ended := of(5, "r1", approval.Approved, approval.ScopeEverywhere)
 	ended.State = approval.Expired
 	apply(t, s, of(1, "r1", approval.Approved, approval.ScopeRun), of(2, "r2", approval.Denied, approval.ScopePolicy),
-		of(3, "r3", approval.Approved, approval.ScopeEverywhere), entry(4, "pkg", "r1"), ended)
+		of(3, "r3", approval.Approved, approval.ScopeEverywhere), entry(4, "pkg", "r1"), ended, of(7, "r4", approval.Approved, approval.ScopeOnce))
 	apply(t, s, answeredEntry(entry(6, "other", "r1"), approval.Approved, approval.ScopeEverywhere, time.Time{}))
 	for _, c := range []struct {
 		run, policy string
@@ -171,6 +171,7 @@ func testAnswers(t *testing.T, s approval.Store) {
 	}{
 		{"r1", "sha256:p-r1", []uint64{1, 3}},
 		{"r2", "sha256:p-r2", []uint64{2, 3}},
+		{"r4", "sha256:p-r9", []uint64{3, 7}},
 		{"r9", "sha256:p-r2", []uint64{2, 3}},
 		{"sha256:p-r2", "r1", []uint64{3}},
 		{"", "", []uint64{3}},

@@ -34,6 +34,7 @@ type Body struct {
 	Members  []Member           `json:"members,omitempty"` // of a tree, whose package is the one that the install names
 	Package  Package            `json:"package,omitzero"`
 	Host     approval.Host      `json:"host,omitzero"` // in the place of a package
+	Call     Call               `json:"call,omitzero"` // the same
 	Rule     string             `json:"rule"`
 	Reason   string             `json:"reason"`
 	Asked    int                `json:"asked"` // by so many runs
@@ -46,6 +47,13 @@ type Body struct {
 	Answer   *Answered          `json:"answer,omitempty"`
 	Ended    string             `json:"ended,omitempty"`
 	Replaced string             `json:"replaced_by,omitempty"`
+}
+
+// Call is a call of a tool of the host. Its arguments, which may be anybody's business, are
+// for `cofferdam approvals show ID`.
+type Call struct {
+	Tool   string `json:"tool"`
+	Digest string `json:"digest"` // of the arguments
 }
 
 // Member is a release of a tree, and the request of its own.
@@ -77,7 +85,7 @@ func (f Format) body(e approval.Event) ([]byte, error) {
 	r := e.Request
 	b := Body{
 		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, State: r.State, Group: r.Group,
-		Package: packageOf(r.Package), Host: r.Host,
+		Package: packageOf(r.Package), Host: r.Host, Call: Call{Tool: r.Call.Tool, Digest: r.Call.Digest},
 		Rule: r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
 	}
 	if len(r.Asks) > 0 {

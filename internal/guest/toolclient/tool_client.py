@@ -1,4 +1,6 @@
-"""Calls tools of the host: call_tool("NAME", {...}) gives {"result": ...}, or {"error": ...} if the tool failed."""
+"""Calls tools of the host: call_tool("NAME", {...}) gives {"result": ...}, or {"error": ...} if the tool failed.
+
+What is refused is a RuntimeError; its "approval" is the request, if a person has to approve the call first."""
 import json
 import os
 import urllib.error
@@ -15,4 +17,7 @@ def call_tool(tool, args=None):
         with _direct.open(request) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as refused:
-        raise RuntimeError("Tool call denied: " + json.load(refused)["error"]) from None
+        said = json.load(refused)
+    denied = RuntimeError("Tool call denied: " + said["error"])
+    denied.approval = said.get("approval")
+    raise denied

@@ -55,6 +55,7 @@ type Hold struct {
 	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of
 	Package  pkgref.Ref `json:"package,omitzero"`
 	Host     string     `json:"host,omitempty"` // "api.example:443", in the place of a package
+	Tool     string     `json:"tool,omitempty"` // the same: of a call
 	Reason   string     `json:"reason,omitempty"`
 	Since    time.Time  `json:"since"`
 	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile

@@ -13,6 +13,6 @@
 //
 // One use, end to end: New finds out which controllers can be used and why the
 // others can't, Create makes a group, its Joins are the files into which a
-// starter's pid is written before exec, Stats and OOMKills read it, Kill and
+// starter's pid is written before exec, Stats, OOMKills and Throttled read it, Kill and
 // Remove end it. Open finds it again after a restart.
 package cgroup

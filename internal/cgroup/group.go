@@ -223,6 +223,16 @@ func (g *Group) Stats() (Stats, error) {
 	return s, errors.Join(errs...)
 }
 
+// Throttled counts the periods in which the group had computed as much as it may, and had
+// to wait.
+func (g *Group) Throttled() (int64, error) {
+	p, ok := g.places[CPU]
+	if !ok {
+		return 0, nil
+	}
+	return readKey(filepath.Join(p.parent, "cpu.stat"), "nr_throttled")
+}
+
 // OOMKills counts the group's processes that the kernel killed for memory.
 func (g *Group) OOMKills() (int64, error) {
 	p, ok := g.places[Memory]

@@ -85,13 +85,16 @@ func TestUnifiedLimitsAndStats(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "memory.current"), "4096\n")
 	write(t, filepath.Join(dir, "pids.current"), "7\n")
-	write(t, filepath.Join(dir, "cpu.stat"), "usage_usec 12\nuser_usec 10\n")
+	write(t, filepath.Join(dir, "cpu.stat"), "usage_usec 12\nuser_usec 10\nnr_periods 9\nnr_throttled 4\n")
 	write(t, filepath.Join(dir, "memory.events"), "low 0\nhigh 0\nmax 5\noom 1\noom_kill 3\n")
 	if s, err := g.Stats(); err != nil || s != (cgroup.Stats{MemoryBytes: 4096, CPUNanos: 12000, Pids: 7}) {
 		t.Errorf("stats %+v, %v", s, err)
 	}
 	if n, err := g.OOMKills(); err != nil || n != 3 {
 		t.Errorf("oom kills %d, %v", n, err)
+	}
+	if n, err := g.Throttled(); err != nil || n != 4 {
+		t.Errorf("throttled %d, %v", n, err)
 	}
 }
 

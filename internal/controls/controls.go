@@ -12,6 +12,8 @@
 package controls
 
 import (
+	"fmt"
+
 	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
@@ -72,8 +74,34 @@ type Evidence struct {
 	HostKernel string
 	// Trouble is why a probe could not be run, or did not end well.
 	Trouble []string
+	// Computed is what the twin had of the processors while the probe computed; nil: nobody
+	// knows.
+	Computed *Computed
 	// OutOfMemory is the host's word that the twin's memory ended.
 	OutOfMemory bool
+}
+
+// Computed is what a twin had of the host's processors in a time in which it computed as
+// much as it could.
+type Computed struct {
+	Used      float64 // processors on the average
+	Limit     float64 // of them
+	Throttled int64   // how often the host's kernel had it wait
+}
+
+// overused is how much above the limit is no inaccuracy of a short time any more.
+const overused = 1.25
+
+// over tells whether it had more than there may be.
+func (c Computed) over() bool { return c.Used > overused*c.Limit }
+
+// Unmet is why it says nothing of the limit, "" if it does: beside others that compute it
+// may not get as much as it may have.
+func (c Computed) Unmet() string {
+	if c.Throttled > 0 || c.over() || c.Used == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this host is busy: the twin had %.2f processors, so it did not come to its limit of %.2f", c.Used, c.Limit)
 }
 
 // Most that a twin's probe takes of the host, whatever the policy allows.
@@ -81,11 +109,13 @@ const (
 	mostMemory = 384 << 20
 	mostDisk   = 64 << 20
 	mostPids   = 48
+	mostCPU    = 1 // or the probe would have to take several
 )
 
 // Lower are the limits of a twin: they are enforced in the same way as the sandbox's own,
 // and an attempt to get past them costs the host little.
 func Lower(l engine.Limits) engine.Limits {
+	l.CPU = min(l.CPU, mostCPU)
 	l.MemoryBytes, l.DiskBytes, l.Pids = min(l.MemoryBytes, mostMemory), min(l.DiskBytes, mostDisk), min(l.Pids, mostPids)
 	return l
 }

@@ -1,6 +1,7 @@
 package controls
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -81,6 +82,21 @@ func limits() []rule {
 					return ""
 				}
 				return "the twin's memory ended, and what used it was killed"
+			},
+		},
+		{
+			name: "CPU limit", tried: "compute on more processors than there may be", attempt: probe.CPULimit, needs: engine.ControlCPU,
+			seen: func(e Evidence) string {
+				if e.Computed == nil || !e.Computed.over() {
+					return ""
+				}
+				return fmt.Sprintf("the twin had %.2f processors, and %.2f is the limit", e.Computed.Used, e.Computed.Limit)
+			},
+			held: func(e Evidence) string {
+				if e.Computed == nil || e.Computed.Throttled == 0 {
+					return ""
+				}
+				return fmt.Sprintf("this host's kernel had the twin wait %d times; it had %.2f processors of %.2f", e.Computed.Throttled, e.Computed.Used, e.Computed.Limit)
 			},
 		},
 	}

@@ -19,7 +19,7 @@ func attempts() []probe.Attempt {
 
 // held is the evidence of a sandbox that holds.
 func held() controls.Evidence {
-	e := controls.Evidence{OutOfMemory: true, HostKernel: "of the host\n", Untried: map[probe.Attempt]string{}, Missing: map[engine.Control]string{}}
+	e := controls.Evidence{OutOfMemory: true, Computed: &controls.Computed{Used: 1, Limit: 1, Throttled: 4}, HostKernel: "of the host\n", Untried: map[probe.Attempt]string{}, Missing: map[engine.Control]string{}}
 	for _, a := range attempts() {
 		e.Words = append(e.Words, probe.Word{Attempt: a, Says: "refused"})
 	}
@@ -42,7 +42,7 @@ func named(t *testing.T, e controls.Evidence, name string) controls.Control {
 func TestEveryControlCanFail(t *testing.T) {
 	t.Parallel()
 	sound := controls.Report{Controls: controls.Judge(held())}
-	if !sound.Holds() || len(sound.Controls) != len(attempts())+1 {
+	if !sound.Holds() || len(sound.Controls) != len(attempts())+2 {
 		t.Errorf("%+v", sound.Controls)
 	}
 	for _, c := range controls.Judge(controls.Evidence{Trouble: []string{"it did not start"}}) {
@@ -50,7 +50,7 @@ func TestEveryControlCanFail(t *testing.T) {
 			t.Errorf("without a word, %s is %s: %s", c.Name, c.Outcome, c.Says)
 		}
 	}
-	for _, a := range append(attempts(), probe.MemoryLimit) {
+	for _, a := range append(attempts(), probe.MemoryLimit, probe.CPULimit) {
 		e := held()
 		e.Words = append(e.Words, probe.Word{Attempt: a, Got: true, Says: "I am through"})
 		var failed []string
@@ -74,6 +74,7 @@ func TestTheHostIsBelievedFirst(t *testing.T) {
 		"template":           func(e *controls.Evidence) { e.Changed = []string{"/usr/x"} },
 		"kernel":             func(e *controls.Evidence) { e.HostKernel = "refused\n" },
 		"memory limit":       func(e *controls.Evidence) { e.OutOfMemory = false },
+		"CPU limit":          func(e *controls.Evidence) { e.Computed.Used = 1.9 },
 	} {
 		e := held()
 		change(&e)
@@ -98,14 +99,40 @@ func TestWhatWasNotTried(t *testing.T) {
 	}
 }
 
+// TestTheProcessorsThatATwinHad: held back it is proved, above the limit it failed; below
+// the limit nobody knows, and it says so if others may have had the rest.
+func TestTheProcessorsThatATwinHad(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		computed *controls.Computed
+		want     controls.Outcome
+		says     string
+	}{
+		"held back":     {&controls.Computed{Used: 0.98, Limit: 1, Throttled: 3}, controls.Proved, "3 times; it had 0.98 processors of 1.00"},
+		"above":         {&controls.Computed{Used: 1.97, Limit: 1}, controls.Failed, "1.97 processors, and 1.00 is the limit"},
+		"above, though": {&controls.Computed{Used: 1.97, Limit: 1, Throttled: 3}, controls.Failed, "1.97 processors"},
+		"beside others": {&controls.Computed{Used: 0.7, Limit: 1}, controls.NotApplicable, "busy"},
+		"not counted":   {&controls.Computed{Limit: 1}, controls.Failed, "nobody knows"},
+		"not looked at": {nil, controls.Failed, "nobody knows"},
+	} {
+		e := held()
+		if e.Computed = c.computed; e.Computed != nil && e.Computed.Unmet() != "" {
+			e.Untried[probe.CPULimit] = e.Computed.Unmet()
+		}
+		if got := named(t, e, "CPU limit"); got.Outcome != c.want || !strings.Contains(got.Says, c.says) {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
+
 // TestATwinTakesLittle: its limits are at most the sandbox's, and bounded.
 func TestATwinTakesLittle(t *testing.T) {
 	t.Parallel()
-	small := engine.Limits{CPU: 1, MemoryBytes: 1 << 20, DiskBytes: 2 << 20, Pids: 3}
+	small := engine.Limits{CPU: 0.5, MemoryBytes: 1 << 20, DiskBytes: 2 << 20, Pids: 3}
 	if got := controls.Lower(small); got != small {
 		t.Errorf("%+v", got)
 	}
-	if got := controls.Lower(engine.Limits{CPU: 64, MemoryBytes: 1 << 40, DiskBytes: 1 << 40, Pids: 1 << 20}); got.CPU != 64 || got.MemoryBytes > 1<<30 || got.DiskBytes > 1<<30 || got.Pids > 256 {
+	if got := controls.Lower(engine.Limits{CPU: 64, MemoryBytes: 1 << 40, DiskBytes: 1 << 40, Pids: 1 << 20}); got.CPU > 1 || got.MemoryBytes > 1<<30 || got.DiskBytes > 1<<30 || got.Pids > 256 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -138,6 +138,9 @@ type Stats struct {
 	// MemoryKills are the processes, of the sandbox or its own, that the host's kernel
 	// killed because the sandbox's memory was full.
 	MemoryKills int64 `json:"memory_kills"`
+	// CPUThrottled is how often the host's kernel had the sandbox wait because it had
+	// computed as much as it may.
+	CPUThrottled int64 `json:"cpu_throttled"`
 }
 
 // Engine makes and re-opens instances. Safe for concurrent use.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -142,6 +143,9 @@ func (p *proof) try(ctx context.Context, canaries *controls.Canaries) controls.E
 	if _, missing := p.missing[engine.ControlDiskCap]; !missing {
 		p.step(ctx, &e, probe.Disk, probe.Task{Token: p.token, DiskBytes: limits.DiskBytes}, "")
 	}
+	if _, missing := p.missing[engine.ControlCPU]; !missing {
+		p.compute(ctx, &e, limits.CPU)
+	}
 	if _, missing := p.missing[engine.ControlMemory]; !missing {
 		p.fill(ctx, &e, limits.MemoryBytes)
 	}
@@ -160,6 +164,44 @@ func (p *proof) step(ctx context.Context, e *controls.Evidence, step probe.Step,
 	if err != nil {
 		e.Trouble = append(e.Trouble, fmt.Sprintf("%s as %s: %v", step, cmp.Or(user, "the user of commands"), err))
 	}
+}
+
+// computeTries is how often the probe computes at most: beside others it may take a while
+// until it comes to its limit.
+const computeTries = 6
+
+// compute computes on more processors than there may be. What came of it, the host says.
+func (p *proof) compute(ctx context.Context, e *controls.Evidence, limit float64) {
+	if here := runtime.NumCPU(); float64(here) <= limit {
+		e.Untried[probe.CPULimit] = fmt.Sprintf("this host has %d processors to give, and %.2f is the limit", here, limit)
+		return
+	}
+	for range computeTries {
+		began, before, err := p.used(ctx)
+		if err != nil {
+			e.Trouble = append(e.Trouble, "what the twin has of the processors can't be read: "+err.Error())
+			return
+		}
+		p.step(ctx, e, probe.Compute, probe.Task{Threads: 2 * runtime.NumCPU()}, "")
+		ended, after, err := p.used(ctx)
+		if err != nil {
+			e.Trouble = append(e.Trouble, "what the twin has of the processors can't be read: "+err.Error())
+			return
+		}
+		e.Computed = &controls.Computed{
+			Used: float64(after.CPUNanos-before.CPUNanos) / float64(ended.Sub(began)), Limit: limit, Throttled: after.CPUThrottled - before.CPUThrottled,
+		}
+		if e.Computed.Unmet() == "" {
+			return
+		}
+	}
+	e.Untried[probe.CPULimit] = e.Computed.Unmet()
+}
+
+// used is what the twin has used, by the host's count, and when that was.
+func (p *proof) used(ctx context.Context) (time.Time, engine.Stats, error) {
+	stats, err := p.twin.instance.Stats(ctx)
+	return time.Now(), stats, err
 }
 
 // fill uses more memory than there may be. Whether that ended it, the host says.

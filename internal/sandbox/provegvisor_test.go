@@ -23,6 +23,7 @@ func (l *loose) Create(ctx context.Context, spec engine.Spec) (engine.Instance, 
 	if l.broken {
 		spec.Limits.DiskBytes *= 4
 		spec.Limits.MemoryBytes *= 4
+		spec.Limits.CPU *= 4
 		spec.Mounts = slices.Clone(spec.Mounts)
 		for i := range spec.Mounts {
 			if strings.HasPrefix(spec.Mounts[i].Destination, "/shown") {
@@ -53,8 +54,11 @@ func TestRealControlsAreProved(t *testing.T) {
 	}
 	for _, c := range report.Controls {
 		want := controls.Proved
-		if slices.Contains([]string{"disk limit", "read-only mounts", "memory limit"}, c.Name) {
+		if slices.Contains([]string{"disk limit", "read-only mounts", "memory limit", "CPU limit"}, c.Name) {
 			want = controls.Failed
+		}
+		if c.Name == "CPU limit" && c.Outcome == controls.NotApplicable { // this machine is busy, or has one processor
+			continue
 		}
 		if c.Outcome != want || c.Says == "" {
 			t.Errorf("%s is %s: %s", c.Name, c.Outcome, c.Says)

@@ -31,6 +31,7 @@ const (
 	Processes Step = "processes"
 	Disk      Step = "disk"
 	Memory    Step = "memory"
+	Compute   Step = "compute"
 )
 
 // Task is what is to be tried. Where there is nothing to try with, the attempt is not
@@ -43,6 +44,7 @@ type Task struct {
 	Pids        int      `json:"pids,omitempty"`
 	DiskBytes   int64    `json:"disk_bytes,omitempty"`
 	MemoryBytes int64    `json:"memory_bytes,omitempty"`
+	Threads     int      `json:"threads,omitempty"` // that compute
 }
 
 // Attempt names one.
@@ -67,6 +69,7 @@ const (
 	ProcessLimit Attempt = "process limit"
 	DiskLimit    Attempt = "disk limit"
 	MemoryLimit  Attempt = "memory limit"
+	CPULimit     Attempt = "CPU limit"
 )
 
 // Word is what one attempt came to. Got tells that it had what no sandbox may have.
@@ -120,6 +123,8 @@ func run(args []string, say teller) error {
 		disk(task, say)
 	case Memory:
 		memory(task, say)
+	case Compute:
+		compute(task)
 	default:
 		return fmt.Errorf("there is no step %q", args[0])
 	}

@@ -2,12 +2,37 @@ package probe
 
 import (
 	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // spare is how many processes beyond the limit are tried.
 const spare = 8
+
+// computing is how long the threads of a task compute: some periods of the kernel's count.
+const computing = 500 * time.Millisecond
+
+// compute keeps so many threads busy. It has nothing to say: how much they came to only
+// the host knows.
+func compute(task Task) {
+	runtime.GOMAXPROCS(task.Threads + 1)
+	var over atomic.Bool
+	var all sync.WaitGroup
+	for range task.Threads {
+		errand.In(&all, func() {
+			for !over.Load() { // and nothing else
+			}
+		})
+	}
+	time.Sleep(computing)
+	over.Store(true)
+	all.Wait()
+}
 
 // processes makes children that do nothing until it may not any more.
 func processes(task Task, say teller) {

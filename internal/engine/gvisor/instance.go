@@ -128,7 +128,11 @@ func (i *Instance) Stats(context.Context) (engine.Stats, error) {
 	if err != nil {
 		return engine.Stats{}, fmt.Errorf("stats of sandbox %s: %w", i.id, err)
 	}
-	return engine.Stats{MemoryBytes: s.MemoryBytes, CPUNanos: s.CPUNanos, Pids: s.Pids, MemoryKills: kills}, nil
+	throttled, err := group.Throttled()
+	if err != nil {
+		return engine.Stats{}, fmt.Errorf("stats of sandbox %s: %w", i.id, err)
+	}
+	return engine.Stats{MemoryBytes: s.MemoryBytes, CPUNanos: s.CPUNanos, Pids: s.Pids, MemoryKills: kills, CPUThrottled: throttled}, nil
 }
 
 // Destroy ends the sandbox and removes all that was made for it.

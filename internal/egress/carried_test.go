@@ -36,7 +36,14 @@ func TestBytesCarriedBefore(t *testing.T) {
 			t.Errorf("%s: %+v", sandbox, r)
 		}
 	}
-	if len(d.rejected) != 1 || !strings.HasPrefix(d.rejected[0], "quota.bytes api.example:443 ") {
+	d.carried["sb-much"] = 0 // what the daemon tells later is no less
+	if r := open(t, dial(), "sb-much", ask); r.OK {
+		t.Errorf("what was counted is forgotten: %+v", r)
+	}
+	if r := open(t, dial(), "sb-less", ask); !r.OK {
+		t.Errorf("what the daemon tells twice is counted twice: %+v", r)
+	}
+	if len(d.rejected) != 2 || !strings.HasPrefix(d.rejected[0], "quota.bytes api.example:443 ") {
 		t.Errorf("on record are %q", d.rejected)
 	}
 }

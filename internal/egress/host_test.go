@@ -3,6 +3,8 @@ package egress_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdh"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -182,6 +184,52 @@ func config(s *httptest.Server, name string) *tls.Config {
 	c := s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	c.ServerName, c.InsecureSkipVerify = name, true
 	return c
+}
+
+// hiding is a list of one key (ECHConfigList) with which clients hide another ClientHello,
+// behind one that names a host.
+func hiding(t *testing.T, name string) []byte {
+	t.Helper()
+	key, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents := slices.Concat([]byte{7, 0, 0x20, 0, 32}, key.PublicKey().Bytes(), []byte{0, 4, 0, 1, 0, 1, 0, byte(len(name))}, []byte(name), []byte{0, 0})
+	one := slices.Concat([]byte{0xfe, 0x0d, 0, byte(len(contents))}, contents)
+	return append([]byte{0, byte(len(one))}, one...)
+}
+
+// TestAHiddenHelloIsRefused, although the one around it names the connection's host: passed
+// through, and where TLS is ended.
+func TestAHiddenHelloIsRefused(t *testing.T) {
+	const want = "network.tls api.example:443 the ClientHello hides another one (ECH), or pretends to, so it does not tell which host is meant"
+	at := newPlace(t)
+	s := serveTLS(t, at, http.NotFoundHandler())
+	d := &fakeDoor{allowed: hosts()}
+	e := endAt(t, http.NotFoundHandler(), "api.example")
+	for _, c := range []struct {
+		dial   func() net.Conn
+		door   *fakeDoor
+		config *tls.Config
+		at     *place
+	}{{uplinkTo(t, d, egress.Limits{}, pinned(t, at.Addr())), d, config(s, "api.example"), at}, {e.dial, e.door.fakeDoor, e.tls.Clone(), e.at}} {
+		plain := tls.Client(to(t, c.dial(), "api.example", 443), c.config)
+		if err := plain.HandshakeContext(t.Context()); err != nil { // the control
+			t.Fatal(err)
+		}
+		if err := plain.Close(); err != nil {
+			t.Error(err)
+		}
+		before := c.at.reached()
+		c.config.ServerName, c.config.EncryptedClientHelloConfigList, c.config.MinVersion = "evil.example", hiding(t, "api.example"), tls.VersionTLS13
+		if err := tls.Client(to(t, c.dial(), "api.example", 443), c.config).HandshakeContext(t.Context()); err == nil || !strings.Contains(err.Error(), "access denied") {
+			t.Error(err)
+		}
+		c.door.until(t, want, func() bool { return slices.Contains(c.door.rejected, want) })
+		if n := c.at.reached(); n != before {
+			t.Errorf("%d connections more", n-before)
+		}
+	}
 }
 
 func TestHostOverTLS(t *testing.T) {

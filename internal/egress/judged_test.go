@@ -311,6 +311,51 @@ func TestRequestsThatAreReadTwoWays(t *testing.T) {
 	}
 }
 
+// TestTwoFacedRequests: none passes that some servers take for another one, in whatever
+// spelling of the field, over both versions; one with a field that only looks like those does.
+func TestTwoFacedRequests(t *testing.T) {
+	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		got := &seen{}
+		e := endAt(t, got, "api.example")
+		c := e.client(t, http2)
+		with := func(field string) int {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example/good/a", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header[field] = []string{"/bad"}
+			a, err := c.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := io.ReadAll(a.Body)
+			if _ = a.Body.Close(); err != nil || a.StatusCode == 400 && !strings.Contains(string(said), "a request has the field X-") {
+				t.Errorf("%s: %s %v", field, said, err)
+			}
+			return a.StatusCode
+		}
+		for _, field := range []string{
+			"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method",
+			"X-Original-URL", "X-Rewrite-URL", "X-Original-URI", "X-Forwarded-URI", "X-Forwarded-Prefix",
+		} {
+			for _, spelt := range []string{field, strings.ToLower(field), strings.ToUpper(field), strings.ReplaceAll(field, "-", "_"), strings.Replace(field, "-", "_", 1)} {
+				if status := with(spelt); status != 400 {
+					t.Errorf("%s is answered %d", spelt, status)
+				}
+			}
+		}
+		if all := got.all(); len(all) != 0 {
+			t.Errorf("the host saw %q", all)
+		}
+		for _, field := range []string{"X-Forwarded-For", "X-Original", "Method-Override"} { // the controls
+			if status := with(field); status != 200 {
+				t.Errorf("%s is answered %d", field, status)
+			}
+		}
+	})
+}
+
 // TestChunksThatAreNone: what came of a body is no whole request.
 func TestChunksThatAreNone(t *testing.T) {
 	got := &seen{}

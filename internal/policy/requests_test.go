@@ -181,6 +181,14 @@ network_allowlist:
 	if d := tcp.HostTCP("db.t.example", 9000); d.Allowed() {
 		t.Errorf("a policy that narrows judges, and other protocols pass: %+v", d)
 	}
+	given := mustParse(t, "network_allowlist: [ { host: \"*.t.example\", port: 9000, tcp: true }, \"db.t.example:9000\" ]\n"+
+		"credentials: { inject: [ { host: db.t.example, secret: one } ] }\n")
+	if d := given.HostTCP("db.t.example", 9000); d.Allowed() || d.Rule != "network.request" || !strings.Contains(d.Reason, "nothing but HTTP passes there") {
+		t.Errorf("other protocols pass to a host that gets a secret: %+v", d)
+	}
+	if d := given.HostTCP("else.t.example", 9000); !d.Allowed() || !given.Host("db.t.example", 9000).Allowed() {
+		t.Errorf("%+v", d)
+	}
 	opened, _ := mustParse(t, "network_unlisted: hold\n").NarrowedBy(mustParse(t, "network_allowlist: [ { host: api.t.example, methods: [GET] } ]\n"))
 	if d, _ := opened.Requests().Judge("api.t.example", 443, request("POST", "/")); opened.Host("api.t.example", 443).Effect != policy.Hold || d.Allowed() {
 		t.Errorf("what a person opens under one policy is not judged by the other: %+v", d)

@@ -136,6 +136,7 @@ func (e *Exchange) send(r *http.Request, said Request, body []byte, whole bool) 
 	for _, s := range e.strays {
 		o.scan.needles = append(o.scan.needles, s.forms...)
 	}
+	o.meant.needles = o.scan.needles
 	r.Body = o
 }
 

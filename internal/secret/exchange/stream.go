@@ -15,6 +15,8 @@ type outgoing struct {
 	from     io.Reader
 	said     Request
 	scan     scan
+	plain    unescaper
+	meant    scan // of what plain reads, in which nothing is held
 	ready    []byte
 	err      error
 }
@@ -24,6 +26,9 @@ func (o *outgoing) Read(p []byte) (int, error) {
 	for len(o.ready) == 0 && o.err == nil && len(p) > 0 {
 		n, err := o.from.Read(p)
 		out, hit := o.scan.take(p[:n], err != nil)
+		if hit == "" {
+			_, hit = o.meant.take(o.plain.take(p[:n], err != nil), err != nil)
+		}
 		where := "body"
 		if err != nil && hit == "" {
 			hit, where = o.inTrailer(), "trailer"
@@ -47,7 +52,7 @@ func (o *outgoing) inTrailer() string {
 	for _, values := range o.request.Trailer {
 		for _, v := range values {
 			for _, needle := range o.scan.needles {
-				if containsAny([]string{needle}, v) {
+				if (place{text: v}).has([]string{needle}) {
 					return needle
 				}
 			}

@@ -1,11 +1,14 @@
 // Package command runs tools that are programs of the host.
 //
 // A program gets its arguments as JSON on its standard input, never on its command line,
-// and answers on its standard output. It runs in a process group of its own, with the
-// environment that the operator names and nothing else, and as the operator's user where
-// the daemon is root. When the call ends, for whatever reason, the whole group is killed. When
-// the daemon dies, the program is, and not what it has started. Neither is a process that
-// leaves the group, as daemons do: a tool that starts one is asked to end it.
+// and answers on its standard output. It has the environment that the operator names and
+// nothing else, and runs as the operator's user where the daemon is root.
+//
+// It is the first process of a pid namespace of its own. When it ends, the kernel kills all
+// that it has started, wherever that has gone, and nobody can start more. It is killed when
+// the call ends, for whatever reason, and when the daemon dies. A daemon that is not root
+// needs a user namespace for that, in which programs that change their user, such as sudo, do
+// not work; where a host has none, no program is run.
 package command
 
 import (
@@ -47,7 +50,7 @@ const (
 	sandboxVariable = "COFFERDAM_SANDBOX"
 )
 
-// held is how long a process that left the group may keep the program's output open.
+// held is how long somebody beyond the namespace may keep the program's output open.
 const held = 250 * time.Millisecond
 
 // Check says what no program can be.
@@ -97,15 +100,14 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	case <-out.over:
 	case <-ctx.Done():
 	}
-	// The program is not reaped yet, so the group's number is still its own.
-	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-	err := cmd.Wait()
+	_ = cmd.Process.Kill() // it is not reaped yet, so the number is still its own
+	err := cmd.Wait()      // by then nothing of its namespace runs
 	switch {
 	case out.isOver():
 		return nil, tool.TooMuch(call.MaxOutput)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, exec.ErrWaitDelay): // it ended well; something that it left behind holds its output
+	case errors.Is(err, exec.ErrWaitDelay): // it ended well; whom it gave its output to holds that
 		return out.bytes(), nil
 	case err != nil:
 		return nil, failed(err, complaint)
@@ -114,7 +116,7 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 }
 
 func (c *Command) command(call tool.Call) *exec.Cmd {
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...) //nolint:noctx // the operator's program; its group is killed, not it alone
+	cmd := exec.Command(c.Argv[0], c.Argv[1:]...) //nolint:noctx // the operator's program; Run ends it, whatever the reason
 	cmd.Stdin = bytes.NewReader([]byte(call.Arguments))
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {
@@ -125,11 +127,25 @@ func (c *Command) command(call tool.Call) *exec.Cmd {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	cmd.WaitDelay = held
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if c.User != nil && os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: c.User.UID, Gid: c.User.GID}
-	}
+	cmd.SysProcAttr = c.attributes()
 	return cmd
+}
+
+// attributes have the program begin a pid namespace. In it the parent's number is 0, so the
+// check that comes with Pdeathsig takes the parent for dead; the signal that it then sends
+// is one that the first process of a namespace does not get from within.
+func (c *Command) attributes() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: unix.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		a.Cloneflags |= unix.CLONE_NEWUSER
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		return a
+	}
+	if c.User != nil {
+		a.Credential = &syscall.Credential{Uid: c.User.UID, Gid: c.User.GID}
+	}
+	return a
 }
 
 // left returns when a child has ended, and leaves it to be reaped.

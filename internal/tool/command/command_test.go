@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/command"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/tooltest"
@@ -132,12 +137,16 @@ func uid() int {
 	return os.Geteuid()
 }
 
-// TestWhatIsLeftBehind: a program that ends well leaves nothing of its group behind, and its
+// sleeping begins a process that lives on, and writes its number into the file $1: the one by
+// which this test knows it, and not its namespace.
+const sleeping = `sh -c 'read n _ < /proc/self/stat; echo $n > "$1.new"; mv "$1.new" "$1"; exec sleep 1000' x "$1" & `
+
+// TestWhatIsLeftBehind: a program that ends well leaves nothing behind, and its
 // answer does not wait for that.
 func TestWhatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(place(t), "pid")
-	c := shell(`sleep 1000 & echo $! > "$1.new"; mv "$1.new" "$1"; echo done`, out)
+	c := shell(sleeping+`while ! [ -e "$1" ]; do :; done; echo done`, out)
 	got, err := c.Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
 	if err != nil || string(got) != "done\n" {
 		t.Fatalf("%q, %v", got, err)
@@ -149,7 +158,7 @@ func TestWhatIsLeftBehind(t *testing.T) {
 func TestForksEndWithTheCall(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(place(t), "pid")
-	c := shell(`(sleep 1000 & echo $! > "$1.new"; mv "$1.new" "$1"; wait) & wait`, out)
+	c := shell(`(`+sleeping+`wait) & wait`, out)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -166,34 +175,118 @@ func TestForksEndWithTheCall(t *testing.T) {
 	gone(t, pid)
 }
 
-// TestOneThatLeavesItsGroup: its open output does not keep the call.
-func TestOneThatLeavesItsGroup(t *testing.T) {
-	t.Parallel()
+// leaving is a script that leaves its process group, session and parent behind, as daemons do,
+// writes its number into the file $1, and lives on.
+const leaving = `setsid sh -c 'sh -c "echo \$\$ > $1.new; mv $1.new $1; exec sleep 1000" x $1 & exit' x "$1" </dev/null >/dev/null 2>&1 & while ! [ -e "$1" ]; do :; done; `
+
+// none waits until no process is left but this one and those that the test counts on.
+func none(t *testing.T) {
+	t.Helper()
+	for look := looks(t); ; <-look {
+		if len(others(t)) == 0 {
+			return
+		}
+	}
+}
+
+// others are the processes of this pid namespace that live, but for this one and its children
+// of the same program.
+func others(t *testing.T) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		if exe, err := os.Readlink(filepath.Join("/proc", e.Name(), "exe")); err == nil && exe != self {
+			all = append(all, e.Name()+" "+exe)
+		}
+	}
+	return all
+}
+
+// TestOneThatLeavesEverything: a process that has left its group, its session and its parent
+// ends with the call all the same: with its answer, its time, and with the daemon.
+func TestOneThatLeavesEverything(t *testing.T) {
+	if dir := os.Getenv(daemonVariable); dir != "" {
+		asDaemon(t, dir)
+		return
+	}
+	if !processtest.Inside(t) {
+		return
+	}
 	out := filepath.Join(place(t), "pid")
-	c := shell(`setsid sh -c 'echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 1000' x "$1" & while ! [ -e "$1" ]; do :; done; echo done`, out)
-	got, err := c.Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
+	got, err := shell(leaving+`echo done`, out).Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
 	if err != nil || string(got) != "done\n" {
-		t.Errorf("%q, %v", got, err)
+		t.Fatalf("%q, %v", got, err)
 	}
-	pid := appears(t, out)
-	var n int
-	if _, err := fmt.Sscan(pid, &n); err != nil || n < 2 {
-		t.Fatalf("%q is no process", pid)
+	none(t)
+
+	for limit := 300 * time.Millisecond; ; limit *= 2 {
+		out := filepath.Join(place(t), "pid")
+		limited := tool.Tool{Limits: tool.Limits{Time: limit}, Runner: shell(leaving+`wait; sleep 1000`, out)}
+		if _, err := limited.Call(t.Context(), tool.Call{Arguments: `{}`}); err == nil || !strings.Contains(err.Error(), "did not answer within") {
+			t.Errorf("%v", err)
+		}
+		none(t)
+		if _, err := os.Stat(out); err == nil {
+			break // it had left before its time was over
+		}
 	}
-	if left, err := os.FindProcess(n); err == nil {
-		_ = left.Kill()
+
+	// The same in a process that is killed, as a daemon is.
+	dir := place(t)
+	daemon := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	daemon.Env = append(os.Environ(), daemonVariable+"="+dir)
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
 	}
+	appears(t, filepath.Join(dir, "pid"))
+	if left := others(t); len(left) < 2 {
+		t.Fatalf("the control is broken: of the tool only %q runs", left)
+	}
+	if err := daemon.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = daemon.Wait()
+	none(t)
+}
+
+const daemonVariable = "COFFERDAM_TEST_DAEMON"
+
+// asDaemon calls a tool that does not end, until it is killed.
+func asDaemon(t *testing.T, dir string) {
+	t.Helper()
+	_, err := shell(leaving+`wait; sleep 1000`, filepath.Join(dir, "pid")).Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
+	t.Fatalf("the tool ended: %v", err)
 }
 
 // TestCodes: of a program that fails its code is known, and of one that is killed there is none.
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	for script, want := range map[string]int{`exit 3`: 3, `kill -TERM $$`: -1} {
-		_, err := shell(script).Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
-		f, ok := errors.AsType[*tool.Failure](err)
-		if !ok || (f.Exit == nil) != (want < 0) || f.Exit != nil && *f.Exit != want {
-			t.Errorf("%s: %+v", script, err)
-		}
+	_, err := shell(`exit 3`).Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
+	if f, ok := errors.AsType[*tool.Failure](err); !ok || f.Exit == nil || *f.Exit != 3 {
+		t.Errorf("%+v", err)
+	}
+	out := filepath.Join(place(t), "pid")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := shell(`read n _ < /proc/self/stat; echo $n > "$1"; while :; do sleep 1000; done`, out).Run(t.Context(), tool.Call{Arguments: `{}`, MaxOutput: 100})
+		ended <- err
+	}()
+	n, err := strconv.Atoi(appears(t, out))
+	if err != nil || n < 2 || unix.Kill(n, unix.SIGKILL) != nil {
+		t.Fatalf("process %d: %v", n, err)
+	}
+	if f, ok := errors.AsType[*tool.Failure](<-ended); !ok || f.Exit != nil || !strings.Contains(f.Sentence, "SIGKILL") {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -191,6 +191,8 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 		s.List("LOOK AT", notesOf(r))
 		switch r.Kind {
 		case approval.KindHost:
+		case approval.KindPush:
+			showRefs(s, r)
 		case approval.KindCall:
 			showArguments(s, r)
 		default:

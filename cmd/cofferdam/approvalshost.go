@@ -42,7 +42,7 @@ func hostMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) 
 func onlyReleases(requests []approval.Request, flag string) error {
 	for _, r := range requests {
 		switch r.Kind {
-		case approval.KindCall:
+		case approval.KindCall, approval.KindPush:
 			return fault.Invalid("%s is for packages, and %s is about %s; approve it without", flag, r.ID, r.What())
 		case approval.KindHost:
 			return fault.Invalid("%s is for packages, and %s is about %s; approve it without, or add it to network_allowlist by hand", flag, r.ID, r.What())

@@ -60,6 +60,8 @@ func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 		showHost(s, r, now)
 	case r.Kind == approval.KindCall:
 		showCall(s, r, now)
+	case r.Kind == approval.KindPush:
+		showPush(s, r, now)
 	default:
 		showEvidence(s, r, now)
 		showFiles(s, r)
@@ -132,6 +134,8 @@ func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) stri
 		return hostMeaning(r, scope, lasts)
 	case r.Kind == approval.KindCall:
 		return callMeaning(r, scope, lasts)
+	case r.Kind == approval.KindPush:
+		return pushMeaning(r, scope, lasts)
 	}
 	who := whom(r, scope)
 	long := until(lasts)

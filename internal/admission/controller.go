@@ -127,6 +127,7 @@ type Controller struct {
 	*Toolbox
 	*Injection
 	*Requests
+	*Pushes
 	*Findings
 
 	config  Config
@@ -174,6 +175,7 @@ func New(config Config) *Controller {
 	}
 	c.holds = &holds{config: &c.config}
 	c.Toolbox.holds = c.holds
+	c.Pushes = &Pushes{tenants: known, holds: c.holds}
 	if config.Trees != nil && config.Approvals != nil {
 		about := knowledge{config: &c.config}
 		c.desk = &planning.Desk{

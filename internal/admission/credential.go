@@ -44,7 +44,7 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 		if err != nil {
 			return door.CredentialsAnswer{}, err
 		}
-		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Manner: d.How})
+		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Git: cred.Git, Manner: d.How})
 	}
 	return answer, nil
 }
@@ -65,7 +65,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 	values := map[string]string{}
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
 	for _, use := range ask.Uses {
-		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret }) {
+		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret && c.For(ask.Request.Git) }) {
 			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", excerpt.Of(use.Secret, 128), ask.Name)
 		}
 		v, err := t.secrets.Value(ctx, use.Secret, ask.Name)

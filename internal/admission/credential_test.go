@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
@@ -33,7 +34,7 @@ func (p place) Fetch(context.Context) (secret.Value, error) {
 const (
 	credits = `
 network_allowlist: [ api.example, other.example ]
-credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: gone } ] }
+credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: gone }, { host: api.example, secret: push, git: push } ] }
 `
 	canary = "canary-one-secret"
 )
@@ -45,10 +46,10 @@ func credited(t *testing.T) (*Controller, *approvaltest.Log) {
 		return secret.Declared{Name: name, Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-" + name, Format: "{secret}"}, Source: source, Keep: time.Hour}
 	}
 	log := &approvaltest.Log{}
-	c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{declared("one", place(canary)), declared("two", place("canary-two-secret")), declared("gone", place(""))}, time.Now)})
+	c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{declared("one", place(canary)), declared("two", place("canary-two-secret")), declared("gone", place("")), declared("push", place("canary-push-secret"))}, time.Now)})
 	p, err := policy.Parse("p", []byte(credits))
 	must(t, err)
-	must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p, Placeholders: map[string]string{"one": "fake-one", "two": "fake-two", "gone": "fake-gone"}}))
+	must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p, Placeholders: map[string]string{"one": "fake-one", "two": "fake-two", "gone": "fake-gone", "push": "fake-push"}}))
 	return c, log
 }
 
@@ -78,14 +79,14 @@ func TestCredentials(t *testing.T) {
 	c, _ := credited(t)
 	got, err := c.Credentials(t.Context(), door.CredentialsAsk{HostPort: at("api.example"), TLS: true})
 	must(t, err)
-	if len(got.Credentials) != 3 || got.Credentials[0].Placeholder != "fake-one" || got.Credentials[0].Header != "X-one" || len(got.Placeholders) != 3 {
+	if len(got.Credentials) != 4 || got.Credentials[3].Git != gitwire.Push || got.Credentials[0].Placeholder != "fake-one" || got.Credentials[0].Header != "X-one" || len(got.Placeholders) != 4 {
 		t.Errorf("%+v", got)
 	}
 	if text, err := json.Marshal(got); err != nil || strings.Contains(string(text), "canary") {
 		t.Errorf("%s, %v", text, err)
 	}
 	for _, ask := range []door.CredentialsAsk{{HostPort: at("api.example")}, {HostPort: at("other.example"), TLS: true}} {
-		if got, err := c.Credentials(t.Context(), ask); err != nil || len(got.Credentials) > 0 || len(got.Placeholders) != 3 {
+		if got, err := c.Credentials(t.Context(), ask); err != nil || len(got.Credentials) > 0 || len(got.Placeholders) != 4 {
 			t.Errorf("%+v: %+v, %v", ask, got, err)
 		}
 	}
@@ -179,5 +180,21 @@ func TestALeftPlaceholderIsAnAlarm(t *testing.T) {
 	}
 	if all := log.All(); all[0].Kind != audit.KindNetwork {
 		t.Errorf("%+v", all[0])
+	}
+}
+
+// TestASecretOfAnOperation is given for that one alone.
+func TestASecretOfAnOperation(t *testing.T) {
+	c, log := credited(t)
+	for operation, given := range map[gitwire.Operation]bool{gitwire.Push: true, gitwire.Fetch: false, "": false} {
+		ask := using("api.example", "push")
+		ask.Request.Git = operation
+		got, err := c.Secrets(t.Context(), ask)
+		if given != (err == nil && got.Values["push"] == "canary-push-secret") || !given && !errors.Is(err, fault.ErrForbidden) {
+			t.Errorf("%q: %v, %v", operation, got.Values, err)
+		}
+	}
+	if n := len(uses(log)); n != 1 {
+		t.Errorf("%d uses are on record", n)
 	}
 }

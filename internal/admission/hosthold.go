@@ -183,6 +183,7 @@ func (h hostAsker) replay(r audit.Record, limits Limits) {
 	case r.Kind == audit.KindNetwork && records.Observed(r):
 		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
 	case r.Kind != audit.KindNetwork || r.Approval == "":
+	case r.Outcome == audit.Pending && r.Detail[records.DetailRequest] != "": // a push, to a host that is listed
 	case r.Outcome == audit.Pending:
 		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
 	default:

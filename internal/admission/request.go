@@ -37,7 +37,7 @@ func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.Reque
 	}
 	terms := policy.RequestTerms{}
 	if d.Allowed() {
-		d, terms = t.policy().Requests().Judge(ask.Name, ask.Port, policy.Request{Method: ask.Method, Path: ask.Path})
+		d, terms = t.policy().Requests().Judge(ask.Name, ask.Port, policy.Request{Method: ask.Method, Path: ask.Path, Query: ask.Query})
 	}
 	if d.Allowed() {
 		return door.RequestAnswer{Answer: door.Answer{Decision: d}, Terms: terms}, nil

@@ -221,11 +221,14 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 	return c, err
 }
 
-// Bound are the digests that an answer about a request is bound to: those of its files, or
-// of a call's arguments.
+// Bound are the digests that an answer about a request is bound to: those of its files, of
+// a call's arguments, or of what a push changes.
 func Bound(r Request) []string {
 	if r.Call.named() {
 		return []string{r.Call.Digest}
+	}
+	if r.Host.pushes() {
+		return []string{r.Host.Push}
 	}
 	return Digests(r.Files)
 }

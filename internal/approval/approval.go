@@ -1,8 +1,8 @@
 // Package approval is the queue of held requests: what a policy neither allows
 // nor denies waits here, with its evidence, until a person answers.
 //
-// Vocabulary: a *request* is one release, one host on the network, or one call of a tool
-// of the host, that waits, whoever asks for it; an
+// Vocabulary: a *request* is one release, one host on the network, one push to a
+// repository, or one call of a tool of the host, that waits, whoever asks for it; an
 // *ask* is one run's question about it, and the same release asked for by many runs is
 // one request; an *answer* is what a person decided, bound to the digests that
 // they were shown; a *scope* says for whom an answer holds; a *grant* is an
@@ -92,7 +92,7 @@ type Request struct {
 	State    State             `json:"state"`
 	Kind     Kind              `json:"kind,omitempty"`
 	Package  pkgref.Ref        `json:"package,omitzero"`
-	Host     Host              `json:"host,omitzero"` // of KindHost, which has neither package nor files
+	Host     Host              `json:"host,omitzero"` // of KindHost and KindPush, which have neither package nor files
 	Call     Call              `json:"call,omitzero"` // of KindCall, the same
 	Upstream string            `json:"upstream"`
 	Files    []File            `json:"files"`

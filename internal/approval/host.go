@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Kind says what a request is about.
@@ -33,6 +34,8 @@ func (m matter) key() matter {
 
 func (m matter) kind() Kind {
 	switch {
+	case m.host.pushes():
+		return KindPush
 	case m.host.named():
 		return KindHost
 	case m.call.named():
@@ -48,7 +51,7 @@ func (m matter) ofRelease() bool { return m.kind() == "" }
 // host, a tool.
 func (m matter) project() pkgref.Ref {
 	switch m.kind() {
-	case KindHost:
+	case KindHost, KindPush:
 		return m.host.Project()
 	case KindCall:
 		return m.call.Project()
@@ -59,6 +62,8 @@ func (m matter) project() pkgref.Ref {
 // String is what it is, for people. Others wrote it.
 func (m matter) String() string {
 	switch m.kind() {
+	case KindPush:
+		return "push to " + m.host.String()
 	case KindHost:
 		return "host " + m.host.String()
 	case KindCall:
@@ -70,18 +75,41 @@ func (m matter) String() string {
 // KindHost is a request for a host on the network. The zero Kind is a release, or a tree.
 const KindHost Kind = "host"
 
-// Host is a host on the network, by name, on one port. An answer about it is bound to both,
-// and to nothing that the host says or has: it has no files and no digests.
+// KindPush is a request for one push to a repository of a host.
+const KindPush Kind = "push"
+
+// Host is a host on the network, by name, on one port, or a push to a repository of one. An
+// answer about it is bound to all of it, and to nothing else that the host says or has: it
+// has no files.
 type Host struct {
 	Name string `json:"name"`
 	Port int    `json:"port"`
+	// Repository is where a push is to, canonical, and Push the digest of all that it
+	// changes ("sha256:..."); "" of a host.
+	Repository string `json:"repository,omitempty"`
+	Push       string `json:"push,omitempty"`
 }
 
-// String is "api.example:443".
-func (h Host) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(h.Port)) }
+// String is "api.example:443", or "git.example:443/acme/app".
+func (h Host) String() string {
+	text := net.JoinHostPort(h.Name, strconv.Itoa(h.Port))
+	if h.pushes() {
+		text += "/" + h.Repository
+	}
+	return text
+}
 
-// Project is under what stores find requests and answers about the host; no package has it.
-func (h Host) Project() pkgref.Ref { return pkgref.Ref{Ecosystem: "host", Name: h.String()} }
+// Project is under what stores find requests and answers about the host, or the push; no
+// package has it.
+func (h Host) Project() pkgref.Ref {
+	if h.pushes() {
+		return pkgref.Ref{Ecosystem: "push", Name: h.String() + " " + h.Push}
+	}
+	return pkgref.Ref{Ecosystem: "host", Name: h.String()}
+}
+
+// pushes tells that it is a push.
+func (h Host) pushes() bool { return h.Repository != "" || h.Push != "" }
 
 // named tells whether there is one.
 func (h Host) named() bool { return h != Host{} }
@@ -91,7 +119,7 @@ func (h Host) named() bool { return h != Host{} }
 func (r Request) Project() pkgref.Ref { return Entry{Request: r}.matter().project() }
 
 // What is what the request is about, for people: "python rich 13.7.1", "host api.example:443",
-// "tool lookup_order". Others wrote it.
+// "push to git.example:443/acme/app", "tool lookup_order". Others wrote it.
 func (r Request) What() string { return Entry{Request: r}.matter().String() }
 
 // checkHost refuses an ask for a host that is not one and no more.
@@ -101,12 +129,17 @@ func checkHost(ask Ask) error {
 		return fault.Invalid("a host and a package are asked for apart")
 	case ask.Host.Name == "" || len(ask.Host.Name) > maxHostName || valid(ask.Host.Name, maxHostName) != ask.Host.Name || ask.Host.Port < 1 || ask.Host.Port > 65535:
 		return fault.Invalid("%q is no host that a person can be asked about", valid(ask.Host.String(), maxShort))
+	case ask.Host.pushes() && (ask.Host.Repository == "" || len(ask.Host.Repository) > maxRepository || valid(ask.Host.Repository, maxRepository) != ask.Host.Repository || !policy.StrongDigest(ask.Host.Push)):
+		return fault.Invalid("a push to %q is none that a person can be asked about", valid(ask.Host.String(), maxShort))
 	}
 	return nil
 }
 
 // maxHostName is the longest name that there is.
 const maxHostName = 253
+
+// maxRepository is the longest name of a repository, in bytes.
+const maxRepository = 500
 
 // compareHost adds what earlier requests for the host tell: when it was first asked for
 // here, and the last answer that let somebody in.

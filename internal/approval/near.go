@@ -51,6 +51,8 @@ func (d reader) nearNames(ctx context.Context, entries []Entry) (map[string][]st
 // mistakes the operator's tools.
 func (r Request) bareName() string {
 	switch {
+	case r.Host.pushes():
+		return r.Host.String()
 	case r.Host.named():
 		return r.Host.Name
 	case r.Call.named():

@@ -35,7 +35,9 @@ const (
 	detailNotes      = "notes"   // JSON, []string
 	detailHost       = "name"    // of a host
 	detailPort       = "port"
-	detailTool       = "tool" // of a call
+	detailRepository = "repository" // of a push
+	detailPush       = "push"       // the digest of what it changes
+	detailTool       = "tool"       // of a call
 	detailDigest     = "arguments_sha256"
 	detailArguments  = "arguments" // of a call's first record; personal, see audit.PersonalDetail
 )
@@ -108,6 +110,9 @@ func (m matter) into(detail map[string]string) map[string]string {
 	if m.host.named() {
 		detail[detailHost], detail[detailPort] = m.host.Name, strconv.Itoa(m.host.Port)
 	}
+	if m.host.pushes() {
+		detail[detailRepository], detail[detailPush] = m.host.Repository, m.host.Push
+	}
 	if m.call.named() {
 		detail[detailTool], detail[detailDigest] = m.call.Tool, strings.TrimPrefix(m.call.Digest, sha256Prefix)
 	}
@@ -133,7 +138,7 @@ func hostOf(detail map[string]string) (Host, error) {
 	if err != nil {
 		return Host{}, fmt.Errorf("%s: %w", detailPort, err)
 	}
-	return Host{Name: name, Port: port}, nil
+	return Host{Name: name, Port: port, Repository: detail[detailRepository], Push: detail[detailPush]}, nil
 }
 
 // recordData puts what has a structure into the Detail.

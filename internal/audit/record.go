@@ -84,7 +84,7 @@ const (
 	Restored    Outcome = "restored" // made from a snapshot, or as a fork: Detail has of what
 	Adopted     Outcome = "adopted"  // a new daemon took it over
 	Extended    Outcome = "extended" // its end was moved
-	Used        Outcome = "used"     // a secret, in a request to a host: Detail has where, and nothing of it
+	Used        Outcome = "used"     // a secret, in a request to a host: Detail has where, and nothing of it; or an approval, by the push that it is for
 	Narrowed    Outcome = "narrowed" // its client changed what it gives up of the network: Detail has it whole
 
 	// Of KindLog; Detail["event"] tells more.

@@ -256,6 +256,11 @@ func (c *Client) Request(ctx context.Context, ask RequestAsk) (RequestAnswer, er
 	return askFor[RequestAnswer](ctx, c, callRequest, ask)
 }
 
+// AwaitPush implements Door.
+func (c *Client) AwaitPush(ctx context.Context, ask PushAsk) (Answer, error) {
+	return askIn[Answer](ctx, c, c.waits, callAwaitPush, ask)
+}
+
 // Requested implements Door.
 func (c *Client) Requested(ctx context.Context, done RequestsDone) error {
 	return c.tell(ctx, callRequested, done)

@@ -94,6 +94,11 @@ type Door interface {
 	// method and path.
 	Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error)
 
+	// AwaitPush answers for a push, of which Request has said that a person is asked. With
+	// Wait it is filed and waited for as the policy's on_hold says; a hold is the answer if
+	// nobody has answered by then. What is allowed is on record when it returns.
+	AwaitPush(ctx context.Context, ask PushAsk) (Answer, error)
+
 	// Requested records what became of requests, each when it has ended, up to a number of
 	// them for each run.
 	Requested(ctx context.Context, done RequestsDone) error

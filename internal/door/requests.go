@@ -15,7 +15,12 @@ type RequestAsk struct {
 	Port    int    `json:"port"`
 	Method  string `json:"method"`
 	Path    string `json:"path"` // as it is sent, escaped, without the query
+	// Query is its beginning, up to MaxQuery bytes: only git's is judged, and that is short.
+	Query string `json:"query,omitempty"`
 }
+
+// MaxQuery is how much of a query is asked about.
+const MaxQuery = 64
 
 // RequestAnswer is the answer about a request. One that may be sent is held to the terms.
 type RequestAnswer struct {

@@ -250,6 +250,7 @@ func hostHandlers(d Door) map[method]handler {
 		callHostRefused:  answering(d.HostRefused),
 		callLeaf:         answering(d.Leaf),
 		callRequest:      answering(d.Request),
+		callAwaitPush:    answering(d.AwaitPush),
 		callRequested:    noting(d.Requested),
 		callCredentials:  answering(d.Credentials),
 		callSecrets:      answering(d.Secrets),

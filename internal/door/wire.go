@@ -64,6 +64,7 @@ const (
 	callLeaked
 	callScans
 	callFoundInRequest
+	callAwaitPush
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -76,7 +77,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callScans, callFoundInRequest:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callScans, callFoundInRequest, callAwaitPush:
 	}
 	return smallMessage
 }

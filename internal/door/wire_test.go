@@ -122,6 +122,11 @@ func (d *plainDoor) Request(context.Context, RequestAsk) (RequestAnswer, error) 
 	return RequestAnswer{}, nil
 }
 
+func (d *plainDoor) AwaitPush(context.Context, PushAsk) (Answer, error) {
+	d.asked.Add(1)
+	return Answer{}, nil
+}
+
 func (d *plainDoor) Requested(context.Context, RequestsDone) error {
 	d.asked.Add(1)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/egress/hello"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // carryHTTP carries a connection of plain HTTP, of which some was said.
@@ -69,7 +70,7 @@ func (p *passage) carryRequests(ctx context.Context, said []byte, ended *request
 		AwaitTime:  p.router.limits.Idle,
 	}
 	if p.judged {
-		config.Judge = p.judgeRequest
+		config.Judge, config.AwaitPush = p.judgeRequest, p.awaitPush
 	}
 	config.Exchange = p.exchange(ctx, config.Connection)
 	carrier := requests.New(config)
@@ -117,8 +118,10 @@ func (p *passage) dialHTTP(ctx context.Context, protocol string) (net.Conn, erro
 }
 
 // judgeRequest asks the door about a request.
-func (p *passage) judgeRequest(ctx context.Context, method, path string) (requests.Judgement, error) {
-	a, err := p.router.door.Request(ctx, door.RequestAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Method: method, Path: path})
+func (p *passage) judgeRequest(ctx context.Context, r policy.Request) (requests.Judgement, error) {
+	a, err := p.router.door.Request(ctx, door.RequestAsk{
+		Sandbox: p.sandbox, Name: p.name, Port: p.port, Method: r.Method, Path: r.Path, Query: r.Query[:min(len(r.Query), door.MaxQuery)],
+	})
 	switch {
 	case err != nil:
 		p.router.log.Error("a request could not be judged", "sandbox", p.sandbox, "error", err)
@@ -150,13 +153,17 @@ func (p *passage) tellDone(ctx context.Context) {
 	if carrier == nil {
 		return
 	}
-	ctx, cancel := recording(ctx)
-	defer cancel()
-	p.tellRequests(ctx, carrier.Done())
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	if seq := p.begun(); seq != 0 {
+		ctx, cancel := recording(ctx)
+		defer cancel()
+		p.tellRequests(ctx, seq, carrier.Done())
+	}
 }
 
-func (p *passage) tellRequests(ctx context.Context, done []door.RequestDone) {
-	seq := p.begun()
+// tellRequests needs p.telling.
+func (p *passage) tellRequests(ctx context.Context, seq uint64, done []door.RequestDone) {
 	for some := range slices.Chunk(done, requests.Batch) {
 		if err := p.router.door.Requested(ctx, door.RequestsDone{Sandbox: p.sandbox, Connection: seq, Requests: some}); err != nil {
 			p.router.log.Error("what became of requests is not on record", "sandbox", p.sandbox, "error", err)

@@ -30,6 +30,10 @@ type judgingDoor struct {
 	hosts    *authority.Hosts
 	done     []door.RequestDone // guarded by fakeDoor.mu
 	exchange requests.Exchange
+
+	pushes []door.PushAsk   // guarded by fakeDoor.mu
+	left   int              // of pushes, those that were given up while they waited
+	answer chan door.Answer // what each one that waits gets in turn
 }
 
 func (d *judgingDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {
@@ -42,12 +46,32 @@ func (d *judgingDoor) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certific
 }
 
 func (d *judgingDoor) Request(_ context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
-	decision, terms := d.policy.Requests().Judge(ask.Name, ask.Port, policy.Request{Method: ask.Method, Path: ask.Path})
+	decision, terms := d.policy.Requests().Judge(ask.Name, ask.Port, policy.Request{Method: ask.Method, Path: ask.Path, Query: ask.Query})
 	a := door.RequestAnswer{Answer: door.Answer{Decision: decision}, Terms: terms}
 	if !decision.Allowed() {
 		a.Answer.RequestID = "n-9"
 	}
 	return a, nil
+}
+
+func (d *judgingDoor) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
+	d.mu.Lock()
+	d.pushes = append(d.pushes, ask)
+	d.change()
+	d.mu.Unlock()
+	if !ask.Wait {
+		return door.Answer{Decision: policy.Decision{Effect: policy.Hold}}, nil
+	}
+	select {
+	case a := <-d.answer:
+		return a, nil
+	case <-ctx.Done():
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.left++
+		d.change()
+		return door.Answer{}, ctx.Err()
+	}
 }
 
 func (d *judgingDoor) Requested(_ context.Context, done door.RequestsDone) error {
@@ -72,6 +96,7 @@ type end struct {
 	dial func() net.Conn
 	tls  *tls.Config // of the client
 	pool *x509.CertPool
+	ca   []byte // the same
 }
 
 const judgedDocument = `network_allowlist:
@@ -83,7 +108,13 @@ const judgedDocument = `network_allowlist:
 // endAt makes one whose host answers with a handler, and a certificate for names.
 func endAt(t *testing.T, h http.Handler, names ...string) *end {
 	t.Helper()
-	e, pair := newEnd(t, egress.Limits{}, names...)
+	return endUnder(t, judgedDocument, h, names...)
+}
+
+// endUnder is endAt under another policy.
+func endUnder(t *testing.T, document string, h http.Handler, names ...string) *end {
+	t.Helper()
+	e, pair := newEndUnder(t, document, egress.Limits{}, names...)
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close() // another takes its place
 	s.Listener, s.EnableHTTP2, s.TLS = e.at, true, &tls.Config{Certificates: []tls.Certificate{pair}}
@@ -95,7 +126,12 @@ func endAt(t *testing.T, h http.Handler, names ...string) *end {
 // newEnd makes one that nobody answers at yet, and the host's certificate.
 func newEnd(t *testing.T, limits egress.Limits, names ...string) (*end, tls.Certificate) {
 	t.Helper()
-	p, err := policy.Parse("p", []byte(judgedDocument))
+	return newEndUnder(t, judgedDocument, limits, names...)
+}
+
+func newEndUnder(t *testing.T, document string, limits egress.Limits, names ...string) (*end, tls.Certificate) {
+	t.Helper()
+	p, err := policy.Parse("p", []byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +155,12 @@ func newEnd(t *testing.T, limits egress.Limits, names ...string) (*end, tls.Cert
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &end{door: &judgingDoor{fakeDoor: &fakeDoor{}, policy: p, hosts: hosts}, at: newPlace(t), pool: x509.NewCertPool()}
+	e := &end{door: &judgingDoor{fakeDoor: &fakeDoor{}, policy: p, hosts: hosts, answer: make(chan door.Answer, 1)}, at: newPlace(t), pool: x509.NewCertPool()}
 	host, err := outbound.NewHost("api.example", e.at.Addr().String(), 0, false, theirs.CAPEM())
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.ca = ca
 	e.pool.AppendCertsFromPEM(ca)
 	e.tls = &tls.Config{RootCAs: e.pool, ServerName: "api.example"}
 	e.dial = uplinkTo(t, e.door.fakeDoor, limits, outbound.NewDialer([]outbound.Host{host}, nowhere{}), e.door)

@@ -35,6 +35,8 @@ type passage struct {
 
 	reaching sync.Mutex // held while the host is judged and dialled, so that it is judged once
 	target   outbound.Target
+	telling  sync.Mutex // held while the door is told what became of requests; guards told
+	told     int64      // requests that connections to the host have on record that have ended
 
 	mu        sync.Mutex // guards all below
 	over      bool
@@ -225,13 +227,22 @@ func recording(ctx context.Context) (context.Context, context.CancelFunc) {
 // finish ends the connection and tells the door what it carried.
 func (p *passage) finish(ctx context.Context) {
 	p.stop("")
+	p.disconnected(ctx)
+}
+
+// disconnected tells the door that the connection to the host has ended, if it began. It
+// can begin again.
+func (p *passage) disconnected(ctx context.Context) {
 	p.router.passages.remove(p)
+	p.telling.Lock()
+	defer p.telling.Unlock()
 	p.mu.Lock()
 	d := door.Disconnection{
-		Sandbox: p.sandbox, Seq: p.seq, Address: p.address, BytesOut: p.out.Load(), BytesIn: p.in.Load(),
+		Sandbox: p.sandbox, Seq: p.seq, Address: p.address, BytesOut: p.out.Swap(0), BytesIn: p.in.Swap(0),
 		Milliseconds: time.Since(p.began).Milliseconds(), Problem: p.problem, Unreached: p.unreached,
 	}
 	begun, carrier := !p.began.IsZero(), p.carrier
+	p.seq, p.began = 0, time.Time{}
 	p.mu.Unlock()
 	if !begun {
 		return
@@ -239,8 +250,9 @@ func (p *passage) finish(ctx context.Context) {
 	ctx, cancel := recording(ctx)
 	defer cancel()
 	if carrier != nil {
-		d.Requests = carrier.Passed()
-		p.tellRequests(ctx, carrier.Done())
+		d.Requests = carrier.Passed() - p.told
+		p.told += d.Requests
+		p.tellRequests(ctx, d.Seq, carrier.Done())
 	}
 	if err := p.router.door.Disconnected(ctx, d); err != nil {
 		p.router.log.Debug("the end of a connection is not on record", "sandbox", p.sandbox, "error", err) // its sandbox has gone

@@ -93,7 +93,7 @@ func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*pass
 		ended, problem = slices.Collect(maps.Keys(open)), "its sandbox has ended, or nobody can say whether it may go on"
 	}
 	for _, seq := range ended {
-		if p := open[seq]; p != nil {
+		if p := open[seq]; p != nil && p.begun() == seq { // else it has begun another one since
 			p.stop(problem)
 		}
 	}

@@ -58,6 +58,12 @@ type Call struct {
 type Host struct {
 	Commands []string `json:"commands,omitempty"` // that ran in the sandbox when it was asked for
 	Protocol string   `json:"protocol,omitempty"` // in which its client said that it means this host: tls or http
+	// Of a push, what it changes, a ref each with the objects before and after, and the
+	// options that the host gets with it.
+	Refs    []string `json:"refs,omitempty"`
+	Options []string `json:"options,omitempty"`
+	Objects int      `json:"objects,omitempty"` // that it says it brings
+	Bytes   int64    `json:"bytes,omitempty"`   // of all of it; 0: not known
 }
 
 // Inside is what a file brings, by names that its publisher wrote.
@@ -114,7 +120,7 @@ func (e *Evidence) Lists() []*[]string {
 		call = &Call{}
 	}
 	return []*[]string{
-		&host.Commands, &call.Commands, &e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
+		&host.Commands, &host.Refs, &host.Options, &call.Commands, &e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
 		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
 	}
 }

@@ -55,6 +55,8 @@ func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 // whatWaits names what a sandbox waits for.
 func whatWaits(h waiting.Hold) string {
 	switch {
+	case h.Push != "":
+		return "push to " + h.Push
 	case h.Host != "":
 		return "host " + h.Host
 	case h.Tool != "":

@@ -4,6 +4,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
 // maxInjections bounds how many credentials a document has.
@@ -63,6 +65,10 @@ func (c *injections) injection(v value) {
 	if f, given := o.fields["header"]; given {
 		cred.Header = textproto.CanonicalMIMEHeaderKey(c.token(f))
 	}
+	if f, given := o.fields["git"]; given {
+		word, _ := c.word(f, string(gitwire.Fetch), string(gitwire.Push))
+		cred.Git = gitwire.Operation(word)
+	}
 	if f, given := o.fields["env"]; given {
 		cred.Env = c.variable(f)
 	}
@@ -120,11 +126,15 @@ func (c *injections) finish() {
 				c.fail(c.at[i].node, "%s: network_allowlist has %s with tcp: true on port %d, and nothing can be put into what nobody reads", c.at[i].path, cred.Host, port)
 			}
 		}
+		what := "requests"
+		if cred.Git != "" {
+			what = "git's requests to " + string(cred.Git)
+		}
 		holds := "the sandbox has no variable with its placeholder"
 		if cred.Env != "" {
 			holds = "the sandbox has its placeholder in " + cred.Env
 		}
-		c.says(c.at[i], "requests to %s over TLS get the secret %s, as the daemon's configuration declares it; %s", cred.Host, cred.Secret, holds)
+		c.says(c.at[i], "%s to %s over TLS get the secret %s, as the daemon's configuration declares it; %s", what, cred.Host, cred.Secret, holds)
 	}
 }
 

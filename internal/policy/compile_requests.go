@@ -18,7 +18,7 @@ func (r requestReader) read(entry *hostEntry, o *object) bool {
 	problems := len(r.c.problems)
 	rules := &requestRules{maxBody: noLimit}
 	var asks value
-	for _, key := range []string{"methods", "paths", "max_body", "deny_patterns"} {
+	for _, key := range []string{"methods", "paths", "max_body", "deny_patterns", "git"} {
 		if f, given := o.fields[key]; given {
 			asks, entry.requests = f, rules
 		}
@@ -37,6 +37,7 @@ func (r requestReader) read(entry *hostEntry, o *object) bool {
 	r.methods(o, rules)
 	r.paths(o, rules)
 	r.body(o, rules)
+	r.git(o, rules)
 	if len(r.c.problems) > problems {
 		return false
 	}
@@ -166,6 +167,9 @@ func (c *compiler) expression(v value, text string) *expression.Expression {
 
 // String says what is asked of requests.
 func (r *requestRules) String() string {
+	if r.git != nil {
+		return r.git.String()
+	}
 	text := "each request is judged: "
 	if r.methods == nil {
 		text += "every method"

@@ -1,6 +1,10 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
+)
 
 // Credential is a secret that the requests to a host get. The sandbox has a placeholder.
 // How the secret is put into requests, and to which hosts it may go at all, is said by
@@ -12,17 +16,22 @@ type Credential struct {
 	Header string // canonical; what the configuration must have, "": whatever it has
 	// Env is the sandbox's variable with the placeholder; "": none.
 	Env string
+	// Git is the one operation of git's whose requests get it; "": all requests do.
+	Git gitwire.Operation
 }
 
 // gives tells whether it lets the same secret go to the same place as another one.
 func (c Credential) gives(o Credential) bool {
-	return c.Host == o.Host && c.Port == o.Port && c.Secret == o.Secret && c.Header == o.Header
+	return c.Host == o.Host && c.Port == o.Port && c.Secret == o.Secret && c.Header == o.Header && c.Git == o.Git
 }
 
 // at tells whether it is for a host on a port.
 func (c Credential) at(host string, port int) bool {
 	return c.Host == host && (c.Port == 0 || c.Port == port)
 }
+
+// For tells whether it is for the requests of an operation of git's; "": they are of none.
+func (c Credential) For(o gitwire.Operation) bool { return c.Git == "" || c.Git == o }
 
 // Credentials are all that a policy has, and that all have by which it is narrowed.
 func Credentials(p *Policy) []Credential {

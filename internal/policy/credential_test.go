@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -43,6 +44,23 @@ func TestCredentials(t *testing.T) {
 	}
 	if notes := strings.Join(p.Notes(), "\n"); !strings.Contains(notes, "elsewhere.example is not on network_allowlist") || strings.Contains(notes, "git.example is not") {
 		t.Errorf("%q", notes)
+	}
+}
+
+// TestCredentialsOfAnOperation: fetches and pushes can have a secret each, and a policy that
+// narrows does not turn one into the other.
+func TestCredentialsOfAnOperation(t *testing.T) {
+	p := parsed(t, "network_allowlist: [git.example]\ncredentials: { inject: [ { host: git.example, secret: read, git: fetch }, { host: git.example, secret: write, git: push } ] }\n")
+	all := policy.CredentialsAt(p, "git.example", 443)
+	if len(all) != 2 || !all[0].For(gitwire.Fetch) || all[0].For(gitwire.Push) || all[0].For("") || all[1].For(gitwire.Fetch) || !all[1].For(gitwire.Push) {
+		t.Errorf("%+v", all)
+	}
+	narrowed, _ := p.NarrowedBy(parsed(t, "network_allowlist: [git.example]\ncredentials: { inject: [ { host: git.example, secret: read }, { host: git.example, secret: write, git: push } ] }\n"))
+	if all := policy.Credentials(narrowed); len(all) != 1 || all[0].Secret != "write" {
+		t.Errorf("narrowed: %+v", all)
+	}
+	if _, err := policy.Parse("p", []byte("credentials: { inject: [ { host: git.example, secret: read, git: clone } ] }\n")); err == nil || !strings.Contains(err.Error(), "git") {
+		t.Error(err)
 	}
 }
 

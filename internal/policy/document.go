@@ -103,6 +103,15 @@ type hostKeys struct {
 	Paths        []pathForm `key:"paths" means:"The paths that a request may have: * is any characters in a segment, ** any number of segments. Every one if absent."`
 	MaxBody      byteSize   `key:"max_body" means:"How many bytes a request may carry, like 64kB or 1MB."`
 	DenyPatterns []text     `key:"deny_patterns" means:"Regular expressions that may not be found in a request: its target, its header, its body."`
+
+	Git gitKeys `key:"git" means:"Repositories that can be fetched or pushed over HTTPS. It stands alone; other requests need an entry of their own."`
+}
+
+// gitKeys are what an entry says of repositories.
+type gitKeys struct {
+	Repos []repository `key:"repos" needed:"yes" means:"Which ones, by their paths at the host without .git: * is any characters in a segment, ** any number of segments."`
+	Fetch fetchWord    `key:"fetch" means:"Fetches and clones of them. Allow if absent."`
+	Push  pushWord     `key:"push" means:"Pushes to them: allow, hold for a person each time, or deny. Refused if no entry says otherwise."`
 }
 
 type credentialsKeys struct {
@@ -123,6 +132,7 @@ type injectKeys struct {
 	Host   networkName  `key:"host" needed:"yes" means:"The host that gets the secret, over TLS: a name, or name:port."`
 	Secret token        `key:"secret" needed:"yes" means:"The secret's name in the daemon's configuration, which says how it is put into requests."`
 	Header token        `key:"header" means:"The header that it is put in. The daemon's configuration must have the same one."`
+	Git    gitOperation `key:"git" means:"The one operation of git's whose requests get it: fetch, or push. All requests to the host do if absent."`
 	Env    variableName `key:"env" means:"The sandbox's variable with the placeholder."`
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
 // ruleRequest is the rule of requests that no entry of network_allowlist has.
@@ -29,12 +31,14 @@ type requestRules struct {
 	paths    []pathGlob
 	maxBody  int64 // noLimit: of any size
 	patterns []string
+	git      *gitRules // nil: it is about requests of any kind; else it has none of the above
 }
 
 // Request is what of an HTTP request is judged before its body comes.
 type Request struct {
 	Method string
 	Path   string // as it is sent, escaped, without the query
+	Query  string // only git's is looked at; of a longer one the beginning
 }
 
 // RequestTerms are what a request that may be made is still held to. The zero value lets
@@ -42,6 +46,11 @@ type Request struct {
 type RequestTerms struct {
 	MaxBody  int64    `json:"max_body"`           // in bytes; below 0: of any size
 	Patterns []string `json:"patterns,omitempty"` // expressions that must not be found in it
+	// Git is what the request does with a repository, by the policy's rules for git; "": it
+	// was judged by no such rule.
+	Git gitwire.Operation `json:"git,omitempty"`
+	// HeldPush tells that it is a push, and that a person is asked about each.
+	HeldPush bool `json:"held_push,omitempty"`
 }
 
 // Limited tells whether a body may have so many bytes at most.
@@ -53,6 +62,10 @@ func (t RequestTerms) and(other RequestTerms) RequestTerms {
 		t.MaxBody = other.MaxBody
 	}
 	t.Patterns = slices.Concat(t.Patterns, other.Patterns)
+	if t.Git == "" {
+		t.Git = other.Git
+	}
+	t.HeldPush = t.HeldPush || other.HeldPush
 	return t
 }
 
@@ -112,11 +125,14 @@ func (r Requests) Judge(name string, port int, one Request) (Decision, RequestTe
 
 // judgeRequest judges by a policy's entries for a host. They agree if one does.
 func judgeRequest(entries []hostEntry, name string, r Request) (Decision, RequestTerms) {
+	if d, terms, judged := judgeGit(entries, name, r); judged {
+		return d, terms
+	}
 	segments, wrong := splitPath(r.Path)
 	method, ambiguous := false, false
 	for _, entry := range entries {
 		rules := entry.requests
-		if rules == nil || rules.methods != nil && !slices.Contains(rules.methods, r.Method) {
+		if rules == nil || rules.git != nil || rules.methods != nil && !slices.Contains(rules.methods, r.Method) {
 			continue
 		}
 		method = true

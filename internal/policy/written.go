@@ -3,6 +3,7 @@ package policy
 import (
 	"reflect"
 
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
@@ -55,6 +56,10 @@ type (
 	method          string
 	pathForm        string
 	byteSize        string
+	repository      string
+	fetchWord       string
+	gitOperation    string
+	pushWord        string
 	priority        int64
 )
 
@@ -92,6 +97,7 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[portNumber]():     ranging("integer", 1, maxPort),
 		reflect.TypeFor[method]():         matching(`^[A-Z-]{1,20}$`),
 		reflect.TypeFor[pathForm]():       matching(`^/`),
+		reflect.TypeFor[repository]():     matching(`^[A-Za-z0-9._~+@*/-]+$`),
 		reflect.TypeFor[byteSize]():       either(node{{"type", "integer"}, {"minimum", 0}}, matching(bytesPattern)),
 		reflect.TypeFor[priority]():       ranging("integer", -1_000_000, 1_000_000),
 		reflect.TypeFor[someLockfiles]():  {{"type", "array"}, {"items", matching(lockfilePattern)}, {"minItems", 1}, {"uniqueItems", true}},
@@ -123,6 +129,9 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},
 		reflect.TypeFor[presetName]():      presetNames(),
 		reflect.TypeFor[unlistedName]():    {string(Deny), string(Hold)},
+		reflect.TypeFor[gitOperation]():    {string(gitwire.Fetch), string(gitwire.Push)},
+		reflect.TypeFor[fetchWord]():       {string(Allow), string(Deny)},
+		reflect.TypeFor[pushWord]():        {string(Allow), string(Hold), string(Deny)},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
 		reflect.TypeFor[systemWord]():      {string(Deny), string(Allow)},
 		reflect.TypeFor[unaccounted]():     {string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd)},

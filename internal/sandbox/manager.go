@@ -271,5 +271,5 @@ func (m *Manager) Released(ctx context.Context, sandbox string, h admission.Hold
 }
 
 func heldAs(h admission.Hold) waiting.Hold {
-	return waiting.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Host: h.Host, Tool: h.Tool, Reason: h.Reason}
+	return waiting.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Host: h.Host, Push: h.Push, Tool: h.Tool, Reason: h.Reason}
 }

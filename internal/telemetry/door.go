@@ -155,6 +155,11 @@ func (d watchedDoor) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 	return decided(ctx, d, "await_host", ask.Sandbox, pkgref.Ref{}, ask, d.Door.AwaitHost)
 }
 
+// AwaitPush implements door.Door. Nor is the repository.
+func (d watchedDoor) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
+	return decided(ctx, d, "await_push", ask.Sandbox, pkgref.Ref{}, ask, d.Door.AwaitPush)
+}
+
 // Disconnected implements door.Door.
 func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) error {
 	ctx, a := d.ask(ctx, "disconnected", how.Sandbox, pkgref.Ref{})

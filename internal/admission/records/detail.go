@@ -40,6 +40,8 @@ const (
 	DetailAddresses = "addresses"  // that a connection's host was found to have
 	DetailAddress   = "address"    // of them, the one that was connected to
 	DetailRequest   = "request"    // of a request: its method and its path
+	DetailRefs      = "refs"       // of a push of which a person is asked: what it changes
+	DetailPush      = "push"       // the digest of that
 	DetailBytesOut  = "bytes_out"  // of a connection, or of a request, that has ended: to the host
 	DetailBytesIn   = "bytes_in"   // and from it
 	DetailBegan     = "began_seq"  // of a connection or a call that has ended, or of a request: the record that the connection, or the call, began

@@ -79,5 +79,8 @@ func (c *Carrier) refuse(w http.ResponseWriter, r *http.Request, refusal *Refusa
 	if refusal.Rule != "" {
 		sentence += " (rule " + refusal.Rule + ")"
 	}
+	if refusal.pushed != nil && refusePush(w, r, refusal.pushed, "cofferdam: "+sentence) {
+		return
+	}
 	http.Error(w, "cofferdam: "+sentence, status)
 }

@@ -19,6 +19,10 @@ import (
 // body is read first.
 func (c *Carrier) hold(r *http.Request, terms policy.RequestTerms) *Refusal {
 	switch {
+	case terms.Git != "" && r.Header.Get("Upgrade") != "":
+		return &Refusal{Rule: door.RuleGit, Reason: "a request of git's asks for another protocol", Status: http.StatusBadRequest}
+	case terms.HeldPush:
+		return c.holdPush(r)
 	case !terms.Limited() && len(terms.Patterns) == 0:
 		return nil
 	case r.Header.Get("Upgrade") != "":

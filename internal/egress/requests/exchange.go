@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
 // Exchange sees what a connection's requests and their answers are. It may change them.
@@ -42,6 +44,8 @@ type Refusal struct {
 	Status int    // 0: 403
 	// Recorded tells that it is on record, and that Reason is the whole sentence.
 	Recorded bool
+	// pushed is what it refuses, if that is a push; its client is told in git's own way.
+	pushed *gitwire.Pushed
 }
 
 // Error implements error.

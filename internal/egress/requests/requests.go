@@ -43,7 +43,10 @@ type Config struct {
 	Ended *Ended
 	// Judge judges a request by its method and its path, nil: none is judged. The error is
 	// a *Refusal, or that it can't be judged.
-	Judge func(ctx context.Context, method, path string) (Judgement, error)
+	Judge func(ctx context.Context, r policy.Request) (Judgement, error)
+	// AwaitPush waits for a person's answer to a push, where the terms say so. The error is
+	// a *Refusal, or that nobody can be asked.
+	AwaitPush func(ctx context.Context, p Push) error
 	// Exchange may be nil.
 	Exchange Exchange
 	// Refuse puts a refusal on record and gives the sentence for the client. request is
@@ -77,6 +80,8 @@ type Carrier struct {
 	passed atomic.Int64
 	first  *upstream // that Serve connected to before the client's handshake; nil: none
 	guest  net.Conn
+	// forget closes connections to the host on which nothing goes on.
+	forget func()
 
 	patterns patterns
 	done     done
@@ -104,6 +109,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		ForceAttemptHTTP2:      c.config.Ended != nil,
 	}
 	defer transport.CloseIdleConnections()
+	c.forget = transport.CloseIdleConnections
 	server := &http.Server{
 		Handler:           c.handler(transport, unread),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -162,7 +168,7 @@ func (c *Carrier) check(r *http.Request) (judged Judgement, refusal *Refusal) {
 	if refusal := twoFaced(r); refusal != nil {
 		return judged, refusal
 	}
-	judged, err := c.config.Judge(r.Context(), r.Method, r.URL.EscapedPath())
+	judged, err := c.config.Judge(r.Context(), policy.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery})
 	if err != nil {
 		return judged, refusalOf(err)
 	}

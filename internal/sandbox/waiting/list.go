@@ -55,6 +55,7 @@ type Hold struct {
 	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of
 	Package  pkgref.Ref `json:"package,omitzero"`
 	Host     string     `json:"host,omitempty"` // "api.example:443", in the place of a package
+	Push     string     `json:"push,omitempty"` // "git.example:443/acme/app", the same: of a push
 	Tool     string     `json:"tool,omitempty"` // the same: of a call
 	Reason   string     `json:"reason,omitempty"`
 	Since    time.Time  `json:"since"`

@@ -3,7 +3,11 @@ package exchange
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
 // Place is where in a request a placeholder is swapped for its secret.
@@ -43,6 +47,8 @@ type Manner struct {
 type Credential struct {
 	Secret      string `json:"secret"` // its name
 	Placeholder string `json:"placeholder"`
+	// Git is the one operation of git's whose requests get it; "": all requests do.
+	Git gitwire.Operation `json:"git,omitempty"`
 	Manner
 }
 
@@ -78,6 +84,28 @@ type Keeper interface {
 type Request struct {
 	Method string `json:"method"`
 	Path   string `json:"path"` // as the client sent it, without its query
+	// Git is what it does with a repository; "": it is none of git's.
+	Git gitwire.Operation `json:"git,omitempty"`
+}
+
+// requestOf is what is said of a request.
+func requestOf(r *http.Request) Request {
+	said := Request{Method: r.Method, Path: r.URL.EscapedPath()}
+	if one, found, wrong := gitwire.Read(said.Method, said.Path, r.URL.RawQuery); found && wrong == "" {
+		said.Git = one.Operation
+	}
+	return said
+}
+
+// of are the credentials that a request gets. One for its operation takes the place of
+// another that would set the same header.
+func (r Request) of(all []Credential) []Credential {
+	return slices.DeleteFunc(slices.Clone(all), func(c Credential) bool {
+		if c.Git != "" {
+			return c.Git != r.Git
+		}
+		return c.sets() && slices.ContainsFunc(all, func(o Credential) bool { return o.Git != "" && o.Git == r.Git && o.sets() && o.Header == c.Header })
+	})
 }
 
 // Leak is a placeholder that is left in a request.

@@ -44,13 +44,14 @@ func New(credentials []Credential, placeholders map[string]string, keeper Keeper
 // Outgoing makes of a client's request the one that leaves. An error is a Refused, and
 // nothing leaves then; while a body is sent, its Read gives one.
 func (e *Exchange) Outgoing(r *http.Request) error {
-	said := Request{Method: r.Method, Path: r.URL.EscapedPath()}
-	body, whole, err := e.bounded(r)
+	said := requestOf(r)
+	credentials := said.of(e.credentials)
+	body, whole, err := bounded(r, credentials)
 	if err != nil {
 		return &Refused{Sentence: "the request's body did not come whole", Cause: err}
 	}
 	rehearsal := draft{r.Clone(r.Context()), body, whole}
-	uses := rehearsal.put(e.credentials, nil)
+	uses := rehearsal.put(credentials, nil)
 	if leak, left := e.left(rehearsal); left {
 		return &Refused{Sentence: e.keeper.Leaked(r.Context(), said, leak), Leak: true}
 	}
@@ -63,7 +64,7 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 			return err
 		}
 		sent := draft{r, body, whole}
-		sent.put(e.credentials, secrets)
+		sent.put(credentials, secrets)
 		body = sent.body
 		r.Header.Set("Accept-Encoding", "identity") // or nothing could be found in the answer
 	}
@@ -81,9 +82,9 @@ func sentence(err error) string {
 
 // bounded reads a body in which a placeholder may have to be swapped. whole is false if it
 // is none, or too large: it is still the request's, then.
-func (e *Exchange) bounded(r *http.Request) (body []byte, whole bool, err error) {
+func bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
 	wanted := false
-	for _, c := range e.credentials {
+	for _, c := range credentials {
 		wanted = wanted || c.swaps(Body)
 	}
 	if !wanted || r.Body == nil || r.ContentLength > maxBody || bodyForm(r.Header) == "" {

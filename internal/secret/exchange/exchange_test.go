@@ -59,11 +59,11 @@ func (v *vault) told() (used, leaked []string) {
 }
 
 func setting() Credential {
-	return Credential{"one", fake, Manner{Header: "Authorization", Format: "Bearer {secret}"}}
+	return Credential{Secret: "one", Placeholder: fake, Manner: Manner{Header: "Authorization", Format: "Bearer {secret}"}}
 }
 
 func swapping(where ...Place) Credential {
-	return Credential{"one", fake, Manner{Where: where}}
+	return Credential{Secret: "one", Placeholder: fake, Manner: Manner{Where: where}}
 }
 
 func all() map[string]string { return map[string]string{"one": fake, "two": other} }
@@ -100,9 +100,9 @@ func TestPlaces(t *testing.T) {
 	}{
 		"set":             {setting(), post(t, "/v1", "", ""), "Authorization: Bearer " + truth + "\r\n", "POST /v1 one header Authorization"},
 		"set over it":     {setting(), withHeader(post(t, "/v1", "", ""), "Authorization", "Bearer "+fake), "Authorization: Bearer " + truth + "\r\n", "POST /v1 one header Authorization"},
-		"set, basic auth": {Credential{"one", fake, Manner{Header: "Authorization", User: "me"}}, post(t, "/v1", "", ""), "Authorization: Basic " + encode("me:"+truth) + "\r\n", "POST /v1 one header Authorization"},
+		"set, basic auth": {Credential{Secret: "one", Placeholder: fake, Manner: Manner{Header: "Authorization", User: "me"}}, post(t, "/v1", "", ""), "Authorization: Basic " + encode("me:"+truth) + "\r\n", "POST /v1 one header Authorization"},
 		"header":          {swapping(Header), withHeader(post(t, "/v1", "", ""), "X-Key", "key="+fake+";"), "X-Key: key=" + truth + ";\r\n", "POST /v1 one header"},
-		"one header":      {Credential{"one", fake, Manner{Header: "x-key", Where: []Place{Header}}}, withHeader(post(t, "/v1", "", ""), "X-Key", fake), "X-Key: " + truth + "\r\n", "POST /v1 one header"},
+		"one header":      {Credential{Secret: "one", Placeholder: fake, Manner: Manner{Header: "x-key", Where: []Place{Header}}}, withHeader(post(t, "/v1", "", ""), "X-Key", fake), "X-Key: " + truth + "\r\n", "POST /v1 one header"},
 		"basic":           {swapping(Basic), withHeader(post(t, "/v1", "", ""), "Authorization", "Basic "+encode("x-token:"+fake)), "Authorization: Basic " + encode("x-token:"+truth) + "\r\n", "POST /v1 one basic"},
 		"query":           {swapping(Query), post(t, "/v1?a=1&key="+fake+"&b=%2B", "", ""), "?a=1&key=" + url.QueryEscape(truth) + "&b=%2B ", "POST /v1 one query"},
 		"escaped query":   {swapping(Query), post(t, "/v1?key="+strings.ReplaceAll(fake, "-", "%2d"), "", ""), "?key=" + url.QueryEscape(truth) + " ", "POST /v1 one query"},
@@ -153,7 +153,7 @@ func TestLeftPlaceholders(t *testing.T) {
 		"another's placeholder":     {[]Credential{setting()}, with("X-A", other), "two in header X-A"},
 		"in another header":         {[]Credential{setting()}, with("X-A", fake), "one in header X-A"},
 		"in a place that is not":    {[]Credential{swapping(Query)}, with("Authorization", fake), "one in header Authorization"},
-		"in a header that is not":   {[]Credential{{"one", fake, Manner{Header: "x-key", Where: []Place{Header}}}}, with("X-Other", fake), "one in header X-Other"},
+		"in a header that is not":   {[]Credential{{Secret: "one", Placeholder: fake, Manner: Manner{Header: "x-key", Where: []Place{Header}}}}, with("X-Other", fake), "one in header X-Other"},
 		"query":                     {[]Credential{setting()}, post(t, "/?a="+fake, "", ""), "one in query"},
 		"the name of a parameter":   {[]Credential{swapping(Query)}, post(t, "/?"+fake+"=a", "", ""), "one in query"},
 		"escaped in a query":        {[]Credential{setting()}, post(t, "/?a="+strings.ReplaceAll(fake, "-", "%2D"), "", ""), "one in query"},
@@ -206,7 +206,7 @@ func TestAnUploadIsCheckedHoweverItIsCut(t *testing.T) {
 }
 
 func TestNoSecretNoRequest(t *testing.T) {
-	three := Credential{"three", other, Manner{Header: "A", Format: "{secret}"}}
+	three := Credential{Secret: "three", Placeholder: other, Manner: Manner{Header: "A", Format: "{secret}"}}
 	for _, c := range []Credential{setting(), swapping(Query), three} {
 		e := New([]Credential{c}, all(), &vault{locked: c.Secret == "one"})
 		if err := e.Outgoing(post(t, "/?a="+fake, "", "")); err == nil || c.Secret == "one" && c.sets() == false && err.Error() != "the vault is sealed" {

@@ -1,0 +1,183 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Pushes answers for pushes of which a person is asked.
+type Pushes struct {
+	tenants *tenants
+	holds   *holds
+}
+
+// push is one that a sandbox wants to make.
+type push struct {
+	t          *tenant
+	ask        door.PushAsk
+	repository string
+}
+
+// AwaitPush implements Door. What is asked about is bound to the digest of all that is
+// changed, so another push asks again.
+func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
+	t, err := ps.tenants.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return door.Answer{}, err
+	}
+	one, found, wrong := gitwire.Read("POST", ask.Path, "")
+	if !found || wrong != "" || one.Operation != gitwire.Push || len(ask.Change.Commands) == 0 || len(ask.Change.Commands) > gitwire.MaxCommands {
+		return door.Answer{}, fault.Invalid("a push is asked for that is none")
+	}
+	p := push{t, ask, one.Repository}
+	h := ps.holds.begin(t)
+	for {
+		d, err := p.judge(ctx)
+		switch {
+		case err != nil:
+			return door.Answer{}, err
+		case d.Effect != policy.Hold:
+			return p.decided(ctx, d)
+		case !ask.Wait:
+			return door.Answer{Decision: d}, nil
+		}
+		request, a, err := p.file(ctx, d)
+		if err != nil || a.Decision.Effect != policy.Hold {
+			return a, err
+		}
+		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Push: request.Host.String(), Reason: d.Reason})
+		if err != nil {
+			return door.Answer{}, err
+		}
+		if over {
+			a.Decision.Reason += why
+			return a, nil
+		}
+		if _, err := ps.tenants.admit(ctx, ask.Sandbox); err != nil {
+			return door.Answer{}, err // it may be gone by now
+		}
+	}
+}
+
+// judge judges by the policy of now, and by what people have answered.
+func (p push) judge(ctx context.Context) (policy.Decision, error) {
+	d, err := p.t.judgeHost(ctx, p.ask.Name, p.ask.Port, "")
+	if err != nil || !d.Allowed() {
+		return d, err
+	}
+	d, terms := p.t.policy().Requests().Judge(p.ask.Name, p.ask.Port, policy.Request{Method: "POST", Path: p.ask.Path})
+	if !d.Allowed() || !terms.HeldPush {
+		return d, nil
+	}
+	what := "the push to " + excerpt.Of(p.repository, 200)
+	d.Effect, d.Rule, d.Reason = policy.Hold, door.RuleGit, what+" waits for approval; push is hold"
+	if d = p.t.known.settle(d); d.Effect != policy.Hold {
+		return d, nil
+	}
+	answers, _, err := p.t.known.config.Approvals.Grants(ctx, p.subject().Project(), p.t.run.Run, p.t.policy().Digest())
+	if err != nil {
+		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", what)
+	}
+	return policy.AnswerHost(d, what, answers), nil
+}
+
+// subject is what a person is asked about.
+func (p push) subject() approval.Host {
+	return approval.Host{Name: p.ask.Name, Port: p.ask.Port, Repository: p.repository, Push: p.ask.Change.Digest()}
+}
+
+// record is one of the push.
+func (p push) record(d policy.Decision, outcome audit.Outcome) audit.Record {
+	r := hostRecord(d, outcome, p.ask.Name, p.ask.Port)
+	r.Detail[records.DetailRequest] = excerpt.Of("POST "+p.ask.Path, 256)
+	r.Detail[records.DetailRefs] = excerpt.Of(strings.Join(p.refs(), "; "), 8<<10)
+	r.Detail[records.DetailPush] = p.subject().Push
+	return r
+}
+
+// file puts the push into the queue, and on record that it waits.
+func (p push) file(ctx context.Context, d policy.Decision) (approval.Request, door.Answer, error) {
+	w := p.t.asking(d)
+	w.Host, w.Evidence = p.subject(), p.evidence()
+	request, err := p.t.known.config.Approvals.Ask(ctx, w)
+	if errors.Is(err, fault.ErrForbidden) {
+		d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(err), "; ")
+		a, err := p.decided(ctx, d)
+		return request, a, err
+	}
+	if err != nil {
+		return request, door.Answer{}, err
+	}
+	r := p.record(d, audit.Pending)
+	r.Approval = request.ID
+	r, err = p.t.book.Refuse(ctx, r)
+	return request, door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: request.ID}, err
+}
+
+// decided answers for a push that does not wait any more.
+func (p push) decided(ctx context.Context, d policy.Decision) (door.Answer, error) {
+	p.t.book.Answered(d.Approval)
+	switch {
+	case !d.Allowed():
+		r, err := hostRequests{p.t}.refuse(ctx, d, audit.Blocked, p.ask.Name, p.ask.Port, "POST "+p.ask.Path)
+		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
+	case d.Approval == "":
+		return door.Answer{Decision: d}, nil // by a policy that came since
+	}
+	r, err := p.t.book.Append(ctx, p.record(d, audit.Used))
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
+}
+
+// refs are what is changed, a line for each ref.
+func (p push) refs() []string {
+	var lines []string
+	for _, c := range p.ask.Change.Commands {
+		old := c.Old[:min(len(c.Old), 12)]
+		switch {
+		case c.Deletes():
+			lines = append(lines, c.Ref+": deleted, was "+old)
+		case c.Creates():
+			lines = append(lines, c.Ref+": new, at "+c.New)
+		default:
+			lines = append(lines, c.Ref+": "+old+" -> "+c.New)
+		}
+	}
+	return lines
+}
+
+// evidence is what a person is shown of it.
+func (p push) evidence() evidence.Evidence {
+	var findings []string
+	for _, c := range p.ask.Change.Commands {
+		switch {
+		case c.Deletes():
+			findings = append(findings, "it deletes "+c.Ref)
+		case strings.HasPrefix(c.Ref, "refs/tags/") && !c.Creates():
+			findings = append(findings, "it moves the tag "+c.Ref+", which is there already")
+		case !strings.HasPrefix(c.Ref, "refs/heads/") && !strings.HasPrefix(c.Ref, "refs/tags/"):
+			findings = append(findings, c.Ref+" is neither a branch nor a tag")
+		}
+	}
+	return evidence.Evidence{
+		Findings: findings,
+		Unchecked: []string{
+			"history: whether a branch is rewound, as with push --force, is not seen here, where the repository is not known",
+			"contents: nobody has looked into the objects; their names bind them",
+		},
+		Host: &evidence.Host{
+			Protocol: "git", Commands: hostAsker{p.t}.commands(), Refs: p.refs(), Options: p.ask.Change.Options,
+			Objects: int(p.ask.Change.Objects), Bytes: p.ask.Size,
+		},
+	}
+}

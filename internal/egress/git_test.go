@@ -1,0 +1,145 @@
+package egress_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+const gitDocument = `network_allowlist:
+  - { host: api.example, git: { repos: [acme/*], push: hold } }
+  - { host: api.example, git: { repos: [acme/locked], push: deny } }
+`
+
+// TestGitRequests: those for a repository that the policy has reach the host. Any other, and
+// what could be taken for one, is told why not, as a push is in git's own way.
+func TestGitRequests(t *testing.T) {
+	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		got := &seen{}
+		e := endUnder(t, gitDocument, got, "api.example")
+		c := e.client(t, http2)
+		if status, said := ask(t, c, "GET", "https://api.example/acme/app.git/info/refs?service=git-upload-pack", nil); status != 200 {
+			t.Errorf("%d %s", status, said)
+		}
+		before := len(got.all())
+		for _, request := range []string{
+			"GET /acme/app.git/info/refs", "GET /acme/app.git/HEAD", "POST /acme/app.git/info/lfs/objects/batch", "GET /acme/app.git/info/refs?service=git-upload-pack&x=1",
+			"GET /acme/app.git/info/refs?service=git-upload-pack" + strings.Repeat("x", 100), "POST /acme/app.git/git%2dupload-pack", "POST /acme/../other/lib.git/git-upload-pack", "POST /acme//app/git-upload-pack",
+			"GET /other/lib.git/info/refs?service=git-upload-pack", "GET /acme/locked/info/refs?service=git-receive-pack", "POST /acme/locked/git-receive-pack",
+		} {
+			method, target, _ := strings.Cut(request, " ")
+			if status, said := ask(t, c, method, "https://api.example"+target, nil); status != 403 || !strings.HasPrefix(said, "cofferdam: ") {
+				t.Errorf("%s: %d %s", request, status, said)
+			}
+		}
+		line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+		push := line(strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" refs/heads/main\x00report-status side-band-64k") + "0000PACK\x00\x00\x00\x02\x00\x00\x00\x01rest"
+		e.door.answer <- door.Answer{Decision: policy.Decision{Effect: policy.Deny, Rule: "approval", Reason: "no"}}
+		status, said := ask(t, c, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push))
+		if want := line("\x02cofferdam: no (rule approval)\n") + line("\x01"+line("unpack ok\n")+line("ng refs/heads/main refused by cofferdam\n")+"0000") + "0000"; status != 200 || said != want {
+			t.Errorf("%d %q", status, said)
+		}
+		if all := got.all(); len(all) != before {
+			t.Errorf("the host saw %q", all[before:])
+		}
+	})
+}
+
+// TestCompressedPush: what was read is what is sent, so a push arrives uncompressed; one
+// that can't be read never does.
+func TestCompressedPush(t *testing.T) {
+	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		got := &seen{}
+		e := endUnder(t, gitDocument, got, "api.example")
+		c := e.client(t, http2)
+		line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+		push := line(strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" refs/heads/main\x00report-status") + "0000PACK\x00\x00\x00\x02\x00\x00\x00\x01rest"
+		send := func(body, coding string) (int, string) {
+			r, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if coding != "" {
+				r.Header.Set("Content-Encoding", coding)
+			}
+			a, err := c.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Body.Close()
+			said, err := io.ReadAll(a.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.StatusCode, string(said)
+		}
+		var small bytes.Buffer
+		z := gzip.NewWriter(&small)
+		_, _ = io.WriteString(z, push)
+		_ = z.Close()
+		e.door.answer <- yes()
+		if status, said := send(small.String(), "gzip"); status != 200 {
+			t.Errorf("%d %s", status, said)
+		}
+		want := []string{fmt.Sprintf("POST api.example /acme/app/git-receive-pack %q", push)}
+		for body, coding := range map[string]string{
+			push: "br", small.String(): "deflate", "no gzip": "gzip", "0000" + push: "", push[:40]: "", "": "", strings.Replace(push, "refs/heads/main", "refs/heads/m\x1bin", 1): "",
+		} {
+			if status, said := send(body, coding); status/100 != 4 || !strings.HasPrefix(said, "cofferdam: ") {
+				t.Errorf("%.20q %s: %d %s", body, coding, status, said)
+			}
+		}
+		if all := got.all(); !slices.Equal(all, want) {
+			t.Errorf("the host saw %q", all)
+		}
+		if status, _ := send("0000", ""); status != 200 {
+			t.Errorf("an empty push is answered with %d", status)
+		}
+		if n := len(e.door.pushes); n != 2 {
+			t.Errorf("somebody was asked %d times", n)
+		}
+	})
+}
+
+// TestAPushWhoseClientGoes ends its wait.
+func TestAPushWhoseClientGoes(t *testing.T) {
+	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		got := &seen{}
+		e := endUnder(t, gitDocument, got, "api.example")
+		ctx, cancel := context.WithCancel(t.Context())
+		push := fmt.Sprintf("%04x%s0000PACK\x00\x00\x00\x02\x00\x00\x00\x01", 4+80+18, strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" refs/heads/main\x00")
+		r, err := http.NewRequestWithContext(ctx, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan error, 1)
+		go func() {
+			a, err := e.client(t, http2).Do(r)
+			if err == nil {
+				_ = a.Body.Close() // it is not wanted
+			}
+			gone <- err
+		}()
+		e.door.until(t, "the question", func() bool { return len(e.door.pushes) == 2 })
+		cancel()
+		if err := <-gone; err == nil {
+			t.Error("the request was answered")
+		}
+		e.door.until(t, "the end of the wait", func() bool { return e.door.left == 1 })
+		if all := got.all(); len(all) != 0 {
+			t.Errorf("the host saw %q", all)
+		}
+	})
+}

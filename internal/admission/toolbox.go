@@ -78,6 +78,9 @@ func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnsw
 		return caller{t}.refuse(ctx, door.ToolBusy, ask.Tool, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
 	}
 	defer seat.leave()
+	if ask.Malformed != "" {
+		return caller{t}.refuse(ctx, door.ToolInvalid, cmp.Or(ask.Tool, "(no name)"), policy.Decision{Rule: door.RuleToolForm, ResolvedBy: policy.ByRule, Reason: printable(ask.Malformed)})
+	}
 	c := toolCall{box: b, t: t, seat: seat, hold: b.holds.begin(t), ask: ask}
 	for {
 		outcome, d, err := c.judge(ctx)

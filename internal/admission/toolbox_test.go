@@ -395,3 +395,66 @@ func TestMaxToolCalls(t *testing.T) {
 		t.Errorf("%v %v", b.made, next.made)
 	}
 }
+
+// TestTenThousandCalls: at a time, by one guest, of a tool that hangs: few are made, the others
+// are refused, which is one record and a number; another sandbox calls meanwhile.
+func TestTenThousandCalls(t *testing.T) {
+	t.Parallel()
+	b := tooled(t, CallLimits{Running: 4, PerSecond: 100_000}, nil, nil)
+	other := b.run(t)
+	other.Sandbox, other.Run = "sb2", "run2"
+	must(t, b.Register(other))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	outcomes := make(chan door.ToolOutcome, 10_000)
+	for range cap(outcomes) {
+		go func() {
+			a, err := b.CallTool(ctx, door.ToolAsk{Sandbox: "sb1", Tool: "hang"})
+			if err != nil {
+				t.Error(err)
+			}
+			outcomes <- a.Outcome
+		}()
+	}
+	count := map[door.ToolOutcome]int{}
+	for range cap(outcomes) - 4 {
+		count[<-outcomes]++
+	}
+	if a, err := b.CallTool(ctx, door.ToolAsk{Sandbox: "sb2", Tool: "order", Arguments: `{"id":"7"}`}); err != nil || a.Outcome != door.ToolAnswered {
+		t.Errorf("another sandbox: %+v %v", a, err)
+	}
+	cancel()
+	for range 4 {
+		count[<-outcomes]++
+	}
+	if count[door.ToolBusy] != 9_996 || count[door.ToolFailed] != 4 {
+		t.Errorf("%v", count)
+	}
+	busy := 0
+	for _, r := range b.log.All() {
+		if r.Rule == door.RuleToolQuota {
+			busy++
+		}
+	}
+	if busy != 1 {
+		t.Errorf("%d records of what was refused", busy)
+	}
+	if told, err := b.Refusals(t.Context(), "sb1", "", 0); err != nil || len(told) != 1 || told[0].Count != 9_996 {
+		t.Errorf("%+v %v", told, err)
+	}
+}
+
+// TestWhatIsNoCall: it is on record, and nothing is called.
+func TestWhatIsNoCall(t *testing.T) {
+	t.Parallel()
+	b := tooled(t, CallLimits{}, nil, nil)
+	for range 3 {
+		a, err := b.CallTool(t.Context(), door.ToolAsk{Sandbox: "sb1", Malformed: "a call has at most\n73728 bytes"})
+		if err != nil || a.Outcome != door.ToolInvalid || a.RequestID == "" {
+			t.Errorf("%+v %v", a, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"blocked (no name) tool.form a call has at most?73728 bytes"}, toolTexts(b.log)); diff != "" || len(b.made) > 0 {
+		t.Error(diff)
+	}
+}

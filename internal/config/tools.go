@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -51,15 +52,56 @@ type Schema string
 
 // UnmarshalYAML keeps the schema as JSON.
 func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode && n.Kind != yaml.AliasNode {
+		return fmt.Errorf("line %d, column %d: a JSON Schema is a map", n.Line, n.Column)
+	}
 	var value map[string]any
 	if err := n.Decode(&value); err != nil {
-		return fmt.Errorf("line %d: a JSON Schema is a map", n.Line)
+		return err
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("line %d: it is no JSON: %w", n.Line, err)
+		return fmt.Errorf("line %d, column %d: it is no JSON: %w", n.Line, n.Column, err)
+	}
+	if _, err := tool.ParseSchema(string(text)); err != nil {
+		return misplaced(n, err)
 	}
 	*s = Schema(text)
+	return nil
+}
+
+// misplaced says where in the file a schema is wrong.
+func misplaced(n *yaml.Node, err error) error {
+	where := "arguments"
+	if wrong, ok := errors.AsType[*tool.SchemaError](err); ok {
+		for _, step := range wrong.Path {
+			below := childOf(n, step)
+			if below == nil {
+				break
+			}
+			n, where = below, where+"."+step
+		}
+	}
+	return fmt.Errorf("line %d, column %d: %s: %w", n.Line, n.Column, where, err)
+}
+
+// childOf is the value below a name or a number; nil: there is none.
+func childOf(n *yaml.Node, step string) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == step {
+				return n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && 0 <= i && i < len(n.Content) {
+			return n.Content[i]
+		}
+	}
 	return nil
 }
 

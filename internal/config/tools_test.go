@@ -91,3 +91,21 @@ func TestToolsThatCanNotBe(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemasThatCanNotBe: the line and the column of what is wrong are told.
+func TestSchemasThatCanNotBe(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"      type: object\n      properties:\n        id: { type: strin }\n": "line 7, column 21: arguments.properties.id.type: it is no JSON Schema",
+		"      properties:\n        id: { pattern: \"(\" }\n":                  "line 6, column 24: arguments.properties.id.pattern: it is no JSON Schema",
+		"      allOf: [ {}, { maximum: many } ]\n":                             "line 5, column 31: arguments.allOf.1.maximum: it is no JSON Schema",
+		"      $ref: file:///etc/hostname\n":                                   "line 5, column 7: arguments: it is no JSON Schema",
+		"      required: [a]\n      required: [b]\n":                           "line 6",
+		"      - type: object\n":                                               "line 5, column 7: a JSON Schema is a map",
+	} {
+		_, err := readTools(t, "tools:\n  - name: a\n    endpoint: http://127.0.0.1:9\n    arguments:\n"+text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s%v; want %s", text, err, want)
+		}
+	}
+}

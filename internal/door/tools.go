@@ -18,6 +18,8 @@ type ToolAsk struct {
 	Sandbox   string `json:"sandbox"`
 	Tool      string `json:"tool"`
 	Arguments string `json:"arguments"` // as they came
+	// Malformed is why what came is no call, in the gateway's words: it is only recorded.
+	Malformed string `json:"malformed,omitempty"`
 }
 
 // ToolOutcome is what became of a call.
@@ -49,6 +51,7 @@ const (
 	RuleToolUnknown   = "tool.unknown"
 	RuleToolArguments = "tool.arguments"
 	RuleToolQuota     = "quota.tool_calls"
+	RuleToolForm      = "tool.form" // it is no call
 )
 
 // Tools implements Door.

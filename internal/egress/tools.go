@@ -100,6 +100,7 @@ func (s *stream) listTools(w http.ResponseWriter, r *http.Request) {
 func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
 	call, status, problem := readCall(w, r, s.router.limits.HelloTime)
 	if problem != "" {
+		s.malformed(r.Context(), problem)
 		s.say(w, status, "error", problem)
 		return
 	}
@@ -114,6 +115,13 @@ func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusForbidden, map[string]any{"error": a.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; call it again then", "approval": a.Approval})
 	default:
 		s.say(w, statusOf(a.Outcome), "error", withRequest(a.Reason, a.RequestID))
+	}
+}
+
+// malformed has it recorded that a guest sent what is no call.
+func (s *stream) malformed(ctx context.Context, problem string) {
+	if _, err := s.router.door.CallTool(ctx, door.ToolAsk{Sandbox: s.sandbox, Malformed: problem}); err != nil {
+		s.router.log.Error("what is no call of a tool could not be recorded", "sandbox", s.sandbox, "error", err)
 	}
 }
 

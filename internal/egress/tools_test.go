@@ -164,7 +164,78 @@ func TestACallTakesItsTime(t *testing.T) {
 	if got, _ := io.ReadAll(half); !strings.Contains(string(got), "the call broke off") {
 		t.Errorf("%q", got)
 	}
-	if len(d.calls) != 2 {
+	if len(d.calls) != 3 || d.calls[2].Malformed != "the call broke off" {
+		t.Errorf("%+v", d.calls)
+	}
+}
+
+// TestWhatIsNoCallIsOnRecord: however it is bad, the door hears of it, and of nothing in it.
+func TestWhatIsNoCallIsOnRecord(t *testing.T) {
+	d := &toolDoor{}
+	dial := uplinkTo(t, &d.fakeDoor, egress.Limits{}, nil, d)
+	for what, body := range map[string]string{
+		"a depth bomb":   `{"tool": "order", "args": ` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`,
+		"a member twice": `{"tool": "order", "args": {"secret-name": 1, "secret-name": 2}}`,
+		"a NUL":          "{\"tool\": \"order\", \"args\": {\"a\": \"\x00\"}}",
+		"too long":       strings.Repeat(" ", 80<<10),
+		"nothing":        "",
+	} {
+		before := len(d.calls)
+		got := said(t, dial(), posted(body))
+		if !strings.HasPrefix(got[0], "400 ") && !strings.HasPrefix(got[0], "413 ") {
+			t.Errorf("%s: %s", what, got[0])
+		}
+		if len(d.calls) != before+1 {
+			t.Fatalf("%s: the door heard %d times", what, len(d.calls)-before)
+		}
+		if ask := d.calls[before]; ask.Malformed == "" || ask.Sandbox != "sb-1" || ask.Tool+ask.Arguments != "" || strings.Contains(ask.Malformed, "secret") {
+			t.Errorf("%s: %+v", what, ask)
+		}
+	}
+	for _, fine := range []string{`{"tool": "order", "args": {"n": 1e999999, "nul": "\u0000", "deep": [[[[[[]]]]]]}}`, `{"tool": "order", "args": []}`} { // for the door to judge
+		said(t, dial(), posted(fine))
+		if ask := d.calls[len(d.calls)-1]; ask.Malformed != "" || ask.Tool != "order" {
+			t.Errorf("%s: %+v", fine, ask)
+		}
+	}
+}
+
+// TestTheToolkitsClient: the agent-sandbox toolkit's design has a stub inside that posts with
+// Python's urllib. These are the bytes that it sends, and what it reads of the answers: the
+// object of a 200, and of any other status the member error.
+func TestTheToolkitsClient(t *testing.T) {
+	d := &toolDoor{}
+	dial := uplinkTo(t, &d.fakeDoor, egress.Limits{}, nil, d)
+	sends := func(body string) string {
+		return fmt.Sprintf("POST /call_tool HTTP/1.1\r\nAccept-Encoding: identity\r\nContent-Length: %d\r\nHost: tools.cofferdam.internal\r\n"+
+			"User-Agent: Python-urllib/3.11\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n%s", len(body), body)
+	}
+	for body, want := range map[string]string{
+		`{"tool": "order", "args": {"query": "quantum computing"}}`: "HTTP/1.1 200 OK\r\n{\"result\":{\"a\":\"<\u2028>\"}}\n",
+		`{"tool": "failed", "args": {}}`:                            "HTTP/1.1 200 OK\r\n{\"error\":\"because; request r-1; see: cofferdam why\"}\n",
+		`{"tool": "refused", "args": {"path": "/etc/passwd"}}`:      "HTTP/1.1 403 Forbidden\r\n{\"error\":\"because; request r-1; see: cofferdam why\"}\n",
+		`{"tool": "unknown", "args": {}}`:                           "HTTP/1.1 404 Not Found\r\n{\"error\":\"because; request r-1; see: cofferdam why\"}\n",
+	} {
+		conn := to(t, dial(), channel.ToolsHost, 80)
+		if _, err := io.WriteString(conn, sends(body)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn) // it asked for the connection to be closed
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, said, _ := strings.Cut(string(answer), "\r\n\r\n")
+		status, fields, _ := strings.Cut(head, "\r\n")
+		if status+"\r\n"+said != want {
+			t.Errorf("%s: %q", body, answer)
+		}
+		for _, field := range []string{"Content-Type: application/json", fmt.Sprint("Content-Length: ", len(said)), "Connection: close"} {
+			if !strings.Contains(fields+"\r\n", field+"\r\n") {
+				t.Errorf("%s: %q is not among %q", body, field, fields)
+			}
+		}
+	}
+	if len(d.calls) != 4 {
 		t.Errorf("%+v", d.calls)
 	}
 }

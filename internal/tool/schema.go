@@ -33,31 +33,74 @@ func (nowhere) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is in another document, and a tool's schema has to be whole by itself", url)
 }
 
+// SchemaError is why a text is no schema of a tool.
+type SchemaError struct {
+	// Path leads to the part that is wrong, from the outside in; empty: it is the whole.
+	Path []string
+	Says string
+}
+
+// Error implements error.
+func (e *SchemaError) Error() string { return e.Says }
+
 // ParseSchema reads an operator's schema, of draft 2020-12 unless it says another. With
-// format it is a demand, and not a remark. No text is any object.
+// format it is a demand, and not a remark. No text is any object. An error is a
+// *SchemaError.
 func ParseSchema(text string) (*Schema, error) {
 	if text == "" {
 		text = anyObject
 	}
 	form := jsontext.Value(text)
 	if err := form.Compact(jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)); err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+		return nil, &SchemaError{Says: "it is not JSON: " + err.Error()}
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(form))
 	if err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+		return nil, &SchemaError{Says: "it is not JSON: " + err.Error()}
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nowhere{})
 	c.AssertFormat()
 	if err := c.AddResource(place, document); err != nil {
-		return nil, fmt.Errorf("it is no JSON Schema: %w", err)
+		return nil, unfit(err)
 	}
 	judging, err := c.Compile(place)
 	if err != nil {
-		return nil, fmt.Errorf("it is no JSON Schema: %w", err)
+		return nil, unfit(err)
 	}
 	return &Schema{text: string(form), judging: judging}, nil
+}
+
+// unfit says which part of a schema is none, as far as the compiler tells.
+func unfit(err error) *SchemaError {
+	e := &SchemaError{Says: "it is no JSON Schema: " + err.Error()}
+	if bad, ok := errors.AsType[*jsonschema.InvalidRegexError](err); ok {
+		_, pointer, _ := strings.Cut(bad.URL, "#/")
+		if pointer != "" {
+			e.Path = strings.Split(pointer, "/")
+		}
+		return e
+	}
+	whole, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
+	if !ok {
+		return e
+	}
+	if wrong, ok := errors.AsType[*jsonschema.ValidationError](whole.Err); ok {
+		end := deepest(wrong)
+		e.Path, e.Says = end.InstanceLocation, "it is no JSON Schema: "+complaint(end)
+	}
+	return e
+}
+
+// deepest is the error in a tree that is furthest inside of what is judged.
+func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+	best := e
+	for _, cause := range e.Causes {
+		if d := deepest(cause); len(d.InstanceLocation) > len(best.InstanceLocation) || len(best.Causes) > 0 {
+			best = d
+		}
+	}
+	return best
 }
 
 // Text is the schema as JSON.
@@ -93,12 +136,18 @@ func complaints(e *jsonschema.ValidationError, into *[]string) {
 	if len(*into) >= 8 {
 		return
 	}
-	_, says, found := strings.Cut(e.Error(), "': ") // "at '/a': what is wrong"
-	if !found {
-		says = e.Error()
-	}
+	says := complaint(e)
 	if len(e.InstanceLocation) > 0 {
 		says = strings.Join(e.InstanceLocation, ".") + ": " + says
 	}
 	*into = append(*into, says)
+}
+
+// complaint is what one error says, without the place.
+func complaint(e *jsonschema.ValidationError) string {
+	_, says, found := strings.Cut(e.Error(), "': ") // "at '/a': what is wrong"
+	if !found {
+		return e.Error()
+	}
+	return says
 }

@@ -68,6 +68,7 @@ type realClient struct {
 const clientsPolicy = `name: clients
 packages: { default: allow }
 network_allowlist: [ api.example, %s.example ]
+network_proxy: true
 credentials:
   mode: just_in_time
   inject:
@@ -89,22 +90,49 @@ func TestRealClients(t *testing.T) {
 	in := start(t, h.config(t, control+".example"))
 	sb := in.create("debian", fmt.Sprintf(clientsPolicy, control))
 	in.installClients(t, sb)
-	masked := regexp.MustCompile(`x{57}\b`) // as long as the secrets
 	for _, c := range realClients() {
-		t.Run(c.name, func(t *testing.T) {
-			got := in.runClient(t, sb, c.argv...)
-			if said := masked.ReplaceAllString(got.Stdout, "XXX"); got.Exit.Code != 0 || said != c.prints {
-				t.Errorf("it ended with %+v and printed\n%s\nwant\n%s\n%s", got.Exit, said, c.prints, got.Stderr)
-			}
-			if asked := h.requests(c.name); !slices.Equal(asked, c.asks) {
-				t.Errorf("the host got %q, want %q", asked, c.asks)
-			}
-		})
+		in.tryClient(t, h, sb, c)
 	}
+	t.Run("java", func(t *testing.T) { // this machine's, which is no part of the other template
+		box := in.create("host", fmt.Sprintf(clientsPolicy, control))
+		in.copyClient(t, box, filepath.Join("testdata", "clients", "Ask.java"))
+		in.tryClient(t, h, box, realClient{"java", []string{"java", "app/Ask.java"}, "HTTP/1.1 Bearer XXX\nHTTP/2.0 Bearer XXX\n", []string{"HTTP/1.1 GET /plain", "HTTP/2.0 GET /plain"}})
+	})
 	if wrong := h.strangers(); len(wrong) > 0 {
 		t.Errorf("without the secret came %q", wrong)
 	}
 	in.wantAbsent(t, sb, control, h.secrets["openai"], h.secrets["anthropic"])
+}
+
+// tryClient has one ask, by itself and by the proxy inside, if it takes that.
+func (in *installation) tryClient(t *testing.T, h *clientHost, sb api.Sandbox, c realClient) {
+	t.Helper()
+	masked := regexp.MustCompile(`x{57}\b`) // as long as the secrets
+	for name, before := range map[string]string{"": "unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy; ", " with a proxy": ""} {
+		t.Run(c.name+name, func(t *testing.T) {
+			asked := len(h.requests(c.name))
+			got := in.runClient(t, sb, append([]string{"sh", "-c", before + `exec "$@"`, "sh"}, c.argv...)...)
+			if said := masked.ReplaceAllString(got.Stdout, "XXX"); got.Exit.Code != 0 || said != c.prints {
+				t.Errorf("it ended with %+v and printed\n%s\nwant\n%s\n%s", got.Exit, said, c.prints, got.Stderr)
+			}
+			if all := h.requests(c.name)[asked:]; !slices.Equal(all, c.asks) {
+				t.Errorf("the host got %q, want %q", all, c.asks)
+			}
+		})
+	}
+}
+
+// copyClient puts a file where the clients are.
+func (in *installation) copyClient(t *testing.T, sb api.Sandbox, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := client.File{Path: "/home/agent/app/" + filepath.Base(path), Mode: 0o755}
+	if _, err := in.Client.WriteFile(t.Context(), sb.ID, to, bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // installClients puts the clients and what they run into a sandbox.
@@ -121,14 +149,7 @@ func (in *installation) installClients(t *testing.T, sb api.Sandbox) {
 		t.Fatal(err)
 	}
 	for _, path := range append(files, ask) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		to := client.File{Path: "/home/agent/app/" + filepath.Base(path), Mode: 0o755}
-		if _, err := in.Client.WriteFile(t.Context(), sb.ID, to, bytes.NewReader(content)); err != nil {
-			t.Fatal(err)
-		}
+		in.copyClient(t, sb, path)
 	}
 	for _, install := range []string{
 		"pip install -q requests 'httpx[http2]' aiohttp openai anthropic grpcio websockets",

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/command"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/endpoint"
@@ -36,6 +37,10 @@ type Tool struct {
 	Environment map[string]string `yaml:"environment"`
 	// Endpoint is a URL to which a call's arguments are posted. No redirect is followed.
 	Endpoint string `yaml:"endpoint"`
+	// Secret is one of secrets by which the endpoint knows the daemon, and whose hosts name the
+	// endpoint's. It is put into the header that its declaration sets; Authorization, as
+	// Bearer, if that sets none. The endpoint is of https, or of this machine.
+	Secret string `yaml:"secret"`
 	// Timeout is after how long a call is ended; 30s, at most 1h.
 	Timeout Duration `yaml:"timeout"`
 	// MaxOutput is how much it may answer; 1MiB, at most 16MiB.
@@ -107,9 +112,13 @@ func childOf(n *yaml.Node, step string) *yaml.Node {
 
 // ToolSet are the tools as the daemon has them called.
 func (c Config) ToolSet() (*tool.Set, error) {
+	declared, err := c.DeclaredSecrets()
+	if err != nil {
+		return nil, err
+	}
 	var all []tool.Tool
 	for i, t := range c.Tools {
-		one, err := t.tool()
+		one, err := t.tool(declared)
 		if err != nil {
 			return nil, fmt.Errorf("tools[%d]%w", i, err)
 		}
@@ -123,7 +132,7 @@ func (c Config) ToolSet() (*tool.Set, error) {
 }
 
 // tool checks an entry. Its errors go on after the entry's place.
-func (t Tool) tool() (tool.Tool, error) {
+func (t Tool) tool(declared []secret.Declared) (tool.Tool, error) {
 	one := tool.Tool{
 		Name: t.Name, Description: t.Description, JSON: t.Answers == "json", Record: t.RecordArguments,
 		Limits: tool.Limits{Time: time.Duration(t.Timeout), Output: int64(t.MaxOutput)},
@@ -145,20 +154,35 @@ func (t Tool) tool() (tool.Tool, error) {
 	if one.Schema, err = tool.ParseSchema(string(t.Arguments)); err != nil {
 		return one, fmt.Errorf(".arguments: %w", err)
 	}
-	one.Runner, err = t.runner()
+	one.Runner, err = t.runner(declared)
 	return one, err
 }
 
-func (t Tool) runner() (tool.Runner, error) {
-	if t.Endpoint != "" {
-		if t.User != "" || t.Directory != "" || len(t.Environment) > 0 {
-			return nil, fmt.Errorf(" is an endpoint; user, directory and environment are a command's")
-		}
-		e, err := endpoint.New(t.Endpoint)
+// asked is the runner of an endpoint.
+func (t Tool) asked(declared []secret.Declared) (tool.Runner, error) {
+	if t.User != "" || t.Directory != "" || len(t.Environment) > 0 {
+		return nil, fmt.Errorf(" is an endpoint; user, directory and environment are a command's")
+	}
+	e, err := endpoint.New(t.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf(".endpoint: %w", err)
+	}
+	if t.Secret != "" {
+		credential, err := credentialOf(t.Secret, t.Endpoint, declared)
 		if err != nil {
-			return nil, fmt.Errorf(".endpoint: %w", err)
+			return nil, fmt.Errorf(".secret: %w", err)
 		}
-		return e, nil
+		e.Authorize(credential)
+	}
+	return e, nil
+}
+
+func (t Tool) runner(declared []secret.Declared) (tool.Runner, error) {
+	if t.Endpoint != "" {
+		return t.asked(declared)
+	}
+	if t.Secret != "" {
+		return nil, fmt.Errorf(" is a command; secret is an endpoint's")
 	}
 	as, err := t.as()
 	if err != nil {

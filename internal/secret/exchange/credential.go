@@ -55,8 +55,8 @@ type Credential struct {
 // sets tells whether the credential is set, and not swapped.
 func (m Manner) sets() bool { return len(m.Where) == 0 }
 
-// value is what the header is set to.
-func (m Manner) value(secret string) string {
+// Value is what the header is set to.
+func (m Manner) Value(secret string) string {
 	if m.User != "" {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(m.User+":"+secret))
 	}

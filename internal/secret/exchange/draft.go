@@ -28,7 +28,7 @@ func (d *draft) put(credentials []Credential, secrets map[string]string) []Use {
 	for _, c := range credentials {
 		secret := secrets[c.Secret]
 		if c.sets() {
-			d.Header.Set(c.Header, c.value(secret))
+			d.Header.Set(c.Header, c.Value(secret))
 			uses = append(uses, Use{c.Secret, "header " + c.Header})
 			continue
 		}

@@ -18,8 +18,22 @@ import (
 
 // Endpoint is an HTTP endpoint of the operator's.
 type Endpoint struct {
-	url    string
-	client *http.Client
+	url        string
+	client     *http.Client
+	credential func(ctx context.Context) (Credential, error) // nil: it asks for none
+}
+
+// Credential is by what an endpoint knows the daemon.
+type Credential struct {
+	Header, Value string
+	// Betrayed tells whether an answer has the secret in it.
+	Betrayed func(answer []byte) bool
+}
+
+// Authorize has each call carry a credential, which is asked for anew each time. An answer
+// that has the secret in it is not passed on: it is for the endpoint alone, and no sandbox's.
+func (e *Endpoint) Authorize(credential func(ctx context.Context) (Credential, error)) {
+	e.credential = credential
 }
 
 var _ tool.Runner = (*Endpoint)(nil)
@@ -67,6 +81,13 @@ func (e *Endpoint) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	request.Header.Set("User-Agent", "cofferdam")
 	request.Header.Set(runHeader, call.Run)
 	request.Header.Set(sandboxHeader, call.Sandbox)
+	known := Credential{Betrayed: func([]byte) bool { return false }}
+	if e.credential != nil {
+		if known, err = e.credential(ctx); err != nil {
+			return nil, &tool.Failure{Sentence: "the tool's endpoint was not asked, since its secret can't be had; the daemon's log says why", Cause: err}
+		}
+		request.Header.Set(known.Header, known.Value)
+	}
 	answer, err := e.client.Do(request)
 	if err != nil {
 		return nil, &tool.Failure{Sentence: "the tool's endpoint did not answer", Cause: err}
@@ -84,6 +105,8 @@ func (e *Endpoint) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 		return nil, tool.TooMuch(call.MaxOutput)
 	case err != nil:
 		return nil, &tool.Failure{Sentence: "the tool's endpoint broke its answer off", Cause: err}
+	case known.Betrayed(body):
+		return nil, &tool.Failure{Sentence: "the tool's endpoint answered with the secret by which it knows the daemon, so its answer is not passed on"}
 	}
 	return body, nil
 }
